@@ -1,0 +1,78 @@
+"""dlog: a Datalog engine whose answers stay up to date.
+
+>>> import dlog
+>>> program = dlog.check("reach(x, y) <- edge(x, y).  edge(1, 2).")
+>>> [column.type.name for column in program.predicates["reach"].columns]
+['int', 'int']
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlog.errors import (
+    ConstraintError,
+    DataError,
+    DlogError,
+    DlogErrors,
+    LimitError,
+    PlanError,
+    SourceError,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    from dlog.engine.database import Database
+    from dlog.engine.limits import Limits
+    from dlog.ir.rules import Program
+    from dlog.language import ast
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ConstraintError",
+    "DataError",
+    "Database",
+    "DlogError",
+    "DlogErrors",
+    "LimitError",
+    "Limits",
+    "PlanError",
+    "SourceError",
+    "UnsupportedError",
+    "check",
+    "parse",
+]
+
+
+def __getattr__(name: str) -> object:
+    """The engine is imported when it is first asked for: checking and formatting do without it."""
+    if name == "Database":
+        from dlog.engine.database import Database
+
+        return Database
+    if name == "Limits":
+        from dlog.engine.limits import Limits
+
+        return Limits
+    raise AttributeError(f"module 'dlog' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def parse(text: str, name: str = "<string>") -> ast.Program:
+    """The syntax tree of a program text; raises `SourceError` (or `DlogErrors`) when it is not one."""
+    from dlog.language.parse import parse
+
+    return parse(text, name)
+
+
+def check(text: str | Path, name: str = "<string>") -> Program:
+    """The checked program of a text, or of a file when a `Path` is given."""
+    from dlog.ir.check import check_program
+    from dlog.language.parse import expand_includes, load_file, parse
+
+    return check_program(load_file(text) if isinstance(text, Path) else expand_includes(parse(text, name)))
