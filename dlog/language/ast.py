@@ -1,0 +1,282 @@
+"""Owns the syntax tree: what was written, with its places.  Knows nothing of types or meaning.
+
+Two nodes are equal when they say the same, wherever they stand: spans take no part in comparison.
+Terms denote values, formulas denote truth.  Since `p(x)` may be an atom or a functor and `(a)` a group
+of either, the parser builds `Call` and `Group` for both and `dlog.ir.lower` decides by position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+
+from dlog.language.source import Span
+
+
+@dataclass(frozen=True)
+class Node:
+    span: Span = field(default=None, compare=False, repr=False, kw_only=True)  # type: ignore[assignment]
+
+    def children(self) -> Iterator[Node]:
+        """The nodes directly below this one, in the order they were written."""
+        for f in fields(self):
+            if f.name != "span":
+                yield from _nodes(getattr(self, f.name))
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, depth first.  O(nodes), however deep."""
+        pending = [self]
+        while pending:
+            node = pending.pop()
+            yield node
+            pending.extend(reversed(list(node.children())))
+
+
+def _nodes(value: object) -> Iterator[Node]:
+    if isinstance(value, Node):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _nodes(item)
+
+
+# Terms
+
+
+@dataclass(frozen=True)
+class Variable(Node):
+    name: str
+
+
+@dataclass(frozen=True)
+class Wildcard(Node):
+    pass
+
+
+@dataclass(frozen=True)
+class Constant(Node):
+    """`kind`: int, unsigned, float, string or bool.  A float keeps its text, which may become a decimal."""
+
+    kind: str
+    value: int | str | bool
+
+
+@dataclass(frozen=True)
+class Unary(Node):
+    op: str
+    operand: Node
+
+
+@dataclass(frozen=True)
+class Binary(Node):
+    op: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True)
+class Call(Node):
+    """`name(args)`: an atom where a formula stands, a functor where a term stands."""
+
+    name: str
+    args: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Application(Node):
+    """`name[args]`: the value of a functional predicate."""
+
+    name: str
+    args: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class InlineAggregate(Node):
+    """`op target : { body }`; `count` has no target."""
+
+    op: str
+    target: Node | None
+    body: Node
+
+
+@dataclass(frozen=True)
+class Cast(Node):
+    """`as(term, type)`."""
+
+    term: Node
+    type: TypeRef
+
+
+@dataclass(frozen=True)
+class Reserved(Node):
+    """Syntax that is understood but not supported yet: records, ADT branches, `nil`, `$`, user functors."""
+
+    what: str
+
+
+# Formulas
+
+
+@dataclass(frozen=True)
+class Comparison(Node):
+    op: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True)
+class Negation(Node):
+    body: Node
+
+
+@dataclass(frozen=True)
+class Conjunction(Node):
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Disjunction(Node):
+    items: tuple[Node, ...]
+
+
+# Statements
+
+
+@dataclass(frozen=True)
+class TypeRef(Node):
+    name: str
+    params: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Parameter(Node):
+    name: str
+    type: TypeRef | None
+
+
+@dataclass(frozen=True)
+class Declaration(Node):
+    """`.decl R(x: T)` or `R(x) -> T(x).`; `value` is set for a functional predicate."""
+
+    name: str
+    keys: tuple[Parameter, ...]
+    value: Parameter | None = None
+    qualifiers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TypeDeclaration(Node):
+    """`kind`: subtype (`<:`), union (`=`), or the two old forms as subtypes."""
+
+    name: str
+    kind: str
+    bases: tuple[TypeRef, ...]
+
+
+@dataclass(frozen=True)
+class Directive(Node):
+    """`.input`, `.output`, `.printsize`, `.limitsize`, `.table`, `.stream` for one predicate."""
+
+    kind: str
+    predicate: str
+    params: tuple[DirectiveParameter, ...] = ()
+
+
+@dataclass(frozen=True)
+class DirectiveParameter(Node):
+    name: str
+    value: str | int | bool
+
+
+@dataclass(frozen=True)
+class Pragma(Node):
+    key: str
+    value: str | None = None
+
+
+@dataclass(frozen=True)
+class Include(Node):
+    path: str
+
+
+@dataclass(frozen=True)
+class Plan(Node):
+    """`.plan` after a rule: a hint that changes no result; kept so that `format` keeps it."""
+
+    text: str
+
+
+_PYTHON_TYPE = {"int": int, "unsigned": int, "float": str, "string": str, "bool": bool}
+
+
+@dataclass(frozen=True)
+class Facts(Node):
+    """A run of plain facts of one predicate, kept as rows so that a hundred thousand stay cheap.
+
+    Values are (kind, value) pairs as in `Constant`; `offsets` are where each fact begins.
+    """
+
+    predicate: str
+    rows: tuple[tuple[tuple[str, int | str | bool], ...], ...]
+    functional: bool = False
+    offsets: tuple[int, ...] = field(default=(), compare=False, repr=False)
+
+    def children(self) -> Iterator[Node]:
+        """None: values are not nodes."""
+        return iter(())
+
+    def check(self) -> None:
+        """There are rows, functional ones have a value, and each that was read has its place, in order."""
+        assert self.rows and all(len(row) >= self.functional for row in self.rows)
+        assert not self.offsets or len(self.offsets) == len(self.rows)
+        assert list(self.offsets) == sorted(set(self.offsets))
+        assert all(isinstance(value, _PYTHON_TYPE[kind]) for row in self.rows for kind, value in row)
+
+
+@dataclass(frozen=True)
+class Aggregation(Node):
+    """One `result = op(argument)` of `agg<<...>>`."""
+
+    result: str
+    op: str
+    args: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Rule(Node):
+    """`heads <- agg<<...>> body.`; a fact that is not plain has no body."""
+
+    heads: tuple[Node, ...]
+    body: Node | None = None
+    aggregations: tuple[Aggregation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Constraint(Node):
+    """`left -> right.`"""
+
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True)
+class Delta(Node):
+    """`+atom`, `-atom` or `^atom`."""
+
+    op: str
+    atom: Node
+
+
+@dataclass(frozen=True)
+class DeltaStatement(Node):
+    deltas: tuple[Delta, ...]
+
+
+@dataclass(frozen=True)
+class Query(Node):
+    body: Node
+
+
+@dataclass(frozen=True)
+class Program(Node):
+    statements: tuple[Node, ...]

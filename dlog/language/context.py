@@ -1,0 +1,159 @@
+"""Owns tokens that depend on where they stand, so that the grammar needs no exceptions.
+
+`<-` is an arrow only between a head and a body, `+ - ^` mark deltas only where an item of a list of deltas
+starts, `sum` is a keyword only before its `:`.  One statement is settled at a time, in O(its tokens).
+"""
+
+from __future__ import annotations
+
+from lark import Token
+
+from dlog.language.vocabulary import AGGREGATES, QUALIFIERS, WORD_OPERATORS, WORD_PREFIXES
+
+OPENERS = {"LPAR": 1, "LSQB": 1, "LBRACE": 1, "RPAR": -1, "RSQB": -1, "RBRACE": -1}
+# After these an operand is complete, so that an operator or the end of the term must follow.
+OPERAND_ENDS = frozenset(
+    {"NAME", "WILDCARD", "INT", "FLOAT", "STRING", "RPAR", "RSQB", "RBRACE", "DOLLAR", "NIL"}
+)
+
+_DELTA_TOKENS = frozenset({"PLUS", "MINUS", "CARET"})
+
+
+def settle(tokens: list[Token]) -> None:
+    """Changes the types of tokens in place.  REQUIRES: the tokens of one statement, not empty."""
+    first = tokens[0].type
+    if first == "FACTS":
+        return
+    if first.startswith("D_"):
+        if first == "D_DECL":
+            _settle_qualifiers(tokens)
+        return
+    _settle_arrows(tokens)
+    _settle_deltas(tokens)
+    _settle_aggregates(tokens)
+    _settle_words(tokens)
+
+
+def _settle_arrows(tokens: list[Token]) -> None:
+    """Keeps the first `<-` of a rule as its arrow; any other is a comparison with a negative term.
+
+    A query and a constraint have no arrow at all.
+    """
+    depth = 0
+    no_arrow = tokens[0].type == "QUERY" or any(t.type == "IMPLIES" for t in tokens)
+    settled: list[Token] = []
+    for token in tokens:
+        depth += OPENERS.get(token.type, 0)
+        if token.type != "ARROW":
+            settled.append(token)
+        elif not no_arrow and depth <= 0:
+            no_arrow = True
+            settled.append(token)
+        else:
+            settled.extend(_split(token) if token.value == "<-" else [token])
+    tokens[:] = settled
+
+
+def _split(token: Token) -> list[Token]:
+    """`<-` as `<` and `-`."""
+    start = token.start_pos or 0
+    return [
+        Token("CMP", "<", start_pos=start, end_pos=start + 1),
+        Token("MINUS", "-", start_pos=start + 1, end_pos=start + 2),
+    ]
+
+
+def _settle_deltas(tokens: list[Token]) -> None:
+    if tokens[0].type not in _DELTA_TOKENS:
+        return
+    depth, at_item = 0, True
+    for token in tokens:
+        if token.type == "ARROW":
+            break
+        if at_item and token.type in _DELTA_TOKENS:
+            token.type = "DELTA"
+        depth += OPENERS.get(token.type, 0)
+        at_item = token.type == "COMMA" and depth == 0
+
+
+def _settle_words(tokens: list[Token]) -> None:
+    previous = ""
+    for index, token in enumerate(tokens):
+        if token.type == "NAME":
+            follows = tokens[index + 1].type if index + 1 < len(tokens) else ""
+            token.type = _word_type(str(token.value), previous in OPERAND_ENDS, follows)
+        previous = token.type
+
+
+def _word_type(word: str, behind_operand: bool, follows: str) -> str:
+    if word in WORD_OPERATORS and behind_operand:
+        return "WORD_OP"
+    if word in WORD_PREFIXES and not behind_operand:
+        return "PREFIX"
+    if word == "nil" and follows not in ("LPAR", "LSQB"):
+        return "NIL"
+    if word == "as" and follows == "LPAR":
+        return "AS"
+    return "WILDCARD" if word == "_" else "NAME"
+
+
+# Between an aggregate and its colon none of these can stand outside brackets.
+_STOPS = frozenset(
+    {"COMMA", "SEMICOLON", "END", "EQ", "CMP", "ARROW", "IMPLIES", "BANG", "AGG_OPEN", "AGG_CLOSE"}
+)
+# A name cannot be followed by one of these, an aggregate can.
+_OPERAND_STARTS = frozenset({"NAME", "INT", "FLOAT", "STRING", "DOLLAR", "AT", "COLON"})
+_MAYBE_STARTS = frozenset({"LPAR", "LSQB", "MINUS"})
+
+
+class _Level:
+    """One stretch of tokens between brackets and stops: names that may be aggregates, and its colons."""
+
+    def __init__(self) -> None:
+        self.sure: list[Token] = []
+        self.maybe: list[Token] = []
+        self.colons = 0
+
+    def close(self) -> None:
+        """Each colon has one aggregate: first those that can be nothing else, then the leftmost."""
+        for token in (self.sure + self.maybe)[: self.colons]:
+            token.type = "AGGREGATE"
+
+
+def _settle_aggregates(tokens: list[Token]) -> None:
+    """`sum x : {...}`, but `sum(x, y)` and `sum min(x, y) : {...}`, where only `sum` has a colon."""
+    if not any(t.type == "COLON" for t in tokens):
+        return
+    levels = [_Level()]
+    for index, token in enumerate(tokens):
+        step = OPENERS.get(token.type, 0)
+        if step > 0:
+            levels.append(_Level())
+        elif step < 0:
+            levels.pop().close()
+            levels = levels or [_Level()]
+        elif token.type in _STOPS:
+            levels.pop().close()
+            levels.append(_Level())
+        elif token.type == "COLON":
+            levels[-1].colons += 1
+        elif token.type == "NAME" and token.value in AGGREGATES and index + 1 < len(tokens):
+            follows = tokens[index + 1]
+            if follows.type in _OPERAND_STARTS and follows.value not in WORD_OPERATORS:
+                levels[-1].sure.append(token)
+            elif follows.type in _MAYBE_STARTS or follows.type == "NAME":
+                levels[-1].maybe.append(token)
+    for level in levels:
+        level.close()
+
+
+def _settle_qualifiers(tokens: list[Token]) -> None:
+    depth = 0
+    for index, token in enumerate(tokens):
+        depth += OPENERS.get(token.type, 0)
+        follows = tokens[index + 1].type if index + 1 < len(tokens) else ""
+        seen_params = index > 0 and depth == 0 and tokens[index - 1].type in ("RPAR", "QUALIFIER")
+        if seen_params and token.type == "NAME":
+            if token.value not in QUALIFIERS or follows in ("LPAR", "LSQB"):
+                return
+            token.type = "QUALIFIER"

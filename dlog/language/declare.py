@@ -1,0 +1,86 @@
+"""Owns `left -> right.`: which part of it declares types and which part is a constraint.
+
+On the right of `->` the built-in type names declare types; everything else is a constraint.  A statement with
+both becomes a declaration and a constraint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dlog.errors import Diagnostics
+from dlog.language import ast
+from dlog.language.source import Span
+from dlog.types import BUILTIN_TYPES
+
+# Both habits' names of one type, under the name that `format` prints.
+CANONICAL_TYPE = {"number": "int", "symbol": "string"}
+
+
+def declaration_and_constraint(
+    left: ast.Node, right: ast.Node | None, span: Span, diagnostics: Diagnostics
+) -> list[ast.Node]:
+    """The one or two statements that `left -> right.` says; `right` is None for `p(x) -> .`"""
+    items = () if right is None else right.items if isinstance(right, ast.Conjunction) else (right,)
+    typed = [x for x in items if isinstance(x, ast.Call) and x.name.split("[")[0] in BUILTIN_TYPES]
+    rest = [x for x in items if not any(x is t for t in typed)]
+    declaration = _declaration(left, typed, span) if typed or right is None else None
+    if declaration is None and right is None:
+        diagnostics.error(
+            "nothing follows `->`", span, help="`p(x) -> .` declares a predicate over distinct variables"
+        )
+        return []
+    formula: list[ast.Node] = rest if declaration is not None else [*rest, *typed]
+    if declaration is not None:
+        _check_types(declaration, typed, diagnostics)
+    out: list[ast.Node] = [] if declaration is None else [declaration]
+    if formula:
+        right_part = formula[0] if len(formula) == 1 else ast.Conjunction(tuple(formula), span=span)
+        out.append(ast.Constraint(left, right_part, span=span))
+    return out
+
+
+def _declaration(left: ast.Node, typed: list[ast.Call], span: Span) -> ast.Declaration | None:
+    """None when the left side is not one atom over distinct variables, or a type is not of one of them."""
+    atom, value = left, None
+    if isinstance(left, ast.Comparison) and left.op == "=" and isinstance(left.left, ast.Application):
+        atom, value = left.left, left.right
+    variables = _variables(atom, value)
+    types = _declared_types(typed, {v.name for v in variables or ()})
+    if variables is None or types is None:
+        return None
+    assert isinstance(atom, ast.Call | ast.Application)
+    parameters = tuple(ast.Parameter(v.name, types.get(v.name), span=v.span) for v in variables)
+    keys, value_parameter = (parameters, None) if value is None else (parameters[:-1], parameters[-1])
+    return ast.Declaration(atom.name, keys, value_parameter, span=span)
+
+
+def _variables(atom: ast.Node, value: ast.Node | None) -> list[ast.Variable] | None:
+    """The distinct variables of `p(x, y)` or `f[x] = y`, or None when it is not of that form."""
+    if not isinstance(atom, ast.Application if value is not None else ast.Call):
+        return None
+    nodes: Iterable[ast.Node] = (*atom.args, *(() if value is None else (value,)))
+    variables = [x for x in nodes if isinstance(x, ast.Variable)]
+    distinct = {v.name for v in variables}
+    return variables if len(variables) == len(list(nodes)) == len(distinct) else None
+
+
+def _declared_types(typed: list[ast.Call], names: set[str]) -> dict[str, ast.TypeRef] | None:
+    types: dict[str, ast.TypeRef] = {}
+    for call in typed:
+        argument = call.args[0] if len(call.args) == 1 else None
+        if not isinstance(argument, ast.Variable) or argument.name not in names:
+            return None
+        name, _, sizes = call.name.partition("[")
+        numbers = tuple(int(s) for s in sizes[:-1].split(",") if s) if sizes else ()
+        types.setdefault(argument.name, ast.TypeRef(CANONICAL_TYPE.get(name, name), numbers, span=call.span))
+    return types
+
+
+def _check_types(declaration: ast.Declaration, typed: list[ast.Call], diagnostics: Diagnostics) -> None:
+    seen: set[str] = set()
+    for call in typed:
+        name = call.args[0].name  # type: ignore[attr-defined]
+        if name in seen:
+            diagnostics.error(f"{name} has two types in the declaration of {declaration.name}", call.span)
+        seen.add(name)

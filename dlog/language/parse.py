@@ -1,0 +1,239 @@
+"""Owns text -> syntax tree.  Knows nothing of names, types or meaning.
+
+Statements are parsed one by one by the LALR grammar, so an error in one leaves the others alone and a run
+reports every statement that is wrong.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterable, Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from lark import Lark, Token
+from lark.exceptions import UnexpectedToken
+from lark.lexer import Lexer
+
+from dlog.errors import Diagnostics, DlogError
+from dlog.language import ast, complaints
+from dlog.language.build import Builder
+from dlog.language.lexer import MAX_ERRORS, TOO_MANY_ERRORS, tokenize
+from dlog.language.preprocess import preprocess
+from dlog.language.source import Source, Span, checked_text, read_source
+
+# Terms and formulas nest at most this deep.  Whatever walks a tree may recurse: at 200 levels four calls a
+# level stay within Python's limit of 1,000, and people write fewer than ten.
+MAX_DEPTH = 200
+_MAX_RESUMES = 10  # each missing `.` in a row costs reading the rest of that statement again
+
+
+def parse(text: str, name: str = "<string>") -> ast.Program:
+    """The syntax tree of a program text.
+
+    >>> parse("reach(x, y) <- edge(x, y).").statements[0].heads[0].name
+    'reach'
+    """
+    return parse_source(Source(name, checked_text(text, name)))
+
+
+def parse_file(path: str | Path) -> ast.Program:
+    return parse_source(read_source(path))
+
+
+def parse_source(source: Source) -> ast.Program:
+    """Preprocesses if the text has preprocessor lines, then parses.  Raises all syntax errors together."""
+    diagnostics = Diagnostics()
+    source = preprocess(source)
+    tokens = tokenize(source, diagnostics)
+    statements: list[ast.Node] = []
+    if len(diagnostics.errors) > MAX_ERRORS:  # the tokens alone were too many
+        diagnostics.raise_if_any()
+    for chunk in tokens.statements:
+        if len(diagnostics.errors) >= MAX_ERRORS:
+            span = Span(source, chunk[0].start_pos or 0, chunk[-1].end_pos or 0)
+            diagnostics.error(TOO_MANY_ERRORS, span)
+            break
+        statements.extend(_parse_chunk(source, chunk, diagnostics))
+    diagnostics.raise_if_any()
+    return ast.Program(tuple(_merge_facts(statements)), span=Span(source, 0, len(source.text)))
+
+
+def load_file(path: str | Path) -> ast.Program:
+    """A program with everything it includes."""
+    return expand_includes(parse_file(path))
+
+
+def expand_includes(program: ast.Program) -> ast.Program:
+    """Replaces each `.include` by the statements of that file, each file once, relative to its includer."""
+    diagnostics = Diagnostics()
+    seen = {_resolved(Path(program.span.source.name))} if program.span else set()
+    statements = list(_included(program, seen, diagnostics))
+    diagnostics.raise_if_any()
+    return ast.Program(tuple(_merge_facts(statements)), span=program.span)
+
+
+def _included(program: ast.Program, seen: set[Path | None], diagnostics: Diagnostics) -> Iterator[ast.Node]:
+    for statement in program.statements:
+        if not isinstance(statement, ast.Include):
+            yield statement
+            continue
+        path = _resolved(Path(statement.span.file).parent / statement.path)
+        if path is None:
+            diagnostics.error(f"cannot find the included file {statement.path}", statement.span)
+        elif path not in seen:
+            seen.add(path)
+            yield from _included(_parse_included(path, statement, diagnostics), seen, diagnostics)
+
+
+def _parse_included(path: Path, include: ast.Include, diagnostics: Diagnostics) -> ast.Program:
+    """The included program, or an empty one after its errors were noted."""
+    try:
+        return parse_file(Path(include.span.file).parent / include.path)
+    except DlogError as error:
+        if error.span is None:
+            diagnostics.error(error.message, include.span)
+        else:
+            diagnostics.add(error)
+        return ast.Program(())
+
+
+def _resolved(path: Path) -> Path | None:
+    """None when there is no such file, or the system does not take the name."""
+    try:
+        return path.resolve() if path.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def comments_of(source: Source) -> list[tuple[int, str]]:
+    """(offset, text) of the comments and annotations in a text, in order."""
+    return tokenize(source, Diagnostics()).comments
+
+
+# One statement
+
+
+class _NoLexer(Lexer):
+    """Tokens are fed one by one; lark's own lexer has nothing to do."""
+
+    def __init__(self, _configuration: Any):
+        pass
+
+    def lex(self, *_: Any) -> Iterator[Token]:
+        return iter(())
+
+
+_LOCK = threading.Lock()
+
+
+@functools.cache
+def _grammar() -> tuple[Lark, Builder]:
+    builder = Builder()
+    text = resources.files("dlog.language").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(text, parser="lalr", lexer=_NoLexer, transformer=builder, maybe_placeholders=True), builder
+
+
+def _parse_chunk(source: Source, tokens: list[Token], diagnostics: Diagnostics) -> list[ast.Node]:
+    """The statement of a chunk; after a missing `.`, also those behind it, so that their errors show."""
+    nodes: list[ast.Node] = []
+    resume: int | None = None
+    for _ in range(_MAX_RESUMES):
+        found, resume = _parse_statement(source, tokens, diagnostics)
+        nodes += found
+        if resume is None:
+            break
+        # What was an arrow in the joined statement may not be one in the second half, so it is read anew.
+        # It was read without complaint before.
+        rest = tokenize(source, Diagnostics(), resume, tokens[-1].end_pos).statements
+        if not rest:
+            break
+        tokens = rest[0]
+    return nodes
+
+
+def _parse_statement(
+    source: Source, tokens: list[Token], diagnostics: Diagnostics
+) -> tuple[list[ast.Node], int | None]:
+    """The nodes of a statement, and where to go on if a `.` is missing in it."""
+    if tokens[0].type == "D_UNKNOWN":
+        span = Span(source, tokens[0].start_pos or 0, tokens[0].end_pos or 0)
+        diagnostics.add(complaints.unknown_directive(str(tokens[0]), span))
+        return [], None
+    lark, builder = _grammar()
+    with _LOCK:
+        builder.source, builder.diagnostics = source, diagnostics
+        parser = lark.parse_interactive()
+        index = 0
+        try:
+            for index, token in enumerate(tokens):  # noqa: B007
+                parser.feed_token(token)
+            index = len(tokens)
+            nodes = parser.feed_eof(tokens[-1])
+        except UnexpectedToken:
+            situation = complaints.Situation(source, tokens, index, frozenset(parser.accepts()))
+            diagnostics.add(complaints.syntax_error(situation))
+            resumes = complaints.misses_end(situation) and not situation.at_end
+            return [], tokens[index].start_pos if resumes else None
+        except RecursionError:
+            nodes = []
+            _report_depth(Span(source, tokens[0].start_pos or 0, tokens[-1].end_pos or 0), diagnostics)
+    # A level of a tree takes at least one token, so short statements need no look.
+    deep = _deeper_than(MAX_DEPTH, nodes) if len(tokens) > MAX_DEPTH else None
+    if deep is not None:
+        _report_depth(deep.span, diagnostics)
+        return [], None
+    return nodes, None
+
+
+def _report_depth(span: Span, diagnostics: Diagnostics) -> None:
+    diagnostics.error(f"nested more than {MAX_DEPTH} levels deep", span, help="use several rules")
+
+
+def _deeper_than(limit: int, nodes: list[ast.Node]) -> ast.Node | None:
+    """A node more than `limit` levels below a statement.  O(nodes), without recursion."""
+    pending = [(node, 0) for node in nodes]
+    while pending:
+        node, depth = pending.pop()
+        if depth > limit:
+            return node
+        pending.extend((child, depth + 1) for child in node.children())
+    return None
+
+
+def _merge_facts(statements: Iterable[ast.Node]) -> Iterator[ast.Node]:
+    """Adjacent facts of one predicate and source become one node, however they were written."""
+    run: list[ast.Facts] = []
+    for statement in statements:
+        if isinstance(statement, ast.Facts):
+            if run and not _same_run(run[0], statement):
+                yield _merged(run)
+                run = []
+            run.append(statement)
+            continue
+        if run:
+            yield _merged(run)
+            run = []
+        yield statement
+    if run:
+        yield _merged(run)
+
+
+def _same_run(left: ast.Facts, right: ast.Facts) -> bool:
+    # Offsets are places in one source.
+    same_source = left.span.source is right.span.source
+    return same_source and (left.predicate, left.functional) == (right.predicate, right.functional)
+
+
+def _merged(run: list[ast.Facts]) -> ast.Facts:
+    if len(run) == 1:
+        return run[0]
+    return ast.Facts(
+        run[0].predicate,
+        tuple(row for facts in run for row in facts.rows),
+        run[0].functional,
+        tuple(offset for facts in run for offset in facts.offsets),
+        span=run[0].span.to(run[-1].span),
+    )

@@ -1,0 +1,295 @@
+"""Owns node -> one line of canonical text.  Knows nothing of comments, blank lines or line breaks.
+
+Canonical is the LogiQL style: `<-`, `R(x) -> int(x).`, `F[x] = y`.  Parsing what is printed here gives the
+node again, so parentheses appear exactly where the grammar needs them, and around negated comparisons, where
+a reader does.  All functions are O(size of the node).
+
+REQUIRES everywhere: the node is one that `parse` can return (so no `Reserved`, no conjunction directly inside
+a conjunction, no minus in front of a plain number).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dlog.language import ast
+from dlog.language.build import PRECEDENCE, PREFIX_PRECEDENCE
+from dlog.language.vocabulary import AGGREGATES, KEYWORDS
+from dlog.types import BUILTIN_TYPES
+
+_ATOMIC = 12  # binds tighter than any operator
+_ESCAPED = str.maketrans(
+    {"\\": r"\\", '"': r"\"", "\n": r"\n", "\t": r"\t", "\r": r"\r", "\0": r"\0", "\a": r"\a", "\b": r"\b",
+     "\f": r"\f", "\v": r"\v"}
+)  # fmt: skip
+
+
+def format_node(node: ast.Node) -> str:
+    """One line of text: a statement with its end, or a formula or term.
+
+    >>> from dlog.language.parse import parse
+    >>> format_node(parse("a(x):-b(x,y),!(y<-1;c(y)).").statements[0])
+    'a(x) <- b(x, y), !(y < -1 ; c(y)).'
+    """
+    printer = _STATEMENTS.get(type(node))
+    return printer(node) if printer else formula(node)
+
+
+# Formulas.  Functions here call each other at most three deep for one level of a tree, and take lists through
+# `map`, which needs no frame: at `parse.MAX_DEPTH` that stays well within Python's limit.
+
+
+def formula(node: ast.Node) -> str:
+    """A body: what may stand after `<-` or between braces."""
+    if isinstance(node, ast.Disjunction):
+        return " ; ".join(map(conjunction, node.items))
+    return conjunction(node) if isinstance(node, ast.Conjunction) else literal(node)
+
+
+def conjunction(node: ast.Node) -> str:
+    """One side of a disjunction, without parentheses around its own commas."""
+    return ", ".join(map(literal, node.items)) if isinstance(node, ast.Conjunction) else literal(node)
+
+
+def literal(node: ast.Node) -> str:
+    """One item of a conjunction."""
+    if isinstance(node, ast.Conjunction | ast.Disjunction):
+        return f"({formula(node)})"
+    if isinstance(node, ast.Comparison):
+        return f"{term(node.left)} {node.op} {term(node.right)}"
+    if isinstance(node, ast.Negation):
+        inner = literal(node.body)
+        return f"!({inner})" if _reads_as_two(node.body) else f"!{inner}"
+    return term(node)
+
+
+def _reads_as_two(body: ast.Node) -> bool:
+    """`!x < y` is the negation of a comparison, but looks like the comparison of a negation."""
+    if not isinstance(body, ast.Comparison):
+        return False
+    return body.op != "=" or not isinstance(body.left, ast.Application)
+
+
+# Terms
+
+
+def term(node: ast.Node, floor: int = 0, guarded: bool | None = None) -> str:
+    """A term that must bind at least as tightly as `floor`: an argument, an operand, a side of a comparison.
+
+    `guarded`: in `max(x, y) - count : {...}` the lexer would take `max` for the aggregate of that colon, so
+    wherever a colon may follow on the same level, names of aggregates stand in parentheses.  None for a whole
+    term, which finds out by itself.
+    """
+    if guarded is None:
+        guarded = _has_aggregate(node)
+    if isinstance(node, ast.Binary):
+        strength = PRECEDENCE[node.op]
+        to_right = node.op == "^"
+        left = term(node.left, strength + to_right, guarded)
+        text = f"{left} {node.op} {term(node.right, strength + (not to_right), guarded)}"
+        return f"({text})" if strength < floor else text
+    if isinstance(node, ast.Unary):
+        # Any operator below is put in parentheses: `-(2 ^ 2)` and `-(-x)` need no knowledge of precedence.
+        text = f"{node.op}{'' if node.op == '-' else ' '}{term(node.operand, _ATOMIC, guarded)}"
+        return f"({text})" if floor > PREFIX_PRECEDENCE else text
+    if isinstance(node, ast.InlineAggregate):
+        target = "" if node.target is None else f"{term(node.target, 0, True)} "
+        return f"{node.op} {target}: {{ {formula(node.body)} }}"
+    if isinstance(node, ast.Call):
+        text = f"{_spaced(node.name)}({', '.join(map(term, node.args))})"
+        return f"({text})" if guarded and node.name in AGGREGATES else text
+    if isinstance(node, ast.Application):
+        text = f"{node.name}[{', '.join(map(term, node.args))}]"
+        return f"({text})" if guarded and node.name in AGGREGATES else text
+    if isinstance(node, ast.Cast):
+        return f"as({term(node.term)}, {type_reference(node.type)})"
+    if isinstance(node, ast.Comparison | ast.Negation | ast.Conjunction | ast.Disjunction):
+        return f"({formula(node)})"
+    return _leaf(node, floor, guarded)
+
+
+def _leaf(node: ast.Node, floor: int, guarded: bool) -> str:
+    if isinstance(node, ast.Variable):
+        return f"({node.name})" if guarded and node.name in AGGREGATES else node.name
+    if isinstance(node, ast.Wildcard):
+        return "_"
+    assert isinstance(node, ast.Constant), f"not part of a program: {node!r}"
+    text = constant(node.kind, node.value)
+    is_negative = node.kind in ("int", "float") and text.startswith("-")
+    return f"({text})" if is_negative and floor > PREFIX_PRECEDENCE else text
+
+
+def _has_aggregate(node: ast.Node) -> bool:
+    """Whether a colon of an inline aggregate stands on the level of this term, outside any brackets."""
+    if isinstance(node, ast.Binary):
+        return _has_aggregate(node.left) or _has_aggregate(node.right)
+    if isinstance(node, ast.Unary):
+        return _has_aggregate(node.operand)
+    return isinstance(node, ast.InlineAggregate)
+
+
+def constant(kind: str, value: int | str | bool) -> str:
+    """A value as `Constant` and `Facts` hold it."""
+    if kind == "string":
+        return quoted(str(value))
+    if kind == "bool":
+        return "true" if value else "false"
+    return f"{value}u" if kind == "unsigned" else str(value)
+
+
+def quoted(text: str) -> str:
+    return f'"{text.translate(_ESCAPED)}"'
+
+
+def type_reference(node: ast.TypeRef) -> str:
+    """As `.decl`, `.type` and `as` write it: `decimal(10, 2)`."""
+    return f"{node.name}({', '.join(map(str, node.params))})" if node.params else node.name
+
+
+def _spaced(name: str) -> str:
+    """`decimal[10,2]`, the name of a type with its sizes, as it is written elsewhere."""
+    return name.replace(",", ", ")
+
+
+# Statements
+
+
+def head(rule: ast.Rule) -> str:
+    return at_start(", ".join(heads(rule)), rule.heads[0])
+
+
+def heads(rule: ast.Rule) -> list[str]:
+    if len(rule.heads) == 1:
+        return [formula(rule.heads[0])]
+    return [literal(node) for node in rule.heads]
+
+
+def at_start(text: str, first: ast.Node) -> str:
+    """A sign at the start of a statement would mark a delta, so a formula that begins with one is wrapped."""
+    if not text.startswith("-"):
+        return text
+    while isinstance(first, ast.Conjunction | ast.Disjunction):
+        first = first.items[0]
+    return f"({literal(first)}){text[len(literal(first)) :]}"
+
+
+def aggregations(rule: ast.Rule) -> str:
+    """`agg<<n = count()>> ` with the space behind it, or nothing."""
+    if not rule.aggregations:
+        return ""
+    items = ", ".join(f"{a.result} = {a.op}({', '.join(map(term, a.args))})" for a in rule.aggregations)
+    return f"agg<<{items}>> "
+
+
+def _rule(rule: ast.Rule) -> str:
+    if rule.body is None:
+        return f"{head(rule)}."
+    return f"{head(rule)} <- {aggregations(rule)}{formula(rule.body)}."
+
+
+def constraint_left(node: ast.Constraint) -> str:
+    first = node.left
+    return at_start(formula(first), first)
+
+
+def _constraint(node: ast.Constraint) -> str:
+    return f"{constraint_left(node)} -> {formula(node.right)}."
+
+
+def delta(node: ast.Delta) -> str:
+    return node.op + literal(node.atom)
+
+
+def fact(facts: ast.Facts, row: tuple[tuple[str, int | str | bool], ...]) -> str:
+    values = [constant(kind, value) for kind, value in row]
+    if facts.functional:
+        return f"{facts.predicate}[{', '.join(values[:-1])}] = {values[-1]}."
+    return f"{facts.predicate}({', '.join(values)})."
+
+
+def declaration_types(node: ast.Declaration) -> list[str]:
+    """The right side of a LogiQL declaration: `decimal[10, 2](x)` for each argument with a type."""
+    out = []
+    for parameter in (*node.keys, *([node.value] if node.value else [])):
+        if parameter.type is not None:
+            sizes = f"[{', '.join(map(str, parameter.type.params))}]" if parameter.type.params else ""
+            out.append(f"{parameter.type.name}{sizes}({parameter.name})")
+    return out
+
+
+def declaration_left(node: ast.Declaration) -> str:
+    names = ", ".join(p.name for p in node.keys)
+    return f"{node.name}[{names}] = {node.value.name}" if node.value else f"{node.name}({names})"
+
+
+def is_logiql(node: ast.Declaration) -> bool:
+    """Whether `R(x) -> int(x).` can say it: built-in types, no qualifiers, names that can be variables.
+
+    Functional predicates have no other form.
+    """
+    names = [p.name for p in node.keys]
+    return node.value is not None or (
+        not node.qualifiers
+        and all(p.type is None or p.type.name in BUILTIN_TYPES for p in node.keys)
+        and len(set(names)) == len(names)
+        and not KEYWORDS.intersection([*names, node.name])
+    )
+
+
+def declaration_parameters(node: ast.Declaration) -> list[str]:
+    """`x: T` for each argument; REQUIRES: every argument has a type, as `.decl` demands."""
+    return [f"{p.name}: {type_reference(p.type)}" for p in node.keys if p.type is not None]
+
+
+def _declaration(node: ast.Declaration) -> str:
+    if is_logiql(node):
+        return f"{declaration_left(node)} -> {', '.join(declaration_types(node))}."
+    qualifiers = "".join(f" {word}" for word in node.qualifiers)
+    return f".decl {node.name}({', '.join(declaration_parameters(node))}){qualifiers}"
+
+
+def _type_declaration(node: ast.TypeDeclaration) -> str:
+    sign = "<:" if node.kind == "subtype" else "="
+    return f".type {node.name} {sign} {' | '.join(type_reference(base) for base in node.bases)}"
+
+
+def directive_parameters(node: ast.Directive) -> str:
+    """`(IO=csv, filename="a.csv")`, or nothing."""
+    return f"({', '.join(map(_parameter, node.params))})" if node.params else ""
+
+
+def _pragma(node: ast.Pragma) -> str:
+    value = "" if node.value is None else f" {quoted(node.value)}"
+    return f".pragma {quoted(node.key)}{value}"
+
+
+def _parameter(node: ast.DirectiveParameter) -> str:
+    if isinstance(node.value, bool):
+        value = "true" if node.value else "false"
+    elif isinstance(node.value, int):
+        value = str(node.value)
+    else:
+        is_word = node.name == "IO" and node.value.isidentifier() and node.value.isascii()
+        value = node.value if is_word and node.value not in ("true", "false") else quoted(node.value)
+    return f"{node.name}={value}"
+
+
+_STATEMENTS: dict[type[ast.Node], Callable[[Any], str]] = {
+    ast.Rule: _rule,
+    ast.Constraint: _constraint,
+    ast.Query: lambda node: f"?- {formula(node.body)}.",
+    ast.DeltaStatement: lambda node: f"{', '.join(map(delta, node.deltas))}.",
+    ast.Delta: delta,
+    ast.Facts: lambda node: " ".join(fact(node, row) for row in node.rows),
+    ast.Declaration: _declaration,
+    ast.TypeDeclaration: _type_declaration,
+    ast.Directive: lambda node: f".{node.kind} {node.predicate}{directive_parameters(node)}",
+    ast.Include: lambda node: f".include {quoted(node.path)}",
+    ast.Pragma: _pragma,
+    ast.Plan: lambda node: f".plan {node.text}",
+    ast.TypeRef: type_reference,
+    ast.Aggregation: lambda node: f"{node.result} = {node.op}({', '.join(map(term, node.args))})",
+    ast.Parameter: lambda node: node.name + (f": {type_reference(node.type)}" if node.type else ""),
+    ast.Program: lambda node: " ".join(map(format_node, node.statements)),
+}  # fmt: skip
