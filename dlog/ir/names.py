@@ -1,0 +1,235 @@
+"""Owns which predicates a program has, and whether each use fits: names, arities, relation or function.
+
+A predicate exists when it is declared, has facts or rules, is inserted into, or is read from a file.  Knows
+nothing of types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from dlog.errors import Diagnostics, did_you_mean, place
+from dlog.ir import primitives
+from dlog.language import ast
+from dlog.language.source import Span
+from dlog.types import BUILTIN_TYPES
+
+
+@dataclass
+class Shape:
+    """What is known of a predicate from its uses: how many arguments, and whether the last is a value."""
+
+    arity: int
+    functional: bool
+    span: Span | None
+    declaration: ast.Declaration | None = None
+    auxiliary: bool = False  # made by lowering
+    input: bool = False  # filled from a file or a stream
+
+    @property
+    def parameters(self) -> tuple[ast.Parameter, ...]:
+        """The declared arguments, the value last; () when undeclared."""
+        if self.declaration is None:
+            return ()
+        value = self.declaration.value
+        return (*self.declaration.keys, *((value,) if value else ()))
+
+    def argument(self, name: str, index: int) -> str:
+        """How a message calls an argument."""
+        if self.parameters:
+            return f"argument {self.parameters[index].name} of {name}"
+        is_value = self.functional and index == self.arity - 1
+        return f"the value of {name}" if is_value else f"argument {index + 1} of {name}"
+
+
+class Names:
+    """The predicates of one program."""
+
+    def __init__(self, diagnostics: Diagnostics):
+        self.shapes: dict[str, Shape] = {}
+        self.diagnostics = diagnostics
+        self.complained: set[str] = set()  # names that were reported already
+
+    # What exists
+
+    def declare(self, declaration: ast.Declaration) -> None:
+        known = self.shapes.get(declaration.name)
+        if known is None:
+            self.check_name(declaration.name, declaration.span)
+            self.check_parameters(declaration)
+            arity = len(declaration.keys) + (declaration.value is not None)
+            functional = declaration.value is not None
+            self.shapes[declaration.name] = Shape(arity, functional, declaration.span, declaration)
+            return
+        assert known.declaration is not None
+        merged = _merged(known.declaration, declaration)
+        if merged is None:
+            assert known.span is not None
+            message = f"{declaration.name} is declared twice, in different ways"
+            help = f"the first declaration is at {place(known.span, declaration.span)}"
+            self.diagnostics.error(message, declaration.span, help)
+        else:
+            known.declaration = merged
+
+    def check_parameters(self, declaration: ast.Declaration) -> None:
+        seen: set[str] = set()
+        for parameter in (*declaration.keys, *((declaration.value,) if declaration.value else ())):
+            if parameter.name in seen:
+                message = f"two arguments of {declaration.name} are named {parameter.name}"
+                self.diagnostics.error(message, parameter.span, "give each argument a name of its own")
+            seen.add(parameter.name)
+
+    def check_name(self, name: str, span: Span | None) -> None:
+        if name in BUILTIN_TYPES and name not in self.complained:
+            self.complained.add(name)
+            message = f"{name} is the name of a type and cannot name a predicate"
+            self.diagnostics.error(message, span, "give the predicate another name")
+
+    def define(self, name: str, arity: int, functional: bool, span: Span | None) -> None:
+        if name not in self.shapes:
+            self.check_name(name, span)
+            self.shapes[name] = Shape(arity, functional, span)
+
+    def define_atom(self, node: ast.Node) -> None:
+        """By a head or a delta, `R(x)` or `F[x] = y`."""
+        if isinstance(node, ast.Call):
+            self.define(node.name, len(node.args), False, node.span)
+        elif isinstance(node, ast.Comparison) and isinstance(node.left, ast.Application):
+            self.define(node.left.name, len(node.left.args) + 1, True, node.span)
+
+    # How it is used
+
+    def use(self, name: str, arity: int, functional: bool, span: Span) -> bool:
+        """Whether a predicate exists and is used as it is defined; a complaint if not."""
+        shape = self.shapes.get(name)
+        if shape is None:
+            self.unknown(name, span)
+        elif name in BUILTIN_TYPES:
+            pass  # its definition was reported
+        elif shape.functional != functional:
+            self.diagnostics.error(*_other_form(name, shape, span))
+        elif shape.arity != arity:
+            self.diagnostics.error(*_other_arity(name, shape, arity - functional, span))
+        else:
+            return True
+        return False
+
+    def unknown(self, name: str, span: Span) -> None:
+        if name in self.complained:
+            return
+        self.complained.add(name)
+        if name in BUILTIN_TYPES:
+            message = f"{name} is the name of a type, not a predicate"
+            help = f"{name} is known as a type when a predicate is declared, as in R(x) -> {name}(x)"
+            self.diagnostics.error(message, span, help)
+            return
+        if name in primitives.FUNCTORS:
+            message = f"{name} gives a value; it is not a condition"
+            self.diagnostics.error(message, span, f"compare the value, as in x = {name}(...)")
+            return
+        known = [*self.visible(), *primitives.RELATIONS]
+        closest = did_you_mean(name, known, f"declare {name}, or give it facts or rules")
+        self.diagnostics.error(f"unknown predicate {name}", span, closest)
+
+    def visible(self) -> list[str]:
+        return [name for name, shape in self.shapes.items() if not shape.auxiliary]
+
+    def directed(self, directive: ast.Directive) -> bool:
+        """Whether the predicate of a directive exists."""
+        if directive.predicate in self.shapes:
+            return True
+        if directive.predicate not in self.complained:
+            self.complained.add(directive.predicate)
+            name = directive.predicate
+            help = did_you_mean(name, self.visible(), f"declare it, as in {name}(x) -> int(x).")
+            self.diagnostics.error(f"unknown predicate {name}", directive.span, help)
+        return False
+
+
+def collect_names(program: ast.Program, diagnostics: Diagnostics) -> Names:
+    """Declarations first, then whatever else defines a predicate: uses may stand before it."""
+    names = Names(diagnostics)
+    for statement in program.statements:
+        if isinstance(statement, ast.Declaration):
+            names.declare(statement)
+    for statement in program.statements:
+        if isinstance(statement, ast.Facts) and statement.rows:
+            names.define(statement.predicate, len(statement.rows[0]), statement.functional, statement.span)
+        elif isinstance(statement, ast.Rule):
+            for head in statement.heads:
+                names.define_atom(head)
+        elif isinstance(statement, ast.DeltaStatement):
+            for delta in statement.deltas:
+                if delta.op != "-":  # what is only erased does not exist
+                    names.define_atom(delta.atom)
+    _adopt_inputs(program, names)
+    return names
+
+
+def _adopt_inputs(program: ast.Program, names: Names) -> None:
+    """An undeclared predicate that is read from a file has the arity of its first use."""
+    inputs = {
+        s.predicate
+        for s in program.statements
+        if isinstance(s, ast.Directive) and s.kind in ("input", "stream")
+    }
+    if inputs - names.shapes.keys():
+        for node in _bodies(program):
+            if isinstance(node, ast.Call) and node.name in inputs:
+                names.define(node.name, len(node.args), False, node.span)
+            elif isinstance(node, ast.Application) and node.name in inputs:
+                names.define(node.name, len(node.args) + 1, True, node.span)
+    for name in inputs & names.shapes.keys():
+        names.shapes[name].input = True
+
+
+def _bodies(program: ast.Program) -> Iterator[ast.Node]:
+    for statement in program.statements:
+        if isinstance(statement, ast.Rule | ast.Constraint | ast.Query):
+            yield from statement.walk()
+
+
+def _merged(first: ast.Declaration, second: ast.Declaration) -> ast.Declaration | None:
+    """Two declarations of one predicate as one, or None when they contradict each other."""
+    if len(first.keys) != len(second.keys) or (first.value is None) != (second.value is None):
+        return None
+    keys = [_merged_parameter(a, b) for a, b in zip(first.keys, second.keys, strict=True)]
+    value = _merged_parameter(first.value, second.value) if first.value and second.value else None
+    if any(k is None for k in keys) or (first.value is not None and value is None):
+        return None
+    qualifiers = tuple(dict.fromkeys((*first.qualifiers, *second.qualifiers)))
+    return replace(first, keys=tuple(k for k in keys if k), value=value, qualifiers=qualifiers)
+
+
+def _merged_parameter(a: ast.Parameter, b: ast.Parameter) -> ast.Parameter | None:
+    if a.type is None or b.type is None or a.type == b.type:
+        return a if a.type is not None else replace(a, type=b.type)
+    return None
+
+
+def _other_form(name: str, shape: Shape, span: Span) -> tuple[str, Span, str]:
+    if shape.functional:
+        form = f"{name}[{', '.join('_' * (shape.arity - 1))}] = value"
+        return f"{name} is a function", span, f"write {form}"
+    form = f"{name}({', '.join('_' * shape.arity)})"
+    return f"{name} is a relation, not a function", span, f"write {form}"
+
+
+def _other_arity(name: str, shape: Shape, given: int, span: Span) -> tuple[str, Span, str | None]:
+    noun = "key" if shape.functional else "argument"
+    need = count_of(shape.arity - shape.functional, noun)
+    message = f"{name} takes {need}, but {given} {'is' if given == 1 else 'are'} given"
+    if shape.span is None:
+        return message, span, None
+    first = place(shape.span, span)
+    return (
+        message,
+        span,
+        f"{name} is {'declared' if shape.declaration else 'first used'} at {first}",
+    )
+
+
+def count_of(number: int, noun: str) -> str:
+    """`1 key`, `2 keys`, `no keys`."""
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"

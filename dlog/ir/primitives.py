@@ -1,0 +1,153 @@
+"""Owns the table of primitives: names, signatures, and how they are written.
+
+A primitive is a function or relation that is calculated on demand.  It is partial: where it is undefined the
+literal it stands in is false.  What each one computes is in `dlog.lftj` (inside the join kernel) and
+`dlog.engine.batch` (on columns); this table says which types it takes and gives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dlog.ir.rules import Primitive
+
+# Classes of types, by the names of dlog.types.
+NUMERIC = ("int", "unsigned", "float", "decimal")
+INTEGRAL = ("int", "unsigned")
+DATES = ("date", "datetime")
+ANY = ("int", "unsigned", "float", "decimal", "string", "bool", "date", "datetime")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """`inputs` name a class or share a letter: arguments with the same letter have the same type.
+
+    'a' stands for one type of `letters["a"]`.  `result` is None for a relation.  With `promotes`, integer
+    inputs may be mixed with decimals or floats, and the result has the wider type.
+    """
+
+    inputs: tuple[str, ...]
+    result: str | None
+    letters: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    promotes: bool = False
+    generator: bool = False
+
+    def candidates(self, slot: str) -> tuple[str, ...]:
+        return dict(self.letters).get(slot, (slot,))
+
+
+def _numeric(n: int) -> Signature:
+    return Signature(("a",) * n, "a", (("a", NUMERIC),), promotes=True)
+
+
+def _integral(n: int) -> Signature:
+    return Signature(("a",) * n, "a", (("a", INTEGRAL),))
+
+
+_COMPARISON = Signature(("a", "a"), None, (("a", ANY),))
+_FLOAT_FUNCTION = Signature(("a",), "a", (("a", ("float",)),))
+_ROUNDING = Signature(("a",), "a", (("a", ("float", "decimal")),))
+_DATE_PART = Signature(("a",), "int", (("a", DATES),))
+_TIME_PART = Signature(("datetime",), "int")
+
+_BITWISE = ("band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor")
+
+# (name, number of inputs) -> signature.  `show` and the lowering of operators use the same names.
+SIGNATURES: dict[tuple[str, int], Signature] = {
+    ("eq", 2): _COMPARISON,
+    ("ne", 2): _COMPARISON,
+    ("lt", 2): _COMPARISON,
+    ("le", 2): _COMPARISON,
+    ("gt", 2): _COMPARISON,
+    ("ge", 2): _COMPARISON,
+    ("add", 2): _numeric(2),
+    ("sub", 2): _numeric(2),
+    ("mul", 2): _numeric(2),
+    ("div", 2): _numeric(2),
+    ("mod", 2): _integral(2),
+    ("pow", 2): Signature(("a", "a"), "a", (("a", ("int", "unsigned", "float")),)),
+    ("neg", 1): Signature(("a",), "a", (("a", ("int", "float", "decimal")),)),
+    ("abs", 1): Signature(("a",), "a", (("a", ("int", "float", "decimal")),)),
+    **{(name, 2): _integral(2) for name in _BITWISE},
+    ("bnot", 1): _integral(1),
+    ("lnot", 1): _integral(1),
+    ("min", 2): Signature(("a", "a"), "a", (("a", ANY),), promotes=True),
+    ("max", 2): Signature(("a", "a"), "a", (("a", ANY),), promotes=True),
+    ("cat", 2): Signature(("string", "string"), "string"),
+    ("strlen", 1): Signature(("string",), "int"),
+    ("substr", 3): Signature(("string", "int", "int"), "string"),
+    ("contains", 2): Signature(("string", "string"), None),
+    ("match", 2): Signature(("string", "string"), None),
+    ("starts_with", 2): Signature(("string", "string"), None),
+    ("ends_with", 2): Signature(("string", "string"), None),
+    ("lower", 1): Signature(("string",), "string"),
+    ("upper", 1): Signature(("string",), "string"),
+    ("trim", 1): Signature(("string",), "string"),
+    ("replace", 3): Signature(("string", "string", "string"), "string"),
+    ("ord", 1): Signature(("string",), "int"),
+    ("split", 2): Signature(("string", "string"), "string", generator=True),
+    ("split", 3): Signature(("string", "string", "int"), "string"),
+    ("to_string", 1): Signature(("a",), "string", (("a", ANY),)),
+    ("to_number", 1): Signature(("a",), "int", (("a", ("string", "int", "unsigned", "float", "decimal")),)),
+    ("to_unsigned", 1): Signature(("a",), "unsigned", (("a", ("string", "int", "unsigned", "float")),)),
+    ("to_float", 1): Signature(("a",), "float", (("a", ("string", "int", "unsigned", "float", "decimal")),)),
+    ("to_decimal", 1): Signature(("a",), "decimal", (("a", ("string", "int", "float", "decimal")),)),
+    ("to_date", 1): Signature(("a",), "date", (("a", ("string", "datetime")),)),
+    ("to_datetime", 1): Signature(("a",), "datetime", (("a", ("string", "date")),)),
+    ("range", 2): Signature(("a", "a"), "a", (("a", ("int", "unsigned", "float")),), generator=True),
+    ("range", 3): Signature(("a", "a", "a"), "a", (("a", ("int", "unsigned", "float")),), generator=True),
+    ("floor", 1): _ROUNDING,
+    ("ceil", 1): _ROUNDING,
+    ("round", 1): _ROUNDING,
+    ("sqrt", 1): _FLOAT_FUNCTION,
+    ("exp", 1): _FLOAT_FUNCTION,
+    ("log", 1): _FLOAT_FUNCTION,
+    ("year", 1): _DATE_PART,
+    ("month", 1): _DATE_PART,
+    ("day", 1): _DATE_PART,
+    ("weekday", 1): _DATE_PART,
+    ("hour", 1): _TIME_PART,
+    ("minute", 1): _TIME_PART,
+    ("second", 1): _TIME_PART,
+    ("add_days", 2): Signature(("a", "int"), "a", (("a", DATES),)),
+    ("days_between", 2): Signature(("a", "a"), "int", (("a", DATES),)),
+}  # fmt: skip
+# `as(x, T)` is the primitive as_T.  Between int and unsigned it keeps the bits; any other only tells the
+# type, and is an equality once types are known.
+for _type in ANY:
+    SIGNATURES[(f"as_{_type}", 1)] = (
+        Signature(("a",), _type, (("a", INTEGRAL),)) if _type in INTEGRAL else Signature((_type,), _type)
+    )
+
+COMPARISONS = {"=": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "%": "mod", "^": "pow"}
+OPERATORS |= {word: word for word in _BITWISE}
+PREFIXES = {"-": "neg", "bnot": "bnot", "lnot": "lnot"}
+# Functors of any number of arguments: two at a time, from the left.
+VARIADIC = frozenset({"cat", "min", "max"})
+# Names that a program can call as functors or relations.
+_OPERATORS_ONLY = {*COMPARISONS.values(), *OPERATORS.values(), *PREFIXES.values()} | {f"as_{t}" for t in ANY}
+FUNCTORS = frozenset(name for name, _ in SIGNATURES if name not in _OPERATORS_ONLY)
+RELATIONS = frozenset(name for (name, _), s in SIGNATURES.items() if s.result is None and name in FUNCTORS)
+
+_SYMBOLS = {v: k for k, v in (COMPARISONS | OPERATORS).items()}
+
+
+def arities(name: str) -> list[int]:
+    return sorted(n for other, n in SIGNATURES if other == name)
+
+
+def show(primitive: Primitive) -> str:
+    """The primitive as a person would write it."""
+    inputs = [str(a) for a in primitive.inputs]
+    if primitive.name in _SYMBOLS and len(inputs) == 2:
+        text = f"{inputs[0]} {_SYMBOLS[primitive.name]} {inputs[1]}"
+    elif primitive.name in PREFIXES.values():
+        text = f"{'-' if primitive.name == 'neg' else primitive.name + ' '}{inputs[0]}"
+    elif primitive.name.startswith("as_"):
+        text = f"as({inputs[0]}, {primitive.name[3:]})"
+    else:
+        text = f"{primitive.name}({', '.join(inputs)})"
+    return text if primitive.output is None else f"{primitive.output} = {text}"

@@ -1,0 +1,329 @@
+"""Owns rules in the normal form of the maintenance paper (Fig. 1), and the checked program they form.
+
+    conj ::= [exists x ...] form, ...        form ::= atom | primitive | disj | negation
+    disj ::= conj ; conj ...                 negation ::= ! conj
+    rule ::= forall x ... . head, ... <- [agg<<...>>] conj
+
+Knows nothing of how rules are found in a text or evaluated.  Every variable of a rule has one name and one
+type; a variable that occurs in both head and body is universal, any other belongs to the `exists` block of
+the smallest conjunction that holds all its uses (if only branches of one disjunction use it, and not all of
+them bind it, each of these branches quantifies its own).  Forms stand in an order in which they can be
+evaluated from left to right.
+
+An aggregate ranges over the distinct assignments of the rule's groups and of the body's outermost `exists`
+block: in an aggregation rule every variable outside negations is quantified there, and every branch of a
+disjunction gives each of them a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from dlog.language import ast
+from dlog.language.source import Span
+from dlog.types import Type
+
+
+@dataclass(frozen=True)
+class Var:
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Const:
+    """A literal.  `kind` is the spelling's (int, unsigned, float, string, bool); `type` is set by typing."""
+
+    kind: str
+    value: int | str | bool
+    type: Type | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        if self.kind == "string":
+            return '"' + str(self.value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+        return str(self.value).lower() if self.kind == "bool" else str(self.value)
+
+
+Operand: TypeAlias = Var | Const
+
+
+@dataclass(frozen=True)
+class Atom:
+    """`R(args)` or `F[args[:n_keys]] = args[n_keys]` over a materialised predicate."""
+
+    predicate: str
+    args: tuple[Operand, ...]
+    n_keys: int
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_functional(self) -> bool:
+        return self.n_keys < len(self.args)
+
+    @property
+    def keys(self) -> tuple[Operand, ...]:
+        return self.args[: self.n_keys]
+
+    def __str__(self) -> str:
+        keys = ", ".join(map(str, self.keys))
+        if self.is_functional:
+            return f"{self.predicate}[{keys}] = {self.args[-1]}"
+        return f"{self.predicate}({keys})"
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """`output = name(inputs)`, or the relation `name(inputs)` when there is no output.
+
+    An output that is bound already, or a literal, is compared.  Decimals are exact: where the output has
+    fewer digits than the result needs, the two differ.  Only heads round.
+    """
+
+    name: str
+    inputs: tuple[Operand, ...]
+    output: Operand | None = None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def args(self) -> tuple[Operand, ...]:
+        return self.inputs if self.output is None else (*self.inputs, self.output)
+
+    def __str__(self) -> str:
+        from dlog.ir.primitives import show
+
+        return show(self)
+
+
+@dataclass(frozen=True)
+class Negation:
+    body: Conj
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"!({self.body})" if len(self.body.forms) != 1 or self.body.exists else f"!{self.body}"
+
+
+@dataclass(frozen=True)
+class Disjunction:
+    """No branch at all is `false`, which stands only in the outermost conjunction of a body.
+
+    `exclusive`: at most one branch holds, whatever is bound around it, so it has one value for what it binds.
+    """
+
+    branches: tuple[Conj, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+    exclusive: bool = False
+
+    def __str__(self) -> str:
+        return "(" + " ; ".join(map(str, self.branches)) + ")"
+
+
+Form: TypeAlias = Atom | Primitive | Negation | Disjunction
+
+
+@dataclass(frozen=True)
+class Conj:
+    exists: tuple[Var, ...]
+    forms: tuple[Form, ...]
+
+    def __str__(self) -> str:
+        quantifier = f"exists {', '.join(map(str, self.exists))} . " if self.exists else ""
+        return quantifier + (", ".join(map(str, self.forms)) or "true")
+
+    def atoms(self) -> Iterator[tuple[Atom, bool]]:
+        """Every atom at any depth, with whether it stands under a negation (or several)."""
+        for form in self.forms:
+            if isinstance(form, Atom):
+                yield form, False
+            elif isinstance(form, Disjunction):
+                for branch in form.branches:
+                    yield from branch.atoms()
+            elif isinstance(form, Negation):
+                for atom, _ in form.body.atoms():
+                    yield atom, True
+
+    def walk(self) -> Iterator[Form]:
+        """Every form at any depth, outer before inner."""
+        for form in self.forms:
+            yield form
+            if isinstance(form, Disjunction):
+                for branch in form.branches:
+                    yield from branch.walk()
+            elif isinstance(form, Negation):
+                yield from form.body.walk()
+
+    def variables(self) -> set[str]:
+        return {v.name for v in self.occurrences()}
+
+    def occurrences(self) -> Iterator[Var]:
+        for form in self.walk():
+            if isinstance(form, Atom | Primitive):
+                yield from (a for a in form.args if isinstance(a, Var))
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """`result = op(argument)` over the assignments of a rule's body."""
+
+    op: str
+    result: Var
+    argument: Operand | None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.result} = {self.op}({'' if self.argument is None else self.argument})"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`forall universals . heads <- agg<<aggregates>> body`.
+
+    `id` numbers rules in source order; `types` has every variable; `keys` are the variables that occur in
+    key position of a materialised predicate in the body, that a generator binds, or that a disjunction may
+    bind to several values: a binding of them determines all others.
+    """
+
+    id: int
+    heads: tuple[Atom, ...]
+    body: Conj
+    aggregates: tuple[Aggregate, ...] = ()
+    universals: tuple[Var, ...] = ()
+    types: Mapping[str, Type] = field(default_factory=dict, compare=False)
+    keys: frozenset[str] = frozenset()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        heads = ", ".join(map(str, self.heads))
+        agg = f"agg<<{', '.join(map(str, self.aggregates))}>> " if self.aggregates else ""
+        return f"{heads} <- {agg}{self.body}."
+
+    @property
+    def groups(self) -> tuple[Var, ...]:
+        """The group keys of an aggregation rule: the head's variables that are no aggregate's result."""
+        results = {a.result.name for a in self.aggregates}
+        return tuple(v for v in self.universals if v.name not in results)
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: Type
+    domain: str | None = None  # the name of a declared subtype or union, for messages
+
+
+@dataclass
+class Predicate:
+    """What is known of one predicate: its columns, of which the first `n_keys` are keys."""
+
+    name: str
+    columns: tuple[Column, ...]
+    n_keys: int
+    declared: bool = False
+    auxiliary: bool = False  # made by lowering: never shown as a result
+    qualifiers: frozenset[str] = frozenset()
+    span: Span | None = None
+
+    @property
+    def arity(self) -> int:
+        return len(self.columns)
+
+    @property
+    def is_functional(self) -> bool:
+        return self.n_keys < self.arity
+
+    def show(self, args: tuple[object, ...]) -> str:
+        keys = ", ".join(map(str, args[: self.n_keys]))
+        return f"{self.name}[{keys}] = {args[-1]}" if self.is_functional else f"{self.name}({keys})"
+
+
+@dataclass(frozen=True)
+class FactBlock:
+    """Facts of one predicate as rows of (kind, value) literals; typed by the predicate's columns."""
+
+    predicate: str
+    rows: tuple[tuple[tuple[str, int | str | bool], ...], ...]
+    offsets: tuple[int, ...] = field(default=(), compare=False, repr=False)
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class FactDelta:
+    """`+`, `-` or `^` of one fact, in program order."""
+
+    op: str
+    predicate: str
+    row: tuple[tuple[str, int | str | bool], ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Whenever `left` holds, `right` must: kept as the rule that derives its violations."""
+
+    text: str
+    violations: str  # the auxiliary predicate that must stay empty
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Query:
+    """`?- body`: answered by an auxiliary predicate over its variables."""
+
+    text: str
+    predicate: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """Predicates that depend on each other, evaluated together after all strata before them.
+
+    `rules` have only their heads in the stratum; in a recursive one a rule with aggregates has one head.
+    """
+
+    predicates: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    recursive: bool
+    combine: Mapping[str, str] = field(default_factory=dict)  # predicate -> min or max, where recursive
+
+
+@dataclass
+class Program:
+    """A checked program: every name resolved, every variable typed and grounded, strata in order."""
+
+    predicates: dict[str, Predicate]
+    rules: tuple[Rule, ...]
+    strata: tuple[Stratum, ...]
+    facts: tuple[FactBlock, ...]
+    deltas: tuple[FactDelta, ...]
+    constraints: tuple[Constraint, ...]
+    queries: tuple[Query, ...]
+    directives: tuple[ast.Directive, ...]
+    pragmas: tuple[ast.Pragma, ...]
+    source: ast.Program = field(repr=False)
+
+    def check(self) -> None:
+        """Assert all invariants of the program.  O(size of its rules)."""
+        for rule in (*self.rules, *(r for stratum in self.strata for r in stratum.rules)):
+            check_rule(rule)
+            for atom in (*rule.heads, *(atom for atom, _ in rule.body.atoms())):
+                predicate = self.predicates[atom.predicate]
+                assert (len(atom.args), atom.n_keys) == (predicate.arity, predicate.n_keys), str(atom)
+        derived = [name for stratum in self.strata for name in stratum.predicates]
+        assert len(derived) == len(set(derived)), "a predicate belongs to one stratum"
+
+    def rules_of(self, predicate: str) -> tuple[Rule, ...]:
+        return tuple(r for r in self.rules if any(h.predicate == predicate for h in r.heads))
+
+
+def check_rule(rule: Rule) -> None:
+    """Assert the normal form: see `dlog.ir.normal_form`, which states it once more.  O(size * depth)."""
+    from dlog.ir.normal_form import check
+
+    check(rule)

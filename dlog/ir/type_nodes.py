@@ -1,0 +1,113 @@
+"""Owns types that are still to be found: which built-in types remain possible, and why.
+
+A node stands for the type of a column, a variable or a literal.  Nodes that must have the same type are
+joined (union-find).  Restrictions only take candidates away, so the result does not depend on their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dlog.errors import place
+from dlog.ir.primitives import ANY, DATES, NUMERIC
+from dlog.language.source import Span
+
+Candidates = tuple[str, ...]
+_KEPT_REASONS = 8
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a node has the types it has: what restricted it to which candidates, and where."""
+
+    what: str
+    candidates: Candidates
+    span: Span | None
+
+
+class Node:
+    """One type to be found.  A `spoiled` one was reported, and is left alone from then on."""
+
+    __slots__ = ("candidates", "declared", "parent", "reasons", "spoiled")
+
+    def __init__(self, candidates: Candidates = ANY, reason: Reason | None = None, declared: bool = False):
+        self.parent: Node | None = None
+        self.candidates = candidates
+        self.reasons = [reason] if reason else []
+        self.declared = declared
+        self.spoiled = False
+
+    def find(self) -> Node:
+        """The node that stands for all it was joined with.  Amortised O(log n): paths are halved."""
+        node = self
+        while node.parent is not None:
+            if node.parent.parent is not None:
+                node.parent = node.parent.parent
+            node = node.parent
+        return node
+
+    @property
+    def settled(self) -> bool:
+        return len(self.find().candidates) == 1
+
+    @property
+    def only(self) -> str:
+        """REQUIRES: settled."""
+        (name,) = self.find().candidates
+        return name
+
+    def against(self, candidates: Candidates) -> Reason | None:
+        """The reason that rules out some candidates: one that excludes all of them, if there is."""
+        reasons = self.find().reasons
+        for reason in reasons:
+            if not set(reason.candidates) & set(candidates):
+                return reason
+        return reasons[-1] if reasons else None
+
+
+def restrict(node: Node, candidates: Candidates, reason: Reason | None = None) -> bool:
+    """Keeps only some candidates; False, with nothing changed, when none would be left."""
+    root = node.find()
+    left = tuple(c for c in root.candidates if c in candidates)
+    if not left:
+        return root.spoiled
+    if left != root.candidates:
+        root.candidates = left
+        if reason is not None and len(root.reasons) < _KEPT_REASONS:
+            root.reasons.append(reason)
+    return True
+
+
+def join(a: Node, b: Node) -> bool:
+    """Makes two nodes one; False, with nothing changed, when they have no type in common."""
+    a, b = a.find(), b.find()
+    if a is b or a.spoiled or b.spoiled:
+        return True
+    common = tuple(c for c in a.candidates if c in b.candidates)
+    if not common:
+        return False
+    b.parent = a
+    a.candidates = common
+    a.declared |= b.declared
+    a.reasons = (a.reasons + b.reasons)[:_KEPT_REASONS]
+    return True
+
+
+def because(name: str, reason: Reason | None, span: Span | None) -> str | None:
+    """Why something has its type, unless that stands where the message points anyway."""
+    if reason is None or reason.span is None or (span is not None and reason.span.start == span.start):
+        return None
+    return f"{name} is {spell(reason.candidates)} by {reason.what} at {place(reason.span, span)}"
+
+
+def spell(candidates: Iterable[str]) -> str:
+    """How a message calls a set of types."""
+    names = tuple(candidates)
+    special = {
+        frozenset(NUMERIC): "a number",
+        frozenset(ANY): "any value",
+        frozenset(DATES): "a date",
+        frozenset({"string", *DATES}): "string",
+    }
+    return special.get(frozenset(names)) or " or ".join(names)
