@@ -1,0 +1,194 @@
+"""Owns the arena of a database: one reserved range of memory and its large extents.  Knows nothing of rows.
+
+The range is reserved once and never moves, so kernels and views keep plain offsets; pages of it cost memory
+only when they are touched.  Kernels hand out small memory themselves (`arena_kernels`); extents of
+LARGE_WORDS or more are found here, from a list of free ranges that grow together again, and their memory goes
+back to the operating system when they are freed.
+
+Threads: whoever changes the arena holds `lock`.  A version that is dropped by the garbage collector may be
+dropped at any moment, also while its own thread holds the lock; it is then only noted, and released by the
+next one who changes the arena.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import sys
+import threading
+from bisect import bisect_left, insort
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.errors import LimitError
+from dlog.jit import Words
+from dlog.storage.arena_kernels import (
+    BUMP,
+    DEAD_LARGE,
+    EXTENT_BASE,
+    FREE_BLOCKS,
+    FREE_EXTENTS,
+    LARGE_WORDS,
+    LIMIT,
+    LINE,
+    MAGIC,
+    META_WORDS,
+    RESULT,
+    USED_BLOCKS,
+    USED_EXTENTS,
+    USED_WORDS,
+)
+from dlog.storage.kernels import adopt_extent, new_extent, release_extent, release_root, take_dead
+
+DEFAULT_BYTES = 64 << 30
+SMALLEST_BYTES = 256 << 20
+ARENA_MAGIC = 0x646C6F67  # "dlog"
+PAGE_BYTES = mmap.PAGESIZE
+HUGE_PAGE_BYTES = 2 << 20  # filling a large extent is 3 times as fast with these
+MAP_NORESERVE = 0x4000 if sys.platform == "linux" else 0  # not named by the mmap module before Python 3.13
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What is handed out and what lies in free lists.  Large free ranges are not in `free_extents`."""
+
+    used_blocks: int
+    free_blocks: int
+    used_extents: int
+    free_extents: int
+    used_words: int
+    reserved_words: int  # below the first word never handed out
+    limit_words: int
+
+
+class Arena:
+    """One reserved range of memory.  Making one is cheap (50 us); the garbage collector unmaps it."""
+
+    __slots__ = ("A", "__weakref__", "_free_ranges", "_map", "_pending", "lock", "words")
+
+    def __init__(self, size: int = DEFAULT_BYTES):
+        self._map = _reserve(size)
+        self.A: Words = np.frombuffer(self._map, dtype=np.int64)
+        self.words = memoryview(self._map).cast("q")  # reads and writes one word 4 times as fast as numpy
+        self.lock = threading.Lock()
+        self._pending: deque[int] = deque()  # roots that were dropped and are not yet released
+        self._free_ranges: list[tuple[int, int]] = []  # (start, words) of large free memory, by start
+        self.words[MAGIC] = ARENA_MAGIC
+        self.words[BUMP] = META_WORDS
+        self.words[LIMIT] = len(self.words)
+
+    def usage(self) -> Usage:
+        """Counts of used and free memory, after releasing dropped versions.  O(1 + dropped)."""
+        with self.lock:
+            self.release_dropped()
+        w = self.words
+        return Usage(
+            w[USED_BLOCKS], w[FREE_BLOCKS], w[USED_EXTENTS], w[FREE_EXTENTS], w[USED_WORDS], w[BUMP], w[LIMIT]
+        )
+
+    def reserve(self, words: int) -> None:
+        """Make sure that `words` fresh words can be handed out.  REQUIRES: lock held."""
+        if self.words[LIMIT] - self.words[BUMP] < words:
+            raise LimitError(f"the database needs more than its {self.words[LIMIT] * 8 >> 20} MiB of memory")
+
+    def new_extent(self, words: int, count: int = 1) -> tuple[int, int]:
+        """(record, base) of an extent with `count` references.  REQUIRES: lock held."""
+        if words < LARGE_WORDS:
+            self.reserve(2 * LARGE_WORDS)
+            record = new_extent(self.A, words, count)
+        else:
+            words = -(-words // LINE) * LINE
+            start = self._find_range(words)
+            self._advise("MADV_HUGEPAGE", start, words, HUGE_PAGE_BYTES)
+            record = adopt_extent(self.A, start, words, count)
+        return record, self.words[record + EXTENT_BASE]
+
+    def release_extent(self, record: int, count: int = 1) -> None:
+        """REQUIRES: lock held."""
+        release_extent(self.A, record, count)
+        self.reclaim()
+
+    def drop_root(self, root: int) -> None:
+        """Release a version now, or soon when the arena is busy.  Safe in a finalizer."""
+        self._pending.append(root)
+        if self.lock.acquire(blocking=False):
+            try:
+                self.release_dropped()
+            finally:
+                self.lock.release()
+
+    def release_dropped(self) -> None:
+        """REQUIRES: lock held."""
+        while self._pending:
+            release_root(self.A, self._pending.popleft())
+        self.reclaim()
+
+    def reclaim(self) -> None:
+        """Take large extents without references back.  REQUIRES: lock held."""
+        while self.words[DEAD_LARGE]:
+            take_dead(self.A)
+            self._free_range(self.words[RESULT], self.words[RESULT + 1])
+
+    def _find_range(self, words: int) -> int:
+        """The first free range that is long enough, else fresh memory.  O(free ranges)."""
+        for i, (start, length) in enumerate(self._free_ranges):
+            if length >= words:
+                if length == words:
+                    del self._free_ranges[i]
+                else:
+                    self._free_ranges[i] = (start + words, length - words)
+                return start
+        self.reserve(words + LARGE_WORDS)
+        start = self.words[BUMP]
+        self.words[BUMP] = start + words
+        return start
+
+    def _free_range(self, start: int, words: int) -> None:
+        """Give the memory back to the system and the range to its free neighbours."""
+        self._advise("MADV_DONTNEED", start, words, PAGE_BYTES)
+        ranges = self._free_ranges
+        i = bisect_left(ranges, (start, 0))
+        if i < len(ranges) and start + words == ranges[i][0]:
+            words += ranges.pop(i)[1]
+        if i > 0 and sum(ranges[i - 1]) == start:
+            start, words = ranges[i - 1][0], ranges[i - 1][1] + words
+            del ranges[i - 1]
+        if start + words == self.words[BUMP]:
+            self.words[BUMP] = start
+        else:
+            insort(ranges, (start, words))
+
+    def _advise(self, advice: str, start: int, words: int, page: int) -> None:
+        """Advise the system about the whole pages of a range, where it takes such advice."""
+        first = -(-start * 8 // page) * page
+        last = (start + words) * 8 // page * page
+        if last > first and hasattr(mmap, advice):
+            with contextlib.suppress(OSError):
+                self._map.madvise(getattr(mmap, advice), first, last - first)
+
+    def check(self) -> None:
+        """Assert that free ranges are sorted, apart and inside the part handed out.  O(free ranges)."""
+        assert self.words[MAGIC] == ARENA_MAGIC
+        end = META_WORDS
+        for start, words in self._free_ranges:
+            assert start > end or (start == end == META_WORDS), "free ranges touch"
+            assert words > 0
+            end = start + words
+        assert end <= self.words[BUMP] <= self.words[LIMIT]
+
+
+def _reserve(size: int) -> mmap.mmap:
+    """The largest anonymous map of at most `size` bytes that the system grants."""
+    flags = {}
+    if hasattr(mmap, "MAP_ANONYMOUS"):
+        flags = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE}
+    while True:
+        try:
+            return mmap.mmap(-1, size, **flags)
+        except (OSError, OverflowError, ValueError):
+            # A limit on address space, or a system that promises only the memory it has.
+            if size <= SMALLEST_BYTES:
+                raise LimitError(f"cannot reserve {size >> 20} MiB of memory") from None
+            size //= 2

@@ -1,0 +1,285 @@
+"""Owns bulk load and how a batch of operations changes an index.  Knows nothing of handles and versions.
+
+Every change is made in place on a root that the caller owns; a new version begins as `clone_root`, whose
+nodes are shared and therefore copied when touched.  One pass from left to right rebuilds the touched nodes
+and keeps the others.  Neighbouring nodes that fill half a node together become one, as leaves do.
+
+REQUIRES, everywhere: the caller has reserved memory for the new pages (`pages_bound`).
+"""
+
+from __future__ import annotations
+
+from dlog.jit import Words, helper
+from dlog.storage.arena_kernels import (
+    COUNT,
+    RESULT,
+    free_block,
+    free_root,
+    new_block,
+    new_root,
+    node_words,
+    retain_entries,
+)
+from dlog.storage.layout import (
+    ARITY,
+    BASE,
+    CAPACITY,
+    ENTRY,
+    FANOUT,
+    FILL,
+    FLAT_BASE,
+    FLAT_STRIDE,
+    LEAF_ROWS,
+    N_ENTRIES,
+    N_NODES,
+    N_ROWS,
+    NODE_HEADER,
+    NODE_REFERENCES,
+    NODE_ROWS,
+    NODE_SCAN,
+    OWNER,
+    ROOT_HEADER,
+    ROOT_SCAN,
+    SCAN_WORDS,
+    STRIDE,
+)
+from dlog.storage.leaf_kernels import (
+    ITEM,
+    OP,
+    ORDINAL,
+    add_scan,
+    change_leaf,
+    join_last,
+    merge_rows,
+    put_entry,
+    scan_leaf,
+)
+
+# Bulk-loaded leaves and nodes are a sixteenth short of full: a row more needs no split, and leaves do not
+# begin at multiples of a power of two (see arena_kernels on cache sets).
+
+
+@helper
+def build_tree(A: Words, owner: int, base: int, stride: int, n: int, k: int, scan: int) -> int:
+    """A flat index over n sorted rows of one extent; each leaf takes a reference.  O(n / LEAF_ROWS)."""
+    rows = LEAF_ROWS * 15 // 16
+    leaves = (n + rows - 1) // rows if k > 0 else 0
+    per_node = FANOUT * 15 // 16
+    n_nodes = (leaves + per_node - 1) // per_node
+    root = new_root(A, n_nodes)
+    set_root(A, root, n_nodes, n, k, scan)
+    A[root + FLAT_BASE] = base
+    A[root + FLAT_STRIDE] = stride
+    if leaves > 0:
+        A[owner + COUNT] += leaves
+    for ni in range(n_nodes):
+        node = new_block(A, node_words(scan))
+        A[root + ROOT_HEADER + ni] = node
+        A[node + N_ENTRIES] = min(leaves - ni * per_node, per_node)
+        for ei in range(A[node + N_ENTRIES]):
+            start = (ni * per_node + ei) * rows
+            entry = node + NODE_HEADER + ENTRY * ei
+            A[entry + BASE] = base + start
+            A[entry + STRIDE] = stride
+            A[entry + FILL] = min(n - start, rows)
+            A[entry + OWNER] = owner
+            if scan > 0:
+                column = base + start + (scan - 1) * stride
+                scan_leaf(A, column, A[entry + FILL], node + NODE_SCAN + SCAN_WORDS * (ei + 1))
+        finish_node(A, node, scan)
+    return root
+
+
+@helper
+def set_root(A: Words, root: int, n_nodes: int, n_rows: int, k: int, scan: int) -> None:
+    """Write the header's plain words."""
+    A[root + N_NODES] = n_nodes
+    A[root + N_ROWS] = n_rows
+    A[root + ARITY] = k
+    A[root + ROOT_SCAN] = scan
+
+
+@helper
+def finish_node(A: Words, node: int, scan: int) -> None:
+    """Header of a node whose entries are written: one reference, its rows and scan summed."""
+    A[node + NODE_REFERENCES] = 1
+    rows = 0
+    for e in range(A[node + N_ENTRIES]):
+        rows += A[node + NODE_HEADER + ENTRY * e + FILL]
+    A[node + NODE_ROWS] = rows
+    if scan > 0:
+        total_scan(A, node)
+
+
+@helper
+def total_scan(A: Words, node: int) -> None:
+    """The node's scan from those of its entries."""
+    total = node + NODE_SCAN
+    for x in range(SCAN_WORDS):
+        A[total + x] = A[total + SCAN_WORDS + x]
+    for e in range(1, A[node + N_ENTRIES]):
+        add_scan(A, total, total + SCAN_WORDS * (e + 1))
+
+
+@helper
+def apply_ops(A: Words, root: int, ops: int, s: int, m: int, k: int, items: int, nodes: int) -> int:
+    """Carry out located operations on a root that the caller owns; return the root, perhaps another one.
+
+    `items` and `nodes` are room for lists.  O(n_nodes + touched nodes * FANOUT + touched rows).
+    """
+    scan = A[root + ROOT_SCAN]
+    n_nodes = A[root + N_NODES]
+    n_out, i = 0, 0
+    for ni in range(n_nodes):
+        node = A[root + ROOT_HEADER + ni]
+        j = i
+        while j < m and A[ops + (k + ORDINAL) * s + j] < (ni + 1) * FANOUT:
+            j += 1
+        touched = j > i
+        if touched or (n_out > 0 and fits_last(A, nodes, n_out, A[node + N_ENTRIES])):
+            last = 1 if ni == n_nodes - 1 else 0
+            n_items = change_node(A, items, node, ni, ops, s, i, j, k, scan, last)
+            n_out = put_nodes(A, items, n_items, nodes, n_out, k, scan, last)
+        else:
+            A[nodes + n_out] = node
+            n_out += 1
+        i = j
+    return finish_root(A, root, nodes, n_out)
+
+
+@helper
+def fits_last(A: Words, nodes: int, n_out: int, n_entries: int) -> bool:
+    """Whether the last node of the list and n_entries more fill at most half a node."""
+    return A[A[nodes + n_out - 1] + N_ENTRIES] + n_entries <= FANOUT // 2
+
+
+@helper
+def change_node(
+    A: Words, items: int, node: int, ni: int, ops: int, s: int, i: int, j: int, k: int, scan: int, last: int
+) -> int:
+    """Turn one reference to a node into items, under operations [i, j); return their number."""
+    shared = A[node + NODE_REFERENCES] > 1
+    if shared:
+        retain_entries(A, node)
+        A[node + NODE_REFERENCES] -= 1
+    n = 0
+    entries = A[node + N_ENTRIES]
+    for e in range(entries):
+        x = i
+        while x < j and A[ops + (k + ORDINAL) * s + x] == ni * FANOUT + e:
+            x += 1
+        if x == i:
+            n = put_entry(A, items, n, node, e, k, scan)
+        else:
+            at_end = 1 if last == 1 and e == entries - 1 else 0
+            n = change_leaf(A, items, n, node, e, ops, s, i, x, k, scan, at_end)
+        i = x
+    if not shared:
+        free_block(A, node, node_words(scan))
+    return n
+
+
+@helper
+def put_nodes(A: Words, items: int, n: int, nodes: int, n_out: int, k: int, scan: int, last: int) -> int:
+    """Append items as nodes to the list; return its length.  Joins them with a small last node."""
+    if n == 0:
+        return n_out
+    if n_out > 0 and fits_last(A, nodes, n_out, n):
+        n_out -= 1
+        n = prepend_node(A, items, n, A[nodes + n_out], k, scan)
+    target = FANOUT if last == 1 or n <= FANOUT else FANOUT * 3 // 4
+    parts = (n + target - 1) // target
+    start = 0
+    for p in range(parts):
+        end = min(start + FANOUT, n) if last == 1 else n * (p + 1) // parts
+        A[nodes + n_out] = make_node(A, items + ITEM * start, end - start, scan)
+        n_out += 1
+        start = end
+    return n_out
+
+
+@helper
+def prepend_node(A: Words, items: int, n: int, node: int, k: int, scan: int) -> int:
+    """Turn one reference to a node into items before the n items that are there."""
+    m = A[node + N_ENTRIES]
+    for x in range(ITEM * n - 1, -1, -1):
+        A[items + ITEM * m + x] = A[items + x]
+    shared = A[node + NODE_REFERENCES] > 1
+    if shared:
+        retain_entries(A, node)
+        A[node + NODE_REFERENCES] -= 1
+    for e in range(m):  # neighbours inside a node are never both small, so none join
+        put_entry(A, items, e, node, e, k, scan)
+    if not shared:
+        free_block(A, node, node_words(scan))
+    if join_last(A, items, m + 1, k, scan) == m:
+        for x in range(ITEM * m, ITEM * (m + n - 1)):
+            A[items + x] = A[items + ITEM + x]
+        return m + n - 1
+    return m + n
+
+
+@helper
+def make_node(A: Words, items: int, n: int, scan: int) -> int:
+    """A node of n items."""
+    node = new_block(A, node_words(scan))
+    A[node + N_ENTRIES] = n
+    for e in range(n):
+        for x in range(ENTRY):
+            A[node + NODE_HEADER + ENTRY * e + x] = A[items + ITEM * e + x]
+        if scan > 0:
+            for x in range(SCAN_WORDS):
+                A[node + NODE_SCAN + SCAN_WORDS * (e + 1) + x] = A[items + ITEM * e + ENTRY + x]
+    finish_node(A, node, scan)
+    return node
+
+
+@helper
+def finish_root(A: Words, root: int, nodes: int, n: int) -> int:
+    """Give the root its new list of nodes; another root when the list has no room."""
+    if n > A[root + CAPACITY]:
+        larger = new_root(A, n + n // 8)
+        set_root(A, larger, 0, 0, A[root + ARITY], A[root + ROOT_SCAN])
+        free_root(A, root)
+        root = larger
+    rows = 0
+    for i in range(n):
+        A[root + ROOT_HEADER + i] = A[nodes + i]
+        rows += A[A[nodes + i] + NODE_ROWS]
+    A[root + N_NODES] = n
+    A[root + N_ROWS] = rows
+    set_flat(A, root)
+    return root
+
+
+@helper
+def set_flat(A: Words, root: int) -> None:
+    """An index of no leaf or one leaf is flat; a larger one that was changed is not."""
+    n = A[root + N_NODES]
+    A[root + FLAT_BASE] = 0 if n == 0 else -1
+    A[root + FLAT_STRIDE] = 0
+    if n == 1:
+        node = A[root + ROOT_HEADER]
+        if A[node + N_ENTRIES] == 1:
+            A[root + FLAT_BASE] = A[node + NODE_HEADER + BASE]
+            A[root + FLAT_STRIDE] = A[node + NODE_HEADER + STRIDE]
+
+
+@helper
+def merge_tree(A: Words, root: int, ops: int, s: int, m: int, k: int, to: int, to_stride: int) -> int:
+    """Write all rows under located operations to one flat place; return their number.  O(n + m)."""
+    i, at = 0, 0
+    for ni in range(A[root + N_NODES]):
+        node = A[root + ROOT_HEADER + ni]
+        for ei in range(A[node + N_ENTRIES]):
+            entry = node + NODE_HEADER + ENTRY * ei
+            x, total = i, A[entry + FILL]
+            while x < m and A[ops + (k + ORDINAL) * s + x] == ni * FANOUT + ei:
+                total += 2 * A[ops + (k + OP) * s + x] - 1
+                x += 1
+            A[RESULT] = 0
+            A[RESULT + 1] = i
+            base, stride, fill = A[entry + BASE], A[entry + STRIDE], A[entry + FILL]
+            at += merge_rows(A, base, stride, fill, ops, s, x, k, to + at, to_stride, total)
+            i = x
+    return at

@@ -1,0 +1,165 @@
+"""Owns the strings of a database: each distinct text has a code, in order of arrival.
+
+Knows nothing of relations.  Codes are never given back.  Comparing codes says nothing about texts: kernels
+that compare strings use `rank`, whose entry for a code is the text's position among all texts in order of
+their UTF-8 bytes (which is that of their code points).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dlog.jit import Words
+from dlog.storage.dictionary_kernels import (
+    ABSENT,
+    N_BYTES,
+    N_CODES,
+    Bytes,
+    encode_strings,
+    find_strings,
+    merge_order,
+    refill_table,
+)
+from dlog.storage.sort import as_words, writable
+
+FIRST_SLOTS = 1 << 10
+FIRST_BYTES = 1 << 12
+MOST_STRING_BYTES = 2**31 - 1  # what 32-bit offsets of an Arrow string array can reach
+
+
+class Dictionary:
+    """Texts and their codes.
+
+    >>> names = Dictionary()
+    >>> names.encode(pa.array(["b", "a", "b"])).tolist(), names.encode_one("c"), len(names)
+    ([0, 1, 0], 2, 3)
+    >>> names.decode(np.array([2, 0])).to_pylist(), names.rank.tolist()
+    (['c', 'b'], [1, 0, 2])
+    """
+
+    def __init__(self) -> None:
+        self._table = np.zeros(FIRST_SLOTS, np.int64)
+        self._text: Bytes = np.zeros(FIRST_BYTES, np.uint8)
+        self._ends = np.zeros(FIRST_SLOTS, np.int64)
+        self._meta = np.zeros(3, np.int64)
+        self._order = np.empty(0, np.int64)  # codes in the order of their texts, when rank was last built
+        self._rank = np.empty(0, np.int64)
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return int(self._meta[N_CODES])
+
+    def encode(self, texts: pa.Array | pa.ChunkedArray) -> Words:
+        """The codes of an Arrow array of strings without nulls; new texts get new codes.
+
+        No Python call for each value.  O(bytes), expected.
+        """
+        if isinstance(texts, pa.ChunkedArray):
+            parts = [self.encode(chunk) for chunk in texts.chunks]
+            return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        if pa.types.is_dictionary(texts.type):
+            return self.encode(texts.dictionary)[texts.indices.to_numpy(zero_copy_only=False)]
+        data, starts = _buffers(texts)
+        out, n = np.empty(len(texts), np.int64), len(texts)
+        with self._lock:
+            done = 0
+            while (done := self._encode_from(done, data, starts, n, out)) < n:
+                self._grow(int(starts[done + 1] - starts[done]))
+        return out
+
+    def encode_one(self, text: str) -> int:
+        """The code of one text, a new one when it is new."""
+        return int(self.encode(pa.array([text], pa.large_string()))[0])
+
+    def find(self, text: str) -> int | None:
+        """The code of a text, or None: looking up adds nothing."""
+        data, starts = _buffers(pa.array([text], pa.large_string()))
+        out = np.empty(1, np.int64)
+        with self._lock:
+            find_strings(data, starts, 1, self._table, self._text, self._ends, out)
+        return None if out[0] == ABSENT else int(out[0])
+
+    def decode(self, codes: Words) -> pa.Array:
+        """The texts of codes, as an Arrow string array.  No Python call for each value."""
+        texts = self.texts().take(pa.array(codes))
+        return texts.cast(pa.string()) if texts.nbytes < MOST_STRING_BYTES else texts
+
+    def decode_one(self, code: int) -> str:
+        """The text of one code."""
+        assert 0 <= code < len(self)
+        return self._text[self._ends[code] : self._ends[code + 1]].tobytes().decode()
+
+    def texts(self) -> pa.LargeStringArray:
+        """All texts by code.  Shares memory with the dictionary: texts never change or move within it."""
+        n = len(self)
+        ends, text = pa.py_buffer(self._ends[: n + 1]), pa.py_buffer(self._text[: self._meta[N_BYTES]])
+        return pa.LargeStringArray.from_buffers(n, ends, text)
+
+    @property
+    def rank(self) -> Words:
+        """rank[code] = position of its text in order.  Read-only; kept until a text is added.
+
+        O(n log n) for n new texts, else O(all + new log all).
+        """
+        with self._lock:
+            n, known = len(self), len(self._order)
+            if n > known:
+                fresh = self.texts().slice(known)
+                new = as_words(pc.array_sort_indices(fresh).to_numpy().astype(np.int64) + known)
+                order = np.empty(n, np.int64)
+                merge_order(self._text, self._ends, self._order, known, new, n - known, order)
+                rank = np.empty(n, np.int64)
+                rank[order] = np.arange(n)
+                self._order, self._rank = order, rank
+            return self._rank
+
+    def check(self) -> None:
+        """Assert that every text has the code it is stored under, and that texts are distinct.  O(bytes)."""
+        n = len(self)
+        assert 2 * n <= len(self._table) + 1
+        assert np.count_nonzero(self._table) == n
+        assert np.all(np.diff(self._ends[: n + 1]) >= 0) and self._ends[n] == self._meta[N_BYTES]
+        texts, out = self.texts(), np.empty(n, np.int64)
+        find_strings(*_buffers(texts), n, self._table, self._text, self._ends, out)
+        assert np.array_equal(out, np.arange(n))
+
+    def _encode_from(self, first: int, data: Bytes, starts: Words, n: int, out: Words) -> int:
+        return encode_strings(data, starts, first, n, self._table, self._text, self._ends, self._meta, out)
+
+    def _grow(self, needed: int) -> None:
+        """Double what is full; bytes for at least the next text."""
+        n, used = len(self), int(self._meta[N_BYTES])
+        if 2 * n >= len(self._table):
+            table = np.zeros(2 * len(self._table), np.int64)
+            refill_table(self._table, table)
+            self._table = table
+        if n + 2 > len(self._ends):
+            self._ends = _longer(self._ends, 2 * len(self._ends))
+        if used + needed >= len(self._text):
+            self._text = _longer(self._text, max(2 * len(self._text), used + needed + 1))
+
+
+def _longer(array: Any, size: int) -> Any:
+    """A copy with more room.  The old array stays as it is for those who share it."""
+    longer = np.zeros(size, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def _buffers(texts: pa.Array) -> tuple[Bytes, Words]:
+    """(bytes, starts) of an Arrow string array; string i is bytes[starts[i]:starts[i + 1]]."""
+    assert texts.null_count == 0
+    if not pa.types.is_large_string(texts.type) and not pa.types.is_string(texts.type):
+        texts = texts.cast(pa.large_string())
+    _, offsets, data = texts.buffers()
+    kind = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    if offsets is None or len(texts) == 0:
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    starts = np.frombuffer(offsets, kind)[texts.offset : texts.offset + len(texts) + 1]
+    raw = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return writable(raw), as_words(starts)

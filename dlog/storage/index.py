@@ -1,0 +1,252 @@
+"""Owns the index: a set of rows of one arity in one column order, as immutable versions.
+
+Knows nothing of predicates, column orders or values: rows are int64 codes.
+
+Lifecycle.  1 `build` sorts rows into one flat extent.  2 `apply`, `insert_row`, `erase_row` make a new
+version that shares what did not change; `apply_in_place` changes the handle itself and copies nothing that
+only this version holds.  3 `close`, or the garbage collector, gives its memory back; others stay readable.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dlog.jit import Words
+from dlog.storage.arena import Arena
+from dlog.storage.arena_kernels import ROW, ROW_WORDS
+from dlog.storage.batch import Change, build_root, changed_root, compact_root
+from dlog.storage.checks import check_index
+from dlog.storage.kernels import (
+    change_row,
+    count_changes,
+    count_prefix,
+    has_prefix,
+    rank,
+    read_rows,
+    release_root,
+)
+from dlog.storage.layout import FLAT_BASE, LEAF_ROWS, N_ROWS, ROOT_REFERENCES
+from dlog.storage.leaf_kernels import ERASE, INSERT
+from dlog.storage.row_kernels import NEEDS_BATCH, UNCHANGED
+from dlog.storage.sort import Rows, as_rows, from_columns
+
+SAMPLED_LEAVES = 64
+
+
+class Index:
+    """One version.  `arena.A` and `root` are what kernels read (see `layout`).
+
+    >>> arena = Arena(1 << 28)
+    >>> index = Index.build(arena, [(2, 1), (1, 2), (2, 1)], 2)
+    >>> later, change = index.apply(inserts=[(3, 3), (1, 2)], erases=[(2, 1)])
+    >>> later.rows().tolist(), index.rows().tolist(), change.inserted.tolist(), change.erased.tolist()
+    ([[1, 2], [3, 3]], [[1, 2], [2, 1]], [[3, 3]], [[2, 1]])
+    """
+
+    __slots__ = ("__weakref__", "_distinct", "arena", "arity", "root")
+
+    def __init__(self, arena: Arena, root: int, arity: int):
+        """Takes over one reference to the root."""
+        self.arena = arena
+        self.root = root
+        self.arity = arity
+        self._distinct: list[int] | None = None
+
+    # Making versions
+
+    @classmethod
+    def build(cls, arena: Arena, rows: Any, arity: int, *, scan: int | None = None) -> Index:
+        """From an (n, arity) array, nested sequences, or a list of `arity` 1-D arrays, in any order.
+
+        `scan` names a column whose count, sum, min and max are kept for every leaf and node
+        (`scan_tree`).  O(n) for each byte that varies; rows already in order are not sorted again.
+        """
+        return cls._load(arena, as_rows(rows, arity), arity, scan)
+
+    @classmethod
+    def from_columns(cls, arena: Arena, columns: Sequence[Any], *, scan: int | None = None) -> Index:
+        """As `build`, from a (k, n) array or k arrays."""
+        return cls._load(arena, from_columns(columns, len(columns)), len(columns), scan)
+
+    @classmethod
+    def _load(cls, arena: Arena, rows: Rows, arity: int, scan: int | None) -> Index:
+        assert scan is None or 0 <= scan < arity
+        with arena.lock:
+            arena.release_dropped()
+            return cls(arena, build_root(arena, rows, arity, 0 if scan is None else scan + 1), arity)
+
+    def apply(self, inserts: Any = None, erases: Any = None) -> tuple[Index, Change]:
+        """(A new version, the net change).  A row that is in both is inserted.
+
+        O(m log n + touched pages), or O(n + m) when the batch is more than a quarter of the rows; the
+        result is then flat.
+        """
+        arena, k = self.arena, self.arity
+        new, old = _rows_or_none(inserts, k), _rows_or_none(erases, k)
+        with arena.lock:
+            arena.release_dropped()
+            root, change = changed_root(arena, self.root, k, new, old, in_place=False)
+        return Index(arena, root, k), change
+
+    def apply_in_place(self, inserts: Any = None, erases: Any = None) -> Change:
+        """The same, but this handle becomes the new version.  Pages that only it holds are changed in place.
+
+        Other handles, snapshots of this one too, see nothing of it.
+        """
+        arena, k = self.arena, self.arity
+        new, old = _rows_or_none(inserts, k), _rows_or_none(erases, k)
+        with arena.lock:
+            arena.release_dropped()
+            self.root, change = changed_root(arena, self.root, k, new, old, in_place=True)
+        self._distinct = None
+        return change
+
+    def insert_row(self, row: Sequence[int]) -> Index | None:
+        """A new version with one row more; None when the row is there.  O(log n + a page)."""
+        return self._change_row(row, INSERT)
+
+    def erase_row(self, row: Sequence[int]) -> Index | None:
+        """A new version with one row less; None when the row is not there.  O(log n + a page)."""
+        return self._change_row(row, ERASE)
+
+    def snapshot(self) -> Index:
+        """Another handle on this version, to be closed on its own.  O(1)."""
+        with self.arena.lock:
+            self.arena.words[self.root + ROOT_REFERENCES] += 1
+        return Index(self.arena, self.root, self.arity)
+
+    def compact(self) -> Index:
+        """The same rows, flat again.  O(n)."""
+        arena = self.arena
+        with arena.lock:
+            arena.release_dropped()
+            root = compact_root(arena, self.root, self.arity)
+        return Index(arena, root, self.arity)
+
+    def close(self) -> None:
+        """Give this version's memory back.  The handle must not be used any more."""
+        root, self.root = self.root, 0
+        if root:
+            self.arena.drop_root(root)
+
+    def __del__(self, _finalizing: Any = sys.is_finalizing) -> None:
+        if getattr(self, "root", 0) and not _finalizing():
+            self.arena.drop_root(self.root)
+
+    # Reading
+
+    def __len__(self) -> int:
+        return self.arena.words[self.root + N_ROWS]
+
+    def __contains__(self, row: Sequence[int]) -> bool:
+        return self.contains(row)
+
+    def contains(self, row: Sequence[int]) -> bool:
+        """O(log n)."""
+        if len(row) != self.arity:
+            raise ValueError(f"a row of {len(row)} values in an index of arity {self.arity}")
+        return self.has_prefix(row)
+
+    def has_prefix(self, prefix: Sequence[int]) -> bool:
+        """Whether some row begins with these values.  O(log n)."""
+        if len(self) == 0 or not len(prefix):
+            return len(self) > 0
+        with self.arena.lock:
+            d = self._put_row(prefix)
+            return has_prefix(self.arena.A, self.root, ROW, d) == 1
+
+    def range_count(self, prefix: Sequence[int]) -> int:
+        """How many rows begin with these values.  O(log n + nodes + a node)."""
+        if len(self) == 0 or not len(prefix):
+            return len(self)
+        with self.arena.lock:
+            d = self._put_row(prefix)
+            return count_prefix(self.arena.A, self.root, ROW, d)
+
+    def rank(self, row: Sequence[int], *, inclusive: bool = False) -> int:
+        """How many rows are before this row or prefix; `inclusive`: or begin with it.  As `range_count`."""
+        if len(self) == 0:
+            return 0
+        with self.arena.lock:
+            d = self._put_row(row)
+            return rank(self.arena.A, self.root, ROW, d, 1 if inclusive else 0)
+
+    def rows(self) -> Words:
+        """All rows in order, as an (n, arity) array.  O(n)."""
+        out = np.empty((len(self), self.arity), np.int64)
+        read_rows(self.arena.A, self.root, self.arity, self.arity, 1, out.reshape(-1))
+        return out
+
+    def columns(self) -> Words:
+        """All rows in order, as an (arity, n) array.  O(n)."""
+        n = len(self)
+        out = np.empty((self.arity, n), np.int64)
+        read_rows(self.arena.A, self.root, self.arity, 1, n, out.reshape(-1))
+        return out
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether all rows lie contiguously."""
+        return self.arena.words[self.root + FLAT_BASE] >= 0
+
+    def distinct_prefixes(self, sampled_leaves: int = SAMPLED_LEAVES) -> list[int]:
+        """For d = 1 .. arity, how many distinct prefixes of length d: exact when few leaves, else estimated.
+
+        A new prefix begins where two neighbours differ, so the share of such pairs in a sample of leaves
+        is an unbiased estimate.  Kept with the version.  O(leaves + sampled rows).
+        """
+        if self._distinct is None:
+            self._distinct = self._count_distinct(sampled_leaves)
+        return self._distinct
+
+    def _count_distinct(self, sampled_leaves: int) -> list[int]:
+        n, k = len(self), self.arity
+        if n == 0:
+            return [0] * k
+        leaves = max(1, n // LEAF_ROWS)
+        changes = np.zeros(max(k, 1), np.int64)
+        every = max(1, leaves // sampled_leaves)
+        pairs = count_changes(self.arena.A, self.root, k, every, changes)
+        counts = [1 + round(int(c) * (n - 1) / max(pairs, 1)) for c in changes[:k]]
+        return [*counts[:-1], n] if k else []
+
+    def check(self) -> None:
+        """Assert all invariants.  O(n)."""
+        check_index(self.arena, self.root, self.arity)
+
+    # Helpers
+
+    def _put_row(self, row: Sequence[int]) -> int:
+        """Hand a row or prefix to a kernel.  REQUIRES: lock held."""
+        if len(row) > min(self.arity, ROW_WORDS):
+            raise ValueError(f"a row of {len(row)} values in an index of arity {self.arity}")
+        words, at = self.arena.words, ROW
+        for value in row:
+            words[at] = value
+            at += 1
+        return at - ROW
+
+    def _change_row(self, row: Sequence[int], op: int) -> Index | None:
+        arena, arity = self.arena, self.arity
+        if len(row) != arity:
+            raise ValueError(f"a row of {len(row)} values in an index of arity {arity}")
+        with arena.lock:
+            arena.release_dropped()
+            self._put_row(row)
+            root = change_row(arena.A, self.root, arity, op, 0) if arity else NEEDS_BATCH
+            if root == NEEDS_BATCH:
+                rows = as_rows([tuple(row)], arity)
+                new, old = (rows, None) if op == INSERT else (None, rows)
+                root, change = changed_root(arena, self.root, arity, new, old, in_place=False)
+                if not change:
+                    release_root(arena.A, root)
+                    return None
+        return None if root == UNCHANGED else Index(arena, root, arity)
+
+
+def _rows_or_none(rows: Any, arity: int) -> Rows | None:
+    return None if rows is None else as_rows(rows, arity)

@@ -1,0 +1,203 @@
+"""Owns a predicate's rows in the several column orders that plans need, which always agree.
+
+Knows nothing of rules, values or transactions.  An order is a permutation of the columns: column j of its
+index holds column order[j] of the predicate.  Rows that come in and go out are in the predicate's own order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dlog.jit import Words
+from dlog.storage.arena import Arena
+from dlog.storage.batch import Change
+from dlog.storage.index import Index
+
+Order = tuple[int, ...]
+
+__all__ = ["Change", "Index", "Order", "Relation"]
+
+
+class Relation:
+    """One version: an index for each order.  A new version shares with the old one what did not change.
+
+    >>> edge = Relation(Arena(1 << 28), 2, [(0, 1), (1, 0)])
+    >>> later, change = edge.apply(inserts=[(1, 5), (2, 4)])
+    >>> later.index((1, 0)).rows().tolist(), len(edge)
+    ([[4, 2], [5, 1]], 0)
+    """
+
+    __slots__ = ("__weakref__", "_indices", "arena", "arity")
+
+    def __init__(self, arena: Arena, arity: int, orders: Iterable[Sequence[int]] = ()):
+        """An empty relation.  Without orders it has the natural one."""
+        self.arena = arena
+        self.arity = arity
+        natural = tuple(range(arity))
+        wanted = [_checked(order, arity) for order in orders] or [natural]
+        # The natural order, when kept, comes first: it gives rows and changes without another sort.
+        wanted.sort(key=lambda order: order != natural)
+        self._indices = {order: Index.build(arena, (), arity) for order in wanted}
+
+    @classmethod
+    def build(cls, arena: Arena, rows: Any, arity: int, orders: Iterable[Sequence[int]] = ()) -> Relation:
+        """As `Index.build`, once for each order."""
+        relation = cls(arena, arity, orders)
+        relation.apply_in_place(inserts=rows)
+        return relation
+
+    @property
+    def orders(self) -> list[Order]:
+        """The column orders that are kept; rows and changes are read from the first."""
+        return list(self._indices)
+
+    def index(self, order: Sequence[int]) -> Index:
+        """The index of an order that is kept.  It belongs to this version: take `snapshot()` to keep it."""
+        return self._indices[tuple(order)]
+
+    def add_order(self, order: Sequence[int]) -> Index:
+        """Keep one more order, from now on and in versions made from this one.  O(n) when it is new."""
+        order = _checked(order, self.arity)
+        if order not in self._indices:
+            columns = self._columns()
+            index = Index.build(self.arena, (), self.arity)
+            if self.arity and len(self):
+                index = Index.from_columns(self.arena, [columns[c] for c in order])
+            elif len(self):
+                index.apply_in_place(inserts=np.empty((1, 0), np.int64))
+            self._indices[order] = index
+        return self._indices[order]
+
+    def drop_order(self, order: Sequence[int]) -> None:
+        """Keep an order no longer.  REQUIRES: another one is left."""
+        assert len(self._indices) > 1
+        self._indices.pop(tuple(order)).close()
+
+    # Versions
+
+    def apply(self, inserts: Any = None, erases: Any = None) -> tuple[Relation, Change]:
+        """(A new version, the net change), as `Index.apply`; a row that is in both is inserted."""
+        later = self.snapshot()
+        return later, later.apply_in_place(inserts, erases)
+
+    def apply_in_place(self, inserts: Any = None, erases: Any = None) -> Change:
+        """The same on this handle, as `Index.apply_in_place`.
+
+        When it fails for want of memory the handle must be closed: its orders need not agree.
+        """
+        first, *others = self._indices
+        natural = tuple(range(self.arity))
+        change = self._indices[first].apply_in_place(
+            _permuted(inserts, first, self.arity), _permuted(erases, first, self.arity)
+        )
+        if first != natural:
+            change = Change(*(_sorted(rows[:, np.argsort(first)]) for rows in change))
+        if change:
+            for order in others:
+                inserted, erased = (_permuted(rows, order, self.arity) for rows in change)
+                self._indices[order].apply_in_place(inserted, erased)
+        return change
+
+    def insert_row(self, row: Sequence[int]) -> Relation | None:
+        """A new version with one row more; None when the row is there."""
+        return self._change_row(row, Index.insert_row)
+
+    def erase_row(self, row: Sequence[int]) -> Relation | None:
+        """A new version with one row less; None when the row is not there."""
+        return self._change_row(row, Index.erase_row)
+
+    def _change_row(self, row: Sequence[int], change: Any) -> Relation | None:
+        indices = {}
+        for order, index in self._indices.items():
+            changed = change(index, [row[c] for c in order] if len(row) == self.arity else row)
+            if changed is None:
+                return None
+            indices[order] = changed
+        return self._version(indices)
+
+    def snapshot(self) -> Relation:
+        """Another handle on this version.  O(orders)."""
+        return self._version({order: index.snapshot() for order, index in self._indices.items()})
+
+    def compact(self) -> Relation:
+        """The same rows, every order flat again.  O(n) for each order that is not flat."""
+        return self._version(
+            {o: i.snapshot() if i.is_flat else i.compact() for o, i in self._indices.items()}
+        )
+
+    def close(self) -> None:
+        """Give this version's memory back."""
+        for index in self._indices.values():
+            index.close()
+
+    # Reading
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def __contains__(self, row: Sequence[int]) -> bool:
+        return self.contains(row)
+
+    def contains(self, row: Sequence[int]) -> bool:
+        """O(log n)."""
+        order = next(iter(self._indices))
+        return self._first.contains([row[c] for c in order] if len(row) == self.arity else row)
+
+    def rows(self) -> Words:
+        """All rows, sorted in the predicate's own column order, as an (n, arity) array.  O(n)."""
+        order = next(iter(self._indices))
+        rows = self._first.rows()
+        if order == tuple(range(self.arity)):
+            return rows
+        return _sorted(rows[:, np.argsort(order)])
+
+    def distinct_prefixes(self, order: Sequence[int]) -> list[int]:
+        """Statistics for planning: see `Index.distinct_prefixes`."""
+        return self.index(order).distinct_prefixes()
+
+    def check(self) -> None:
+        """Assert each index's invariants, and that all hold the same rows.  O(n log n)."""
+        expected = self.rows()
+        for order, index in self._indices.items():
+            index.check()
+            found = index.rows()[:, np.argsort(order)] if self.arity else index.rows()
+            assert np.array_equal(_sorted(found), expected), f"order {order} disagrees"
+
+    # Helpers
+
+    @property
+    def _first(self) -> Index:
+        return next(iter(self._indices.values()))
+
+    def _columns(self) -> Words:
+        """(arity, n), in the predicate's own columns; rows in the first order."""
+        order = next(iter(self._indices))
+        return self._first.columns()[np.argsort(order)] if self.arity else self._first.columns()
+
+    def _version(self, indices: dict[Order, Index]) -> Relation:
+        version = object.__new__(Relation)
+        version.arena, version.arity, version._indices = self.arena, self.arity, indices
+        return version
+
+
+def _checked(order: Sequence[int], arity: int) -> Order:
+    if sorted(order) != list(range(arity)):
+        raise ValueError(f"{tuple(order)} is not an order of {arity} columns")
+    return tuple(order)
+
+
+def _permuted(rows: Any, order: Order, arity: int) -> Any:
+    """Rows, or a list of columns, in another column order."""
+    if rows is None or order == tuple(range(arity)):
+        return rows
+    if isinstance(rows, (list, tuple)) and len(rows) and all(isinstance(c, np.ndarray) for c in rows):
+        return [rows[c] for c in order]
+    array = np.asarray(rows, dtype=np.int64)
+    return array[:, list(order)] if array.ndim == 2 else array
+
+
+def _sorted(rows: Words) -> Words:
+    return rows[np.lexsort(rows.T[::-1])] if rows.shape[1] else rows
