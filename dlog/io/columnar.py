@@ -1,0 +1,189 @@
+"""Owns Parquet and Arrow files: their reading into exact columns, and their writing.
+
+Columns are found by name; where the names are others, or with `columns=`, by their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc, parquet
+
+from dlog.errors import DataError
+from dlog.io.columns import (
+    Columns,
+    Loaded,
+    Progress,
+    Rejections,
+    arrow_schema,
+    concatenated,
+    loaded,
+    nullary_table,
+)
+from dlog.io.exact import Exact, WrongKind, exact_column
+from dlog.io.options import PARQUET, InputOptions, OutputOptions
+from dlog.io.source import Source
+
+_FILE_MAGIC = b"ARROW1"
+ROW_GROUP_ROWS = 1 << 20
+
+
+def read_columnar(
+    source: Source, options: InputOptions, columns: Columns, progress: Progress | None = None
+) -> Loaded:
+    """All rows of a Parquet or Arrow file, part by part; progress counts rows here."""
+    try:
+        total, names, parts = (_parquet_parts if options.format == PARQUET else _arrow_parts)(source)
+        places = _places(names, options, columns, source.name)
+        rejections = Rejections(source.name)
+        tables, done = [], 0
+        for part in parts(places):
+            tables.append(_exact_table(part, columns, done, rejections))
+            done += part.num_rows
+            if progress:
+                progress(done, max(total, done))
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f'cannot read "{source.name}": {_first_line(error)}') from None
+    if not columns:
+        return loaded(nullary_table(done or total), rejections)
+    return loaded(concatenated(tables, columns), rejections)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]
+
+
+def _parquet_parts(source: Source) -> tuple[int, list[str], Any]:
+    """The rows, the column names, and the row groups restricted to some columns."""
+    file = parquet.ParquetFile(pa.BufferReader(source.data))
+    names = file.schema_arrow.names
+
+    def parts(places: list[int]) -> Iterator[pa.Table]:
+        for group in range(file.num_row_groups):
+            if places:
+                part = file.read_row_group(group, columns=[names[place] for place in places])
+                yield part.select([names[place] for place in places])
+
+    return file.metadata.num_rows, names, parts
+
+
+def _arrow_parts(source: Source) -> tuple[int, list[str], Any]:
+    reader: Any
+    if source.data[: len(_FILE_MAGIC)].to_pybytes() == _FILE_MAGIC:
+        reader = ipc.open_file(source.data)
+        batches = [reader.get_batch(i) for i in range(reader.num_record_batches)]
+    else:
+        reader = ipc.open_stream(source.data)
+        batches = list(reader)
+
+    def parts(places: list[int]) -> Iterator[pa.Table]:
+        for batch in batches if places else []:
+            batch.validate()  # a damaged file must not lead outside its bytes
+            yield pa.Table.from_batches([batch]).select(places)
+
+    return sum(batch.num_rows for batch in batches), reader.schema.names, parts
+
+
+def _places(names: list[str], options: InputOptions, columns: Columns, file: str) -> list[int]:
+    """Which column of the file each column is."""
+    wanted = [name for name, _ in columns]
+    if options.columns is not None:
+        if max(options.columns) >= len(names):
+            asked = max(options.columns)
+            raise DataError(f'"{file}" has {len(names)} columns, columns= asks for number {asked}')
+        return list(options.columns)
+    if all(names.count(name) == 1 for name in wanted):
+        return [names.index(name) for name in wanted]
+    # Names that do not match at all say nothing, so the columns go by position; a partial match is a mistake.
+    if len(names) != len(columns) or any(name in names for name in wanted):
+        missing = next(name for name in wanted if name not in names)
+        found = ", ".join(names) or "none"
+        raise DataError(f'"{file}" has no column {missing} (its columns: {found})')
+    return list(range(len(columns)))
+
+
+def _exact_table(part: pa.Table, columns: Columns, rows_before: int, rejections: Rejections) -> pa.Table:
+    exact = [
+        _exact(column, name, type, rejections.file)
+        for column, (name, type) in zip(part.columns, columns, strict=True)
+    ]
+    table = pa.Table.from_arrays([_normal(e.column) for e in exact], schema=arrow_schema(columns))
+    bad = np.unique(np.concatenate([e.bad for e in exact]))
+    if not len(bad):
+        return table
+
+    def describe(line: int) -> tuple[str, str]:
+        row = line - rows_before - 1
+        name, why = next((c[0], e) for c, e in zip(columns, exact, strict=True) if row in e.bad)
+        return f"{name}: {why.reason(row)}", "\t".join(_text(column, row) for column in part.columns)
+
+    rejections.add_lines(bad + rows_before + 1, describe)
+    good = np.ones(table.num_rows, bool)
+    good[bad] = False
+    return table.filter(pa.array(good))
+
+
+def _exact(column: pa.ChunkedArray, name: str, type: Any, file: str) -> Exact:
+    try:
+        return exact_column(column, type)
+    except WrongKind as problem:
+        raise DataError(f'column {name} of "{file}" {problem}') from None
+
+
+def _normal(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Parts of one file must agree: strings are `string` here."""
+    return column.cast(pa.string()) if pa.types.is_large_string(column.type) else column
+
+
+def _text(column: pa.ChunkedArray, row: int) -> str:
+    try:
+        return str(column[row].as_py())
+    except (ValueError, OverflowError):
+        return "?"
+
+
+def write_parquet(
+    table: pa.Table,
+    columns: Columns,
+    options: OutputOptions,
+    sink: BinaryIO,
+    progress: Progress | None = None,
+) -> None:
+    """Row groups of about a million rows, compressed with Snappy, or Zstandard with compress=true."""
+    _require_columns(columns, options)
+    codec = "zstd" if options.compress else "snappy"
+    with parquet.ParquetWriter(sink, table.schema, compression=codec) as writer:
+        for start in range(0, table.num_rows, ROW_GROUP_ROWS):
+            writer.write_table(table.slice(start, ROW_GROUP_ROWS))
+            if progress:
+                progress(min(start + ROW_GROUP_ROWS, table.num_rows), table.num_rows)
+
+
+def write_arrow(
+    table: pa.Table,
+    columns: Columns,
+    options: OutputOptions,
+    sink: BinaryIO,
+    progress: Progress | None = None,
+) -> None:
+    """An Arrow IPC file."""
+    _require_columns(columns, options)
+    write_options = ipc.IpcWriteOptions(compression="zstd" if options.compress else None)
+    done = 0
+    with ipc.new_file(sink, table.schema, options=write_options) as writer:
+        for batch in table.to_batches(max_chunksize=ROW_GROUP_ROWS):
+            writer.write_batch(batch)
+            done += batch.num_rows
+            if progress:
+                progress(done, table.num_rows)
+
+
+def _require_columns(columns: Columns, options: OutputOptions) -> None:
+    if not columns:
+        raise DataError(
+            f"{options.relation} has no columns, which a file of this format cannot hold",
+            help="write it as text or JSON",
+        )

@@ -1,0 +1,100 @@
+"""Owns writing columns as delimited text, on standard output too.  Knows nothing of files.
+
+Soufflé's form: no quotes, whatever the strings hold; with rfc4180 every string in quotes, quotes in it
+doubled, numbers bare.  A row of a predicate without columns is `()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dlog.io.cell_texts import texts
+from dlog.io.columns import Columns, Progress
+from dlog.io.options import OutputOptions
+from dlog.types import STRING
+
+# The texts of one batch stay in the processor's cache: 65,536 rows were as fast as any size tried.
+BATCH_ROWS = 1 << 16
+
+
+def write_text(
+    table: pa.Table,
+    columns: Columns,
+    options: OutputOptions,
+    sink: BinaryIO,
+    progress: Progress | None = None,
+) -> None:
+    """The rows in the table's order.  About 0.05 microseconds a cell."""
+    if options.header and columns:
+        sink.write(header_line(columns, options).encode())
+    if not columns:
+        sink.write(b"()\n" if table.num_rows else b"")
+    for batch in batches(table, progress):
+        write_lines(_line_parts(batch, columns, options), sink)
+
+
+def write_to_console(
+    table: pa.Table,
+    columns: Columns,
+    options: OutputOptions,
+    sink: BinaryIO,
+    progress: Progress | None = None,
+) -> None:
+    """Soufflé's form on standard output: the rows between a heading and a closing line."""
+    sink.write(b"---------------\n" + options.relation.encode() + b"\n")
+    if options.header and columns:
+        sink.write(header_line(columns, options).encode())
+    sink.write(b"===============\n")
+    write_text(table, columns, OutputOptions(**{**vars(options), "header": False}), sink, progress)
+    sink.write(b"===============\n")
+
+
+def printsize_line(name: str, rows: int) -> str:
+    """What `.printsize` prints.
+
+    >>> printsize_line("reach", 3)
+    'reach\\t3\\n'
+    """
+    return f"{name}\t{rows}\n"
+
+
+def header_line(columns: Columns, options: OutputOptions) -> str:
+    return options.delimiter.join(name for name, _ in columns) + "\n"
+
+
+def batches(table: pa.Table, progress: Progress | None) -> Iterator[pa.RecordBatch]:
+    """The table in batches; progress is told after each one was used."""
+    done = 0
+    for batch in table.to_batches(max_chunksize=BATCH_ROWS) if table.num_columns else []:
+        yield batch
+        done += batch.num_rows
+        if progress:
+            progress(done, table.num_rows)
+
+
+def write_lines(parts: list[pa.Array | str], sink: BinaryIO) -> None:
+    """Each line is the parts joined; the joined array's own bytes are the text.
+
+    REQUIRES: the last part ends with a newline, and one part is an array.
+    """
+    large = [
+        pa.scalar(p, pa.large_string()) if isinstance(p, str) else p.cast(pa.large_string()) for p in parts
+    ]
+    joined = pc.binary_join_element_wise(*large, pa.scalar("", pa.large_string()))
+    if len(joined):
+        sink.write(joined.buffers()[2])
+
+
+def _line_parts(batch: pa.RecordBatch, columns: Columns, options: OutputOptions) -> list[pa.Array | str]:
+    parts: list[pa.Array | str] = []
+    for column, (_, type) in zip(batch.columns, columns, strict=True):
+        cells = texts(column, type, options.full_precision)
+        quote = type == STRING and options.quoted
+        parts += ['"', pc.replace_substring(cells, '"', '""'), '"'] if quote else [cells]
+        parts.append(options.delimiter)
+    parts[-1] = "\n"
+    return parts
