@@ -1,0 +1,92 @@
+"""Owns estimates: how many bindings a key order visits.  Reads statistics, never data.
+
+The model is the usual one: columns are independent, except that a set of columns cannot have more distinct
+values than the relation has rows.  Skew counts: a value that was reached through a row is more likely a
+frequent one, so the rows it leads to are counted from a random row, not from a random value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dlog.ir.rules import Atom, Const, Var
+
+
+class Statistics(Protocol):
+    """What the planner may know of the data."""
+
+    def rows(self, predicate: str) -> int: ...
+    def distinct(self, predicate: str, column: int) -> float:
+        """Estimated number of distinct values in one column; at least 1."""
+
+    def partners(self, predicate: str, column: int) -> float:
+        """Estimated number of rows that share a column's value with a random row; at least 1."""
+
+    def orders(self, predicate: str) -> Sequence[tuple[int, ...]]:
+        """Column orders that exist already."""
+
+
+@dataclass
+class AtomModel:
+    """One atom as the estimator sees it: which columns hold which variable, and how many values they have."""
+
+    atom: Atom
+    rows: float
+    columns: dict[str, list[int]]  # variable -> its columns
+    constants: list[int]
+    distinct: list[float]
+    partners: list[float]
+
+    @classmethod
+    def of(cls, atom: Atom, statistics: Statistics) -> AtomModel:
+        columns: dict[str, list[int]] = {}
+        constants = []
+        for index, operand in enumerate(atom.args):
+            if isinstance(operand, Var):
+                columns.setdefault(operand.name, []).append(index)
+            elif isinstance(operand, Const):
+                constants.append(index)
+        rows = statistics.rows(atom.predicate)
+        distinct = [max(1.0, statistics.distinct(atom.predicate, i)) for i in range(len(atom.args))]
+        partners = [max(1.0, statistics.partners(atom.predicate, i)) for i in range(len(atom.args))]
+        return cls(atom, float(rows), columns, constants, distinct, partners)
+
+    def prefixes(self, bound: frozenset[str]) -> float:
+        """How many distinct combinations the bound columns have.  O(columns)."""
+        product = 1.0
+        for index in self.constants:
+            product *= self.distinct[index]
+        for name, indices in self.columns.items():
+            if name in bound:
+                for index in indices:
+                    product *= self.distinct[index]
+        return max(1.0, min(product, self.rows))
+
+    def fanout(self, name: str, bound: frozenset[str]) -> float:
+        """How many values of a variable to expect under one binding of the others."""
+        if self.rows == 0:
+            return 0.0
+        even = self.prefixes(bound | {name}) / self.prefixes(bound)
+        known = [c for v, columns in self.columns.items() if v in bound for c in columns]
+        if len(known) == 1 and len(bound) > 1 and not self.constants:
+            return max(even, min(self.partners[known[0]], self.domain(name)))
+        return even
+
+    def domain(self, name: str) -> float:
+        return min(self.distinct[i] for i in self.columns[name])
+
+
+def extend(models: Sequence[AtomModel], name: str, bound: frozenset[str]) -> tuple[float, float]:
+    """(values visited, values kept) when a variable is bound next, per binding of the variables before it.
+
+    Leapfrog visits about as many values as the smallest participant has; each other one keeps its share.
+    """
+    parts = [m for m in models if name in m.columns]
+    fans = sorted(m.fanout(name, bound) for m in parts)
+    domain = max((m.domain(name) for m in parts), default=1.0)
+    kept = fans[0]
+    for fan in fans[1:]:
+        kept *= min(1.0, fan / max(domain, 1.0))
+    return fans[0] * len(parts), kept

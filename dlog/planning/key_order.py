@@ -1,0 +1,161 @@
+"""Owns the choice of a key order: in which order the variables of a join are bound.
+
+Every order gives the same answer; the cheapest by the estimates of `cost` is taken.  Up to EXHAUSTIVE
+variables all orders are compared, by dynamic programming over the sets of variables bound so far; beyond that
+the next variable is the cheapest one at each step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from dlog.ir.rules import Form, Primitive, Var
+from dlog.planning.cost import AtomModel, Statistics, extend
+
+EXHAUSTIVE = 8
+_FILTER = 0.5  # share of the bindings that a comparison keeps
+_OUTPUT = 2.0  # cost of a row that is written, sorted and deduplicated, against one that is visited
+_NEW_INDEX = 2.0  # cost per row of a column order that does not exist yet
+
+
+@dataclass(frozen=True)
+class KeyOrder:
+    """Variables in the order they are bound, with the number of bindings expected after each."""
+
+    variables: tuple[str, ...]
+    sizes: tuple[float, ...]
+    cost: float
+
+
+@dataclass(frozen=True)
+class _State:
+    cost: float
+    size: float
+    order: tuple[str, ...]
+    sizes: tuple[float, ...]
+    bound: frozenset[str]
+
+
+class _Search:
+    def __init__(
+        self,
+        models: Sequence[AtomModel],
+        others: Sequence[Form],
+        needed: frozenset[str],
+        bag: bool,
+        statistics: Statistics,
+    ):
+        self.models = models
+        self.primitives = [f for f in others if isinstance(f, Primitive)]
+        self.needed = needed
+        self.bag = bag
+        self.statistics = statistics
+
+    def closure(self, bound: frozenset[str]) -> frozenset[str]:
+        """Adds what is determined by what is bound: results of primitives, values of functions."""
+        known = set(bound)
+        changed = True
+        while changed:
+            changed = False
+            for form in self.primitives:
+                names = {a.name for a in form.inputs if isinstance(a, Var)}
+                if form.name == "eq" and len(names - known) == 1:
+                    known |= names
+                    changed = True
+                elif isinstance(form.output, Var) and form.output.name not in known and names <= known:
+                    known.add(form.output.name)
+                    changed = True
+            for model in self.models:
+                atom = model.atom
+                value = atom.args[-1] if atom.is_functional else None
+                keys_known = all(not isinstance(a, Var) or a.name in known for a in atom.keys)
+                if isinstance(value, Var) and value.name not in known and keys_known:
+                    known.add(value.name)
+                    changed = True
+        return frozenset(known)
+
+    def step(self, state: _State, name: str) -> _State:
+        visited, kept = extend(self.models, name, state.bound)
+        filters = sum(
+            1
+            for f in self.primitives
+            if f.output is None
+            and f.name != "eq"
+            and {a.name for a in f.inputs if isinstance(a, Var)} <= state.bound | {name}
+            and any(isinstance(a, Var) and a.name == name for a in f.inputs)
+        )
+        kept *= _FILTER**filters
+        if not self.bag and self.needed <= state.bound:
+            # Only existence matters now: the first match ends the search below this binding.
+            visited, kept = min(visited, 2.0), min(kept, 1.0)
+        size = state.size * kept
+        return _State(
+            state.cost + state.size * max(visited, 0.1),
+            size,
+            (*state.order, name),
+            (*state.sizes, size),
+            self.closure(state.bound | {name}),
+        )
+
+    def finish(self, state: _State) -> float:
+        return state.cost + _OUTPUT * state.size + self.new_indices(state.order)
+
+    def new_indices(self, order: tuple[str, ...]) -> float:
+        """What it costs to build column orders that do not exist yet."""
+        total = 0.0
+        for model in self.models:
+            columns = [*model.constants, *(c for v in order for c in model.columns.get(v, ()))]
+            existing = self.statistics.orders(model.atom.predicate)
+            if existing and not any(list(o[: len(columns)]) == columns for o in existing):
+                total += _NEW_INDEX * model.rows
+        return total
+
+
+def choose_key_order(
+    models: Sequence[AtomModel],
+    others: Sequence[Form],
+    variables: Iterable[str],
+    bound: Iterable[str],
+    needed: Iterable[str],
+    bag: bool,
+    statistics: Statistics,
+) -> KeyOrder:
+    """The cheapest order of `variables`, given what is bound already.  `needed` are the outputs.
+
+    O(2^n n) estimates for n <= EXHAUSTIVE variables, O(n^2) beyond.
+    """
+    search = _Search(models, others, frozenset(needed), bag, statistics)
+    start = _State(0.0, 1.0, (), (), search.closure(frozenset(bound)))
+    todo = [v for v in dict.fromkeys(variables) if v not in start.bound]
+    best = _exhaustive(search, start, todo) if len(todo) <= EXHAUSTIVE else _greedy(search, start, todo)
+    return KeyOrder(best.order, best.sizes, search.finish(best))
+
+
+def _exhaustive(search: _Search, start: _State, todo: list[str]) -> _State:
+    """Best state for each set of variables bound, level by level."""
+    wanted = frozenset(todo)
+    level = {start.bound & wanted: start}
+    complete: list[_State] = []
+    while level:
+        after: dict[frozenset[str], _State] = {}
+        for done, state in level.items():
+            if done == wanted:
+                complete.append(state)
+                continue
+            for name in todo:
+                if name in done:
+                    continue
+                next_state = search.step(state, name)
+                key = next_state.bound & wanted
+                if key not in after or next_state.cost < after[key].cost:
+                    after[key] = next_state
+        level = after
+    return min(complete, key=search.finish)
+
+
+def _greedy(search: _Search, state: _State, todo: list[str]) -> _State:
+    while any(v not in state.bound for v in todo):
+        options = [search.step(state, v) for v in todo if v not in state.bound]
+        state = min(options, key=lambda s: (s.cost + s.size, s.order))
+    return state
