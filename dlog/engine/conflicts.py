@@ -1,0 +1,141 @@
+"""Owns what a state may not be: two values for one key of a function, or a broken constraint.
+
+The messages say why: a derivation of each of the two values, the facts that break a constraint.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dlog.engine.bodies import BodyRunner
+from dlog.engine.limits import Watch
+from dlog.engine.measure import Measures
+from dlog.engine.store import Store
+from dlog.errors import ConstraintError
+from dlog.ir.rules import Atom, Const, Operand, Predicate, Program, Rule, Var
+from dlog.planning.pipeline import plan_pipeline
+from dlog.storage.relation import Relation
+from dlog.storage.values import decode
+
+_SHOWN = 5
+GOAL = "$goal"
+
+
+def check_function(program: Program, store: Store, name: str) -> None:
+    """Raises ConstraintError when a key has two values.  O(n)."""
+    rows = store.relations[name].rows()
+    n_keys = program.predicates[name].n_keys
+    if len(rows) < 2:
+        return
+    same = (rows[1:, :n_keys] == rows[:-1, :n_keys]).all(axis=1)
+    if not same.any():
+        return
+    first = int(np.flatnonzero(same)[0])
+    facts = [show_row(store, program.predicates[name], rows[i]) for i in (first, first + 1)]
+    reasons = [f"{f}  {derivation(program, store, name, rows[first + i])}" for i, f in enumerate(facts)]
+    others = int(same.sum()) - 1
+    more = f" (and {others:,} more conflicts)" if others else ""
+    raise ConstraintError(
+        f"two values for one key of {name}{more}:\n  " + "\n  ".join(reasons),
+        span=program.predicates[name].span,
+    )
+
+
+def check_constraints(program: Program, store: Store) -> None:
+    """Raises ConstraintError for the first constraint that has violations, with the facts that break it."""
+    for constraint in program.constraints:
+        rows = store.relations[constraint.violations].rows()
+        if not len(rows):
+            continue
+        rule = program.rules_of(constraint.violations)[0]
+        facts = dict.fromkeys(_broken_facts(store, program, rule, row) for row in rows[:_SHOWN])
+        more = f"\n  and {len(rows) - _SHOWN:,} more" if len(rows) > _SHOWN else ""
+        raise ConstraintError(
+            f"constraint broken: {constraint.text}\n  " + "\n  ".join(facts) + more, span=constraint.span
+        )
+
+
+def _broken_facts(store: Store, program: Program, rule: Rule, row: np.ndarray) -> str:
+    """The facts of a constraint's left side for one violation."""
+    names = [a.name for a in rule.heads[0].args if isinstance(a, Var)]
+    binding = dict(zip(names, row.tolist(), strict=True))
+    atoms = [f for f in rule.body.forms if isinstance(f, Atom)]
+    shown = [_show_atom(store, program.predicates[a.predicate], a, binding) for a in atoms]
+    return ", ".join(shown) or ", ".join(
+        f"{n} = {_show(store, rule.types[n], c)}" for n, c in binding.items()
+    )
+
+
+def derivation(program: Program, store: Store, name: str, row: np.ndarray) -> str:
+    """Why a row holds, in words: the rule and the facts that derive it, or that it is a base fact."""
+    for rule in program.rules_of(name):
+        head = next(h for h in rule.heads if h.predicate == name)
+        where = f"{rule.span.file}:{rule.span.line}" if rule.span else "a rule"
+        if rule.aggregates:
+            if _groups_match(store, rule, head, row):
+                return f"from the aggregation at {where}"
+            continue
+        binding = _one_binding(program, store, rule, head, row)
+        if binding is not None:
+            atoms = [f for f in rule.body.forms if isinstance(f, Atom)]
+            facts = ", ".join(_show_atom(store, program.predicates[a.predicate], a, binding) for a in atoms)
+            return f"from {facts or 'nothing'} by the rule at {where}"
+    return "as a fact"
+
+
+def _one_binding(
+    program: Program, store: Store, rule: Rule, head: Atom, row: np.ndarray
+) -> dict[str, int] | None:
+    """Codes of the body's variables for one derivation of a head row."""
+    store.predicates[GOAL] = program.predicates[head.predicate]
+    store.relations[GOAL] = Relation.build(store.arena, row.reshape(1, -1), len(row))
+    try:
+        goal = Atom(GOAL, head.args, len(head.args))
+        names = tuple(v for v in rule.types if any(v == o.name for o in _top_variables(rule)))
+        pipeline = plan_pipeline((goal, *rule.body.forms), names, rule.types, False)
+        table = BodyRunner(store, rule, Watch(), Measures()).run(pipeline)
+        if table.n == 0:
+            return None
+        return {n: int(table.columns[n][0]) for n in names if not table.is_wide(n)}
+    finally:
+        del store.relations[GOAL], store.predicates[GOAL]
+
+
+def _top_variables(rule: Rule) -> list[Var]:
+    return [a for f in rule.body.forms if isinstance(f, Atom) for a in f.args if isinstance(a, Var)]
+
+
+def _groups_match(store: Store, rule: Rule, head: Atom, row: np.ndarray) -> bool:
+    """Whether an aggregation could have made a row: its head's literals agree."""
+    for operand, code, type in zip(head.args, row.tolist(), store.column_types(head.predicate), strict=True):
+        if isinstance(operand, Const) and store.encode(operand, type) != code:
+            return False
+    return True
+
+
+def show_row(store: Store, predicate: Predicate, row: np.ndarray) -> str:
+    values = [_show(store, c.type, code) for c, code in zip(predicate.columns, row.tolist(), strict=True)]
+    return predicate.show(tuple(values))
+
+
+def _show_atom(store: Store, predicate: Predicate, atom: Atom, binding: dict[str, int]) -> str:
+    values = []
+    for operand, column in zip(atom.args, predicate.columns, strict=True):
+        values.append(_show_operand(store, operand, column.type, binding))
+    return predicate.show(tuple(values))
+
+
+def _show_operand(store: Store, operand: Operand, type: object, binding: dict[str, int]) -> str:
+    if isinstance(operand, Const):
+        return str(operand)
+    return _show(store, type, binding[operand.name]) if operand.name in binding else "_"
+
+
+def _show(store: Store, type: object, code: int) -> str:
+    """A value as it is written in a program."""
+    value = decode(np.array([code], np.int64), type, store.dictionary)[0].as_py()  # type: ignore[arg-type]
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float) or type.name == "decimal":  # type: ignore[attr-defined]
+        return str(value)
+    return str(Const("string", str(value)))

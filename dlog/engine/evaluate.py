@@ -1,0 +1,262 @@
+"""Owns evaluation from scratch: strata in order, semi-naive recursion inside a stratum.
+
+Correct output: after `evaluate`, every derived predicate holds exactly what its rules and its base facts
+derive.  A recursive stratum goes in rounds: in each, every recursive rule is evaluated once for each of its
+recursive atoms, that atom reading only what the round before added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dlog.engine.bodies import BodyRunner
+from dlog.engine.combine import combine_candidates
+from dlog.engine.conflicts import check_constraints, check_function
+from dlog.engine.growth import Growth
+from dlog.engine.heads import aggregate_rule, body_outputs, head_rows
+from dlog.engine.limits import Watch
+from dlog.engine.measure import Measures, RuleMeasure
+from dlog.engine.store import Store, delta_name
+from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Program, Rule, Stratum
+from dlog.planning.pipeline import Pipeline, plan_pipeline
+from dlog.storage.relation import Relation
+
+
+@dataclass
+class Evaluation:
+    """What one evaluation needs besides the store."""
+
+    watch: Watch = field(default_factory=Watch)
+    measures: Measures = field(default_factory=Measures)
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None
+    limits: dict[str, int] = field(default_factory=dict)  # `.limitsize`: predicate -> rows
+    jobs: int = 1  # cores to use
+
+
+def evaluate(program: Program, store: Store, evaluation: Evaluation) -> None:
+    """REQUIRES: relations hold the base facts only.  Raises what breaks functions or constraints."""
+    for name, predicate in program.predicates.items():
+        if predicate.is_functional and not any(name in s.predicates for s in program.strata):
+            check_function(program, store, name)
+    for number, stratum in enumerate(program.strata):
+        evaluation.progress(", ".join(stratum.predicates), number, len(program.strata))
+        evaluate_stratum(program, stratum, store, evaluation)
+    evaluation.progress("", len(program.strata), len(program.strata))
+    check_constraints(program, store)
+
+
+def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluation: Evaluation) -> None:
+    if stratum.combine:
+        _CombiningStratum(program, stratum, store, evaluation).run()
+    else:
+        _PlainStratum(program, stratum, store, evaluation).run()
+    for name in stratum.predicates:
+        if program.predicates[name].is_functional and name not in stratum.combine:
+            check_function(program, store, name)
+
+
+@dataclass
+class _Task:
+    """A rule, or one delta variant of it, ready to run."""
+
+    rule: Rule
+    forms: tuple[Form, ...]
+    pipeline: Pipeline
+    runner: BodyRunner
+    measure: RuleMeasure
+
+
+class _PlainStratum:
+    """Sets: what is derived once stays derived."""
+
+    def __init__(self, program: Program, stratum: Stratum, store: Store, evaluation: Evaluation):
+        self.program = program
+        self.stratum = stratum
+        self.store = store
+        self.evaluation = evaluation
+        self.watch = evaluation.watch
+        self.growing: dict[str, Growth] = {}
+
+    def run(self) -> None:
+        names = set(self.stratum.predicates)
+        base = [self.task(r, r.body.forms) for r in self.stratum.rules if not _reads(r, names)]
+        self.round(base)
+        if not self.stratum.recursive:
+            return
+        recursive = [
+            self.task(r, forms)
+            for r in self.stratum.rules
+            if _reads(r, names)
+            for forms in delta_variants(r, names)
+        ]
+        self.growing = {name: self.growth(name, recursive) for name in names}
+        added = {name: self.store.relations[name].rows() for name in names}
+        while any(len(rows) for rows in added.values()) and not self.limited():
+            self.set_deltas(added)
+            added = self.round(recursive)
+        for name in names:
+            self.growing[name].finish()
+            self.store.relations.pop(delta_name(name), None)
+
+    def growth(self, name: str, tasks: list[_Task]) -> Growth:
+        """How a recursive predicate is kept while it grows."""
+        read = any(_reads_forms(task.forms, name) for task in tasks)
+        return Growth(self.store.relations[name], read)
+
+    def limited(self) -> bool:
+        """`.limitsize`: a relation that has reached its size ends the recursion."""
+        limits = self.evaluation.limits
+        return any(name in limits and len(g) >= limits[name] for name, g in self.growing.items())
+
+    def task(self, rule: Rule, forms: tuple[Form, ...]) -> _Task:
+        bag = bool(rule.aggregates)
+        pipeline = plan_pipeline(forms, body_outputs(rule), rule.types, bag)
+        measure = self.evaluation.measures.rules.setdefault(rule.id, RuleMeasure(rule))
+        runner = BodyRunner(
+            self.store, rule, self.watch, self.evaluation.measures, measure, self.evaluation.jobs
+        )
+        return _Task(rule, forms, pipeline, runner, measure)
+
+    def set_deltas(self, added: dict[str, np.ndarray]) -> None:
+        """What the last round added, as relations that the delta variants read."""
+        for name, rows in added.items():
+            delta = delta_name(name)
+            arity = self.program.predicates[name].arity
+            orders = self.store.read_orders.get(delta, ())
+            self.store.relations[delta] = Relation.build(self.store.arena, rows, arity, orders)
+
+    def round(self, tasks: list[_Task]) -> dict[str, np.ndarray]:
+        """Runs tasks on the state before the round, then adds what they derived.  Returns what was new."""
+        derived: dict[str, list[np.ndarray]] = {name: [] for name in self.stratum.predicates}
+        for task in tasks:
+            for head, rows in self.derive(task):
+                growing = self.growing.get(head.predicate)
+                derived[head.predicate].append(rows if growing is None else growing.unseen(rows))
+        return {name: self.add(name, parts) for name, parts in derived.items()}
+
+    def derive(self, task: _Task) -> Iterator[tuple[Atom, np.ndarray]]:
+        rule = task.rule
+        self.watch.doing = f"evaluating the rule at {_place(rule)}"
+        with self.evaluation.measures.of(rule):
+            if rule.aggregates:
+                table = aggregate_rule(task.runner, rule, task.pipeline)
+            else:
+                table = task.runner.run(task.pipeline)
+            task.measure.rows += table.n
+            for head in rule.heads:
+                yield head, head_rows(self.store, head, table, rule)
+
+    def add(self, name: str, parts: list[np.ndarray]) -> np.ndarray:
+        """Stores derived rows; returns those that were new, sorted."""
+        parts = [p for p in parts if len(p)]
+        arity = self.program.predicates[name].arity
+        if not parts:
+            return np.empty((0, arity), np.int64)
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        growing = self.growing.get(name)
+        if growing is None:
+            new = self.store.relations[name].apply_in_place(inserts=rows).inserted
+        else:
+            new = growing.add(rows)
+        self.watch.pending(0)
+        self.watch.derived(len(new))
+        return new
+
+
+class _CombiningStratum(_PlainStratum):
+    """Recursive min or max: a key's value is replaced whenever a better one is derived."""
+
+    def growth(self, name: str, tasks: list[_Task]) -> Growth:
+        return Growth(self.store.relations[name], read=True, packed=name not in self.stratum.combine)
+
+    def add(self, name: str, parts: list[np.ndarray]) -> np.ndarray:
+        op = self.stratum.combine.get(name)
+        if op is None:
+            return super().add(name, parts)
+        parts = [p for p in parts if len(p)]
+        if not parts:
+            return np.empty((0, self.program.predicates[name].arity), np.int64)
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        better, worse = combine_candidates(self.store, name, rows, op)
+        change = self.store.relations[name].apply_in_place(inserts=better, erases=worse)
+        self.watch.pending(0)
+        self.watch.derived(len(better) - len(worse))
+        return change.inserted
+
+    def derive(self, task: _Task) -> Iterator[tuple[Atom, np.ndarray]]:
+        """An aggregation rule's body gives candidates: the aggregate is taken over all rules of the head."""
+        rule = task.rule
+        if not rule.aggregates or rule.heads[0].predicate not in self.stratum.combine:
+            yield from super().derive(task)
+            return
+        self.watch.doing = f"evaluating the rule at {_place(rule)}"
+        with self.evaluation.measures.of(rule):
+            table = task.runner.run(task.pipeline)
+            task.measure.rows += table.n
+            plain = _as_plain(rule)
+            for head in plain.heads:
+                yield head, head_rows(self.store, head, table, plain)
+
+    def task(self, rule: Rule, forms: tuple[Form, ...]) -> _Task:
+        combined = rule.heads[0].predicate in self.stratum.combine
+        return super().task(_as_plain(rule) if rule.aggregates and combined else rule, forms)
+
+    def run(self) -> None:
+        for name, op in self.stratum.combine.items():  # base facts are candidates too
+            rows = self.store.relations[name].rows()
+            if len(rows):
+                self.store.clear(name)
+                better, _ = combine_candidates(self.store, name, rows, op)
+                self.store.relations[name].apply_in_place(inserts=better)
+        super().run()
+
+
+def _as_plain(rule: Rule) -> Rule:
+    """`F[x] = m <- agg<<m = min(e)>> body` as the candidates `F[x] = e <- body`."""
+    if not rule.aggregates:
+        return rule
+    item = rule.aggregates[0]
+    assert item.argument is not None
+    argument = item.argument
+    heads = tuple(replace(h, args=(*h.args[:-1], argument)) for h in rule.heads)
+    return replace(rule, heads=heads, aggregates=())
+
+
+def _reads(rule: Rule, names: set[str]) -> bool:
+    return any(atom.predicate in names for atom, _ in rule.body.atoms())
+
+
+def _reads_forms(forms: tuple[Form, ...], name: str) -> bool:
+    return _mentions(Conj((), forms), {name})
+
+
+def _place(rule: Rule) -> str:
+    return f"{rule.span.file}:{rule.span.line} ({rule.heads[0].predicate})" if rule.span else str(rule)
+
+
+def delta_variants(rule: Rule, names: set[str]) -> Iterator[tuple[Form, ...]]:
+    """For each positive use of a recursive predicate, the body with that atom reading only what is new.
+
+    A use inside a disjunction picks its branch: only derivations through that atom are wanted.
+    """
+    yield from _variants(rule.body.forms, names)
+
+
+def _variants(forms: tuple[Form, ...], names: set[str]) -> Iterator[tuple[Form, ...]]:
+    for index, form in enumerate(forms):
+        before, after = forms[:index], forms[index + 1 :]
+        if isinstance(form, Atom) and form.predicate in names:
+            yield (*before, replace(form, predicate=delta_name(form.predicate)), *after)
+        elif isinstance(form, Disjunction):
+            for branch in form.branches:
+                for variant in _variants(branch.forms, names):
+                    yield (*before, *variant, *after)
+        else:
+            assert not isinstance(form, Negation) or not _mentions(form.body, names)
+
+
+def _mentions(conj: Conj, names: set[str]) -> bool:
+    return any(atom.predicate in names for atom, _ in conj.atoms())

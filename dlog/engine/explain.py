@@ -1,0 +1,123 @@
+"""Owns explanations: how each rule will be evaluated and why, in words a user understands.  Runs nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dlog.engine.bodies import _TableView
+from dlog.engine.heads import body_outputs
+from dlog.engine.store import Store
+from dlog.ir.rules import Atom, Program, Rule, Stratum, Var
+from dlog.planning.compile import CompiledJoin, compile_join
+from dlog.planning.pipeline import Anti, Compute, Generate, Join, Pipeline, Test, Union, plan_pipeline
+from dlog.types import INT
+
+
+def explain(program: Program, store: Store, predicate: str | None = None) -> str:
+    """Rule by rule: key order, sizes expected, indices read, and what is computed on columns."""
+    lines: list[str] = []
+    for number, stratum in enumerate(program.strata, 1):
+        rules = [
+            r for r in stratum.rules if predicate is None or any(h.predicate == predicate for h in r.heads)
+        ]
+        if not rules:
+            continue
+        lines.append(_title(number, stratum))
+        for rule in rules:
+            lines += [f"  {line}" for line in _rule(rule, store)]
+    if not lines and predicate is not None:
+        lines.append(f"{predicate} has no rules: {store.rows(predicate):,} base facts")
+    return "\n".join(lines)
+
+
+def _title(number: int, stratum: Stratum) -> str:
+    names = ", ".join(stratum.predicates)
+    how = "recursive, semi-naive" if stratum.recursive else "evaluated once"
+    if stratum.combine:
+        how = "recursive, " + ", ".join(f"{op} per key of {name}" for name, op in stratum.combine.items())
+    return f"stratum {number}: {names} ({how})"
+
+
+def _rule(rule: Rule, store: Store) -> Iterator[str]:
+    where = f"{rule.span.file}:{rule.span.line}: " if rule.span else ""
+    yield f"{where}{rule}"
+    pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, bool(rule.aggregates))
+    yield from (f"  {line}" for line in _pipeline(pipeline, rule, store, ()))
+    if rule.aggregates:
+        groups = ", ".join(map(str, rule.groups)) or "all rows"
+        yield f"  then {', '.join(map(str, rule.aggregates))} for each {groups}"
+
+
+def _pipeline(pipeline: Pipeline, rule: Rule, store: Store, bound: tuple[str, ...]) -> Iterator[str]:
+    for operation in pipeline.operations:
+        match operation:
+            case Join():
+                if operation.forms:
+                    yield from _join(operation, rule, store, bound)
+                bound = operation.outputs
+            case Compute() | Test() | Generate():
+                yield f"on columns: {operation.primitive}"
+            case Anti():
+                yield "keep rows without a match in"
+                yield from (f"  {line}" for line in _pipeline(operation.body, rule, store, bound))
+            case Union():
+                yield "rows of any of"
+                for branch in operation.branches:
+                    yield from (f"  {line}" for line in _pipeline(branch, rule, store, bound))
+
+
+def _join(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Iterator[str]:
+    forms = list(join.forms)
+    shared = tuple(v for v in bound if any(v in {x.name for x in _vars(f)} for f in forms))
+    if bound:
+        forms.insert(0, Atom("$table", tuple(Var(v) for v in shared), len(shared)))
+    view = _TableView(store, None)
+    types = {**rule.types, "$number": INT}
+    columns = lambda name: [INT] * len(shared) if name == "$table" else view.column_types(name)  # noqa: E731
+    compiled = compile_join(forms, join.outputs, types, columns, _Assumed(store), store.encode, bag=join.bag)
+    order = compiled.key_order
+    if order.variables:
+        steps = [f"{v} (~{_round(s)})" for v, s in zip(order.variables, order.sizes, strict=True)]
+        yield f"key order [{', '.join(order.variables)}]: bindings expected after each: {', '.join(steps)}"
+    yield from _atoms(compiled, store)
+    if compiled.cross_products:
+        parts = " and ".join(", ".join(part) for part in compiled.cross_products)
+        yield f"cross product: {parts} share no variable"
+
+
+def _vars(form: object) -> list[Var]:
+    from dlog.ir.rules import Conj
+
+    return list(Conj((), (form,)).occurrences())  # type: ignore[arg-type]
+
+
+def _atoms(compiled: CompiledJoin, store: Store) -> Iterator[str]:
+    for use in compiled.atoms:
+        if use.predicate == "$table":
+            continue
+        names = [store.predicates[use.predicate].columns[c].name for c in use.columns]
+        by = f"by {', '.join(names)}" if names else "for any row"
+        yield f"reads {use.predicate} {by} ({store.rows(use.predicate):,} rows now)"
+
+
+def _round(size: float) -> str:
+    return f"{size:.2g}" if size < 10 else f"{size:,.0f}"
+
+
+class _Assumed:
+    """Statistics of what is stored; a relation that is still empty is taken to have a thousand rows."""
+
+    def __init__(self, store: Store):
+        self.store = store
+
+    def rows(self, name: str) -> int:
+        return self.store.rows(name) or 1000
+
+    def distinct(self, name: str, column: int) -> float:
+        return self.store.distinct(name, column) if self.store.rows(name) else 100.0
+
+    def partners(self, name: str, column: int) -> float:
+        return self.store.partners(name, column) if self.store.rows(name) else 10.0
+
+    def orders(self, name: str) -> list[tuple[int, ...]]:
+        return list(self.store.orders(name))

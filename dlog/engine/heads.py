@@ -1,0 +1,169 @@
+"""Owns the way from a body's bindings to rows of a head: projection, literals, rounding, aggregation.
+
+Architecture's `heads/` layer keeps derived predicates up to date; this module makes their rows in the first
+place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dlog.engine import batch
+from dlog.engine.bodies import BodyRunner
+from dlog.engine.groups import SumOverflow, aggregate
+from dlog.engine.store import Store
+from dlog.engine.table import Table
+from dlog.errors import DataError
+from dlog.ir.rules import Aggregate, Atom, Const, Rule, Var
+from dlog.planning.pipeline import Join, Pipeline
+from dlog.types import Type
+
+
+def head_variables(rule: Rule) -> tuple[str, ...]:
+    """Variables that a plain rule's heads use, in the order of the first head's arguments."""
+    return tuple(dict.fromkeys(a.name for h in rule.heads for a in h.args if isinstance(a, Var)))
+
+
+def body_outputs(rule: Rule) -> tuple[str, ...]:
+    """Variables that a rule needs from its body: its heads', or its groups and aggregates' arguments."""
+    if not rule.aggregates:
+        return head_variables(rule)
+    names = [v.name for v in rule.groups]
+    names += [a.argument.name for a in rule.aggregates if isinstance(a.argument, Var)]
+    if any(a.op == "concat" for a in rule.aggregates):
+        names += concat_keys(rule)
+    return tuple(dict.fromkeys(names))
+
+
+def concat_keys(rule: Rule) -> list[str]:
+    """The key variables of a body in the order of their first use: what concat goes by."""
+    own = {v.name for v in (*rule.body.exists, *rule.universals)}
+    used = dict.fromkeys(v.name for v in rule.body.occurrences())
+    return [name for name in used if name in own and name in rule.keys]
+
+
+def head_rows(store: Store, head: Atom, table: Table, rule: Rule) -> np.ndarray:
+    """Rows of codes for one head, in the predicate's column order; not yet distinct."""
+    columns = store.predicates[head.predicate].columns
+    names = [a.name if isinstance(a, Var) else "" for a in head.args]
+    base = _shared_base(table, names)
+    if base is not None and all(_stored_as(rule, a, c.type) for a, c in zip(head.args, columns, strict=True)):
+        return base
+    out = np.empty((len(head.args), table.n), np.int64)
+    for index, (operand, column) in enumerate(zip(head.args, columns, strict=True)):
+        if isinstance(operand, Const):
+            code = store.encode(operand, column.type)
+            if code is None:
+                raise _unfit(head, rule, column.type, str(operand))
+            out[index] = code
+        else:
+            out[index] = _codes(store, table, operand.name, rule, column.type, head)
+    return out.T
+
+
+def _shared_base(table: Table, names: list[str]) -> np.ndarray | None:
+    """The join's own output array, when the head's columns are exactly its columns."""
+    values = list(table.columns.values())
+    if not names or list(table.columns) != names or not all(isinstance(v, np.ndarray) for v in values):
+        return None
+    base = values[0].base
+    if base is None or base.shape != (len(names), table.n) or base.dtype != np.int64:
+        return None
+    return base.T
+
+
+def _stored_as(rule: Rule, operand: object, column: Type) -> bool:
+    if not isinstance(operand, Var):
+        return False
+    type = rule.types[operand.name]
+    return not column.is_decimal or (type.scale == column.scale and type.precision <= 18)
+
+
+def _codes(store: Store, table: Table, name: str, rule: Rule, column: Type, head: Atom) -> np.ndarray:
+    values, type = table.columns[name], rule.types[name]
+    if not column.is_decimal:
+        return values
+    if not table.is_wide(name):
+        if type.scale == column.scale:
+            return values
+        values = batch.widen(values, type).values
+    codes, fits = batch.narrow(batch.Column(values, Type("decimal", type.scale, 38)), column)
+    if not fits.all():
+        row = int(np.flatnonzero(~fits)[0])
+        raise _unfit(head, rule, column, str(values[row]))
+    return codes
+
+
+def _unfit(head: Atom, rule: Rule, type: Type, shown: str) -> DataError:
+    return DataError(f"a value of {head.predicate} does not fit {type}: {shown}", span=rule.span)
+
+
+# Aggregation
+
+
+def aggregate_rule(runner: BodyRunner, rule: Rule, pipeline: Pipeline) -> Table:
+    """One row per group, with a column for each group key and each result."""
+    join = pipeline.operations[0]
+    if _only_counts(rule) and len(pipeline.operations) == 1 and isinstance(join, Join):
+        n = runner.count(join)
+        results = {a.result.name: np.full(min(n, 1), n, np.int64) for a in rule.aggregates}
+        return Table(min(n, 1), results)
+    table = runner.run(pipeline)
+    groups, texts = _group_codes(rule, table)
+    arguments = [(a.op, _argument(runner, a, table)) for a in rule.aggregates]
+    try:
+        keys, results_columns = aggregate(
+            groups, table.n, arguments, runner.store.dictionary, _concat_order(runner, rule, table)
+        )
+    except SumOverflow as error:
+        raise _overflow(runner.store, rule, table, error.row) from None
+    columns = {v.name: key for v, key in zip(rule.groups, keys, strict=True)}
+    columns |= {name: values.take(columns[name]) for name, values in texts.items()}
+    for item, column in zip(rule.aggregates, results_columns, strict=True):
+        columns[item.result.name] = column.values
+    n = len(next(iter(columns.values()))) if columns else 0
+    return Table(n, columns)
+
+
+def _group_codes(rule: Rule, table: Table) -> tuple[list[np.ndarray], dict[str, Any]]:
+    """A number for each group key of each row; for decimals that the rule computed also their values."""
+    groups, wide = [], {}
+    for var in rule.groups:
+        values = table.columns[var.name]
+        if table.is_wide(var.name):
+            encoded = values.dictionary_encode()
+            values, wide[var.name] = encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary
+        groups.append(np.ascontiguousarray(values, np.int64))
+    return groups, wide
+
+
+def _only_counts(rule: Rule) -> bool:
+    return not rule.groups and all(a.op == "count" for a in rule.aggregates)
+
+
+def _argument(runner: BodyRunner, item: Aggregate, table: Table) -> batch.Column | None:
+    return None if item.argument is None else runner.column(item.argument, table)
+
+
+def _concat_order(runner: BodyRunner, rule: Rule, table: Table) -> list[np.ndarray] | None:
+    """The columns that concat goes by, in the order of their values: strings by text."""
+    if not any(a.op == "concat" for a in rule.aggregates):
+        return None
+    rank = runner.store.dictionary.rank
+    return [
+        rank[table.columns[name]] if rule.types[name].name == "string" else table.columns[name]
+        for name in concat_keys(rule)
+        if not table.is_wide(name)
+    ]
+
+
+def _overflow(store: Store, rule: Rule, table: Table, row: int) -> DataError:
+    from dlog.storage.values import decode
+
+    keys = ", ".join(
+        str(decode(table.columns[v.name][row : row + 1], rule.types[v.name], store.dictionary)[0])
+        for v in rule.groups
+    )
+    return DataError(f"the sum of group [{keys}] does not fit 64 bits", span=rule.span)

@@ -1,0 +1,69 @@
+"""Owns limits: time, rows, memory and Ctrl-C, and the one line that says which rule ran away."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from dlog.errors import LimitError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """None means without limit.  `rows` bounds the derived rows in all, `memory` the process, in bytes."""
+
+    timeout: float | None = None
+    rows: int | None = None
+    memory: int | None = None
+
+
+class Watch:
+    """Looks at the limits between slices of work.  `doing` says what is going on, for the message."""
+
+    def __init__(self, limits: Limits | None = None):
+        self.limits = limits or Limits()
+        self.started = time.monotonic()
+        self.doing = "starting"
+        self.derived_rows = 0
+        self.pending_rows = 0
+        self.stopped = False
+
+    def check(self) -> None:
+        """Raises LimitError when a limit is passed.  A few microseconds."""
+        limits = self.limits
+        if self.stopped:
+            raise LimitError(f"stopped while {self.doing}")
+        if limits.timeout is not None and time.monotonic() - self.started > limits.timeout:
+            raise LimitError(f"timeout of {limits.timeout:g} s reached while {self.doing}")
+        if limits.rows is not None and self.derived_rows + self.pending_rows > limits.rows:
+            raise LimitError(f"limit of {limits.rows:,} derived rows reached while {self.doing}")
+        if limits.memory is not None and resident_bytes() > limits.memory:
+            raise LimitError(f"memory limit of {limits.memory:,} bytes reached while {self.doing}")
+
+    def derived(self, rows: int) -> None:
+        self.derived_rows += rows
+        self.check()
+
+    def pending(self, rows: int) -> None:
+        """Rows that a rule has produced and that are not stored yet; repeated ones may be among them."""
+        self.pending_rows = rows
+
+
+def resident_bytes() -> int:
+    """Memory of this process that is in use now."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * _PAGE
+    except OSError:  # not Linux: the highest use so far
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _page_size() -> int:
+    import resource
+
+    return resource.getpagesize()
+
+
+_PAGE = _page_size()

@@ -1,0 +1,116 @@
+"""Owns the base facts of a program: its own facts, the files it names, and its `+ - ^` statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dlog.engine.store import Store
+from dlog.errors import DataError
+from dlog.io import InputOptions, Loaded, ParameterError, read, to_arrow
+from dlog.ir.rules import FactDelta, Predicate, Program
+from dlog.language import ast
+from dlog.storage.values import encode
+
+Progress = Callable[[str, int, int], None]
+
+
+def load_facts(program: Program, store: Store) -> None:
+    """The plain facts of the program text."""
+    for block in program.facts:
+        store.relations[block.predicate].apply_in_place(
+            inserts=store.literal_rows(block.predicate, block.rows)
+        )
+
+
+def load_inputs(
+    program: Program,
+    store: Store,
+    facts: str | Path,
+    warn: Callable[[str], None],
+    progress: Progress | None = None,
+) -> None:
+    """Every `.input`.  Rows that cannot be taken are told to `warn`, with file, line and reason."""
+    inputs = [d for d in program.directives if d.kind == "input"]
+    for number, directive in enumerate(inputs):
+        if progress is not None:
+            progress(directive.predicate, number, len(inputs))
+        loaded = read_input(program.predicates[directive.predicate], directive, facts)
+        insert_table(store, directive.predicate, loaded.table)
+        _report_rejected(directive.predicate, loaded, warn)
+
+
+def read_input(predicate: Predicate, directive: ast.Directive, facts: str | Path) -> Loaded:
+    try:
+        options = InputOptions.from_params(predicate.name, directive_params(directive), facts)
+        return read(options, [(c.name, c.type) for c in predicate.columns])
+    except DataError as error:
+        raise located(error, directive) from None
+
+
+def directive_params(directive: ast.Directive) -> dict[str, str | int | bool]:
+    return {p.name: p.value for p in directive.params}
+
+
+def located(error: DataError, directive: ast.Directive) -> DataError:
+    """The error at the directive, or at the parameter it complains of."""
+    span = directive.span
+    if isinstance(error, ParameterError):
+        span = next((p.span for p in directive.params if p.name == error.parameter), span)
+    return DataError(error.message, span=error.span or span, help=error.help)
+
+
+def _report_rejected(name: str, loaded: Loaded, warn: Callable[[str], None]) -> None:
+    for rejected in loaded.rejected:
+        warn(f"{rejected.file}:{rejected.line}: warning: row not taken: {rejected.reason}")
+    if loaded.rejected_count:
+        rows = "row" if loaded.rejected_count == 1 else "rows"
+        warn(f"warning: {loaded.rejected_count:,} {rows} of {name} not taken")
+
+
+def insert_table(store: Store, name: str, table: pa.Table) -> None:
+    """Bulk load of an Arrow table with exactly the predicate's types."""
+    store.relations[name].apply_in_place(inserts=table_codes(store, name, table))
+
+
+def table_codes(store: Store, name: str, table: pa.Table) -> Any:
+    """Codes of a table, as a list of columns."""
+    predicate = store.predicates[name]
+    if not predicate.columns:
+        return np.empty((table.num_rows, 0), np.int64)
+    return [encode(table.column(i), c.type, store.dictionary) for i, c in enumerate(predicate.columns)]
+
+
+def python_codes(store: Store, name: str, data: Any) -> Any:
+    """Codes of rows, a frame, a table or an array given from Python."""
+    predicate = store.predicates[name]
+    return table_codes(store, name, to_arrow(data, [(c.name, c.type) for c in predicate.columns], name))
+
+
+def apply_deltas(deltas: tuple[FactDelta, ...], store: Store) -> None:
+    """`+ - ^` in program order, as one change: what counts is what the last statement on a row said."""
+    pending: dict[str, dict[tuple[int, ...], bool]] = {}
+    for delta in deltas:
+        row = tuple(store.literal_rows(delta.predicate, [delta.row])[0].tolist())
+        rows = pending.setdefault(delta.predicate, {})
+        if delta.op == "^":
+            for old in _with_key(store, delta.predicate, row[:-1], rows):
+                rows[old] = False
+        rows[row] = delta.op != "-"
+    for name, rows in pending.items():
+        arity = store.predicates[name].arity
+        inserts = np.array([r for r, present in rows.items() if present], np.int64).reshape(-1, arity)
+        erases = np.array([r for r, present in rows.items() if not present], np.int64).reshape(-1, arity)
+        store.relations[name].apply_in_place(inserts=inserts, erases=erases)
+
+
+def _with_key(
+    store: Store, name: str, key: tuple[int, ...], pending: dict[tuple[int, ...], bool]
+) -> list[tuple[int, ...]]:
+    stored = store.relations[name].rows()
+    match = (stored[:, :-1] == np.array(key, np.int64)).all(axis=1)
+    return [tuple(r) for r in stored[match].tolist()] + [r for r in pending if r[:-1] == key]

@@ -1,0 +1,36 @@
+"""Owns the use of several cores: one join cut into ranges of its first key, run in threads.
+
+Every assignment has one first key, hence one range: the parts together are the whole, each row once.  Kernels
+release the interpreter's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from dlog.engine.limits import Watch
+from dlog.lftj.triejoin import Join
+
+T = TypeVar("T")
+_SMALL = 20_000  # rows of the largest atom below which threads cost more than they give
+_PARTS = 4  # ranges per core, so that one with heavy keys does not keep the others waiting
+
+
+def parts_of(join: Join, rows: int, jobs: int) -> list[Join]:
+    """The join, or parts of it that several cores can share; `rows` is the size of its largest atom."""
+    return [join] if jobs < 2 or rows < _SMALL else join.split(jobs * _PARTS)
+
+
+def in_parallel(tasks: Sequence[Callable[[], T]], watch: Watch) -> list[T]:
+    """Results in the order of the tasks.  The first error stops the others."""
+    if len(tasks) == 1:
+        return [tasks[0]()]
+    with ThreadPoolExecutor(max(1, len(tasks) // _PARTS)) as pool:
+        futures = [pool.submit(task) for task in tasks]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            watch.stopped = True
+            raise

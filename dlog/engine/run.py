@@ -1,0 +1,56 @@
+"""Owns one run of a program: evaluate, then write what it asks for.  All outputs appear, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from dlog.engine.database import Database
+from dlog.engine.limits import Limits
+from dlog.engine.loading import directive_params, located
+from dlog.errors import DataError
+from dlog.io import OutputOptions, OutputSet
+from dlog.language import ast
+
+Progress = Callable[[str, str, int, int], None]
+
+
+def run_program(
+    path: str | Path,
+    facts: str | Path = ".",
+    out: str | Path = ".",
+    *,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+    warn: Callable[[str], None] | None = None,
+    jobs: int = 1,
+    stdout: BinaryIO | None = None,
+) -> Database:
+    """Evaluates a program and writes its `.output` and `.printsize` predicates; `out` may be "-"."""
+    database = Database(path, facts=facts, limits=limits, progress=progress, warn=warn, jobs=jobs)
+    write_outputs(database, out, progress, stdout)
+    return database
+
+
+def write_outputs(
+    database: Database, out: str | Path, progress: Progress | None = None, stdout: BinaryIO | None = None
+) -> None:
+    wanted = [d for d in database.program.directives if d.kind in ("output", "printsize")]
+    with OutputSet(stdout=stdout) as outputs:
+        for number, directive in enumerate(wanted):
+            if progress is not None:
+                progress("write", directive.predicate, number, len(wanted))
+            if directive.kind == "printsize":
+                outputs.print_size(directive.predicate, len(database.store.relations[directive.predicate]))
+            else:
+                _write(database, directive, out, outputs)
+
+
+def _write(database: Database, directive: ast.Directive, out: str | Path, outputs: OutputSet) -> None:
+    result = database[directive.predicate]
+    try:
+        options = OutputOptions.from_params(directive.predicate, directive_params(directive), out)
+        outputs.write(result.to_arrow(), options, [(c.name, c.type) for c in result.columns])
+    except DataError as error:
+        raise located(error, directive) from None

@@ -1,0 +1,148 @@
+"""Owns the state that programs are evaluated in: an arena, a dictionary, and the relations by name.
+
+Besides predicates, rules may read relations that exist only for a while: `delta_name(p)`, what an iteration
+added to p.  Knows nothing of rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dlog.ir.literals import Value, literal_value
+from dlog.ir.rules import Const, Predicate
+from dlog.storage.arena import Arena
+from dlog.storage.dictionary import Dictionary
+from dlog.storage.index import Index
+from dlog.storage.relation import Relation
+from dlog.storage.sample import sample
+from dlog.storage.values import encode
+from dlog.types import MAX_PRECISION, Type
+
+_DELTA = "Δ"
+_SAMPLE = 1 << 14
+
+
+def delta_name(predicate: str) -> str:
+    """The name of the rows that the last iteration added to a predicate."""
+    return _DELTA + predicate
+
+
+def base_name(name: str) -> str:
+    return name.removeprefix(_DELTA)
+
+
+class Store:
+    def __init__(self, predicates: dict[str, Predicate]):
+        self.arena = Arena()
+        self.dictionary = Dictionary()
+        self.predicates = dict(predicates)
+        self.relations: dict[str, Relation] = {}
+        self.read_orders: dict[str, set[tuple[int, ...]]] = {}  # column orders that plans have asked for
+        self._codes: dict[tuple[str, object, Type], int | None] = {}
+        self._estimates: dict[str, tuple[int, list[tuple[float, float]]]] = {}
+        for name in predicates:
+            self.clear(name)
+
+    def clear(self, name: str) -> None:
+        self.relations[name] = Relation(self.arena, self.predicates[name].arity)
+
+    def column_types(self, name: str) -> Sequence[Type]:
+        return [c.type for c in self.predicates[base_name(name)].columns]
+
+    def index(self, name: str, columns: Sequence[int]) -> Index:
+        """An index of a relation that begins with the given columns; made when there is none."""
+        relation = self.relations[name]
+        prefix = tuple(columns)
+        order = next((o for o in relation.orders if o[: len(prefix)] == prefix), None)
+        if order is None:
+            order = (*prefix, *(c for c in range(relation.arity) if c not in prefix))
+            relation.add_order(order)
+        self.read_orders.setdefault(name, set()).add(order)
+        return relation.index(order)
+
+    # Statistics, as the planner wants them
+
+    def rows(self, name: str) -> int:
+        return len(self.relations[name]) if name in self.relations else 0
+
+    def orders(self, name: str) -> Sequence[tuple[int, ...]]:
+        return self.relations[name].orders if name in self.relations else ()
+
+    def distinct(self, name: str, column: int) -> float:
+        return self._estimate(name)[column][0]
+
+    def partners(self, name: str, column: int) -> float:
+        return self._estimate(name)[column][1]
+
+    def _estimate(self, name: str) -> list[tuple[float, float]]:
+        """(distinct values, partners of a row) of each column, from a sample of the rows.
+
+        Kept until the relation has grown by half or shrunk.
+        """
+        n = self.rows(name)
+        known = self._estimates.get(name)
+        if known is None or not known[0] <= n <= known[0] * 1.5:
+            known = (n, _column_estimates(self.relations[name], n))
+            self._estimates[name] = known
+        return known[1]
+
+    # Literals
+
+    def encode(self, const: Const, type: Type) -> int | None:
+        """The code of a literal in a type; None when the type cannot hold it."""
+        key = (const.kind, const.value, type)
+        if key not in self._codes:
+            self._codes[key] = self._encode(const, type)
+        return self._codes[key]
+
+    def _encode(self, const: Const, type: Type) -> int | None:
+        try:
+            value = literal_value(const.kind, const.value, _storable(type))
+        except ValueError:
+            return None
+        return self.encode_value(value, type)
+
+    def encode_value(self, value: Value, type: Type) -> int:
+        return int(encode([value], _storable(type), self.dictionary)[0])
+
+    def literal_rows(self, name: str, rows: Sequence[tuple[tuple[str, object], ...]]) -> np.ndarray:
+        """Codes of rows of (kind, value) literals, column by column."""
+        predicate = self.predicates[name]
+        out = np.empty((len(rows), predicate.arity), np.int64)
+        for index, column in enumerate(predicate.columns):
+            type = column.type
+            if type.name in ("int", "string"):
+                values: list[object] = [row[index][1] for row in rows]
+            else:
+                values = [literal_value(*row[index], type) for row in rows]  # type: ignore[arg-type]
+            out[:, index] = encode(values, type, self.dictionary)
+        return out
+
+
+def _storable(type: Type) -> Type:
+    return Type(type.name, type.scale, MAX_PRECISION) if type.precision > MAX_PRECISION else type
+
+
+def _column_estimates(relation: Relation, n: int) -> list[tuple[float, float]]:
+    if n == 0:
+        return [(1.0, 1.0)] * relation.arity
+    order = relation.orders[0]
+    rows = sample(relation.index(order), _SAMPLE)
+    estimates = [_of_column(rows[:, level], n) for level in range(relation.arity)]
+    return [estimates[order.index(column)] for column in range(relation.arity)]
+
+
+def _of_column(values: np.ndarray, n: int) -> tuple[float, float]:
+    """(distinct, partners).  Values seen once in a sample stand for sqrt(n / sample) each (Charikar et al.);
+    pairs of rows in the sample that agree tell how many rows agree with a random one.
+    """
+    _, counts = np.unique(values, return_counts=True)
+    size = len(values)
+    agreeing = float((counts * (counts - 1)).sum()) / max(1, size * (size - 1))
+    partners = 1 + agreeing * (n - 1)
+    if size >= n:
+        return float(len(counts)), partners
+    once = int(np.count_nonzero(counts == 1))
+    return min(float(n), (n / size) ** 0.5 * once + len(counts) - once), partners
