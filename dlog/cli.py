@@ -1,0 +1,176 @@
+"""Owns the command line: arguments in, text and exit status out.  Everything else is done below it.
+
+Commands import what they need when they run, so that `dlog --help` stays quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from dlog.errors import DlogError
+
+HELP = """A Datalog engine whose answers stay up to date.
+
+Write rules, load facts, change them; every derived predicate follows.
+
+\b
+A first program, hello.dl:
+    edge(1, 2).  edge(2, 3).
+    reach(x, y) <- edge(x, y).
+    reach(x, z) <- reach(x, y), edge(y, z).
+    .output reach
+
+\b
+Run it and print what it derives:
+    dlog run hello.dl -D -
+"""
+
+app = typer.Typer(
+    help=HELP,
+    rich_markup_mode=None,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM.dl", help="a program")]
+
+
+def main() -> NoReturn:
+    """The console script: no user's mistake ends in a traceback."""
+    sys.meta_path.insert(0, _NoPandas())
+    try:
+        app(prog_name="dlog")
+    except DlogError as error:
+        print(error.render(), file=sys.stderr)
+        sys.exit(error.exit_status)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output went away: not an error of ours
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    sys.exit(0)
+
+
+class _NoPandas:
+    """pyarrow imports pandas, if there is one, with its first array: half a second that no command needs."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("no command of dlog needs pandas", name=name)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="print the version and exit")] = False,
+) -> None:
+    if version:
+        from dlog import __version__
+
+        print(f"dlog {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def check(programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.dl...", help="programs")]) -> None:
+    """Check programs: print their errors, or nothing."""
+    from dlog.ir.check import check_program
+    from dlog.language.parse import load_file
+
+    failed = False
+    for path in programs:
+        try:
+            check_program(load_file(path))
+        except DlogError as error:
+            print(error.render(), file=sys.stderr)
+            failed = True
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def format(
+    program: ProgramFile,
+    write: Annotated[
+        bool, typer.Option("--write", "-w", help="rewrite the file instead of printing")
+    ] = False,
+) -> None:
+    """Print a program in the canonical style."""
+    from dlog.language.format import format_program
+    from dlog.language.parse import parse_file
+    from dlog.language.preprocess import has_directives
+    from dlog.language.source import read_source
+
+    text = format_program(parse_file(program))
+    if write:
+        if has_directives(read_source(program).text):
+            raise DlogError(
+                f"{program} has preprocessor lines: what is printed is the text after them",
+                help="leave out --write",
+            )
+        program.write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+
+
+@app.command()
+def run(
+    program: ProgramFile,
+    facts: Annotated[Path, typer.Option("--facts", "-F", help="folder of the .input files")] = Path("."),
+    out: Annotated[Path, typer.Option("--output", "-D", help="folder of the .output files; - prints")] = Path(
+        "."
+    ),
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="cores to use")] = 1,
+    stats: Annotated[
+        bool, typer.Option("--stats", help="print rows, iterations, seeks and time per rule")
+    ] = False,
+    timeout: Annotated[float | None, typer.Option(min=0, help="stop after this many seconds")] = None,
+    max_rows: Annotated[int | None, typer.Option(min=0, help="stop after this many derived rows")] = None,
+    max_memory: Annotated[str | None, typer.Option(help="stop at this much memory, as in 500M or 2G")] = None,
+) -> None:
+    """Evaluate a program once and write its .output predicates."""
+    from dlog.engine.limits import Limits
+    from dlog.engine.run import run_program
+    from dlog.progress import Screen
+    from dlog.report import print_queries, print_stats
+
+    limits = Limits(timeout, max_rows, _bytes(max_memory))
+    with Screen() as screen:
+        database = run_program(
+            program, facts, out, limits=limits, progress=screen, warn=screen.print, jobs=jobs
+        )
+    print_queries(database)
+    if stats:
+        print_stats(database)
+
+
+@app.command()
+def explain(
+    program: ProgramFile,
+    predicate: Annotated[str | None, typer.Argument(help="only the rules of this predicate")] = None,
+    facts: Annotated[Path, typer.Option("--facts", "-F", help="folder of the .input files")] = Path("."),
+) -> None:
+    """Say how each rule is evaluated, and why.  Facts are read for their sizes; no rule runs."""
+    from dlog.engine.database import plan_only
+
+    print(plan_only(program, facts).explain(predicate))
+
+
+def _bytes(text: str | None) -> int | None:
+    """`500M` in bytes."""
+    if text is None:
+        return None
+    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+    number, unit = (text[:-1], units[text[-1].lower()]) if text[-1:].lower() in units else (text, 1)
+    try:
+        return int(float(number) * unit)
+    except ValueError:
+        raise DlogError(f"bad size: {text}", help="write bytes, or a number with K, M, G or T") from None
