@@ -1,0 +1,96 @@
+"""Limits stop a run cleanly: one line that names the rule, exit status not 0, no partial output file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dlog
+
+ENDLESS = """
+.decl n(x: number)
+.output n
+n(0).
+n(x + 1) :- n(x).
+"""
+WIDE = """
+.decl a(x: number)
+.decl pair(x: number, y: number, z: number, w: number)
+.output pair
+a(x) :- x = range(0, 400).
+pair(x, y, z, w) :- a(x), a(y), a(z), a(w), x + y + z + w != 1.
+"""
+
+
+def run(program: str, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    path = folder / "p.dl"
+    path.write_text(program)
+    command = [sys.executable, "-m", "dlog", "run", str(path), "-D", str(folder / "out"), *flags]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("program", "flags", "message"),
+    [
+        (ENDLESS, ("--timeout", "1"), "timeout of 1 s reached while evaluating the rule at"),
+        (ENDLESS, ("--max-rows", "5000"), "limit of 5,000 derived rows reached while evaluating the rule at"),
+        (WIDE, ("--timeout", "1"), "timeout of 1 s reached while evaluating the rule at"),
+        (WIDE, ("--max-rows", "100000"), "limit of 100,000 derived rows reached"),
+        (WIDE, ("--max-memory", "600M"), "memory limit of 629,145,600 bytes reached while evaluating"),
+    ],
+)
+def test_limit_stops_cleanly(program: str, flags: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = run(program, tmp_path, *flags)
+    assert done.returncode == 1
+    errors = [line for line in done.stderr.splitlines() if "error" in line]
+    assert len(errors) == 1 and message in errors[0], done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
+def test_interrupt_names_the_rule(tmp_path: Path) -> None:
+    path = tmp_path / "p.dl"
+    path.write_text(ENDLESS)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dlog", "run", str(path), "-D", str(tmp_path / "out")],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    while "evaluating" not in process.stderr.readline():  # said after a second of work, then every five
+        assert process.poll() is None
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "interrupted" in errors and "Traceback" not in errors
+    assert not (tmp_path / "out").exists()
+
+
+def test_bad_size_is_an_error(tmp_path: Path) -> None:
+    done = run(ENDLESS, tmp_path, "--max-memory", "lots")
+    assert done.returncode == 1 and "bad size: lots" in done.stderr
+
+
+def test_limits_from_python_leave_the_state_alone() -> None:
+    db = dlog.Database(
+        source="a(1). b(x) <- a(x). b(y) <- b(x), y = x + 1, x < 100.", limits=dlog.Limits(rows=150)
+    )
+    before = db["b"].rows()
+    with pytest.raises(dlog.LimitError, match="derived rows"), db.transaction() as tx:
+        tx.insert("a", [(k,) for k in range(-1000, 0)])
+    assert db["b"].rows() == before
+    assert db["a"].rows() == [(1,)]
+
+
+def test_cross_product_is_announced(tmp_path: Path) -> None:
+    done = run(
+        WIDE.replace("400", "20").replace("a(x), a(y), a(z), a(w)", "a(x), a(y), a(z), a(w), x < 2, y > 3"),
+        tmp_path,
+    )
+    assert done.returncode == 0
+    assert "share no variable: a cross product of about" in done.stderr

@@ -1,0 +1,75 @@
+"""Random programs: the engine, the naive evaluator and evaluation under other plans give the same answers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import dlog
+from dlog.errors import ConstraintError, DataError
+from tests.oracle.accepted import accepted
+from tests.oracle.bodies import Features
+from tests.oracle.compare import same_program
+from tests.oracle.naive import evaluate
+from tests.oracle.programs import ALL, CONJUNCTIVE, NONRECURSIVE, RECURSIVE, programs
+
+
+def relaxed(examples: int, random: bool = False) -> settings:
+    """The same programs in every run, unless `random`: new ones are what `make fuzz` is for."""
+    return settings(
+        max_examples=examples,
+        derandomize=not random,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        print_blob=True,
+    )
+
+
+def agree(text: str) -> None:
+    """Same rows, or both refuse: a conflict of function values, or a value that does not fit."""
+    program = accepted(text)
+    try:
+        expected = evaluate(program)
+    except (ConstraintError, DataError, OverflowError) as error:
+        with pytest.raises((ConstraintError, DataError)):
+            dlog.Database(source=text)
+        assert error is not None
+        return
+    database = dlog.Database(source=text)
+    same_program({name: database[name].rows() for name in program.predicates}, expected, program)
+    database.check()
+
+
+@relaxed(150)
+@given(
+    programs(
+        CONJUNCTIVE.with_("comparisons", "arithmetic", "negation", "disjunctions", "negated_conjunctions")
+    )
+)
+def test_oracle_bodies(text: str) -> None:
+    agree(text)
+
+
+@relaxed(150)
+@given(programs(NONRECURSIVE))
+def test_oracle_nonrecursive(text: str) -> None:
+    agree(text)
+
+
+@relaxed(150)
+@given(programs(Features().with_("comparisons", "negation", *RECURSIVE), derived=3))
+def test_oracle_recursive(text: str) -> None:
+    agree(text)
+
+
+@relaxed(200)
+@given(programs(ALL))
+def test_oracle_everything(text: str) -> None:
+    agree(text)
+
+
+@pytest.mark.fuzz
+@relaxed(5000, random=True)
+@given(programs(ALL, derived=6))
+def test_fuzz_everything(text: str) -> None:
+    agree(text)

@@ -1,0 +1,261 @@
+"""Owns random rule bodies as text: well-typed and safe by the way they are built, literal after literal.
+
+A `Scope` knows the variables that are bound so far.  Each method of `Writer` adds one literal, taking its
+arguments from the scope or binding new variables there.  Knows nothing of heads, strata or facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+
+from .domains import VALUES, literal
+
+T = TypeVar("T")
+Draw = Callable[[st.SearchStrategy], Any]
+
+NUMERIC = ("int", "float", "decimal")
+EXPRESSIONS = {
+    "int": (
+        *("{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} / {b}", "{a} % {b}", "-{a}", "abs({a})"),
+        *("min({a}, {b})", "max({a}, {b})", "{a} * 2 + {b}", "({a} - {b}) * {b}"),
+    ),
+    "float": ("{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} / {b}", "min({a}, {b})", "max({a}, {b})"),
+    "decimal": ("{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} / {b}", "min({a}, {b})", "-{a}"),
+    "string": ("cat({a}, {b})", "substr({a}, 0, 1)", "upper({a})", "min({a}, {b})"),
+}
+
+
+@dataclass(frozen=True)
+class Features:
+    """What a random program may contain.  `types` are those of base columns."""
+
+    types: tuple[str, ...] = ("int",)
+    comparisons: bool = False
+    arithmetic: bool = False
+    negation: bool = False
+    negated_conjunctions: bool = False
+    disjunctions: bool = False
+    inline_aggregates: bool = False
+    functions: bool = False
+    aggregates: bool = False
+    several_heads: bool = False
+    linear_recursion: bool = False
+    nonlinear_recursion: bool = False
+    mutual_recursion: bool = False
+    recursive_min: bool = False
+    deltas: bool = False
+
+    def with_(self, *names: str, **changes: object) -> Features:
+        """These features too.
+
+        >>> Features().with_("negation").negation
+        True
+        """
+        return replace(self, **dict.fromkeys(names, True), **changes)  # type: ignore[arg-type]
+
+    def without(self, *names: str) -> Features:
+        return replace(self, **dict.fromkeys(names, False))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Predicate:
+    name: str
+    types: tuple[str, ...]
+    functional: bool = False
+
+    def apply(self, args: Sequence[str]) -> str:
+        if self.functional:
+            return f"{self.name}[{', '.join(args[:-1])}] = {args[-1]}"
+        return f"{self.name}({', '.join(args)})"
+
+
+@dataclass
+class Scope:
+    """Bound variables, oldest first, with their types.
+
+    `computed` are values that no fact holds: they may grow without end in a recursion, and a decimal among
+    them has more digits than a column.  `opaque` are bound by a disjunction or an aggregate: an aggregate
+    inside the same body cannot use them.
+    """
+
+    types: dict[str, str] = field(default_factory=dict)
+    computed: set[str] = field(default_factory=set)
+    opaque: set[str] = field(default_factory=set)
+
+    def of(self, *types: str) -> list[str]:
+        return [name for name, type in self.types.items() if type in types]
+
+    def stored(self, *types: str) -> list[str]:
+        return [name for name in self.of(*types) if name not in self.computed]
+
+    def inner(self) -> Scope:
+        return Scope(dict(self.types), set(self.computed), set(self.opaque))
+
+    def transparent(self) -> Scope:
+        kept = {name: type for name, type in self.types.items() if name not in self.opaque}
+        return Scope(kept, self.computed & kept.keys())
+
+
+class Writer:
+    """Draws the literals of one rule.  `lower` are the predicates that any literal may use."""
+
+    def __init__(self, draw: Draw, features: Features, lower: Sequence[Predicate]):
+        self.draw, self.features, self.lower = draw, features, lower
+        self.n_variables = 0
+
+    # Choices.  Hypothesis shrinks towards the first.
+
+    def pick(self, options: Sequence[T]) -> T:
+        return self.draw(st.sampled_from(options))
+
+    def number(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, high))
+
+    def sometimes(self) -> bool:
+        return self.number(0, 3) == 3
+
+    def constant(self, type: str) -> str:
+        return literal(self.pick(VALUES[type]))
+
+    def fresh(self, scope: Scope, type: str) -> str:
+        self.n_variables += 1
+        turn, letter = divmod(self.n_variables - 1, 20)
+        name = f"{'xyzwvutsrqnmkjhgdcba'[letter]}{turn or ''}"
+        scope.types[name] = type
+        return name
+
+    # Bodies
+
+    def body(self, scope: Scope, atoms: int = 3, extras: int = 2) -> list[str]:
+        """Atoms that bind variables, then other literals over them."""
+        literals = [self.joined_atom(scope) for _ in range(self.number(1, atoms))]
+        literals += self.extras(scope, extras)
+        return self.draw(st.permutations(literals)) if self.sometimes() else literals
+
+    def extras(self, scope: Scope, most: int, depth: int = 0) -> list[str]:
+        literals = []
+        for _ in range(self.number(0, most)):
+            write = self.pick(self.kinds(scope, depth) or [None])
+            if write is not None:
+                literals.append(write(scope, depth))
+        return literals
+
+    def kinds(self, scope: Scope, depth: int) -> list[Callable[[Scope, int], str]]:
+        """The literals that can follow: those of the features for which the scope has variables."""
+        f = self.features
+        table = [
+            (f.comparisons and scope.types, self.comparison),
+            (f.arithmetic and scope.of(*EXPRESSIONS), self.arithmetic),
+            (f.negation, self.negated_atom),
+            (f.negated_conjunctions and depth < 2, self.negated_conjunction),
+            (f.disjunctions and depth < 2, self.test_disjunction),
+            (f.disjunctions and depth < 2, self.binding_disjunction),
+            (f.inline_aggregates and depth == 0, self.inline_aggregate),
+        ]
+        return [write for allowed, write in table if allowed]
+
+    # Literals
+
+    def atom(self, scope: Scope, predicate: Predicate, must: str = "") -> str:
+        """An atom; with `must`, that variable stands in one of the columns of its type."""
+        before = scope.inner()
+        places = [i for i, type in enumerate(predicate.types) if must and type == scope.types[must]]
+        place = self.pick(places) if places else None
+        args = [
+            must if i == place else self.argument(scope, before, type)
+            for i, type in enumerate(predicate.types)
+        ]
+        return predicate.apply(args)
+
+    def joined_atom(self, scope: Scope) -> str:
+        """An atom that mostly shares a variable with what is bound."""
+        predicate = self.pick(self.lower)
+        shared = scope.of(*predicate.types)
+        return self.atom(scope, predicate, self.pick(shared) if shared and not self.sometimes() else "")
+
+    def argument(self, scope: Scope, before: Scope, type: str) -> str:
+        """A new variable, one bound before this atom, one repeated inside it, a wildcard or a constant."""
+        kind = self.pick(("new", "known", "known", "known", "repeated", "wildcard", "constant"))
+        names = {"known": before, "repeated": scope}.get(kind, Scope()).of(type)
+        if names:
+            return self.pick(names)
+        if kind == "wildcard":
+            return "_"
+        return self.constant(type) if kind == "constant" else self.fresh(scope, type)
+
+    def comparison(self, scope: Scope, depth: int = 0) -> str:
+        a = self.pick(list(scope.types))
+        type = scope.types[a]
+        others = [v for v in scope.of(type) if v != a]
+        b = self.pick(others) if others and not self.sometimes() else self.constant(type)
+        return f"{a} {self.pick(('<', '!=', '<=', '>', '>=', '='))} {b}"
+
+    def arithmetic(self, scope: Scope, depth: int = 0) -> str:
+        a = self.pick(scope.of(*EXPRESSIONS))
+        type = scope.types[a]
+        b = self.constant(type) if self.sometimes() else self.pick(scope.of(type))
+        expression = self.pick(EXPRESSIONS[type]).format(a=a, b=b)
+        result = self.fresh(scope, type)
+        scope.computed.add(result)
+        scope.opaque |= {result} if {a, b} & scope.opaque else set()
+        return f"{result} = {expression}"
+
+    def negated_atom(self, scope: Scope, depth: int = 0) -> str:
+        predicate = self.pick(self.lower)
+        args = []
+        for type in predicate.types:
+            known = [] if self.sometimes() else scope.of(type)
+            args.append(self.pick(known or ["_", self.constant(type)]))
+        return f"!{predicate.apply(args)}"
+
+    def negated_conjunction(self, scope: Scope, depth: int = 0) -> str:
+        return f"!({', '.join(self.conjunction(scope.inner(), depth + 1))})"
+
+    def conjunction(self, scope: Scope, depth: int) -> list[str]:
+        """A body inside another one: its new variables are its own."""
+        return [self.joined_atom(scope), *self.extras(scope, 2, depth)]
+
+    def test_disjunction(self, scope: Scope, depth: int = 0) -> str:
+        branches = [", ".join(self.conjunction(scope.inner(), depth + 1)) for _ in range(self.number(2, 3))]
+        return f"({' ; '.join(branches)})"
+
+    def binding_disjunction(self, scope: Scope, depth: int = 0) -> str:
+        """Every branch binds the same new variable."""
+        type = self.pick(self.pick(self.lower).types)
+        shared = self.fresh(Scope(), type)
+        branches = []
+        for _ in range(2):
+            inner = scope.inner()
+            inner.types[shared] = type
+            source = self.pick([p for p in self.lower if type in p.types])
+            first = self.atom(inner, source, must=shared)
+            branches.append(", ".join([first, *self.extras(inner, 1, depth + 1)]))
+        scope.types[shared] = type
+        scope.opaque.add(shared)
+        return f"({' ; '.join(branches)})"
+
+    def inline_aggregate(self, scope: Scope, depth: int = 0) -> str:
+        inner = scope.transparent()
+        outer = set(inner.types)
+        text = ", ".join(self.conjunction(inner, depth + 1))
+        own = [name for name in inner.types if name not in outer]
+        op, argument, type = self.aggregation(inner, own)
+        result = self.fresh(scope, type)
+        scope.computed.add(result)
+        scope.opaque.add(result)
+        return f"{result} = {op}{argument and ' '}{argument} : {{ {text} }}"
+
+    def aggregation(self, scope: Scope, candidates: Sequence[str]) -> tuple[str, str, str]:
+        """An aggregate over one of these variables: its name, its argument, the type of its result."""
+        numeric = [v for v in candidates if scope.types[v] in NUMERIC]
+        texts = [v for v in candidates if scope.types[v] == "string"]
+        ops = ["count"] + (["sum", "mean"] if numeric else []) + (["min", "max"] if candidates else [])
+        op = self.pick(ops + (["concat"] if texts and self.features.aggregates else []))
+        if op == "count":
+            return op, "", "int"
+        argument = self.pick({"sum": numeric, "mean": numeric, "concat": texts}.get(op, list(candidates)))
+        return op, argument, "float" if op == "mean" else scope.types[argument]

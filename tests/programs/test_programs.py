@@ -1,0 +1,94 @@
+"""Every shipped program under every treatment writes what `expected/` says.
+
+One program, many treatments, one expectation: run by the command, run with kernels uncompiled.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = Path(__file__).parents[2] / "programs"
+NAMES = sorted(
+    str(path.relative_to(PROGRAMS).with_suffix(""))
+    for path in (*PROGRAMS.glob("*.dl"), *(PROGRAMS / "souffle").glob("*.dl"))
+)
+
+
+def lines(path: Path) -> list[str]:
+    """The lines of a file in any order, gzip or not."""
+    data = path.read_bytes()
+    return sorted((gzip.decompress(data) if path.suffix == ".gz" else data).decode().splitlines())
+
+
+def check_outputs(name: str, out: Path, stdout: str) -> None:
+    expected = PROGRAMS / name / "expected"
+    files = {p.name for p in expected.iterdir()} - {"stdout.txt"}
+    assert {p.name for p in out.iterdir()} == files
+    for file in files:
+        assert lines(out / file) == lines(expected / file), file
+    printed = expected / "stdout.txt"
+    assert sorted(stdout.splitlines()) == (lines(printed) if printed.exists() else [])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_oracle_expected_output(name: str, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    from dlog.engine.run import run_program
+    from dlog.report import print_queries
+
+    database = run_program(PROGRAMS / f"{name}.dl", PROGRAMS / name / "facts", tmp_path)
+    print_queries(database)
+    sys.stdout.flush()
+    check_outputs(name, tmp_path, capfdbinary.readouterr().out.decode())
+    assert not database.warnings
+    database.check()
+
+
+def test_the_command_itself(tmp_path: Path) -> None:
+    """The same through the command line, with Soufflé's flags."""
+    name = "graph_metrics"
+    command = [sys.executable, "-m", "dlog", "run", str(PROGRAMS / f"{name}.dl")]
+    done = subprocess.run(
+        [*command, "-F", str(PROGRAMS / name / "facts"), "-D", str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    check_outputs(name, tmp_path, done.stdout)
+
+
+def test_differential_jit(tmp_path: Path) -> None:
+    """All programs with kernels run as plain Python write the same files."""
+    script = (
+        "import sys, pathlib\n"
+        "from dlog.engine.run import run_program\n"
+        "programs, out = map(pathlib.Path, sys.argv[1:3])\n"
+        "for name in sys.argv[3:]:\n"
+        "    (out / name).mkdir(parents=True)\n"
+        "    facts, null = programs / name / 'facts', open('/dev/null', 'wb')\n"
+        "    run_program(programs / f'{name}.dl', facts, out / name, stdout=null)\n"
+    )
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    arguments = [sys.executable, "-W", "ignore", "-c", script, str(PROGRAMS), str(tmp_path), *NAMES]
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for name in NAMES:
+        expected = PROGRAMS / name / "expected"
+        for file in {p.name for p in expected.iterdir()} - {"stdout.txt"}:
+            assert lines(tmp_path / name / file) == lines(expected / file), (name, file)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_rule_is_explained(name: str) -> None:
+    from dlog.engine.database import plan_only
+
+    database = plan_only(PROGRAMS / f"{name}.dl", PROGRAMS / name / "facts")
+    text = database.explain()
+    for stratum in database.program.strata:
+        assert all(
+            f"{rule.span.file}:{rule.span.line}: {rule}" in text for rule in stratum.rules if rule.span
+        )
+    assert not database.measures.rules  # nothing ran

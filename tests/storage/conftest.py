@@ -1,0 +1,40 @@
+"""Storage tests run with real pages, and once more in their own process with tiny ones (test_tiny_pages)."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+from collections.abc import Iterator
+
+import pytest
+
+import dlog.storage
+from dlog import jit
+
+TINY = os.environ.get("DLOG_TINY_PAGES") == "1"
+TINY_CONSTANTS = {"LEAF_ROWS": 8, "FANOUT": 4, "NODE_SCAN": 4 + 4 * 4}
+
+
+def _shrink_pages() -> None:
+    """Kernels read page sizes from their modules; uncompiled, they see a change."""
+    assert jit.DISABLED, "compiled kernels have their page sizes built in"
+    for info in pkgutil.iter_modules(dlog.storage.__path__, "dlog.storage."):
+        module = importlib.import_module(info.name)
+        for name, value in TINY_CONSTANTS.items():
+            if hasattr(module, name):
+                setattr(module, name, value)
+
+
+if TINY:
+    _shrink_pages()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_signature_per_kernel() -> Iterator[None]:
+    """After all storage tests: no kernel was compiled for two kinds of arguments."""
+    yield
+    counts = jit.compiled_kernels()
+    counts.pop("dlog.storage.pointer.pointer", None)  # with checks of bounds it takes any array
+    several = {name: n for name, n in counts.items() if n > 1}
+    assert not several, several

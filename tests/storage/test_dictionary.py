@@ -1,0 +1,97 @@
+"""The string dictionary against a Python dict, and ranks against sorted()."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlog.storage.dictionary import Dictionary
+
+texts = st.text(st.characters(codec="utf-8"), max_size=6)
+batches = st.lists(st.lists(texts, max_size=30), max_size=6)
+
+
+@settings(deadline=None)
+@given(batches, st.sampled_from([pa.string(), pa.large_string(), pa.string_view()]))
+def test_model_codes_in_order_of_arrival(batches: list[list[str]], kind: pa.DataType) -> None:
+    names = Dictionary()
+    model: dict[str, int] = {}
+    for batch in batches:
+        expected = [model.setdefault(text, len(model)) for text in batch]
+        codes = names.encode(pa.array(batch, kind))
+        assert codes.tolist() == expected
+        assert names.decode(codes).to_pylist() == batch
+        names.check()
+    assert names.texts().to_pylist() == list(model)
+    assert [names.find(text) for text in model] == list(model.values())
+    assert [names.decode_one(code) for code in model.values()] == list(model)
+
+
+@settings(deadline=None)
+@given(batches)
+def test_model_rank_is_the_position_in_text_order(batches: list[list[str]]) -> None:
+    names = Dictionary()
+    for batch in batches:
+        names.encode(pa.array(batch, pa.string()))
+        all_texts = names.texts().to_pylist()
+        order = sorted(all_texts)  # Python sorts by code points
+        assert names.rank.tolist() == [order.index(text) for text in all_texts]
+
+
+def test_rank_stays_until_a_text_is_added() -> None:
+    names = Dictionary()
+    names.encode(pa.array(["b", "a"]))
+    rank = names.rank
+    names.encode(pa.array(["a", "b", "a"]))
+    assert names.rank is rank
+    names.encode_one("aa")
+    assert names.rank.tolist() == [2, 0, 1]
+
+
+def test_growth_over_many_texts() -> None:
+    names = Dictionary()
+    many = [f"text number {i}" * (i % 5) for i in range(20_000)]
+    codes = names.encode(pa.array(many))
+    assert names.decode(codes).to_pylist() == many
+    assert len(names) == len(set(many))
+    names.check()
+
+
+def test_one_text_longer_than_all_room() -> None:
+    names = Dictionary()
+    long = "x" * 1_000_000
+    assert names.encode(pa.array(["a", long, "a", long])).tolist() == [0, 1, 0, 1]
+    assert names.decode_one(1) == long
+
+
+def test_dictionary_arrays_and_slices() -> None:
+    names = Dictionary()
+    array = pa.array(["x", "y", "x", "z"]).dictionary_encode()
+    assert names.encode(array).tolist() == [0, 1, 0, 2]
+    assert names.encode(pa.array(["q", "z", "y"]).slice(1)).tolist() == [2, 1]
+    assert names.find("q") is None
+    assert len(names) == 3
+
+
+def test_texts_handed_out_stay_as_they_were() -> None:
+    names = Dictionary()
+    names.encode(pa.array(["first", "second"]))
+    before = names.texts()
+    names.encode(pa.array([f"more {i}" for i in range(5000)]))
+    assert before.to_pylist() == ["first", "second"]
+
+
+def test_unused_entries_of_a_dictionary_array_get_codes_but_rows_are_right() -> None:
+    names = Dictionary()
+    array = pa.DictionaryArray.from_arrays(pa.array([1, 1], pa.int8()), pa.array(["unused", "used"]))
+    assert names.decode(names.encode(array)).to_pylist() == ["used", "used"]
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_empty_and_single(n: int) -> None:
+    names = Dictionary()
+    assert len(names.encode(pa.array([""] * n, pa.string()))) == n
+    assert names.decode(np.zeros(n, np.int64)).to_pylist() == [""] * n

@@ -1,0 +1,49 @@
+"""The documents say what is true: their programs check, their Python runs, the files they name exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import dlog
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = ["README.md", "docs/language.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "programs/README.md"]
+
+
+def blocks(document: str, language: str) -> list[str]:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+PROGRAMS = [(d, i) for d in DOCUMENTS for i in range(len(blocks(d, "prolog")))]
+
+
+@pytest.mark.parametrize(("document", "number"), PROGRAMS)
+def test_programs_in_documents_run(document: str, number: int) -> None:
+    text = blocks(document, "prolog")[number]
+    dlog.Database(source=text).check()
+
+
+@pytest.mark.parametrize("document", [d for d in DOCUMENTS if blocks(d, "python")])
+def test_python_in_documents_runs(document: str) -> None:
+    for text in blocks(document, "python"):
+        exec(compile(text, document, "exec"), {})
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_lead_somewhere(document: str) -> None:
+    text = re.sub(
+        r"^```.*?^```", "", (ROOT / document).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (ROOT / document).parent.joinpath(target).exists(), target
+
+
+def test_architecture_names_every_layer() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for path in (ROOT / "dlog").iterdir():
+        if path.is_dir() and path.name not in ("__pycache__", "sensitivity"):
+            assert f"`{path.name}/`" in text, path.name
