@@ -19,9 +19,10 @@ from dlog.engine.growth import Growth
 from dlog.engine.heads import aggregate_rule, body_outputs, head_rows
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures, RuleMeasure
-from dlog.engine.store import Store, delta_name
+from dlog.engine.store import Store
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Program, Rule, Stratum
 from dlog.planning.pipeline import Pipeline, plan_pipeline
+from dlog.planning.versions import delta_name
 from dlog.storage.relation import Relation
 
 

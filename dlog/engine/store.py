@@ -1,7 +1,7 @@
 """Owns the state that programs are evaluated in: an arena, a dictionary, and the relations by name.
 
-Besides predicates, rules may read relations that exist only for a while: `delta_name(p)`, what an iteration
-added to p.  Knows nothing of rules.
+Besides predicates, rules may read relations that exist only for a while: versions of them, under the names
+that `dlog.planning.versions` gives.  Knows nothing of rules.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 
 from dlog.ir.literals import Value, literal_value
 from dlog.ir.rules import Const, Predicate
+from dlog.planning.versions import base_name
 from dlog.storage.arena import Arena
 from dlog.storage.dictionary import Dictionary
 from dlog.storage.index import Index
@@ -20,17 +21,7 @@ from dlog.storage.sample import sample
 from dlog.storage.values import encode
 from dlog.types import MAX_PRECISION, Type
 
-_DELTA = "Δ"
 _SAMPLE = 1 << 14
-
-
-def delta_name(predicate: str) -> str:
-    """The name of the rows that the last iteration added to a predicate."""
-    return _DELTA + predicate
-
-
-def base_name(name: str) -> str:
-    return name.removeprefix(_DELTA)
 
 
 class Store:

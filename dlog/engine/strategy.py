@@ -1,0 +1,126 @@
+"""Owns the interface between a transaction and what keeps one stratum's predicates up to date.
+
+Knows no strategy by name.  A strategy may keep state of its own: relations under names of its own in the
+store, so that they are versions as the data is, are committed with it, and cost an abort nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from dlog.engine.evaluate import Evaluation
+from dlog.engine.store import Store
+from dlog.ir.rules import Program, Stratum
+from dlog.planning.versions import erased_name, facts_name, inserted_name, old_name
+from dlog.storage.batch import Change
+from dlog.storage.delta import difference
+from dlog.storage.relation import Relation
+
+
+@dataclass
+class Cycle:
+    """One transaction on its way through the strata.
+
+    `store.relations` is a dict of the transaction's own: nothing of it is seen outside before the commit, and
+    an abort drops it.  For a predicate p in it:
+
+        p              the new version, once the stratum of p is done; until then the old one
+        old_name(p)    the old version       } of every predicate that changed, and of those that
+        inserted_name  p(new) - p(old)       } `open` was asked for
+        erased_name    p(old) - p(new)       }
+        facts_name(p)  the base facts of a derived predicate, new version
+
+    `changes` has the net change of every predicate that changed so far; `facts` has that of the base facts of
+    derived predicates, for their strata to take in.
+    """
+
+    program: Program
+    store: Store
+    evaluation: Evaluation
+    changes: dict[str, Change] = field(default_factory=dict)
+    facts: dict[str, Change] = field(default_factory=dict)
+
+    def publish(self, name: str, relation: Relation, change: Change) -> None:
+        """Make a predicate's new version known.  `change` is the net difference, sorted.
+
+        REQUIRES: once for each predicate; relations[name] is still the old version, and stays as it is.
+        """
+        if not change:
+            return
+        assert name not in self.changes
+        relations = self.store.relations
+        relations[old_name(name)] = relations[name]
+        relations[name] = relation
+        self.changes[name] = change
+        for version, rows in ((inserted_name(name), change.inserted), (erased_name(name), change.erased)):
+            orders = self.store.read_orders.get(version, ())
+            relations[version] = Relation.build(self.store.arena, rows, relation.arity, orders)
+
+    def publish_difference(self, name: str, relation: Relation) -> None:
+        """The same for a version that was made anew.  O(rows), or O(change) if the two share pages."""
+        self.publish(name, relation, net_difference(self.store.relations[name], relation))
+
+    def open(self, names: Iterable[str]) -> None:
+        """Make sure that all versions of these predicates can be read, changed or not.  O(names)."""
+        relations = self.store.relations
+        for name in names:
+            if name not in self.changes:
+                relations[old_name(name)] = relations[name]
+                empty = np.empty((0, relations[name].arity), np.int64)
+                for version in (inserted_name(name), erased_name(name)):
+                    relations[version] = Relation.build(self.store.arena, empty, relations[name].arity)
+
+
+class Strategy(Protocol):
+    """Keeps the predicates of one stratum up to date.
+
+    The engine calls `apply` when the strategy is `ready` and its estimate is small, else `rebuild`; or it
+    evaluates the stratum from scratch itself, after `forget`.  Both publish every changed predicate of the
+    stratum, and raise what evaluation from scratch would raise.
+    """
+
+    stratum: Stratum
+
+    def ready(self, store: Store) -> bool:
+        """Whether the state that `apply` needs is in the store."""
+
+    def rebuild(self, cycle: Cycle) -> None:
+        """Evaluate the stratum from scratch in the new version, with its state."""
+
+    def apply(self, cycle: Cycle) -> None:
+        """Bring the stratum from the old version to the new one.  REQUIRES: ready."""
+
+    def forget(self, store: Store) -> None:
+        """Drop the state: the stratum is going to change without it."""
+
+    def estimate(self, cycle: Cycle) -> float:
+        """About how many bindings `apply` would visit."""
+
+    def explain(self, store: Store) -> list[str]:
+        """How the stratum is maintained and why, in words; runs nothing."""
+
+    def check(self, store: Store) -> None:
+        """Assert that the state agrees with the data.  O(evaluation from scratch)."""
+
+
+def net_difference(old: Relation, new: Relation) -> Change:
+    """INSERT and ERASE between two versions, sorted by the predicate's own column order."""
+    order = next((o for o in old.orders if o in new.orders), old.orders[0])
+    change = difference(old.index(order), new.add_order(order))
+    natural = np.argsort(order)
+    return Change(_sorted(change.inserted[:, natural]), _sorted(change.erased[:, natural]))
+
+
+def start_from_facts(cycle: Cycle, stratum: Stratum) -> None:
+    """Put fresh handles on the base facts in place of a stratum's predicates, to evaluate it from scratch."""
+    relations = cycle.store.relations
+    for name in stratum.predicates:
+        relations[name] = relations[facts_name(name)].snapshot()
+
+
+def _sorted(rows: np.ndarray) -> np.ndarray:
+    return rows[np.lexsort(rows.T[::-1])] if rows.shape[1] else rows

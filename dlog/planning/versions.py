@@ -1,0 +1,56 @@
+"""Owns the names of a predicate's versions while a transaction is under way.
+
+The plain name is the new version.  A name of another version is no identifier of the language, so it never
+meets a predicate's name, and a plan that reads it needs to know nothing of versions.
+"""
+
+from __future__ import annotations
+
+_DELTA, _OLD, _INSERTED, _ERASED, _FACTS = "Δ", "old ", "+", "-", "base "
+_PREFIXES = (_OLD, _DELTA, _INSERTED, _ERASED, _FACTS)
+
+
+def delta_name(predicate: str) -> str:
+    """The rows that the last iteration added to a predicate."""
+    return _DELTA + predicate
+
+
+def old_name(predicate: str) -> str:
+    """The version before the transaction."""
+    return _OLD + predicate
+
+
+def inserted_name(predicate: str) -> str:
+    """The rows that the transaction inserts: in the new version and not in the old one."""
+    return _INSERTED + predicate
+
+
+def erased_name(predicate: str) -> str:
+    """The rows that the transaction erases: in the old version and not in the new one."""
+    return _ERASED + predicate
+
+
+def facts_name(predicate: str) -> str:
+    """The base facts of a predicate that has rules, too: what is true of it without them."""
+    return _FACTS + predicate
+
+
+def base_name(name: str) -> str:
+    """The predicate that a name is a version of.
+
+    >>> base_name(old_name("edge")), base_name("edge")
+    ('edge', 'edge')
+    """
+    for prefix in _PREFIXES:
+        if name.startswith(prefix):
+            return name[len(prefix) :]
+    return name
+
+
+def is_old(name: str) -> bool:
+    return name.startswith(_OLD)
+
+
+def is_change(name: str) -> bool:
+    """Whether a name stands for rows that a transaction, or an iteration, adds or takes away."""
+    return name.startswith((_DELTA, _INSERTED, _ERASED))

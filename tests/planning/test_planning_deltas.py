@@ -1,0 +1,142 @@
+"""Delta variants, by the naive evaluator: their signed sum is the change of a body's assignments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dlog
+from dlog.errors import ConstraintError
+from dlog.ir.rules import Conj, Program, Rule
+from dlog.planning.deltas import Variant, outer_variables, rule_variants
+from dlog.planning.versions import erased_name, inserted_name, old_name
+from tests.oracle.accepted import accepted
+from tests.oracle.changes import apply_all, transactions
+from tests.oracle.naive import Facts, _Body, _Stratum, base_facts, evaluate_base
+from tests.oracle.programs import NONRECURSIVE, programs
+from tests.oracle.values import DoesNotFit
+
+RULES = {
+    "triangle": "p(x, y, z) <- e(x, y), e(y, z), e(x, z).",
+    "negation": "p(x, y) <- e(x, y), !e(y, x).",
+    "negated join": "p(x) <- e(x, _), !(e(x, y), e(y, z), !f(z)).",
+    "disjunction": "p(x, y) <- e(x, y), (f(x) ; e(y, z), f(z) ; e(y, x)).",
+    "disjunction that binds": "p(x, z) <- e(x, y), (z = y, f(x) ; e(y, z) ; f(z)).",
+    "projection": "p(x) <- e(x, y), e(y, z).",
+    "nested": "p(x) <- f(x), !(e(x, y), (f(y) ; !e(y, x))).",
+}
+
+
+def relaxed(examples: int, random: bool = False) -> settings:
+    return settings(
+        max_examples=examples,
+        derandomize=not random,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+    )
+
+
+def signed_sum(program: Program, rule: Rule, old: Facts, new: Facts) -> Counter[tuple[object, ...]]:
+    """What the variants of a rule give, each assignment once for each group."""
+    changed = {name for name in program.predicates if old[name] != new[name]}
+    facts = dict(new)
+    for name in changed:
+        facts[old_name(name)] = old[name]
+        facts[inserted_name(name)] = new[name] - old[name]
+        facts[erased_name(name)] = old[name] - new[name]
+    total: Counter[tuple[object, ...]] = Counter()
+    groups: dict[object, tuple[int, list[tuple[object, ...]]]] = {}
+    for number, variant in enumerate(rule_variants(rule, changed)):
+        found = assignments(program, rule, variant, facts)
+        if variant.group < 0:
+            assert len(found) == len(set(found)), f"an atom's variant gives an assignment twice: {variant}"
+        key = (variant.group, number if variant.group < 0 else 0)
+        groups.setdefault(key, (variant.sign, []))[1].extend(found)
+    for sign, found in groups.values():
+        for assignment in set(found):
+            total[assignment] += sign
+    return Counter({a: n for a, n in total.items() if n})
+
+
+def assignments(program: Program, rule: Rule, variant: Variant, facts: Facts) -> list[tuple[object, ...]]:
+    stratum = _Stratum(program, program.strata[0], {}, facts)
+    body = _Body(replace(rule, types=variant.types), stratum)
+    found = body.solutions(Conj((), variant.forms), {})
+    outer = [tuple(sorted((v, e[v]) for v in outer_variables(rule))) for e in found]
+    if variant.group < 0:  # a disjunction among the other forms may hold in two ways
+        return list(dict.fromkeys(outer))
+    return outer
+
+
+def whole(program: Program, rule: Rule, facts: Facts) -> Counter[tuple[object, ...]]:
+    body = _Body(rule, _Stratum(program, program.strata[0], {}, facts))
+    found = body.solutions(rule.body, {})
+    return Counter({tuple(sorted((v, e[v]) for v in outer_variables(rule))) for e in found})
+
+
+def agree(program: Program, old: Facts, new: Facts) -> None:
+    for stratum in program.strata:
+        for rule in stratum.rules:
+            before, after = whole(program, rule, old), whole(program, rule, new)
+            after.subtract(before)
+            expected = Counter({a: n for a, n in after.items() if n})
+            assert signed_sum(program, rule, old, new) == expected, str(rule)
+
+
+E = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=9)
+F = st.sets(st.tuples(st.integers(0, 3)), max_size=4)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES.keys())
+def test_oracle_signed_sum_of_small_rules(rule: str) -> None:
+    program = dlog.check("e(x, y) -> int(x), int(y). f(x) -> int(x). " + rule)
+
+    @relaxed(60)
+    @given(E, E, F, F)
+    def check(e_old: set, e_new: set, f_old: set, f_new: set) -> None:  # type: ignore[type-arg]
+        old = evaluate_base(program, {**base_facts(program), "e": e_old, "f": f_old})
+        new = evaluate_base(program, {**base_facts(program), "e": e_new, "f": f_new})
+        agree(program, old, new)
+
+    check()
+
+
+def random_agree(data: st.DataObject, text: str) -> None:
+    program = accepted(text)
+    base = base_facts(program)
+    try:
+        old = evaluate_base(program, base)
+        for transaction in data.draw(transactions(program, most=3)):
+            apply_all(base, transaction)
+        new = evaluate_base(program, base)
+    except (DoesNotFit, ConstraintError):
+        return
+    agree(program, old, new)
+
+
+@relaxed(60)
+@given(st.data(), programs(NONRECURSIVE))
+def test_oracle_signed_sum(data: st.DataObject, text: str) -> None:
+    random_agree(data, text)
+
+
+@pytest.mark.fuzz
+@relaxed(3000, random=True)
+@given(st.data(), programs(NONRECURSIVE, derived=6))
+def test_fuzz_signed_sum(data: st.DataObject, text: str) -> None:
+    random_agree(data, text)
+
+
+def test_a_self_join_is_one_term_per_occurrence() -> None:
+    program = dlog.check("e(x, y) -> int(x), int(y). p(x, z) <- e(x, y), e(y, z).")
+    texts = [str(v) for v in rule_variants(program.rules[0], {"e"})]
+    assert texts == [
+        "- -e(x, y), old e(y, z)",
+        "+ +e(x, y), old e(y, z)",
+        "- -e(y, z), e(x, y)",
+        "+ +e(y, z), e(x, y)",
+    ]
