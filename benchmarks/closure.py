@@ -1,19 +1,17 @@
-"""Transitive closure and same generation: dlog against DuckDB's recursive CTE on one thread, in one run.
+"""Transitive closure and same generation: dlog against DuckDB's recursive CTE on one thread.
 
 Four graphs: random, dense, sparse acyclic, and a chain, where each round adds little.
 """
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
 import dlog
+from benchmarks.harness import Aim, Row, compare, duck, faster
 
 CLOSURE = """
 edge(x, y) -> int(x), int(y).
@@ -38,36 +36,39 @@ with recursive same(x, y) as (
 """
 
 
-def main(scale: float = 1.0) -> None:
-    print(f"{'graph':24}{'edges':>10}{'derived':>12}{'dlog s':>9}{'DuckDB s':>10}{'ratio':>8}")
+def benchmark(scale: float) -> Iterator[Row]:
     rng = np.random.default_rng(7)
-    size = lambda n: max(10, int(n * scale**0.5))  # noqa: E731
+    size = lambda n: max(10, int(n * scale**0.5))  # noqa: E731  (the closure has the square of it)
     graphs = {
-        "random": rng.integers(0, size(1500), (size(3500), 2)),
-        "dense": rng.integers(0, size(1000), (size(30000), 2)),
-        "sparse acyclic": np.sort(rng.integers(0, size(20000), (size(26000), 2)), axis=1),
-        "chain": np.stack([np.arange(size(1500)), np.arange(1, size(1500) + 1)], axis=1),
+        "random": (rng.integers(0, size(1500), (size(3500), 2)), faster(2)),
+        "dense": (rng.integers(0, size(1000), (size(30000), 2)), faster(2)),
+        "sparse acyclic": (np.sort(rng.integers(0, size(20000), (size(26000), 2)), axis=1), faster(1)),
+        "chain": (np.stack([np.arange(size(1500)), np.arange(1, size(1500) + 1)], axis=1), faster(1)),
     }
-    for name, edges in graphs.items():
-        compare(f"closure, {name}", CLOSURE, CLOSURE_SQL, "edge", "reach", edges[edges[:, 0] != edges[:, 1]])
+    for name, (edges, aim) in graphs.items():
+        edges = edges[edges[:, 0] != edges[:, 1]]
+        yield from derive(f"closure, {name}", CLOSURE, CLOSURE_SQL, ("edge", "reach"), edges, aim)
     n = size(3000)
-    tree = np.stack(
-        [np.arange(1, n), np.array([rng.integers(0, max(1, i // 3)) for i in range(1, n)])], axis=1
+    parents = [int(rng.integers(0, max(1, i // 3))) for i in range(1, n)]
+    tree = np.stack([np.arange(1, n), np.array(parents)], axis=1)
+    yield from derive(
+        "same generation, tree", GENERATION, GENERATION_SQL, ("parent", "same"), tree, faster(1)
     )
-    compare("same generation, tree", GENERATION, GENERATION_SQL, "parent", "same", tree)
 
 
-def compare(title: str, program: str, sql: str, base: str, derived: str, edges: np.ndarray) -> None:
+def derive(
+    name: str, program: str, sql: str, predicates: tuple[str, str], edges: np.ndarray, aim: Aim
+) -> Iterator[Row]:
     edges = np.unique(edges.astype(np.int64), axis=0)
-    rows, ours = best(lambda: evaluate(program, base, derived, edges))
-    connection = duckdb.connect()
-    connection.execute("set threads = 1")
-    table = pa.table({"x": edges[:, 0], "y": edges[:, 1]})
-    connection.register("input", table)
-    connection.execute("create table edge as select * from input")
-    theirs_rows, theirs = best(lambda: connection.execute(sql).fetchone()[0])  # type: ignore[index]
-    assert rows == theirs_rows, (rows, theirs_rows)
-    print(f"{title:24}{len(edges):>10,}{rows:>12,}{ours:>9.3f}{theirs:>10.3f}{theirs / ours:>8.1f}")
+    connection = duck(edge=pa.table({"x": edges[:, 0], "y": edges[:, 1]}))
+    rows = evaluate(program, *predicates, edges)
+    yield from compare(
+        name,
+        f"{rows:,} rows",
+        lambda: evaluate(program, *predicates, edges),
+        {"DuckDB": lambda: connection.execute(sql).fetchone()[0]},  # type: ignore[index]
+        {"DuckDB": aim},
+    )
 
 
 def evaluate(program: str, base: str, derived: str, edges: np.ndarray) -> int:
@@ -75,17 +76,3 @@ def evaluate(program: str, base: str, derived: str, edges: np.ndarray) -> int:
     with database.transaction() as tx:
         tx.insert(base, edges)
     return len(database.store.relations[derived])
-
-
-def best(function: Callable[[], int], runs: int = 3) -> tuple[int, float]:
-    """(result, least seconds)."""
-    times = []
-    for _ in range(runs):
-        started = time.perf_counter()
-        result = function()
-        times.append(time.perf_counter() - started)
-    return result, min(times)
-
-
-if __name__ == "__main__":
-    main(*map(float, sys.argv[1:]))

@@ -1,37 +1,32 @@
-"""Loading and writing delimited text: dlog.io against DuckDB's read_csv, in one run on one file.
+"""Delimited text: read into Arrow, loaded into sorted indices, written; against DuckDB on the same file.
 
-    python benchmarks/csv_load.py [ROWS]          (default 10,000,000)
-
-dlog reads with pyarrow's threads; the last column of the table says what it takes with one thread, which
-is what DuckDB gets (threads=1).  Both end with the same Arrow table in memory.
+Both sides on one thread: pyarrow is told so.  Reading ends with the same Arrow table in memory on both
+sides, loading with sorted and distinct rows.
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
+import dlog
+from benchmarks.harness import DLOG, Row, at_least, compare, duck, faster, timed, within
 from dlog.io import Columns, InputOptions, OutputOptions, read, write
 from dlog.types import FLOAT, INT, STRING
 
-REPEATS = 2
+ROWS = 10_000_000
 DUCKDB_TYPES = {INT: "BIGINT", FLOAT: "DOUBLE", STRING: "VARCHAR"}
 
 
-def main(rows: int) -> None:
-    print(f"{rows:,} rows; seconds, best of {REPEATS}")
-    print(f"{'file':<22}{'MB':>7}{'dlog':>8}{'DuckDB':>8}{'ratio':>7}{'dlog, 1 thread':>16}{'write':>8}")
-    with tempfile.TemporaryDirectory() as folder:
-        for name, columns, table in cases(rows):
-            run(Path(folder) / f"{name}.facts", columns, table)
+def benchmark(scale: float) -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as folder, one_thread():
+        for name, columns, table in cases(at_least(1000, ROWS * scale)):
+            yield from measure(Path(folder) / f"{name}.facts", columns, table)
 
 
 def cases(rows: int) -> list[tuple[str, Columns, pa.Table]]:
@@ -46,52 +41,69 @@ def cases(rows: int) -> list[tuple[str, Columns, pa.Table]]:
     ]
 
 
-def run(path: Path, columns: Columns, table: pa.Table) -> None:
-    writing = best(lambda: write(table, OutputOptions.for_path(path), columns))
-    ours = report(path, columns, table.num_rows, writing)
-    bad = path.with_name(f"{path.stem}_1_bad.facts")
+def measure(path: Path, columns: Columns, table: pa.Table) -> Iterator[Row]:
+    name, size = path.stem, f"{table.num_rows:,} rows"
+    options = OutputOptions.for_path(path)
+    writing = timed({DLOG: lambda: write(table, options, columns)}, 2)[DLOG].seconds
+    kinds = ", ".join(f"'{name}': '{DUCKDB_TYPES[type]}'" for name, type in columns)
+    source = f"read_csv('{path}', delim = '\t', header = false, quote = '', columns = {{{kinds}}})"
+    yield from compare(
+        f"read {name}",
+        size,
+        lambda: read(InputOptions.for_path(path), columns).table.num_rows,
+        {"DuckDB": lambda: duck().sql(f"from {source}").to_arrow_table().num_rows},
+        {"DuckDB": faster(1)},
+        runs=2,
+    )
+    yield from compare(
+        f"load {name} into tries",
+        size,
+        loading(path, columns),
+        {"DuckDB": lambda: sorted_rows(source)},
+        {"DuckDB": within(3)},
+        runs=2,
+    )
+    yield from broken(path, columns, table.num_rows)
+    target = path.with_suffix(".duck")
+    connection = duck(t=table)
+    copy = f"copy t to '{target}' (format csv, delimiter '\t', header false)"
+    theirs = timed({"DuckDB": lambda: connection.execute(copy)}, 2)["DuckDB"].seconds
+    yield Row(f"write {name}", size, writing, theirs, "DuckDB")
+
+
+def loading(path: Path, columns: Columns) -> Callable[[], int]:
+    """`.input` of the file into a predicate of its own."""
+    names = ", ".join(f"{name}: {type.name}" for name, type in columns)
+    program = f'.decl r({names})\n.input r(filename="{path.name}")\n'
+    return lambda: len(dlog.Database(source=program, facts=path.parent).store.relations["r"])
+
+
+def sorted_rows(source: str) -> int:
+    connection = duck()
+    connection.execute(f"create table r as select distinct * from {source} order by all")
+    return connection.execute("select count(*) from r").fetchall()[0][0]
+
+
+def broken(path: Path, columns: Columns, rows: int) -> Iterator[Row]:
+    """A line that is no row, in the middle: it is reported, and the rest is read nearly as fast."""
+    bad = path.with_name(f"{path.stem}_bad.facts")
     data = path.read_bytes()
     middle = data.index(b"\n", len(data) // 2) + 1
     bad.write_bytes(data[:middle] + b"not a row\n" + data[middle:])
-    seconds = best(lambda: expect(read(bad, columns), table.num_rows, 1))
-    print(f"{bad.stem:<22}{len(data) / 1e6:>7.0f}{seconds:>8.2f}{'':>15}   ({seconds / ours:.2f} x without)")
+    measured = timed({"good": lambda: read(path, columns), "bad": lambda: read(bad, columns)}, 2)
+    loaded = measured["bad"].result
+    assert (loaded.table.num_rows, loaded.rejected_count) == (rows, 1)
+    good, with_bad = measured["good"].seconds, measured["bad"].seconds
+    yield Row(
+        f"read {path.stem} with one bad line", f"{rows:,} rows", with_bad, good, "without it", within(2)
+    )
 
 
-def report(path: Path, columns: Columns, rows: int, writing: float) -> float:
-    ours = best(lambda: expect(read(InputOptions.for_path(path), columns), rows, 0))
-    theirs = best(lambda: duckdb_rows(path, columns, rows))
+@contextmanager
+def one_thread() -> Iterator[None]:
     threads = pa.cpu_count()
     pa.set_cpu_count(1)
-    single = best(lambda: expect(read(path, columns), rows, 0))
-    pa.set_cpu_count(threads)
-    size = path.stat().st_size / 1e6
-    print(
-        f"{path.stem:<22}{size:>7.0f}{ours:>8.2f}{theirs:>8.2f}{theirs / ours:>7.2f}"
-        f"{single:>16.2f}{writing:>8.2f}"
-    )
-    return ours
-
-
-def expect(loaded: Any, rows: int, rejected: int) -> None:
-    assert (loaded.table.num_rows, loaded.rejected_count) == (rows, rejected)
-
-
-def duckdb_rows(path: Path, columns: Columns, rows: int) -> None:
-    kinds = ", ".join(f"'{name}': '{DUCKDB_TYPES[type]}'" for name, type in columns)
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 1")
-        query = f"FROM read_csv('{path}', delim = '\t', header = false, quote = '', columns = {{{kinds}}})"
-        assert connection.sql(query).to_arrow_table().num_rows == rows
-
-
-def best(action: Callable[[], object]) -> float:
-    seconds = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        action()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000)
+    try:
+        yield
+    finally:
+        pa.set_cpu_count(threads)

@@ -1,22 +1,18 @@
 """Storage: bulk load, changes of one row and of batches, differences of versions, strings.
 
-Run: python -m benchmarks.storage [ROWS]          (default 10,000,000)
-
-Times are processor time, which other programs disturb less than the clock, the best of
-some runs.  Aims: a changed row in at most 15 us from Python at 10 million rows, a new version and the end of
-the old one included; 5 million strings a second for known strings, 1.5 million for new ones.
+A changed row includes a new version and the end of the old one.
 """
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.harness import Aim, Row, at_least, below, timed
 from dlog.jit import Words
 from dlog.storage.arena import Arena
 from dlog.storage.delta import difference
@@ -32,112 +28,112 @@ SINGLE = 2_000
 STRINGS = 1_000_000
 
 
-def main(rows: int = ROWS) -> None:
+def benchmark(scale: float) -> Iterator[Row]:
     random = np.random.default_rng(1)
+    rows = at_least(1000, ROWS * scale)
     table = random.integers(0, rows, (rows, 2))
     arena = Arena()
-    load(arena, table)
+    yield from load(arena, table)
     index = Index.build(arena, table, 2)
-    single_rows(index, random)
-    versions(index, random)
-    batches(index, random)
-    strings(random)
+    yield from single_rows(index, random, at_least(100, SINGLE * scale))
+    yield from versions(index, random)
+    yield from batches(index, random)
+    yield from strings(random, at_least(1000, STRINGS * scale))
 
 
-def load(arena: Arena, table: Words) -> None:
+def load(arena: Arena, table: Words) -> Iterator[Row]:
     n = len(table)
     packed = (table[:, 0] << 31) | table[:, 1]
-    first, second = table[:, 0].copy(), table[:, 1].copy()
-    best(lambda: Index.build(arena, table[:1000], 2))
-    ours = best(lambda: Index.build(arena, table, 2))
     in_order = Index.build(arena, table, 2).rows()
-    print(f"bulk load of {n:,} rows of two columns")
-    show("Index.build, any order", ours, n)
-    show("Index.build, in order", best(lambda: Index.build(arena, in_order, 2)), n)
-    show("np.sort of packed words, alone", best(lambda: np.sort(packed)), n)
-    show("np.lexsort, alone", best(lambda: np.lexsort((second, first)), runs=1), n)
+    measured = timed(
+        {
+            "any order": lambda: len(Index.build(arena, table, 2)),
+            "in order": lambda: len(Index.build(arena, in_order, 2)),
+            "np.sort": lambda: np.sort(packed)[0],
+        }
+    )
+    bare = measured["np.sort"].seconds
+    for order in ("any order", "in order"):
+        name = f"Index.build, two columns, {order}"
+        yield Row(name, f"{n:,} rows", measured[order].seconds, bare, "np.sort, packed")
 
 
-def single_rows(index: Index, random: np.random.Generator) -> None:
+def single_rows(index: Index, random: np.random.Generator, count: int) -> Iterator[Row]:
     n = len(index)
-    rows = [tuple(row) for row in random.integers(0, n, (SINGLE * RUNS, 2)).tolist()]
-    print(f"one row at {n:,} rows, from Python, each a new version that replaces the last")
-    insert, erase = [], []
-    for run in range(RUNS):
-        part, version = rows[run * SINGLE : (run + 1) * SINGLE], index
+    size = f"at {n:,} rows"
+    rows = [tuple(row) for row in random.integers(0, n, (count, 2)).tolist()]
+
+    def there_and_back() -> tuple[float, float]:
+        version = index
         started = time.process_time()
-        for row in part:
+        for row in rows:
             version = version.insert_row(row) or version
-        insert.append(time.process_time() - started)
-        started = time.process_time()
-        for row in part:
+        middle = time.process_time()
+        for row in rows:
             version = version.erase_row(row) or version
-        erase.append(time.process_time() - started)
-    show("insert_row", min(insert), SINGLE)
-    show("erase_row", min(erase), SINGLE)
-    show("contains", best(lambda: [index.contains(row) for row in rows[:SINGLE]]), SINGLE)
-    show("range_count", best(lambda: [index.range_count(row[:1]) for row in rows[:SINGLE]]), SINGLE)
+        return middle - started, time.process_time() - middle
+
+    times = [there_and_back() for _ in range(RUNS)]
+    yield Row("one row inserted", size, min(t[0] for t in times) / count, aim=below(15e-6))
+    yield Row("one row erased", size, min(t[1] for t in times) / count, aim=below(15e-6))
+    yield each("one row looked up", size, lambda: [index.contains(row) for row in rows], count)
+    yield each("rows of one key counted", size, lambda: [index.range_count(row[:1]) for row in rows], count)
 
 
-def versions(index: Index, random: np.random.Generator) -> None:
-    print("two versions one insert apart")
+def versions(index: Index, random: np.random.Generator) -> Iterator[Row]:
     row = random.integers(0, len(index), 2).tolist()
     later = index.insert_row(row) or index
-    show("difference", best(lambda: [difference(index, later) for _ in range(1000)]), 1000)
     change = difference(index, later)
-    seconds = best(lambda: [surgeries(index, later, change) for _ in range(1000)])
-    show("surgeries, difference known", seconds, 1000)
+    size = f"at {len(index):,} rows"
+    work = lambda: [difference(index, later) for _ in range(100)]  # noqa: E731
+    yield each("difference of two versions", size, work, 100)
+    yield each("its surgeries", size, lambda: [surgeries(index, later, change) for _ in range(100)], 100)
 
 
-def batches(index: Index, random: np.random.Generator) -> None:
-    print("batches, half inserts and half erases")
+def batches(index: Index, random: np.random.Generator) -> Iterator[Row]:
+    """Half inserts and half erases."""
     for size in (10, 1_000, 100_000):
+        if size > len(index):
+            return
         inserts = random.integers(0, len(index), (size // 2, 2))
         erases = index.rows()[random.integers(0, len(index), size // 2)]
         there, back = (inserts, erases), (erases, inserts)
-        show(f"apply, {size:,} rows", best(partial(index.apply, *there)), size)
+        yield each("a row of a batch applied", f"{size:,} rows", partial(index.apply, *there), size)
         mine = index.compact()
-        times = [best(partial(mine.apply_in_place, *batch), runs=1) for batch in (there, back) * RUNS]
-        show(f"apply_in_place, {size:,} rows", min(times[1:]), size)
+        seconds = []
+        for batch in (there, back) * RUNS:
+            started = time.process_time()
+            mine.apply_in_place(*batch)
+            seconds.append(time.process_time() - started)
+        yield Row("a row of a batch applied in place", f"{size:,} rows", min(seconds[1:]) / size)
 
 
-def strings(random: np.random.Generator) -> None:
-    n = STRINGS
-    print(f"{n:,} strings and floats")
+def strings(random: np.random.Generator, n: int) -> Iterator[Row]:
+    size = f"{n:,} strings"
     new = pa.array([f"item number {i}" for i in random.permutation(n).tolist()])
     known = new.take(pa.array(random.integers(0, n // 20, n)))
     names = Dictionary()
-    show("encode, all new", best(lambda: Dictionary().encode(new)), n)
+    yield each("new string encoded", size, lambda: Dictionary().encode(new), n, below(1 / 1.5e6))
     codes = encode(new, STRING, names)
-    show("encode, known, 5% distinct", best(lambda: encode(known, STRING, names)), n)
-    codes = codes[random.permutation(n)]
-    show("decode, any order", best(lambda: decode(codes, STRING, names)), n)
-    show("rank, from nothing", best(lambda: names.rank, runs=1), n)
-    names.encode_one("one more")
-    show("rank, one string more", best(lambda: names.rank, runs=1), n)
-    floats = pa.array(random.random(n))
-    show("encode floats", best(lambda: encode(floats, FLOAT, names)), n)
-
-
-def best(work: Callable[[], object], runs: int = RUNS) -> float:
-    """The least processor time of some runs."""
-    times = []
-    for _ in range(runs):
-        started = time.process_time()
-        work()
-        times.append(time.process_time() - started)
-    return min(times)
-
-
-def show(what: str, seconds: float, n: int) -> None:
-    rate, unit = n / seconds, ""
-    if rate > 1e5:
-        rate, unit = rate / 1e6, " million"
-    each = seconds / n * 1e6
-    print(
-        f"  {what:<34}{seconds * 1e3:>11.2f} ms {each:>10.3f} us each {rate:>9.2f}{unit} a second", flush=True
+    yield each(
+        "known string encoded, 5% distinct", size, lambda: encode(known, STRING, names), n, below(1 / 5e6)
     )
+    codes = codes[random.permutation(n)]
+    yield each("string decoded, any order", size, lambda: decode(codes, STRING, names), n)
+    yield once("string ranked, from nothing", size, lambda: names.rank, n)
+    names.encode_one("one more")
+    yield once("all ranked again, one string more", size, lambda: names.rank, 1)
+    floats = pa.array(random.random(n))
+    yield each("float encoded", f"{n:,} floats", lambda: encode(floats, FLOAT, names), n)
 
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else ROWS)
+def each(name: str, size: str, work: Callable[[], object], n: int, aim: Aim | None = None) -> Row:
+    """The time of one of the n things that `work` does."""
+    return Row(name, size, timed({name: work})[name].seconds / n, aim=aim)
+
+
+def once(name: str, size: str, work: Callable[[], object], n: int) -> Row:
+    """The same for what is not done a second time."""
+    started = time.process_time()
+    work()
+    return Row(name, size, (time.process_time() - started) / n)

@@ -1,21 +1,17 @@
 """Triangles and 4-cliques of a power-law graph: the join kernel, a hand-written loop, DuckDB on one thread.
 
-Run: python -m benchmarks.triangles [EDGES] [CLIQUE_EDGES]
-
-Every graph has each edge once, from the smaller to the greater number; numbers say nothing of degrees.  Times
-are of one thread (its processor time), the best of some runs in turn; ratios are what counts.  Aims: at least
-5 times as fast as DuckDB, within 1.6 times the hand-written loop, paged indices within 1.5 times flat ones.
+Every graph has each edge once, from the smaller to the greater number; numbers say nothing of degrees.
+Plans are written here by hand: what the planner makes of the same rules is another benchmark.
 """
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 
-import duckdb
 import numpy as np
+import pyarrow as pa
 
+from benchmarks.harness import Aim, Row, at_least, duck, faster, timed, within
 from dlog.jit import Words, kernel
 from dlog.lftj.assemble import Assembled, assemble
 from dlog.lftj.plan import Count, Emit, Leap, Plan
@@ -44,61 +40,49 @@ CLIQUE_SQL = TRIANGLE_SQL + (
 )
 
 
-def main(edges: int = EDGES, clique_edges: int = CLIQUE_EDGES) -> None:
-    """Print a table for each query."""
+def benchmark(scale: float) -> Iterator[Row]:
+    edges, clique_edges = at_least(2000, EDGES * scale), at_least(2000, CLIQUE_EDGES * scale)
     source, target = power_law(edges, edges // 10)
-    print(f"triangles, {edges:,} edges, {np.bincount(source).max():,} the greatest out-degree")
-    compare(source, target, 3, TRIANGLE, TRIANGLE_SQL)
+    yield from kernels("triangle", source, target, 3, TRIANGLE, TRIANGLE_SQL, faster(5))
     source, target = power_law(clique_edges, clique_edges // 20)
-    print(f"4-cliques, {clique_edges:,} edges, {np.bincount(source).max():,} the greatest out-degree")
-    compare(source, target, 6, CLIQUE, CLIQUE_SQL)
+    yield from kernels("4-clique", source, target, 6, CLIQUE, CLIQUE_SQL, faster(50))
 
 
-def compare(source: Words, target: Words, atoms: int, steps: tuple[Leap, ...], sql: str) -> None:
+def kernels(
+    name: str, source: Words, target: Words, atoms: int, steps: tuple[Leap, ...], sql: str, aim: Aim
+) -> Iterator[Row]:
     counting = assemble(Plan((2,) * atoms, (*steps, Count())))
     listing = assemble(Plan((2,) * atoms, (*steps, Emit(tuple(range(len(steps)))))))
     flat_index, paged_index = flat(source, target), paged(source, target)
-    actions = {
-        "count, flat": lambda: join(counting, *flat_index).count(),
-        "count, paged": lambda: join(counting, *paged_index).count(),
-        "list, flat": lambda: sum(map(len, join(listing, *flat_index).batches())),
-        "list, paged": lambda: sum(map(len, join(listing, *paged_index).batches())),
+    connection = duck(e=pa.table({"a": source, "b": target}))
+    size = f"{len(source):,} edges"
+    count = {
+        "count": lambda: join(counting, *flat_index).count(),
+        "paged": lambda: join(counting, *paged_index).count(),
+        "list": lambda: sum(map(len, join(listing, *flat_index).batches())),
     }
     if len(steps) == 3:
         offsets = np.searchsorted(source, np.arange(target.max() + 2))
-        actions = {"count, by hand": lambda: count_triangles(offsets, target), **actions}
-    connection = duckdb.connect(config={"threads": 1})
-    connection.execute("create table e as select unnest($1) a, unnest($2) b", [source, target])
+        count["hand"] = lambda: count_triangles(offsets, target)
     columns = ", ".join(f"{c} c{i}" for i, c in enumerate(("xy.a", "xy.b", "yz.b", "xw.b")[: len(steps)]))
-    others = {
-        "count, DuckDB": lambda: connection.execute(f"select count(*) {sql}").fetchall()[0][0],
-        "list, DuckDB": lambda: len(connection.execute(f"select {columns} {sql}").fetchnumpy()["c0"]),
+    ours = timed(count, RUNS)
+    duckdb = {
+        "count": lambda: connection.execute(f"select count(*) {sql}").fetchall()[0][0],
+        "list": lambda: len(connection.execute(f"select {columns} {sql}").fetchnumpy()["c0"]),
     }
-    report({**best(actions, RUNS), **best(others, 1)})
+    theirs = timed(duckdb, 2)
+    assert len({m.result for m in (*ours.values(), *theirs.values())}) == 1
+    yield Row(f"{name} kernel, count", size, ours["count"].seconds, theirs["count"].seconds, "DuckDB", aim)
+    yield Row(f"{name} kernel, list", size, ours["list"].seconds, theirs["list"].seconds, "DuckDB", aim)
+    if "hand" in ours:
+        hand = ours["hand"].seconds
+        yield Row(f"{name} kernel, count", size, ours["count"].seconds, hand, "by hand", within(1.6))
+    fresh, changed = ours["count"].seconds, ours["paged"].seconds
+    yield Row(f"{name} kernel, after updates", size, changed, fresh, "freshly loaded", within(1.5))
 
 
 def join(assembled: Assembled, words: Words, root: int) -> Join:
     return Join(assembled, words, [root] * len(assembled.ranges))
-
-
-def report(times: dict[str, tuple[float, int]]) -> None:
-    hand = times.get("count, by hand", (None, 0))[0]
-    for name, (seconds, rows) in times.items():
-        duck = times[f"{name.split(',')[0]}, DuckDB"][0]
-        line = f"  {name:16} {seconds:8.3f} s {rows:12,} rows  {duck / seconds:6.1f} times as fast as DuckDB"
-        print(line + (f"  {seconds / hand:5.2f} times the hand-written count" if hand else ""))
-
-
-def best(actions: dict[str, Callable[[], int]], runs: int) -> dict[str, tuple[float, int]]:
-    """For each action (the least processor time of its runs, its result); all in turn, run after run."""
-    times: dict[str, tuple[float, int]] = {}
-    for _ in range(runs):
-        for name, action in actions.items():
-            start = time.process_time()
-            result = action()
-            seconds = time.process_time() - start
-            times[name] = min(times.get(name, (seconds, result)), (seconds, result))
-    return times
 
 
 def power_law(edges: int, vertices: int, exponent: float = 0.6) -> tuple[Words, Words]:
@@ -175,7 +159,3 @@ def count_triangles(offsets: Words, target: Words) -> int:
                     i += a <= b
                     j += b <= a
     return total
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
