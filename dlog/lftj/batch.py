@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.jit import kernel
+from dlog.jit import helper
 from dlog.lftj.leap import leap_open, seek
 from dlog.lftj.opcodes import (
     CHUNK,
@@ -47,7 +47,7 @@ GALLOP_RATIO = 4  # from this ratio of sizes on, seeking each key beats merging
 SHORT = 16
 
 
-@kernel
+@helper
 def batch_open(arena, code, at, state):
     """Begin a batch; False if there is nothing left to write or count.
 
@@ -66,7 +66,7 @@ def batch_open(arena, code, at, state):
     return leap_open(arena, code, at, state)
 
 
-@kernel
+@helper
 def _open_pair(arena, code, at, state, a, a_rows, b, b_rows):
     a_lo = address(arena, state, a, state[a + LO])
     b_lo = address(arena, state, b, state[b + LO])
@@ -83,7 +83,7 @@ def _open_pair(arena, code, at, state, a, a_rows, b, b_rows):
     return found > 0
 
 
-@kernel
+@helper
 def batch_next(arena, code, at, state, out, row, capacity):
     """Write or count the next keys of a batch; return the number of rows written.
 
@@ -109,7 +109,7 @@ def batch_next(arena, code, at, state, out, row, capacity):
     return written if more else -1 - written
 
 
-@kernel
+@helper
 def next_chunk(arena, code, at, state):
     """Collect the next common keys in scratch.  O(chunk * participants) or less.
 
@@ -134,7 +134,7 @@ def next_chunk(arena, code, at, state):
     state[SCRATCH_END] = scratch + found
 
 
-@kernel
+@helper
 def _meet(a, lo, hi, arena, state, block, out):
     """Intersect a run of keys with what is left of a participant, leaf by leaf; return the count."""
     position = state[block + RANGE + LO]
@@ -157,7 +157,7 @@ def _meet(a, lo, hi, arena, state, block, out):
     return found
 
 
-@kernel
+@helper
 def intersect(a, a_lo, a_hi, b, b_lo, b_hi, out, at, state):
     """Write the common keys of two ascending runs to `out` from `at` on; return how many.
 
@@ -195,7 +195,7 @@ def intersect(a, a_lo, a_hi, b, b_lo, b_hi, out, at, state):
     return n - at
 
 
-@kernel
+@helper
 def segment(arena, state, block, position, end):
     """How many rows from `position` to `end` lie contiguously.  O(1)."""
     if state[block + FLAT] >= 0:
@@ -203,13 +203,13 @@ def segment(arena, state, block, position, end):
     return leaf_rest(arena, state[block + ROOT], position, end)
 
 
-@kernel
+@helper
 def is_contiguous(state, block):
     """Whether all rows of a range are known to lie in one piece.  O(1)."""
     return state[block + FLAT] >= 0 or state[block + LO] >> OFFSET_BITS == state[block + HI] >> OFFSET_BITS
 
 
-@kernel
+@helper
 def address(arena, state, block, position):
     """Where the key of a position lies in the arena.  O(1)."""
     base = state[block + FLAT]
@@ -218,7 +218,7 @@ def address(arena, state, block, position):
     return address_paged(arena, state[block + ROOT], state[block + COLUMN], position)
 
 
-@kernel
+@helper
 def advance(arena, state, block, position, rows):
     """The position `rows` on; they lie in one segment.  O(1)."""
     if state[block + FLAT] >= 0:
@@ -226,7 +226,7 @@ def advance(arena, state, block, position, rows):
     return advance_paged(arena, state[block + ROOT], position, rows)
 
 
-@kernel
+@helper
 def write_keys(keys, lo, n, code, at, state, out, row, capacity):
     """Write n rows: the columns of a batch that are its key from `keys`, the others from their slots."""
     state[EMITTED] += n
@@ -244,7 +244,7 @@ def write_keys(keys, lo, n, code, at, state, out, row, capacity):
         start += capacity
 
 
-@kernel
+@helper
 def write_scratch(code, at, state, out, row, capacity):
     """Write what fits of the keys in scratch; return the number of rows."""
     lo = state[SCRATCH_NEXT]
@@ -254,7 +254,7 @@ def write_scratch(code, at, state, out, row, capacity):
     return rows
 
 
-@kernel
+@helper
 def write_single(arena, code, at, state, out, row, capacity):
     """Write what fits of the next segment of a batch with one participant; return the number of rows."""
     own = code[at + L_OWN]
@@ -267,7 +267,7 @@ def write_single(arena, code, at, state, out, row, capacity):
     return rows
 
 
-@kernel
+@helper
 def count_single(arena, code, at, state):
     """Count all keys of a batch with one participant.  O(1) if flat."""
     own = code[at + L_OWN]

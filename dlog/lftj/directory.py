@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from dlog.jit import Words, kernel
+from dlog.jit import Words, helper, kernel
 from dlog.lftj.opcodes import COLUMN, DIRECTORY, FAR, FLAT, HI, LO, RANGE, ROOT
 from dlog.storage.layout import FLAT_BASE, N_ROWS
 from dlog.storage.pointer import pointer
@@ -40,7 +40,7 @@ SHIFT: Final = 2
 BUCKETS: Final = 3
 
 
-@kernel
+@helper
 def look_up(arena, state, block, lo, hi, key):
     """The least upper bound of `key` within [lo, hi) of a level that has a directory.  O(1) if exact."""
     at = state[block + DIRECTORY]
@@ -59,12 +59,12 @@ def look_up(arena, state, block, lo, hi, key):
     return max(lo, seek_lub_paged(arena, state[block + ROOT], state[block + COLUMN], lo, hi, key))
 
 
-@kernel
+@helper
 def is_exact(state, at):
     return state[at + SHIFT] == 0
 
 
-@kernel
+@helper
 def reach_exact(state, block, key):
     """As `leap.reach`, for a level with an exact directory.  O(1)."""
     at = state[block + DIRECTORY]
@@ -80,14 +80,14 @@ def reach_exact(state, block, key):
     return key if state[bucket] < state[bucket + 1] else key + 1
 
 
-@kernel
+@helper
 def bucket_end(state, at, key):
     """The end of the run of a key.  REQUIRES: the directory is exact and the key is there."""
     return state[at + BUCKETS + key - state[at + LEAST] + 1]
 
 
 @kernel
-def fill(arena, root, end, state, at):
+def fill(arena: Words, root: int, end: int, state: Words, at: int) -> None:
     """Fill the buckets of a directory whose first words are set.  O(rows + buckets)."""
     words, directory = pointer(arena), pointer(state)
     flat = words[root + FLAT_BASE]

@@ -10,7 +10,7 @@ there.  Knows nothing of steps other than Leap and Seek.
 
 from __future__ import annotations
 
-from dlog.jit import kernel
+from dlog.jit import helper
 from dlog.lftj.directory import bucket_end, is_exact, look_up, reach_exact
 from dlog.lftj.opcodes import (
     COLUMN,
@@ -48,7 +48,7 @@ NONE, FOUND, SEARCHING = 0, 1, 2
 PATIENCE = 1 << 12  # leaps without a match before a search lets others look at the clock: 0.2 ms
 
 
-@kernel
+@helper
 def key_of(arena, state, block, position):
     """The key of a range block's level at a position.  O(1)."""
     base = state[block + FLAT]
@@ -57,7 +57,7 @@ def key_of(arena, state, block, position):
     return arena[address_paged(arena, state[block + ROOT], state[block + COLUMN], position)]
 
 
-@kernel
+@helper
 def seek(arena, state, block, lo, hi, key):
     """The least upper bound of `key` within [lo, hi) of a range block's level.  O(log distance)."""
     state[SEEKS] += 1
@@ -80,7 +80,7 @@ def seek(arena, state, block, lo, hi, key):
     return seek_beyond_leaf(arena, root, column, lo, hi, key)
 
 
-@kernel
+@helper
 def reach(arena, state, block, key):
     """Move the cursor of a level on to the least upper bound of `key`; return the key there.
 
@@ -99,7 +99,7 @@ def reach(arena, state, block, key):
     return key_of(arena, state, block, position) if position < hi else key
 
 
-@kernel
+@helper
 def place(arena, state, block, position, key):
     """Put the cursor of a level on the run of `key`, which begins at `position`.  O(log run)."""
     child = block + RANGE
@@ -121,7 +121,7 @@ def place(arena, state, block, position, key):
         state[child + HI] = seek_lub_paged(arena, root, column, position, state[block + HI], key + 1)
 
 
-@kernel
+@helper
 def seek_key(arena, state, block, key):
     """Narrow a level to `key`; False if it is not there.  O(log rows).
 
@@ -141,7 +141,7 @@ def seek_key(arena, state, block, key):
     return True
 
 
-@kernel
+@helper
 def leap_open(arena, code, at, state):
     """Order the participants by their number of rows and put each at its start; False if one is empty.
 
@@ -172,7 +172,7 @@ def leap_open(arena, code, at, state):
     return _narrow(arena, code, at, state, leader)
 
 
-@kernel
+@helper
 def _narrow(arena, code, at, state, leader):
     """Narrow the leader of a Leap to its bounds; False if nothing is left."""
     n = code[at + L_COUNT]
@@ -199,7 +199,7 @@ def _narrow(arena, code, at, state, leader):
     return lo < hi
 
 
-@kernel
+@helper
 def leap(arena, code, at, state, opening):
     """Open a Leap and bind its first common key, or bind the next one: FOUND, NONE, or SEARCHING.
 

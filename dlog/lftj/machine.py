@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.jit import kernel
+from dlog.jit import Words, helper, kernel
 from dlog.lftj.batch import batch_next, batch_open
 from dlog.lftj.leap import FOUND, NONE, PATIENCE, key_of, leap, seek_key
 from dlog.lftj.opcodes import (
@@ -63,7 +63,7 @@ from dlog.storage.trie_kernels import end_position
 
 
 @kernel
-def attach(arena, state, levels, roots):
+def attach(arena: Words, state: Words, levels: Words, roots: Words) -> None:
     """Write the whole range of each atom, and where its columns lie, into a fresh state.  O(levels)."""
     for a in range(len(roots)):
         block, arity, root = levels[2 * a], levels[2 * a + 1], roots[a]
@@ -79,7 +79,15 @@ def attach(arena, state, levels, roots):
 
 
 @kernel
-def run(arena_words, code_words, state_words, rank_words, out_words, capacity, budget):
+def run(
+    arena_words: Words,
+    code_words: Words,
+    state_words: Words,
+    rank_words: Words,
+    out_words: Words,
+    capacity: int,
+    budget: int,
+) -> int:
     """Run until the end, until `capacity` rows are in `out`, or until about `budget` operations are done.
 
     Returns the number of rows written: column c of row i is word c * capacity + i of the output.  Leaves in
@@ -133,10 +141,10 @@ def run(arena_words, code_words, state_words, rank_words, out_words, capacity, b
             pc = step(arena, code, pc, state, ranks)
     state[PC] = pc
     state[STATUS] = status
-    return rows
+    return int(rows)
 
 
-@kernel
+@helper
 def step(arena, code, pc, state, ranks):
     """Do one of the simple instructions; return where to go on."""
     op = code[pc]
@@ -176,7 +184,7 @@ def step(arena, code, pc, state, ranks):
     return code[pc + NEXT] if good else code[pc + FAIL]
 
 
-@kernel
+@helper
 def emit(code, pc, state, out, row, capacity):
     """Write the slots of an Emit as one row."""
     state[EMITTED] += 1
@@ -184,7 +192,7 @@ def emit(code, pc, state, out, row, capacity):
         out[c * capacity + row] = state[code[pc + ARGS + 1 + c]]
 
 
-@kernel
+@helper
 def assign(code, pc, state, ranks):
     """Do a Compute; False if it is undefined."""
     before = state[UNDEFINED]
@@ -194,7 +202,7 @@ def assign(code, pc, state, ranks):
     return state[UNDEFINED] == before
 
 
-@kernel
+@helper
 def open_range(code, pc, state):
     """Bind the slot of a range to its start; False if the range is empty."""
     slot, own, kind = code[pc + ARGS], code[pc + ARGS + 1], code[pc + ARGS + 5]
@@ -207,7 +215,7 @@ def open_range(code, pc, state):
     return state[own + 1] != 2
 
 
-@kernel
+@helper
 def continue_range(code, pc, state):
     """Bind the slot of a range to its next value; False at its end."""
     slot, own, kind = code[pc + ARGS], code[pc + ARGS + 1], code[pc + ARGS + 5]

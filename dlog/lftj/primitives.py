@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.jit import kernel
+from dlog.jit import helper
 from dlog.lftj.opcodes import UNDEFINED
 from dlog.lftj.plan import BINARY_OPS, UNARY_OPS
 
@@ -33,14 +33,14 @@ DIV_HALF_EVEN = OPERATION["div_half_even"]
 INT, UNSIGNED, FLOAT, STRING = range(4)
 
 
-@kernel
+@helper
 def float_of(code):
     """The float that a code stands for.  O(1)."""
     bits = code if code >= 0 else code ^ MAX
     return np.int64(bits).view(np.float64)
 
 
-@kernel
+@helper
 def code_of(value):
     """The code of a float.  O(1)."""
     if value != value:
@@ -49,7 +49,7 @@ def code_of(value):
     return bits if bits >= 0 else bits ^ MAX
 
 
-@kernel
+@helper
 def compare(op, a, b):
     """Whether `a op b`, with op as in COMPARISON.  O(1)."""
     if op == 0:
@@ -65,7 +65,7 @@ def compare(op, a, b):
     return a >= b
 
 
-@kernel
+@helper
 def compute(op, kind, a, b, state, ranks):
     """The code of `a op b`.  O(1), and O(log b) for integer powers."""
     if op == COPY:
@@ -80,25 +80,25 @@ def compute(op, kind, a, b, state, ranks):
     return compute_int(op, a, b, state)
 
 
-@kernel
+@helper
 def add(a, b):
     """a + b, wrapping.  By unsigned numbers: of signed ones the compiler takes it that they do not wrap."""
     return np.uint64(np.int64(a).view(np.uint64) + np.int64(b).view(np.uint64)).view(np.int64)
 
 
-@kernel
+@helper
 def subtract(a, b):
     """a - b, wrapping."""
     return np.uint64(np.int64(a).view(np.uint64) - np.int64(b).view(np.uint64)).view(np.int64)
 
 
-@kernel
+@helper
 def multiply(a, b):
     """a * b, wrapping."""
     return np.uint64(np.int64(a).view(np.uint64) * np.int64(b).view(np.uint64)).view(np.int64)
 
 
-@kernel
+@helper
 def compute_int(op, a, b, state):
     if op == ADD:
         return add(a, b)
@@ -121,7 +121,7 @@ def compute_int(op, a, b, state):
     return _bits(op, a, b)
 
 
-@kernel
+@helper
 def compute_unsigned(op, a, b, state):
     """`a` and `b` are the bits of values; the result is a code.  Sums and products wrap like signed ones."""
     if op == ADD:
@@ -145,7 +145,7 @@ def compute_unsigned(op, a, b, state):
     return _bits(op, a, b) ^ SIGN
 
 
-@kernel
+@helper
 def compute_float(op, a, b, state):
     if op == ADD:
         return code_of(a + b)
@@ -170,13 +170,13 @@ def compute_float(op, a, b, state):
     return code_of(np.fmod(a, b))
 
 
-@kernel
+@helper
 def _undefined(state):
     state[UNDEFINED] += 1
     return np.int64(0)
 
 
-@kernel
+@helper
 def _divide(op, a, b, state):
     if b == 0:
         return _undefined(state)
@@ -191,14 +191,14 @@ def _divide(op, a, b, state):
     return quotient + _round_up(rest, b, quotient) * (1 if (a < 0) == (b < 0) else -1)
 
 
-@kernel
+@helper
 def _quotient(a, b):
     """a / b truncated towards zero.  REQUIRES: b is neither 0 nor -1."""
     floor = a // b
     return floor + 1 if floor < 0 and floor * b != a else floor
 
 
-@kernel
+@helper
 def _round_up(rest, b, quotient):
     """1 if |rest| is over half of |b|, or is the half and the quotient is odd; else 0.  Without overflow."""
     rest = rest if rest < 0 else -rest  # negative numbers reach further
@@ -207,7 +207,7 @@ def _round_up(rest, b, quotient):
     return np.int64(1) if rest < left or (rest == left and quotient & 1 == 1) else np.int64(0)
 
 
-@kernel
+@helper
 def _divide_unsigned(op, a, b, state):
     if b == 0:
         return _undefined(state)
@@ -223,7 +223,7 @@ def _divide_unsigned(op, a, b, state):
     return bits
 
 
-@kernel
+@helper
 def _power_int(a, b, state):
     if b >= 0:
         return _power(a, b)
@@ -234,7 +234,7 @@ def _power_int(a, b, state):
     return np.int64(0)
 
 
-@kernel
+@helper
 def _power(a, b):
     """a to the power of the 64 bits b, wrapping."""
     result = np.int64(1)
@@ -246,13 +246,13 @@ def _power(a, b):
     return result
 
 
-@kernel
+@helper
 def _shift_right(a, b):
     """Logical shift: zeros come in."""
     return np.uint64(np.int64(a).view(np.uint64) >> np.uint64(b & 63)).view(np.int64)
 
 
-@kernel
+@helper
 def _bits(op, a, b):
     """Operations that are the same on the bits of ints and unsigneds."""
     if op == BAND:
@@ -280,14 +280,14 @@ def _bits(op, a, b):
     return np.int64(1) if truth else np.int64(0)
 
 
-@kernel
+@helper
 def _float_to_int(a, state):
     if not (-TWO63 <= a < TWO63):
         return _undefined(state)
     return np.int64(a)
 
 
-@kernel
+@helper
 def _float_to_unsigned(a, state):
     if not (-1.0 < a < 2.0 * TWO63):
         return _undefined(state)
@@ -299,7 +299,7 @@ def _float_to_unsigned(a, state):
 # ---- ranges
 
 
-@kernel
+@helper
 def range_step(start, end, step, given, kind):
     """The step of a range, an int or the bits of a float; if none is given, it leads from start to end."""
     if not given:
@@ -310,7 +310,7 @@ def range_step(start, end, step, given, kind):
     return step ^ SIGN if kind == UNSIGNED else step
 
 
-@kernel
+@helper
 def range_direction(start, end, step, given, kind):
     """1 or -1, whichever way the range goes, and 0 for a zero step; 2 if the range is empty.  O(1)."""
     if kind == FLOAT and (start == NAN_CODE or end == NAN_CODE or (given and step == NAN_CODE)):
@@ -326,7 +326,7 @@ def range_direction(start, end, step, given, kind):
     return direction
 
 
-@kernel
+@helper
 def range_next(value, end, step, direction, kind):
     """The value after `value`, or `value` itself where the range ends, also by wrapping.  O(1)."""
     if kind == FLOAT:

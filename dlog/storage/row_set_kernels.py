@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.jit import kernel
+from dlog.jit import Words, kernel
 
 MULTIPLIER = -7046029254386353131  # 2^64 / golden ratio, as a signed word
 WORD_MASK = (1 << 63) - 1
 
 
 @kernel
-def pack(columns, n, k, lows, widths, out):
+def pack(columns: Words, n: int, k: int, lows: Words, widths: Words, out: Words) -> int:
     """Packed rows into `out`; 0 when a value lies outside its column's range, else 1.
 
     Column c of row i is columns[c * n + i].
@@ -33,7 +33,7 @@ def pack(columns, n, k, lows, widths, out):
 
 
 @kernel
-def hash_add(keys, n, table, out):
+def hash_add(keys: Words, n: int, table: Words, out: Words) -> int:
     """Adds keys to a table; positions of those that were new go to `out`.  Returns their number.
 
     REQUIRES: the table stays at most half full; its length is a power of 2.
@@ -53,7 +53,7 @@ def hash_add(keys, n, table, out):
 
 
 @kernel
-def rehash(old, table):
+def rehash(old: Words, table: Words) -> int:
     """Puts all keys of one table into a larger, empty one."""
     mask = len(table) - 1
     for i in range(len(old)):
@@ -67,7 +67,7 @@ def rehash(old, table):
 
 
 @kernel
-def bitmap_add(keys, n, bits, out):
+def bitmap_add(keys: Words, n: int, bits: Words, out: Words) -> int:
     """As `hash_add`, with one bit for every row that could be."""
     found = 0
     for i in range(n):
@@ -81,7 +81,7 @@ def bitmap_add(keys, n, bits, out):
 
 
 @kernel
-def bitmap_fill(table, bits):
+def bitmap_fill(table: Words, bits: Words) -> int:
     """Sets the bits of all keys of a hash table."""
     for i in range(len(table)):
         key = table[i]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.jit import kernel
+from dlog.jit import Words, helper, kernel
 from dlog.storage.layout import (
     BASE,
     ENTRY,
@@ -42,7 +42,7 @@ NEAR = 8  # rows that a seek looks at first: keys sought in order are mostly thi
 
 
 @kernel
-def end_position(arena, root):
+def end_position(arena: Words, root: int) -> int:
     """The position after the last row.  O(1).  The first position is 0 in every index."""
     if arena[root + FLAT_BASE] >= 0:
         return arena[root + N_ROWS]
@@ -50,7 +50,7 @@ def end_position(arena, root):
 
 
 @kernel
-def last_position(arena, root):
+def last_position(arena: Words, root: int) -> int:
     """The position of the last row.  O(1).  REQUIRES: there is a row."""
     if arena[root + FLAT_BASE] >= 0:
         return arena[root + N_ROWS] - 1
@@ -61,7 +61,7 @@ def last_position(arena, root):
 
 
 @kernel
-def key_at(arena, root, column, position):
+def key_at(arena: Words, root: int, column: int, position: int) -> int:
     """The key in `column` of the row at `position`.  O(1)."""
     words = pointer(arena)
     base = words[root + FLAT_BASE]
@@ -71,7 +71,7 @@ def key_at(arena, root, column, position):
 
 
 @kernel
-def next_position(arena, root, position):
+def next_position(arena: Words, root: int, position: int) -> int:
     """The position of the next row, or the end position.  O(1)."""
     words = pointer(arena)
     if words[root + FLAT_BASE] >= 0:
@@ -80,7 +80,7 @@ def next_position(arena, root, position):
 
 
 @kernel
-def seek_lub(arena, root, column, lo, hi, key):
+def seek_lub(arena: Words, root: int, column: int, lo: int, hi: int, key: int) -> int:
     """The first position in [lo, hi) whose key in `column` is at least `key`, else hi.  O(log distance)."""
     words = pointer(arena)
     base = words[root + FLAT_BASE]
@@ -91,7 +91,7 @@ def seek_lub(arena, root, column, lo, hi, key):
 
 
 @kernel
-def run_end(arena, root, column, lo, hi):
+def run_end(arena: Words, root: int, column: int, lo: int, hi: int) -> int:
     """The end of the run of rows that hold, in `column`, the key at `lo`.  O(log run).  REQUIRES: lo < hi."""
     key = key_at(arena, root, column, lo)
     if key == MAX_KEY:
@@ -100,7 +100,7 @@ def run_end(arena, root, column, lo, hi):
 
 
 @kernel
-def position_of(arena, root, row):
+def position_of(arena: Words, root: int, row: int) -> int:
     """The position of a row by its number, below n_rows.  O(1) if flat, else O(nodes + FANOUT)."""
     if arena[root + FLAT_BASE] >= 0:
         return row
@@ -117,7 +117,7 @@ def position_of(arena, root, row):
 
 
 @kernel
-def rows_between(arena, root, lo, hi):
+def rows_between(arena: Words, root: int, lo: int, hi: int) -> int:
     """The number of rows in [lo, hi).  O(1) if flat or in one leaf, else O(FANOUT + nodes between)."""
     return count_rows(pointer(arena), root, lo, hi)
 
@@ -125,7 +125,7 @@ def rows_between(arena, root, lo, hi):
 # ---- the same on pointers, for kernels that call often (see `dlog.storage.pointer`)
 
 
-@kernel
+@helper
 def lub(words, lo, hi, key):
     """The first address in [lo, hi) whose word is at least `key`, else hi.  O(log distance), galloping.
 
@@ -147,7 +147,7 @@ def lub(words, lo, hi, key):
     return hi
 
 
-@kernel
+@helper
 def count_rows(words, root, lo, hi):
     """As `rows_between`."""
     if hi <= lo:
@@ -157,7 +157,7 @@ def count_rows(words, root, lo, hi):
     return _rows_before(words, root, hi) - _rows_before(words, root, lo)
 
 
-@kernel
+@helper
 def rows_estimate(lo, hi):
     """About the number of rows in [lo, hi), exact if flat or in one leaf.  O(1)."""
     return (((hi >> OFFSET_BITS) - (lo >> OFFSET_BITS)) << 9) + (hi & OFFSET_MASK) - (lo & OFFSET_MASK)
@@ -166,7 +166,7 @@ def rows_estimate(lo, hi):
 # ---- paged indices, on pointers
 
 
-@kernel
+@helper
 def entry_of(words, root, ordinal):
     """The address of the entry that describes a leaf."""
     return (
@@ -174,14 +174,14 @@ def entry_of(words, root, ordinal):
     )
 
 
-@kernel
+@helper
 def address_paged(words, root, column, position):
     """The address of a key; the keys up to the end of its leaf follow it.  O(1)."""
     entry = entry_of(words, root, position >> OFFSET_BITS)
     return words[entry + BASE] + column * words[entry + STRIDE] + (position & OFFSET_MASK)
 
 
-@kernel
+@helper
 def leaf_rest(words, root, position, hi):
     """The number of rows of [position, hi) in the leaf of `position`.  O(1).  REQUIRES: position < hi."""
     ordinal = position >> OFFSET_BITS
@@ -190,7 +190,7 @@ def leaf_rest(words, root, position, hi):
     return words[entry_of(words, root, ordinal) + FILL] - (position & OFFSET_MASK)
 
 
-@kernel
+@helper
 def _next_leaf(words, root, ordinal):
     """The position of the first row after a leaf."""
     node = ordinal >> FANOUT_BITS
@@ -199,7 +199,7 @@ def _next_leaf(words, root, ordinal):
     return ((node + 1) * FANOUT) << OFFSET_BITS
 
 
-@kernel
+@helper
 def next_paged(words, root, position):
     """As `next_position`.  REQUIRES: the index is paged and has a row at `position`."""
     ordinal = position >> OFFSET_BITS
@@ -208,7 +208,7 @@ def next_paged(words, root, position):
     return _next_leaf(words, root, ordinal)
 
 
-@kernel
+@helper
 def advance_paged(words, root, position, count):
     """The position `count` rows on.  REQUIRES: they all lie in the leaf of `position`."""
     ordinal = position >> OFFSET_BITS
@@ -217,14 +217,14 @@ def advance_paged(words, root, position, count):
     return _next_leaf(words, root, ordinal)
 
 
-@kernel
+@helper
 def seek_lub_paged(words, root, column, lo, hi, key):
     """As `seek_lub`.  REQUIRES: the index is paged."""
     found = seek_in_leaf(words, root, column, lo, hi, key)
     return found if found >= 0 else seek_beyond_leaf(words, root, column, lo, hi, key)
 
 
-@kernel
+@helper
 def seek_in_leaf(words, root, column, lo, hi, key):
     """The least upper bound of `key` in [lo, hi), if it lies in the leaf of lo, else -1.  O(log distance).
 
@@ -243,7 +243,7 @@ def seek_in_leaf(words, root, column, lo, hi, key):
     return lo + lub(words, at, end, key) - at
 
 
-@kernel
+@helper
 def seek_beyond_leaf(words, root, column, lo, hi, key):
     """The least upper bound of `key` in [lo, hi).  REQUIRES: the rows in the leaf of lo are below `key`."""
     ordinal = _last_leaf_below(words, root, column, lo >> OFFSET_BITS, hi, key)
@@ -256,7 +256,7 @@ def seek_beyond_leaf(words, root, column, lo, hi, key):
     return hi if ordinal == hi >> OFFSET_BITS else _next_leaf(words, root, ordinal)
 
 
-@kernel
+@helper
 def bisect(words, lo, hi, key):
     """The first address in [lo, hi) whose word is at least `key`, else hi.  O(log(hi - lo))."""
     while lo < hi:
@@ -268,25 +268,25 @@ def bisect(words, lo, hi, key):
     return lo
 
 
-@kernel
+@helper
 def _address_of_leaf(words, root, column, ordinal):
     entry = entry_of(words, root, ordinal)
     return words[entry + BASE] + column * words[entry + STRIDE]
 
 
-@kernel
+@helper
 def _rows_of_leaf(words, root, ordinal, hi):
     """The number of rows of a leaf before the position hi."""
     return hi & OFFSET_MASK if ordinal == hi >> OFFSET_BITS else words[entry_of(words, root, ordinal) + FILL]
 
 
-@kernel
+@helper
 def _first_key(words, node, e, column):
     entry = node + NODE_HEADER + ENTRY * e
     return words[words[entry + BASE] + column * words[entry + STRIDE]]
 
 
-@kernel
+@helper
 def _last_leaf_below(words, root, column, ordinal, hi, key):
     """The last leaf from `ordinal` on, with a row before hi, whose first key is below `key`.
 
@@ -304,7 +304,7 @@ def _last_leaf_below(words, root, column, ordinal, hi, key):
     return n * FANOUT + _last_entry_below(words, node, column, low, high, key)
 
 
-@kernel
+@helper
 def _last_node_below(words, root, column, low, last, key):
     """The last of the nodes low..last whose first key is below `key`, or `low`.  Mostly that is `low`."""
     if low == last or _first_key(words, words[root + ROOT_HEADER + low + 1], 0, column) >= key:
@@ -320,7 +320,7 @@ def _last_node_below(words, root, column, low, last, key):
     return low
 
 
-@kernel
+@helper
 def _last_entry_below(words, node, column, low, high, key):
     """The last of the entries low..high-1 of a node whose first key is below `key`, or `low`.
 
@@ -340,7 +340,7 @@ def _last_entry_below(words, node, column, low, high, key):
     return low
 
 
-@kernel
+@helper
 def _rows_before(words, root, position):
     """The number of rows before a position.  O(FANOUT + nodes)."""
     ordinal = position >> OFFSET_BITS
