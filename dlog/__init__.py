@@ -20,6 +20,7 @@ from dlog.errors import (
     PlanError,
     SourceError,
     UnsupportedError,
+    VerifyError,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ __all__ = [
     "PlanError",
     "SourceError",
     "UnsupportedError",
+    "VerifyError",
     "check",
     "parse",
 ]

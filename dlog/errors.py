@@ -87,6 +87,10 @@ class ConstraintError(DlogError):
     """A transaction that breaks an integrity constraint or a function."""
 
 
+class VerifyError(DlogError):
+    """Maintenance and evaluation from scratch disagree: a defect of dlog, found by `--verify`."""
+
+
 class LimitError(DlogError):
     """A limit of time, rows or memory was reached, or the user interrupted."""
 

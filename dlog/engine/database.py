@@ -6,21 +6,24 @@ everything as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dlog.engine.evaluate import Evaluation, evaluate, evaluate_stratum
+from dlog.engine.differences import changed_rows, with_changes
+from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.engine.limits import Limits, Watch
-from dlog.engine.loading import apply_deltas, load_facts, load_inputs, python_codes
+from dlog.engine.loading import apply_deltas, load_facts, load_inputs
 from dlog.engine.measure import Measures
 from dlog.engine.result import Result
+from dlog.engine.statements import settled
 from dlog.engine.store import Store
-from dlog.errors import DataError, Interrupted, LimitError, SourceError
+from dlog.engine.transaction import Change, Commit, Rollback, Subscription, Transaction
+from dlog.engine.view import View, interruptible
+from dlog.errors import DataError, VerifyError
 from dlog.ir.check import check_program
-from dlog.ir.rules import Column, Program
 from dlog.language import ast
 from dlog.language.parse import expand_includes, load_file, parse
 from dlog.storage.relation import Relation
@@ -28,26 +31,7 @@ from dlog.storage.relation import Relation
 Progress = Callable[[str, str, int, int], None]  # phase, what, done, total
 
 
-@dataclass
-class Transaction:
-    """Changes to base facts, kept until commit.  Later ones win over earlier ones on the same row."""
-
-    database: Database
-    changes: list[tuple[str, bool, Any]] = field(default_factory=list)
-
-    def insert(self, predicate: str, rows: Any) -> None:
-        """Rows as tuples, a pyarrow Table, a pandas or polars frame, or a numpy array."""
-        self.changes.append((predicate, True, self._codes(predicate, rows)))
-
-    def erase(self, predicate: str, rows: Any) -> None:
-        self.changes.append((predicate, False, self._codes(predicate, rows)))
-
-    def _codes(self, predicate: str, rows: Any) -> Any:
-        self.database.require(predicate)
-        return python_codes(self.database.store, predicate, rows)
-
-
-class Database:
+class Database(View):
     """A program with its data.
 
     >>> rules = "reach(x, y) <- edge(x, y).  reach(x, z) <- reach(x, y), edge(y, z)."
@@ -79,18 +63,19 @@ class Database:
         `warn` is told at once of rows that are not taken and of joins that look too large; `warnings` keeps
         what it was told.  Without `evaluated` only the base facts are there, for `explain`.
         """
-        self.limits = limits or Limits()
         self.measures = Measures()
+        self.facts_folder = facts
         self.warnings: list[str] = []
         self._tell = warn
         self._jobs = jobs
         self._progress = progress or (lambda phase, what, done, total: None)
-        self._tree = load_file(path) if path is not None else expand_includes(parse(source or ""))
-        self.program: Program = check_program(self._tree)
-        self.store = Store(self.program.predicates)
+        self._subscriptions: list[Subscription] = []
+        tree = load_file(path) if path is not None else expand_includes(parse(source or ""))
+        program = check_program(tree)
+        super().__init__(settled(tree, program), program, Store(program.predicates), limits or Limits(), 0)
         watch = Watch(self.limits)
         load_facts(self.program, self.store)
-        with _interruptible(watch):
+        with interruptible(watch):
             watch.doing = "loading facts"
             if load:
                 self._load_inputs(facts)
@@ -105,12 +90,12 @@ class Database:
             self.program,
             self.store,
             facts,
-            self._warn,
+            self.warn,
             lambda what, done, total: self._progress("load", what, done, total),
         )
 
     def _evaluate(self, watch: Watch) -> None:
-        self.measures = Measures(on_warning=self._warn)
+        self.measures = Measures(on_warning=self.warn)
         limits = {
             d.predicate: int(p.value)
             for d in self.program.directives
@@ -127,105 +112,163 @@ class Database:
         )
         evaluate(self.program, self.store, evaluation)
 
-    def _warn(self, text: str) -> None:
+    def warn(self, text: str) -> None:
+        """Keeps a warning and tells it."""
         self.warnings.append(text)
         if self._tell is not None:
             self._tell(text)
-
-    # Reading
-
-    def require(self, predicate: str) -> None:
-        """Raises when there is no such predicate."""
-        if predicate not in self.program.predicates:
-            raise DataError(f"unknown predicate {predicate}")
-
-    def __getitem__(self, predicate: str) -> Result:
-        self.require(predicate)
-        return self._result(
-            predicate, self.program.predicates[predicate].columns, self.store.relations[predicate]
-        )
-
-    def __contains__(self, predicate: object) -> bool:
-        return predicate in self.program.predicates
-
-    def predicates(self) -> list[str]:
-        """Names of the predicates of the program, in source order."""
-        return [name for name, p in self.program.predicates.items() if not p.auxiliary]
-
-    def _result(self, name: str, columns: tuple[Column, ...], relation: Relation) -> Result:
-        return Result(name, columns, relation.rows(), self.store.dictionary)
-
-    def query(self, text: str) -> Result:
-        """The answer of `?- body.` over the current state: one column per variable."""
-        statements = parse(text if text.lstrip().startswith("?-") else f"?- {text}", "<query>").statements
-        if len(statements) != 1 or not isinstance(statements[0], ast.Query):
-            raise SourceError(
-                "a query is one statement `?- body.`", span=statements[-1].span if statements else None
-            )
-        earlier = tuple(s for s in self._tree.statements if not isinstance(s, ast.Query))
-        program = check_program(ast.Program((*earlier, statements[0]), span=self._tree.span))
-        return self._answer(program, statements[0])
-
-    def queries(self) -> Iterator[tuple[str, Result]]:
-        """The program's own queries: (text, answer) of each."""
-        for query, node in zip(
-            self.program.queries, (s for s in self._tree.statements if isinstance(s, ast.Query)), strict=True
-        ):
-            relation = self.store.relations[query.predicate]
-            yield (
-                query.text,
-                self._result(query.text, self._query_columns(self.program, query.predicate, node), relation),
-            )
-
-    def _query_columns(self, program: Program, name: str, node: ast.Query) -> tuple[Column, ...]:
-        names = dict.fromkeys(n.name for n in node.body.walk() if isinstance(n, ast.Variable))
-        return tuple(Column(v, c.type) for v, c in zip(names, program.predicates[name].columns, strict=True))
-
-    def _answer(self, program: Program, node: ast.Query) -> Result:
-        """Evaluates the predicates that the query adds, on top of the state, and forgets them again."""
-        name = program.queries[-1].predicate
-        wanted = [
-            s
-            for s in program.strata
-            if not set(s.predicates) <= set(self.program.predicates) or name in s.predicates
-        ]
-        saved, predicates = dict(self.store.relations), self.store.predicates
-        watch = Watch(self.limits)
-        try:
-            self.store.predicates = dict(program.predicates)
-            for stratum in wanted:
-                for predicate in stratum.predicates:
-                    self.store.clear(predicate)
-            with _interruptible(watch):
-                for stratum in wanted:
-                    evaluate_stratum(program, stratum, self.store, Evaluation(watch))
-            return self._result(name, self._query_columns(program, name, node), self.store.relations[name])
-        finally:
-            self.store.relations, self.store.predicates = saved, predicates
 
     # Changing
 
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
-        """Commits at the end of the block; an error in it, or in what follows from it, changes nothing."""
-        transaction = Transaction(self)
-        yield transaction
-        self._commit(transaction)
+        """Commits at the end of the block; an error in it, or in what follows from it, changes nothing.
 
-    def _commit(self, transaction: Transaction) -> None:
-        base = dict(self._base)
-        for name, present, codes in transaction.changes:
-            base[name], _ = base[name].apply(inserts=codes) if present else base[name].apply(erases=codes)
-        saved, measures = self.store.relations, self.measures
-        before, self._base = self._base, base
-        self.store.relations = self._start()
+        After the block `commit_info` of the transaction tells what changed; it is None after a rollback.
+        """
+        transaction = Transaction(self)
+        try:
+            yield transaction
+        except Rollback:
+            return
+        self.commit(transaction)
+
+    def apply(
+        self,
+        insert: Mapping[str, Any] | None = None,
+        erase: Mapping[str, Any] | None = None,
+        upsert: Mapping[str, Any] | None = None,
+    ) -> Commit:
+        """One transaction: rows to erase, insert and upsert, by predicate."""
+        transaction = Transaction(self)
+        for change, rows_of in (
+            (transaction.erase, erase),
+            (transaction.insert, insert),
+            (transaction.upsert, upsert),
+        ):
+            for name, rows in (rows_of or {}).items():
+                change(name, rows)
+        return self.commit(transaction)
+
+    def execute(self, text: str, name: str = "<string>") -> Commit | Result:
+        """Statements of the language, as one transaction; a text that is one query gives its answer.
+
+        Facts and `+ - ^` change base facts; rules, declarations and constraints join the program.  Answers of
+        queries among other statements are in the commit, over the state after it.
+        """
+        return self.execute_statements(expand_includes(parse(text, name)).statements)
+
+    def execute_statements(self, statements: Sequence[ast.Node]) -> Commit | Result:
+        """As `execute`, already parsed."""
+        if len(statements) == 1 and isinstance(statements[0], ast.Query):
+            return self.answer(statements[0])
+        transaction = Transaction(self)
+        transaction.add_statements(statements)
+        return self.commit(transaction)
+
+    def add_rules(self, text: str) -> Commit:
+        """Rules, declarations and constraints that hold from now on."""
+        with self.transaction() as transaction:
+            transaction.execute(text)
+        assert transaction.commit_info is not None
+        return transaction.commit_info
+
+    def remove_rule(self, text: str) -> Commit:
+        """Takes a rule or constraint away: the one that says the same as the text."""
+        with self.transaction() as transaction:
+            transaction.remove_rule(text)
+        assert transaction.commit_info is not None
+        return transaction.commit_info
+
+    def subscribe(self, predicate: str, callback: Callable[[Change], None]) -> Subscription:
+        """Calls back after every commit that changes a predicate.  `close()` of what is returned ends it."""
+        self.require(predicate)
+        subscription = Subscription(predicate, callback, self._subscriptions.remove)
+        self._subscriptions.append(subscription)
+        return subscription
+
+    def snapshot(self) -> View:
+        """The state as it is now, to read while transactions go on."""
+        return View(self.tree, self.program, self.store.snapshot(), self.limits, self.version)
+
+    def commit(self, transaction: Transaction) -> Commit:
+        """All that a transaction collected, or an error and nothing of it."""
+        started = time.perf_counter()
+        before = self.store.relations
+        self._replace_state(transaction)
+        self.version += 1
+        changes = self._changes(before)
+        commit = Commit(
+            self.version,
+            changes,
+            time.perf_counter() - started,
+            sum(m.seeks + m.nexts for m in self.measures.rules.values()),
+            [(q.span.text(), self.answer(q)) for q in transaction.queries],
+        )
+        transaction.commit_info = commit
+        for subscription in list(self._subscriptions):
+            if subscription.predicate in changes:
+                subscription.callback(changes[subscription.predicate])
+        return commit
+
+    def _replace_state(self, transaction: Transaction) -> None:
+        """The state after a transaction; when that fails, the state as it was."""
+        store = self.store
+        tree, program = transaction.program_after()
+        saved = (self._base, self.measures, self.tree, self.program, store.relations, store.predicates)
         watch = Watch(self.limits)
         try:
-            with _interruptible(watch):
+            with interruptible(watch):
+                watch.doing = "changing facts"
+                self.tree, self.program, store.predicates = (
+                    tree,
+                    program,
+                    dict(program.predicates),
+                )
+                self._base = self._changed_base(transaction)
+                store.relations = self._start()
                 self._evaluate(watch)
         except BaseException:
-            self._base, self.store.relations, self.measures = before, saved, measures
+            self._base, self.measures, self.tree, self.program, store.relations, store.predicates = saved
             raise
+
+    def _changed_base(self, transaction: Transaction) -> dict[str, Relation]:
+        base = {
+            name: self._base[name] if name in self._base else Relation(self.store.arena, p.arity)
+            for name, p in self.program.predicates.items()
+        }
+        for op, name, codes in transaction.changes:
+            base[name] = with_changes(base[name], op, codes, self.program.predicates[name].n_keys)
+        return base
+
+    def _changes(self, before: Mapping[str, Relation]) -> dict[str, Change]:
+        """The net change of every predicate that a user knows."""
+        changes = {}
+        for name in self.predicates():
+            inserted, erased = changed_rows(before.get(name), self.store.relations[name])
+            if len(inserted) or len(erased):
+                columns = self.program.predicates[name].columns
+                changes[name] = Change(
+                    name,
+                    Result(name, columns, inserted, self.store.dictionary),
+                    Result(name, columns, erased, self.store.dictionary),
+                )
+        return changes
+
+    def verify(self) -> None:
+        """Evaluates everything from scratch; raises VerifyError with the rows that differ, if any do."""
+        store, measures = self.store, self.measures
+        kept = store.relations
+        watch = Watch(self.limits)
+        try:
+            store.relations = self._start()
+            with interruptible(watch):
+                self._evaluate(watch)
+            differences = self._changes(kept)
+        finally:
+            store.relations, self.measures = kept, measures
+        if differences:
+            raise VerifyError(_disagreement(differences))
 
     def _start(self) -> dict[str, Relation]:
         """Relations to evaluate in.  Those that rules add to are handles of their own on the base facts; all
@@ -255,20 +298,23 @@ class Database:
             relation.check()
 
 
-@contextmanager
-def _interruptible(watch: Watch) -> Iterator[None]:
-    """Ctrl-C becomes an error that says what was going on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted while {watch.doing}") from None
-    except MemoryError:
-        raise LimitError(f"out of memory while {watch.doing}") from None
-
-
 def plan_only(path: str | Path, facts: str | Path) -> Database:
     """A database with its base facts loaded, where they are to be had, and no rule run."""
     try:
         return Database(path, facts=facts, evaluated=False)
     except DataError:
         return Database(path, facts=facts, evaluated=False, load=False)
+
+
+_SHOWN = 10
+
+
+def _disagreement(differences: Mapping[str, Change]) -> str:
+    """What a change would have to be for maintenance to be right, a few rows of it."""
+    lines = ["maintenance and evaluation from scratch disagree"]
+    for name, change in differences.items():
+        for what, result in (("missing", change.inserted), ("should not be there", change.erased)):
+            lines += [f"  {name}{row}: {what}" for row in result.rows()[:_SHOWN]]
+            if len(result) > _SHOWN:
+                lines.append(f"  and {len(result) - _SHOWN:,} more of {name}: {what}")
+    return "\n".join(lines)

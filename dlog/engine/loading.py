@@ -41,7 +41,7 @@ def load_inputs(
             progress(directive.predicate, number, len(inputs))
         loaded = read_input(program.predicates[directive.predicate], directive, facts)
         insert_table(store, directive.predicate, loaded.table)
-        _report_rejected(directive.predicate, loaded, warn)
+        report_rejected(directive.predicate, loaded, warn)
 
 
 def read_input(predicate: Predicate, directive: ast.Directive, facts: str | Path) -> Loaded:
@@ -64,7 +64,7 @@ def located(error: DataError, directive: ast.Directive) -> DataError:
     return DataError(error.message, span=error.span or span, help=error.help)
 
 
-def _report_rejected(name: str, loaded: Loaded, warn: Callable[[str], None]) -> None:
+def report_rejected(name: str, loaded: Loaded, warn: Callable[[str], None]) -> None:
     for rejected in loaded.rejected:
         warn(f"{rejected.file}:{rejected.line}: warning: row not taken: {rejected.reason}")
     if loaded.rejected_count:

@@ -6,6 +6,7 @@ that `dlog.planning.versions` gives.  Knows nothing of rules.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 
 import numpy as np
@@ -38,6 +39,21 @@ class Store:
 
     def clear(self, name: str) -> None:
         self.relations[name] = Relation(self.arena, self.predicates[name].arity)
+
+    def under(self, predicates: dict[str, Predicate]) -> Store:
+        """The same state seen under another program's predicates; relations are shared.  O(1)."""
+        other = copy.copy(self)
+        other.predicates = predicates
+        return other
+
+    def snapshot(self) -> Store:
+        """The state as it is now, for readers: later changes do not show in it.  O(relations)."""
+        other = copy.copy(self)
+        other.predicates = dict(self.predicates)
+        other.relations = {name: relation.snapshot() for name, relation in self.relations.items()}
+        other.read_orders = {name: set(orders) for name, orders in self.read_orders.items()}
+        other._estimates = dict(self._estimates)
+        return other
 
     def column_types(self, name: str) -> Sequence[Type]:
         return [c.type for c in self.predicates[base_name(name)].columns]

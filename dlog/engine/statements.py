@@ -1,0 +1,161 @@
+"""Owns what statements mean to a live database: which change facts, and which change the program.
+
+The program of a live database has no facts of its own, since transactions change them: where types followed
+from facts, declarations stand instead (`settled`).  So types never change while the database lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from dlog.engine.loading import read_input, report_rejected
+from dlog.errors import SourceError, did_you_mean
+from dlog.ir.check import check_program
+from dlog.ir.rules import Column, Predicate, Program
+from dlog.language import ast
+from dlog.language.parse import parse
+from dlog.types import DECIMAL, Type
+
+if TYPE_CHECKING:
+    from dlog.engine.database import Database
+
+Literals = list[tuple[tuple[str, "int | str | bool"], ...]]
+_FACTS = (ast.Facts, ast.DeltaStatement)
+
+
+@dataclass
+class Extension:
+    """What statements add to a database: a program, changes of facts in order, files' rows, queries."""
+
+    tree: ast.Program
+    program: Program
+    facts: list[tuple[str, str, Literals]] = field(default_factory=list)
+    tables: list[tuple[str, Any]] = field(default_factory=list)
+    queries: list[ast.Query] = field(default_factory=list)
+
+
+def settled(tree: ast.Program, program: Program) -> ast.Program:
+    """A checked program without its facts, every predicate declared.  O(statements + predicates)."""
+    declared = [_declaration(p) for p in program.predicates.values() if not (p.declared or p.auxiliary)]
+    kept = [_filled(s, program) for s in tree.statements if not isinstance(s, _FACTS)]
+    return ast.Program((*declared, *kept), span=tree.span)
+
+
+def _filled(statement: ast.Node, program: Program) -> ast.Node:
+    """A declaration that leaves types open, with the types that were found."""
+    if not isinstance(statement, ast.Declaration):
+        return statement
+    full = _declaration(program.predicates[statement.name])
+    keys = tuple(
+        a if a.type else replace(a, type=b.type) for a, b in zip(statement.keys, full.keys, strict=True)
+    )
+    value = statement.value
+    if value is not None and full.value is not None and value.type is None:
+        value = replace(value, type=full.value.type)
+    return replace(statement, keys=keys, value=value)
+
+
+def extend(
+    database: Database, tree: ast.Program, program: Program, statements: Sequence[ast.Node]
+) -> Extension:
+    """Checks statements against a settled program.  Raises all their errors together.
+
+    O(statements) when they are facts of known predicates, else O(program).
+    """
+    queries = [s for s in statements if isinstance(s, ast.Query)]
+    others = [s for s in statements if not isinstance(s, ast.Query)]
+    known = {name for name, p in program.predicates.items() if not p.auxiliary}
+    if all(isinstance(s, _FACTS) for s in others):
+        _require_known(others, known)
+    if all(isinstance(s, _FACTS) and _names(s) <= known for s in others):
+        return Extension(tree, program, _facts_only(program, others), queries=queries)
+    new = [s for s in others if isinstance(s, _FACTS) or s not in tree.statements]
+    checked = check_program(ast.Program((*tree.statements, *new), span=tree.span))
+    tables = [
+        (d.predicate, _read(database, checked.predicates[d.predicate], d))
+        for d in new
+        if isinstance(d, ast.Directive) and d.kind == "input"
+    ]
+    later = settled(checked.source, checked)
+    return Extension(later, check_program(later), _facts(checked), tables, queries)
+
+
+def without(tree: ast.Program, text: str) -> tuple[ast.Program, Program]:
+    """A settled program without the rules and constraints of a text, which must all be there."""
+    removed = parse(text, "<rule>").statements
+    kept = list(tree.statements)
+    for statement in removed:
+        if not isinstance(statement, ast.Rule | ast.Constraint):
+            raise SourceError("only rules and constraints can be removed", span=statement.span)
+        if statement not in kept:
+            raise SourceError("there is no such rule", span=statement.span, help="write it as it was added")
+        kept.remove(statement)
+    later = ast.Program(tuple(kept), span=tree.span)
+    return later, check_program(later)
+
+
+def _facts_only(program: Program, statements: Sequence[ast.Node]) -> list[tuple[str, str, Literals]]:
+    """Checked against the declarations of just the predicates they name."""
+    named = dict.fromkeys(name for s in statements for name in sorted(_names(s)))
+    declared = [_declaration(program.predicates[name]) for name in named]
+    return _facts(check_program(ast.Program((*declared, *statements))))
+
+
+def _facts(checked: Program) -> list[tuple[str, str, Literals]]:
+    """Plain facts first, then deltas in order; neighbours of one kind together."""
+    out: list[tuple[str, str, Literals]] = [("+", b.predicate, list(b.rows)) for b in checked.facts]
+    for delta in checked.deltas:
+        if out and out[-1][:2] == (delta.op, delta.predicate) and delta.op != "^":
+            out[-1][2].append(delta.row)
+        else:
+            out.append((delta.op, delta.predicate, [delta.row]))
+    return out
+
+
+def _require_known(statements: Iterable[ast.Node], known: set[str]) -> None:
+    """`+ - ^` do not make a predicate: a misspelt name would go unnoticed.  A plain fact of the text does."""
+    known = known | {s.predicate for s in statements if isinstance(s, ast.Facts)}
+    for statement in statements:
+        for delta in statement.deltas if isinstance(statement, ast.DeltaStatement) else ():
+            name = _name(delta.atom)
+            if name is not None and name not in known:
+                help = did_you_mean(name, known, f"declare it first, as in {name}(x) -> int(x).")
+                raise SourceError(f"unknown predicate {name}", span=delta.span, help=help)
+
+
+def _names(statement: ast.Node) -> set[str]:
+    if isinstance(statement, ast.Facts):
+        return {statement.predicate}
+    deltas = statement.deltas if isinstance(statement, ast.DeltaStatement) else ()
+    return {name for d in deltas if (name := _name(d.atom)) is not None}
+
+
+def _name(atom: ast.Node) -> str | None:
+    node = atom.left if isinstance(atom, ast.Comparison) else atom
+    return node.name if isinstance(node, ast.Call | ast.Application) else None
+
+
+def _read(database: Database, predicate: Predicate, directive: ast.Directive) -> Any:
+    loaded = read_input(predicate, directive, database.facts_folder)
+    report_rejected(predicate.name, loaded, database.warn)
+    return loaded.table
+
+
+def _declaration(predicate: Predicate) -> ast.Declaration:
+    parameters = [_parameter(c, predicate) for c in predicate.columns]
+    value = parameters.pop() if predicate.is_functional else None
+    qualifiers = tuple(sorted(predicate.qualifiers))
+    span: Any = predicate.span
+    return ast.Declaration(predicate.name, tuple(parameters), value, qualifiers, span=span)
+
+
+def _parameter(column: Column, predicate: Predicate) -> ast.Parameter:
+    span: Any = predicate.span
+    return ast.Parameter(column.name, _reference(column.type, span), span=span)
+
+
+def _reference(type: Type, span: Any) -> ast.TypeRef:
+    sized = type.is_decimal and type != DECIMAL
+    return ast.TypeRef(type.name, (type.precision, type.scale) if sized else (), span=span)

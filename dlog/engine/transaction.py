@@ -1,0 +1,140 @@
+"""Owns what a transaction collects and what a commit tells.  Knows nothing of how derived predicates follow.
+
+Lifecycle.  1 `Transaction` collects changes of base facts, and rules to add or remove; nothing of it is seen
+by readers.  2 The database takes all of it, or nothing.  3 `Commit` has the net change of every predicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from dlog.engine.loading import python_codes
+from dlog.engine.result import Result
+from dlog.engine.statements import Extension, extend, without
+from dlog.errors import DataError, DlogError, did_you_mean
+from dlog.ir.rules import Program
+from dlog.language import ast
+
+if TYPE_CHECKING:
+    from dlog.engine.database import Database
+
+Op = str  # "+", "-" or "^", as in the language
+
+
+@dataclass(frozen=True)
+class Change:
+    """The rows that a predicate gained and lost, net: a row is in at most one of the two."""
+
+    predicate: str
+    inserted: Result
+    erased: Result
+
+    def __repr__(self) -> str:
+        return f"<{self.predicate}: +{len(self.inserted):,} -{len(self.erased):,}>"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A transaction that took place: the version it made and what changed, base and derived.
+
+    `operations` counts seeks and nexts of its joins; `answers` are those of queries that stood in its text.
+    """
+
+    version: int
+    changes: Mapping[str, Change]
+    seconds: float
+    operations: int = 0
+    answers: Sequence[tuple[str, Result]] = ()
+
+
+class Rollback(Exception):
+    """Leaves the block of a transaction."""
+
+
+class Transaction:
+    """Changes to base facts and to the program, kept until commit.  Later ones win over earlier ones."""
+
+    def __init__(self, database: Database):
+        self.database = database
+        self.tree: ast.Program = database.tree
+        self.program: Program = database.program
+        self._found = database.program
+        self.changes: list[tuple[Op, str, Any]] = []
+        self.queries: list[ast.Query] = []
+        self.commit_info: Commit | None = None
+
+    def insert(self, predicate: str, rows: Any) -> None:
+        """Rows as tuples, a pyarrow Table, a pandas or polars frame, or a numpy array."""
+        self._add("+", predicate, rows)
+
+    def erase(self, predicate: str, rows: Any) -> None:
+        """Takes base facts away; what rules derive stays."""
+        self._add("-", predicate, rows)
+
+    def upsert(self, predicate: str, rows: Any) -> None:
+        """Facts of a function: each replaces the value that its key has."""
+        self._require(predicate)
+        if not self.program.predicates[predicate].is_functional:
+            raise DataError(f"{predicate} is a relation: only a function has a value to replace")
+        self._add("^", predicate, rows)
+
+    def execute(self, text: str, name: str = "<string>") -> None:
+        """Statements of the language: facts, `+ - ^`, rules, declarations, constraints.  All or none."""
+        from dlog.language.parse import expand_includes, parse
+
+        self.add_statements(expand_includes(parse(text, name)).statements)
+
+    def add_statements(self, statements: Sequence[ast.Node]) -> None:
+        """As `execute`, already parsed."""
+        self._take(extend(self.database, self.tree, self.program, statements))
+
+    def remove_rule(self, text: str) -> None:
+        """Takes a rule or constraint out of the program: the one that says the same."""
+        self.tree, self.program = without(self.tree, text)
+
+    def rollback(self) -> NoReturn:
+        """Leaves the block of `with db.transaction()`; nothing is changed."""
+        raise Rollback
+
+    def program_after(self) -> tuple[ast.Program, Program]:
+        """The program that the database has after this transaction."""
+        if self.program is self._found:
+            return self.database.tree, self.database.program
+        if self._found is not self.database.program:
+            raise DlogError("another transaction has changed the program since this one began")
+        return self.tree, self.program
+
+    def _require(self, predicate: str) -> None:
+        if predicate not in self.program.predicates:
+            help = did_you_mean(predicate, self.program.predicates)
+            raise DataError(f"unknown predicate {predicate}", help=help)
+
+    def _add(self, op: Op, predicate: str, rows: Any) -> None:
+        self._require(predicate)
+        self.changes.append((op, predicate, python_codes(self._store, predicate, rows)))
+
+    def _take(self, extension: Extension) -> None:
+        store = self.database.store.under(extension.program.predicates)
+        changes = [(op, name, store.literal_rows(name, rows)) for op, name, rows in extension.facts]
+        changes += [("+", name, python_codes(store, name, table)) for name, table in extension.tables]
+        self.tree, self.program = extension.tree, extension.program
+        self.changes += changes
+        self.queries += extension.queries
+
+    @property
+    def _store(self) -> Any:
+        return self.database.store.under(self.program.predicates)
+
+
+@dataclass
+class Subscription:
+    """A callback that is told of a predicate's changes until it is closed."""
+
+    predicate: str
+    callback: Callable[[Change], None]
+    close_with: Callable[[Subscription], None] = field(repr=False)
+
+    def close(self) -> None:
+        self.close_with(self)

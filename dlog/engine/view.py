@@ -1,0 +1,113 @@
+"""Owns reading: rows of predicates and answers of queries over one state.  Changes nothing that can be seen.
+
+A `View` of a database is a snapshot; the database itself reads in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dlog.engine.evaluate import Evaluation, evaluate_stratum
+from dlog.engine.limits import Limits, Watch
+from dlog.engine.result import Result
+from dlog.engine.store import Store
+from dlog.errors import DataError, Interrupted, LimitError, SourceError, did_you_mean
+from dlog.ir.check import check_program
+from dlog.ir.rules import Column, Program, Rule
+from dlog.ir.scope import free_variables
+from dlog.language import ast
+from dlog.language.parse import parse
+from dlog.storage.relation import Relation
+
+
+class View:
+    """A program and a state of its predicates, to read."""
+
+    def __init__(self, tree: ast.Program, program: Program, store: Store, limits: Limits, version: int):
+        self.tree = tree
+        self.program = program
+        self.store = store
+        self.limits = limits
+        self.version = version
+
+    def require(self, predicate: str) -> None:
+        """Raises when there is no such predicate."""
+        if predicate not in self.program.predicates:
+            help = did_you_mean(predicate, self.predicates())
+            raise DataError(f"unknown predicate {predicate}", help=help)
+
+    def __getitem__(self, predicate: str) -> Result:
+        self.require(predicate)
+        return self._result(
+            predicate, self.program.predicates[predicate].columns, self.store.relations[predicate]
+        )
+
+    def __contains__(self, predicate: object) -> bool:
+        return predicate in self.program.predicates
+
+    def predicates(self) -> list[str]:
+        """Names of the predicates of the program, in source order."""
+        return [name for name, p in self.program.predicates.items() if not p.auxiliary]
+
+    def _result(self, name: str, columns: tuple[Column, ...], relation: Relation) -> Result:
+        return Result(name, columns, relation.rows(), self.store.dictionary)
+
+    def query(self, text: str) -> Result:
+        """The answer of `?- body.` over the current state: one column per variable."""
+        statements = parse(text if text.lstrip().startswith("?-") else f"?- {text}", "<query>").statements
+        if len(statements) != 1 or not isinstance(statements[0], ast.Query):
+            raise SourceError(
+                "a query is one statement `?- body.`", span=statements[-1].span if statements else None
+            )
+        return self.answer(statements[0])
+
+    def answer(self, query: ast.Query) -> Result:
+        """The same for a query that is parsed."""
+        earlier = tuple(s for s in self.tree.statements if not isinstance(s, ast.Query))
+        return self._answer(check_program(ast.Program((*earlier, query), span=self.tree.span)), query)
+
+    def queries(self) -> Iterator[tuple[str, Result]]:
+        """The program's own queries: (text, answer) of each."""
+        for query, node in zip(
+            self.program.queries, (s for s in self.tree.statements if isinstance(s, ast.Query)), strict=True
+        ):
+            relation = self.store.relations[query.predicate]
+            yield (
+                query.text,
+                self._result(query.text, self._query_columns(self.program, query.predicate, node), relation),
+            )
+
+    def _query_columns(self, program: Program, name: str, node: ast.Query) -> tuple[Column, ...]:
+        names = free_variables(node.body)
+        return tuple(Column(v, c.type) for v, c in zip(names, program.predicates[name].columns, strict=True))
+
+    def _answer(self, program: Program, node: ast.Query) -> Result:
+        """Evaluates the predicates that the query adds on top of the state, which stays as it is."""
+        name = program.queries[-1].predicate
+        store = self.store.under(dict(program.predicates))
+        store.relations = dict(self.store.relations)
+        wanted = [s for s in program.strata if any(_stands_in(rule, node) for rule in s.rules)]
+        for stratum in wanted:
+            for predicate in stratum.predicates:
+                store.clear(predicate)
+        watch = Watch(self.limits)
+        with interruptible(watch):
+            for stratum in wanted:
+                evaluate_stratum(program, stratum, store, Evaluation(watch))
+        return self._result(name, self._query_columns(program, name, node), store.relations[name])
+
+
+def _stands_in(rule: Rule, node: ast.Node) -> bool:
+    return rule.span is not None and rule.span.source is node.span.source
+
+
+@contextmanager
+def interruptible(watch: Watch) -> Iterator[None]:
+    """Ctrl-C becomes an error that says what was going on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted while {watch.doing}") from None
+    except MemoryError:
+        raise LimitError(f"out of memory while {watch.doing}") from None

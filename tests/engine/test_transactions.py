@@ -1,0 +1,169 @@
+"""Transactions from Python: what a commit tells, what an abort leaves, rules that come and go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dlog
+from dlog.engine.statements import settled
+from dlog.engine.transaction import Change, Commit
+from dlog.ir.check import check_program
+from dlog.language.parse import load_file
+
+PROGRAMS = sorted(Path("programs").glob("*.dl"))
+REACH = "edge(x, y) -> int(x), int(y).  reach(x, y) <- edge(x, y).  reach(x, z) <- reach(x, y), edge(y, z)."
+
+
+def told(commit: object) -> dict[str, tuple[list, list]]:
+    assert isinstance(commit, Commit)
+    return {name: (c.inserted.rows(), c.erased.rows()) for name, c in commit.changes.items()}
+
+
+def state(db: dlog.Database) -> dict[str, list]:
+    return {name: db[name].rows() for name in db.predicates()}
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
+def test_a_settled_program_has_the_same_types(path: Path) -> None:
+    tree = load_file(path)
+    program = check_program(tree)
+    again = check_program(settled(tree, program))
+    assert not again.facts and not again.deltas
+    columns = {n: (p.n_keys, [(c.name, c.type) for c in p.columns]) for n, p in program.predicates.items()}
+    assert columns == {
+        n: (p.n_keys, [(c.name, c.type) for c in p.columns]) for n, p in again.predicates.items()
+    }
+    assert [(str(r), dict(r.types)) for r in program.rules] == [(str(r), dict(r.types)) for r in again.rules]
+
+
+def test_a_commit_tells_the_net_change_of_every_predicate() -> None:
+    db = dlog.Database(source=REACH)
+    with db.transaction() as tx:
+        tx.insert("edge", [(1, 2), (2, 3), (9, 9)])
+        tx.erase("edge", [(9, 9)])
+    assert tx.commit_info is not None and tx.commit_info.version == db.version == 1
+    assert told(tx.commit_info) == {
+        "edge": ([(1, 2), (2, 3)], []),
+        "reach": ([(1, 2), (1, 3), (2, 3)], []),
+    }
+    assert told(db.apply(insert={"edge": [(1, 3)]}, erase={"edge": [(2, 3)]})) == {
+        "edge": ([(1, 3)], [(2, 3)]),
+        "reach": ([], [(2, 3)]),
+    }
+    assert told(db.apply(insert={"edge": [(1, 3)]})) == {}
+
+
+def test_rollback_leaves_the_block_and_changes_nothing() -> None:
+    db = dlog.Database(source=REACH)
+    with db.transaction() as tx:
+        tx.insert("edge", [(1, 2)])
+        tx.rollback()
+        raise AssertionError("not reached")
+    assert tx.commit_info is None and db.version == 0 and not db["edge"].rows()
+
+
+def test_upsert_replaces_the_value_of_a_key() -> None:
+    db = dlog.Database(source='price[s] = p -> string(s), int(p).  price["tea"] = 3.  price["milk"] = 1.')
+    commit = db.apply(upsert={"price": [("tea", 7), ("tea", 4), ("salt", 2)]})
+    assert told(commit) == {"price": ([("salt", 2), ("tea", 4)], [("tea", 3)])}
+    with pytest.raises(dlog.DataError, match="relation"), db.transaction() as tx:
+        tx.execute("p(1).")
+        tx.upsert("p", [(1,)])
+
+
+def test_of_two_open_transactions_only_one_changes_the_program() -> None:
+    db = dlog.Database(source=REACH)
+    with pytest.raises(dlog.DlogError, match="another transaction"), db.transaction() as tx:
+        db.execute("p(1).")
+        tx.execute("q(1).")
+    with db.transaction() as tx:
+        db.execute("r(x) <- p(x).")
+        tx.insert("edge", [(1, 2)])
+    assert state(db) == {"edge": [(1, 2)], "reach": [(1, 2)], "p": [(1,)], "r": [(1,)]}
+
+
+def test_execute_runs_statements_as_one_transaction() -> None:
+    db = dlog.Database(source=REACH + ' price["tea"] = 3.00.')
+    commit = db.execute(
+        '+edge(1, 2), -edge(1, 2), +edge(4, 5). edge(5, 6). ^price["tea"] = 3.50. ?- reach(4, y).'
+    )
+    assert told(commit)["edge"] == ([(4, 5), (5, 6)], []) and db.version == 1
+    assert told(commit)["price"] == ([("tea", 3.5)], [("tea", 3.0)])
+    assert [(text, r.rows()) for text, r in commit.answers] == [("?- reach(4, y).", [(5,), (6,)])]
+    assert db.execute("?- reach(x, 6).").rows() == [(4,), (5,)]
+
+
+def test_rules_are_added_and_removed_in_a_live_database() -> None:
+    db = dlog.Database(source=REACH + " edge(1, 2). edge(2, 3).")
+    assert told(db.add_rules("far(x, y) <- reach(x, y), !edge(x, y).")) == {"far": ([(1, 3)], [])}
+    assert told(db.execute("+edge(3, 4)."))["far"] == ([(1, 4), (2, 4)], [])
+    db.execute("-edge(1, 2). far(x, x) <- edge(x, _).")
+    db.verify()
+    assert told(db.remove_rule("far(x,y) :- reach(x,y), !edge(x,y).")) == {"far": ([], [(2, 4)])}
+    with pytest.raises(dlog.SourceError, match="no such rule"):
+        db.remove_rule("far(x, y) <- reach(x, y).")
+
+
+BROKEN = {
+    "unknown predicate": "+edge(7, 8), +egde(1, 2).",
+    "takes 2 arguments": "+edge(7, 8), +edge(1).",
+    "type conflict": '+edge(7, 8), +edge(1, "a").',
+    "constraint broken": "edge(x, y) -> x < y.  +edge(8, 7).",
+    "two values": "+edge(7, 8).  +f[1] = 3.",
+    "missing `.`": "+edge(7, 8)",
+    "depends on its own negation": "odd(x) <- edge(x, _), !odd(x).",
+}
+
+
+@pytest.mark.parametrize("message", BROKEN)
+def test_an_aborted_transaction_leaves_everything_as_it_was(message: str) -> None:
+    db = dlog.Database(source=REACH + " edge(1, 2). f[1] = 2.")
+    before, rules = state(db), len(db.program.rules)
+    with pytest.raises(dlog.DlogError, match=message):
+        db.execute(BROKEN[message])
+    assert state(db) == before and len(db.program.rules) == rules and db.version == 0
+    db.check()
+    db.verify()
+    assert told(db.execute("+edge(2, 1).")) == {
+        "edge": ([(2, 1)], []),
+        "reach": ([(1, 1), (2, 1), (2, 2)], []),
+    }
+
+
+def test_subscribers_are_told_after_the_commit_until_they_close() -> None:
+    db = dlog.Database(source=REACH)
+    seen: list[Change] = []
+    handle = db.subscribe("reach", seen.append)
+    db.execute("+edge(1, 2).")
+    db.execute("p(1).")
+    handle.close()
+    db.execute("+edge(2, 3).")
+    assert [(c.predicate, c.inserted.rows(), c.erased.rows()) for c in seen] == [("reach", [(1, 2)], [])]
+    with pytest.raises(dlog.DataError, match="unknown predicate"):
+        db.subscribe("raech", seen.append)
+
+
+def test_a_snapshot_stays_as_it_was() -> None:
+    db = dlog.Database(source=REACH + " edge(1, 2).")
+    before = db.snapshot()
+    db.execute("+edge(2, 3).  far(x) <- reach(1, x).")
+    assert before["reach"].rows() == [(1, 2)] and before.version == 0 and "far" not in before
+    assert before.query("?- reach(x, y), y != 1.").rows() == [(1, 2)]
+    assert db["reach"].rows() == [(1, 2), (1, 3), (2, 3)]
+
+
+def test_verify_shows_the_rows_that_differ() -> None:
+    db = dlog.Database(source=REACH + " edge(1, 2).")
+    db.verify()
+    db.store.relations["reach"].apply_in_place(inserts=[(5, 5)], erases=[(1, 2)])
+    with pytest.raises(dlog.VerifyError) as caught:
+        db.verify()
+    assert "reach(1, 2): missing" in caught.value.message
+    assert "reach(5, 5): should not be there" in caught.value.message
+
+
+def test_a_query_with_an_aggregate_beside_the_programs_own() -> None:
+    db = dlog.Database(source="n(1). n(2). m(5).  ?- c = count : { n(_) }.")
+    assert db.query("?- c = sum x : { m(x) }.").rows() == [(5,)]
