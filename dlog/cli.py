@@ -6,7 +6,9 @@ Commands import what they need when they run, so that `dlog --help` stays quick.
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -45,18 +47,45 @@ ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM.dl", help="a progr
 def main() -> NoReturn:
     """The console script: no user's mistake ends in a traceback."""
     sys.meta_path.insert(0, _NoPandas())
+    _listen_to_interrupts()
     try:
         app(prog_name="dlog")
     except DlogError as error:
         print(error.render(), file=sys.stderr)
         sys.exit(error.exit_status)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+        _end_interrupted()
+    except SystemExit as end:
+        if end.code == 130:  # typer's form of the same
+            _end_interrupted()
+        raise
     except BrokenPipeError:  # the reader of our output went away: not an error of ours
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     sys.exit(0)
+
+
+def _listen_to_interrupts() -> None:
+    """Ctrl-C, or SIGINT from another process, stops a command whatever it inherited and wherever it is.
+
+    A shell starts its background jobs with SIGINT ignored, and Python then leaves it so.  And Python drops an
+    interrupt that arrives in a destructor or in a callback from compiled code: that one is sent again.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def dropped(unraisable: sys.UnraisableHookArgs) -> None:
+        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+            threading.Timer(0.01, signal.raise_signal, [signal.SIGINT]).start()  # after the destructor
+        else:
+            sys.__unraisablehook__(unraisable)
+
+    sys.unraisablehook = dropped
+
+
+def _end_interrupted() -> NoReturn:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # there is nothing left to stop
+    print("interrupted", file=sys.stderr)
+    sys.exit(130)
 
 
 class _NoPandas:

@@ -183,7 +183,7 @@ class RuleMaker:
     def aggregate(self, form: AggregateForm, around: tuple[Form, ...], name: str) -> Form:
         auxiliary = f"{name}'{form.op}{len(self.lowered.rules) + 1}"
         forms = list(form.forms)
-        if missing := form.missing():
+        if missing := form.missing(ground(around)):
             forms.insert(0, self.domain(missing, around, auxiliary + _DOMAIN, form.span))
         head = self.auxiliary(auxiliary, (*form.groups, form.result), len(form.groups), form.span)
         aggregate = Aggregate(form.op, form.result, form.argument, form.span)
@@ -198,12 +198,14 @@ class RuleMaker:
         otherwise = Conj((), (Negation(Conj((), (absent,)), form.span), equal))
         return Disjunction((Conj((), (head,)), otherwise), form.span, exclusive=True)
 
-    def domain(self, missing: list[Var], around: tuple[Form, ...], name: str, span: Span | None) -> Atom:
+    def domain(
+        self, missing: tuple[Var, ...], around: tuple[Form, ...], name: str, span: Span | None
+    ) -> Atom:
         """Over forms outside the recursion if they suffice: an aggregate may not depend on itself."""
         wanted = [v.name for v in missing]
         stratified = [f for f in around if not self.dependencies.are_recursive(self.heads, _predicates(f))]
-        candidates = stratified if set(wanted) <= ground(stratified) else around
-        head = self.auxiliary(name, tuple(missing), len(missing), span)
+        candidates = stratified if set(wanted) <= ground(stratified, around=set(wanted)) else around
+        head = self.auxiliary(name, missing, len(missing), span)
         self.add((head,), providers(candidates, wanted), (), span)
         return head
 

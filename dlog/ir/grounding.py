@@ -6,8 +6,10 @@ Among the forms of a statement that is being lowered inline aggregates still sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Operand, Primitive, Var
@@ -31,14 +33,36 @@ class AggregateForm:
     groups: tuple[Var, ...]
     span: Span | None
 
-    def missing(self) -> list[Var]:
-        """Groups that the aggregate's own body gives no values."""
-        own = ground(self.forms)
-        return [g for g in self.groups if g.name not in own]
+    @cached_property
+    def own(self) -> frozenset[str]:
+        """What stands around the aggregate's body: its groups, its argument and its result."""
+        return frozenset(a.name for a in (*self.groups, self.argument, self.result) if isinstance(a, Var))
 
-    def offers(self) -> set[str]:
-        """What it binds: groups too, unless it has a value for every group, being 0 over nothing."""
-        groups = set() if self.op in EMPTY_VALUE else {g.name for g in self.groups} & ground(self.forms)
+    @cached_property
+    def needed(self) -> tuple[Var, ...]:
+        """What it needs from outside, as long as it is not known what there is to have."""
+        return self.missing(frozenset())
+
+    def missing(self, available: Set[str]) -> tuple[Var, ...]:
+        """Groups that must come from outside for the aggregate's own body to bind the others.
+
+        First those that no form of the body gives values to, then, while forms wait for each other, one
+        more, if possible of those that are `available` outside.
+        """
+        offered = set().union(*map(_offers, self.forms))
+        given = {g.name for g in self.groups if g.name not in offered}
+        while rest := {g.name for g in self.groups} - given - ground(self.forms, given, self.own):
+            order = [g.name for g in self.groups if g.name in rest]
+            given.add(next((name for name in order if name in available), order[0]))
+        return tuple(g for g in self.groups if g.name in given)
+
+    def binds(self, bound: Set[str]) -> set[str]:
+        """Its result, and groups too, unless it has a value for every group, being 0 over nothing."""
+        if not {v.name for v in self.needed} <= bound:
+            return set()
+        groups = {g.name for g in self.groups}
+        if self.op in EMPTY_VALUE:
+            return {self.result.name} if groups <= bound else set()
         return {self.result.name} | groups
 
 
@@ -50,14 +74,21 @@ def raw(conj: Conj) -> tuple[Any, ...]:
     return conj.forms
 
 
-def ground(forms: Iterable[RawForm], bound: Iterable[str] = ()) -> set[str]:
-    """Variables that forms bind together, given what is bound around them.  O(forms^2)."""
-    return set(_providers(forms, frozenset(bound)))
+def ground(
+    forms: Iterable[RawForm], bound: Set[str] = frozenset(), around: Set[str] = frozenset()
+) -> set[str]:
+    """Variables that forms bind together, given what is bound and what else is used around them.
+
+    As `safety` has it: a disjunction binds nothing before each of its branches binds all that it shares with
+    its surroundings.  O(forms^2).
+    """
+    return set(_providers(tuple(forms), frozenset(bound), frozenset(around)))
 
 
 def providers(forms: Iterable[RawForm], wanted: Iterable[str]) -> list[RawForm]:
     """Some of the forms that together bind all that is wanted, as few as going backwards finds."""
-    by_name = _providers(forms, frozenset())
+    wanted = tuple(wanted)
+    by_name = _providers(tuple(forms), frozenset(), frozenset(wanted))
     chosen: list[RawForm] = []
     todo = [name for name in wanted if name in by_name]
     while todo:
@@ -71,7 +102,7 @@ def providers(forms: Iterable[RawForm], wanted: Iterable[str]) -> list[RawForm]:
 def needs(form: RawForm) -> set[str]:
     """Variables that the aggregates inside a form need from outside of it."""
     if isinstance(form, AggregateForm):
-        return {v.name for v in form.missing()}
+        return {v.name for v in form.needed}
     inner: set[str] = set()
     for conj in children(form):
         inner |= set().union(*map(needs, raw(conj))) - ground(raw(conj))
@@ -91,32 +122,66 @@ def children(form: RawForm) -> tuple[Conj, ...]:
     return form.branches if isinstance(form, Disjunction) else ()
 
 
-def _providers(forms: Iterable[RawForm], bound: frozenset[str]) -> dict[str, RawForm]:
+def _providers(
+    forms: tuple[RawForm, ...], bound: frozenset[str], around: frozenset[str]
+) -> dict[str, RawForm]:
     """For each variable that forms bind one that does; atoms first."""
     waiting = sorted(forms, key=lambda form: not isinstance(form, Atom))
+    shared = _shared(waiting, bound | around)
     found: dict[str, RawForm] = {}
     before = -1
     while len(found) > before:
         before = len(found)
         for form in waiting:
-            for name in _binds(form, bound | found.keys()) - found.keys():
+            for name in _binds(form, bound | found.keys(), shared[id(form)]) - found.keys():
                 found[name] = form
     return found
 
 
-def _binds(form: RawForm, bound: frozenset[str]) -> set[str]:
+def _shared(forms: list[RawForm], around: frozenset[str]) -> dict[int, frozenset[str]]:
+    """For each form its variables that are used around it.  O(size)."""
+    names = {id(form): frozenset(_names(form)) for form in forms}
+    uses = Counter(name for own in names.values() for name in own)
+    return {i: frozenset(n for n in own if n in around or uses[n] > 1) for i, own in names.items()}
+
+
+def _names(form: RawForm) -> set[str]:
+    """The variables of a form; of an aggregate those that it shows to its surroundings."""
+    if isinstance(form, AggregateForm):
+        return {form.result.name, *(g.name for g in form.groups)}
+    if isinstance(form, Atom | Primitive):
+        return {a.name for a in form.args if isinstance(a, Var)}
+    return set().union(*(_names(inner) for conj in children(form) for inner in raw(conj)))
+
+
+def _binds(form: RawForm, bound: frozenset[str], shared: frozenset[str]) -> set[str]:
     """What a form binds once `bound` is: nothing while its inputs are missing."""
     if isinstance(form, AggregateForm):
-        return form.offers()
-    if isinstance(form, Atom):
-        return {a.name for a in form.args if isinstance(a, Var)}
+        return form.binds(bound)
     if isinstance(form, Primitive):
         names = {a.name for a in form.inputs if isinstance(a, Var)}
         if form.name == "eq":
             return names if len(names - bound) < 2 and form.inputs[0] != form.inputs[1] else set()
         return {form.output.name} if names <= bound and isinstance(form.output, Var) else set()
     if isinstance(form, Disjunction) and form.branches:
-        return set.intersection(*(ground(raw(branch), bound) for branch in form.branches))
+        given = set.intersection(*(ground(raw(branch), bound, shared) for branch in form.branches))
+        return given if shared <= given | bound else set()
+    return _offers(form)
+
+
+def _offers(form: RawForm) -> set[str]:
+    """What a form would bind if it could run."""
+    if isinstance(form, AggregateForm):
+        groups = set() if form.op in EMPTY_VALUE else {g.name for g in form.groups}
+        return {form.result.name} | groups
+    if isinstance(form, Atom):
+        return _names(form)
+    if isinstance(form, Primitive):
+        outputs = form.inputs if form.name == "eq" else (form.output,)
+        return {a.name for a in outputs if isinstance(a, Var)}
+    if isinstance(form, Disjunction) and form.branches:
+        branches = (set().union(*map(_offers, raw(branch))) for branch in form.branches)
+        return set.intersection(*branches)
     return set()
 
 
@@ -128,5 +193,5 @@ def _inputs(form: RawForm) -> set[str]:
     if isinstance(form, Primitive):
         return {a.name for a in form.inputs if isinstance(a, Var)}
     if isinstance(form, AggregateForm):
-        return {v.name for v in form.missing()}
+        return {v.name for v in form.needed}
     return {v.name for branch in children(form) for v in branch.occurrences()}

@@ -17,7 +17,7 @@ from dlog.ir.named_types import NamedTypes
 from dlog.ir.names import collect_names
 from dlog.ir.primitives import RELATIONS
 from dlog.ir.rules import Atom, Constraint, FactBlock, FactDelta, Operand, Query, Var
-from dlog.ir.scope import Scope, free_variables
+from dlog.ir.scope import Scope, free_variables, variables
 from dlog.language import ast
 from dlog.types import BUILTIN_TYPES
 
@@ -137,7 +137,7 @@ def _lower_constraint(node: ast.Constraint, lowered: Lowered, dependencies: Depe
     scope = Scope(node, lowered)
     forms: list[RawForm] = []
     scope.formula(node.left, forms)
-    given = ground(forms)
+    given = ground(forms, around=set(variables(node.right)))
     inner = scope.conjunct(node.right)
     if scope.failed:
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -53,21 +52,28 @@ def test_limit_stops_cleanly(program: str, flags: tuple[str, ...], message: str,
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 
-def test_interrupt_names_the_rule(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inherited", [signal.SIG_DFL, signal.SIG_IGN])  # ignored: a shell's background job
+def test_interrupt_names_the_rule(inherited: signal.Handlers, tmp_path: Path) -> None:
     path = tmp_path / "p.dl"
     path.write_text(ENDLESS)
     process = subprocess.Popen(
         [sys.executable, "-m", "dlog", "run", str(path), "-D", str(tmp_path / "out")],
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, inherited),
     )
     assert process.stderr is not None
-    while "evaluating" not in process.stderr.readline():  # said after a second of work, then every five
-        assert process.poll() is None
-    os.kill(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    try:
+        while "evaluating" not in process.stderr.readline():  # said after a second of work, then every five
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
     assert process.returncode == 130
-    assert "interrupted" in errors and "Traceback" not in errors
+    assert "interrupted while evaluating the rule at" in errors and "Traceback" not in errors
     assert not (tmp_path / "out").exists()
 
 

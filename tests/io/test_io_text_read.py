@@ -332,7 +332,7 @@ def test_missing_file_names_file_and_folder(tmp_path):
         f'cannot read the facts of edge: there is no file "edge.facts" in "{tmp_path}"'
     )
     assert caught.value.help == "give the facts folder with -F"
-    with pytest.raises(DataError, match='there is no folder ".*nowhere"'):
+    with pytest.raises(DataError, match=r'there is no folder ".*nowhere"'):
         read(InputOptions.from_params("edge", {}, tmp_path / "nowhere"), XY)
 
 

@@ -93,6 +93,17 @@ def statements(draw: st.DrawFn) -> Statement:
 
 
 @st.composite
+def grounded_outside(draw: st.DrawFn) -> Statement:
+    """An inline aggregate over anything, every variable of which has a value outside, but for its target."""
+    op = draw(st.sampled_from(["count", "sum", "min", "max"]))
+    inner = [("atom", "e", ("u", "_")), *draw(bodies(literals))]
+    chance = draw(st.randoms(use_true_random=False))
+    outer = [("atom", "e", ("x", "y")), ("atom", "g", ("z",))]
+    outer.append(("agg", "result", op, None if op == "count" else "u", permuted(inner, chance)))
+    return Statement(("x", "y", "z", "result"), permuted(outer, chance))
+
+
+@st.composite
 def facts(draw: st.DrawFn) -> Facts:
     value = st.sampled_from(VALUES)
     out: Facts = {n: draw(st.sets(st.tuples(*[value] * k), min_size=1, max_size=5)) for n, k in ARITY.items()}

@@ -17,6 +17,7 @@ from .statements import (
     Statement,
     answer,
     facts,
+    grounded_outside,
     permuted,
     renamed,
     rule_text,
@@ -99,3 +100,12 @@ def test_oracle_meaning_of_a_statement(statement: Statement, rows: Facts, chance
     expected = answer(statement, rows)
     if derived is not None:
         assert derived == expected, rule_text(statement)
+
+
+@relaxed
+@given(grounded_outside(), facts())
+def test_oracle_groups_may_come_from_outside(statement: Statement, rows: Facts) -> None:
+    """However the forms of an aggregate wait for each other, values of its groups from outside let it run."""
+    program = checked(statement, rows)
+    assert program is not None, rule_text(statement)
+    assert evaluate(program)["p"] == answer(statement, rows), rule_text(statement)
