@@ -166,8 +166,10 @@ class RuleMaker:
         waiting = [i for i in range(len(forms)) if i not in done]
         while waiting:
             around = (*context, *done.values())
-            bound = ground(around)
-            index = next((i for i in waiting if needs(forms[i]) <= bound), waiting[0])
+            index = next((i for i in waiting if not needs(forms[i])), -1)
+            if index < 0:
+                bound = ground(around)
+                index = next((i for i in waiting if needs(forms[i]) <= bound), waiting[0])
             waiting.remove(index)
             done[index] = self.form(forms[index], around, name)
         return Conj((), tuple(done[i] for i in sorted(done)))
@@ -183,7 +185,8 @@ class RuleMaker:
     def aggregate(self, form: AggregateForm, around: tuple[Form, ...], name: str) -> Form:
         auxiliary = f"{name}'{form.op}{len(self.lowered.rules) + 1}"
         forms = list(form.forms)
-        if missing := form.missing(ground(around)):
+        if form.needed:
+            missing = form.missing(ground(around))
             forms.insert(0, self.domain(missing, around, auxiliary + _DOMAIN, form.span))
         head = self.auxiliary(auxiliary, (*form.groups, form.result), len(form.groups), form.span)
         aggregate = Aggregate(form.op, form.result, form.argument, form.span)

@@ -129,12 +129,18 @@ def _providers(
     waiting = sorted(forms, key=lambda form: not isinstance(form, Atom))
     shared = _shared(waiting, bound | around)
     found: dict[str, RawForm] = {}
+    known = set(bound)
     before = -1
     while len(found) > before:
         before = len(found)
+        stuck = []
         for form in waiting:
-            for name in _binds(form, bound | found.keys(), shared[id(form)]) - found.keys():
-                found[name] = form
+            binds = _binds(form, known, shared[id(form)])
+            found |= {name: form for name in binds if name not in found}
+            known |= binds
+            if not binds:
+                stuck.append(form)
+        waiting = stuck
     return found
 
 
@@ -154,7 +160,7 @@ def _names(form: RawForm) -> set[str]:
     return set().union(*(_names(inner) for conj in children(form) for inner in raw(conj)))
 
 
-def _binds(form: RawForm, bound: frozenset[str], shared: frozenset[str]) -> set[str]:
+def _binds(form: RawForm, bound: Set[str], shared: frozenset[str]) -> set[str]:
     """What a form binds once `bound` is: nothing while its inputs are missing."""
     if isinstance(form, AggregateForm):
         return form.binds(bound)
@@ -163,6 +169,11 @@ def _binds(form: RawForm, bound: frozenset[str], shared: frozenset[str]) -> set[
         if form.name == "eq":
             return names if len(names - bound) < 2 and form.inputs[0] != form.inputs[1] else set()
         return {form.output.name} if names <= bound and isinstance(form.output, Var) else set()
+    if isinstance(form, Disjunction) and form.exclusive:
+        aggregate = form.branches[0].forms[0]  # or its value over nothing
+        assert isinstance(aggregate, Atom)
+        groups = {a.name for a in aggregate.keys if isinstance(a, Var)}
+        return _names(aggregate) if groups <= bound else set()
     if isinstance(form, Disjunction) and form.branches:
         given = set.intersection(*(ground(raw(branch), bound, shared) for branch in form.branches))
         return given if shared <= given | bound else set()

@@ -39,14 +39,17 @@ def form_bindings(form: Form) -> frozenset[str]:
 
 def _quantified(conj: Conj, visible: frozenset[str]) -> Conj:
     order = dict.fromkeys(v.name for v in conj.occurrences())
-    own = frozenset(name for name in order if name not in visible and _belongs(name, conj))
+    users: dict[str, list[Form]] = {name: [] for name in order}
+    for form in conj.forms:
+        for name in Conj((), (form,)).variables():
+            users[name].append(form)
+    own = frozenset(name for name in order if name not in visible and _belongs(name, users[name]))
     forms = tuple(_quantified_inside(form, visible | own) for form in conj.forms)
     return Conj(tuple(Var(n) for n in order if n in own), forms)
 
 
-def _belongs(name: str, conj: Conj) -> bool:
-    """Whether a variable exists in a conjunction itself, not in one below it."""
-    users = [f for f in conj.forms if name in Conj((), (f,)).variables()]
+def _belongs(name: str, users: list[Form]) -> bool:
+    """Whether a variable exists in the conjunction of its users itself, not in one below it."""
     if len(users) > 1 or isinstance(users[0], Atom | Primitive):
         return True
     if isinstance(users[0], Negation):

@@ -8,6 +8,7 @@ that is shared.  What can run stays able to, so the order in which forms are tri
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -46,7 +47,7 @@ class _Body:
     def __init__(self, rule: Rule, diagnostics: Diagnostics):
         self.rule = rule
         self.diagnostics = diagnostics
-        self.names: dict[int, frozenset[str]] = {}  # by id of the form
+        self.names: dict[int, frozenset[str]] = {}  # by id of the form or conjunction
         self.memo: dict[tuple[int, frozenset[str]], frozenset[str]] = {}
 
     def variables(self, form: Form) -> frozenset[str]:
@@ -56,11 +57,11 @@ class _Body:
 
     def shared(self, conj: Conj, outside: frozenset[str]) -> dict[int, frozenset[str]]:
         """For each form its variables that occur around it."""
-        out = {}
-        for form in conj.forms:
-            others = (self.variables(other) for other in conj.forms if other is not form)
-            out[id(form)] = self.variables(form) & outside.union(*others)
-        return out
+        uses = Counter(name for form in conj.forms for name in self.variables(form))
+        return {
+            id(form): frozenset(n for n in self.variables(form) if uses[n] > 1 or n in outside)
+            for form in conj.forms
+        }
 
     def order(
         self, conj: Conj, bound: frozenset[str], outside: frozenset[str]
@@ -106,7 +107,9 @@ class _Body:
 
     def closure(self, conj: Conj, bound: frozenset[str], outside: frozenset[str]) -> frozenset[str]:
         """What is bound after all forms of a conjunction that can run have."""
-        key = (id(conj), bound & conj.variables())
+        if id(conj) not in self.names:
+            self.names[id(conj)] = frozenset(conj.variables())
+        key = (id(conj), bound & self.names[id(conj)])
         if key not in self.memo:
             self.memo[key] = self.run_all(conj, bound, outside)
         return self.memo[key] | bound

@@ -13,6 +13,7 @@ from dlog.ir import primitives
 from dlog.ir.grounding import AggregateForm, RawForm
 from dlog.ir.lowered import Lowered
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Negation, Operand, Primitive, Var
+from dlog.ir.surroundings import Surroundings
 from dlog.language import ast
 from dlog.language.source import Span
 from dlog.language.vocabulary import AGGREGATES
@@ -29,6 +30,7 @@ class Scope:
         self.failed = False
         self.taken = set(variables(root))
         self.fresh_count = 0
+        self.surroundings = Surroundings(root)
 
     def fresh(self, span: Span | None) -> Var:
         """A variable that the statement does not use."""
@@ -249,7 +251,7 @@ class Scope:
         """Its groups are its variables that occur outside too; the others are its own."""
         inner = self.conjunct(node.body)
         argument = self.term(node.target, inner) if node.target is not None else None
-        outside = set(_outside(self.root, node))
+        outside = self.surroundings.of(node)
         places = {n.name: n.span for n in reversed(list(node.walk())) if isinstance(n, ast.Variable)}
         groups = tuple(Var(name, places[name]) for name in variables(node) if name in outside)
         direct = isinstance(target, Var) and target.name not in places
@@ -278,28 +280,6 @@ def _free(node: ast.Node) -> Iterator[str]:
     elif not isinstance(node, ast.Negation | ast.InlineAggregate):
         for child in node.children():
             yield from _free(child)
-
-
-def _outside(root: ast.Node, aggregate: ast.InlineAggregate) -> Iterator[str]:
-    """Variables that stand around an inline aggregate.
-
-    What another aggregate uses inside is its own, and alternatives of the aggregate's branch are apart.
-    """
-    if root is aggregate:
-        return
-    if isinstance(root, ast.Variable):
-        yield root.name
-    if isinstance(root, ast.Aggregation):
-        yield root.result
-    children = list(root.children())
-    if isinstance(root, ast.InlineAggregate | ast.Disjunction):
-        holders = [child for child in children if any(n is aggregate for n in child.walk())]
-        if isinstance(root, ast.InlineAggregate) and not holders:
-            return
-        if isinstance(root, ast.Disjunction):
-            children = holders or children
-    for child in children:
-        yield from _outside(child, aggregate)
 
 
 def _conj(forms: list[RawForm]) -> Conj:
