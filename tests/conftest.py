@@ -1,4 +1,4 @@
-"""Policy of all tests: no deadlines, the same random examples in every run, long random runs only by `-m fuzz`.
+"""Policy of all tests: no deadlines, the same random examples in every run, long random runs by `-m fuzz`.
 
 `make fuzz` draws new examples each time.
 """
