@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from dlog.engine.bodies import BodyRunner
 from dlog.engine.combine import combine_candidates
 from dlog.engine.conflicts import check_constraints, check_function
+from dlog.engine.driven import driven, place
+from dlog.engine.fixpoint import run_fixpoint
 from dlog.engine.growth import Growth
 from dlog.engine.heads import aggregate_rule, body_outputs, head_rows
 from dlog.engine.limits import Watch
@@ -35,6 +38,8 @@ class Evaluation:
     progress: Callable[[str, int, int], None] = lambda what, done, total: None
     limits: dict[str, int] = field(default_factory=dict)  # `.limitsize`: predicate -> rows
     jobs: int = 1  # cores to use
+    rounds: bool = False  # recursion in rounds even where rows could drive it
+    row_sets: str | None = None  # the kind of set that tells what is new, instead of the one that suits
 
 
 def evaluate(program: Program, store: Store, evaluation: Evaluation) -> None:
@@ -43,8 +48,12 @@ def evaluate(program: Program, store: Store, evaluation: Evaluation) -> None:
         if predicate.is_functional and not any(name in s.predicates for s in program.strata):
             check_function(program, store, name)
     for number, stratum in enumerate(program.strata):
-        evaluation.progress(", ".join(stratum.predicates), number, len(program.strata))
+        evaluation.watch.beat = partial(
+            evaluation.progress, ", ".join(stratum.predicates), number, len(program.strata)
+        )
+        evaluation.watch.check()
         evaluate_stratum(program, stratum, store, evaluation)
+    evaluation.watch.beat = lambda: None
     evaluation.progress("", len(program.strata), len(program.strata))
     check_constraints(program, store)
 
@@ -93,6 +102,8 @@ class _PlainStratum:
             if _reads(r, names)
             for forms in delta_variants(r, names)
         ]
+        if self.driven(recursive):
+            return
         self.growing = {name: self.growth(name, recursive) for name in names}
         added = {name: self.store.relations[name].rows() for name in names}
         while any(len(rows) for rows in added.values()) and not self.limited():
@@ -101,6 +112,16 @@ class _PlainStratum:
         for name in names:
             self.growing[name].finish()
             self.store.relations.pop(delta_name(name), None)
+
+    def driven(self, tasks: list[_Task]) -> bool:
+        """Evaluates the recursion row by row, where all its rules allow that; whether they did."""
+        limited = any(name in self.evaluation.limits for name in self.stratum.predicates)
+        items = [driven(self.store, t.rule, t.forms, t.pipeline, t.measure) for t in tasks]
+        if limited or self.evaluation.rounds or any(item is None for item in items):
+            return False
+        ready = [item for item in items if item is not None]
+        run_fixpoint(self.store, self.stratum.predicates, ready, self.watch, self.evaluation.row_sets)
+        return True
 
     def growth(self, name: str, tasks: list[_Task]) -> Growth:
         """How a recursive predicate is kept while it grows."""
@@ -140,7 +161,7 @@ class _PlainStratum:
 
     def derive(self, task: _Task) -> Iterator[tuple[Atom, np.ndarray]]:
         rule = task.rule
-        self.watch.doing = f"evaluating the rule at {_place(rule)}"
+        self.watch.doing = f"evaluating the rule at {place(rule)}"
         with self.evaluation.measures.of(rule):
             if rule.aggregates:
                 table = aggregate_rule(task.runner, rule, task.pipeline)
@@ -170,6 +191,9 @@ class _PlainStratum:
 class _CombiningStratum(_PlainStratum):
     """Recursive min or max: a key's value is replaced whenever a better one is derived."""
 
+    def driven(self, tasks: list[_Task]) -> bool:
+        return False
+
     def growth(self, name: str, tasks: list[_Task]) -> Growth:
         return Growth(self.store.relations[name], read=True, packed=name not in self.stratum.combine)
 
@@ -193,7 +217,7 @@ class _CombiningStratum(_PlainStratum):
         if not rule.aggregates or rule.heads[0].predicate not in self.stratum.combine:
             yield from super().derive(task)
             return
-        self.watch.doing = f"evaluating the rule at {_place(rule)}"
+        self.watch.doing = f"evaluating the rule at {place(rule)}"
         with self.evaluation.measures.of(rule):
             table = task.runner.run(task.pipeline)
             task.measure.rows += table.n
@@ -232,10 +256,6 @@ def _reads(rule: Rule, names: set[str]) -> bool:
 
 def _reads_forms(forms: tuple[Form, ...], name: str) -> bool:
     return _mentions(Conj((), forms), {name})
-
-
-def _place(rule: Rule) -> str:
-    return f"{rule.span.file}:{rule.span.line} ({rule.heads[0].predicate})" if rule.span else str(rule)
 
 
 def delta_variants(rule: Rule, names: set[str]) -> Iterator[tuple[Form, ...]]:

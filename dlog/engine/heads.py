@@ -49,7 +49,7 @@ def head_rows(store: Store, head: Atom, table: Table, rule: Rule) -> np.ndarray:
     columns = store.predicates[head.predicate].columns
     names = [a.name if isinstance(a, Var) else "" for a in head.args]
     base = _shared_base(table, names)
-    if base is not None and all(_stored_as(rule, a, c.type) for a, c in zip(head.args, columns, strict=True)):
+    if base is not None and all(stored_as(rule, a, c.type) for a, c in zip(head.args, columns, strict=True)):
         return base
     out = np.empty((len(head.args), table.n), np.int64)
     for index, (operand, column) in enumerate(zip(head.args, columns, strict=True)):
@@ -74,7 +74,7 @@ def _shared_base(table: Table, names: list[str]) -> np.ndarray | None:
     return base.T
 
 
-def _stored_as(rule: Rule, operand: object, column: Type) -> bool:
+def stored_as(rule: Rule, operand: object, column: Type) -> bool:
     if not isinstance(operand, Var):
         return False
     type = rule.types[operand.name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dlog.errors import LimitError
@@ -27,10 +28,12 @@ class Watch:
         self.derived_rows = 0
         self.pending_rows = 0
         self.stopped = False
+        self.beat: Callable[[], None] = lambda: None  # called now and then: work goes on
 
     def check(self) -> None:
         """Raises LimitError when a limit is passed.  A few microseconds."""
         limits = self.limits
+        self.beat()
         if self.stopped:
             raise LimitError(f"stopped while {self.doing}")
         if limits.timeout is not None and time.monotonic() - self.started > limits.timeout:

@@ -38,6 +38,7 @@ from dlog.lftj.opcodes import (
     L_COLUMNS,
     LEAP_NEXT,
     LEAP_OPEN,
+    LEFT,
     LO,
     NEXT,
     NEXTS,
@@ -95,8 +96,13 @@ def run(
     """
     arena, code, state = pointer(arena_words), pointer(code_words), pointer(state_words)
     ranks, out = pointer(rank_words), pointer(out_words)
+    return int(run_on(arena, code, state, ranks, out, np.int64(0), capacity, budget))
+
+
+@helper
+def run_on(arena, code, state, ranks, out, rows, capacity, budget):
+    """As `run`, for kernels: over pointers, with `rows` rows in the output already; leaves state[LEFT]."""
     pc = state[PC]
-    rows = np.int64(0)
     status = np.int64(BUDGET)
     while budget > 0:
         budget -= 1
@@ -141,7 +147,8 @@ def run(
             pc = step(arena, code, pc, state, ranks)
     state[PC] = pc
     state[STATUS] = status
-    return int(rows)
+    state[LEFT] = budget
+    return rows
 
 
 @helper

@@ -31,6 +31,7 @@ SCRATCH_END: Final = 9
 TAKEN_A: Final = 10  # how far `intersect` came in its two inputs
 TAKEN_B: Final = 11
 SCRATCH: Final = 12  # address of the scratch
+LEFT: Final = 13  # what is left of the budget after a slice
 HEADER: Final = 16
 
 # A range block.

@@ -55,6 +55,7 @@ class CompiledJoin:
     key_order: KeyOrder
     uses_ranks: bool
     cross_products: tuple[tuple[str, ...], ...] = ()
+    given: tuple[tuple[str, int], ...] = ()  # variables of the driver and the slots that they come in
 
 
 def compile_join(
@@ -67,26 +68,31 @@ def compile_join(
     *,
     bag: bool = False,
     count: bool = False,
+    driver: Atom | None = None,
 ) -> CompiledJoin:
     """A plan for a conjunction of kernel forms.
 
     `columns` gives the types of a predicate's columns, `encode` the code of a literal in a type (None when
-    the type cannot hold it).  With `count` the plan only counts assignments.
+    the type cannot hold it).  With `count` the plan only counts assignments.  A `driver` is an atom besides
+    the forms whose rows are given one by one: its variables are parameters of the plan, bound before it runs.
     """
     compiler = _Compiler(types, columns, statistics, encode)
-    steps, key_order = compiler.block(list(forms), set(), set(outputs), bag or count)
+    known = () if driver is None else tuple(dict.fromkeys(a.name for a in driver.args if isinstance(a, Var)))
+    given = tuple((name, compiler.slot(name)) for name in known)
+    steps, key_order = compiler.block(list(forms), set(known), set(outputs), bag or count)
     slots = tuple(compiler.slot(v) for v in outputs)
     if not bag and not count:
         steps = _cut(steps, set(slots))
     plan = Plan(
         tuple(len(state.order) for state in compiler.atoms),
         (*steps, Count() if count else Emit(slots)),
-        tuple(compiler.constants.values()) + tuple(compiler.extra_constants),
+        tuple(compiler.constants.values())
+        + tuple(compiler.extra_constants)
+        + tuple((slot, 0) for _, slot in given),
     )
     uses = tuple(AtomUse(s.atom.predicate, tuple(s.order)) for s in compiler.atoms)
-    return CompiledJoin(
-        plan, uses, tuple(outputs), key_order, compiler.uses_ranks, _components(forms, statistics)
-    )
+    tied = _components(forms if driver is None else (driver, *forms), statistics)
+    return CompiledJoin(plan, uses, tuple(outputs), key_order, compiler.uses_ranks, tied, given)
 
 
 def _cut(steps: list[Step], outputs: set[int]) -> list[Step]:

@@ -14,13 +14,17 @@ from typing import Any
 
 from dlog import jit
 
-__all__ = ["pointer"]
+__all__ = ["pointer", "pointer_at"]
 
 if jit.DISABLED or jit.BOUNDSCHECK:
 
     @jit.kernel
     def pointer(array: Any) -> Any:
         return array
+
+    @jit.kernel
+    def pointer_at(array: Any, offset: int) -> Any:
+        return array[offset:]
 
 else:
 
@@ -32,3 +36,13 @@ else:
             return context.make_array(signature.args[0])(context, builder, args[0]).data
 
         return jit.numba.types.CPointer(array.dtype)(array), generate
+
+    @jit.numba.extending.intrinsic
+    def pointer_at(typing_context: Any, array: Any, offset: Any) -> Any:
+        """The address of an element: for arrays that lie one after the other in a larger one."""
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, args[0]).data
+            return builder.gep(data, [args[1]])
+
+        return jit.numba.types.CPointer(array.dtype)(array, jit.numba.types.int64), generate

@@ -49,6 +49,17 @@ class Relation:
         relation.apply_in_place(inserts=rows)
         return relation
 
+    @classmethod
+    def from_columns(
+        cls, arena: Arena, columns: Sequence[Words], orders: Iterable[Sequence[int]] = ()
+    ) -> Relation:
+        """From arrays of one length, one for each column.  REQUIRES: at least one column."""
+        relation = cls(arena, len(columns), orders)
+        for order in relation.orders:
+            relation._indices[order].close()
+            relation._indices[order] = Index.from_columns(arena, [columns[c] for c in order])
+        return relation
+
     @property
     def orders(self) -> list[Order]:
         """The column orders that are kept; rows and changes are read from the first."""

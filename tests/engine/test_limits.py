@@ -17,6 +17,14 @@ ENDLESS = """
 n(0).
 n(x + 1) :- n(x).
 """
+BUSY = """
+.decl a(x: number)
+.decl n(x: number)
+.output n
+a(x) :- x = range(0, 4000).
+n(0).
+n(y) :- n(x), a(p), a(q), a(r), y = (x + p * q * r) % 10.
+"""
 WIDE = """
 .decl a(x: number)
 .decl pair(x: number, y: number, z: number, w: number)
@@ -38,6 +46,8 @@ def run(program: str, folder: Path, *flags: str) -> subprocess.CompletedProcess[
     [
         (ENDLESS, ("--timeout", "1"), "timeout of 1 s reached while evaluating the rule at"),
         (ENDLESS, ("--max-rows", "5000"), "limit of 5,000 derived rows reached while evaluating the rule at"),
+        (ENDLESS, ("--max-memory", "700M"), "memory limit of 734,003,200 bytes reached while evaluating"),
+        (BUSY, ("--timeout", "1"), "timeout of 1 s reached while evaluating the rule at"),
         (WIDE, ("--timeout", "1"), "timeout of 1 s reached while evaluating the rule at"),
         (WIDE, ("--max-rows", "100000"), "limit of 100,000 derived rows reached"),
         (WIDE, ("--max-memory", "600M"), "memory limit of 629,145,600 bytes reached while evaluating"),
@@ -55,7 +65,7 @@ def test_limit_stops_cleanly(program: str, flags: tuple[str, ...], message: str,
 @pytest.mark.parametrize("inherited", [signal.SIG_DFL, signal.SIG_IGN])  # ignored: a shell's background job
 def test_interrupt_names_the_rule(inherited: signal.Handlers, tmp_path: Path) -> None:
     path = tmp_path / "p.dl"
-    path.write_text(ENDLESS)
+    path.write_text(BUSY)  # recursion without end in sight, in little memory
     process = subprocess.Popen(
         [sys.executable, "-m", "dlog", "run", str(path), "-D", str(tmp_path / "out")],
         stderr=subprocess.PIPE,

@@ -1,0 +1,128 @@
+"""Owns driven rules: variants of recursive rules as plans that one row of the recursive atom drives.
+
+A variant can be driven when one join does all its body and its heads take values as they come.  Everything
+else (strings and decimals computed on columns, aggregates) goes in rounds: see `evaluate`.  Knows nothing of
+queues or of when a plan runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dlog.engine.heads import body_outputs, stored_as
+from dlog.engine.measure import RuleMeasure
+from dlog.engine.store import Store
+from dlog.ir.rules import Atom, Conj, Const, Form, Rule
+from dlog.lftj import opcodes as o
+from dlog.lftj.assemble import Assembled, assemble
+from dlog.lftj.drive import EQUALS, PARAMETER, REPEATS
+from dlog.planning.compile import CompiledJoin, compile_join
+from dlog.planning.pipeline import Join, Pipeline
+from dlog.planning.versions import base_name, is_change
+
+_REPLAN = 16  # a plan is made anew when an atom has grown by this factor
+
+
+@dataclass(frozen=True)
+class Driven:
+    """A variant of a rule: `driver` is the atom whose rows are given, `forms` are the rest of the body."""
+
+    rule: Rule
+    driver: Atom
+    forms: tuple[Form, ...]
+    measure: RuleMeasure
+
+    @property
+    def predicates(self) -> set[str]:
+        """What the rest of the body reads, negated or not."""
+        return {base_name(atom.predicate) for atom, _ in Conj((), self.forms).atoms()}
+
+
+@dataclass(frozen=True)
+class DrivenPlan:
+    """`binding` says for each column of the driver what to do with it (see `lftj.drive`)."""
+
+    compiled: CompiledJoin
+    assembled: Assembled
+    binding: tuple[tuple[int, int], ...]
+    sizes: tuple[int, ...]
+
+    def suits(self, store: Store) -> bool:
+        """Whether the relations still have about the sizes the plan was made for."""
+        return all(
+            store.rows(use.predicate) <= _REPLAN * max(64, size)
+            for use, size in zip(self.compiled.atoms, self.sizes, strict=True)
+        )
+
+
+def driven(
+    store: Store, rule: Rule, forms: tuple[Form, ...], pipeline: Pipeline, measure: RuleMeasure
+) -> Driven | None:
+    """A delta variant as a driven rule; None when it cannot be one."""
+    single = len(pipeline.operations) == 1 and isinstance(pipeline.operations[0], Join)
+    if rule.aggregates or not single or not all(_simple_head(store, rule, head) for head in rule.heads):
+        return None
+    driver = next(f for f in forms if isinstance(f, Atom) and is_change(f.predicate))
+    rest = tuple(f for f in forms if f is not driver)
+    return Driven(rule, driver, rest, measure)
+
+
+def plan_driven(store: Store, item: Driven) -> DrivenPlan | None:
+    """None when no row can match the driver: it holds a literal that its type cannot."""
+    columns = store.column_types(item.driver.predicate)
+    given = zip(item.driver.args, columns, strict=True)
+    codes = [store.encode(a, t) if isinstance(a, Const) else 0 for a, t in given]
+    if any(code is None for code in codes):
+        return None
+    compiled = compile_join(
+        item.forms,
+        body_outputs(item.rule),
+        item.rule.types,
+        store.column_types,
+        store,
+        store.encode,
+        driver=item.driver,
+    )
+    slots = dict(compiled.given)
+    binding: list[tuple[int, int]] = []
+    first: dict[str, int] = {}
+    for column, (operand, code) in enumerate(zip(item.driver.args, codes, strict=True)):
+        if isinstance(operand, Const):
+            binding.append((EQUALS, code or 0))
+        elif operand.name in first:
+            binding.append((REPEATS, first[operand.name]))
+        else:
+            first[operand.name] = column
+            binding.append((PARAMETER, o.HEADER + slots[operand.name]))
+    sizes = tuple(store.rows(use.predicate) for use in compiled.atoms)
+    return DrivenPlan(compiled, assemble(compiled.plan), tuple(binding), sizes)
+
+
+def place(rule: Rule) -> str:
+    """Where a rule stands, for messages."""
+    return f"{rule.span.file}:{rule.span.line} ({rule.heads[0].predicate})" if rule.span else str(rule)
+
+
+def head_sources(store: Store, item: Driven, head: Atom) -> list[tuple[int, int]]:
+    """Where each column of a head comes from: (column of the output, -), or (-1, a constant)."""
+    outputs = body_outputs(item.rule)
+    types = store.column_types(head.predicate)
+    sources = []
+    for operand, type in zip(head.args, types, strict=True):
+        if isinstance(operand, Const):
+            code = store.encode(operand, type)
+            assert code is not None
+            sources.append((-1, code))
+        else:
+            sources.append((outputs.index(operand.name), 0))
+    return sources
+
+
+def _simple_head(store: Store, rule: Rule, head: Atom) -> bool:
+    columns = store.column_types(head.predicate)
+    if not columns:
+        return False
+    return all(
+        store.encode(a, t) is not None if isinstance(a, Const) else stored_as(rule, a, t)
+        for a, t in zip(head.args, columns, strict=True)
+    )

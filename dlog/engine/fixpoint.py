@@ -1,0 +1,252 @@
+"""Owns the fixpoint of driven rules: queues of rows that drive plans until nothing new comes.
+
+Correct output: the least set of rows that holds the seeds and everything the rules derive from it.
+
+Lifecycle.  1 the seeds, what rules outside the recursion gave, begin the queues.  2 `drive` runs slices of
+the kernel; between slices limits are looked at, and queues get room.  3 a predicate that bodies read beside
+the driver is *read*: its new rows must be in its indices before they drive, so that of two rows that only
+together derive something, the later one finds the earlier.  When the kernel has nothing left to do these rows
+go in, one batch for all, and it runs on.  4 at the end relations take over the queues.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dlog.engine.driven import Driven, DrivenPlan, head_sources, place, plan_driven
+from dlog.engine.limits import Watch
+from dlog.engine.store import Store
+from dlog.jit import DISABLED, Words
+from dlog.lftj import drive as d
+from dlog.lftj import opcodes as o
+from dlog.lftj.directory import add_directories
+from dlog.lftj.machine import attach
+from dlog.lftj.triejoin import BUDGET, FIRST_BUDGET, NO_WORDS
+from dlog.planning.versions import base_name
+from dlog.storage.index import Index
+from dlog.storage.relation import Relation
+from dlog.storage.row_queue import RowQueues
+from dlog.storage.row_queue_kernels import Q_COUNT, Q_READY
+
+OUTPUT_ROWS = 1 << 12  # rows of output between two visits to the sets: two columns stay in the cache
+
+_drive = np.errstate(all="ignore")(d.drive) if DISABLED else d.drive
+
+
+def run_fixpoint(
+    store: Store, names: Sequence[str], items: list[Driven], watch: Watch, method: str | None = None
+) -> None:
+    """Derive all that follows from the relations `names` by driven rules, into these relations.
+
+    REQUIRES: every recursive rule of these predicates is among the items, once for each recursive atom.
+    """
+    if not any(len(store.relations[name]) for name in names):
+        return
+    fixpoint = _Fixpoint(store, sorted(names), items, watch, method)
+    fixpoint.run()
+    fixpoint.store_results()
+
+
+@dataclass
+class _Variant:
+    """A driven rule at work: its plan, its state, and the indices that the state reads."""
+
+    item: Driven
+    plan: DrivenPlan
+    state: Words = field(default_factory=lambda: NO_WORDS)
+    indices: list[Index] = field(default_factory=list)
+
+    def attach(self, store: Store) -> None:
+        """A fresh state over the indices as they are now."""
+        self.count()
+        self.indices = [store.index(use.predicate, use.columns) for use in self.plan.compiled.atoms]
+        self.state = self.plan.assembled.initial.copy()
+        roots = np.array([index.root for index in self.indices], np.int64)
+        attach(store.arena.A, self.state, self.plan.assembled.levels, roots)
+
+    def count(self) -> None:
+        """Add what the state has counted to the rule's measure."""
+        if len(self.state):
+            measure, state = self.item.measure, self.state
+            measure.seeks += int(state[o.SEEKS])
+            measure.nexts += int(state[o.NEXTS])
+            measure.undefined += int(state[o.UNDEFINED])
+            state[[o.SEEKS, o.NEXTS, o.UNDEFINED]] = 0
+
+
+class _Fixpoint:
+    def __init__(self, store: Store, names: list[str], items: list[Driven], watch: Watch, method: str | None):
+        self.store, self.names, self.watch = store, names, watch
+        self.number = {name: q for q, name in enumerate(names)}
+        plans = [(item, plan_driven(store, item)) for item in items]
+        self.variants = [_Variant(item, plan) for item, plan in plans if plan is not None]
+        self.read = set(names) & {p for v in self.variants for p in v.item.predicates}
+        self.queues = RowQueues([store.predicates[name].arity for name in names], method)
+        self.seeds = [len(store.relations[name]) for name in names]
+        for name, q in self.number.items():
+            self.queues.start(q, store.relations[name].rows().T, OUTPUT_ROWS)
+            if name in self.read:
+                self.queues[q, Q_READY] = self.queues.count(q)
+        columns = max((v.plan.assembled.n_columns for v in self.variants), default=0)
+        self.out = np.empty(columns * OUTPUT_ROWS, np.int64)
+        self.scratch = np.empty(2 * OUTPUT_ROWS, np.int64)
+        self.table = self._variant_table()
+        self.worked: np.ndarray = np.zeros(len(self.variants), np.int64)
+        self.budget = FIRST_BUDGET
+
+    def _variant_table(self) -> Words:
+        """The variants as `lftj.drive` wants them, all at their first row."""
+        words = [0] * (d.VARIANTS + d.VARIANT * len(self.variants))
+        words[d.N_VARIANTS] = len(self.variants)
+        for number, variant in enumerate(self.variants):
+            at = d.VARIANTS + d.VARIANT * number
+            item = variant.item
+            words[at + d.V_DRIVER] = self.number[base_name(item.driver.predicate)]
+            words[at + d.V_BIND] = len(words)
+            words += [word for pair in variant.plan.binding for word in pair]
+            words[at + d.V_HEADS] = len(words)
+            words.append(len(item.rule.heads))
+            for head in item.rule.heads:
+                words.append(self.number[head.predicate])
+                words += [word for pair in head_sources(self.store, item, head) for word in pair]
+        return np.array(words, np.int64)
+
+    # Running
+
+    def run(self) -> None:
+        for variant in self.variants:
+            variant.attach(self.store)
+        self.lay_out()
+        self.to_the_end()
+        while self.take_in():
+            self.to_the_end()
+
+    def to_the_end(self) -> None:
+        """Drive until every row that may drive has done so."""
+        while (status := self.slice()) != d.DONE:
+            q = int(self.table[d.NEEDY])
+            if status == d.ROWS_FULL:
+                self.queues.reserve(q, self.queues[q, Q_COUNT] + OUTPUT_ROWS)
+            elif status == d.SEEN_FULL:
+                self.queues.choose(q, self.queues[q, Q_COUNT] + OUTPUT_ROWS)
+            elif status == d.TOO_NARROW:
+                self.queues.choose(q, self.queues[q, Q_COUNT] + OUTPUT_ROWS, self.pending(q))
+            else:
+                self.add_directories()
+                self.budget = min(2 * self.budget, BUDGET)
+
+    def slice(self) -> int:
+        queues, table, store = self.queues, self.table, self.store
+        ranks = store.dictionary.rank if self.ranked else NO_WORDS
+        started = time.perf_counter()
+        status = int(
+            _drive(
+                store.arena.A, self.codes, self.states, ranks, table, queues.queues, queues.rows, queues.seen,
+                self.out, self.scratch, OUTPUT_ROWS, self.budget,
+            )
+        )  # fmt: skip
+        self.share(time.perf_counter() - started)
+        self.watch.doing = f"evaluating the rule at {place(self.current.rule)}"
+        self.watch.pending(sum(queues.count(q) for q in range(queues.n)) - sum(self.seeds))
+        self.watch.check()
+        return status
+
+    @property
+    def current(self) -> Driven:
+        return self.variants[int(self.table[d.CURRENT])].item
+
+    def share(self, seconds: float) -> None:
+        """Time of a slice, for each rule by the rows that went in and out: they are not timed one by one."""
+        work = np.array([int(at[d.V_FED] + at[d.V_ROWS]) for at in self.records()])
+        shares = (work - self.worked) / max(1, int((work - self.worked).sum()))
+        self.worked = work
+        for variant, part in zip(self.variants, shares.tolist(), strict=True):
+            variant.item.measure.seconds += seconds * part
+
+    def records(self) -> list[Words]:
+        """The words of each variant in the table."""
+        return list(self.table[d.VARIANTS :][: d.VARIANT * len(self.variants)].reshape(-1, d.VARIANT))
+
+    def pending(self, q: int) -> Words:
+        """The rows that the current variant wants to put into a queue."""
+        at = d.VARIANTS + d.VARIANT * int(self.table[d.CURRENT])
+        n = int(self.table[at + d.V_PENDING])
+        out = self.out.reshape(-1, OUTPUT_ROWS)[:, :n]
+        item = self.current
+        parts = []
+        for head in item.rule.heads:
+            if self.number[head.predicate] == q:
+                sources = head_sources(self.store, item, head)
+                parts.append(np.stack([out[s] if s >= 0 else np.full(n, code) for s, code in sources]))
+        return np.concatenate(parts, axis=1)
+
+    def lay_out(self) -> None:
+        """Code and states of all variants, each kind in one array."""
+        self.ranked = any(v.plan.compiled.uses_ranks for v in self.variants)
+        self.codes = np.concatenate([v.plan.assembled.code for v in self.variants] or [NO_WORDS])
+        self.states = np.concatenate([v.state for v in self.variants] or [NO_WORDS])
+        code = state = 0
+        for record, variant in zip(self.records(), self.variants, strict=True):
+            record[d.V_CODE], record[d.V_STATE] = code, state
+            record[d.V_START] = variant.plan.assembled.initial[o.PC]
+            variant.state = self.states[state : state + len(variant.state)]
+            code += len(variant.plan.assembled.code)
+            state += len(variant.state)
+
+    def add_directories(self) -> None:
+        changed = False
+        for variant in self.variants:
+            state = add_directories(self.store.arena.A, variant.state, variant.plan.assembled.ranges)
+            changed |= state is not variant.state
+            variant.state = state
+        if changed:
+            self.lay_out()
+
+    def take_in(self) -> bool:
+        """Put what is new in predicates that are read into their indices; whether there was any."""
+        waiting = [name for name in self.names if name in self.read and self.unready(self.number[name])]
+        for name in waiting:
+            q = self.number[name]
+            rows = np.ascontiguousarray(self.queues.columns(q, self.queues[q, Q_READY]).T)
+            self.store.relations[name].apply_in_place(inserts=rows)
+            self.queues[q, Q_READY] = self.queues.count(q)
+        if waiting:
+            for variant in self.variants:
+                if not variant.plan.suits(self.store):
+                    plan = plan_driven(self.store, variant.item)
+                    assert plan is not None
+                    variant.plan = plan
+                    self._bind(variant)
+                if variant.item.predicates.intersection(waiting):
+                    variant.attach(self.store)
+            self.lay_out()
+        return bool(waiting)
+
+    def unready(self, q: int) -> bool:
+        return self.queues[q, Q_READY] < self.queues.count(q)
+
+    def _bind(self, variant: _Variant) -> None:
+        at = int(self.table[d.VARIANTS + d.VARIANT * self.variants.index(variant) + d.V_BIND])
+        words = [word for pair in variant.plan.binding for word in pair]
+        self.table[at : at + len(words)] = words
+
+    # At the end
+
+    def store_results(self) -> None:
+        for record, variant in zip(self.records(), self.variants, strict=True):
+            variant.count()
+            variant.item.measure.rows += int(record[d.V_ROWS])
+            variant.item.measure.new_rows += int(record[d.V_NEW])
+            variant.item.measure.iterations += int(record[d.V_ROUNDS])
+        self.watch.pending(0)
+        for name, q in self.number.items():
+            new = self.queues.count(q) - self.seeds[q]
+            if new and name not in self.read:
+                orders = self.store.relations[name].orders
+                result = self.queues.result(q)
+                self.store.relations[name] = Relation.from_columns(self.store.arena, result, orders)
+            self.watch.derived(new)

@@ -1,0 +1,228 @@
+"""Owns the kernel of recursion: rows of queues drive plans, whose output goes into queues, until none is new.
+
+A *driven plan* is a join plan whose parameters are the columns of one row, the driver's.  Each variant of a
+recursive rule is one: the driver is what its recursive atom reads.  The kernel takes the rows of a queue in
+order, runs the plan for each, collects the output, and appends what is new to the queues of the heads, where
+it will drive in turn.  A round costs what its rows cost, since nothing is built or called between rounds.
+
+Correct output: every row that follows from the rows in the queues by the plans, each once.  Everything that
+changes lies in arrays, so the kernel stops and goes on where it was: when its budget is spent, or when a
+queue needs room, which Python gives.  Knows nothing of rules; see `storage.row_queue_kernels` for queues.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from dlog.jit import Words, helper, kernel
+from dlog.lftj.machine import run_on
+from dlog.lftj.opcodes import DONE as PLAN_DONE
+from dlog.lftj.opcodes import LEFT, OUTPUT_FULL, PC, STATUS
+from dlog.storage.pointer import pointer, pointer_at
+from dlog.storage.row_queue_kernels import (
+    HASH,
+    OUT_OF_RANGE,
+    Q_ARITY,
+    Q_BASE,
+    Q_CAPACITY,
+    Q_COUNT,
+    Q_METHOD,
+    Q_READY,
+    Q_SIZE,
+    QUEUE,
+    WIDE,
+    absorb,
+)
+
+# Words of the variants' array: a header, then VARIANT words each, then their bindings and heads.
+N_VARIANTS: Final = 0
+CURRENT: Final = 1  # the variant that was at work
+NEEDY: Final = 2  # the queue that needs something
+BUDGET_LEFT: Final = 3
+VARIANTS: Final = 4
+
+V_DRIVER: Final = 0  # queue
+V_CODE: Final = 1  # where its code begins among all code, its state among all state
+V_STATE: Final = 2
+V_START: Final = 3
+V_CURSOR: Final = 4  # the next row to drive it
+V_ACTIVE: Final = 5  # 1 if the run for the row before is not yet at its end
+V_PENDING: Final = 6  # rows of output not yet in queues
+V_BIND: Final = 7  # where its bindings are: for each column of the driver what to do, and an operand
+V_HEADS: Final = 8  # where its heads are: their number, then for each its queue and two words per column
+V_ROWS: Final = 9  # rows of output so far
+V_NEW: Final = 10
+V_FED: Final = 11  # rows that drove it
+V_ROUND: Final = 12  # where its round ends: at the last row that was there when it began
+V_ROUNDS: Final = 13
+VARIANT: Final = 14
+
+# What to do with a column of the driver.
+PARAMETER: Final = 1  # operand: where in the state
+EQUALS: Final = 2  # operand: code
+REPEATS: Final = 3  # operand: an earlier column
+
+# Why the kernel came back.
+DONE: Final = 0
+SPENT: Final = 1
+ROWS_FULL: Final = 2  # the needy queue needs room for rows
+SEEN_FULL: Final = 3  # its hash table does
+TOO_NARROW: Final = 4  # a pending row lies outside what its set can hold
+
+
+@kernel
+def drive(
+    arena_words: Words,
+    codes: Words,
+    states: Words,
+    rank_words: Words,
+    variant_words: Words,
+    queue_words: Words,
+    row_words: Words,
+    seen_words: Words,
+    out_words: Words,
+    scratch_words: Words,
+    capacity: int,
+    budget: int,
+) -> int:
+    """Run until no variant has a row to be driven by, or until Python must do something; return what.
+
+    `capacity` is the number of rows of the output; scratch holds 2 * capacity words.
+    """
+    arena, ranks, variants = pointer(arena_words), pointer(rank_words), pointer(variant_words)
+    queues, rows, seen = pointer(queue_words), pointer(row_words), pointer(seen_words)
+    out, scratch = pointer(out_words), pointer(scratch_words)
+    variants[BUDGET_LEFT] = budget
+    idle = np.int64(0)
+    v = variants[CURRENT]
+    while idle < variants[N_VARIANTS]:
+        at = VARIANTS + VARIANT * v
+        variants[CURRENT] = v
+        state, code = pointer_at(states, variants[at + V_STATE]), pointer_at(codes, variants[at + V_CODE])
+        while has_work(variants, at, queues):
+            idle = np.int64(0)
+            status = check_room(variants, at, queues, capacity)
+            if status == DONE and variants[at + V_PENDING] == 0:
+                if variants[BUDGET_LEFT] <= 0:
+                    return SPENT
+                begin_round(variants, at, queues)
+                feed(arena, code, state, ranks, variants, at, queues, rows, out, capacity)
+            if status == DONE:
+                status = absorb_pending(variants, at, queues, rows, seen, out, capacity, scratch)
+            if status != DONE:
+                return status
+        idle += 1
+        v = v + 1 if v + 1 < variants[N_VARIANTS] else np.int64(0)
+    return DONE
+
+
+@helper
+def has_work(variants, at, queues):
+    """Whether a variant has output to absorb, a run to go on with, or a row to be driven by."""
+    if variants[at + V_PENDING] > 0 or variants[at + V_ACTIVE] == 1:
+        return True
+    return variants[at + V_CURSOR] < last_row(queues, variants[at + V_DRIVER] * QUEUE)
+
+
+@helper
+def begin_round(variants, at, queues):
+    """When a variant has had all rows of its round, the next one has those that are there now."""
+    if variants[at + V_ACTIVE] == 0 and variants[at + V_CURSOR] >= variants[at + V_ROUND]:
+        variants[at + V_ROUND] = last_row(queues, variants[at + V_DRIVER] * QUEUE)
+        variants[at + V_ROUNDS] += 1
+
+
+@helper
+def last_row(queues, q):
+    ready = queues[q + Q_READY]
+    return queues[q + Q_COUNT] if ready < 0 else ready
+
+
+@helper
+def check_room(variants, at, queues, capacity):
+    """DONE if every head's queue has room for a full output, else what is missing where."""
+    head = variants[at + V_HEADS]
+    for _ in range(variants[head]):
+        q = variants[head + 1] * QUEUE
+        count = queues[q + Q_COUNT] + capacity
+        variants[NEEDY] = variants[head + 1]
+        if count > queues[q + Q_CAPACITY]:
+            return ROWS_FULL
+        if queues[q + Q_METHOD] == HASH and 2 * count > queues[q + Q_SIZE]:
+            return SEEN_FULL
+        if queues[q + Q_METHOD] == WIDE and 4 * count > queues[q + Q_SIZE]:
+            return SEEN_FULL
+        head += 1 + 2 * queues[q + Q_ARITY]
+    return DONE
+
+
+@helper
+def feed(arena, code, state, ranks, variants, at, queues, rows, out, capacity):
+    """Run a variant's plan for one row after the other until the output is full, or its round ends."""
+    q = variants[at + V_DRIVER] * QUEUE
+    base, stride, arity = queues[q + Q_BASE], queues[q + Q_CAPACITY], queues[q + Q_ARITY]
+    bind = variants[at + V_BIND]
+    cursor, limit = variants[at + V_CURSOR], variants[at + V_ROUND]
+    start = variants[at + V_START]
+    active = variants[at + V_ACTIVE]
+    budget = variants[BUDGET_LEFT]
+    n = np.int64(0)
+    while budget > 0:
+        if active == 0:
+            if cursor >= limit:
+                break
+            active = bind_row(variants, bind, rows, base + cursor, stride, arity, state)
+            cursor += 1
+            budget -= 1
+            if active == 0:
+                continue
+            state[PC] = start
+        n = run_on(arena, code, state, ranks, out, n, capacity, budget)
+        budget = state[LEFT]
+        if state[STATUS] == PLAN_DONE:
+            active = np.int64(0)
+        elif state[STATUS] == OUTPUT_FULL:
+            break
+    variants[at + V_FED] += cursor - variants[at + V_CURSOR]
+    variants[at + V_CURSOR] = cursor
+    variants[at + V_ACTIVE] = active
+    variants[at + V_PENDING] = n
+    variants[at + V_ROWS] += n
+    variants[BUDGET_LEFT] = budget
+
+
+@helper
+def bind_row(variants, bind, rows, row, stride, arity, state):
+    """Put a row's values where a plan expects them; 0 when the driver's atom does not match it, else 1."""
+    for c in range(arity):
+        kind, operand = variants[bind + 2 * c], variants[bind + 2 * c + 1]
+        value = rows[row + c * stride]
+        if kind == PARAMETER:
+            state[operand] = value
+        elif (kind == EQUALS and value != operand) or (
+            kind == REPEATS and value != rows[row + operand * stride]
+        ):
+            return np.int64(0)
+    return np.int64(1)
+
+
+@helper
+def absorb_pending(variants, at, queues, rows, seen, out, capacity, scratch):
+    """Append a variant's output to the queues of its heads; DONE or TOO_NARROW.
+
+    It may begin anew after Python has widened a set: what is there already is not added again.
+    """
+    head = variants[at + V_HEADS]
+    n = variants[at + V_PENDING]
+    for _ in range(variants[head]):
+        q = variants[head + 1]
+        found = absorb(queues, q, rows, seen, out, capacity, n, variants, head + 2, scratch)
+        if found == OUT_OF_RANGE:
+            variants[NEEDY] = q
+            return TOO_NARROW
+        variants[at + V_NEW] += found
+        head += 1 + 2 * queues[q * QUEUE + Q_ARITY]
+    variants[at + V_PENDING] = 0
+    return DONE

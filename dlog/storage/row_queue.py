@@ -1,0 +1,220 @@
+"""Owns row queues: what recursion has derived, in order of arrival and each row once, ready to drive on.
+
+A queue tells what is new by one of three sets, chosen by what is seen while it grows: a bitmap when rows are
+dense among those that could be, else a hash table of rows packed into one word, or of whole rows when they do
+not fit a word.  Kernels fill queues (`absorb`); this module gives them room.  Knows nothing of predicates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from dlog.jit import Words
+from dlog.storage.row_queue_kernels import (
+    BITMAP,
+    HASH,
+    Q_ARITY,
+    Q_BASE,
+    Q_CAPACITY,
+    Q_COUNT,
+    Q_METHOD,
+    Q_PACK,
+    Q_READY,
+    Q_SEEN,
+    Q_SIZE,
+    QUEUE,
+    WIDE,
+    fill_seen,
+    read_bits,
+    unpack_keys,
+)
+
+KEY_BITS: Final = 62
+LARGEST_BITMAP: Final = 1 << 31  # bits: 256 MiB
+SMALL_BITMAP: Final = 1 << 17  # bits: in the first cache
+DENSE: Final = 128  # a hash table takes 128 bits a row and more
+METHODS: Final = {"bitmap": BITMAP, "hash": HASH, "wide": WIDE}
+
+
+class RowQueues:
+    """Queues of the given arities, in the arrays that kernels work on: `queues`, `rows`, `seen`.
+
+    `method` forces one kind of set wherever it can hold the rows (for tests).
+
+    >>> queues = RowQueues([2])
+    >>> queues.start(0, np.array([[1, 2], [5, 6]]))
+    >>> queues.count(0), queues.columns(0).tolist()
+    (2, [[1, 2], [5, 6]])
+    """
+
+    def __init__(self, arities: Sequence[int], method: str | None = None):
+        """REQUIRES: arities are positive."""
+        n = len(arities)
+        self.n = n
+        self.method = None if method is None else METHODS[method]
+        self.queues = np.zeros(QUEUE * n + 2 * sum(arities), np.int64)
+        self.rows: Words = np.empty(0, np.int64)
+        self.seen: Words = np.empty(0, np.int64)
+        pack = QUEUE * n
+        for q, arity in enumerate(arities):
+            assert arity > 0
+            self.queues[QUEUE * q + Q_ARITY] = arity
+            self.queues[QUEUE * q + Q_METHOD] = HASH
+            self.queues[QUEUE * q + Q_PACK] = pack
+            self.queues[QUEUE * q + Q_READY] = -1
+            pack += 2 * arity
+
+    def __getitem__(self, place: tuple[int, int]) -> int:
+        """A word of a queue: (queue, Q_...)."""
+        return int(self.queues[QUEUE * place[0] + place[1]])
+
+    def __setitem__(self, place: tuple[int, int], word: int) -> None:
+        self.queues[QUEUE * place[0] + place[1]] = word
+
+    def count(self, q: int) -> int:
+        return self[q, Q_COUNT]
+
+    def columns(self, q: int, start: int = 0) -> Words:
+        """A queue's rows from `start` on, in order of arrival: a (arity, n) view, valid until it grows."""
+        capacity, base = self[q, Q_CAPACITY], self[q, Q_BASE]
+        block = self.rows[base : base + self[q, Q_ARITY] * capacity].reshape(self[q, Q_ARITY], capacity)
+        return block[:, start : self[q, Q_COUNT]]
+
+    # Room
+
+    def start(self, q: int, columns: Words, room: int = 0) -> None:
+        """Begin a queue anew with distinct rows, a (arity, n) array, and with room for `room` more."""
+        n = columns.shape[1]
+        self[q, Q_COUNT] = 0
+        self.reserve(q, n + room)
+        self[q, Q_COUNT] = n
+        self.columns(q)[:] = columns
+        self.choose(q, room)
+
+    def reserve(self, q: int, capacity: int) -> None:
+        """Room for so many rows in all.  O(rows of all queues) when it grows."""
+        if capacity <= self[q, Q_CAPACITY]:
+            return
+        kept = [self.columns(p) for p in range(self.n)]
+        self[q, Q_CAPACITY] = max(capacity, 2 * self[q, Q_CAPACITY])
+        self.rows = np.empty(sum(self[p, Q_ARITY] * self[p, Q_CAPACITY] for p in range(self.n)), np.int64)
+        base = 0
+        for p, columns in enumerate(kept):
+            self[p, Q_BASE] = base
+            base += self[p, Q_ARITY] * self[p, Q_CAPACITY]
+            self.columns(p)[:] = columns
+
+    def choose(self, q: int, room: int, more: Words | None = None) -> None:
+        """A set that suits what has been seen: the queue's rows, and `more`, a (arity, n) array, to come.
+
+        O(rows).
+        """
+        lows, highs = self._ranges(q, more)
+        count = self.count(q)
+        tight = [_roomy(low, high - low + 1) for low, high in zip(lows, highs, strict=True)]
+        domain = _product([width for _, width in tight])
+        dense = domain <= SMALL_BITMAP or count * DENSE > domain
+        if self.method in (None, BITMAP) and domain <= LARGEST_BITMAP and (dense or self.method == BITMAP):
+            self._use(q, BITMAP, tight, domain // 64 + 1)
+        elif self.method != WIDE and (wide := _generous(lows, highs)) is not None:
+            self._use(q, HASH, wide, _power_of_2(2 * (count + room)))
+        else:
+            self._use(q, WIDE, [(0, 0)] * len(lows), 2 * _power_of_2(2 * (count + room)))
+
+    def _ranges(self, q: int, more: Words | None) -> tuple[list[int], list[int]]:
+        parts = [c for c in (self.columns(q), more) if c is not None and c.shape[1]]
+        if not parts:
+            arity = self[q, Q_ARITY]
+            return [0] * arity, [0] * arity
+        lows = np.min([part.min(axis=1) for part in parts], axis=0).tolist()
+        highs = np.max([part.max(axis=1) for part in parts], axis=0).tolist()
+        return lows, highs
+
+    def _use(self, q: int, method: int, ranges: list[tuple[int, int]], size: int) -> None:
+        sizes = [self[p, Q_SIZE] if p != q else size for p in range(self.n)]
+        fresh = np.empty(sum(sizes), np.int64)
+        base = 0
+        for p, words in enumerate(sizes):
+            if p == q:
+                fresh[base : base + words] = 0 if method == BITMAP else -1
+            else:
+                old = self[p, Q_SEEN]
+                fresh[base : base + words] = self.seen[old : old + words]
+            self[p, Q_SEEN] = base
+            base += words
+        self.seen = fresh
+        self[q, Q_SIZE], self[q, Q_METHOD] = size, method
+        at, arity = self[q, Q_PACK], self[q, Q_ARITY]
+        self.queues[at : at + arity] = [low for low, _ in ranges]
+        self.queues[at + arity : at + 2 * arity] = [width for _, width in ranges]
+        fill_seen(self.queues, q, self.rows, self.seen)
+
+    # Reading
+
+    def result(self, q: int) -> list[Words]:
+        """All rows as columns; sorted when the set gives that for nothing."""
+        words, count = self[q, Q_SIZE], self[q, Q_COUNT]
+        if self[q, Q_METHOD] != BITMAP or words > 8 * count:
+            return list(self.columns(q))
+        keys, arity, at = np.empty(count, np.int64), self[q, Q_ARITY], self[q, Q_PACK]
+        found = read_bits(self.seen, self[q, Q_SEEN], words, keys)
+        assert found == count
+        out = np.empty((arity, count), np.int64)
+        unpack_keys(keys, count, arity, self.queues[at : at + 2 * arity], out.reshape(-1), count, 0)
+        return list(out)
+
+    def check(self) -> None:
+        """Assert that rows are distinct and that the set has them all and no other.  O(rows log rows)."""
+        for q in range(self.n):
+            columns = self.columns(q)
+            assert len(np.unique(columns, axis=1).T) == self.count(q) <= self[q, Q_CAPACITY]
+            seen = self.seen[self[q, Q_SEEN] : self[q, Q_SEEN] + self[q, Q_SIZE]]
+            if self[q, Q_METHOD] == BITMAP:
+                held = int(np.unpackbits(seen.view(np.uint8)).sum())
+            else:
+                held = int(np.count_nonzero((seen if self[q, Q_METHOD] == HASH else seen[1::2]) >= 0))
+            assert held == self.count(q)
+
+
+def _roomy(low: int, span: int) -> tuple[int, int]:
+    """(low, width) of a range with slack above, and down to 0 when that is near: most ids begin there.
+
+    >>> _roomy(3, 100)
+    (0, 128)
+    """
+    if 0 < low <= span:
+        low, span = 0, span + low
+    return low, min(span + span // 4, (1 << 63) - 1 - low)
+
+
+def _generous(lows: list[int], highs: list[int]) -> list[tuple[int, int]] | None:
+    """Ranges as wide as a packed row allows, since a hash table does not care; None if they do not fit.
+
+    >>> _generous([0, 0], [10, 20]) is not None, _generous([0, 0], [2**40, 2**40])
+    (True, None)
+    """
+    bits = [(high - low + 1).bit_length() for low, high in zip(lows, highs, strict=True)]
+    spare = (KEY_BITS - sum(bits)) // len(bits)
+    if spare < 0:
+        return None
+    ranges = []
+    for low, high, b in zip(lows, highs, bits, strict=True):
+        width = 1 << (b + spare)
+        low = max(low - (width - (high - low + 1)) // 4, -(1 << 63))
+        ranges.append((min(low, (1 << 63) - width), width))
+    return ranges
+
+
+def _power_of_2(n: int) -> int:
+    """The least power of 2 that is greater than n, at least 1024."""
+    return 1 << max(10, n.bit_length())
+
+
+def _product(widths: list[int]) -> int:
+    product = 1
+    for width in widths:
+        product *= width
+    return product

@@ -1,0 +1,274 @@
+"""Owns the kernels of row queues: rows in order of arrival, each once, and the sets that tell what is new.
+
+All queues of a recursion lie in three arrays, so that one kernel call can work on any of them:
+
+queues   QUEUE words for each queue (see below), then the packing of each: lows, then widths of its columns
+rows     column c of row i of a queue is at Q_BASE + c * Q_CAPACITY + i
+seen     the set of a queue's rows, Q_SIZE words from Q_SEEN on, in one of three forms:
+         BITMAP  one bit for every row that could be
+         HASH    open addressing over packed rows, -1 for an empty slot
+         WIDE    open addressing over pairs (hash of the row, its number; -1 for an empty slot), for rows that
+                 do not fit one word
+
+A row is packed in mixed radix: ((c0 - low0) * width1 + (c1 - low1)) * width2 + ...; the owner sees to it that
+the product of the widths fits.  Packed rows are in the order of rows.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from dlog.jit import Words, helper, kernel
+from dlog.storage.pointer import pointer
+
+Q_ARITY: Final = 0
+Q_BASE: Final = 1
+Q_CAPACITY: Final = 2
+Q_COUNT: Final = 3
+Q_READY: Final = 4  # rows before this one may drive; -1: all
+Q_METHOD: Final = 5
+Q_SEEN: Final = 6
+Q_SIZE: Final = 7
+Q_PACK: Final = 8  # where in `queues` the lows of the columns are, the widths behind them
+QUEUE: Final = 12
+
+BITMAP: Final = 0
+HASH: Final = 1
+WIDE: Final = 2
+
+MULTIPLIER: Final = -7046029254386353131  # 2^64 / golden ratio, as a signed word
+WORD_MASK: Final = (1 << 63) - 1
+OUT_OF_RANGE: Final = -1
+
+
+@helper
+def absorb(queues, q, rows, seen, out, capacity, n, sources, at, scratch):
+    """Append to queue q those of n rows that it has not, each once; return how many, or OUT_OF_RANGE.
+
+    Column c of row i is out[capacity * s + i] with s = sources[at + 2 * c], or the constant
+    sources[at + 2 * c + 1] when s is negative; `scratch` holds 2 * capacity words.  When a value is outside
+    its column's range nothing is added.  REQUIRES: room for n more rows, in a hash table too.  O(n) expected.
+    """
+    q *= QUEUE
+    if queues[q + Q_METHOD] == WIDE:
+        return absorb_wide(queues, q, rows, seen, out, capacity, n, sources, at)
+    if not pack_rows(queues, q, out, capacity, n, sources, at, scratch):
+        return np.int64(OUT_OF_RANGE)
+    if queues[q + Q_METHOD] == BITMAP:
+        found = add_bits(seen, queues[q + Q_SEEN], scratch, n, capacity)
+    else:
+        found = add_keys(seen, queues[q + Q_SEEN], queues[q + Q_SIZE] - 1, scratch, n, capacity)
+    base = queues[q + Q_BASE] + queues[q + Q_COUNT]
+    for c in range(queues[q + Q_ARITY]):
+        source = sources[at + 2 * c]
+        if source < 0:
+            for j in range(found):
+                rows[base + j] = sources[at + 2 * c + 1]
+        else:
+            source *= capacity
+            for j in range(found):
+                rows[base + j] = out[source + scratch[capacity + j]]
+        base += queues[q + Q_CAPACITY]
+    queues[q + Q_COUNT] += found
+    return found
+
+
+@helper
+def pack_rows(queues, q, out, capacity, n, sources, at, keys):
+    """Packed rows into `keys`; False when a value lies outside its column's range."""
+    arity = queues[q + Q_ARITY]
+    lows = queues[q + Q_PACK]
+    for i in range(n):
+        keys[i] = 0
+    for c in range(arity):
+        low = queues[lows + c]
+        width = queues[lows + arity + c]
+        source = sources[at + 2 * c]
+        outside = np.int64(0)
+        if source < 0:
+            offset = sources[at + 2 * c + 1] - low
+            outside += offset < 0 or offset >= width
+            for i in range(n):
+                keys[i] = keys[i] * width + offset
+        else:
+            source *= capacity
+            for i in range(n):
+                offset = out[source + i] - low
+                outside += (offset < 0) | (offset >= width)
+                keys[i] = keys[i] * width + offset
+        if outside > 0:
+            return False
+    return True
+
+
+@helper
+def add_bits(seen, base, keys, n, positions):
+    """Set the bits of n keys; positions of those that were new go behind the keys.  Returns their number."""
+    found = np.int64(0)
+    for i in range(n):
+        key = keys[i]
+        word, bit = base + (key >> 6), np.int64(1) << (key & 63)
+        old = seen[word]
+        seen[word] = old | bit
+        keys[positions + found] = i
+        found += (old & bit) == 0
+    return found
+
+
+@helper
+def add_keys(seen, base, mask, keys, n, positions):
+    """As `add_bits`, for a hash table of mask + 1 slots."""
+    found = np.int64(0)
+    for i in range(n):
+        key = keys[i]
+        slot = (((key * np.int64(MULTIPLIER)) & np.int64(WORD_MASK)) >> 20) & mask
+        while seen[base + slot] >= 0 and seen[base + slot] != key:
+            slot = (slot + 1) & mask
+        if seen[base + slot] < 0:
+            seen[base + slot] = key
+            keys[positions + found] = i
+            found += 1
+    return found
+
+
+@helper
+def absorb_wide(queues, q, rows, seen, out, capacity, n, sources, at):
+    """`absorb` for rows that do not fit one word: compared column by column where hashes agree."""
+    arity = queues[q + Q_ARITY]
+    base, stride = queues[q + Q_BASE], queues[q + Q_CAPACITY]
+    before = queues[q + Q_COUNT]
+    count = before
+    for i in range(n):
+        for c in range(arity):
+            source = sources[at + 2 * c]
+            value = sources[at + 2 * c + 1] if source < 0 else out[capacity * source + i]
+            rows[base + c * stride + count] = value
+        count += add_wide(queues, q, rows, seen, count)
+    queues[q + Q_COUNT] = count
+    return count - before
+
+
+@helper
+def add_wide(queues, q, rows, seen, row):
+    """Put a row that lies in the queue into its table; 0 when an equal one is there, else 1."""
+    arity = queues[q + Q_ARITY]
+    base, stride = queues[q + Q_BASE], queues[q + Q_CAPACITY]
+    table = queues[q + Q_SEEN]
+    mask = (queues[q + Q_SIZE] >> 1) - 1
+    hash = np.int64(0)
+    for c in range(arity):
+        hash = (hash ^ rows[base + c * stride + row]) * np.int64(MULTIPLIER)
+        hash ^= (hash >> 29) & ((np.int64(1) << 35) - 1)
+    slot = hash & mask
+    while seen[table + 2 * slot + 1] >= 0:
+        if seen[table + 2 * slot] == hash:
+            other = seen[table + 2 * slot + 1]
+            c = 0
+            while c < arity and rows[base + c * stride + other] == rows[base + c * stride + row]:
+                c += 1
+            if c == arity:
+                return 0
+        slot = (slot + 1) & mask
+    seen[table + 2 * slot] = hash
+    seen[table + 2 * slot + 1] = row
+    return 1
+
+
+@kernel
+def fill_seen(queue_words: Words, q: int, row_words: Words, seen_words: Words) -> int:
+    """Put all rows of a queue, which are distinct, into its empty set.  O(rows)."""
+    queues, rows, seen = pointer(queue_words), pointer(row_words), pointer(seen_words)
+    q *= QUEUE
+    count = queues[q + Q_COUNT]
+    for i in range(count):
+        if queues[q + Q_METHOD] == WIDE:
+            add_wide(queues, q, rows, seen, i)
+            continue
+        key = pack_row(queues, q, rows, i)
+        if queues[q + Q_METHOD] == BITMAP:
+            seen[queues[q + Q_SEEN] + (key >> 6)] |= np.int64(1) << (key & 63)
+        else:
+            mask = queues[q + Q_SIZE] - 1
+            slot = (((key * np.int64(MULTIPLIER)) & np.int64(WORD_MASK)) >> 20) & mask
+            while seen[queues[q + Q_SEEN] + slot] >= 0:
+                slot = (slot + 1) & mask
+            seen[queues[q + Q_SEEN] + slot] = key
+    return 0
+
+
+@helper
+def pack_row(queues, q, rows, i):
+    arity = queues[q + Q_ARITY]
+    lows = queues[q + Q_PACK]
+    at = queues[q + Q_BASE] + i
+    key = np.int64(0)
+    for c in range(arity):
+        key = key * queues[lows + arity + c] + rows[at] - queues[lows + c]
+        at += queues[q + Q_CAPACITY]
+    return key
+
+
+@kernel
+def read_bits(seen: Words, base: int, words: int, out: Words) -> int:
+    """The numbers of all bits that are set, ascending; returns how many.  O(words + bits)."""
+    n = 0
+    for w in range(words):
+        word = seen[base + w]
+        if word < 0:  # the sign bit is the last one
+            word &= np.int64(WORD_MASK)
+            last = 1
+        else:
+            last = 0
+        while word != 0:
+            low = word & -word
+            out[n] = (w << 6) + bit_number(low)
+            n += 1
+            word ^= low
+        if last:
+            out[n] = (w << 6) + 63
+            n += 1
+    return n
+
+
+@helper
+def bit_number(bit):
+    """The number of the only bit of a positive word.  O(log bits)."""
+    n = 0
+    if bit >= np.int64(1) << 32:
+        bit >>= 32
+        n += 32
+    if bit >= 1 << 16:
+        bit >>= 16
+        n += 16
+    if bit >= 1 << 8:
+        bit >>= 8
+        n += 8
+    if bit >= 1 << 4:
+        bit >>= 4
+        n += 4
+    if bit >= 1 << 2:
+        bit >>= 2
+        n += 2
+    return n + (bit >> 1)
+
+
+@kernel
+def unpack_keys(keys: Words, n: int, arity: int, lows: Words, out: Words, capacity: int, at: int) -> int:
+    """Rows from packed ones: column c of row i goes to out[c * capacity + at + i].  O(n * arity).
+
+    `lows` are the lows of the columns, then their widths.
+    """
+    for c in range(arity - 1, -1, -1):
+        low, width = lows[c], lows[arity + c]
+        start = c * capacity + at
+        if c == 0:
+            for i in range(n):
+                out[start + i] = keys[i] + low
+        else:
+            for i in range(n):
+                rest = keys[i] // width
+                out[start + i] = keys[i] - rest * width + low
+                keys[i] = rest
+    return 0
