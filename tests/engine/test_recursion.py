@@ -1,0 +1,156 @@
+"""Recursion gives the same rows however it is done: driven with any set, in small slices, or in rounds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import dlog
+from dlog.engine import fixpoint
+from dlog.engine.evaluate import Evaluation, evaluate
+from dlog.errors import ConstraintError, DataError
+from tests.oracle.accepted import accepted
+from tests.oracle.bodies import Features
+from tests.oracle.compare import same_program
+from tests.oracle.naive import evaluate as naive
+from tests.oracle.programs import RECURSIVE, programs
+
+FEATURES = Features().with_("comparisons", "arithmetic", "negation", "disjunctions", "functions", *RECURSIVE)
+WAYS = {
+    "bitmap": {"row_sets": "bitmap"},
+    "hash": {"row_sets": "hash"},
+    "wide": {"row_sets": "wide"},
+    "rounds": {"rounds": True},
+}
+EXAMPLES = int(os.environ.get("DLOG_RECURSION_EXAMPLES", "40"))
+
+
+def database(text: str, **options: object) -> dlog.Database:
+    made = dlog.Database(source=text, evaluated=False)
+    evaluate(made.program, made.store, Evaluation(**options))  # type: ignore[arg-type]
+    return made
+
+
+def agree(text: str, **options: object) -> None:
+    """Same rows as the naive evaluator, or both refuse."""
+    program = accepted(text)
+    try:
+        expected = naive(program)
+    except (ConstraintError, DataError, OverflowError):
+        with pytest.raises((ConstraintError, DataError)):
+            database(text, **options)
+        return
+    made = database(text, **options)
+    same_program({name: made[name].rows() for name in program.predicates}, expected, program)
+    made.check()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_oracle_every_way(way: str) -> None:
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+    @given(programs(FEATURES, derived=3))
+    def check(text: str) -> None:
+        agree(text, **WAYS[way])
+
+    check()
+
+
+def test_oracle_small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel comes back after a few operations, and with little output."""
+    monkeypatch.setattr(fixpoint, "OUTPUT_ROWS", 3)
+    monkeypatch.setattr(fixpoint, "FIRST_BUDGET", 5)
+    monkeypatch.setattr(fixpoint, "BUDGET", 9)
+
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+    @given(programs(FEATURES, derived=3))
+    def check(text: str) -> None:
+        agree(text)
+
+    check()
+
+
+@pytest.mark.fuzz
+@settings(max_examples=3000, suppress_health_check=list(HealthCheck))
+@given(programs(FEATURES, derived=5, facts=16))
+def test_fuzz_every_way(text: str) -> None:
+    for options in WAYS.values():
+        agree(text, **options)
+
+
+def closure(edges: np.ndarray) -> set[tuple[int, int]]:
+    """By powers of the matrix of reachability: shares nothing with rows, sets or joins."""
+    n = int(edges.max()) + 1
+    reach = np.zeros((n, n), bool)
+    reach[edges[:, 0], edges[:, 1]] = True
+    while True:
+        more = reach | (reach.astype(np.int32) @ reach.astype(np.int32) > 0)
+        if (more == reach).all():
+            return set(zip(*map(list, np.nonzero(reach)), strict=True))
+        reach = more
+
+
+CLOSURES = {
+    "left": "reach(x, z) <- reach(x, y), edge(y, z).",
+    "right": "reach(x, z) <- edge(x, y), reach(y, z).",
+    "both": "reach(x, z) <- reach(x, y), reach(y, z).",
+    "mutual": "odd(x, y) <- edge(x, y). odd(x, z) <- even(x, y), edge(y, z). even(x, z) <- odd(x, y), edge(y, z)."
+    " reach(x, y) <- odd(x, y); even(x, y).",
+}
+
+
+@pytest.mark.parametrize("rule", CLOSURES)
+@pytest.mark.parametrize("way", ["chosen", *WAYS])
+def test_oracle_closure_outgrows_its_sets(rule: str, way: str) -> None:
+    """Enough rows for every kind of set to grow, and values that come to lie outside what it could hold."""
+    rng = np.random.default_rng(5)
+    edges = rng.integers(0, 300, (420, 2))
+    for factor, offset in ((1, 0), (7_000_003, -900_000_000)):
+        made = dlog.Database(
+            source="edge(x, y) -> int(x), int(y). reach(x, y) <- edge(x, y)." + CLOSURES[rule]
+        )
+        with made.transaction() as tx:
+            tx.insert("edge", edges * factor + offset)
+        made.store.clear("reach")
+        for name in ("odd", "even"):
+            if name in made.store.relations:
+                made.store.clear(name)
+        evaluate(made.program, made.store, Evaluation(**WAYS.get(way, {})))  # type: ignore[arg-type]
+        found = (np.array(made["reach"].rows()) - offset) // factor
+        assert set(map(tuple, found.tolist())) == closure(edges)
+        made.check()
+
+
+def test_counting_to_a_million_is_one_call() -> None:
+    """A round of one row costs no call: a million rounds are seen in the measures, and end in time."""
+    made = dlog.Database(source="n(0). n(y) <- n(x), y = x + 1, x < 1000000.")
+    assert len(made["n"]) == 1_000_001
+    assert made.stats().rules[0].iterations > 1_000_000 or made.stats().rules[1].iterations > 1_000_000
+
+
+def test_rows_of_far_values_grow_wide_sets() -> None:
+    """Rows that do not fit one word, enough of them for their table to grow."""
+    text = "p(1, 2, 4611686018427387904). p(y, z, x) <- p(x, y, z). q(x, y, z) <- p(x, y, z)."
+    text += " q(x, y, z) <- q(x, y, w), z = w - 9007199254740993, w > 0."
+    made = database(text)
+    assert len(made["p"]) == 3
+    steps = {(x, y, z - k * 9007199254740993) for x, y, z in made["p"].rows() for k in range(600)}
+    expected = {row for row in steps if row[2] > -9007199254740993}
+    assert set(made["q"].rows()) == expected
+
+
+def test_differential_uncompiled() -> None:
+    """The same kernels as plain Python, whose arrays have bounds."""
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "DLOG_RECURSION_EXAMPLES": "8"}
+    here = Path(__file__)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "every_way or slices"]
+    done = subprocess.run(
+        [*command, str(here)], cwd=here.parent.parent.parent, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passed" in done.stdout
