@@ -182,6 +182,57 @@ def run(
 
 
 @app.command()
+def apply(
+    program: ProgramFile,
+    tx: Annotated[Path, typer.Option("--tx", metavar="FILE", help="transactions, one per statement")],
+    facts: Annotated[Path, typer.Option("--facts", "-F", help="folder of the .input files")] = Path("."),
+    out: Annotated[
+        Path | None, typer.Option("--output", "-D", help="folder of the .output files at the end; - prints")
+    ] = None,
+    changes: Annotated[bool, typer.Option("--changes", help="print each derived change")] = False,
+    stats: Annotated[bool, typer.Option("--stats", help="rows, operations and time per transaction")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="evaluate from scratch after each transaction and compare")
+    ] = False,
+    strategy: Annotated[
+        str | None, typer.Option(metavar="trace|delta|view_tree", help="maintain every rule in this way")
+    ] = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", "-k", help="go on after a transaction that fails")
+    ] = False,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="cores to use")] = 1,
+    timeout: Annotated[float | None, typer.Option(min=0, help="stop a transaction after seconds")] = None,
+    max_rows: Annotated[int | None, typer.Option(min=0, help="stop after this many derived rows")] = None,
+    max_memory: Annotated[str | None, typer.Option(help="stop at this much memory, as in 500M or 2G")] = None,
+) -> None:
+    """Load a program, then run a file of transactions.  One that fails is rolled back: status 1."""
+    from dlog.apply import Options, apply_file
+    from dlog.engine.database import Database
+    from dlog.engine.limits import Limits
+    from dlog.engine.run import write_outputs
+    from dlog.progress import Screen
+
+    limits = Limits(timeout, max_rows, _bytes(max_memory))
+    with Screen() as screen:
+        database = Database(
+            program,
+            facts=facts,
+            limits=limits,
+            progress=screen,
+            warn=screen.print,
+            jobs=jobs,
+            strategy=strategy,
+        )
+    tally = apply_file(database, tx, Options(changes, stats, verify, keep_going))
+    if out is not None and (keep_going or not tally.failed):
+        write_outputs(database, out)
+    sys.stdout.flush()
+    print(tally, file=sys.stderr)
+    if tally.failed:
+        raise typer.Exit(1)
+
+
+@app.command()
 def explain(
     program: ProgramFile,
     predicate: Annotated[str | None, typer.Argument(help="only the rules of this predicate")] = None,
@@ -191,6 +242,25 @@ def explain(
     from dlog.engine.database import plan_only
 
     print(plan_only(program, facts).explain(predicate))
+
+
+@app.command()
+def repl(
+    program: Annotated[
+        Path | None, typer.Argument(metavar="[PROGRAM.dl]", help="a program to begin with")
+    ] = None,
+    facts: Annotated[Path, typer.Option("--facts", "-F", help="folder of the .input files")] = Path("."),
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="cores to use")] = 1,
+    timeout: Annotated[float | None, typer.Option(min=0, help="stop a transaction after seconds")] = None,
+    max_rows: Annotated[int | None, typer.Option(min=0, help="stop after this many derived rows")] = None,
+    max_memory: Annotated[str | None, typer.Option(help="stop at this much memory, as in 500M or 2G")] = None,
+) -> None:
+    """Transactions at a prompt; from a pipe, the status is 1 when anything typed was wrong."""
+    from dlog import repl
+    from dlog.engine.limits import Limits
+
+    session = repl.Session(program, facts, Limits(timeout, max_rows, _bytes(max_memory)), jobs)
+    raise typer.Exit(repl.run(session))
 
 
 def _bytes(text: str | None) -> int | None:

@@ -10,12 +10,14 @@ import numpy as np
 from dlog.engine.bodies import BodyRunner
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures
+from dlog.engine.show import literal_text
 from dlog.engine.store import Store
 from dlog.errors import ConstraintError
 from dlog.ir.rules import Atom, Const, Operand, Predicate, Program, Rule, Var
 from dlog.planning.pipeline import plan_pipeline
 from dlog.storage.relation import Relation
 from dlog.storage.values import decode
+from dlog.types import Type
 
 _SHOWN = 5
 GOAL = "$goal"
@@ -125,17 +127,12 @@ def _show_atom(store: Store, predicate: Predicate, atom: Atom, binding: dict[str
     return predicate.show(tuple(values))
 
 
-def _show_operand(store: Store, operand: Operand, type: object, binding: dict[str, int]) -> str:
+def _show_operand(store: Store, operand: Operand, type: Type, binding: dict[str, int]) -> str:
     if isinstance(operand, Const):
         return str(operand)
     return _show(store, type, binding[operand.name]) if operand.name in binding else "_"
 
 
-def _show(store: Store, type: object, code: int) -> str:
+def _show(store: Store, type: Type, code: int) -> str:
     """A value as it is written in a program."""
-    value = decode(np.array([code], np.int64), type, store.dictionary)[0].as_py()  # type: ignore[arg-type]
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float) or type.name == "decimal":  # type: ignore[attr-defined]
-        return str(value)
-    return str(Const("string", str(value)))
+    return literal_text(decode(np.array([code], np.int64), type, store.dictionary)[0].as_py(), type)

@@ -22,7 +22,7 @@ from dlog.engine.statements import settled
 from dlog.engine.store import Store
 from dlog.engine.transaction import Change, Commit, Rollback, Subscription, Transaction
 from dlog.engine.view import View, interruptible
-from dlog.errors import DataError, VerifyError
+from dlog.errors import DataError, DlogError, UnsupportedError, VerifyError, did_you_mean
 from dlog.ir.check import check_program
 from dlog.language import ast
 from dlog.language.parse import expand_includes, load_file, parse
@@ -56,13 +56,16 @@ class Database(View):
         jobs: int = 1,
         evaluated: bool = True,
         load: bool = True,
+        strategy: str | None = None,
     ):
         """From a program file or a text.  `facts` is the folder of its `.input` files.
         `jobs` cores are used where they help.
 
         `warn` is told at once of rows that are not taken and of joins that look too large; `warnings` keeps
         what it was told.  Without `evaluated` only the base facts are there, for `explain`.
+        `strategy` forces one way of maintenance on all rules; it never changes an answer.
         """
+        require_strategy(strategy)
         self.measures = Measures()
         self.facts_folder = facts
         self.warnings: list[str] = []
@@ -255,6 +258,11 @@ class Database(View):
                 )
         return changes
 
+    def base(self, predicate: str) -> Result:
+        """The base facts of a predicate, without what rules derive."""
+        self.require(predicate)
+        return self._result(predicate, self.program.predicates[predicate].columns, self._base[predicate])
+
     def verify(self) -> None:
         """Evaluates everything from scratch; raises VerifyError with the rows that differ, if any do."""
         store, measures = self.store, self.measures
@@ -296,6 +304,19 @@ class Database(View):
         for name, relation in self.store.relations.items():
             assert relation.arity == self.program.predicates[name].arity
             relation.check()
+
+
+STRATEGIES = ("trace", "delta", "view_tree")
+SUPPORTED_STRATEGIES: frozenset[str] = frozenset()
+
+
+def require_strategy(name: str | None) -> None:
+    """Raises for a strategy of maintenance that there is not."""
+    if name is not None and name not in STRATEGIES:
+        known = f"there are {', '.join(STRATEGIES)}"
+        raise DlogError(f"unknown strategy {name}", help=did_you_mean(name, STRATEGIES, known))
+    if name is not None and name not in SUPPORTED_STRATEGIES:
+        raise UnsupportedError(f"not supported yet: {name}")
 
 
 def plan_only(path: str | Path, facts: str | Path) -> Database:

@@ -40,7 +40,7 @@ def settled(tree: ast.Program, program: Program) -> ast.Program:
     """A checked program without its facts, every predicate declared.  O(statements + predicates)."""
     declared = [_declaration(p) for p in program.predicates.values() if not (p.declared or p.auxiliary)]
     kept = [_filled(s, program) for s in tree.statements if not isinstance(s, _FACTS)]
-    return ast.Program((*declared, *kept), span=tree.span)
+    return ast.Program((*kept, *declared), span=tree.span)
 
 
 def _filled(statement: ast.Node, program: Program) -> ast.Node:

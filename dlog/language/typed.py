@@ -1,0 +1,181 @@
+"""Owns text as it is typed: where a statement ends, and which lines are commands or words of a transaction.
+
+Serves the prompt and files of transactions alike.  Knows nothing of what statements mean.
+
+Lifecycle of a piece: lines are fed one by one; when the last of them completes what was begun, it comes out,
+with the places that it had in the whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from dlog.language import ast
+from dlog.language.parse import expand_includes, parse_source
+from dlog.language.source import Origin, Source, Span
+from dlog.language.vocabulary import DIRECTIVES, TOKEN
+
+WORDS = ("begin", "commit", "rollback")
+_COMMAND = re.compile(r"\s*\.([A-Za-z_]+)(?:\s+(.*?))?\s*$", re.DOTALL)
+_WORD = re.compile(r"\s*(begin|commit|rollback)\s*\.?\s*(?://.*)?$")
+_CONNECTORS = frozenset({",", "|", "=", "<:", ":"})
+_OPENERS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One thing that was typed: `kind` is "statements", "command" (`.list`) or "word" (`begin`)."""
+
+    kind: str
+    text: str
+    name: str  # of the file, or <prompt>
+    line: int  # of its first line, from 1
+    column: int = 0  # characters before it on that line
+    lines: tuple[str, ...] = ()  # whole lines, to show in messages
+
+    def parse(self) -> tuple[ast.Node, ...]:
+        """REQUIRES: statements.  Raises their syntax errors, at the places they have in the whole."""
+        assert self.kind == "statements"
+        origins = [Origin(self.name, self.line + i, line) for i, line in enumerate(self.lines)]
+        source = Source(self.name, " " * self.column + self.text, origins)
+        return expand_includes(parse_source(source)).statements
+
+    def span(self) -> Span:
+        """Its first line, for errors that have no place of their own."""
+        line = self.lines[0]
+        source = Source(self.name, line, [Origin(self.name, self.line, line)])
+        return Span(source, len(line) - len(line.lstrip()), len(line.rstrip()))
+
+    def command(self) -> tuple[str, str]:
+        """REQUIRES: a command.  Its name, and what follows."""
+        found = _COMMAND.match(self.text)
+        assert found is not None
+        return found.group(1), found.group(2) or ""
+
+
+@dataclass
+class Typed:
+    """Collects lines until they are complete.  With `apart`, each statement of a line is a piece of its own.
+
+    >>> typed = Typed("<prompt>")
+    >>> typed.feed("reach(x, y) <-")
+    []
+    >>> [piece.text for piece in typed.feed("    edge(x, y).")]
+    ['reach(x, y) <-\\n    edge(x, y).']
+    """
+
+    name: str
+    apart: bool = False
+    _pending: list[str] = field(default_factory=list)
+    _line: int = 0  # lines fed so far
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something was begun that is not complete."""
+        return bool(self._pending)
+
+    def feed(self, line: str) -> list[Piece]:
+        """What is complete with this line.  O(pending text)."""
+        self._line += 1
+        if not self._pending:
+            if not _has_content(line):
+                return []
+            if piece := self._special(line):
+                return [piece]
+        self._pending.append(line)
+        text = "\n".join(self._pending)
+        return self._take(text) if is_complete(text) else []
+
+    def finish(self) -> list[Piece]:
+        """What was begun and never completed, as a piece whose parsing says what is missing."""
+        return self._take("\n".join(self._pending)) if self._pending else []
+
+    def drop(self) -> None:
+        """Forget what was begun."""
+        self._pending = []
+
+    def _special(self, line: str) -> Piece | None:
+        command = _COMMAND.match(line)
+        if command and command.group(1) not in DIRECTIVES:
+            return Piece("command", line.strip(), self.name, self._line, lines=(line,))
+        if word := _WORD.match(line):
+            return Piece("word", word.group(1), self.name, self._line, lines=(line,))
+        return None
+
+    def _take(self, text: str) -> list[Piece]:
+        lines = tuple(self._pending)
+        first = self._line - len(lines) + 1
+        self._pending = []
+        if not self.apart:
+            return [Piece("statements", text, self.name, first, 0, lines)]
+        return [self._part(text, start, end, lines, first) for start, end in _statements(text)]
+
+    def _part(self, text: str, start: int, end: int, lines: tuple[str, ...], first: int) -> Piece:
+        above = text.count("\n", 0, start)
+        column = start - (text.rfind("\n", 0, start) + 1)
+        below = text.count("\n", 0, end)
+        return Piece(
+            "statements", text[start:end], self.name, first + above, column, lines[above : below + 1]
+        )
+
+
+def pieces(lines: Iterable[str], name: str) -> Iterator[Piece]:
+    """The pieces of a whole text, one for each statement."""
+    typed = Typed(name, apart=True)
+    for line in lines:
+        yield from typed.feed(line.rstrip("\r\n"))
+    yield from typed.finish()
+
+
+def is_complete(text: str) -> bool:
+    """Whether a text ends where a statement, or a directive, may end.  O(length)."""
+    last, depth, is_directive, count = "", 0, False, 0
+    for kind, word, _, _ in _tokens(text):
+        if kind == "BAD_COMMENT":
+            return False
+        if kind == "BAD_STRING":
+            return True  # a string ends on its line: let the parser complain
+        is_directive = is_directive or (count == 1 and last == "." and word in DIRECTIVES)
+        last, count = word, count + 1
+        depth += _OPENERS.get(word, 0)
+    if is_directive:
+        return last == "." or (depth <= 0 and last not in _CONNECTORS)
+    return last == "." or count == 0
+
+
+def _statements(text: str) -> list[tuple[int, int]]:
+    """Where the statements of a complete text begin and end."""
+    spans: list[tuple[int, int]] = []
+    begin = -1
+    for _, word, start, end in _tokens(text):
+        begin = start if begin < 0 else begin
+        if word == "." and not (start == begin and _is_directive(text, end)):
+            spans.append((begin, end))
+            begin = -1
+    if begin >= 0:
+        spans.append((begin, len(text.rstrip())))
+    return spans
+
+
+def _is_directive(text: str, behind_point: int) -> bool:
+    word = TOKEN.match(text, behind_point)
+    return word is not None and word.group() in DIRECTIVES
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str, int, int]]:
+    """(kind, text, start, end) of the tokens, without blanks and comments; what is no token is skipped."""
+    position = 0
+    while position < len(text):
+        match = TOKEN.match(text, position)
+        if match is None:
+            position += 1
+            continue
+        position = match.end()
+        if match.lastgroup not in ("SPACE", "COMMENT"):
+            yield match.lastgroup or "", match.group(), match.start(), match.end()
+
+
+def _has_content(line: str) -> bool:
+    return any(True for _ in _tokens(line)) or any(not c.isspace() for c in re.sub(r"//.*", "", line))

@@ -1,0 +1,177 @@
+"""Owns what the prompt does with what is typed: transactions, queries, commands.  Knows nothing of terminals.
+
+A piece with statements is one transaction, unless `begin` opened a longer one.  An error changes nothing: it
+is printed and the session goes on.  Inside `begin ... commit` it makes the whole transaction fail: what
+follows is passed over up to `commit` or `rollback`, so that a script never commits half of what it says.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TextIO, TypeVar
+
+from dlog.engine.database import Database
+from dlog.engine.limits import Limits
+from dlog.engine.result import Result
+from dlog.engine.show import change_lines
+from dlog.engine.transaction import Change, Commit, Subscription, Transaction
+from dlog.errors import DlogError, Interrupted
+from dlog.language import ast
+from dlog.language.typed import Piece
+from dlog.progress import Screen
+from dlog.repl.told import commit_line
+from dlog.report import print_rows
+
+T = TypeVar("T")
+
+
+class Session:
+    """A database and what was typed at it so far."""
+
+    def __init__(
+        self,
+        program: Path | None = None,
+        facts: Path = Path("."),
+        limits: Limits | None = None,
+        jobs: int = 1,
+        out: TextIO | None = None,
+        err: TextIO | None = None,
+    ):
+        self.out, self.err = out or sys.stdout, err or sys.stderr
+        self.failures = 0
+        self.quits = False
+        self.last: Commit | None = None
+        self.watched: dict[str, Subscription] = {}
+        self._open: Transaction | None = None
+        self._failed = False  # whether the open transaction has seen an error
+        self._news: list[Change] = []
+        self._screen: Screen | None = None
+        with self._working():
+            self.database = Database(
+                program, facts=facts, limits=limits, jobs=jobs, progress=self._progress, warn=self._warn
+            )
+
+    # What is typed
+
+    def run(self, piece: Piece) -> None:
+        """Does what a piece says.  An error is printed and counted, never raised."""
+        try:
+            if piece.kind == "word":
+                self._word(piece.text)
+            elif piece.kind == "command":
+                self._command(piece)
+            else:
+                self._statements(piece)
+        except DlogError as error:
+            if error.span is None and piece.kind != "statements":
+                error.span = piece.span()
+            self._failure(error)
+        except KeyboardInterrupt:
+            self._failure(Interrupted("interrupted"))
+        self.out.flush()
+
+    def close(self) -> None:
+        """A transaction that is still open is rolled back."""
+        if self._open is not None:
+            self._open = None
+            self._failure(DlogError("the transaction was not committed: rolled back"))
+
+    @property
+    def state(self) -> str:
+        """What the prompt shows: `dlog`, or `tx` in an open transaction, `failed` in one that has errors."""
+        return "dlog" if self._open is None else "failed" if self._failed else "tx"
+
+    def say(self, text: str) -> None:
+        print(text, file=self.out)
+
+    def _failure(self, error: DlogError) -> None:
+        self.failures += 1
+        self._failed = self._open is not None
+        print(error.render(), file=self.err, flush=True)
+
+    def _statements(self, piece: Piece) -> None:
+        if self._open is None:
+            self.execute(piece.parse())
+        elif not self._failed:
+            statements = piece.parse()
+            queries = [s for s in statements if isinstance(s, ast.Query)]
+            self._open.add_statements([s for s in statements if not isinstance(s, ast.Query)])
+            for query in queries:  # readers see what was committed last
+                self.show(self.database.answer(query))
+
+    def execute(self, statements: tuple[ast.Node, ...]) -> None:
+        """Statements as one transaction, told in one line; then the answers of its queries."""
+        if all(isinstance(s, ast.Query) for s in statements):
+            for query in statements:
+                assert isinstance(query, ast.Query)
+                self.show(self._do(partial(self.database.answer, query)))
+            return
+        transaction = Transaction(self.database)
+        transaction.add_statements(statements)
+        self._commit(transaction)
+
+    def _word(self, word: str) -> None:
+        if word == "begin":
+            if self._open is not None:
+                raise DlogError("a transaction is open already", help="end it with commit or rollback")
+            self._open, self._failed = Transaction(self.database), False
+            return
+        transaction, failed = self._open, self._failed
+        if transaction is None:
+            raise DlogError(f"there is no transaction to {word}", help="begin opens one")
+        self._open, self._failed = None, False
+        if word == "rollback" or failed:
+            self.say("rolled back" if word == "rollback" else "rolled back: it has errors")
+        else:
+            self._commit(transaction)
+
+    def _command(self, piece: Piece) -> None:
+        from dlog.repl.commands import run_command
+
+        if not self._failed:
+            run_command(self, *piece.command())
+
+    # What is shown
+
+    def show(self, result: Result) -> None:
+        print_rows(result, self.out)
+
+    def watch(self, predicate: str) -> bool:
+        """Show changes of a predicate from now on, or no longer; whether they are shown now."""
+        if predicate in self.watched:
+            self.watched.pop(predicate).close()
+            return False
+        self.watched[predicate] = self.database.subscribe(predicate, self._news.append)
+        return True
+
+    def _commit(self, transaction: Transaction) -> None:
+        earlier = self.database.tree
+        self._news.clear()
+        self.last = self._do(partial(self.database.commit, transaction))
+        self.say(commit_line(self.last, self.database, earlier))
+        for change in self._news:
+            for line in change_lines(self.database.program.predicates[change.predicate], change):
+                self.say(line)
+        for _, result in self.last.answers:
+            self.show(result)
+
+    # While work goes on
+
+    def _do(self, work: Callable[[], T]) -> T:
+        with self._working():
+            return work()
+
+    def _working(self) -> Screen:
+        self._screen = Screen()
+        return self._screen
+
+    def _progress(self, phase: str, what: str, done: int, total: int) -> None:
+        if self._screen is not None:
+            self._screen(phase, what, done, total)
+
+    def _warn(self, text: str) -> None:
+        if self._screen is not None:
+            self._screen.print(text)

@@ -1,0 +1,169 @@
+"""The prompt through a pipe, as a process: what is typed in the documents gives what they show."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dlog.repl.commands import COMMANDS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def prompt(text: str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dlog", "repl", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        command, cwd=cwd, input=text, capture_output=True, text=True, timeout=120, env=environment
+    )
+
+
+def without_times(text: str) -> str:
+    return re.sub(r"\([0-9.]+ m?s\)", "(TIME)", text)
+
+
+def test_the_example_of_the_documents() -> None:
+    done = prompt("+edge(1, 2), +edge(2, 3).\n?- reach(1, y).\n-edge(2, 3).\n", "programs/reach.dl")
+    assert without_times(done.stdout) == (
+        "committed 1: +2 edge, +3 reach (TIME)\n y\n 2\n 3\n2 rows\ncommitted 2: -1 edge, -2 reach (TIME)\n"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_errors_have_places_and_the_session_goes_on(tmp_path: Path) -> None:
+    text = "p(1).\n+q(2).\n\n  p(2,\n 3).\n.prnt p\n.print q\n+p(2). +p(3\n).\n?- p(x).\n+p(1.\n"
+    done = prompt(text, cwd=tmp_path)
+    assert re.findall(r"^(<stdin>:\S+ error: .*)$", done.stderr, re.MULTILINE) == [
+        "<stdin>:2:1: error: unknown predicate q",
+        "<stdin>:4:3: error: p takes 1 argument, but 2 are given",
+        "<stdin>:6:1: error: unknown command .prnt",
+        "<stdin>:7:1: error: unknown predicate q",
+        "<stdin>:11:3: error: `(` is not closed",
+    ], done.stderr
+    assert without_times(done.stdout) == (
+        "committed 1: +1 p (TIME)\ncommitted 2: +2 p (TIME)\n x\n 1\n 2\n 3\n3 rows\n"
+    )
+    assert done.returncode == 1
+
+
+SCRIPT = """\
+begin
++edge(1, 2).
+?- edge(x, y).
++edge(2, 3).
+commit
+begin
++edge(7, 7).
+rollback
+begin
++edge(8, 8).
++egde(9, 9).
++edge(9, 9).
+commit
+commit
+begin
+begin
+rollback
+?- edge(x, y).
+begin
++edge(5, 5).
+"""
+
+
+def test_longer_transactions_commit_whole_or_not_at_all() -> None:
+    done = prompt(SCRIPT, "programs/reach.dl")
+    assert without_times(done.stdout) == (
+        " x  y\n0 rows\ncommitted 1: +2 edge, +3 reach (TIME)\n"
+        "rolled back\nrolled back: it has errors\nrolled back\n x  y\n 1  2\n 2  3\n2 rows\n"
+    )
+    assert re.findall(r"error: (.*)", done.stderr) == [
+        "unknown predicate egde",
+        "there is no transaction to commit",
+        "a transaction is open already",
+        "the transaction was not committed: rolled back",
+    ]
+    assert done.returncode == 1
+
+
+SESSION = """\
+far(x, y) <- reach(x, y),     // goes on
+             !edge(x, y).
+.watch far
++edge(1, 2), +edge(2, 3).
+.watch
+.list
+.print far
+.watch far
+-edge(1, 2).
+.explain far
+.stats
+.help
+.load more.dl
+?- near(x, y).
+.quit
++edge(9, 9).
+"""
+
+
+def test_commands(tmp_path: Path) -> None:
+    (tmp_path / "more.dl").write_text('.include "facts.dl"\nnear(x, y) <- edge(x, y) ; edge(y, x).\n')
+    (tmp_path / "facts.dl").write_text("edge(4, 5).\n")
+    done = prompt(SESSION, str(ROOT / "programs/reach.dl"), cwd=tmp_path)
+    out = without_times(done.stdout)
+    assert out.startswith(
+        "committed 1: 1 rule (TIME)\n"
+        "watching far\n"
+        "committed 2: +2 edge, +3 reach, +1 far (TIME)\n+far(1, 3)\n"
+        "watching far\n"
+    ), out
+    assert "reach(c0: int, c1: int)  3  derived\n" in out and "edge(x: int, y: int)     2  base\n" in out
+    assert " c0  c1\n 1   3\n1 row\nno longer watching far\n" in out
+    assert "committed 3: -1 edge, -2 reach, -1 far (TIME)\nstratum" in out
+    assert "far(x, y) <- reach(x, y), !edge(x, y)." in out and "operations" in out
+    assert {f".{name}" for name in COMMANDS} <= set(re.findall(r"^  (\.\w+)", out, re.MULTILINE))
+    assert out.endswith(
+        "committed 4: 1 rule, +1 edge, +1 reach, +4 near (TIME)\n x  y\n 2  3\n 3  2\n 4  5\n 5  4\n4 rows\n"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+VALUES = r"""
+t(i, u, f, d, s, b, day, at) -> int(i), unsigned(u), float(f), decimal[8, 2](d), string(s), bool(b),
+    date(day), datetime(at).
++t(-5, 18446744073709551615, 0.1, 12.50, "a,\"b\"\n\tc", true, "2024-02-29", "2024-02-29T12:00:00.5").
++t(0, 0, 1.0e300, 0.00, "", false, "1999-12-31", "1999-12-31").
+flag().
+price["tea"] = 3.50.
+dear(x) <- price[x] = p, p > 3.0.
+dear("gold").
+edge(x, y) -> int(x), int(y).
+edge(x, y) -> x != y.
+reach(x, y) <- edge(x, y) ; reach(x, z), edge(z, y).
+edge(1, 2). edge(2, 3).
+"""
+
+
+def test_a_saved_database_comes_back(tmp_path: Path) -> None:
+    first = prompt(VALUES + "-edge(1, 2).\n.save kept\n.print t\n.print dear\n.print reach\n", cwd=tmp_path)
+    assert first.returncode == 0, first.stderr
+    again = prompt(
+        ".print t\n.print dear\n.print reach\n?- flag().\n+edge(4, 4).\n",
+        "kept/program.dl",
+        "-F",
+        "kept",
+        cwd=tmp_path,
+    )
+    tables = first.stdout.split("\n", first.stdout.count("committed"))[-1]
+    assert again.stdout == tables + "yes\n"
+    assert "constraint broken: edge(x, y) -> x != y." in again.stderr and again.returncode == 1
+
+
+@pytest.mark.parametrize("arguments", [["nowhere.dl"], ["programs/errors/several_errors.dl"]])
+def test_a_program_that_cannot_be_loaded_is_an_error(arguments: list[str]) -> None:
+    done = prompt("", *arguments)
+    assert done.returncode == 1 and "error: " in done.stderr and "Traceback" not in done.stderr
