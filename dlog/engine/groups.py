@@ -42,6 +42,7 @@ from dlog.storage.values import encode
 from dlog.types import FLOAT, INT, STRING, Type
 
 MIN, MAX = -(2**63), 2**63 - 1
+MAX_DECIMAL = 10**76 - 1
 ROWS_LIMIT = 1 << 31
 
 
@@ -75,6 +76,71 @@ def aggregate(
     rows = _Rows(grouping, dictionary, [as_words(c) for c in order or ()])
     keys = grouping.keys or [column[grouping.first] for column in columns]
     return keys, [_OPERATIONS[op](rows, _argument(argument, n_rows)) for op, argument in aggregates]
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Groups with their number of rows and, for each argument, the words of its exact sum (n, 4)."""
+
+    keys: list[Words]
+    counts: Words
+    sums: list[Words]
+
+
+def partial_sums(
+    groups: Sequence[Words], n_rows: int, arguments: Sequence[Column], dictionary: Dictionary
+) -> Partial:
+    """Counts and sums that others can be added to or taken from.  O(n).
+
+    Arguments are ints, unsigneds or decimals.  No sum is too large here: whether it fits is asked of a
+    result (`result_of_sums`).
+    """
+    if n_rows == 0:
+        none: Words = np.empty(0, np.int64)
+        no_sums = [np.empty((0, WORDS_PER_DECIMAL), np.int64) for _ in arguments]
+        return Partial([none for _ in groups], none, no_sums)
+    columns = [as_words(c) for c in groups]
+    grouping = group_rows(columns, n_rows)
+    rows = _Rows(grouping, dictionary, [])
+    keys = grouping.keys or [column[grouping.first] for column in columns]
+    sums = [_exact_sums(rows, column).reshape(-1, WORDS_PER_DECIMAL) for column in arguments]
+    return Partial(keys, rows.counts, sums)
+
+
+def result_of_sums(op: str, type: Type, counts: Words, words: Words) -> Column:
+    """The value of count, sum, total or mean, as `aggregate` gives it.  Raises SumOverflow, whose row is the
+    number of a group.
+    """
+    if op == "count":
+        return Column(counts.copy(), INT)
+    flat = np.ascontiguousarray(words).reshape(-1)
+    if op == "mean":
+        return Column(float_codes(quotients(flat, counts, type.scale)), FLOAT)
+    low, high = words[:, 0], words[:, 1]
+    if type.is_decimal:
+        _require(_fits_decimal(words))
+        return decimal_column(flat, Type("decimal", type.scale, 38))
+    sign = high >> 63
+    if type == INT:
+        _require((high == low >> 63) & (words[:, 2] == sign) & (words[:, 3] == sign))
+        return Column(low.copy(), INT)
+    _require((words[:, 1:] == 0).all(axis=1))
+    return Column(low ^ np.int64(MIN), type)
+
+
+def _fits_decimal(words: Words) -> np.ndarray:
+    """Whether wide numbers have at most 76 digits: nearly all are told by their highest word."""
+    high = words[:, 3]
+    clear = np.abs(high) < MAX_DECIMAL >> 192
+    for i in np.flatnonzero(~clear | (high == MIN)):  # the least int64 has no absolute value
+        number = int.from_bytes(np.ascontiguousarray(words[i]).tobytes(), "little", signed=True)
+        clear[i] = abs(number) <= MAX_DECIMAL
+    return clear
+
+
+def _require(fits: np.ndarray) -> None:
+    if not fits.all():
+        raise SumOverflow(int(np.flatnonzero(~fits)[0]))
 
 
 @dataclass(frozen=True)
@@ -145,20 +211,34 @@ def _int_sums(rows: _Rows, values: Words, type: Type) -> Words:
     return sums
 
 
+def _exact_sums(rows: _Rows, column: Column) -> Words:
+    """256 bits for each group, of ints, unsigneds or decimals."""
+    if column.type.is_decimal:
+        return _wide_sums(rows, column)[0]
+    return _widened(_int_sums(rows, column.codes, column.type))
+
+
 def _decimal_sums(rows: _Rows, column: Column) -> Words:
-    """256 bits for each group."""
+    """256 bits for each group, all of at most 76 digits."""
+    sums, fits = _wide_sums(rows, column)
+    rows.overflow(fits)
+    return sums
+
+
+def _wide_sums(rows: _Rows, column: Column) -> tuple[Words, np.ndarray]:
+    """256 bits for each group of decimals, and which of them have at most 76 digits."""
     words = decimal_words(column)
     small = narrow_words(words)
     if small is not None:
-        return _widened(_int_sums(rows, small, INT))
+        sums = _widened(_int_sums(rows, small, INT))
+        return sums, np.ones(len(sums) // WORDS_PER_DECIMAL, bool)
     limbs = rows.zeros(8)
     wide_kernels.sums(words, rows.grouping.in_rows(), len(column), limbs)
     limbs = rows.read(limbs, 8)
     n = len(limbs) // 8
     out, fits = np.empty(n * WORDS_PER_DECIMAL, np.int64), np.empty(n, np.int64)
     wide_kernels.settle_sums(limbs, n, POWERS, out, fits)
-    rows.overflow(fits == 1)
-    return out
+    return out, fits == 1
 
 
 def _widened(pairs: Words) -> Words:

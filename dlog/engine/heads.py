@@ -75,6 +75,7 @@ def _shared_base(table: Table, names: list[str]) -> np.ndarray | None:
 
 
 def stored_as(rule: Rule, operand: object, column: Type) -> bool:
+    """Whether a head's argument is a variable whose codes are stored as they are, without rounding."""
     if not isinstance(operand, Var):
         return False
     type = rule.types[operand.name]
@@ -110,7 +111,11 @@ def aggregate_rule(runner: BodyRunner, rule: Rule, pipeline: Pipeline) -> Table:
         n = runner.count(join)
         results = {a.result.name: np.full(min(n, 1), n, np.int64) for a in rule.aggregates}
         return Table(min(n, 1), results)
-    table = runner.run(pipeline)
+    return aggregate_table(runner, rule, runner.run(pipeline))
+
+
+def aggregate_table(runner: BodyRunner, rule: Rule, table: Table) -> Table:
+    """The same, from the assignments of the body."""
     groups, texts = _group_codes(rule, table)
     arguments = [(a.op, _argument(runner, a, table)) for a in rule.aggregates]
     try:
@@ -118,7 +123,7 @@ def aggregate_rule(runner: BodyRunner, rule: Rule, pipeline: Pipeline) -> Table:
             groups, table.n, arguments, runner.store.dictionary, _concat_order(runner, rule, table)
         )
     except SumOverflow as error:
-        raise _overflow(runner.store, rule, table, error.row) from None
+        raise sum_overflow(runner.store, rule, table, error.row) from None
     columns = {v.name: key for v, key in zip(rule.groups, keys, strict=True)}
     columns |= {name: values.take(columns[name]) for name, values in texts.items()}
     for item, column in zip(rule.aggregates, results_columns, strict=True):
@@ -159,7 +164,8 @@ def _concat_order(runner: BodyRunner, rule: Rule, table: Table) -> list[np.ndarr
     ]
 
 
-def _overflow(store: Store, rule: Rule, table: Table, row: int) -> DataError:
+def sum_overflow(store: Store, rule: Rule, table: Table, row: int) -> DataError:
+    """The error that names the group of a row."""
     from dlog.storage.values import decode
 
     keys = ", ".join(

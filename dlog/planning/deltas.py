@@ -72,6 +72,22 @@ def rule_variants(rule: Rule, changed: Collection[str]) -> list[Variant]:
     return body_variants(rule.body, rule.types, changed, outer_variables(rule))
 
 
+def cover_variants(rule: Rule, changed: Collection[str]) -> list[Variant]:
+    """Where to look for what becomes true or false: T+ and T- of the whole body.
+
+    A variant of sign + implies that the body is true now, one of sign - that it was true before.  Together
+    those of sign + hold every assignment that becomes true, and those of sign - every one that becomes false.
+    """
+    deltas = _Deltas(frozenset(changed), dict(rule.types))
+    outer = outer_variables(rule)
+    whole = Conj((), rule.body.forms)  # the outer variables keep their names
+    return [
+        Variant(sign, base_name(change.predicate), (change, *tail), -1, outer, deltas.types)
+        for sign in (ERASE, INSERT)
+        for change, tail in deltas.cover_conj(whole, sign)
+    ]
+
+
 def outer_variables(rule: Rule) -> tuple[str, ...]:
     """What an assignment of a rule's body is over: its universals and its outermost `exists` block."""
     results = {a.result.name for a in rule.aggregates}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import dlog
 from dlog.errors import ConstraintError
 from dlog.ir.rules import Conj, Program, Rule
-from dlog.planning.deltas import Variant, outer_variables, rule_variants
+from dlog.planning.deltas import Variant, cover_variants, outer_variables, rule_variants
 from dlog.planning.versions import erased_name, inserted_name, old_name
 from tests.oracle.accepted import accepted
 from tests.oracle.changes import apply_all, transactions
@@ -40,14 +40,20 @@ def relaxed(examples: int, random: bool = False) -> settings:
     )
 
 
-def signed_sum(program: Program, rule: Rule, old: Facts, new: Facts) -> Counter[tuple[object, ...]]:
-    """What the variants of a rule give, each assignment once for each group."""
+def versions(program: Program, old: Facts, new: Facts) -> tuple[set[str], Facts]:
+    """(Predicates that changed, the facts of all versions)."""
     changed = {name for name in program.predicates if old[name] != new[name]}
     facts = dict(new)
     for name in changed:
         facts[old_name(name)] = old[name]
         facts[inserted_name(name)] = new[name] - old[name]
         facts[erased_name(name)] = old[name] - new[name]
+    return changed, facts
+
+
+def signed_sum(program: Program, rule: Rule, old: Facts, new: Facts) -> Counter[tuple[object, ...]]:
+    """What the variants of a rule give, each assignment once for each group."""
+    changed, facts = versions(program, old, new)
     total: Counter[tuple[object, ...]] = Counter()
     groups: dict[object, tuple[int, list[tuple[object, ...]]]] = {}
     for number, variant in enumerate(rule_variants(rule, changed)):
@@ -85,6 +91,17 @@ def agree(program: Program, old: Facts, new: Facts) -> None:
             after.subtract(before)
             expected = Counter({a: n for a, n in after.items() if n})
             assert signed_sum(program, rule, old, new) == expected, str(rule)
+            covers(program, rule, old, new)
+
+
+def covers(program: Program, rule: Rule, old: Facts, new: Facts) -> None:
+    """Each cover holds all that becomes true (false), and nothing that is not true in its version."""
+    changed, facts = versions(program, old, new)
+    before, after = set(whole(program, rule, old)), set(whole(program, rule, new))
+    for sign, there, not_there in ((1, after, before), (-1, before, after)):
+        variants = [v for v in cover_variants(rule, changed) if v.sign == sign]
+        found = {a for v in variants for a in assignments(program, rule, v, facts)}
+        assert there - not_there <= found <= there, str(rule)
 
 
 E = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=9)

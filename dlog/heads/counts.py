@@ -1,0 +1,85 @@
+"""Owns support counts (maintenance paper, 2.2): how many derivations each row of a head has.
+
+Only counts of 2 and more are kept, in a relation beside the head's: a row without an entry there has one
+derivation.  So a head whose rows are derived once each, a projection-free one above all, costs nothing more.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dlog.heads.lookup import look_up
+from dlog.jit import Words
+from dlog.storage.arena import Arena
+from dlog.storage.batch import Change
+from dlog.storage.relation import Relation
+
+
+class Counted(NamedTuple):
+    """A head's rows, their counts from 2 on, and the net change that led there."""
+
+    rows: Relation
+    counts: Relation
+    change: Change
+
+
+def no_counts(arena: Arena, arity: int) -> Relation:
+    return Relation(arena, arity + 1)
+
+
+def count_rows(arena: Arena, rows: Words, arity: int) -> tuple[Words, Relation]:
+    """(The distinct rows, the counts relation) of rows that occur once for each derivation."""
+    distinct, support = net_rows(rows, np.ones(len(rows), np.int64))
+    several = support > 1
+    entries = np.concatenate([distinct[several], support[several, None]], axis=1)
+    return distinct, Relation.build(arena, entries, arity + 1)
+
+
+def apply_counts(head: Relation, counts: Relation, rows: Words, signs: Words) -> Counted:
+    """Add (+n) and take away (-n) derivations of rows.  O(m log n).
+
+    Correct output: a row is in the head as long as it has a derivation; ERASE and INSERT of one row in the
+    same batch cancel first, whichever rule they come from.
+    """
+    rows, change = net_rows(rows, signs)
+    there = look_up(head, rows)[0]
+    found, values = look_up(counts, rows)
+    before = np.where(found > 0, values[:, 0], there)
+    after = before + change
+    assert (after >= 0).all(), "a row loses a derivation that it does not have"
+    later, net = head.apply(
+        inserts=rows[(before == 0) & (after > 0)], erases=rows[(before > 0) & (after == 0)]
+    )
+    moved = before != after
+    entries = _entries(rows, before, moved & (before > 1)), _entries(rows, after, moved & (after > 1))
+    if len(entries[0]) or len(entries[1]):
+        counts, _ = counts.apply(erases=entries[0], inserts=entries[1])
+    return Counted(later, counts, net)
+
+
+def _entries(rows: Words, support: Words, mask: np.ndarray) -> Words:
+    return np.concatenate([rows[mask], support[mask, None]], axis=1)
+
+
+def net_rows(rows: Words, signs: Words) -> tuple[Words, Words]:
+    """Distinct rows, sorted, with the sum of their signs; those that sum up to 0 are left out."""
+    if not len(rows):
+        return rows, signs
+    order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
+    rows, signs = rows[order], signs[order]
+    first = np.ones(len(rows), bool)
+    first[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    starts = np.flatnonzero(first)
+    total = np.add.reduceat(signs, starts)
+    kept = total != 0
+    return rows[starts[kept]], total[kept]
+
+
+def check_counts(head: Relation, counts: Relation) -> None:
+    """Assert that only rows of the head have counts, one each, of at least 2.  O(counts log rows)."""
+    entries = counts.rows()
+    assert (entries[:, -1] >= 2).all(), "a count below 2 is not kept"
+    assert (look_up(head, entries[:, :-1])[0] == 1).all(), "a row that is not there has a count"
+    assert (look_up(counts, entries[:, :-1])[0] == 1).all(), "a row has two counts"
