@@ -6,28 +6,35 @@ everything as it was.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dlog.engine.differences import changed_rows, with_changes
 from dlog.engine.evaluate import Evaluation, evaluate
+from dlog.engine.facts import change_facts
 from dlog.engine.limits import Limits, Watch
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
+from dlog.engine.maintain import Maintenance, change_program, maintain
 from dlog.engine.measure import Measures
 from dlog.engine.result import Result
 from dlog.engine.statements import settled
 from dlog.engine.store import Store
+from dlog.engine.strategy import Cycle, net_difference
 from dlog.engine.transaction import Change, Commit, Rollback, Subscription, Transaction
 from dlog.engine.view import View, interruptible
 from dlog.errors import DataError, DlogError, UnsupportedError, VerifyError, did_you_mean
 from dlog.ir.check import check_program
+from dlog.ir.rules import Program
 from dlog.language import ast
 from dlog.language.parse import expand_includes, load_file, parse
+from dlog.planning.versions import facts_name, is_change, is_old
+from dlog.storage.batch import Change as Difference
 from dlog.storage.relation import Relation
 
+VERIFY = os.environ.get("DLOG_VERIFY", "0") not in ("", "0")  # check everything after each transaction
 Progress = Callable[[str, str, int, int], None]  # phase, what, done, total
 
 
@@ -76,6 +83,7 @@ class Database(View):
         tree = load_file(path) if path is not None else expand_includes(parse(source or ""))
         program = check_program(tree)
         super().__init__(settled(tree, program), program, Store(program.predicates), limits or Limits(), 0)
+        self._maintenance = Maintenance.of(program)
         watch = Watch(self.limits)
         load_facts(self.program, self.store)
         with interruptible(watch):
@@ -83,7 +91,8 @@ class Database(View):
             if load:
                 self._load_inputs(facts)
             apply_deltas(self.program.deltas, self.store)
-            self._base = self.store.relations
+            for name in self._maintenance.owner:
+                self.store.relations[facts_name(name)] = self.store.relations[name]
             self.store.relations = self._start()
             if evaluated:
                 self._evaluate(watch)
@@ -98,22 +107,24 @@ class Database(View):
         )
 
     def _evaluate(self, watch: Watch) -> None:
+        evaluate(self.program, self.store, self._evaluation(self.program, watch))
+
+    def _evaluation(self, program: Program, watch: Watch) -> Evaluation:
         self.measures = Measures(on_warning=self.warn)
         limits = {
             d.predicate: int(p.value)
-            for d in self.program.directives
+            for d in program.directives
             if d.kind == "limitsize"
             for p in d.params
             if p.name == "n"
         }
-        evaluation = Evaluation(
+        return Evaluation(
             watch,
             self.measures,
             lambda what, done, total: self._progress("evaluate", what, done, total),
             limits,
             self._jobs,
         )
-        evaluate(self.program, self.store, evaluation)
 
     def warn(self, text: str) -> None:
         """Keeps a warning and tells it."""
@@ -197,10 +208,8 @@ class Database(View):
     def commit(self, transaction: Transaction) -> Commit:
         """All that a transaction collected, or an error and nothing of it."""
         started = time.perf_counter()
-        before = self.store.relations
-        self._replace_state(transaction)
+        changes = self._changes(self._replace_state(transaction))
         self.version += 1
-        changes = self._changes(before)
         commit = Commit(
             self.version,
             changes,
@@ -209,53 +218,53 @@ class Database(View):
             [(q.span.text(), self.answer(q)) for q in transaction.queries],
         )
         transaction.commit_info = commit
+        if VERIFY:
+            self.check()
+            self.verify()
         for subscription in list(self._subscriptions):
             if subscription.predicate in changes:
                 subscription.callback(changes[subscription.predicate])
         return commit
 
-    def _replace_state(self, transaction: Transaction) -> None:
-        """The state after a transaction; when that fails, the state as it was."""
-        store = self.store
+    def _replace_state(self, transaction: Transaction) -> Mapping[str, Difference]:
+        """Brings the state after a transaction; when that fails, the state is as it was.
+
+        Everything happens in a dict of relations of its own, which takes the place of the old one at the end.
+        Returns the net change of every predicate.
+        """
+        store, before = self.store, self.program
         tree, program = transaction.program_after()
-        saved = (self._base, self.measures, self.tree, self.program, store.relations, store.predicates)
+        saved = (self.measures, self._maintenance, store.relations, store.predicates)
         watch = Watch(self.limits)
         try:
             with interruptible(watch):
                 watch.doing = "changing facts"
-                self.tree, self.program, store.predicates = (
-                    tree,
-                    program,
-                    dict(program.predicates),
-                )
-                self._base = self._changed_base(transaction)
-                store.relations = self._start()
-                self._evaluate(watch)
+                store.relations = dict(store.relations)
+                cycle = Cycle(program, store, self._evaluation(program, watch))
+                renewed: set[int] = set()
+                if program is not before:
+                    store.predicates = dict(program.predicates)
+                    self._maintenance, renewed = self._maintenance.renewed(program, store)
+                    change_program(cycle, before)
+                change_facts(cycle, transaction.changes, self._maintenance.owner)
+                maintain(self._maintenance, cycle, renewed)
+                cycle.close()
+                self.tree, self.program = tree, program
         except BaseException:
-            self._base, self.measures, self.tree, self.program, store.relations, store.predicates = saved
+            self.measures, self._maintenance, store.relations, store.predicates = saved
             raise
+        return cycle.changes
 
-    def _changed_base(self, transaction: Transaction) -> dict[str, Relation]:
-        base = {
-            name: self._base[name] if name in self._base else Relation(self.store.arena, p.arity)
-            for name, p in self.program.predicates.items()
-        }
-        for op, name, codes in transaction.changes:
-            base[name] = with_changes(base[name], op, codes, self.program.predicates[name].n_keys)
-        return base
-
-    def _changes(self, before: Mapping[str, Relation]) -> dict[str, Change]:
+    def _changes(self, differences: Mapping[str, Difference]) -> dict[str, Change]:
         """The net change of every predicate that a user knows."""
         changes = {}
-        for name in self.predicates():
-            inserted, erased = changed_rows(before.get(name), self.store.relations[name])
-            if len(inserted) or len(erased):
-                columns = self.program.predicates[name].columns
-                changes[name] = Change(
-                    name,
-                    Result(name, columns, inserted, self.store.dictionary),
-                    Result(name, columns, erased, self.store.dictionary),
+        for name, difference in differences.items():
+            predicate = self.program.predicates[name]
+            if not predicate.auxiliary and difference:
+                inserted, erased = (
+                    Result(name, predicate.columns, rows, self.store.dictionary) for rows in difference
                 )
+                changes[name] = Change(name, inserted, erased)
         return changes
 
     def base(self, predicate: str) -> Result:
@@ -272,7 +281,10 @@ class Database(View):
             store.relations = self._start()
             with interruptible(watch):
                 self._evaluate(watch)
-            differences = self._changes(kept)
+            derived = {n for n in self._maintenance.owner if not self.program.predicates[n].auxiliary}
+            differences = self._changes(
+                {name: net_difference(kept[name], store.relations[name]) for name in sorted(derived)}
+            )
         finally:
             store.relations, self.measures = kept, measures
         if differences:
@@ -282,8 +294,13 @@ class Database(View):
         """Relations to evaluate in.  Those that rules add to are handles of their own on the base facts; all
         others are the base facts themselves, so that column orders made for them stay.
         """
-        derived = {name for stratum in self.program.strata for name in stratum.predicates}
-        return {name: r.snapshot() if name in derived else r for name, r in self._base.items()}
+        relations = self.store.relations
+        derived = self._maintenance.owner
+        return {
+            **{name: relations[name] for name in self.program.predicates if name not in derived},
+            **{name: relations[facts_name(name)].snapshot() for name in derived},
+            **{facts_name(name): relations[facts_name(name)] for name in derived},
+        }
 
     # Looking inside
 
@@ -301,9 +318,14 @@ class Database(View):
 
     def check(self) -> None:
         """Assert every invariant of the state.  O(size of the database)."""
-        for name, relation in self.store.relations.items():
-            assert relation.arity == self.program.predicates[name].arity
+        for relation in self.store.relations.values():
             relation.check()
+        for name, predicate in self.program.predicates.items():
+            assert self.store.relations[name].arity == predicate.arity
+        assert not any(is_old(name) or is_change(name) for name in self.store.relations)
+        for strategy in self._maintenance.strategies.values():
+            if strategy is not None:
+                strategy.check(self.store)
 
 
 STRATEGIES = ("trace", "delta", "view_tree")

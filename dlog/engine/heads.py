@@ -71,7 +71,13 @@ def _shared_base(table: Table, names: list[str]) -> np.ndarray | None:
     base = values[0].base
     if base is None or base.shape != (len(names), table.n) or base.dtype != np.int64:
         return None
-    return base.T
+    # Other columns, the number of a row for one, may lie in an array of the same shape.
+    in_place = all(v.base is base and _address(v) == _address(base[i]) for i, v in enumerate(values))
+    return base.T if in_place else None
+
+
+def _address(values: np.ndarray) -> int:
+    return int(values.__array_interface__["data"][0])
 
 
 def stored_as(rule: Rule, operand: object, column: Type) -> bool:

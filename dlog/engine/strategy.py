@@ -15,7 +15,7 @@ import numpy as np
 from dlog.engine.evaluate import Evaluation
 from dlog.engine.store import Store
 from dlog.ir.rules import Program, Stratum
-from dlog.planning.versions import erased_name, facts_name, inserted_name, old_name
+from dlog.planning.versions import erased_name, facts_name, inserted_name, is_change, is_old, old_name
 from dlog.storage.batch import Change
 from dlog.storage.delta import difference
 from dlog.storage.relation import Relation
@@ -74,6 +74,21 @@ class Cycle:
                 for version in (inserted_name(name), erased_name(name)):
                     relations[version] = Relation.build(self.store.arena, empty, relations[name].arity)
 
+    def close(self) -> None:
+        """The end of a cycle that is committed: only new versions stay.
+
+        A column order that a plan asked of an old version is kept by the new one, too, so that it is not
+        made again in every transaction.
+        """
+        relations = self.store.relations
+        for name in self.changes:
+            before, after = relations.get(old_name(name)), relations[name]
+            for order in self.store.read_orders.get(old_name(name), ()):
+                if before is not None and order in before.orders:
+                    after.add_order(order)
+        for name in [n for n in relations if is_old(n) or is_change(n)]:
+            del relations[name]
+
 
 class Strategy(Protocol):
     """Keeps the predicates of one stratum up to date.
@@ -98,7 +113,7 @@ class Strategy(Protocol):
         """Drop the state: the stratum is going to change without it."""
 
     def estimate(self, cycle: Cycle) -> float:
-        """About how many bindings `apply` would visit."""
+        """The work of `apply` as a share of the work of evaluating the stratum from scratch; a guess."""
 
     def explain(self, store: Store) -> list[str]:
         """How the stratum is maintained and why, in words; runs nothing."""

@@ -144,16 +144,35 @@ class _Deltas:
                 pass
 
     def cover_conj(self, conj: Conj, sign: int) -> Iterator[Member]:
-        """Its existential variables get names of their own: they will stand outside."""
-        names = {v.name: self.fresh(v.name) for v in conj.exists}
-        forms = [renamed(form, names) for form in conj.forms]
+        """A copy that will stand outside, beside the original: all it quantifies gets names of its own."""
+        forms = self.copy(conj, {v.name: self.fresh(v.name) for v in conj.exists}).forms
         for i, form in enumerate(forms):
-            others = forms if sign == INSERT else [self.old(f) for f in forms]
+            others = forms if sign == INSERT else tuple(self.old(f) for f in forms)
             for change, tail in self.cover(form, sign):
                 yield change, (*others[:i], *tail, *others[i + 1 :])
 
+    def copy(self, conj: Conj, names: Mapping[str, str]) -> Conj:
+        """With variables renamed, and every variable that is quantified further inside under a fresh name."""
+        exists = tuple(replace(v, name=names[v.name]) for v in conj.exists)
+        return Conj(exists, tuple(self.copy_form(f, names) for f in conj.forms))
+
+    def copy_form(self, form: Form, names: Mapping[str, str]) -> Form:
+        match form:
+            case Atom():
+                return replace(form, args=tuple(_renamed(a, names) for a in form.args))
+            case Primitive():
+                output = None if form.output is None else _renamed(form.output, names)
+                return replace(form, inputs=tuple(_renamed(a, names) for a in form.inputs), output=output)
+            case Negation():
+                return replace(form, body=self.copy_inner(form.body, names))
+            case Disjunction():
+                return replace(form, branches=tuple(self.copy_inner(b, names) for b in form.branches))
+
+    def copy_inner(self, conj: Conj, names: Mapping[str, str]) -> Conj:
+        return self.copy(conj, {**names, **{v.name: self.fresh(v.name) for v in conj.exists}})
+
     def fresh(self, name: str) -> str:
-        renamed = f"{name}'{next(self._fresh)}"
+        renamed = f"{name.partition('~')[0]}~{next(self._fresh)}"
         self.types[renamed] = self.types[name]
         return renamed
 
@@ -179,29 +198,7 @@ def _old_conj(conj: Conj, changed: Collection[str]) -> Conj:
     return replace(conj, forms=tuple(in_old_version(f, changed) for f in conj.forms))
 
 
-def renamed(form: Form, names: Mapping[str, str]) -> Form:
-    """A form with variables renamed, at any depth; what an inner block quantifies itself stays."""
-    if not names:
-        return form
-    match form:
-        case Atom():
-            return replace(form, args=tuple(_operand(a, names) for a in form.args))
-        case Primitive():
-            output = None if form.output is None else _operand(form.output, names)
-            return replace(form, inputs=tuple(_operand(a, names) for a in form.inputs), output=output)
-        case Negation():
-            return replace(form, body=_renamed_conj(form.body, names))
-        case Disjunction():
-            return replace(form, branches=tuple(_renamed_conj(b, names) for b in form.branches))
-
-
-def _renamed_conj(conj: Conj, names: Mapping[str, str]) -> Conj:
-    own = {v.name for v in conj.exists}
-    inner = {old: new for old, new in names.items() if old not in own}
-    return replace(conj, forms=tuple(renamed(f, inner) for f in conj.forms))
-
-
-def _operand(operand: Operand, names: Mapping[str, str]) -> Operand:
+def _renamed(operand: Operand, names: Mapping[str, str]) -> Operand:
     if isinstance(operand, Var) and operand.name in names:
         return replace(operand, name=names[operand.name])
     return operand

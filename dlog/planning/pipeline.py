@@ -174,7 +174,7 @@ class _Planner:
     def column_operation(self, form: Form) -> Operation:
         if isinstance(form, Negation):
             shared = tuple(sorted(form.body.variables() & self.bound))
-            body = plan_pipeline(form.body.forms, shared, self.types, False, self.bound)
+            body = plan_pipeline(form.body.forms, shared, self.types, False, shared)  # all that it is given
             return Anti(body, shared)
         if isinstance(form, Disjunction):
             needed = self.outputs | {v for f in self.waiting for v in form_variables(f)}

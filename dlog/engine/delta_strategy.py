@@ -1,0 +1,315 @@
+"""Owns the delta strategy: a stratum without recursion, kept up to date by the delta variants of its rules.
+
+A head is kept in one of two ways, the same whatever its rules are:
+
+    counts      each row's number of derivations, over all rules and its base facts.  A projection-free rule
+                alone has one derivation for each row, so nothing is stored
+    existence   no counts: a row that may have lost its last derivation is looked for once more, up to the
+                first match.  For heads whose counts would be far larger than the head itself
+
+An aggregation rule gives each group's row one derivation (`dlog.engine.aggregate_deltas`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from dlog.engine.aggregate_deltas import AggregateDeltas, aggregate_deltas
+from dlog.engine.bodies import BodyRunner
+from dlog.engine.conflicts import check_function
+from dlog.engine.evaluate import Evaluation
+from dlog.engine.heads import body_outputs, head_rows, stored_as
+from dlog.engine.measure import RuleMeasure
+from dlog.engine.rule_deltas import RuleDeltas
+from dlog.engine.store import Store
+from dlog.engine.strategy import Cycle
+from dlog.engine.table import Table
+from dlog.heads.counts import apply_counts, check_counts, count_rows, net_rows, no_counts
+from dlog.heads.lookup import contained, look_up
+from dlog.ir.rules import Atom, Const, Rule, Stratum, Var
+from dlog.jit import Words
+from dlog.planning.deltas import ERASE, INSERT, cover_variants, outer_variables, rule_variants
+from dlog.planning.pipeline import plan_pipeline
+from dlog.planning.versions import facts_name, old_name
+from dlog.storage.batch import Change
+from dlog.storage.relation import Relation
+
+Signed = tuple[Words, Words]  # rows of the head, and how many derivations each gains or loses
+FAR_LARGER = 8  # counts are not kept when there are so many times more derivations than rows
+
+
+def counts_name(predicate: str) -> str:
+    """The support counts of a predicate, from 2 on."""
+    return f"#{predicate}"
+
+
+class DeltaStrategy:
+    """REQUIRES: the stratum is not recursive, hence has one predicate."""
+
+    def __init__(self, stratum: Stratum, store: Store):
+        (self.name,) = stratum.predicates
+        self.stratum = stratum
+        self.store = store
+        self.reads = frozenset(a.predicate for r in stratum.rules for a, _ in r.body.atoms())
+        self.by_existence = self._prefers_existence()
+        self.plain: list[RuleDeltas] = []
+        self.aggregates: list[AggregateDeltas] = []
+        for number, rule in enumerate(stratum.rules):
+            if rule.aggregates:
+                self.aggregates.append(aggregate_deltas(store, rule, f"%{self.name}/{number}"))
+            else:
+                find = cover_variants if self.by_existence else rule_variants
+                variants = find(rule, self.reads)
+                self.plain.append(RuleDeltas(store, rule, variants, bag=not self.by_existence))
+
+    # What is kept, and why
+
+    def _prefers_existence(self) -> bool:
+        """Whether counts would be far larger than the head.  Reads statistics only."""
+        rules = self.stratum.rules
+        if any(r.aggregates or not _is_exact(self.store, r, h) for r in rules for h in self._heads(r)):
+            return False
+        rows = max(1, self.store.rows(self.name))
+        projecting = [r for r in rules if not is_projection_free(self.store, r, self._heads(r)[0])]
+        return any(_assignments(self.store, r) > FAR_LARGER * rows for r in projecting)
+
+    def _heads(self, rule: Rule) -> list[Atom]:
+        return [h for h in rule.heads if h.predicate == self.name]
+
+    def _counts_are_one(self, store: Store) -> bool:
+        """Whether no row can have two derivations: then no counts are needed to begin with."""
+        (first, *others) = self.stratum.rules
+        heads = self._heads(first)
+        alone = not others and len(heads) == 1 and not len(store.relations[facts_name(self.name)])
+        if not alone:
+            return False
+        if first.aggregates:
+            return _holds_groups(store, first, heads[0])
+        return is_projection_free(store, first, heads[0])
+
+    def ready(self, store: Store) -> bool:
+        if not all(a.ready(store) for a in self.aggregates):
+            return False
+        if self.by_existence or counts_name(self.name) in store.relations:
+            return True
+        if self._counts_are_one(store):
+            store.relations[counts_name(self.name)] = no_counts(store.arena, self._arity)
+            return True
+        return False
+
+    def forget(self, store: Store) -> None:
+        store.relations.pop(counts_name(self.name), None)
+        for aggregate in self.aggregates:
+            aggregate.forget(store)
+
+    @property
+    def _arity(self) -> int:
+        return self.store.predicates[self.name].arity
+
+    # From scratch
+
+    def rebuild(self, cycle: Cycle) -> None:
+        """All derivations of all rules: distinct rows and their counts."""
+        relations = cycle.store.relations
+        parts = [relations[facts_name(self.name)].rows()]
+        for deltas in self.plain:
+            parts += self._all_rows(deltas, cycle)
+        for aggregate in self.aggregates:
+            parts += aggregate.rebuild(cycle, self._heads(aggregate.rule))
+        rows, counts = count_rows(cycle.store.arena, np.concatenate(parts), self._arity)
+        if not self.by_existence:
+            relations[counts_name(self.name)] = counts
+        later = Relation.build(cycle.store.arena, rows, self._arity, relations[self.name].orders)
+        cycle.evaluation.watch.derived(len(rows))
+        cycle.publish_difference(self.name, later)
+        self._check_function(cycle, rows)
+
+    def _all_rows(self, deltas: RuleDeltas, cycle: Cycle) -> list[Words]:
+        evaluation = cycle.evaluation
+        evaluation.watch.doing = f"evaluating {self.name}"
+        rule = deltas.rule
+        runner = _runner(cycle.store, rule, evaluation)
+        pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, not self.by_existence)
+        with evaluation.measures.of(rule):
+            table = runner.run(pipeline)
+        return [head_rows(cycle.store, head, table, rule) for head in self._heads(rule)]
+
+    # From changes
+
+    def apply(self, cycle: Cycle) -> None:
+        relations = cycle.store.relations
+        for name in self.reads:
+            if name not in cycle.changes:
+                relations[old_name(name)] = relations[name]
+        if self.by_existence:
+            later, change = self._apply_existence(cycle)
+        else:
+            later, change = self._apply_counts(cycle)
+        cycle.evaluation.watch.derived(len(change.inserted))
+        cycle.publish(self.name, later, change)
+        self._check_function(cycle, change.inserted)
+
+    def _apply_counts(self, cycle: Cycle) -> tuple[Relation, Change]:
+        relations = cycle.store.relations
+        parts = list(self._signed(cycle))
+        head, counts = relations[self.name], relations[counts_name(self.name)]
+        if not any(len(rows) for rows, _ in parts):
+            return head, Change(*(np.empty((0, self._arity), np.int64),) * 2)
+        rows, signs = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        later, relations[counts_name(self.name)], change = apply_counts(head, counts, rows, signs)
+        return later, change
+
+    def _signed(self, cycle: Cycle) -> Iterator[Signed]:
+        """Derivations that rules and base facts add (1) or take away (-1)."""
+        facts = cycle.facts.get(self.name)
+        if facts is not None:
+            yield _signs(facts.erased, ERASE)
+            yield _signs(facts.inserted, INSERT)
+        for deltas in self.plain:
+            deltas.begin(cycle)
+            with cycle.evaluation.measures.of(deltas.rule):
+                for sign, table in deltas.signed(cycle):
+                    for head in self._heads(deltas.rule):
+                        yield _signs(head_rows(cycle.store, head, table, deltas.rule), sign)
+        for aggregate in self.aggregates:
+            with cycle.evaluation.measures.of(aggregate.rule):
+                yield from aggregate.signed(cycle, self._heads(aggregate.rule))
+
+    def _apply_existence(self, cycle: Cycle) -> tuple[Relation, Change]:
+        """ERASE before INSERT: what was derived before and is no more, then what is derived now."""
+        relations = cycle.store.relations
+        lost, gained = [np.empty((0, self._arity), np.int64)], [np.empty((0, self._arity), np.int64)]
+        for rows, signs in self._signed(cycle):
+            if len(rows):
+                (gained if signs[0] > 0 else lost).append(rows)
+        new, _ = net_rows(np.concatenate(gained), np.ones(sum(map(len, gained)), np.int64))
+        doubtful, _ = net_rows(np.concatenate(lost), np.ones(sum(map(len, lost)), np.int64))
+        doubtful = doubtful[~_among(doubtful, new)]
+        kept = contained(relations[facts_name(self.name)], doubtful)
+        for deltas in self.plain:
+            for head in self._heads(deltas.rule):
+                if not kept.all():
+                    kept[~kept] = self._derivable(deltas, head, doubtful[~kept])
+        return relations[self.name].apply(inserts=new, erases=doubtful[~kept])
+
+    def _derivable(self, deltas: RuleDeltas, head: Atom, rows: Words) -> np.ndarray:
+        """Which rows a rule derives in the new version."""
+        match = np.ones(len(rows), bool)
+        columns: dict[str, Words] = {}
+        for operand, type, values in zip(head.args, self.store.column_types(self.name), rows.T, strict=True):
+            if isinstance(operand, Const):
+                match &= values == self.store.encode(operand, type)
+            else:
+                match &= values == columns.setdefault(operand.name, values)
+        wanted = Table(len(rows), columns).filter(match)
+        if not wanted.n:
+            return match
+        found = deltas.body(tuple(columns), wanted, False, False)
+        match[match] = _among(rows[match], head_rows(self.store, head, found, deltas.rule))
+        return match
+
+    def _check_function(self, cycle: Cycle, rows: Words) -> None:
+        """Raises when a new row's key has another value, too."""
+        predicate = cycle.program.predicates[self.name]
+        if predicate.is_functional and len(rows):
+            keys = np.ascontiguousarray(rows[:, : predicate.n_keys])
+            if (look_up(cycle.store.relations[self.name], keys)[0] > 1).any():
+                check_function(cycle.program, cycle.store, self.name)
+
+    # Looking inside
+
+    def estimate(self, cycle: Cycle) -> float:
+        """Work of `apply` against that of `rebuild`, if every row of a relation costs the same."""
+        share = 0.0
+        for deltas in (*self.plain, *(a.deltas for a in self.aggregates)):
+            for planned in deltas.active(cycle):
+                change = cycle.changes[planned.variant.changed]
+                rows = len(change.inserted) if planned.variant.sign > 0 else len(change.erased)
+                share += rows / max(1, cycle.store.rows(planned.variant.changed))
+        return share
+
+    def explain(self, store: Store) -> list[str]:
+        if self.by_existence:
+            return ["delta, by existence: a row that may be lost is looked for again, up to the first match"]
+        if self._counts_are_one(store):
+            return ["delta, as a set: each row has one derivation"]
+        return ["delta, by support counts"]
+
+    def check(self, store: Store) -> None:
+        if counts_name(self.name) in store.relations:
+            check_counts(store.relations[self.name], store.relations[counts_name(self.name)])
+        for aggregate in self.aggregates:
+            aggregate.check(store)
+
+
+def is_projection_free(store: Store, rule: Rule, head: Atom) -> bool:
+    """Whether each row of a head has one assignment: the head has all keys of the body, unrounded."""
+    types = store.column_types(head.predicate)
+    shown = {
+        a.name
+        for a, type in zip(head.args, types, strict=True)
+        if isinstance(a, Var) and stored_as(rule, a, type)
+    }
+    return rule.keys & set(outer_variables(rule)) <= shown
+
+
+def _holds_groups(store: Store, rule: Rule, head: Atom) -> bool:
+    """Whether an aggregation rule's head tells its groups apart."""
+    types = store.column_types(head.predicate)
+    shown = {
+        a.name
+        for a, type in zip(head.args, types, strict=True)
+        if isinstance(a, Var) and stored_as(rule, a, type)
+    }
+    return {v.name for v in rule.groups} <= shown
+
+
+def _is_exact(store: Store, rule: Rule, head: Atom) -> bool:
+    """Whether a head's rows are the body's values, so that a row can be looked for in the body."""
+    types = store.column_types(head.predicate)
+    return all(isinstance(a, Const) or stored_as(rule, a, t) for a, t in zip(head.args, types, strict=True))
+
+
+def _assignments(store: Store, rule: Rule) -> float:
+    """About how many assignments a rule's body has."""
+    from dlog.engine.rule_deltas import Standing
+    from dlog.planning.compile import compile_join
+    from dlog.planning.pipeline import Join
+
+    pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, True)
+    first = pipeline.operations[0]
+    if not isinstance(first, Join) or not first.forms:
+        return 0.0
+    view = Standing(store, None)
+    compiled = compile_join(
+        first.forms, first.outputs, rule.types, view.column_types, view, store.encode, bag=True
+    )
+    return compiled.key_order.sizes[-1] if compiled.key_order.sizes else 1.0
+
+
+def _runner(store: Store, rule: Rule, evaluation: Evaluation) -> BodyRunner:
+    measure = evaluation.measures.rules.setdefault(rule.id, RuleMeasure(rule))
+    return BodyRunner(store, rule, evaluation.watch, evaluation.measures, measure, evaluation.jobs)
+
+
+def _signs(rows: Words, sign: int) -> Signed:
+    return rows, np.full(len(rows), sign)
+
+
+def _among(rows: Words, others: Sequence[object] | Words) -> np.ndarray:
+    """Which rows are among others.  O((n + m) log)."""
+    others = np.asarray(others, np.int64).reshape(-1, rows.shape[1])
+    if not len(rows) or not len(others):
+        return np.zeros(len(rows), bool)
+    if not rows.shape[1]:
+        return np.ones(len(rows), bool)
+    both = np.concatenate([others, rows])
+    order = np.lexsort(both.T[::-1])
+    group = np.empty(len(both), np.int64)
+    sorted_rows = both[order]
+    fresh = np.ones(len(both), bool)
+    fresh[1:] = (sorted_rows[1:] != sorted_rows[:-1]).any(axis=1)
+    group[order] = np.cumsum(fresh)
+    return np.isin(group[len(others) :], group[: len(others)])

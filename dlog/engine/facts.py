@@ -1,0 +1,83 @@
+"""Owns changes of base facts: what a transaction collected, in order, as one net change of each predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from dlog.engine.strategy import Cycle, net_difference
+from dlog.heads.lookup import look_up
+from dlog.planning.versions import facts_name
+from dlog.storage.batch import Change
+from dlog.storage.relation import Relation
+
+Statement = tuple[str, str, Any]  # "+", "-" or "^", a predicate, codes
+
+
+def change_facts(cycle: Cycle, statements: Sequence[Statement], derived: Collection[str]) -> None:
+    """Publish changes of base predicates; hand those of derived predicates' base facts to their strata."""
+    by_name: dict[str, list[tuple[str, Any]]] = {}
+    for op, name, codes in statements:
+        by_name.setdefault(name, []).append((op, codes))
+    relations = cycle.store.relations
+    for name, ops in by_name.items():
+        n_keys = cycle.program.predicates[name].n_keys
+        target = facts_name(name) if name in derived else name
+        later, change = _changed(relations[target], ops, n_keys)
+        if not change:
+            continue
+        if name in derived:
+            relations[target] = later
+            cycle.facts[name] = change
+        else:
+            cycle.publish(name, later, change)
+
+
+def _changed(relation: Relation, ops: list[tuple[str, Any]], n_keys: int) -> tuple[Relation, Change]:
+    if len(ops) == 1:
+        return _apply(relation, *ops[0], n_keys)
+    later = relation
+    for op, codes in ops:
+        later, _ = _apply(later, op, codes, n_keys)
+    return later, net_difference(relation, later)
+
+
+def _apply(relation: Relation, op: str, codes: Any, n_keys: int) -> tuple[Relation, Change]:
+    """A new version after `+`, `-` or `^` of rows.  O(m log n)."""
+    if op == "+":
+        return relation.apply(inserts=codes)
+    if op == "-":
+        return relation.apply(erases=codes)
+    rows = _last_of_key(_as_array(codes, relation.arity), n_keys)
+    replaced = _with_keys(relation, rows[:, :n_keys])
+    later, _ = relation.apply(inserts=rows, erases=replaced)
+    return later, net_difference(relation, later)
+
+
+def _as_array(codes: Any, arity: int) -> np.ndarray:
+    """Rows of codes, from rows or from a list of columns."""
+    if isinstance(codes, list):
+        return np.stack(codes, axis=1) if codes else np.empty((0, arity), np.int64)
+    return np.asarray(codes, np.int64).reshape(-1, arity)
+
+
+def _last_of_key(rows: np.ndarray, n_keys: int) -> np.ndarray:
+    """Of rows with one key, the last."""
+    if n_keys == 0:
+        return rows[-1:]
+    backwards = rows[::-1]
+    _, first = np.unique(backwards[:, :n_keys], axis=0, return_index=True)
+    return backwards[first]
+
+
+def _with_keys(relation: Relation, keys: np.ndarray) -> np.ndarray:
+    """The rows that have one of the keys.  A key has several values only inside a transaction."""
+    found, rest = look_up(relation, keys)
+    if (found > 1).any():
+        rows = relation.rows()
+        wanted = {tuple(key) for key in keys.tolist()}
+        mask = [tuple(key) in wanted for key in rows[:, : keys.shape[1]].tolist()]
+        return rows[np.array(mask, bool)]
+    return np.concatenate([keys, rest], axis=1)[found > 0]

@@ -1,0 +1,187 @@
+"""Owns a transaction's way through the strata: which are touched, in which order, and how each follows.
+
+Correct output: after `maintain` every derived predicate is what evaluation from scratch gives on the new base
+facts.  Only strata that read something that changed are touched, so rules that a transaction does not concern
+cost nothing.
+
+1 base facts change.  2 strata in order: changes of what a stratum reads become changes of its predicates.
+3 constraints are judged.  Knows no strategy by name but in `choose_strategy`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from dlog.engine.conflicts import check_constraints, check_function
+from dlog.engine.delta_strategy import DeltaStrategy
+from dlog.engine.evaluate import evaluate_stratum
+from dlog.engine.store import Store
+from dlog.engine.strategy import Cycle, Strategy, start_from_facts
+from dlog.heads.lookup import look_up
+from dlog.ir.rules import Program, Stratum
+from dlog.planning.versions import facts_name
+from dlog.storage.relation import Relation
+
+SMALL_CHANGE = 64  # rows up to which a change is always followed, whatever the estimate
+BULK = 0.5  # share of the work of evaluating from scratch from which on that is done instead
+
+
+def choose_strategy(stratum: Stratum, store: Store) -> Strategy | None:
+    """How a stratum is kept up to date; None: it is evaluated from scratch whenever it is touched."""
+    return None if stratum.recursive else DeltaStrategy(stratum, store)
+
+
+@dataclass
+class Maintenance:
+    """What is known of a program between transactions: who reads what, and the strategies made so far."""
+
+    program: Program
+    readers: dict[str, tuple[int, ...]] = field(default_factory=dict)  # predicate -> strata that read it
+    owner: dict[str, int] = field(default_factory=dict)  # derived predicate -> its stratum
+    strategies: dict[int, Strategy | None] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, program: Program) -> Maintenance:
+        """O(program)."""
+        readers: dict[str, dict[int, None]] = {}
+        owner = {}
+        for number, stratum in enumerate(program.strata):
+            owner.update(dict.fromkeys(stratum.predicates, number))
+            for name in _reads(stratum) - set(stratum.predicates):
+                readers.setdefault(name, {})[number] = None
+        return cls(program, {name: tuple(numbers) for name, numbers in readers.items()}, owner)
+
+    def strategy(self, number: int, store: Store) -> Strategy | None:
+        if number not in self.strategies:
+            self.strategies[number] = choose_strategy(self.program.strata[number], store)
+        return self.strategies[number]
+
+    def renewed(self, program: Program, store: Store) -> tuple[Maintenance, set[int]]:
+        """(Maintenance of a changed program, the strata that are new or have other rules).
+
+        Strata that stay the same keep their strategies; the state of the others is dropped from the store.
+        """
+        later = Maintenance.of(program)
+        known = {_identity(stratum): number for number, stratum in enumerate(self.program.strata)}
+        new = set()
+        for number, stratum in enumerate(program.strata):
+            before = known.pop(_identity(stratum), None)
+            if before is None:
+                new.add(number)
+            elif before in self.strategies:
+                later.strategies[number] = self.strategies[before]
+        for number in known.values():
+            if (strategy := self.strategies.get(number)) is not None:
+                strategy.forget(store)
+        return later, new
+
+
+def maintain(maintenance: Maintenance, cycle: Cycle, renewed: Collection[int] = ()) -> None:
+    """Bring all derived predicates to the new version.  `renewed` strata are evaluated from scratch.
+
+    REQUIRES: base changes are published.  Raises what evaluation from scratch would raise.
+    """
+    _check_base_functions(cycle)
+    waiting = sorted({*renewed, *_touched(maintenance, cycle.changes), *_owners(maintenance, cycle.facts)})
+    done = set()
+    while waiting:
+        number = heapq.heappop(waiting)
+        if number in done:
+            continue
+        done.add(number)
+        stratum = maintenance.program.strata[number]
+        _follow(maintenance.strategy(number, cycle.store), stratum, cycle, number in renewed)
+        changed = [name for name in stratum.predicates if name in cycle.changes]
+        for reader in _touched(maintenance, changed):
+            heapq.heappush(waiting, reader)
+    broken = {c.violations for c in cycle.program.constraints} & cycle.changes.keys()
+    if broken or renewed:
+        check_constraints(cycle.program, cycle.store)
+
+
+def _follow(strategy: Strategy | None, stratum: Stratum, cycle: Cycle, renewed: bool) -> None:
+    if strategy is None:
+        recompute(stratum, cycle)
+    elif renewed or _is_bulk(strategy, cycle):
+        strategy.forget(cycle.store)
+        recompute(stratum, cycle)
+    elif strategy.ready(cycle.store):
+        strategy.apply(cycle)
+    else:
+        strategy.rebuild(cycle)
+
+
+def _is_bulk(strategy: Strategy, cycle: Cycle) -> bool:
+    """Whether a change is so large that evaluating from scratch is expected to cost less."""
+    rows = sum(len(change.inserted) + len(change.erased) for change in cycle.changes.values())
+    return rows > SMALL_CHANGE and strategy.estimate(cycle) > BULK
+
+
+def recompute(stratum: Stratum, cycle: Cycle) -> None:
+    """Evaluate a stratum from scratch and publish what differs."""
+    relations = cycle.store.relations
+    before = {name: relations[name] for name in stratum.predicates}
+    start_from_facts(cycle, stratum)
+    evaluate_stratum(cycle.program, stratum, cycle.store, cycle.evaluation)
+    after = {name: relations[name] for name in stratum.predicates}
+    relations.update(before)
+    for name, relation in after.items():
+        cycle.publish_difference(name, relation)
+
+
+def _check_base_functions(cycle: Cycle) -> None:
+    """Raises when an inserted base fact gives a key a second value."""
+    for name, change in cycle.changes.items():
+        predicate = cycle.program.predicates[name]
+        if predicate.is_functional and len(change.inserted):
+            found, _ = look_up(cycle.store.relations[name], change.inserted[:, : predicate.n_keys])
+            if (found > 1).any():
+                check_function(cycle.program, cycle.store, name)
+
+
+def _touched(maintenance: Maintenance, names: Iterable[str]) -> set[int]:
+    return {number for name in names for number in maintenance.readers.get(name, ())}
+
+
+def _owners(maintenance: Maintenance, names: Iterable[str]) -> set[int]:
+    return {maintenance.owner[name] for name in names}
+
+
+def _reads(stratum: Stratum) -> set[str]:
+    return {atom.predicate for rule in stratum.rules for atom, _ in rule.body.atoms()}
+
+
+def _identity(stratum: Stratum) -> object:
+    """Equal for strata that mean the same."""
+    rules = tuple(
+        (r.heads, r.body, r.aggregates, tuple(sorted((n, str(t)) for n, t in r.types.items())))
+        for r in stratum.rules
+    )
+    return stratum.predicates, rules, tuple(sorted(stratum.combine.items()))
+
+
+def change_program(cycle: Cycle, before: Program) -> None:
+    """Give every predicate of a changed program its relation, and base facts to those that have rules now.
+
+    REQUIRES: the store has the new program's predicates already.
+    """
+    relations = cycle.store.relations
+    derived_before, derived = _derived(before), _derived(cycle.program)
+    for name, predicate in before.predicates.items():
+        now = cycle.program.predicates.get(name)
+        if now is None or now.arity != predicate.arity:
+            relations.pop(name, None)
+            relations.pop(facts_name(name), None)
+    for name, predicate in cycle.program.predicates.items():
+        if name not in relations:
+            relations[name] = Relation(cycle.store.arena, predicate.arity)
+        if name in derived and facts_name(name) not in relations:
+            relations[facts_name(name)] = relations[name].snapshot()
+        if name in derived_before - derived and facts_name(name) in relations:
+            cycle.publish_difference(name, relations.pop(facts_name(name)))
+
+
+def _derived(program: Program) -> set[str]:
+    return {name for stratum in program.strata for name in stratum.predicates}

@@ -1,0 +1,193 @@
+"""Owns the change of one rule's assignments in a transaction: its delta variants, planned once and run often.
+
+Correct output: see `dlog.planning.deltas`.  Each plan begins with the change, so its work follows the change;
+the column orders it needs are added to the relations once and kept in all their later versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dlog.engine.bodies import BodyRunner, _concatenate, _sortable
+from dlog.engine.heads import body_outputs
+from dlog.engine.limits import Watch
+from dlog.engine.measure import Measures, RuleMeasure
+from dlog.engine.store import Store
+from dlog.engine.strategy import Cycle
+from dlog.engine.table import Table, distinct_rows
+from dlog.ir.rules import Form, Rule
+from dlog.lftj.assemble import Assembled, assemble
+from dlog.planning.compile import CompiledJoin, compile_join
+from dlog.planning.deltas import ERASE, INSERT, Variant, in_old_version
+from dlog.planning.pipeline import Join, Pipeline, plan_pipeline
+from dlog.planning.versions import base_name, is_change, is_old
+from dlog.types import INT, Type
+
+_TABLE = "$table"
+_TABLE_ROWS = 16  # what a plan takes a table of bindings to have: few
+_REPLAN = 16
+
+
+@dataclass(frozen=True)
+class Planned:
+    variant: Variant
+    pipeline: Pipeline
+
+
+@dataclass
+class _Plan:
+    compiled: CompiledJoin
+    assembled: Assembled
+    sizes: tuple[int, ...]
+
+
+class RuleDeltas:
+    """The variants of one rule over one store."""
+
+    def __init__(self, store: Store, rule: Rule, variants: Sequence[Variant], bag: bool):
+        """`bag`: every assignment counts, so that signed sums are exact."""
+        self.rule = rule
+        self.reads = frozenset(atom.predicate for atom, _ in rule.body.atoms())
+        types = {name: type for v in variants for name, type in v.types.items()}
+        self.runner = DeltaRunner(store, replace(rule, types={**rule.types, **types}))
+        self.variants = [Planned(v, self._pipeline(v, bag)) for v in variants]
+        self._bodies: dict[tuple[bool, tuple[str, ...]], Pipeline] = {}
+
+    def _pipeline(self, variant: Variant, bag: bool) -> Pipeline:
+        outputs = body_outputs(self.rule)
+        if variant.group >= 0:
+            outputs = tuple(dict.fromkeys((*variant.outer, *outputs)))
+        return plan_pipeline(variant.forms, outputs, variant.types, bag and variant.group < 0)
+
+    def begin(self, cycle: Cycle) -> None:
+        """Take a cycle's limits and measures.  O(1)."""
+        evaluation = cycle.evaluation
+        self.runner.watch = evaluation.watch
+        self.runner.measures = evaluation.measures
+        self.runner.jobs = evaluation.jobs
+        self.runner.measure = evaluation.measures.rules.setdefault(self.rule.id, RuleMeasure(self.rule))
+
+    def active(self, cycle: Cycle) -> Iterator[Planned]:
+        """The variants whose change is not empty."""
+        for planned in self.variants:
+            change = cycle.changes.get(planned.variant.changed)
+            if change is not None:
+                reads_inserted = planned.variant.change.predicate.startswith("+")
+                if len(change.inserted if reads_inserted else change.erased):
+                    yield planned
+
+    def signed(self, cycle: Cycle) -> Iterator[tuple[int, Table]]:
+        """(sign, assignments) of each variant or group of variants, with the columns that the rule needs."""
+        groups: dict[int, list[Table]] = {}
+        for planned in self.active(cycle):
+            table = self.runner.run(planned.pipeline)
+            if planned.variant.group < 0:
+                yield planned.variant.sign, table
+            else:
+                groups.setdefault(planned.variant.group, []).append(table.only(planned.pipeline.outputs))
+        for group, tables in groups.items():
+            yield (INSERT if group % 2 else ERASE), _once(tables, self.variants[0].variant.outer)
+
+    def body(self, bound: tuple[str, ...], table: Table | None, old: bool, bag: bool) -> Table:
+        """Assignments of the whole body in one version, for the bindings of a table."""
+        if (old, bound) not in self._bodies:
+            forms: Sequence[Form] = self.rule.body.forms
+            if old:
+                forms = [in_old_version(f, self.reads) for f in forms]
+            pipeline = plan_pipeline(forms, body_outputs(self.rule), self.rule.types, bag, bound)
+            self._bodies[old, bound] = pipeline
+        return self.runner.run(self._bodies[old, bound], table)
+
+
+def _once(tables: list[Table], outer: tuple[str, ...]) -> Table:
+    """Each assignment of the outer variables once.  O(n log n)."""
+    names = tuple(tables[0].columns)
+    merged = {v: _concatenate([t.columns[v] for t in tables]) for v in names}
+    total = Table(sum(t.n for t in tables), merged)
+    return total.take(distinct_rows([_sortable(merged[v]) for v in outer], total.n))
+
+
+class DeltaRunner(BodyRunner):
+    """A body runner for plans that are kept from transaction to transaction."""
+
+    def __init__(self, store: Store, rule: Rule):
+        super().__init__(store, rule, Watch(), Measures())
+        self.kept: dict[tuple[int, bool, tuple[str, ...]], _Plan] = {}
+
+    def join(self, join: Join, table: Table | None) -> Table:
+        if table is None:
+            return self.rows(join, list(join.forms), join.outputs, None)
+        return super().join(join, table)
+
+    def planned(  # type: ignore[override]
+        self,
+        join: Join,
+        forms: list[Form],
+        outputs: tuple[str, ...],
+        table: Table | None,
+        count: bool = False,
+    ) -> _Plan:
+        """The plan of a join; made anew when a relation has grown or shrunk a lot."""
+        key = (id(join), count, () if table is None else tuple(table.columns))
+        plan = self.kept.get(key)
+        statistics = Standing(self.store, table)
+        if plan is not None:
+            sizes = tuple(statistics.rows(use.predicate) for use in plan.compiled.atoms)
+            if all(_alike(a, b) for a, b in zip(sizes, plan.sizes, strict=True)):
+                return plan
+        types = {**self.types, "$number": INT}
+        compiled = compile_join(
+            forms,
+            outputs,
+            types,
+            statistics.column_types,
+            statistics,
+            self.store.encode,
+            bag=join.bag,
+            count=count,
+        )
+        sizes = tuple(statistics.rows(use.predicate) for use in compiled.atoms)
+        self.kept[key] = plan = _Plan(compiled, assemble(compiled.plan), sizes)
+        return plan
+
+
+class Standing:
+    """The store as a plan that is kept sees it: any index may be had, since it will be kept, too.
+
+    An old version has the statistics of the new one.  Changes and tables of bindings are small, with no value
+    twice: so a plan begins with them.
+    """
+
+    def __init__(self, store: Store, table: Table | None):
+        self.store, self.table = store, table
+
+    def rows(self, name: str) -> int:
+        return _TABLE_ROWS if name == _TABLE else self.store.rows(name)
+
+    def distinct(self, name: str, column: int) -> float:
+        if name == _TABLE or is_change(name):
+            return max(1.0, self.rows(name))
+        return self.store.distinct(_measured(name), column)
+
+    def partners(self, name: str, column: int) -> float:
+        if name == _TABLE or is_change(name):
+            return 1.0
+        return self.store.partners(_measured(name), column)
+
+    def orders(self, name: str) -> list[tuple[int, ...]]:
+        return []
+
+    def column_types(self, name: str) -> list[Type]:
+        if name == _TABLE:
+            assert self.table is not None
+            return [INT] * len(self.table.columns)
+        return list(self.store.column_types(name))
+
+
+def _measured(name: str) -> str:
+    return base_name(name) if is_old(name) else name
+
+
+def _alike(a: int, b: int) -> bool:
+    return a <= _REPLAN * max(b, 64) and b <= _REPLAN * max(a, 64)
