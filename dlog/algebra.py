@@ -19,11 +19,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from dlog.jit import Words, helper, kernel
-
-Floats = npt.NDArray[np.float64]
+from dlog.jit import Floats, Words, helper, kernel
 
 LIMBS: Final = 69
 LIMB_BITS: Final = 32

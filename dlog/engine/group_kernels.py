@@ -10,8 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from dlog.algebra import Floats
-from dlog.jit import Words, helper, kernel
+from dlog.jit import Floats, Words, helper, kernel
 from dlog.lftj.primitives import float_of
 
 LOW: Final = (1 << 32) - 1

@@ -10,13 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
-from dlog.jit import Words, helper, kernel
+from dlog.jit import Bytes, Words, helper, kernel
 from dlog.storage.pointer import pointer
-
-Bytes = npt.NDArray[np.uint8]
 
 HASH_MASK: Final = 0x7FFFFFFF
 CODE_MASK: Final = 0xFFFFFFFF

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.engine import batch
-from dlog.engine.batch import Column, arithmetic, digit_kernels, kernels, texts, wide_kernels
+from dlog.engine.batch import Column, texts
 from dlog.engine.batch.columns import DECIMAL_DIGITS, distinct
 from dlog.errors import LimitError
 from dlog.ir.primitives import SIGNATURES
@@ -620,16 +620,3 @@ def test_undefined_texts_leave_nothing_in_the_dictionary() -> None:
     )
     assert defined is not None and not defined.any()
     assert len(dictionary) == 2
-
-
-def test_kernels_have_one_signature() -> None:
-    if not hasattr(kernels.compute_column, "signatures"):
-        pytest.skip("kernels run uncompiled")
-    modules = (arithmetic, kernels, digit_kernels, wide_kernels)
-    many = {
-        name: k.signatures
-        for module in modules
-        for name, k in vars(module).items()
-        if len(getattr(k, "signatures", ())) > 1
-    }
-    assert many == {}

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine import group_kernels, grouping
+from dlog import jit
+from dlog.engine import grouping
 from dlog.engine.batch import Column, widen
 from dlog.engine.batch.columns import DECIMAL_DIGITS
 from dlog.engine.grouping import group_rows, sorted_rows
@@ -197,7 +198,7 @@ def test_decimal_sums_of_more_than_76_digits_name_their_group() -> None:
 @pytest.mark.parametrize("n_groups", [1, 700, 60_000])
 def test_many_rows(spread: int, n_groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables that grow and groups that are split, against numpy."""
-    if not hasattr(group_kernels.number_words, "signatures"):
+    if jit.DISABLED:
         monkeypatch.setattr(grouping, "MAX_TABLE", 1 << 7)
         n_groups, n = min(n_groups, 2000), 6000
     else:
@@ -254,10 +255,3 @@ def test_sorted_rows_is_a_stable_order(width: int, data: st.DataObject) -> None:
     columns = [np.array([r[i] for r in rows], np.int64) for i in range(width)]
     order = sorted_rows(columns, len(rows)).tolist()
     assert order == sorted(range(len(rows)), key=lambda i: rows[i])
-
-
-def test_kernels_have_one_signature() -> None:
-    if not hasattr(group_kernels.number_words, "signatures"):
-        pytest.skip("kernels run uncompiled")
-    many = {n: k.signatures for n, k in vars(group_kernels).items() if len(getattr(k, "signatures", ())) > 1}
-    assert many == {}

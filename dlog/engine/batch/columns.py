@@ -15,8 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dlog.algebra import Floats
-from dlog.jit import Words
+from dlog.jit import Floats, Words
 from dlog.storage.sort import as_words
 from dlog.storage.values import decode, encode
 from dlog.types import FLOAT, STRING, Type

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from dlog.algebra import Floats
-from dlog.jit import Words, helper, kernel
+from dlog.jit import Bools, Floats, Words, helper, kernel
 from dlog.lftj.opcodes import UNDEFINED
 from dlog.lftj.primitives import compute
 
 
 @kernel
 def compute_column(
-    op: int, kind: int, a: Words, b: Words, n: int, ranks: Words, out: Words, defined: npt.NDArray[np.bool_]
+    op: int, kind: int, a: Words, b: Words, n: int, ranks: Words, out: Words, defined: Bools
 ) -> int:
     """out[i] = a[i] op b[i]; returns the number of undefined rows."""
     state = np.zeros(UNDEFINED + 1, np.int64)

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from dlog.algebra import Floats, bit_length, round_bits
+from dlog.algebra import bit_length, round_bits
 from dlog.engine.batch.digit_kernels import (
     BITS,
     DIGIT,
@@ -27,7 +27,7 @@ from dlog.engine.batch.digit_kernels import (
     store,
     trimmed,
 )
-from dlog.jit import Words, helper, kernel
+from dlog.jit import Floats, Words, helper, kernel
 
 ADD: Final = 0
 SUB: Final = 1

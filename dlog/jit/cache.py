@@ -1,0 +1,189 @@
+"""Owns where machine code is kept, how it is named and which of it goes.  Knows nothing of its form.
+
+A module's code lies in a directory named by the module and by a digest of its text, of all modules of dlog
+that it imports, directly or not, and of all else that machine code depends on.  These directories are in
+`$DLOG_CACHE_DIR`, else `$XDG_CACHE_HOME/dlog`, else `~/.cache/dlog`; when that cannot be written, in a
+private directory below the system's temporary one.  Of each module the three directories last used stay,
+older ones go.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+BOUNDSCHECK = os.environ.get("DLOG_BOUNDSCHECK", "0") not in ("", "0")
+KEPT_DIRECTORIES = 3
+DAY = 86400
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def is_ours(source: Path) -> bool:
+    """Whether a file belongs to dlog."""
+    return source.resolve().is_relative_to(PACKAGE)
+
+
+def find(source: Path, name: str) -> Path | None:
+    """The file `name` in the directory of a module's code, if there is one that may be trusted."""
+    for root in roots():
+        file = root / directory_name(source) / name
+        if _is_trusted(file):
+            _mark_used(file.parent)
+            return file
+    return None
+
+
+def make_directory(source: Path, among: list[Path] | None = None) -> Path:
+    """The directory of a module's code, in the first root that can be written; older ones of it there go."""
+    name = directory_name(source)
+    for root in roots() if among is None else among:
+        directory = root / name
+        fresh = not directory.exists()
+        if not is_writable(directory):
+            continue
+        if fresh:
+            _remove_old(root, keep=directory)
+        return directory
+    return Path(tempfile.mkdtemp(prefix="dlog-cache-"))
+
+
+def roots() -> list[Path]:
+    """Candidates, best first.  The last one is below the temporary directory and named for the user."""
+    found = []
+    if override := os.environ.get("DLOG_CACHE_DIR"):
+        found.append(Path(override))
+    else:
+        default = os.environ.get("LOCALAPPDATA") if os.name == "nt" else None
+        base = os.environ.get("XDG_CACHE_HOME") or default or os.path.expanduser("~/.cache")
+        found.append(Path(base) / "dlog")
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+    found.append(Path(tempfile.gettempdir()) / f"dlog-cache-{user}")
+    return found
+
+
+def is_writable(directory: Path) -> bool:
+    """Make the directory; true when files can be made in it and nobody else could have put code there."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Machine code from a directory of another user must not be run: the temporary directory is shared.
+        if hasattr(os, "getuid") and directory.stat().st_uid != os.getuid():
+            return False
+        tempfile.TemporaryFile(dir=directory).close()
+        os.utime(directory)  # "last used" for _remove_old
+    except OSError:
+        return False
+    return True
+
+
+def _is_trusted(file: Path) -> bool:
+    """Whether the file is there and is this user's, or the system's: nobody else can have put it there."""
+    try:
+        owners = {file.stat().st_uid, file.parent.stat().st_uid}
+    except OSError:
+        return False
+    return not hasattr(os, "getuid") or owners <= {os.getuid(), 0}
+
+
+def _mark_used(directory: Path) -> None:
+    try:
+        if time.time() - directory.stat().st_mtime > DAY:
+            os.utime(directory)
+    except OSError:
+        pass  # a directory that cannot be written is not cleaned up either
+
+
+def _remove_old(root: Path, keep: Path) -> None:
+    """Only directories of the same module; the newest KEPT_DIRECTORIES stay."""
+    module = re.escape(keep.name[: -len("-0123456789abcdef")])
+    try:
+        ours = [d for d in root.iterdir() if re.fullmatch(module + "-[0-9a-f]{16}", d.name) and d.is_dir()]
+        ours.sort(key=lambda d: (d == keep, d.stat().st_mtime), reverse=True)
+    except OSError:
+        return  # another process is removing them
+    for directory in ours[KEPT_DIRECTORIES:]:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+# Names
+
+
+@functools.cache
+def directory_name(source: Path) -> str:
+    return f"{module_name(source)}-{source_digest(source)}"
+
+
+def module_name(source: Path) -> str:
+    """The module of a file of dlog; of another file, a name for people who look into the directory.
+
+    >>> module_name(PACKAGE / "storage" / "sort_kernels.py")
+    'dlog.storage.sort_kernels'
+    """
+    try:
+        return ".".join(source.resolve().relative_to(PACKAGE.parent).with_suffix("").parts)
+    except ValueError:
+        return source.stem
+
+
+def source_digest(source: Path, package: Path = PACKAGE) -> str:
+    """A digest of a module and all modules of the package that it imports, and of the compiler."""
+    reached = reached_modules(source, package)
+    digest = hashlib.sha256(_compiler())
+    for path in sorted(reached):
+        digest.update(path.name.encode() + reached[path])
+    return digest.hexdigest()[:16]
+
+
+def reached_modules(source: Path, package: Path = PACKAGE) -> dict[Path, bytes]:
+    """Files and digests of a module and all modules of the package that it imports, directly or not."""
+    reached: dict[Path, bytes] = {}
+    waiting = [source.resolve()]
+    while waiting:
+        path = waiting.pop()
+        if path not in reached:
+            reached[path], imported = _read_module(path, package)
+            waiting += imported
+    return reached
+
+
+@functools.cache
+def _compiler() -> bytes:
+    """What machine code depends on besides its source, as far as can be said without importing numba."""
+    parts = [str(sys.implementation.cache_tag), sys.abiflags, f"boundscheck {BOUNDSCHECK}"]
+    for name in ("numba", "llvmlite", "numpy"):
+        spec = None if DISABLED else importlib.util.find_spec(name)
+        for folder in spec.submodule_search_locations or () if spec else ():
+            versions = [Path(folder, "_version.py"), Path(folder, "version.py")]
+            parts += [file.read_text() for file in versions if file.is_file()]
+    return "\n".join(parts).encode()
+
+
+_IMPORT = re.compile(
+    rb"^\s*(?:from\s+([\w.]+)\s+import\s+(\([^)]*\)|[^\n#]*)|import\s+([\w.]+))", re.MULTILINE
+)
+
+
+@functools.cache
+def _read_module(path: Path, package: Path) -> tuple[bytes, list[Path]]:
+    """A digest of the module's text, and the files of the package's modules that it imports."""
+    try:
+        text = path.read_bytes()
+    except OSError:  # no source beside the code: its name has to do
+        text = str(path).encode()
+    imported = []
+    for origin, names, plain in _IMPORT.findall(text):
+        parts = (origin or plain).decode().split(".")
+        if parts[0] == package.name:
+            module = package.joinpath(*parts[1:])
+            inner = [module / name for name in re.findall(r"\w+", names.decode())] if module.is_dir() else []
+            files = [f for m in (module, *inner) for f in (m.with_suffix(".py"), m / "__init__.py")]
+            imported += [file for file in files if file.is_file()]
+    return hashlib.sha256(text).digest(), imported

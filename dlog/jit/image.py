@@ -1,0 +1,159 @@
+"""Owns machine code kept as a file: finding it, linking it into the process, making it callable from Python.
+
+An image is the machine code of one module's kernels: one line of JSON, then an object file.  LLVM links it;
+numba is not needed.  For each kernel there is a function of the form that CPython calls with an array of
+arguments (METH_FASTCALL), named by the kernel; its `self` is numpy's type of arrays.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from dlog.jit import cache
+
+FILE = "kernels.image"
+FAILURE = "failure"  # in its place when it could not be made; says why
+FASTCALL = 0x80
+HEADER = object.__basicsize__  # an object's count and type, before its own fields
+
+
+class NoImage(Exception):
+    """Machine code could not be made, or cannot be used in this process.  The text says why."""
+
+
+def functions_of(module: str, source: Path) -> dict[str, Any]:
+    """A module's kernels by name.  Compiles what is not yet kept of dlog.  O(size of the image)."""
+    file = cache.find(source, FILE)
+    if file is None or not is_for_this_machine(file):
+        if failure := cache.find(source, FAILURE):
+            raise NoImage(failure.read_text())
+        from dlog.jit.compiling import compile_all
+
+        compile_all()
+        file = cache.find(source, FILE)
+        if file is None:
+            raise NoImage(f"no machine code was made for {module}")
+    return _link(file)
+
+
+def write(file: Path, names: list[str], undefined: list[str], code: bytes) -> None:
+    """Under another name first, so that no other process sees half of it."""
+    head = {"machine": machine(), "names": names, "undefined": undefined}
+    handle, temporary = tempfile.mkstemp(dir=file.parent)
+    with os.fdopen(handle, "wb") as out:
+        out.write(json.dumps(head).encode() + b"\n" + code)
+    os.replace(temporary, file)
+
+
+@functools.cache
+def machine() -> str:
+    """The processor that machine code is made for: a home directory may be shared by several kinds."""
+    try:
+        features = llvm.get_host_cpu_features().flatten()
+    except RuntimeError:
+        features = ""
+    return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
+
+
+def _read(file: Path) -> tuple[dict[str, Any], bytes]:
+    head, _, code = file.read_bytes().partition(b"\n")
+    return json.loads(head), code
+
+
+def is_for_this_machine(file: Path) -> bool:
+    try:
+        return bool(_read(file)[0]["machine"] == machine())
+    except (OSError, ValueError, KeyError):
+        return False  # cut off when the disk was full, or gone meanwhile: made again
+
+
+def _link(file: Path) -> dict[str, Any]:
+    head, code = _read(file)
+    for symbol in head["undefined"]:
+        _define(symbol)
+    engine = _engine()
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return {
+        name.rpartition(".")[2]: _function(name, engine.get_function_address(name)) for name in head["names"]
+    }
+
+
+@functools.cache
+def _engine() -> Any:
+    _check_layout()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target_machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine)
+
+
+def _define(symbol: str) -> None:
+    """LLVM would end the process at a symbol that it does not find."""
+    try:
+        llvm.add_symbol(symbol, ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, symbol)))
+    except ValueError:
+        if llvm.address_of_symbol(symbol) is None:
+            raise NoImage(f"this process has no function {symbol}") from None
+
+
+class _MethodDef(ctypes.Structure):
+    """CPython's description of a function written in C."""
+
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    ]
+
+
+_definitions: list[_MethodDef] = []  # CPython reads them as long as the functions live
+
+
+def _function(name: str, address: int) -> Any:
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.argtypes = [ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.py_object]
+    new.restype = ctypes.py_object
+    _definitions.append(_MethodDef(name.encode(), address, FASTCALL, None))
+    return new(ctypes.byref(_definitions[-1]), np.ndarray, __name__)
+
+
+# Where wrappers find the parts of a numpy array: the same in numpy 1 and 2.
+TYPE = HEADER - 8
+DATA = HEADER
+DIMENSIONS = HEADER + 8
+SHAPE = HEADER + 16
+DESCRIPTION = HEADER + 40
+FLAGS = HEADER + 48
+BYTE_ORDER = HEADER + 10  # of the description
+TYPE_NUMBER = HEADER + 12
+CONTIGUOUS_ALIGNED = 0x101
+
+
+def _check_layout() -> None:
+    """Look at an array as wrappers do: with another layout, machine code must not touch arrays."""
+    sample = np.arange(7, dtype=np.int64)
+    at = id(sample)
+    description = ctypes.c_size_t.from_address(at + DESCRIPTION).value
+    seen = (
+        ctypes.c_size_t.from_address(at + TYPE).value,
+        ctypes.c_size_t.from_address(at + DATA).value,
+        ctypes.c_int.from_address(at + DIMENSIONS).value,
+        ctypes.c_int64.from_address(ctypes.c_size_t.from_address(at + SHAPE).value).value,
+        description,
+        ctypes.c_int.from_address(at + FLAGS).value & CONTIGUOUS_ALIGNED,
+    )
+    expected = (id(np.ndarray), sample.ctypes.data, 1, 7, id(sample.dtype), CONTIGUOUS_ALIGNED)
+    number = ctypes.c_int.from_address(description + TYPE_NUMBER).value if seen == expected else None
+    if number != sample.dtype.num or ctypes.c_char.from_address(description + BYTE_ORDER).value != b"=":
+        raise NoImage("this Python or numpy lays out arrays in another way")
