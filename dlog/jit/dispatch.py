@@ -89,7 +89,8 @@ def dispatcher_type(dispatcher: Any) -> Any:
 @functools.cache
 def intrinsic_type(name: str) -> Any:
     """The type of an intrinsic function, by name.  See `dlog.jit.pointers`."""
-    intrinsic = numba.extending.intrinsic(_INTRINSICS[name])
+    make: Any = numba.extending.intrinsic
+    intrinsic = make(_INTRINSICS[name])
     _made.append(intrinsic)
     context = numba.core.registry.cpu_target.typing_context
     context.refresh()

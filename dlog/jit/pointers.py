@@ -17,7 +17,7 @@ from dlog.jit.kernels import helper
 
 
 class _Intrinsic:
-    """A function that stands for instructions of its own in compiled kernels.  numba is imported for it late."""
+    """A function that stands for instructions of its own.  numba is imported when it asks for them."""
 
     def __init__(self, name: str):
         self.name = name
