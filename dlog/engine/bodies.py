@@ -289,9 +289,9 @@ class BodyRunner:
         numbered = table.with_column(ROW, np.arange(table.n))
         fresh = tuple(v for v in operation.outputs if v not in table.columns)
         found = [self.run(branch, numbered).only((ROW, *fresh)) for branch in operation.branches]
-        merged = {v: _concatenate([t.columns[v] for t in found]) for v in (ROW, *fresh)}
+        merged = {v: concatenate([t.columns[v] for t in found]) for v in (ROW, *fresh)}
         total = Table(sum(t.n for t in found), merged)
-        first = distinct_rows([_sortable(total.columns[v]) for v in (ROW, *fresh)], total.n)
+        first = distinct_rows([sortable(total.columns[v]) for v in (ROW, *fresh)], total.n)
         total = total.take(first)
         base = table.take(total.columns[ROW])
         return Table(total.n, {**base.columns, **{v: total.columns[v] for v in fresh}})
@@ -331,7 +331,7 @@ def _take_column(column: batch.Column, rows: np.ndarray) -> batch.Column:
     return batch.Column(values, column.type)
 
 
-def _concatenate(parts: list[Any]) -> Any:
+def concatenate(parts: list[Any]) -> Any:
     if all(isinstance(p, np.ndarray) for p in parts):
         return np.concatenate(parts)
     import pyarrow as pa
@@ -339,7 +339,7 @@ def _concatenate(parts: list[Any]) -> Any:
     return pa.concat_arrays([p.combine_chunks() if hasattr(p, "combine_chunks") else p for p in parts])
 
 
-def _sortable(values: object) -> np.ndarray:
+def sortable(values: object) -> np.ndarray:
     if isinstance(values, np.ndarray):
         return values
     encoded = values.dictionary_encode()  # type: ignore[attr-defined]

@@ -221,13 +221,13 @@ class _CombiningStratum(_PlainStratum):
         with self.evaluation.measures.of(rule):
             table = task.runner.run(task.pipeline)
             task.measure.rows += table.n
-            plain = _as_plain(rule)
+            plain = as_plain(rule)
             for head in plain.heads:
                 yield head, head_rows(self.store, head, table, plain)
 
     def task(self, rule: Rule, forms: tuple[Form, ...]) -> _Task:
         combined = rule.heads[0].predicate in self.stratum.combine
-        return super().task(_as_plain(rule) if rule.aggregates and combined else rule, forms)
+        return super().task(as_plain(rule) if rule.aggregates and combined else rule, forms)
 
     def run(self) -> None:
         for name, op in self.stratum.combine.items():  # base facts are candidates too
@@ -239,7 +239,7 @@ class _CombiningStratum(_PlainStratum):
         super().run()
 
 
-def _as_plain(rule: Rule) -> Rule:
+def as_plain(rule: Rule) -> Rule:
     """`F[x] = m <- agg<<m = min(e)>> body` as the candidates `F[x] = e <- body`."""
     if not rule.aggregates:
         return rule

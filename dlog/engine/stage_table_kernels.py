@@ -1,0 +1,304 @@
+"""Owns the kernels of the table of stages: finding facts, touching them, and ending a transaction.
+
+Knows nothing of derivations.  Callers see to it that there is room (`has_room`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dlog.engine.stage_layout import (
+    ABSENT,
+    COLUMNS,
+    COUNT,
+    HEADER,
+    IDENTITY,
+    KEY,
+    LIVE,
+    MASK,
+    MOST_LIVE,
+    MOST_RECORDS,
+    MULTIPLIER,
+    N_ABSENT,
+    N_FALLEN,
+    N_HEAP,
+    N_RECORDS,
+    OLD_COUNT,
+    OLD_STAGE,
+    OLD_VALUE,
+    PREDICATE_MASK,
+    PREDICATE_WORDS,
+    RECORD,
+    SEARCHED,
+    SHOWN,
+    SHOWN_VALUE,
+    SLOT,
+    STAGE,
+    STAGE_BITS,
+    WHEN,
+    WIDTH,
+    WORD_MASK,
+    WORK,
+)
+from dlog.jit import Words, helper, kernel
+from dlog.storage.pointer import pointer
+
+
+@helper
+def info(head, predicate, word):
+    return head[HEADER + PREDICATE_WORDS * predicate + word]
+
+
+@helper
+def hash_row(words, at, n, predicate):
+    h = (predicate + 1) * np.int64(MULTIPLIER)
+    for c in range(n):
+        h = (h ^ words[at + c]) * np.int64(MULTIPLIER)
+        h ^= (h & np.int64(WORD_MASK)) >> 32
+    return h
+
+
+@helper
+def find(table, head, predicate):
+    """The slot of the fact whose row lies at KEY, or ~slot where it would go."""
+    n = info(head, predicate, IDENTITY)
+    width, key, mask = head[WIDTH], head[KEY], head[MASK]
+    slot = hash_row(head, key, n, predicate) & mask
+    while True:
+        at = slot * width
+        state = table[at + width - 2]
+        if state == 0:
+            return ~slot
+        if (state >> 1) & PREDICATE_MASK == predicate:
+            c = 0
+            while c < n and table[at + c] == head[key + c]:
+                c += 1
+            if c == n:
+                return slot
+        slot = (slot + 1) & mask
+
+
+@helper
+def touch(table, records, head, slot):
+    """The record of a fact, made when there is none."""
+    width = head[WIDTH]
+    at = slot * width
+    state = table[at + width - 2]
+    if state & 1:
+        return state >> STAGE_BITS
+    predicate = (state >> 1) & PREDICATE_MASK
+    record = new_record(table, records, head, slot, predicate)
+    r = record * RECORD
+    records[r + STAGE] = records[r + OLD_STAGE] = state >> STAGE_BITS
+    records[r + COUNT] = records[r + OLD_COUNT] = table[at + width - 1]
+    records[r + SHOWN] = 1
+    return record
+
+
+@helper
+def new_record(table, records, head, slot, predicate):
+    """A record for an entry whose columns are set; the fact was not there before the transaction."""
+    width = head[WIDTH]
+    record = head[N_RECORDS]
+    head[N_RECORDS] = record + 1
+    r = record * RECORD
+    for w in range(RECORD):
+        records[r + w] = 0
+    records[r + SLOT] = slot
+    columns = info(head, predicate, COLUMNS)
+    if columns > 0:
+        value = table[slot * width + columns - 1]
+        records[r + OLD_VALUE] = value
+        records[r + SHOWN_VALUE] = value
+    table[slot * width + width - 2] = record << STAGE_BITS | predicate << 1 | 1
+    return record
+
+
+@helper
+def insert(table, records, head, slot, predicate):
+    """A fact that was not there, from the row at KEY, as absent; returns its record."""
+    at = slot * head[WIDTH]
+    for c in range(info(head, predicate, COLUMNS)):
+        table[at + c] = head[head[KEY] + c]
+    head[LIVE] += 1
+    record = new_record(table, records, head, slot, predicate)
+    records[record * RECORD + WHEN] = ABSENT
+    return record
+
+
+@helper
+def remove(table, records, head, slot):
+    """Take an entry out; those behind it move up, so that no search ends too early."""
+    width, mask = head[WIDTH], head[MASK]
+    hole = slot
+    at = slot
+    while True:
+        at = (at + 1) & mask
+        state = table[at * width + width - 2]
+        if state == 0:
+            break
+        predicate = (state >> 1) & PREDICATE_MASK
+        home = hash_row(table, at * width, info(head, predicate, IDENTITY), predicate) & mask
+        if (at - home) & mask >= (at - hole) & mask:
+            for w in range(width):
+                table[hole * width + w] = table[at * width + w]
+            if state & 1:
+                records[(state >> STAGE_BITS) * RECORD + SLOT] = hole
+            hole = at
+    table[hole * width + width - 2] = 0
+    head[LIVE] -= 1
+
+
+@helper
+def has_room(head, n):
+    """Whether n derivations can be taken in without growing anything."""
+    most = head[MOST_RECORDS]
+    return head[N_RECORDS] + n <= most and head[N_HEAP] + n <= most and head[LIVE] + n <= head[MOST_LIVE]
+
+
+@kernel
+def rehash(
+    old_words: Words, old_slots: int, table_words: Words, record_words: Words, head_words: Words
+) -> None:
+    """Put all entries into a new, empty table whose MASK is set."""
+    old, table = pointer(old_words), pointer(table_words)
+    records, head = pointer(record_words), pointer(head_words)
+    width, mask = head[WIDTH], head[MASK]
+    for i in range(old_slots):
+        state = old[i * width + width - 2]
+        if state != 0:
+            predicate = (state >> 1) & PREDICATE_MASK
+            slot = hash_row(old, i * width, info(head, predicate, IDENTITY), predicate) & mask
+            while table[slot * width + width - 2] != 0:
+                slot = (slot + 1) & mask
+            for w in range(width):
+                table[slot * width + w] = old[i * width + w]
+            if state & 1:
+                records[(state >> STAGE_BITS) * RECORD + SLOT] = slot
+
+
+@kernel
+def read_facts(
+    batch_words: Words,
+    n: int,
+    predicate: int,
+    k: int,
+    table_words: Words,
+    record_words: Words,
+    head_words: Words,
+    out_words: Words,
+    chosen_words: Words,
+) -> int:
+    """Rows of those facts of a batch that belong to a predicate, and their records; returns their number."""
+    batch, table, records = pointer(batch_words), pointer(table_words), pointer(record_words)
+    head, out, chosen = pointer(head_words), pointer(out_words), pointer(chosen_words)
+    width = head[WIDTH]
+    m = np.int64(0)
+    for i in range(n):
+        at = records[batch[i] * RECORD + SLOT] * width
+        if (table[at + width - 2] >> 1) & PREDICATE_MASK == predicate:
+            for c in range(k):
+                out[m * k + c] = table[at + c]
+            chosen[m] = batch[i]
+            m += 1
+    return int(m)
+
+
+@kernel
+def read_changes(
+    batch_words: Words,
+    n: int,
+    predicate: int,
+    k: int,
+    shown: int,
+    table_words: Words,
+    record_words: Words,
+    head_words: Words,
+    new_words: Words,
+    old_words: Words,
+    counts: Words,
+) -> None:
+    """Which facts of a batch have become new or gone rows of a predicate, since the transaction began.
+
+    `shown`: since they were last shown instead, and from now on they are.  `counts` gets the number of new
+    and gone ones.  Rows lie one after the other, k words each.
+    """
+    batch, table, records, head = (
+        pointer(batch_words), pointer(table_words), pointer(record_words), pointer(head_words),
+    )  # fmt: skip
+    new, old = pointer(new_words), pointer(old_words)
+    width = head[WIDTH]
+    n_new, n_old = np.int64(0), np.int64(0)
+    for i in range(n):
+        r = batch[i] * RECORD
+        at = records[r + SLOT] * width
+        if (table[at + width - 2] >> 1) & PREDICATE_MASK != predicate:
+            continue
+        alive = records[r + WHEN] >= 0
+        was = records[r + SHOWN] == 1 if shown == 1 else records[r + OLD_STAGE] > 0
+        then = records[r + SHOWN_VALUE] if shown == 1 else records[r + OLD_VALUE]
+        same = k == 0 or table[at + k - 1] == then
+        if alive and not (was and same):
+            for c in range(k):
+                new[n_new * k + c] = table[at + c]
+            n_new += 1
+        if was and not (alive and same):
+            for c in range(k):
+                old[n_old * k + c] = table[at + c]
+            if k > 0:
+                old[n_old * k + k - 1] = then
+            n_old += 1
+        if shown == 1:
+            records[r + SHOWN] = 1 if alive else 0
+            if k > 0:
+                records[r + SHOWN_VALUE] = table[at + k - 1]
+    counts[0], counts[1] = n_new, n_old
+
+
+@kernel
+def settle(table_words: Words, record_words: Words, head_words: Words, back: int) -> None:
+    """End the transaction: entries become what their records say; `back`: what they were before it."""
+    table, records, head = pointer(table_words), pointer(record_words), pointer(head_words)
+    width = head[WIDTH]
+    for record in range(head[N_RECORDS]):
+        r = record * RECORD
+        at = records[r + SLOT] * width
+        predicate = (table[at + width - 2] >> 1) & PREDICATE_MASK
+        stays = records[r + OLD_STAGE] > 0 if back == 1 else records[r + WHEN] >= 0
+        if stays:
+            stage = records[r + OLD_STAGE] if back == 1 else records[r + STAGE]
+            table[at + width - 2] = stage << STAGE_BITS | predicate << 1
+            table[at + width - 1] = records[r + OLD_COUNT] if back == 1 else records[r + COUNT]
+            if back == 1 and info(head, predicate, COLUMNS) > 0:
+                table[at + info(head, predicate, COLUMNS) - 1] = records[r + OLD_VALUE]
+    for record in range(head[N_RECORDS]):
+        at = records[record * RECORD + SLOT] * width
+        state = table[at + width - 2]
+        if state & 1 and state >> STAGE_BITS == record:
+            remove(table, records, head, records[record * RECORD + SLOT])
+    head[N_RECORDS] = 0
+    head[N_FALLEN] = 0
+    head[N_ABSENT] = 0
+    head[N_HEAP] = 0
+    head[WORK] = 0
+    head[SEARCHED] = 0
+
+
+@kernel
+def read_stages(
+    predicate: int, k: int, table_words: Words, slots: int, head_words: Words, out_words: Words
+) -> int:
+    """Every fact of a predicate with its stage and count, k + 2 words each; returns how many."""
+    table, head, out = pointer(table_words), pointer(head_words), pointer(out_words)
+    width = head[WIDTH]
+    n = np.int64(0)
+    for slot in range(slots):
+        at = slot * width
+        state = table[at + width - 2]
+        if state != 0 and (state >> 1) & PREDICATE_MASK == predicate:
+            for c in range(k):
+                out[n * (k + 2) + c] = table[at + c]
+            out[n * (k + 2) + k] = state >> STAGE_BITS
+            out[n * (k + 2) + k + 1] = table[at + width - 1]
+            n += 1
+    return int(n)
