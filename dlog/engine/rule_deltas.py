@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dlog.engine.bodies import BodyRunner, _concatenate, _sortable
+from dlog.engine.bodies import BodyRunner, concatenate, sortable
 from dlog.engine.heads import body_outputs
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures, RuleMeasure
@@ -103,9 +103,9 @@ class RuleDeltas:
 def _once(tables: list[Table], outer: tuple[str, ...]) -> Table:
     """Each assignment of the outer variables once.  O(n log n)."""
     names = tuple(tables[0].columns)
-    merged = {v: _concatenate([t.columns[v] for t in tables]) for v in names}
+    merged = {v: concatenate([t.columns[v] for t in tables]) for v in names}
     total = Table(sum(t.n for t in tables), merged)
-    return total.take(distinct_rows([_sortable(merged[v]) for v in outer], total.n))
+    return total.take(distinct_rows([sortable(merged[v]) for v in outer], total.n))
 
 
 class DeltaRunner(BodyRunner):
