@@ -164,6 +164,9 @@ def run(
     timeout: Annotated[float | None, typer.Option(min=0, help="stop after this many seconds")] = None,
     max_rows: Annotated[int | None, typer.Option(min=0, help="stop after this many derived rows")] = None,
     max_memory: Annotated[str | None, typer.Option(help="stop at this much memory, as in 500M or 2G")] = None,
+    no_magic: Annotated[
+        bool, typer.Option("--no-magic", help="compute every predicate in full, asked for or not")
+    ] = False,
 ) -> None:
     """Evaluate a program once and write its .output predicates."""
     from dlog.engine.limits import Limits
@@ -174,7 +177,14 @@ def run(
     limits = Limits(timeout, max_rows, _bytes(max_memory))
     with Screen() as screen:
         database = run_program(
-            program, facts, out, limits=limits, progress=screen, warn=screen.print, jobs=jobs
+            program,
+            facts,
+            out,
+            limits=limits,
+            progress=screen,
+            warn=screen.print,
+            jobs=jobs,
+            magic=not no_magic,
         )
     print_queries(database)
     if stats:

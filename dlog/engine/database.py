@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dlog.engine.demand import derived_predicates, evaluate_goals, rewriting_for
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.engine.facts import change_facts
 from dlog.engine.limits import Limits, Watch
@@ -64,12 +65,15 @@ class Database(View):
         evaluated: bool = True,
         load: bool = True,
         strategy: str | None = None,
+        goals_only: bool = False,
     ):
         """From a program file or a text.  `facts` is the folder of its `.input` files.
         `jobs` cores are used where they help.
 
         `warn` is told at once of rows that are not taken and of joins that look too large; `warnings` keeps
-        what it was told.  Without `evaluated` only the base facts are there, for `explain`.
+        what it was told.  Without `evaluated` only the base facts are there at first: rules run when someone
+        asks, and only as far as the question needs.  With `goals_only` what the program itself asks for is
+        evaluated that way.
         `strategy` forces one way of maintenance on all rules; it never changes an answer.
         """
         require_strategy(strategy)
@@ -94,7 +98,10 @@ class Database(View):
             for name in self._maintenance.owner:
                 self.store.relations[facts_name(name)] = self.store.relations[name]
             self.store.relations = self._start()
-            if evaluated:
+            self.pending = derived_predicates(self.program)
+            if goals_only:
+                self._evaluate_goals(watch)
+            elif evaluated:
                 self._evaluate(watch)
 
     def _load_inputs(self, facts: str | Path) -> None:
@@ -108,6 +115,22 @@ class Database(View):
 
     def _evaluate(self, watch: Watch) -> None:
         evaluate(self.program, self.store, self._evaluation(self.program, watch))
+        self.pending = frozenset()
+
+    def _evaluate_goals(self, watch: Watch) -> None:
+        """What the program asks for, and of the rest as little as that needs."""
+        rewriting = rewriting_for(self.program, self.store, self.pending)
+        computed = evaluate_goals(self.program, rewriting, self.store, self._evaluation(self.program, watch))
+        self.store.relations |= computed
+        self.pending -= computed.keys()
+
+    def complete(self) -> None:
+        """Evaluates what is still pending."""
+        if self.pending:
+            watch = Watch(self.limits)
+            with interruptible(watch):
+                self.store.relations = self._start()
+                self._evaluate(watch)
 
     def _evaluation(self, program: Program, watch: Watch) -> Evaluation:
         self.measures = Measures(on_warning=self.warn)
@@ -203,11 +226,14 @@ class Database(View):
 
     def snapshot(self) -> View:
         """The state as it is now, to read while transactions go on."""
-        return View(self.tree, self.program, self.store.snapshot(), self.limits, self.version)
+        view = View(self.tree, self.program, self.store.snapshot(), self.limits, self.version)
+        view.pending = self.pending
+        return view
 
     def commit(self, transaction: Transaction) -> Commit:
         """All that a transaction collected, or an error and nothing of it."""
         started = time.perf_counter()
+        self.complete()
         changes = self._changes(self._replace_state(transaction))
         self.version += 1
         commit = Commit(
@@ -274,6 +300,7 @@ class Database(View):
 
     def verify(self) -> None:
         """Evaluates everything from scratch; raises VerifyError with the rows that differ, if any do."""
+        self.complete()
         store, measures = self.store, self.measures
         kept = store.relations
         watch = Watch(self.limits)

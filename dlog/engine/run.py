@@ -26,9 +26,15 @@ def run_program(
     warn: Callable[[str], None] | None = None,
     jobs: int = 1,
     stdout: BinaryIO | None = None,
+    magic: bool = True,
 ) -> Database:
-    """Evaluates a program and writes its `.output` and `.printsize` predicates; `out` may be "-"."""
-    database = Database(path, facts=facts, limits=limits, progress=progress, warn=warn, jobs=jobs)
+    """Evaluates a program and writes its `.output` and `.printsize` predicates; `out` may be "-".
+
+    With `magic` only what the program asks for is computed.
+    """
+    database = Database(
+        path, facts=facts, limits=limits, progress=progress, warn=warn, jobs=jobs, goals_only=magic
+    )
     write_outputs(database, out, progress, stdout)
     return database
 
@@ -42,7 +48,7 @@ def write_outputs(
             if progress is not None:
                 progress("write", directive.predicate, number, len(wanted))
             if directive.kind == "printsize":
-                outputs.print_size(directive.predicate, len(database.store.relations[directive.predicate]))
+                outputs.print_size(directive.predicate, len(database.relation(directive.predicate)))
             else:
                 _write(database, directive, out, outputs)
 

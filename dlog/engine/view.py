@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from dlog.engine.demand import derived_predicates, evaluate_goals, rewriting_for
 from dlog.engine.evaluate import Evaluation, evaluate_stratum
 from dlog.engine.limits import Limits, Watch
 from dlog.engine.result import Result
@@ -30,6 +31,7 @@ class View:
         self.store = store
         self.limits = limits
         self.version = version
+        self.pending: frozenset[str] = frozenset()  # derived predicates that hold their base facts only
 
     def require(self, predicate: str) -> None:
         """Raises when there is no such predicate."""
@@ -39,9 +41,13 @@ class View:
 
     def __getitem__(self, predicate: str) -> Result:
         self.require(predicate)
-        return self._result(
-            predicate, self.program.predicates[predicate].columns, self.store.relations[predicate]
-        )
+        return self._result(predicate, self.program.predicates[predicate].columns, self.relation(predicate))
+
+    def relation(self, predicate: str) -> Relation:
+        """All rows of a predicate, computed now if they are not there yet."""
+        if predicate in self.pending:
+            return self._computed(self.program, predicate)
+        return self.store.relations[predicate]
 
     def __contains__(self, predicate: object) -> bool:
         return predicate in self.program.predicates
@@ -72,7 +78,7 @@ class View:
         for query, node in zip(
             self.program.queries, (s for s in self.tree.statements if isinstance(s, ast.Query)), strict=True
         ):
-            relation = self.store.relations[query.predicate]
+            relation = self.relation(query.predicate)
             yield (
                 query.text,
                 self._result(query.text, self._query_columns(self.program, query.predicate, node), relation),
@@ -85,6 +91,9 @@ class View:
     def _answer(self, program: Program, node: ast.Query) -> Result:
         """Evaluates the predicates that the query adds on top of the state, which stays as it is."""
         name = program.queries[-1].predicate
+        if self.pending:
+            relation = self._computed(program, name)
+            return self._result(name, self._query_columns(program, name, node), relation)
         store = self.store.under(dict(program.predicates))
         store.relations = dict(self.store.relations)
         wanted = [s for s in program.strata if any(_stands_in(rule, node) for rule in s.rules)]
@@ -96,6 +105,15 @@ class View:
             for stratum in wanted:
                 evaluate_stratum(program, stratum, store, Evaluation(watch))
         return self._result(name, self._query_columns(program, name, node), store.relations[name])
+
+    def _computed(self, program: Program, name: str) -> Relation:
+        """A predicate that is not there yet, or a query, computed with as little else as it needs."""
+        own = derived_predicates(program) - set(self.program.predicates)
+        pending = self.pending | own | {name}
+        rewriting = rewriting_for(program, self.store, pending, {name: "it is asked for"})
+        watch = Watch(self.limits)
+        with interruptible(watch):
+            return evaluate_goals(program, rewriting, self.store, Evaluation(watch))[name]
 
 
 def _stands_in(rule: Rule, node: ast.Node) -> bool:

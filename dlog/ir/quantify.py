@@ -83,7 +83,7 @@ def _keys(body: Conj) -> set[str]:
 
 def _undetermined(conj: Conj, known: set[str]) -> set[str]:
     """What disjunctions bind and `known` does not determine."""
-    known = _determined(conj, known)
+    known = determined(conj, known)
     found: set[str] = set()
     for form in conj.forms:
         if isinstance(form, Disjunction):
@@ -95,7 +95,7 @@ def _undetermined(conj: Conj, known: set[str]) -> set[str]:
     return found
 
 
-def _determined(conj: Conj, known: set[str]) -> set[str]:
+def determined(conj: Conj, known: set[str]) -> set[str]:
     """Variables that have one value when those of `known` have, by functions, primitives and exclusive
     branches."""
     known = set(known)
@@ -108,7 +108,7 @@ def _determined(conj: Conj, known: set[str]) -> set[str]:
             elif isinstance(form, Primitive):
                 known |= _determined_by(form, known)
             elif isinstance(form, Disjunction) and form.exclusive:
-                known |= set.intersection(*(_determined(branch, known) for branch in form.branches))
+                known |= set.intersection(*(determined(branch, known) for branch in form.branches))
     return known
 
 

@@ -1,0 +1,119 @@
+"""Owns calls in last place: a restricted predicate whose recursion only passes its answers on.
+
+    # reach(x, z) <- edge(x, y), reach(y, z).      with x wanted for one value:
+    # the demand for reach goes along the edges, and so would a copy of the answers for every node on the way.
+    # path(s, s) <- wanted(s).   path(s, y) <- path(s, x), edge(x, y).
+    # reach'bf(s, z) <- path(s, x), edge(x, z).    has the answers of s alone.
+
+After Naughton, Ramakrishnan, Sagiv and Ullman, "Efficient evaluation of right-, left-, and multi-linear
+rules".  Done where the predicate is wanted for constants, that is for a few values: then `path` is no longer
+than the demand would be.  Where demand comes from facts, many may share their way, and answers for each node
+on it are the smaller thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dlog.errors import Diagnostics
+from dlog.ir.goals import names_of
+from dlog.ir.passing import Demand
+from dlog.ir.rules import Atom, Conj, Predicate, Rule, Var
+from dlog.ir.safety import make_safe
+
+if TYPE_CHECKING:
+    from dlog.ir.magic import Part
+
+_Demands = list[tuple[Rule, Demand]]
+
+
+def follow_calls(parts: Sequence[Part], outside: _Demands, predicates: dict[str, Predicate]) -> list[Rule]:
+    """Rewrites in place the parts whose recursion is of this kind; returns the rules of their paths."""
+    made: list[Rule] = []
+    for part in parts:
+        others = [d for _, d in (*outside, *(item for p in parts if p is not part for item in p.demands))]
+        if _wanted_for_constants(part, others) and _passes_answers_on(part):
+            made += _rewrite(part, predicates)
+    return made
+
+
+def _wanted_for_constants(part: Part, others: list[Demand]) -> bool:
+    asking = [d for d in others if (d.predicate, d.restriction) == (part.origin, part.restriction)]
+    return bool(asking) and not any(demand.forms for demand in asking)
+
+
+def _passes_answers_on(part: Part) -> bool:
+    """Whether every recursive rule calls in last place, and there is one."""
+    calls = [_call(part, rule, head, body) for rule, head, _, body in part.rules]
+    return None not in calls and any(isinstance(call, Atom) for call in calls)
+
+
+def _call(part: Part, rule: Rule, head: Atom, body: Conj) -> Atom | bool | None:
+    """The recursive atom of a rule; False when it has none; None when it does not just pass answers on."""
+    inside = [atom for atom, _ in body.atoms() if atom.predicate == part.name]
+    if rule.aggregates:
+        return None
+    if not inside:
+        return False
+    call = inside[0]
+    free = [i for i in range(len(head.args)) if i not in part.restriction]
+    answers = [head.args[i] for i in free]
+    rest = Conj((), tuple(f for f in body.forms if f is not call)).variables()
+    rest |= names_of(a.args[i] for a in (head, call) for i in part.bound)
+    passed = (
+        len(inside) == 1
+        and call in body.forms
+        and bool(free)
+        and all(isinstance(a, Var) and call.args[i] == a for i, a in zip(free, answers, strict=True))
+        and len(set(answers)) == len(answers)
+        and not names_of(answers) & rest
+    )
+    return call if passed else None
+
+
+def _rewrite(part: Part, predicates: dict[str, Predicate]) -> list[Rule]:
+    old, path = part.guard_name, f"{part.name}'path"
+    columns = predicates[old].columns
+    predicates[path] = Predicate(path, (*columns, *columns), 2 * len(columns), auxiliary=True)
+    start = tuple(Var(f"_s{i}") for i in range(len(columns)))
+    types = {v.name: c.type for v, c in zip(start, columns, strict=True)}
+
+    def along(guard: Atom) -> Atom:
+        return Atom(path, (*start, *guard.args), 2 * len(columns))
+
+    wanted = Conj((), (Atom(old, start, len(start)),))
+    made = [Rule(0, (Atom(path, (*start, *start), 2 * len(start)),), wanted, types=types)]
+    kept = []
+    for rule, head, guard, body in part.rules:
+        rule = replace(rule, types={**rule.types, **types})
+        call = _call(part, rule, head, body)
+        if isinstance(call, Atom):
+            target = Atom(path, (*start, *(call.args[i] for i in part.bound)), 2 * len(start))
+            rest = tuple(f for f in body.forms if f is not call)
+            made.append(replace(rule, heads=(target,), body=Conj((), (along(guard), *rest))))
+        else:
+            places = dict(zip(part.bound, start, strict=True))
+            args = tuple(places.get(i, a) for i, a in enumerate(head.args))
+            kept.append((rule, replace(head, args=args), along(guard), body))
+    part.rules, part.guard_name = kept, path
+    own = (part.origin, part.restriction)
+    part.demands = [
+        (replace(rule, types={**rule.types, **types}), _with_guard(demand, old, along))
+        for rule, demand in part.demands
+        if (demand.predicate, demand.restriction) != own
+    ]
+    return [_safe(rule) for rule in made]
+
+
+def _with_guard(demand: Demand, old: str, along: Callable[[Atom], Atom]) -> Demand:
+    forms = [along(f) if isinstance(f, Atom) and f.predicate == old else f for f in demand.forms]
+    return replace(demand, forms=tuple(forms))
+
+
+def _safe(rule: Rule) -> Rule:
+    diagnostics = Diagnostics()
+    safe = make_safe(rule, diagnostics)
+    assert not diagnostics.errors, f"{rule}: {diagnostics.errors[0]}"
+    return safe
