@@ -296,7 +296,9 @@ class Database(View):
     def base(self, predicate: str) -> Result:
         """The base facts of a predicate, without what rules derive."""
         self.require(predicate)
-        return self._result(predicate, self.program.predicates[predicate].columns, self._base[predicate])
+        name = facts_name(predicate) if predicate in self._maintenance.owner else predicate
+        columns = self.program.predicates[predicate].columns
+        return self._result(predicate, columns, self.store.relations[name])
 
     def verify(self) -> None:
         """Evaluates everything from scratch; raises VerifyError with the rows that differ, if any do."""

@@ -92,7 +92,8 @@ class _PlainStratum:
 
     def run(self) -> None:
         names = set(self.stratum.predicates)
-        base = [self.task(r, r.body.forms) for r in self.stratum.rules if not _reads(r, names)]
+        exits = [(r, without(r.body.forms, names)) for r in self.stratum.rules]
+        base = [self.task(rule, forms) for rule, forms in exits if forms is not None]
         self.round(base)
         if not self.stratum.recursive:
             return
@@ -277,6 +278,24 @@ def _variants(forms: tuple[Form, ...], names: set[str]) -> Iterator[tuple[Form, 
                     yield (*before, *variant, *after)
         else:
             assert not isinstance(form, Negation) or not _mentions(form.body, names)
+
+
+def without(forms: tuple[Form, ...], names: set[str]) -> tuple[Form, ...] | None:
+    """The derivations of a body that need no recursive predicate: its disjunctions with only the branches
+    that do without.  None when there are none.
+    """
+    kept: list[Form] = []
+    for form in forms:
+        if isinstance(form, Atom) and form.predicate in names:
+            return None
+        if isinstance(form, Disjunction) and _mentions(Conj((), (form,)), names):
+            parts = [(branch, without(branch.forms, names)) for branch in form.branches]
+            branches = tuple(replace(branch, forms=part) for branch, part in parts if part is not None)
+            if not branches:
+                return None
+            form = replace(form, branches=branches)
+        kept.append(form)
+    return tuple(kept)
 
 
 def _mentions(conj: Conj, names: set[str]) -> bool:
