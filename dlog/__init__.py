@@ -74,7 +74,7 @@ def parse(text: str, name: str = "<string>") -> ast.Program:
 
 def check(text: str | Path, name: str = "<string>") -> Program:
     """The checked program of a text, or of a file when a `Path` is given."""
-    from dlog.ir.check import check_program
-    from dlog.language.parse import expand_includes, load_file, parse
+    from dlog.ir.check import load_program
+    from dlog.language.source import read_source, text_source
 
-    return check_program(load_file(text) if isinstance(text, Path) else expand_includes(parse(text, name)))
+    return load_program(read_source(text) if isinstance(text, Path) else text_source(text, name))[1]

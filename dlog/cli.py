@@ -111,13 +111,13 @@ def version(
 @app.command()
 def check(programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.dl...", help="programs")]) -> None:
     """Check programs: print their errors, or nothing."""
-    from dlog.ir.check import check_program
-    from dlog.language.parse import load_file
+    from dlog.ir.check import load_program
+    from dlog.language.source import read_source
 
     failed = False
     for path in programs:
         try:
-            check_program(load_file(path))
+            load_program(read_source(path))
         except DlogError as error:
             print(error.render(), file=sys.stderr)
             failed = True
@@ -172,7 +172,7 @@ def run(
     from dlog.engine.limits import Limits
     from dlog.engine.run import run_program
     from dlog.progress import Screen
-    from dlog.report import print_queries, print_stats
+    from dlog.report import print_queries, print_stats, undefined_warnings
 
     limits = Limits(timeout, max_rows, _bytes(max_memory))
     with Screen() as screen:
@@ -186,6 +186,8 @@ def run(
             jobs=jobs,
             magic=not no_magic,
         )
+        for warning in undefined_warnings(database):
+            screen.print(warning)
     print_queries(database)
     if stats:
         print_stats(database)

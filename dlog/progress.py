@@ -26,7 +26,9 @@ class _Step(NamedTuple):
     total: int
 
     def text(self) -> str:
-        return f"{_WORDS.get(self.phase, self.phase)} {self.what}".strip()
+        """In names that the user knows: p'count1 is a part of p, constraint'1 a constraint."""
+        names = dict.fromkeys(name.split("'")[0] for name in self.what.split(", "))
+        return f"{_WORDS.get(self.phase, self.phase)} {', '.join(names)}".strip()
 
 
 class Screen:

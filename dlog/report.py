@@ -5,10 +5,17 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from dlog.ir.aggregates import is_domain
+from dlog.ir.primitives import PARTIAL
+from dlog.ir.rules import Primitive
+
 if TYPE_CHECKING:
     from dlog.engine.database import Database
     from dlog.engine.result import Result
     from dlog.engine.transaction import Change, Commit
+    from dlog.ir.rules import Rule
+
+_WIDTH = 100  # of a rule in a table
 
 
 def print_queries(database: Database) -> None:
@@ -44,16 +51,20 @@ def print_stats(database: Database, file: TextIO | None = None) -> None:
     measures = sorted(database.measures.rules.values(), key=lambda m: -m.seconds)
     header = ["rows", "iterations", "seeks", "nexts", "seconds", "rule"]
     lines = [
-        [f"{m.rows:,}", f"{m.iterations:,}", f"{m.seeks:,}", f"{m.nexts:,}", f"{m.seconds:.4f}", str(m.rule)]
+        [
+            f"{m.rows:,}",
+            f"{m.iterations:,}",
+            f"{m.seeks:,}",
+            f"{m.nexts:,}",
+            f"{m.seconds:.4f}",
+            rule_text(m.rule),
+        ]
         for m in measures
     ]
     widths = [max(len(line[i]) for line in (header, *lines)) for i in range(5)]
     for line in (header, *lines):
         numbers = "  ".join(cell.rjust(w) for cell, w in zip(line, widths, strict=False))
         print(f"{numbers}  {line[5]}", file=out)
-    undefined = sum(m.undefined for m in measures)
-    if undefined:
-        print(f"{undefined:,} times a primitive was undefined", file=out)
 
 
 def change_parts(commit: Commit, database: Database) -> list[str]:
@@ -80,3 +91,29 @@ def milliseconds(seconds: float) -> str:
         return f"{seconds:.1f} s"
     amount = seconds * 1000
     return f"{amount:.0f} ms" if amount >= 10 else f"{amount:.1f} ms"
+
+
+def rule_text(rule: Rule) -> str:
+    """A rule by its line and its own words; an inline aggregate is a rule of its own, and so are the values
+    from outside that it ranges over."""
+    if rule.span is None:
+        return str(rule)
+    words = " ".join(rule.span.text().split())
+    groups = "groups of " if is_domain(rule.heads[0].predicate) else ""
+    shown = words if len(words) <= _WIDTH else words[: _WIDTH - 3] + "..."
+    return f"line {rule.span.line}: {groups}{shown}"
+
+
+def undefined_warnings(database: Database) -> list[str]:
+    """One for each rule in which primitives had no value: its conditions were perhaps meant to hold."""
+    measures = sorted(database.measures.rules.values(), key=lambda m: m.rule.id)
+    return [_undefined_warning(m.rule, m.undefined) for m in measures if m.undefined]
+
+
+def _undefined_warning(rule: Rule, times: int) -> str:
+    forms = [f for f in rule.body.walk() if isinstance(f, Primitive) and f.name in PARTIAL]
+    texts = dict.fromkeys(" ".join(f.span.text().split()) for f in forms if f.span is not None)
+    what = " or ".join(list(texts)[:3]) or "a primitive"
+    place = f"{rule.span.file}:{rule.span.line}: " if rule.span is not None else ""
+    count = "once" if times == 1 else f"{times:,} times"
+    return f"{place}warning: {what} had no value {count}; where it has none the condition is false"

@@ -1,5 +1,7 @@
 """Error messages are golden files: every `programs/errors/FAULT.dl` has its exact output in `FAULT.stderr`.
 
+Those in `programs/errors/running/` are right as programs; what they say when they run is the golden text.
+
 `python -m tests.test_errors` writes the golden files anew; read the difference before committing it.
 """
 
@@ -10,6 +12,7 @@ import contextlib
 import io
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -21,6 +24,7 @@ from dlog.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = sorted((ROOT / "programs" / "errors").glob("*.dl"))
+RUNNING = sorted((ROOT / "programs" / "errors" / "running").glob("*.dl"))
 # Faults of files rather than of texts: what the command is given, and what it says.
 FILES = {
     "no_such_program.dl": "error: no such file: no_such_program.dl\n",
@@ -30,19 +34,33 @@ FILES = {
 
 
 def check(*arguments: str) -> tuple[str, str, object]:
-    """What `dlog check` prints on both streams, and its exit status, run from the project's root."""
+    return command("check", *arguments)
+
+
+def run(program: Path) -> tuple[str, str, object]:
+    """The same of a run, without what is said once per installation or after a while."""
+    out, err, status = command("run", name_of(program), "-F", "programs/errors/running/facts", "-D", "-")
+    said = [line for line in err.splitlines(True) if not line.startswith(("compiling ", "evaluating "))]
+    return out, "".join(said), status
+
+
+def command(*arguments: str) -> tuple[str, str, object]:
+    """What `dlog` prints on both streams, and its exit status, run from the project's root."""
     out, err = io.StringIO(), io.StringIO()
     argv, folder, modules = sys.argv, os.getcwd(), dict(sys.modules)
+    handler, hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
     status: object = None
     try:
-        sys.argv = ["dlog", "check", *arguments]
+        sys.argv = ["dlog", *arguments]
         os.chdir(ROOT)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             main()
     except SystemExit as stopped:
         status = stopped.code
     finally:
-        sys.argv = argv
+        sys.argv, sys.unraisablehook = argv, hook
+        signal.signal(signal.SIGINT, handler)
+        sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__name__ != "_NoPandas"]
         os.chdir(folder)
         if "pandas" not in modules:  # the command hides it, for its whole process
             sys.modules.pop("pandas", None)
@@ -57,6 +75,12 @@ def name_of(program: Path) -> str:
 def test_golden_messages(program: Path) -> None:
     golden = program.with_suffix(".stderr").read_text(encoding="utf-8")
     assert check(name_of(program)) == ("", golden, 1)
+
+
+@pytest.mark.parametrize("program", RUNNING, ids=lambda p: p.stem)
+def test_golden_messages_of_runs(program: Path) -> None:
+    golden = program.with_suffix(".stderr").read_text(encoding="utf-8")
+    assert run(program) == ("", golden, int("error: " in golden))
 
 
 @pytest.mark.parametrize("path", FILES, ids=["missing", "directory", "unreadable"])
@@ -167,9 +191,10 @@ def _active_lines() -> Iterable[tuple[str, int]]:
 
 
 if __name__ == "__main__":
-    for path in PROGRAMS:
-        text = check(name_of(path))[1]
-        golden = path.with_suffix(".stderr")
-        if not golden.exists() or golden.read_text(encoding="utf-8") != text:
-            golden.write_text(text, encoding="utf-8")
-            print(f"wrote {name_of(golden)}")
+    for paths, say in ((PROGRAMS, lambda path: check(name_of(path))), (RUNNING, run)):
+        for path in paths:
+            text = say(path)[1]
+            golden = path.with_suffix(".stderr")
+            if not golden.exists() or golden.read_text(encoding="utf-8") != text:
+                golden.write_text(text, encoding="utf-8")
+                print(f"wrote {name_of(golden)}")

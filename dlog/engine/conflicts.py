@@ -13,7 +13,8 @@ from dlog.engine.measure import Measures
 from dlog.engine.show import literal_text
 from dlog.engine.store import Store
 from dlog.errors import ConstraintError
-from dlog.ir.rules import Atom, Const, Operand, Predicate, Program, Rule, Var
+from dlog.ir.rules import Atom, Conj, Const, Form, Negation, Operand, Predicate, Program, Rule, Var
+from dlog.ir.typecheck import quote
 from dlog.lftj.assemble import assemble
 from dlog.lftj.plan import Compare, Count, Leap, Plan, Step
 from dlog.lftj.triejoin import Join
@@ -70,22 +71,63 @@ def check_constraints(program: Program, store: Store) -> None:
         if not len(rows):
             continue
         rule = program.rules_of(constraint.violations)[0]
-        facts = dict.fromkeys(_broken_facts(store, program, rule, row) for row in rows[:_SHOWN])
+        facts = dict.fromkeys(_violation(program, store, rule, row) for row in rows[:_SHOWN])
         more = f"\n  and {len(rows) - _SHOWN:,} more" if len(rows) > _SHOWN else ""
         raise ConstraintError(
             f"constraint broken: {constraint.text}\n  " + "\n  ".join(facts) + more, span=constraint.span
         )
 
 
-def _broken_facts(store: Store, program: Program, rule: Rule, row: np.ndarray) -> str:
-    """The facts of a constraint's left side for one violation."""
+def _violation(program: Program, store: Store, rule: Rule, row: np.ndarray) -> str:
+    """The facts of a constraint's left side for one violation, and what they lack."""
     names = [a.name for a in rule.heads[0].args if isinstance(a, Var)]
     binding = dict(zip(names, row.tolist(), strict=True))
     atoms = [f for f in rule.body.forms if isinstance(f, Atom)]
     shown = [_show_atom(store, program.predicates[a.predicate], a, binding) for a in atoms]
-    return ", ".join(shown) or ", ".join(
+    facts = ", ".join(shown) or ", ".join(
         f"{n} = {_show(store, rule.types[n], c)}" for n, c in binding.items()
     )
+    failed = [_show_part(program, store, part, binding) for part in _failed(program, store, rule, row)]
+    return f"{facts}, but not {' and not '.join(failed)}" if any(failed) else facts
+
+
+def _failed(program: Program, store: Store, rule: Rule, row: np.ndarray) -> list[list[Form]]:
+    """The parts of a constraint's right side that do not hold for a violation.
+
+    Conditions that share a variable of their own are one part: they must hold together.
+    """
+    right = rule.body.forms[-1]
+    if not isinstance(right, Negation):
+        return []
+    known = {a.name for a in rule.heads[0].args if isinstance(a, Var)}
+    parts: list[tuple[set[str], list[Form]]] = []
+    for form in right.body.forms:
+        own = Conj((), (form,)).variables() - known
+        joined = [part for part in parts if part[0] & own]
+        parts = [part for part in parts if part not in joined]
+        forms = [f for _, part in joined for f in part] + [form]
+        parts.append((own.union(*(names for names, _ in joined)), forms))
+    if len(parts) == 1:
+        return [parts[0][1]]
+    return [part for _, part in parts if not _holds(program, store, rule, row, part)]
+
+
+def _holds(program: Program, store: Store, rule: Rule, row: np.ndarray, forms: list[Form]) -> bool:
+    head = rule.heads[0]
+    names = tuple(a.name for a in head.args if isinstance(a, Var))
+    return _bound_by(program, store, rule, head, row, tuple(forms), names) is not None
+
+
+def _show_part(program: Program, store: Store, part: list[Form], binding: dict[str, int]) -> str:
+    """One atom with its values; anything else as it was written."""
+    form = part[0]
+    if len(part) == 1 and isinstance(form, Atom) and not program.predicates[form.predicate].auxiliary:
+        return _show_atom(store, program.predicates[form.predicate], form, binding)
+    spans = [f.span for f in part if f.span is not None]
+    if not spans:
+        return ""
+    whole = min(spans, key=lambda s: s.start).to(max(spans, key=lambda s: s.end))
+    return quote(whole.text())
 
 
 def derivation(program: Program, store: Store, name: str, row: np.ndarray) -> str:
@@ -109,12 +151,25 @@ def _one_binding(
     program: Program, store: Store, rule: Rule, head: Atom, row: np.ndarray
 ) -> dict[str, int] | None:
     """Codes of the body's variables for one derivation of a head row."""
+    names = tuple(v for v in rule.types if any(v == o.name for o in _top_variables(rule)))
+    return _bound_by(program, store, rule, head, row, rule.body.forms, names)
+
+
+def _bound_by(
+    program: Program,
+    store: Store,
+    rule: Rule,
+    head: Atom,
+    row: np.ndarray,
+    forms: tuple[Form, ...],
+    names: tuple[str, ...],
+) -> dict[str, int] | None:
+    """Codes of variables in one way that forms hold together with a head row; None when there is none."""
     store.predicates[GOAL] = program.predicates[head.predicate]
     store.relations[GOAL] = Relation.build(store.arena, row.reshape(1, -1), len(row))
     try:
         goal = Atom(GOAL, head.args, len(head.args))
-        names = tuple(v for v in rule.types if any(v == o.name for o in _top_variables(rule)))
-        pipeline = plan_pipeline((goal, *rule.body.forms), names, rule.types, False)
+        pipeline = plan_pipeline((goal, *forms), names, rule.types, False)
         table = BodyRunner(store, rule, Watch(), Measures()).run(pipeline)
         if table.n == 0:
             return None

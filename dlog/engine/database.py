@@ -27,10 +27,11 @@ from dlog.engine.strategy import Cycle, net_difference
 from dlog.engine.transaction import Change, Commit, Rollback, Subscription, Transaction
 from dlog.engine.view import View, interruptible
 from dlog.errors import DataError, DlogError, UnsupportedError, VerifyError, did_you_mean
-from dlog.ir.check import check_program
+from dlog.ir.check import load_program
 from dlog.ir.rules import Program
 from dlog.language import ast
-from dlog.language.parse import expand_includes, load_file, parse
+from dlog.language.parse import expand_includes, parse
+from dlog.language.source import read_source, text_source
 from dlog.planning.versions import facts_name, is_change, is_old
 from dlog.storage.batch import Change as Difference
 from dlog.storage.relation import Relation
@@ -84,8 +85,7 @@ class Database(View):
         self._jobs = jobs
         self._progress = progress or (lambda phase, what, done, total: None)
         self._subscriptions: list[Subscription] = []
-        tree = load_file(path) if path is not None else expand_includes(parse(source or ""))
-        program = check_program(tree)
+        tree, program = load_program(read_source(path) if path is not None else text_source(source or ""))
         super().__init__(settled(tree, program), program, Store(program.predicates), limits or Limits(), 0)
         self._maintenance = Maintenance.of(program)
         watch = Watch(self.limits)

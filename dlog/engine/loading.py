@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from dlog.engine.store import Store
-from dlog.errors import DataError
-from dlog.io import InputOptions, Loaded, ParameterError, read, to_arrow
+from dlog.errors import DataError, Diagnostics
+from dlog.io import InputOptions, Loaded, ParameterError, find_file, read, to_arrow
 from dlog.ir.rules import FactDelta, Predicate, Program
 from dlog.language import ast
 from dlog.storage.values import encode
@@ -34,19 +35,48 @@ def load_inputs(
     warn: Callable[[str], None],
     progress: Progress | None = None,
 ) -> None:
-    """Every `.input`.  Rows that cannot be taken are told to `warn`, with file, line and reason."""
+    """Every `.input`.  Rows that cannot be taken are told to `warn`, with file, line and reason.
+
+    Raises all that is wrong with directives and files together, and reads nothing if files are missing.
+    """
     inputs = [d for d in program.directives if d.kind == "input"]
+    diagnostics = Diagnostics()
+    for directive in inputs:
+        with _collected(diagnostics):
+            find_input(directive, facts)
+    diagnostics.raise_if_any()
     for number, directive in enumerate(inputs):
         if progress is not None:
             progress(directive.predicate, number, len(inputs))
-        loaded = read_input(program.predicates[directive.predicate], directive, facts)
-        insert_table(store, directive.predicate, loaded.table)
-        report_rejected(directive.predicate, loaded, warn)
+        with _collected(diagnostics):
+            loaded = read_input(program.predicates[directive.predicate], directive, facts)
+            insert_table(store, directive.predicate, loaded.table)
+            report_rejected(directive.predicate, loaded, warn)
+    diagnostics.raise_if_any()
+
+
+@contextmanager
+def _collected(diagnostics: Diagnostics) -> Iterator[None]:
+    try:
+        yield
+    except DataError as error:
+        diagnostics.add(error)
+
+
+def find_input(directive: ast.Directive, facts: str | Path) -> InputOptions:
+    """How an input is read.  Raises when its parameters are wrong or there is no such file."""
+    try:
+        options = InputOptions.from_params(directive.predicate, directive_params(directive), facts)
+        if options.path is not None:
+            find_file(options)
+    except DataError as error:
+        raise located(error, directive) from None
+    return options
 
 
 def read_input(predicate: Predicate, directive: ast.Directive, facts: str | Path) -> Loaded:
+    options = find_input(directive, facts)
     try:
-        options = InputOptions.from_params(predicate.name, directive_params(directive), facts)
         return read(options, [(c.name, c.type) for c in predicate.columns])
     except DataError as error:
         raise located(error, directive) from None

@@ -19,7 +19,7 @@ from dlog.io.ingest import to_arrow
 from dlog.io.json_reader import read_json
 from dlog.io.options import JSON, TEXT, InputOptions, OutputOptions, ParameterError
 from dlog.io.output import OutputSet, write
-from dlog.io.source import open_source
+from dlog.io.source import find_file, open_source
 
 __all__ = [
     "Columns",
@@ -32,6 +32,7 @@ __all__ = [
     "Rejected",
     "arrow_schema",
     "arrow_type",
+    "find_file",
     "nullary_table",
     "printsize_line",
     "read",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dlog.errors import Diagnostics
+import re
+
+from dlog.errors import Diagnostics, DlogError, DlogErrors
 from dlog.ir import widening
 from dlog.ir.directives import check_directives
 from dlog.ir.facts import check_functions, check_literals
@@ -14,17 +16,48 @@ from dlog.ir.safety import make_safe
 from dlog.ir.stratify import stratify
 from dlog.ir.typecheck import TypeChecker
 from dlog.language import ast
+from dlog.language.parse import expand_includes, parse_readable
+from dlog.language.source import Source, Span
 
 
-def check_program(program: ast.Program) -> Program:
+def load_program(source: Source) -> tuple[ast.Program, Program]:
+    """The syntax tree, with all it includes, and the checked program.  Raises all errors together.
+
+    Where statements cannot be read, the others are checked all the same, and what is said is sure: an error
+    that a statement nobody could read might explain away is not reported.
+    """
+    diagnostics = Diagnostics()
+    tree, unread = parse_readable(source, diagnostics)
+    if not diagnostics.errors:
+        tree = expand_includes(tree)
+        return tree, check_program(tree)
+    includes = any(isinstance(statement, ast.Include) for statement in tree.statements)
+    if unread is not None and not includes:
+        try:
+            check_program(tree, complete=False)
+        except DlogError as error:
+            found = error.errors if isinstance(error, DlogErrors) else [error]
+            for other in (e for e in found if not _named(e) & unread):
+                diagnostics.add(other)
+    diagnostics.raise_if_any()
+    raise AssertionError("there was an error")
+
+
+def _named(error: DlogError) -> set[str]:
+    """The words at the place of an error."""
+    return set(re.findall(r"[\w?.]+", error.span.text())) if isinstance(error.span, Span) else set()
+
+
+def check_program(program: ast.Program, complete: bool = True) -> Program:
     """REQUIRES: includes are expanded.  Raises all errors together.
 
     Lowering leaves out what it reported, so the later phases find only errors that are independent of it.
+    Unless the program is `complete`, types that are not told are no error.
     """
     diagnostics = Diagnostics()
     lowered = lower(program, diagnostics)
     check_directives(lowered, diagnostics)
-    predicates, typed = typecheck(lowered, diagnostics)
+    predicates, typed = typecheck(lowered, diagnostics, complete)
     fitting = check_literals(lowered, predicates, diagnostics)
     rules = [make_safe(rule, diagnostics) for rule in typed]
     strata = stratify(predicates, rules, diagnostics)
@@ -46,9 +79,11 @@ def check_program(program: ast.Program) -> Program:
     )
 
 
-def typecheck(lowered: Lowered, diagnostics: Diagnostics) -> tuple[dict[str, Predicate], list[Rule]]:
+def typecheck(
+    lowered: Lowered, diagnostics: Diagnostics, complete: bool = True
+) -> tuple[dict[str, Predicate], list[Rule]]:
     """Types for all predicates and rules; reports conflicts, and literals of rules that do not fit."""
-    complete = not diagnostics.errors  # otherwise statements are missing that might have told a type
+    complete &= not diagnostics.errors  # otherwise statements are missing that might have told a type
     checker = TypeChecker(lowered, diagnostics)
     checker.collect()
     widening.settle(checker)

@@ -127,6 +127,10 @@ OPERATORS |= {word: word for word in _BITWISE}
 PREFIXES = {"-": "neg", "bnot": "bnot", "lnot": "lnot"}
 # Functors of any number of arguments: two at a time, from the left.
 VARIADIC = frozenset({"cat", "min", "max"})
+# Those that have no value for some arguments.
+PARTIAL = frozenset({"div", "mod", "pow", "substr", "split", "sqrt", "log", "add_days"}) | {
+    name for name, _ in SIGNATURES if name.startswith(("to_", "as_"))
+}
 # Names that a program can call as functors or relations.
 _OPERATORS_ONLY = {*COMPARISONS.values(), *OPERATORS.values(), *PREFIXES.values()} | {f"as_{t}" for t in ANY}
 FUNCTORS = frozenset(name for name, _ in SIGNATURES if name not in _OPERATORS_ONLY)

@@ -22,7 +22,7 @@ from dlog.language import ast, complaints
 from dlog.language.build import Builder
 from dlog.language.lexer import MAX_ERRORS, TOO_MANY_ERRORS, tokenize
 from dlog.language.preprocess import preprocess
-from dlog.language.source import Source, Span, checked_text, read_source
+from dlog.language.source import Source, Span, read_source, text_source
 
 # Terms and formulas nest at most this deep.  Whatever walks a tree may recurse: at 200 levels four calls a
 # level stay within Python's limit of 1,000, and people write fewer than ten.
@@ -36,7 +36,7 @@ def parse(text: str, name: str = "<string>") -> ast.Program:
     >>> parse("reach(x, y) <- edge(x, y).").statements[0].heads[0].name
     'reach'
     """
-    return parse_source(Source(name, checked_text(text, name)))
+    return parse_source(text_source(text, name))
 
 
 def parse_file(path: str | Path) -> ast.Program:
@@ -46,19 +46,50 @@ def parse_file(path: str | Path) -> ast.Program:
 def parse_source(source: Source) -> ast.Program:
     """Preprocesses if the text has preprocessor lines, then parses.  Raises all syntax errors together."""
     diagnostics = Diagnostics()
+    program, _ = parse_readable(source, diagnostics)
+    diagnostics.raise_if_any()
+    return program
+
+
+def parse_readable(source: Source, diagnostics: Diagnostics) -> tuple[ast.Program, frozenset[str] | None]:
+    """The statements that can be read, and the names that the others seem to speak of.
+
+    None for these when the text could not even be cut into tokens well: what it says is anybody's guess.
+    """
     source = preprocess(source)
     tokens = tokenize(source, diagnostics)
-    statements: list[ast.Node] = []
     if len(diagnostics.errors) > MAX_ERRORS:  # the tokens alone were too many
         diagnostics.raise_if_any()
+    cut = not diagnostics.errors
+    statements: list[ast.Node] = []
+    unread: set[str] = set()
+    broken_end = -1
     for chunk in tokens.statements:
-        if len(diagnostics.errors) >= MAX_ERRORS:
+        before = len(diagnostics.errors)
+        if before >= MAX_ERRORS:
             span = Span(source, chunk[0].start_pos or 0, chunk[-1].end_pos or 0)
             diagnostics.error(TOO_MANY_ERRORS, span)
-            break
-        statements.extend(_parse_chunk(source, chunk, diagnostics))
-    diagnostics.raise_if_any()
-    return ast.Program(tuple(_merge_facts(statements)), span=Span(source, 0, len(source.text)))
+            diagnostics.raise_if_any()
+        found = _parse_chunk(source, chunk, diagnostics)
+        # What follows without a space, as after `x > .`, is a piece of the same statement.
+        if len(diagnostics.errors) > before or chunk[0].start_pos == broken_end:
+            unread |= _named(chunk)
+            broken_end = chunk[-1].end_pos or 0
+        else:
+            statements += found
+    program = ast.Program(tuple(_merge_facts(statements)), span=Span(source, 0, len(source.text)))
+    return program, frozenset(unread) if cut else None
+
+
+def _named(tokens: list[Token]) -> set[str]:
+    """What a statement may be about: names before a bracket; every name of a directive."""
+    every = tokens[0].type.startswith("D_")
+    following = [*tokens[1:], None]
+    return {
+        str(token)
+        for token, after in zip(tokens, following, strict=True)
+        if token.type == "NAME" and (every or (after is not None and after.type in ("LPAR", "LSQB")))
+    }
 
 
 def load_file(path: str | Path) -> ast.Program:

@@ -81,6 +81,11 @@ def decode(data: bytes, name: str) -> str:
     return _with_line_ends(text)
 
 
+def text_source(text: str, name: str = "<string>") -> Source:
+    """A text that comes from no file.  Raises when it is none."""
+    return Source(name, checked_text(text, name))
+
+
 def checked_text(text: str, name: str) -> str:
     """Program text from a string: what could not stand in a file is an error with its place."""
     try:
