@@ -175,6 +175,7 @@ class BodyRunner:
         sizes = tuple(view.rows(use.predicate) for use in compiled.atoms)
         planned = _Planned(compiled, assemble(compiled.plan), sizes)
         self.plans[key] = planned
+        self.measure.planned(compiled)
         return planned
 
     def warn_cross_product(self, compiled: CompiledJoin, view: _TableView) -> None:

@@ -67,6 +67,7 @@ class Database(View):
         load: bool = True,
         strategy: str | None = None,
         goals_only: bool = False,
+        traced: bool = False,
     ):
         """From a program file or a text.  `facts` is the folder of its `.input` files.
         `jobs` cores are used where they help.
@@ -76,6 +77,7 @@ class Database(View):
         asks, and only as far as the question needs.  With `goals_only` what the program itself asks for is
         evaluated that way.
         `strategy` forces one way of maintenance on all rules; it never changes an answer.
+        `traced` keeps every run of every rule in `measures`, for a profile.
         """
         require_strategy(strategy)
         self.measures = Measures()
@@ -83,6 +85,7 @@ class Database(View):
         self.warnings: list[str] = []
         self._tell = warn
         self._jobs = jobs
+        self._traced = traced
         self._progress = progress or (lambda phase, what, done, total: None)
         self._subscriptions: list[Subscription] = []
         tree, program = load_program(read_source(path) if path is not None else text_source(source or ""))
@@ -133,7 +136,7 @@ class Database(View):
                 self._evaluate(watch)
 
     def _evaluation(self, program: Program, watch: Watch) -> Evaluation:
-        self.measures = Measures(on_warning=self.warn)
+        self.measures = Measures(on_warning=self.warn, traced=self._traced)
         limits = {
             d.predicate: int(p.value)
             for d in program.directives

@@ -137,7 +137,7 @@ class _PlainStratum:
     def task(self, rule: Rule, forms: tuple[Form, ...]) -> _Task:
         bag = bool(rule.aggregates)
         pipeline = plan_pipeline(forms, body_outputs(rule), rule.types, bag)
-        measure = self.evaluation.measures.rules.setdefault(rule.id, RuleMeasure(rule))
+        measure = self.evaluation.measures.measure(rule)
         runner = BodyRunner(
             self.store, rule, self.watch, self.evaluation.measures, measure, self.evaluation.jobs
         )

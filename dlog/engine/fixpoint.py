@@ -84,6 +84,8 @@ class _Fixpoint:
         self.number = {name: q for q, name in enumerate(names)}
         plans = [(item, plan_driven(store, item)) for item in items]
         self.variants = [_Variant(item, plan) for item, plan in plans if plan is not None]
+        for variant in self.variants:
+            variant.item.measure.planned(variant.plan.compiled)
         self.read = set(names) & {p for v in self.variants for p in v.item.predicates}
         self.queues = RowQueues([store.predicates[name].arity for name in names], method)
         self.seeds = [len(store.relations[name]) for name in names]
@@ -166,6 +168,18 @@ class _Fixpoint:
         self.worked = work
         for variant, part in zip(self.variants, shares.tolist(), strict=True):
             variant.item.measure.seconds += seconds * part
+        self.mark()
+
+    def mark(self) -> None:
+        """Tell a profile, if one is made, where each rule stands after a slice."""
+        for measure in {id(v.item.measure): v.item.measure for v in self.variants}.values():
+            if measure.trace is not None:
+                own = [
+                    [*record[[d.V_ROWS, d.V_NEW]].tolist(), *v.state[[o.SEEKS, o.NEXTS]].tolist()]
+                    for record, v in zip(self.records(), self.variants, strict=True)
+                    if v.item.measure is measure
+                ]
+                measure.mark(*(sum(parts) for parts in zip(*own, strict=True)))
 
     def records(self) -> list[Words]:
         """The words of each variant in the table."""

@@ -9,6 +9,26 @@ from dataclasses import dataclass, field
 
 from dlog.ir.rules import Rule
 from dlog.lftj.triejoin import Counters
+from dlog.planning.compile import CompiledJoin
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where a rule stood after one of its runs: all that it had done so far.  See `RuleMeasure`."""
+
+    seconds: float
+    rows: int
+    new_rows: int
+    seeks: int
+    nexts: int
+
+
+@dataclass
+class Trace:
+    """What a profile keeps of a rule: a mark after each run, and the plans that ran."""
+
+    marks: list[Mark] = field(default_factory=list)
+    plans: list[CompiledJoin] = field(default_factory=list)
 
 
 @dataclass
@@ -23,6 +43,18 @@ class RuleMeasure:
     nexts: int = 0
     undefined: int = 0
     seconds: float = 0.0
+    trace: Trace | None = None  # only while a profile is made
+
+    def mark(self, rows: int = 0, new_rows: int = 0, seeks: int = 0, nexts: int = 0) -> None:
+        """After a run, for a profile.  The arguments are what is done but not yet added to this measure."""
+        if self.trace is not None:
+            done = (self.rows + rows, self.new_rows + new_rows, self.seeks + seeks, self.nexts + nexts)
+            self.trace.marks.append(Mark(self.seconds, *done))
+
+    def planned(self, plan: CompiledJoin) -> None:
+        """For a profile: a plan that is going to run."""
+        if self.trace is not None:
+            self.trace.plans.append(plan)
 
     def count(self, counters: Counters) -> None:
         self.seeks += counters.seeks
@@ -39,16 +71,23 @@ class Measures:
     evaluate_seconds: float = 0.0
     on_warning: Callable[[str], None] | None = None
     warned: set[str] = field(default_factory=set)
+    traced: bool = False  # a profile is made
+
+    def measure(self, rule: Rule) -> RuleMeasure:
+        """The measure of a rule, from now on."""
+        trace = Trace() if self.traced and rule.id not in self.rules else None
+        return self.rules.setdefault(rule.id, RuleMeasure(rule, trace=trace))
 
     @contextmanager
     def of(self, rule: Rule) -> Iterator[RuleMeasure]:
-        measure = self.rules.setdefault(rule.id, RuleMeasure(rule))
+        measure = self.measure(rule)
         measure.iterations += 1
         started = time.perf_counter()
         try:
             yield measure
         finally:
             measure.seconds += time.perf_counter() - started
+            measure.mark()
 
     def warn(self, text: str) -> None:
         """Tells each warning once."""

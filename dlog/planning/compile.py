@@ -56,6 +56,7 @@ class CompiledJoin:
     uses_ranks: bool
     cross_products: tuple[tuple[str, ...], ...] = ()
     given: tuple[tuple[str, int], ...] = ()  # variables of the driver and the slots that they come in
+    names: tuple[tuple[str, int], ...] = ()  # all variables and their slots, to show the plan
 
 
 def compile_join(
@@ -92,7 +93,8 @@ def compile_join(
     )
     uses = tuple(AtomUse(s.atom.predicate, tuple(s.order)) for s in compiler.atoms)
     tied = _components(forms if driver is None else (driver, *forms), statistics)
-    return CompiledJoin(plan, uses, tuple(outputs), key_order, compiler.uses_ranks, tied, given)
+    names = tuple(compiler.slots.items())
+    return CompiledJoin(plan, uses, tuple(outputs), key_order, compiler.uses_ranks, tied, given, names)
 
 
 def _cut(steps: list[Step], outputs: set[int]) -> list[Step]:
