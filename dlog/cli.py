@@ -139,12 +139,15 @@ def format(
     from dlog.language.source import read_source
 
     text = format_program(parse_file(program))
+    expanded = has_directives(read_source(program).text)
+    if write and expanded:
+        raise DlogError(
+            f"{program} has preprocessor lines: what is printed is the text after them",
+            help="leave out --write",
+        )
+    if expanded:
+        print(f"warning: {program} has preprocessor lines; this is the program after them", file=sys.stderr)
     if write:
-        if has_directives(read_source(program).text):
-            raise DlogError(
-                f"{program} has preprocessor lines: what is printed is the text after them",
-                help="leave out --write",
-            )
         program.write_text(text, encoding="utf-8")
     else:
         sys.stdout.write(text)

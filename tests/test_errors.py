@@ -14,6 +14,7 @@ import os
 import re
 import signal
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -39,7 +40,9 @@ def check(*arguments: str) -> tuple[str, str, object]:
 
 def run(program: Path) -> tuple[str, str, object]:
     """The same of a run, without what is said once per installation or after a while."""
-    out, err, status = command("run", name_of(program), "-F", "programs/errors/running/facts", "-D", "-")
+    with tempfile.TemporaryDirectory() as out_folder:
+        facts = "programs/errors/running/facts"
+        out, err, status = command("run", name_of(program), "-F", facts, "-D", out_folder)
     said = [line for line in err.splitlines(True) if not line.startswith(("compiling ", "evaluating "))]
     return out, "".join(said), status
 

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 
 from dlog.ir.rules import Const, FactBlock, FactDelta
+from dlog.language.fact_text import STRING, literal_places
 from dlog.language.source import Span
 
-_STRING = r'"(?:[^"\\]|\\.)*"'
 # Up to the point that ends it: points also stand in strings, numbers and qualified names.
-_FACT = re.compile(rf"(?:{_STRING}|\w\.\w|[^\".])*", re.DOTALL)
-_CONSTANT = re.compile(rf"{_STRING}|(?:-\s*)?\w+(?:\.\w+)*(?:[eE][+-]\d+)?", re.DOTALL)
+_FACT = re.compile(rf"(?:{STRING}|\w\.\w|[^\".])*", re.DOTALL)
 
 
 def fact_span(block: FactBlock, row: int) -> Span:
@@ -37,8 +36,8 @@ def delta_literals(delta: FactDelta) -> Iterator[Const]:
 
 def _argument_span(fact: Span, index: int, arity: int) -> Span:
     """The text of one argument of a fact or delta over literals; all of it where that cannot be told."""
-    opening = re.search(r"[(\[]", fact.text())
-    places = list(_CONSTANT.finditer(fact.text(), opening.end() if opening else 0))
+    places = literal_places(fact.text())
     if len(places) != arity:
         return fact
-    return Span(fact.source, fact.start + places[index].start(), fact.start + places[index].end())
+    start, end = places[index]
+    return Span(fact.source, fact.start + start, fact.start + end)

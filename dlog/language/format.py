@@ -158,14 +158,16 @@ def _placed(text: str, first: ast.Node, last: ast.Node) -> _Piece:
 
 
 def _fact_pieces(facts: ast.Facts) -> Iterator[_Piece]:
-    """One per fact.  Only around comments must a fact's end be looked for token by token."""
-    texts = [printing.fact(facts, row) for row in facts.rows]
-    if facts.span is None or len(facts.offsets) != len(texts):
-        yield from map(_Piece, texts)
+    """One per fact, with its own spelling of numbers."""
+    if facts.span is None or len(facts.offsets) != len(facts.rows):
+        yield from (_Piece(printing.fact(facts, row)) for row in facts.rows)
         return
     source = facts.span.source
-    for text, start in zip(texts, facts.offsets, strict=True):
-        yield _Piece(text, source, start, statement_end(source.text, start))
+    spelled = printing.OTHER_NUMBER.search(source.text, facts.span.start, facts.span.end) is not None
+    for row, start in zip(facts.rows, facts.offsets, strict=True):
+        end = statement_end(source.text, start)
+        text = printing.fact(facts, row, source.text[start:end] if spelled else "")
+        yield _Piece(text, source, start, end)
 
 
 def _continues(left: ast.Node, right: ast.Node) -> bool:

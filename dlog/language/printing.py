@@ -10,14 +10,18 @@ a conjunction, no minus in front of a plain number).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from dlog.language import ast
 from dlog.language.build import PRECEDENCE, PREFIX_PRECEDENCE
+from dlog.language.fact_text import literal_places
 from dlog.language.vocabulary import AGGREGATES, KEYWORDS
 from dlog.types import BUILTIN_TYPES
 
+# Numbers that are not in base ten: 0x1F, 0b101u, 10.0.0.1.
+OTHER_NUMBER = re.compile(r"(?:-\s*)?(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|\d+(?:\.\d+){3})u?")
 _ATOMIC = 12  # binds tighter than any operator
 _ESCAPED = str.maketrans(
     {"\\": r"\\", '"': r"\"", "\n": r"\n", "\t": r"\t", "\r": r"\r", "\0": r"\0", "\a": r"\a", "\b": r"\b",
@@ -115,7 +119,7 @@ def _leaf(node: ast.Node, floor: int, guarded: bool) -> str:
     if isinstance(node, ast.Wildcard):
         return "_"
     assert isinstance(node, ast.Constant), f"not part of a program: {node!r}"
-    text = constant(node.kind, node.value)
+    text = constant(node.kind, node.value, node.span.text() if node.span is not None else "")
     is_negative = node.kind in ("int", "float") and text.startswith("-")
     return f"({text})" if is_negative and floor > PREFIX_PRECEDENCE else text
 
@@ -129,8 +133,12 @@ def _has_aggregate(node: ast.Node) -> bool:
     return isinstance(node, ast.InlineAggregate)
 
 
-def constant(kind: str, value: int | str | bool) -> str:
-    """A value as `Constant` and `Facts` hold it."""
+def constant(kind: str, value: int | str | bool, written: str = "") -> str:
+    """A value as `Constant` and `Facts` hold it.  A number that was written in another base, or as an IPv4
+    address, stays as it was written."""
+    written = written.strip("() \n")
+    if kind in ("int", "unsigned") and OTHER_NUMBER.fullmatch(written):
+        return "".join(written.split())
     if kind == "string":
         return quoted(str(value))
     if kind == "bool":
@@ -201,8 +209,11 @@ def delta(node: ast.Delta) -> str:
     return node.op + literal(node.atom)
 
 
-def fact(facts: ast.Facts, row: tuple[tuple[str, int | str | bool], ...]) -> str:
-    values = [constant(kind, value) for kind, value in row]
+def fact(facts: ast.Facts, row: tuple[tuple[str, int | str | bool], ...], written: str = "") -> str:
+    """A fact; `written` is its text in the source, where that matters."""
+    places = literal_places(written)
+    texts = [written[a:b] for a, b in places] if len(places) == len(row) else [""] * len(row)
+    values = [constant(kind, value, text) for (kind, value), text in zip(row, texts, strict=True)]
     if facts.functional:
         return f"{facts.predicate}[{', '.join(values[:-1])}] = {values[-1]}."
     return f"{facts.predicate}({', '.join(values)})."

@@ -112,7 +112,7 @@ STYLE = [
     ('.include "a\\"b"', '.include "a\\"b"'),
     ('.pragma "a""b"', '.pragma "a" "b"'),
     ("p(x):-q(x).\n.plan 0:(2,1),1:(1)", "p(x) <- q(x).\n.plan 0:(2, 1), 1:(1)"),
-    ('p("a\\"b\\\\\\n\\t",-1,2.50,true,3u,0xFF).', 'p("a\\"b\\\\\\n\\t", -1, 2.50, true, 3u, 255).'),
+    ('p("a\\"b\\\\\\n\\t",-1,2.50,true,3u,0xFF).', 'p("a\\"b\\\\\\n\\t", -1, 2.50, true, 3u, 0xFF).'),
     ('f["a"]=1.', 'f["a"] = 1.'),
     ("+p(1),-q(2),^f[1]=2.", "+p(1), -q(2), ^f[1] = 2."),
     ("?-p(x),x<-1.", "?- p(x), x < -1."),
@@ -244,3 +244,20 @@ def test_included_files_print_after_one_another(tmp_path: Path) -> None:
 def test_preprocessed_programs_print_their_expansion() -> None:
     program = parse("#define N 3\np(N).\n")
     assert format_program(program) == "p(3).\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'p(0x1F, -0b101, 10.0.0.1, "0x10", 0xFFu, 12).\np(1, 2, 3, "a", 5u, 0x0).\n',
+        "f[0xA] = 0b11.\nf[1] = 2.\n",
+        "q(x) <- p(x), x = 255.255.255.0 band 0xFF, x < -0x2, x ^ (-0x2) = 0b1.\n",
+        "+p(0x2, 10.0.0.1).\n",
+    ],
+)
+def test_numbers_keep_their_spelling(text: str) -> None:
+    assert format_program(parse(text)) == text
+
+
+def test_numbers_of_a_macro_are_spelled_as_in_it() -> None:
+    assert format_program(parse("#define MASK 0xFF\np(MASK).\n")) == "p(0xFF).\n"
