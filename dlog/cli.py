@@ -260,6 +260,22 @@ def explain(
 
 
 @app.command()
+def why(
+    program: ProgramFile,
+    fact: Annotated[str, typer.Argument(help="a fact, as in 'reach(1, 3)'")],
+    facts: Annotated[Path, typer.Option("--facts", "-F", help="folder of the .input files")] = Path("."),
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="cores to use")] = 1,
+) -> None:
+    """One derivation of a fact, as a tree.  Status 1 when the fact does not hold."""
+    from dlog.engine.database import Database
+    from dlog.progress import Screen
+
+    with Screen() as screen:
+        database = Database(program, facts=facts, progress=screen, warn=screen.print, jobs=jobs)
+    print(database.why(fact))
+
+
+@app.command()
 def repl(
     program: Annotated[
         Path | None, typer.Argument(metavar="[PROGRAM.dl]", help="a program to begin with")

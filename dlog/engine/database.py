@@ -344,6 +344,12 @@ class Database(View):
             self.require(predicate)
         return explain(self.program, self.store, predicate)
 
+    def why(self, fact: str) -> str:
+        """One well-founded derivation of a fact, as a tree in words.  Raises when the fact does not hold."""
+        from dlog.engine.why import derivation_tree
+
+        return derivation_tree(self, fact)
+
     def stats(self) -> Measures:
         """What the last evaluation measured, rule by rule."""
         return self.measures

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dlog.engine.loading import read_input, report_rejected
 from dlog.errors import SourceError, did_you_mean
 from dlog.ir.check import check_program
@@ -20,6 +22,7 @@ from dlog.types import DECIMAL, Type
 
 if TYPE_CHECKING:
     from dlog.engine.database import Database
+    from dlog.engine.view import View
 
 Literals = list[tuple[tuple[str, "int | str | bool"], ...]]
 _FACTS = (ast.Facts, ast.DeltaStatement)
@@ -80,6 +83,22 @@ def extend(
     ]
     later = settled(checked.source, checked)
     return Extension(later, check_program(later), _facts(checked), tables, queries)
+
+
+def read_fact(view: View, text: str) -> tuple[str, np.ndarray]:
+    """The predicate and the row of codes of one fact, as it is written in a program; its `.` may lack."""
+    text = text.strip()
+    statements = parse(text if text.endswith(".") else f"{text}.", "<fact>").statements
+    one = statements[0] if len(statements) == 1 else None
+    if not isinstance(one, ast.Facts) or len(one.rows) != 1:
+        help = 'a fact has constants only, as in reach(1, 3) or price["tea"] = 3.50'
+        raise SourceError("this is not one fact", span=statements[0].span if statements else None, help=help)
+    known = view.predicates()
+    if one.predicate not in known:
+        help_known = did_you_mean(one.predicate, known)
+        raise SourceError(f"unknown predicate {one.predicate}", span=one.span, help=help_known)
+    ((_, name, rows),) = _facts_only(view.program, [one])
+    return name, view.store.literal_rows(name, rows)
 
 
 def without(tree: ast.Program, text: str) -> tuple[ast.Program, Program]:

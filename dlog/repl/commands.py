@@ -83,6 +83,10 @@ def _explain(session: Session, argument: str) -> None:
     session.say(session.database.explain(argument or None))
 
 
+def _why(session: Session, argument: str) -> None:
+    session.say(session.database.why(argument))
+
+
 def _watch(session: Session, argument: str) -> None:
     if argument:
         shown = session.watch(argument)
@@ -106,6 +110,7 @@ COMMANDS = {
     "print": Command(_print, "P", "the rows of a predicate"),
     "stats": Command(_stats, "", "what the last transaction cost, rule by rule"),
     "explain": Command(_explain, "[P]", "how rules are evaluated, and why"),
+    "why": Command(_why, "FACT", "a derivation of a fact, as a tree"),
     "watch": Command(_watch, "[P]", "show the changes of a predicate after each commit; again: no longer"),
     "save": Command(_save, "DIR", "write the program and its base facts into a folder"),
     "quit": Command(_quit, "", "leave; so does Ctrl-D"),

@@ -1,0 +1,38 @@
+"""Owns why a fact holds: one well-founded derivation, found by searching backwards.  Nothing is stored.
+
+    alternatives   rules as the ways to derive a head; running a body for some goals only
+    founded        the search inside a recursion: what holds without holding itself up
+    tree           the derivation, node by node
+    text           the derivation in words
+
+Correct output: each node follows from its children by the rule it names; leaves are base facts, negations and
+primitives that hold; no node is its own ancestor.
+"""
+
+from __future__ import annotations
+
+from dlog.engine.show import fact_text
+from dlog.engine.statements import read_fact
+from dlog.engine.view import View
+from dlog.engine.why.text import tree_text
+from dlog.engine.why.tree import Derivation, derive
+from dlog.errors import DataError
+from dlog.storage.values import decode
+
+__all__ = ["Derivation", "derivation", "derivation_tree"]
+
+
+def derivation(view: View, fact: str) -> Derivation:
+    """One derivation of a fact as it is written in a program.  Raises when it does not hold."""
+    name, codes = read_fact(view, fact)
+    predicate = view.program.predicates[name]
+    if not view.store.relations[name].contains(codes[0].tolist()):
+        columns = enumerate(predicate.columns)
+        row = [decode(codes[:, i], c.type, view.store.dictionary)[0].as_py() for i, c in columns]
+        raise DataError(f"{fact_text(predicate, row)} does not hold")
+    return derive(view, name, tuple(codes[0].tolist()))
+
+
+def derivation_tree(view: View, fact: str) -> str:
+    """The same as a tree of lines."""
+    return tree_text(derivation(view, fact))

@@ -1,0 +1,175 @@
+"""Owns the derivation of a fact, node by node.  A fact that is used several times is one node.
+
+Nodes are made from a worklist, never by recursion: a chain of a million edges has a derivation as long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dlog.engine.limits import Watch
+from dlog.engine.table import Table
+from dlog.engine.view import View, interruptible
+from dlog.engine.why.alternatives import Alternative, Bodies
+from dlog.engine.why.founded import Founded, Instance, Key, is_base
+from dlog.ir.rules import Atom, Form, Predicate, Rule, Stratum, Var
+from dlog.storage.values import decode
+from dlog.types import MAX_PRECISION, Type
+
+SHOWN = 10  # assignments of an aggregate
+
+
+@dataclass(eq=False)
+class Condition:
+    """A negation or a primitive that holds under the binding of the node it belongs to."""
+
+    form: Form
+
+
+@dataclass(eq=False)
+class Assignment:
+    """One assignment that an aggregate ranges over, and what it rests on, form by form."""
+
+    binding: dict[str, Any]
+    forms: tuple[Form, ...]
+    parts: list[Part] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Derivation:
+    """A fact and why it holds: `by` is "fact", "rule", "aggregate" or "replaced".
+
+    By a rule: `forms` are the body's, `parts` what stands for each of them, under `binding`.  By an
+    aggregate: the first `assignments` of `total`.  "replaced" is for a recursive min or max whose value
+    came about through values that better ones have replaced since.
+    """
+
+    predicate: Predicate
+    row: tuple[Any, ...]
+    by: str = "fact"
+    rule: Rule | None = None
+    binding: dict[str, Any] = field(default_factory=dict)
+    forms: tuple[Form, ...] = ()
+    parts: list[Part] = field(default_factory=list)
+    assignments: list[Assignment] = field(default_factory=list)
+    total: int = 0
+    view: View | None = field(default=None, repr=False)
+
+    def children(self) -> list[Derivation]:
+        """The facts it rests on."""
+        parts = [*self.parts, *(p for a in self.assignments for p in a.parts)]
+        return [p for p in parts if isinstance(p, Derivation)]
+
+
+Part = Derivation | Condition
+
+
+def derive(view: View, name: str, row: tuple[int, ...]) -> Derivation:
+    """A derivation of a fact.  REQUIRES: it holds."""
+    watch = Watch(view.limits)
+    with interruptible(watch):
+        return _Tree(view, watch).build((name, row))
+
+
+class _Tree:
+    def __init__(self, view: View, watch: Watch):
+        self.view = view
+        self.bodies = Bodies(view.store, watch)
+        self.nodes: dict[Key, Derivation] = {}
+        self.pending: list[Key] = []
+        self.founded: dict[str, Founded] = {}
+        self.strata: dict[str, Stratum] = {p: s for s in view.program.strata for p in s.predicates}
+
+    def build(self, key: Key) -> Derivation:
+        root = self.node(key)
+        while self.pending:
+            self.support(self.pending.pop())
+        return root
+
+    def node(self, key: Key) -> Derivation:
+        known = self.nodes.get(key)
+        if known is None:
+            predicate = self.view.program.predicates[key[0]]
+            pairs = zip(key[1], predicate.columns, strict=True)
+            row = tuple(self.value(code, c.type) for code, c in pairs)
+            known = self.nodes[key] = Derivation(predicate, row, view=self.view)
+            self.pending.append(key)
+        return known
+
+    def support(self, key: Key) -> None:
+        """Finds what a node rests on."""
+        node, (name, row) = self.nodes[key], key
+        if name not in self.strata or is_base(self.bodies.store, name, row):
+            return
+        founded = self.founded_in(name)
+        if not founded.prove(key):
+            node.by = "replaced"
+            return
+        support = founded.of(key)
+        if isinstance(support, Instance):
+            node.by, node.rule = "rule", support.alternative.rule
+            node.forms = support.alternative.forms
+            node.binding = self.binding(node.rule, support.table, support.index)
+            node.parts = self.parts(support.alternative, support.table, support.index)
+        else:
+            assert support is not None
+            node.by, node.rule = "aggregate", support[0]
+            self.aggregate(node, support[1], np.array(row, np.int64))
+
+    def founded_in(self, name: str) -> Founded:
+        """One search for each stratum, so that proofs of several of its facts fit together."""
+        stratum = self.strata[name]
+        first = stratum.predicates[0]
+        if first not in self.founded:
+            self.founded[first] = Founded(self.bodies, stratum)
+        return self.founded[first]
+
+    def parts(self, way: Alternative, table: Table, index: int) -> list[Part]:
+        one = table.take(np.array([index]))
+        return [
+            self.node((f.predicate, tuple(self.bodies.atom_rows(way, f, one)[0].tolist())))
+            if isinstance(f, Atom)
+            else Condition(f)
+            for f in way.forms
+        ]
+
+    def aggregate(self, node: Derivation, head: Atom, row: np.ndarray) -> None:
+        """The assignments of a group; for min and max those that attain it."""
+        assert node.rule is not None
+        table = self.bodies.assignments(node.rule, head, row)
+        node.total = table.n
+        for index in self.shown(node, table):
+            one = table.take(np.array([index]))
+            way, found = self.bodies.extension(node.rule, head, one)
+            assignment = Assignment(self.binding(way.rule, found, 0), way.forms)
+            assignment.parts = self.parts(way, found, 0)
+            node.assignments.append(assignment)
+
+    def shown(self, node: Derivation, table: Table) -> list[int]:
+        rule = node.rule
+        assert rule is not None
+        item = rule.aggregates[0]
+        if len(rule.aggregates) == 1 and item.op in ("min", "max") and isinstance(item.argument, Var):
+            values = [self.binding(rule, table, i)[item.argument.name] for i in range(min(table.n, 1000))]
+            if values and table.n <= 1000:
+                best = min(values) if item.op == "min" else max(values)
+                return [values.index(best)]
+        return list(range(min(table.n, SHOWN)))
+
+    # Values
+
+    def binding(self, rule: Rule, table: Table, index: int) -> dict[str, Any]:
+        return {
+            name: self.value(values[index], rule.types[name])
+            if isinstance(values, np.ndarray)
+            else values[index].as_py()
+            for name, values in table.columns.items()
+            if name in rule.types
+        }
+
+    def value(self, code: int, type: Type) -> Any:
+        stored = Type(type.name, type.scale, min(type.precision, MAX_PRECISION))
+        return decode(np.array([code], np.int64), stored, self.view.store.dictionary)[0].as_py()
