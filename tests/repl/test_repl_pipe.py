@@ -19,7 +19,7 @@ def prompt(text: str, *arguments: str, cwd: Path = ROOT) -> subprocess.Completed
     command = [sys.executable, "-m", "dlog", "repl", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        command, cwd=cwd, input=text, capture_output=True, text=True, timeout=120, env=environment
+        command, cwd=cwd, input=text, capture_output=True, text=True, timeout=230, env=environment
     )
 
 
