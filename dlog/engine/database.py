@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,14 @@ from dlog.engine.limits import Limits, Watch
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
 from dlog.engine.maintain import Maintenance, change_program, maintain
 from dlog.engine.measure import Measures
+from dlog.engine.one_row import find_trigger, follow_row, one_row_change
 from dlog.engine.result import Result
 from dlog.engine.statements import settled
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle, net_difference
-from dlog.engine.transaction import Change, Commit, Rollback, Subscription, Transaction
+from dlog.engine.transaction import Change, Changes, Commit, Subscription, Transaction
 from dlog.engine.view import View, interruptible
-from dlog.errors import DataError, DlogError, UnsupportedError, VerifyError, did_you_mean
+from dlog.errors import DataError, DlogError, Interrupted, UnsupportedError, VerifyError, did_you_mean
 from dlog.ir.check import load_program
 from dlog.ir.rules import Program
 from dlog.language import ast
@@ -38,6 +38,8 @@ from dlog.storage.relation import Relation
 
 VERIFY = os.environ.get("DLOG_VERIFY", "0") not in ("", "0")  # check everything after each transaction
 Progress = Callable[[str, str, int, int], None]  # phase, what, done, total
+
+NO_LIMITS = Limits()
 
 
 class Database(View):
@@ -88,6 +90,7 @@ class Database(View):
         self._traced = traced
         self._progress = progress or (lambda phase, what, done, total: None)
         self._subscriptions: list[Subscription] = []
+        self._operations = 0
         tree, program = load_program(read_source(path) if path is not None else text_source(source or ""))
         super().__init__(settled(tree, program), program, Store(program.predicates), limits or Limits(), 0)
         self._maintenance = Maintenance.of(program)
@@ -160,18 +163,13 @@ class Database(View):
 
     # Changing
 
-    @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """Commits at the end of the block; an error in it, or in what follows from it, changes nothing.
+    def transaction(self) -> Transaction:
+        """For a `with` block: commits at its end; an error in it, or in what follows from it, changes
+        nothing.
 
         After the block `commit_info` of the transaction tells what changed; it is None after a rollback.
         """
-        transaction = Transaction(self)
-        try:
-            yield transaction
-        except Rollback:
-            return
-        self.commit(transaction)
+        return Transaction(self)
 
     def apply(
         self,
@@ -237,15 +235,14 @@ class Database(View):
         """All that a transaction collected, or an error and nothing of it."""
         started = time.perf_counter()
         self.complete()
-        changes = self._changes(self._replace_state(transaction))
+        differences = self._commit_row(transaction)
+        if differences is None:
+            differences = self._replace_state(transaction)
+            self._operations = sum(m.seeks + m.nexts for m in self.measures.rules.values())
         self.version += 1
-        commit = Commit(
-            self.version,
-            changes,
-            time.perf_counter() - started,
-            sum(m.seeks + m.nexts for m in self.measures.rules.values()),
-            [(q.span.text(), self.answer(q)) for q in transaction.queries],
-        )
+        changes = Changes(differences, self.program.predicates, self.store.dictionary)
+        answers = [(q.span.text(), self.answer(q)) for q in transaction.queries]
+        commit = Commit(self.version, changes, time.perf_counter() - started, self._operations, answers)
         transaction.commit_info = commit
         if VERIFY:
             self.check()
@@ -254,6 +251,41 @@ class Database(View):
             if subscription.predicate in changes:
                 subscription.callback(changes[subscription.predicate])
         return commit
+
+    def _commit_row(self, transaction: Transaction) -> Mapping[str, Difference] | None:
+        """The short way for one row; None when the transaction has to go the long way."""
+        row = transaction.one_row()
+        if row is None or self.limits != NO_LIMITS:
+            return None
+        op, name, codes = row
+        store, before = self.store, self.store.relations
+        trigger = find_trigger(self._maintenance, store, name, 1 if op == "+" else -1)
+        if trigger is None:
+            return None
+        changes: dict[str, Difference] = {}
+
+        def begin() -> Cycle:
+            store.relations = dict(before)
+            return Cycle(self.program, store, self._evaluation(self.program, Watch(self.limits)), changes)
+
+        try:
+            found = follow_row(self._maintenance, trigger, store, codes, begin)
+        except BaseException as error:
+            store.relations = before
+            if isinstance(error, KeyboardInterrupt):
+                raise Interrupted("interrupted while changing facts") from None
+            raise
+        if found is None:
+            store.relations = before
+            return None
+        later, self._operations = found
+        if later is before[name]:
+            return changes
+        relations = dict(before) if store.relations is before else store.relations
+        relations[name] = later
+        store.relations = relations
+        changes[name] = one_row_change(trigger, codes)
+        return changes
 
     def _replace_state(self, transaction: Transaction) -> Mapping[str, Difference]:
         """Brings the state after a transaction; when that fails, the state is as it was.
@@ -284,18 +316,6 @@ class Database(View):
             raise
         return cycle.changes
 
-    def _changes(self, differences: Mapping[str, Difference]) -> dict[str, Change]:
-        """The net change of every predicate that a user knows."""
-        changes = {}
-        for name, difference in differences.items():
-            predicate = self.program.predicates[name]
-            if not predicate.auxiliary and difference:
-                inserted, erased = (
-                    Result(name, predicate.columns, rows, self.store.dictionary) for rows in difference
-                )
-                changes[name] = Change(name, inserted, erased)
-        return changes
-
     def base(self, predicate: str) -> Result:
         """The base facts of a predicate, without what rules derive."""
         self.require(predicate)
@@ -314,9 +334,8 @@ class Database(View):
             with interruptible(watch):
                 self._evaluate(watch)
             derived = {n for n in self._maintenance.owner if not self.program.predicates[n].auxiliary}
-            differences = self._changes(
-                {name: net_difference(kept[name], store.relations[name]) for name in sorted(derived)}
-            )
+            found = {name: net_difference(kept[name], store.relations[name]) for name in sorted(derived)}
+            differences = Changes(found, self.program.predicates, store.dictionary)
         finally:
             store.relations, self.measures = kept, measures
         if differences:

@@ -16,6 +16,7 @@ from dlog.io import InputOptions, Loaded, ParameterError, find_file, read, to_ar
 from dlog.ir.rules import FactDelta, Predicate, Program
 from dlog.language import ast
 from dlog.storage.values import encode
+from dlog.types import INT
 
 Progress = Callable[[str, int, int], None]
 
@@ -119,6 +120,27 @@ def python_codes(store: Store, name: str, data: Any) -> Any:
     """Codes of rows, a frame, a table or an array given from Python."""
     predicate = store.predicates[name]
     return table_codes(store, name, to_arrow(data, [(c.name, c.type) for c in predicate.columns], name))
+
+
+FEW = 16
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+
+
+def few_codes(predicate: Predicate, rows: Any) -> tuple[tuple[int, ...], ...] | None:
+    """Codes of a few rows of integers, row by row; None for all else, which `python_codes` takes.
+
+    One row costs 1 us here, and 150 us as an Arrow table.
+    """
+    if type(rows) is not list or len(rows) > FEW:
+        return None
+    arity = len(predicate.columns)
+    for row in rows:
+        if type(row) is not tuple or len(row) != arity:
+            return None
+        for value in row:
+            if type(value) is not int or not _LEAST <= value <= _GREATEST:
+                return None
+    return tuple(rows) if rows and all(c.type == INT for c in predicate.columns) else None
 
 
 def apply_deltas(deltas: tuple[FactDelta, ...], store: Store) -> None:

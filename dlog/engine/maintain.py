@@ -41,6 +41,7 @@ class Maintenance:
     readers: dict[str, tuple[int, ...]] = field(default_factory=dict)  # predicate -> strata that read it
     owner: dict[str, int] = field(default_factory=dict)  # derived predicate -> its stratum
     strategies: dict[int, Strategy | None] = field(default_factory=dict)
+    triggers: dict[tuple[str, int], object] = field(default_factory=dict)  # see `dlog.engine.one_row`
 
     @classmethod
     def of(cls, program: Program) -> Maintenance:
@@ -78,14 +79,17 @@ class Maintenance:
         return later, new
 
 
-def maintain(maintenance: Maintenance, cycle: Cycle, renewed: Collection[int] = ()) -> None:
-    """Bring all derived predicates to the new version.  `renewed` strata are evaluated from scratch.
+def maintain(
+    maintenance: Maintenance, cycle: Cycle, renewed: Collection[int] = (), done: Collection[int] = ()
+) -> None:
+    """Bring all derived predicates to the new version.  `renewed` strata are evaluated from scratch, those
+    that are `done` have published their changes.
 
     REQUIRES: base changes are published.  Raises what evaluation from scratch would raise.
     """
     _check_base_functions(cycle)
     waiting = sorted({*renewed, *_touched(maintenance, cycle.changes), *_owners(maintenance, cycle.facts)})
-    done = set()
+    done = set(done)
     while waiting:
         number = heapq.heappop(waiting)
         if number in done:

@@ -163,7 +163,9 @@ class Standing:
         self.store, self.table = store, table
 
     def rows(self, name: str) -> int:
-        return _TABLE_ROWS if name == _TABLE else self.store.rows(name)
+        if name == _TABLE:
+            return _TABLE_ROWS
+        return max(1, self.store.rows(name)) if is_change(name) else self.store.rows(_measured(name))
 
     def distinct(self, name: str, column: int) -> float:
         if name == _TABLE or is_change(name):

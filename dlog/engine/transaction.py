@@ -6,16 +6,18 @@ by readers.  2 The database takes all of it, or nothing.  3 `Commit` has the net
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dlog.engine.loading import python_codes
+from dlog.engine.loading import few_codes, python_codes
 from dlog.engine.result import Result
 from dlog.engine.statements import Extension, extend, without
 from dlog.errors import DataError, DlogError, did_you_mean
-from dlog.ir.rules import Program
+from dlog.ir.rules import Predicate, Program
 from dlog.language import ast
+from dlog.storage.batch import Change as Difference
+from dlog.storage.dictionary import Dictionary
 
 if TYPE_CHECKING:
     from dlog.engine.database import Database
@@ -49,6 +51,33 @@ class Commit:
     answers: Sequence[tuple[str, Result]] = ()
 
 
+class Changes(Mapping[str, Change]):
+    """The net change of every predicate that a user knows, decoded when asked for."""
+
+    def __init__(
+        self,
+        differences: Mapping[str, Difference],
+        predicates: Mapping[str, Predicate],
+        dictionary: Dictionary,
+    ):
+        self._differences = {
+            name: d for name, d in differences.items() if not predicates[name].auxiliary and d
+        }
+        self._predicates = predicates
+        self._dictionary = dictionary
+
+    def __getitem__(self, name: str) -> Change:
+        columns = self._predicates[name].columns
+        inserted, erased = (Result(name, columns, rows, self._dictionary) for rows in self._differences[name])
+        return Change(name, inserted, erased)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._differences)
+
+    def __len__(self) -> int:
+        return len(self._differences)
+
+
 class Rollback(Exception):
     """Leaves the block of a transaction."""
 
@@ -64,6 +93,15 @@ class Transaction:
         self.changes: list[tuple[Op, str, Any]] = []
         self.queries: list[ast.Query] = []
         self.commit_info: Commit | None = None
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> bool:
+        """Commits, unless the block was left by an error; `rollback` is none that anyone sees."""
+        if kind is None:
+            self.database.commit(self)
+        return kind is Rollback
 
     def insert(self, predicate: str, rows: Any) -> None:
         """Rows as tuples, a pyarrow Table, a pandas or polars frame, or a numpy array."""
@@ -113,7 +151,19 @@ class Transaction:
 
     def _add(self, op: Op, predicate: str, rows: Any) -> None:
         self._require(predicate)
-        self.changes.append((op, predicate, python_codes(self._store, predicate, rows)))
+        codes = few_codes(self.program.predicates[predicate], rows)
+        if codes is None:
+            codes = python_codes(self._store, predicate, rows)
+        self.changes.append((op, predicate, codes))
+
+    def one_row(self) -> tuple[Op, str, tuple[int, ...]] | None:
+        """All that there is to do, when it is to insert or erase one row of codes."""
+        if len(self.changes) != 1 or self.queries or self.program is not self._found:
+            return None
+        op, name, codes = self.changes[0]
+        if op == "^" or type(codes) is not tuple or len(codes) != 1:
+            return None
+        return op, name, codes[0]
 
     def _take(self, extension: Extension) -> None:
         store = self.database.store.under(extension.program.predicates)

@@ -57,7 +57,7 @@ def groups_of(rows: Words, keys: int) -> Groups:
     """Groups from rows of a state relation."""
     sums = (rows.shape[1] - keys - 1) // WIDE
     words = [rows[:, keys + 1 + WIDE * s : keys + 1 + WIDE * (s + 1)] for s in range(sums)]
-    return Groups(rows[:, :keys], rows[:, keys], words)
+    return Groups(rows[:, :keys], np.ascontiguousarray(rows[:, keys]), words)
 
 
 def _rows(groups: Groups) -> Words:

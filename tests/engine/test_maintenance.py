@@ -60,7 +60,11 @@ def follow(data: st.DataObject, text: str, most: int = 5) -> None:
         evaluate_base(program, base)
     except (ConstraintError, DataError, OverflowError):
         return
-    changes = data.draw(transactions(program, most=most, derived=data.draw(st.booleans())))
+    changes = data.draw(
+        transactions(
+            program, most=most, size=data.draw(st.sampled_from((1, 4))), derived=data.draw(st.booleans())
+        )
+    )
     with ways(*data.draw(WAYS)):
         db = dlog.Database(source=text)
         for transaction in changes:

@@ -1,0 +1,403 @@
+"""Owns the short way of a transaction that inserts or erases one base fact.
+
+Correct output: as `maintain`, which it leaves everything to that is not simple.  It is simple when every
+stratum that reads the predicate keeps support counts and has only plain joins over it.  Most single rows then
+derive nothing and cost one call of a kernel; what they do derive goes on by the general way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dlog.engine.delta_strategy import DeltaStrategy, counts_name
+from dlog.engine.heads import stored_as
+from dlog.engine.maintain import Maintenance, maintain
+from dlog.engine.one_row_kernels import NOTHING, TOO_LARGE, V, fire
+from dlog.engine.rule_deltas import Planned, RuleDeltas
+from dlog.engine.store import Store
+from dlog.engine.strategy import Cycle
+from dlog.heads.counts import apply_counts
+from dlog.heads.lookup import look_up
+from dlog.ir.rules import Atom, Const, Program, Rule, Var
+from dlog.jit import Words
+from dlog.lftj.assemble import Assembled
+from dlog.lftj.opcodes import CHUNK
+from dlog.lftj.triejoin import NO_WORDS
+from dlog.planning.deltas import INSERT
+from dlog.planning.pipeline import Join
+from dlog.planning.versions import is_change, is_old, old_name
+from dlog.storage.batch import Change
+from dlog.storage.index import Index
+from dlog.storage.relation import Order, Relation
+
+CAPACITY = 256  # rows of a join that the short way takes
+BUDGET = 1 << 14  # operations of a join: about 100 us
+REPLAN = 16
+
+
+@dataclass(frozen=True)
+class _Use:
+    """A join of a trigger and where its rows go."""
+
+    strategy: DeltaStrategy
+    sign: int
+    heads: tuple[
+        tuple[tuple[bool, int], ...], ...
+    ]  # for each column of a head: (is a slot, its column or code)
+
+
+@dataclass
+class Trigger:
+    """What one more or one less row of a predicate sets off.  Valid as long as `fits` says so."""
+
+    name: str
+    sign: int
+    arity: int
+    functional_keys: int  # of a function, else -1
+    orders: tuple[Order, ...]
+    rows: int  # of the relation when plans were made
+    uses: list[_Use]
+    others: list[tuple[str, Order, int]]  # predicate, order, place among the available roots
+    marks_held: list[Index]
+    shape: Words
+    order_words: Words
+    marks: Words
+    available: Words
+    joins: Words
+    words: Words
+    initial: Words
+    states: Words
+    roots: Words
+    ranks: Callable[[], Words]
+    out: Words
+    counts: Words
+    row: Words
+    strata: frozenset[int]
+    seen: dict[str, Relation] = field(default_factory=dict)
+
+    def fits(self, relation: Relation) -> bool:
+        n = len(relation)
+        return (
+            len(relation._indices) == len(self.orders) and self.rows <= n * REPLAN and n <= self.rows * REPLAN
+        )
+
+    def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
+        """Look up the indices of other predicates again where these have new versions."""
+        for name, order, place in self.others:
+            relation = relations[name]
+            if self.seen.get(name) is not relation:
+                index = relation._indices.get(order)
+                if index is None:
+                    return False
+                self.available[place] = index.root
+        for name, _, _ in self.others:
+            self.seen[name] = relations[name]
+        return True
+
+    def fire(self, store: Store, relation: Relation, row: tuple[int, ...]) -> int:
+        """See `one_row_kernels.fire`."""
+        arena = store.arena
+        available = self.available
+        for place, index in enumerate(relation._indices.values()):
+            available[place] = index.root
+        self.row[:] = row
+        with arena.lock:
+            if arena._pending:
+                arena.release_dropped()
+            return fire(
+                arena.A,
+                self.shape,
+                self.order_words,
+                self.marks,
+                available,
+                self.joins,
+                self.words,
+                self.initial,
+                self.states,
+                self.roots,
+                self.ranks(),
+                self.row,
+                self.out,
+                self.counts,
+            )
+
+    def version(self, relation: Relation) -> Relation:
+        """The new version of the predicate: takes over the roots that `fire` made."""
+        n = len(self.orders)
+        roots = self.available[n : 2 * n].tolist()
+        arena, arity = relation.arena, relation.arity
+        return relation._version({o: Index(arena, r, arity) for o, r in zip(self.orders, roots, strict=True)})
+
+    def derived(self) -> list[tuple[DeltaStrategy, Words, Words]]:
+        """(stratum, rows of its head, signs) from the output of the joins."""
+        found = []
+        capacity, columns = int(self.shape[5]), int(self.shape[6])
+        for j, use in enumerate(self.uses):
+            n = int(self.counts[j])
+            if n == 0:
+                continue
+            output = self.out[j * capacity * columns : (j + 1) * capacity * columns].reshape(
+                columns, capacity
+            )
+            for head in use.heads:
+                rows = np.empty((n, len(head)), np.int64)
+                for c, (is_slot, word) in enumerate(head):
+                    rows[:, c] = output[word, :n] if is_slot else word
+                found.append((use.strategy, rows, np.full(n, use.sign)))
+        return found
+
+
+def follow_row(
+    maintenance: Maintenance,
+    trigger: Trigger,
+    store: Store,
+    row: tuple[int, ...],
+    begin: Callable[[], Cycle],
+) -> tuple[Relation, int] | None:
+    """(The predicate's new version, operations); None: not simple, and nothing has been done.
+
+    A row that changes nothing gives the same version.  What the row derives is done in a cycle that `begin`
+    makes.
+    """
+    relation = store.relations[trigger.name]
+    if not trigger.bring_roots(store.relations):
+        return None
+    found = trigger.fire(store, relation, row)
+    if found == NOTHING:
+        return relation, 0
+    if found == TOO_LARGE:
+        return None
+    later = trigger.version(relation)
+    operations = int(trigger.counts[len(trigger.uses)])
+    if trigger.functional_keys >= 0 and trigger.sign > 0 and not _is_function(trigger, later, row):
+        return None
+    if found:
+        parts = trigger.derived()
+        cycle = begin()
+        if not all(strategy.ready(store) for strategy, _, _ in parts):
+            return None
+        store.relations[trigger.name] = later
+        store.relations[old_name(trigger.name)] = relation
+        _follow_heads(maintenance, trigger, cycle, parts)
+    return later, operations
+
+
+def _is_function(trigger: Trigger, later: Relation, row: tuple[int, ...]) -> bool:
+    key = np.array([row[: trigger.functional_keys]], np.int64)
+    return int(look_up(later, key)[0][0]) == 1
+
+
+def _follow_heads(
+    maintenance: Maintenance,
+    trigger: Trigger,
+    cycle: Cycle,
+    parts: list[tuple[DeltaStrategy, Words, Words]],
+) -> None:
+    relations = cycle.store.relations
+    for strategy in dict.fromkeys(s for s, _, _ in parts):
+        rows = np.concatenate([r for s, r, _ in parts if s is strategy])
+        signs = np.concatenate([n for s, _, n in parts if s is strategy])
+        counts = counts_name(strategy.name)
+        later, relations[counts], change = apply_counts(
+            relations[strategy.name], relations[counts], rows, signs
+        )
+        cycle.publish(strategy.name, later, change)
+    maintain(maintenance, cycle, done=trigger.strata)
+    for name in [n for n in relations if is_old(n) or is_change(n)]:
+        del relations[name]
+
+
+def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -> Trigger | None:
+    """The trigger of a predicate, made at its first use; None: its rows go the general way."""
+    key = (name, sign)
+    trigger = maintenance.triggers.get(key)
+    if isinstance(trigger, Trigger) and trigger.fits(store.relations[name]):
+        return trigger
+    if key not in maintenance.triggers or trigger is not None:
+        maintenance.triggers[key] = _make(maintenance, store, name, sign)
+    trigger = maintenance.triggers[key]
+    return trigger if isinstance(trigger, Trigger) else None
+
+
+def _make(maintenance: Maintenance, store: Store, name: str, sign: int) -> Trigger | None:
+    program = maintenance.program
+    arity = program.predicates[name].arity
+    if name in maintenance.owner or arity == 0 or not _reads_apart(maintenance, program, name):
+        return None
+    strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
+    found: list[tuple[_Use, Assembled, tuple[tuple[str, tuple[int, ...]], ...], bool]] = []
+    for strategy in strategies:
+        if not isinstance(strategy, DeltaStrategy) or strategy.by_existence or strategy.aggregates:
+            return None
+        if not strategy.ready(store):
+            return None
+        for deltas in strategy.plain:
+            for planned in deltas.variants:
+                if planned.variant.changed != name:
+                    continue
+                if planned.variant.group >= 0:
+                    return None
+                if (planned.variant.sign > 0) == (sign > 0):
+                    made = _use(store, strategy, deltas, planned)
+                    if made is None:
+                        return None
+                    found.append(made)
+    return _assembled(maintenance, store, name, sign, found)
+
+
+def _reads_apart(maintenance: Maintenance, program: Program, name: str) -> bool:
+    """Whether no reader of a predicate also reads something that follows from it."""
+    following: set[str] = set()
+    waiting = [name]
+    while waiting:
+        for number in maintenance.readers.get(waiting.pop(), ()):
+            for head in program.strata[number].predicates:
+                if head not in following:
+                    following.add(head)
+                    waiting.append(head)
+    for number in maintenance.readers.get(name, ()):
+        reads = {a.predicate for r in program.strata[number].rules for a, _ in r.body.atoms()}
+        if reads & following:
+            return False
+    return True
+
+
+def _use(
+    store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned
+) -> tuple[_Use, Assembled, tuple[tuple[str, tuple[int, ...]], ...], bool] | None:
+    operations = planned.pipeline.operations
+    if len(operations) != 1 or not isinstance(operations[0], Join):
+        return None
+    join = operations[0]
+    heads = [h for h in deltas.rule.heads if h.predicate == strategy.name]
+    targets = [_head(store, deltas.rule, head, join.outputs) for head in heads]
+    if any(t is None for t in targets):
+        return None
+    plan = deltas.runner.planned(join, list(join.forms), join.outputs, None)
+    atoms = tuple((use.predicate, use.columns) for use in plan.compiled.atoms)
+    use = _Use(strategy, planned.variant.sign, tuple(t for t in targets if t is not None))
+    return use, plan.assembled, atoms, plan.compiled.uses_ranks
+
+
+def _head(
+    store: Store, rule: Rule, head: Atom, outputs: tuple[str, ...]
+) -> tuple[tuple[bool, int], ...] | None:
+    columns = []
+    for operand, type in zip(head.args, store.column_types(head.predicate), strict=True):
+        if isinstance(operand, Const):
+            code = store.encode(operand, type)
+            if code is None:
+                return None
+            columns.append((False, code))
+        elif isinstance(operand, Var) and stored_as(rule, operand, type) and operand.name in outputs:
+            columns.append((True, outputs.index(operand.name)))
+        else:
+            return None
+    return tuple(columns)
+
+
+def _assembled(
+    maintenance: Maintenance,
+    store: Store,
+    name: str,
+    sign: int,
+    found: list[tuple[_Use, Assembled, tuple[tuple[str, tuple[int, ...]], ...], bool]],
+) -> Trigger:
+    arity = store.predicates[name].arity
+    for _, _, atoms, _ in found:  # every order that some plan reads
+        for predicate, columns in atoms:
+            if not is_change(predicate):
+                plain = name if predicate == old_name(name) else predicate.removeprefix(old_name(""))
+                store.index(plain, columns)
+    relation = store.relations[name]
+    orders = tuple(relation._indices)
+    places: dict[tuple[str, Order], int] = {}
+    marks: dict[Order, Index] = {}
+    others: list[tuple[str, Order, int]] = []
+    words: list[Words] = []
+    joins: list[int] = []
+    n_words = n_state = 0
+    initials: list[Words] = []
+
+    def place(predicate: str, columns: tuple[int, ...]) -> int:
+        plain = predicate.removeprefix(old_name(""))
+        if is_change(predicate):
+            order = (*columns, *(c for c in range(arity) if c not in columns))
+            if order not in marks:
+                marks[order] = Index.build(store.arena, [tuple(range(arity))], arity)
+            return -1 - list(marks).index(order)
+        order = next(o for o in store.relations[plain].orders if o[: len(columns)] == columns)
+        if plain == name:
+            at = list(orders).index(order)
+            return at if predicate != plain else len(orders) + at
+        if (plain, order) not in places:
+            places[plain, order] = len(places)
+            others.append((plain, order, len(places) - 1))
+        return 2 * len(orders) + places[plain, order]
+
+    def put(array: Words) -> int:
+        nonlocal n_words
+        words.append(array)
+        n_words += len(array)
+        return n_words - len(array)
+
+    sources: list[tuple[int, list[int]]] = []
+    for _, assembled, atoms, _ in found:
+        initial = len(assembled.initial) - CHUNK
+        at = [place(predicate, columns) for predicate, columns in atoms]
+        sources.append((len(joins), at))
+        joins += [put(assembled.code), n_state, initial, put(assembled.levels), 0, len(atoms)]
+        initials.append(assembled.initial)
+        n_state += len(assembled.initial)
+    first_mark = 2 * len(orders) + len(others)
+    for start, at in sources:
+        resolved = [first_mark - 1 - p if p < 0 else p for p in at]
+        joins[start + 4] = put(np.array(resolved, np.int64))
+    available = np.zeros(first_mark + len(marks), np.int64)
+    available[first_mark:] = [index.root for index in marks.values()]
+    declared = store.predicates[name]
+    width = max([1, *(a.n_columns for _, a, _, _ in found)])
+    uses_ranks = any(ranks for _, _, _, ranks in found)
+    shape = [
+        arity,
+        1 if sign == INSERT else 0,
+        len(orders),
+        len(marks),
+        len(found),
+        CAPACITY,
+        width,
+        BUDGET,
+    ]
+    return Trigger(
+        name,
+        sign,
+        arity,
+        declared.n_keys if declared.is_functional else -1,
+        orders,
+        max(1, len(relation)),
+        [use for use, _, _, _ in found],
+        [(plain, order, 2 * len(orders) + p) for plain, order, p in others],
+        list(marks.values()),
+        np.array(shape, np.int64),
+        np.array([c for order in orders for c in order], np.int64),
+        np.array([w for order, index in marks.items() for w in (index.root, *order)], np.int64),
+        available,
+        np.array(joins, np.int64) if joins else np.zeros(V, np.int64),
+        np.concatenate(words) if words else np.zeros(1, np.int64),
+        np.concatenate(initials) if initials else np.zeros(1, np.int64),
+        np.concatenate(initials) if initials else np.zeros(1, np.int64),
+        np.zeros(max([1, *(len(a.ranges) for _, a, _, _ in found)]), np.int64),
+        (lambda: store.dictionary.rank) if uses_ranks else (lambda: NO_WORDS),
+        np.zeros(max(1, len(found)) * CAPACITY * width, np.int64),
+        np.zeros(len(found) + 1, np.int64),
+        np.zeros(arity, np.int64),
+        frozenset(maintenance.readers.get(name, ())),
+    )
+
+
+def one_row_change(trigger: Trigger, row: tuple[int, ...]) -> Change:
+    rows, none = np.array([row], np.int64), np.empty((0, trigger.arity), np.int64)
+    return Change(rows, none) if trigger.sign > 0 else Change(none, rows)
