@@ -10,11 +10,15 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from dlog.errors import DlogError
+
+if TYPE_CHECKING:
+    from dlog.profile import Clock
+    from dlog.progress import Screen
 
 HELP = """A Datalog engine whose answers stay up to date.
 
@@ -164,6 +168,10 @@ def run(
     stats: Annotated[
         bool, typer.Option("--stats", help="print rows, iterations, seeks and time per rule")
     ] = False,
+    profile: Annotated[
+        Path | None,
+        typer.Option(metavar="PAGE.html", help="write a page about time, rows and plans of each rule"),
+    ] = None,
     timeout: Annotated[float | None, typer.Option(min=0, help="stop after this many seconds")] = None,
     max_rows: Annotated[int | None, typer.Option(min=0, help="stop after this many derived rows")] = None,
     max_memory: Annotated[str | None, typer.Option(help="stop at this much memory, as in 500M or 2G")] = None,
@@ -179,16 +187,23 @@ def run(
 
     limits = Limits(timeout, max_rows, _bytes(max_memory))
     with Screen() as screen:
+        clock = _clock(screen) if profile is not None else None
         database = run_program(
             program,
             facts,
             out,
             limits=limits,
-            progress=screen,
+            progress=clock or screen,
             warn=screen.print,
             jobs=jobs,
             magic=not no_magic,
+            traced=profile is not None,
         )
+        if profile is not None and clock is not None:
+            from dlog.profile import write_profile
+
+            clock.stop()
+            write_profile(profile, database, program, clock.seconds)
         for warning in undefined_warnings(database):
             screen.print(warning)
     print_queries(database)
@@ -292,6 +307,12 @@ def repl(
 
     session = repl.Session(program, facts, Limits(timeout, max_rows, _bytes(max_memory)), jobs)
     raise typer.Exit(repl.run(session))
+
+
+def _clock(screen: Screen) -> Clock:
+    from dlog.profile import Clock
+
+    return Clock(screen)
 
 
 def _bytes(text: str | None) -> int | None:

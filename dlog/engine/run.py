@@ -27,13 +27,21 @@ def run_program(
     jobs: int = 1,
     stdout: BinaryIO | None = None,
     magic: bool = True,
+    traced: bool = False,
 ) -> Database:
     """Evaluates a program and writes its `.output` and `.printsize` predicates; `out` may be "-".
 
-    With `magic` only what the program asks for is computed.
+    With `magic` only what the program asks for is computed; `traced` keeps what a profile shows.
     """
     database = Database(
-        path, facts=facts, limits=limits, progress=progress, warn=warn, jobs=jobs, goals_only=magic
+        path,
+        facts=facts,
+        limits=limits,
+        progress=progress,
+        warn=warn,
+        jobs=jobs,
+        goals_only=magic,
+        traced=traced,
     )
     write_outputs(database, out, progress, stdout)
     return database
