@@ -110,7 +110,9 @@ class Scope:
             self.term(left, forms, self.argument(right, forms))
             return
         operands = (self.term(left, forms), self.term(right, forms))
-        forms.append(Primitive(primitives.COMPARISONS[node.op], operands, None, node.span))
+        # x = x gives x no value: it is a test as x <= x is.
+        op = "<=" if node.op == "=" and operands[0] == operands[1] else node.op
+        forms.append(Primitive(primitives.COMPARISONS[op], operands, None, node.span))
 
     def not_a_condition(self, node: ast.Node) -> None:
         help = "compare it with = or another comparison"
