@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dlog.engine.demand import derived_predicates, evaluate_goals, rewriting_for
+from dlog.engine.demand import derived_predicates, described, evaluate_goals, rewriting_for
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.engine.facts import change_facts
 from dlog.engine.limits import Limits, Watch
@@ -356,12 +356,21 @@ class Database(View):
     # Looking inside
 
     def explain(self, predicate: str | None = None) -> str:
-        """How rules are evaluated, in words.  Never runs a rule."""
+        """How rules are evaluated, in words.  Never runs a rule.
+
+        What is not evaluated yet is explained as the program's own outputs and queries will need it.
+        """
         from dlog.engine.explain import explain
 
         if predicate is not None:
             self.require(predicate)
-        return explain(self.program, self.store, predicate)
+        rewriting = rewriting_for(self.program, self.store, self.pending)
+        if not self.pending or not rewriting.full or predicate in rewriting.left_out:
+            return explain(self.program, self.store, predicate)
+        store = self.store.under(dict(rewriting.program.predicates))
+        parts = rewriting.restricted.get(predicate, (predicate,)) if predicate else (None,)
+        told = [explain(rewriting.program, store, part) for part in parts]
+        return "\n".join([*described(rewriting), *told])
 
     def why(self, fact: str) -> str:
         """One well-founded derivation of a fact, as a tree in words.  Raises when the fact does not hold."""

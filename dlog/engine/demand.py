@@ -58,3 +58,17 @@ def evaluate_goals(
     checked = [c for c in program.constraints if c.violations in computed]
     check_constraints(replace(program, constraints=tuple(checked)), work)
     return computed
+
+
+def described(rewriting: Rewriting) -> list[str]:
+    """What is computed how far, in words; nothing when that is everything in full."""
+    if not rewriting.restricted and not rewriting.left_out:
+        return []
+    lines = ["goal-directed: rules run only as far as outputs, queries and checks need them"]
+    for name, parts in rewriting.restricted.items():
+        lines.append(f"  {name}: only the rows that are wanted, in {' and '.join(parts)}")
+    for name, why in rewriting.full.items():
+        if not rewriting.program.predicates[name].auxiliary:
+            lines.append(f"  {name}: in full, because {why}")
+    lines += [f"  {name}: not at all, because nothing asks for it" for name in rewriting.left_out]
+    return lines

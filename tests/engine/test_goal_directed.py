@@ -133,6 +133,7 @@ STEPS = (
     "reach(x, z) <- reach(x, y), edge(y, z).",
     "reach(x, z) <- reach(x, y), reach(y, z).",
     "reach(x, z) <- edge(y, x), !edge(x, y), reach(y, z).",
+    "reach(x, z) <- edge(x, y), reach(y, z), edge(z, y).",
     "reach(x, x) <- reach(x, y), edge(y, y).",
     "reach(x, z) <- edge(x, y), (reach(y, z) ; edge(z, y)).",
     "reach(x, z) <- edge(x, 1), reach(2, z).",
