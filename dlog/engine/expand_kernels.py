@@ -13,10 +13,9 @@ import numpy as np
 from dlog.engine.stage_kernels import take_on
 from dlog.engine.stage_layout import SEARCHED
 from dlog.engine.stage_table_kernels import has_room
-from dlog.jit import Words, helper, kernel
+from dlog.jit import Words, helper, kernel, pointer
 from dlog.lftj.machine import run_on
 from dlog.lftj.opcodes import DONE, NEXTS, OUTPUT_FULL, PC, SCRATCH, SCRATCH_END, SCRATCH_NEXT, SEEKS, STATUS
-from dlog.storage.pointer import pointer
 
 # Words of a job: how far it has come.
 NEXT_FACT: Final = 0

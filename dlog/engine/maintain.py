@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from dlog.engine.conflicts import check_constraints, check_function
 from dlog.engine.delta_strategy import DeltaStrategy
 from dlog.engine.evaluate import evaluate_stratum
+from dlog.engine.recursion import StageStrategy
+from dlog.engine.recursive_bodies import unsupported
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle, Strategy, start_from_facts
 from dlog.heads.lookup import look_up
@@ -28,9 +30,11 @@ SMALL_CHANGE = 64  # rows up to which a change is always followed, whatever the 
 BULK = 0.5  # share of the work of evaluating from scratch from which on that is done instead
 
 
-def choose_strategy(stratum: Stratum, store: Store) -> Strategy | None:
+def choose_strategy(program: Program, stratum: Stratum, store: Store) -> Strategy | None:
     """How a stratum is kept up to date; None: it is evaluated from scratch whenever it is touched."""
-    return None if stratum.recursive else DeltaStrategy(stratum, store)
+    if not stratum.recursive:
+        return DeltaStrategy(stratum, store)
+    return None if unsupported(program, stratum, store) else StageStrategy(program, stratum, store)
 
 
 @dataclass
@@ -56,7 +60,7 @@ class Maintenance:
 
     def strategy(self, number: int, store: Store) -> Strategy | None:
         if number not in self.strategies:
-            self.strategies[number] = choose_strategy(self.program.strata[number], store)
+            self.strategies[number] = choose_strategy(self.program, self.program.strata[number], store)
         return self.strategies[number]
 
     def renewed(self, program: Program, store: Store) -> tuple[Maintenance, set[int]]:

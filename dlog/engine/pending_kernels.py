@@ -20,8 +20,7 @@ from dlog.engine.stage_layout import (
     WIDTH,
 )
 from dlog.engine.stage_table_kernels import info
-from dlog.jit import Words, helper, kernel
-from dlog.storage.pointer import pointer
+from dlog.jit import Words, helper, kernel, pointer
 
 
 @helper

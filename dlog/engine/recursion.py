@@ -58,14 +58,14 @@ class StageStrategy:
     """Keeps one recursive stratum.  REQUIRES: not `unsupported`.
 
     There are values without a derivation from lower stages: F[a] = 5 and F[b] = 3 from each other, by
-    F[b] = F[a] - 2 and F[a] = max(F[b], 5), after greater values that led there.  `rebuild` then leaves the
-    strategy not ready.
+    F[b] = F[a] - 2 and F[a] = max(F[b], 5), after greater values that led there.  The strategy is then never
+    ready, and `rebuild` evaluates.
 
     The table of stages is not in the store.  A relation without columns stands for it there: the handle that
     is found in the store tells whether the last transaction was committed, undone, or is not known at all.
     """
 
-    def __init__(self, program: Program, stratum: Stratum, store: Store, evaluation: Evaluation):
+    def __init__(self, program: Program, stratum: Stratum, store: Store):
         self.program = program
         self.stratum = stratum
         self.names = stratum.predicates
@@ -74,7 +74,7 @@ class StageStrategy:
         self.kinds = [kind_of(program, stratum, name) for name in self.names]
         self.bodies = [body for body in bodies(stratum) if all(fits(store, atom) for atom in body.facts)]
         self.bodies += [base_facts_body(program, name) for name in self.names]
-        self.recursion = Recursion(store, evaluation, StageTable(self.kinds), self.numbers)
+        self.recursion = Recursion(store, Evaluation(), StageTable(self.kinds), self.numbers)
         self.reads_itself = any(len(body.facts) > 2 for body in self.bodies)
         self.reads = frozenset(a.predicate for b in self.bodies for a, _ in b.rule.body.atoms()) - {
             *self.names
@@ -83,6 +83,7 @@ class StageStrategy:
         self.after: Relation | None = None
         self.total_work = 0  # of evaluation from scratch, when the state was built
         self.limit = 0
+        self.is_grounded = True  # every value has a derivation from lower stages, as far as is known
         self._expand_bodies()
 
     def _expand_bodies(self) -> None:
@@ -114,8 +115,11 @@ class StageStrategy:
         self._evaluate(cycle)
         self._bind(cycle)
         try:
-            self.build()
+            if self.is_grounded:
+                self.build()
         except TooMuchWork:
+            self.is_grounded = False
+        if not self.is_grounded:
             return
         self.after = cycle.store.relations[self.stamp] = Relation(cycle.store.arena, 0)
 
@@ -147,11 +151,10 @@ class StageStrategy:
 
     def estimate(self, cycle: Cycle) -> float:
         """Derivations are taken to be spread evenly over the facts below."""
-        total = 0.0
-        for name, change in self._changes(cycle).items():
-            changed = len(change.inserted) + len(change.erased)
-            total += changed * self.total_work / max(1, cycle.store.rows(name))
-        return total
+        return sum(
+            (len(change.inserted) + len(change.erased)) / max(1, cycle.store.rows(name))
+            for name, change in self._changes(cycle).items()
+        )
 
     def explain(self, store: Store) -> list[str]:
         """How the stratum is maintained, in words."""
@@ -163,7 +166,7 @@ class StageStrategy:
     def check(self, store: Store) -> None:
         """Assert that the table has the facts of the relations, each with a count."""
         table = self.recursion.table
-        if store.relations.get(self.stamp) is not self.after:
+        if self.after is None or store.relations.get(self.stamp) is not self.after:
             return
         table.keep()
         for name, number in self.numbers.items():
@@ -221,6 +224,7 @@ class StageStrategy:
     # 1 change
 
     def _bind(self, cycle: Cycle) -> None:
+        self.program = cycle.program
         self.recursion.store, self.recursion.evaluation = cycle.store, cycle.evaluation
         self.shows = self.reads_itself
         self.step = self.round = 0

@@ -7,7 +7,7 @@ the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from dlog.engine.evaluate import as_plain
@@ -18,11 +18,11 @@ from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Program, Rule
 from dlog.planning.versions import facts_name
 
 
-def unsupported(program: Program, stratum: Stratum, store: Store, limits: Mapping[str, int]) -> str | None:
+def unsupported(program: Program, stratum: Stratum, store: Store) -> str | None:
     """Why a recursive stratum cannot be kept by stages; None when it can."""
     names = set(stratum.predicates)
     for name in stratum.predicates:
-        if name in limits:
+        if any(d.kind == "limitsize" and d.predicate == name for d in program.directives):
             return f"{name} has a limited size"
         if name in stratum.combine and program.predicates[name].columns[-1].type.name == "string":
             return f"{name} combines strings"

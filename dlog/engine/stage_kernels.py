@@ -35,8 +35,7 @@ from dlog.engine.stage_layout import (
     WORK,
 )
 from dlog.engine.stage_table_kernels import find, info, insert, touch
-from dlog.jit import Words, helper, kernel
-from dlog.storage.pointer import pointer
+from dlog.jit import Words, helper, kernel, pointer
 
 
 @kernel

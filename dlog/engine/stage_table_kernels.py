@@ -40,8 +40,7 @@ from dlog.engine.stage_layout import (
     WORD_MASK,
     WORK,
 )
-from dlog.jit import Words, helper, kernel
-from dlog.storage.pointer import pointer
+from dlog.jit import Words, helper, kernel, pointer
 
 
 @helper

@@ -7,16 +7,17 @@ the strategy is tested without the database's own transactions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from dlog.engine.database import Database
-from dlog.engine.differences import with_changes
-from dlog.engine.evaluate import Evaluation, evaluate_stratum
+from dlog.engine.evaluate import Evaluation
+from dlog.engine.facts import change_facts
 from dlog.engine.loading import python_codes
+from dlog.engine.maintain import recompute
 from dlog.engine.recursion import StageStrategy
 from dlog.engine.recursive_bodies import bodies, unsupported
 from dlog.engine.result import Result
-from dlog.engine.strategy import Cycle, net_difference, start_from_facts
+from dlog.engine.strategy import Cycle, net_difference
 from dlog.ir.rules import Stratum, Var
 from dlog.planning.deltas import outer_variables
 from dlog.planning.versions import facts_name, is_change, is_old
@@ -28,79 +29,47 @@ from tests.oracle.values import Row
 
 class Staged:
     def __init__(self, text: str):
-        database = Database(source=text)
-        self.program, self.store = database.program, database.store
-        self.relations: dict[str, Relation] = dict(self.store.relations)
-        derived = {name for stratum in self.program.strata for name in stratum.predicates}
-        empty = {n: Relation(self.store.arena, p.arity) for n, p in self.program.predicates.items()}
-        base = {
-            name: with_changes(r, "+", self._codes(name, self._base_rows(name)), 0)
-            for name, r in empty.items()
-        }
-        self.relations |= {facts_name(n): base[n] for n in derived}
+        self.database = Database(source=text)
+        self.program, self.store = self.database.program, self.database.store
+        self.relations: dict[str, Relation] = self.store.relations
+        self.derived = {name for stratum in self.program.strata for name in stratum.predicates}
         self.strategies: list[tuple[Stratum, StageStrategy | None]] = []
         for stratum in self.program.strata:
-            kept = stratum.recursive and not unsupported(self.program, stratum, self.store, {})
-            new = StageStrategy(self.program, stratum, self.store, Evaluation()) if kept else None
+            kept = stratum.recursive and not unsupported(self.program, stratum, self.store)
+            new = StageStrategy(self.program, stratum, self.store) if kept else None
             self.strategies.append((stratum, new))
-        self.applied = 0
-        self.rebuilt = 0
+        self.applied = self.rebuilt = 0
         self.apply([])
-
-    def _base_rows(self, name: str) -> list[Row]:
-        return sorted(naive.base_facts(self.program)[name], key=repr)
-
-    def _codes(self, name: str, rows: Sequence[Row]) -> object:
-        return python_codes(self.store, name, list(rows))
 
     def apply(self, changes: Iterable[Change], *, abort: bool = False) -> dict[str, tuple[int, int]]:
         """One transaction; returns how many rows each predicate gained and lost.  `abort`: nothing stays."""
         self.store.relations = dict(self.relations)
         cycle = Cycle(self.program, self.store, Evaluation())
-        self._change_base(cycle, changes)
-        for stratum, strategy in self.strategies:
-            if strategy is None:
-                self._evaluate(cycle, stratum)
-            elif strategy.ready(self.store):
-                strategy.apply(cycle)
-                self.applied += 1
-            else:
-                strategy.rebuild(cycle)
-                self.rebuilt += 1
-        for name, change in cycle.changes.items():
-            before, after = self.relations[name], self.store.relations[name]
-            assert [r.tolist() for r in change] == [r.tolist() for r in net_difference(before, after)], name
-        if not abort:
-            relations = self.store.relations
-            self.relations = {n: r for n, r in relations.items() if not is_old(n) and not is_change(n)}
-        self.store.relations = self.relations
+        statements = [(c.op, c.predicate, python_codes(self.store, c.predicate, [c.row])) for c in changes]
+        try:
+            change_facts(cycle, statements, self.derived)
+            for stratum, strategy in self.strategies:
+                self._follow(cycle, stratum, strategy)
+            for name, change in cycle.changes.items():
+                before, after = self.relations[name], self.store.relations[name]
+                expected = net_difference(before, after)
+                assert [r.tolist() for r in change] == [r.tolist() for r in expected], name
+            if not abort:
+                relations = self.store.relations
+                self.relations = {n: r for n, r in relations.items() if not is_old(n) and not is_change(n)}
+        finally:
+            self.store.relations = self.relations
         return {name: (len(c.inserted), len(c.erased)) for name, c in cycle.changes.items()}
 
-    def _change_base(self, cycle: Cycle, changes: Iterable[Change]) -> None:
-        touched: dict[str, Relation] = {}
-        for change in changes:
-            own = facts_name(change.predicate)
-            name = own if own in self.relations else change.predicate
-            relation = touched.get(name, self.relations[name])
-            codes = self._codes(change.predicate, [change.row])
-            n_keys = self.program.predicates[change.predicate].n_keys
-            touched[name] = with_changes(relation, change.op, codes, n_keys)
-        for name, relation in touched.items():
-            if name in self.program.predicates:
-                cycle.publish_difference(name, relation)
-            else:
-                difference = net_difference(self.relations[name], relation)
-                self.store.relations[name] = relation
-                if difference:
-                    cycle.facts[name.removeprefix(facts_name(""))] = difference
-
-    def _evaluate(self, cycle: Cycle, stratum: Stratum) -> None:
-        old = {name: self.store.relations[name] for name in stratum.predicates}
-        start_from_facts(cycle, stratum)
-        evaluate_stratum(self.program, stratum, self.store, cycle.evaluation)
-        for name in stratum.predicates:
-            new, self.store.relations[name] = self.store.relations[name], old[name]
-            cycle.publish_difference(name, new)
+    def _follow(self, cycle: Cycle, stratum: Stratum, strategy: StageStrategy | None) -> None:
+        if strategy is None:
+            recompute(stratum, cycle)
+        elif strategy.ready(self.store):
+            strategy.apply(cycle)
+            self.applied += 1
+        else:
+            strategy.rebuild(cycle)
+            self.rebuilt += 1
 
     def rows(self, name: str) -> list[Row]:
         columns = self.program.predicates[name].columns

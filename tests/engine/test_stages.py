@@ -112,7 +112,6 @@ def follow(text: str, changes: list[Transaction], *, counts: bool = True) -> Sta
         except (ConstraintError, DataError):
             with pytest.raises((ConstraintError, DataError)):
                 staged.apply(transaction)
-            staged.store.relations = staged.relations
             continue
         staged.apply(transaction)
         base = trial
