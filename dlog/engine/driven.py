@@ -16,6 +16,7 @@ from dlog.ir.rules import Atom, Conj, Const, Form, Rule
 from dlog.lftj import opcodes as o
 from dlog.lftj.assemble import Assembled, assemble
 from dlog.lftj.drive import EQUALS, PARAMETER, REPEATS
+from dlog.lftj.plan import Emit, Leap, Seek
 from dlog.planning.compile import CompiledJoin, compile_join
 from dlog.planning.pipeline import Join, Pipeline
 from dlog.planning.versions import base_name, is_change
@@ -46,6 +47,7 @@ class DrivenPlan:
     assembled: Assembled
     binding: tuple[tuple[int, int], ...]
     sizes: tuple[int, ...]
+    lookup: tuple[int, ...] = ()  # the words of a look-up (see `lftj.drive`), if it is one
 
     def suits(self, store: Store) -> bool:
         """Whether the relations still have about the sizes the plan was made for."""
@@ -95,7 +97,26 @@ def plan_driven(store: Store, item: Driven) -> DrivenPlan | None:
             first[operand.name] = column
             binding.append((PARAMETER, o.HEADER + slots[operand.name]))
     sizes = tuple(store.rows(use.predicate) for use in compiled.atoms)
-    return DrivenPlan(compiled, assemble(compiled.plan), tuple(binding), sizes)
+    assembled = assemble(compiled.plan)
+    places = {operand: column for column, (kind, operand) in enumerate(binding) if kind == PARAMETER}
+    lookup = _lookup(assembled, places) if len(places) == len(binding) else ()
+    return DrivenPlan(compiled, assembled, tuple(binding), sizes, lookup)
+
+
+def _lookup(assembled: Assembled, places: dict[int, int]) -> tuple[int, ...]:
+    """The words of a look-up; none when a plan is more than that.  `places`: parameter -> driver's column."""
+    plan = assembled.plan
+    if plan.arities != (2,) or len(plan.steps) != 3:
+        return ()
+    seek, leap, emit = plan.steps
+    if not isinstance(seek, Seek) or not isinstance(leap, Leap) or not isinstance(emit, Emit):
+        return ()
+    if leap.lower or leap.upper or o.HEADER + seek.operand not in places:
+        return ()
+    columns = [-1 if slot == leap.slot else places.get(o.HEADER + slot, -2) for slot in emit.slots]
+    if -2 in columns:
+        return ()
+    return (assembled.ranges[0], places[o.HEADER + seek.operand], len(columns), *columns)
 
 
 def place(rule: Rule) -> str:

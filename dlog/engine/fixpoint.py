@@ -28,7 +28,6 @@ from dlog.lftj.machine import attach
 from dlog.lftj.triejoin import BUDGET, FIRST_BUDGET, NO_WORDS
 from dlog.planning.versions import base_name
 from dlog.storage.index import Index
-from dlog.storage.relation import Relation
 from dlog.storage.row_queue import RowQueues
 from dlog.storage.row_queue_kernels import Q_COUNT, Q_READY
 
@@ -110,6 +109,9 @@ class _Fixpoint:
             words[at + d.V_DRIVER] = self.number[base_name(item.driver.predicate)]
             words[at + d.V_BIND] = len(words)
             words += [word for pair in variant.plan.binding for word in pair]
+            if variant.plan.lookup:
+                words[at + d.V_LOOKUP] = len(words)
+                words += variant.plan.lookup
             words[at + d.V_HEADS] = len(words)
             words.append(len(item.rule.heads))
             for head in item.rule.heads:
@@ -244,9 +246,16 @@ class _Fixpoint:
         return self.queues[q, Q_READY] < self.queues.count(q)
 
     def _bind(self, variant: _Variant) -> None:
-        at = int(self.table[d.VARIANTS + d.VARIANT * self.variants.index(variant) + d.V_BIND])
+        """The table's words for a variant whose plan has changed."""
+        record = self.records()[self.variants.index(variant)]
+        at = int(record[d.V_BIND])
         words = [word for pair in variant.plan.binding for word in pair]
         self.table[at : at + len(words)] = words
+        if record[d.V_LOOKUP] and variant.plan.lookup:
+            at = int(record[d.V_LOOKUP])
+            self.table[at : at + len(variant.plan.lookup)] = variant.plan.lookup
+        else:
+            record[d.V_LOOKUP] = 0
 
     # At the end
 
@@ -261,6 +270,5 @@ class _Fixpoint:
             new = self.queues.count(q) - self.seeds[q]
             if new and name not in self.read:
                 orders = self.store.relations[name].orders
-                result = self.queues.result(q)
-                self.store.relations[name] = Relation.from_columns(self.store.arena, result, orders)
+                self.store.relations[name] = self.queues.relation(q, self.store.arena, orders)
             self.watch.derived(new)

@@ -17,9 +17,10 @@ from typing import Final
 import numpy as np
 
 from dlog.jit import Words, helper, kernel
+from dlog.lftj.directory import BUCKETS, GREATEST, LEAST, is_exact
 from dlog.lftj.machine import run_on
 from dlog.lftj.opcodes import DONE as PLAN_DONE
-from dlog.lftj.opcodes import LEFT, OUTPUT_FULL, PC, STATUS
+from dlog.lftj.opcodes import DIRECTORY, FLAT, LEFT, NEXTS, OUTPUT_FULL, PC, RANGE, SEEKS, STATUS
 from dlog.storage.pointer import pointer, pointer_at
 from dlog.storage.row_queue_kernels import (
     HASH,
@@ -57,7 +58,14 @@ V_NEW: Final = 10
 V_FED: Final = 11  # rows that drove it
 V_ROUND: Final = 12  # where its round ends: at the last row that was there when it began
 V_ROUNDS: Final = 13
-VARIANT: Final = 14
+V_LOOKUP: Final = 14  # where its look-up is described; 0: it is none
+V_OFFSET: Final = 15  # rows of output that a look-up's unfinished row has given already
+VARIANT: Final = 16
+
+# A look-up: the plan is one seek of a driver's column and then all values of the index's last column.
+LOOKUP_BLOCK: Final = 0  # the range block of the first level
+LOOKUP_COLUMN: Final = 1  # the driver's column that is sought
+LOOKUP_OUTPUTS: Final = 2  # the number of output columns, then for each the driver's column, -1 for the value
 
 # What to do with a column of the driver.
 PARAMETER: Final = 1  # operand: where in the state
@@ -108,7 +116,10 @@ def drive(
                 if variants[BUDGET_LEFT] <= 0:
                     return SPENT
                 begin_round(variants, at, queues)
-                feed(arena, code, state, ranks, variants, at, queues, rows, out, capacity)
+                if is_lookup(state, variants, at):
+                    look_up_rows(arena, state, variants, at, queues, rows, out, capacity)
+                else:
+                    feed(arena, code, state, ranks, variants, at, queues, rows, out, capacity)
             if status == DONE:
                 status = absorb_pending(variants, at, queues, rows, seen, out, capacity, scratch)
             if status != DONE:
@@ -191,6 +202,71 @@ def feed(arena, code, state, ranks, variants, at, queues, rows, out, capacity):
     variants[at + V_PENDING] = n
     variants[at + V_ROWS] += n
     variants[BUDGET_LEFT] = budget
+
+
+@helper
+def is_lookup(state, variants, at):
+    """Whether a variant's next rows can be looked up: its index is flat and has an exact directory."""
+    lookup = variants[at + V_LOOKUP]
+    if lookup == 0 or variants[at + V_ACTIVE] == 1:
+        return False
+    block = variants[lookup + LOOKUP_BLOCK]
+    directory = state[block + DIRECTORY]
+    return state[block + RANGE + FLAT] >= 0 and directory > 0 and is_exact(state, directory)
+
+
+@helper
+def look_up_rows(arena, state, variants, at, queues, rows, out, capacity):
+    """As `feed`, for a look-up: a loop of its own is three times faster than the machine.  O(rows + output)."""
+    q = variants[at + V_DRIVER] * QUEUE
+    lookup = variants[at + V_LOOKUP]
+    block = variants[lookup + LOOKUP_BLOCK]
+    stride, first = queues[q + Q_CAPACITY], queues[q + Q_BASE]
+    sought = first + stride * variants[lookup + LOOKUP_COLUMN]
+    directory, values = state[block + DIRECTORY], state[block + RANGE + FLAT]
+    least, keys = state[directory + LEAST], state[directory + GREATEST] - state[directory + LEAST]
+    buckets = directory + BUCKETS
+    cursor, limit, offset = variants[at + V_CURSOR], variants[at + V_ROUND], variants[at + V_OFFSET]
+    last = min(limit, cursor + variants[BUDGET_LEFT])
+    start = cursor
+    n = np.int64(0)
+    while cursor < last:
+        key = rows[sought + cursor] - least
+        if key >= 0 and key <= keys:
+            lo = state[buckets + key] + offset
+            found = state[buckets + key + 1] - lo
+            m = min(found, capacity - n)
+            write_found(arena, values + lo, m, variants, lookup, rows, first + cursor, stride, out, n, capacity)
+            n += m
+            if m < found:
+                offset += m
+                break
+            offset = np.int64(0)
+        cursor += 1
+    state[SEEKS] += cursor - start
+    state[NEXTS] += n
+    variants[BUDGET_LEFT] -= cursor - start + n + 1
+    variants[at + V_FED] += cursor - start
+    variants[at + V_CURSOR] = cursor
+    variants[at + V_OFFSET] = offset
+    variants[at + V_PENDING] = n
+    variants[at + V_ROWS] += n
+
+
+@helper
+def write_found(arena, values, m, variants, lookup, rows, row, stride, out, n, capacity):
+    """Write m rows of output from n on: the values, beside the driver's."""
+    to = n
+    for c in range(variants[lookup + LOOKUP_OUTPUTS]):
+        column = variants[lookup + LOOKUP_OUTPUTS + 1 + c]
+        if column < 0:
+            for i in range(m):
+                out[to + i] = arena[values + i]
+        else:
+            value = rows[row + column * stride]
+            for i in range(m):
+                out[to + i] = value
+        to += capacity
 
 
 @helper

@@ -6,6 +6,7 @@ the caller owns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -50,6 +51,13 @@ def build_root(arena: Arena, rows: Rows, k: int, scan: int) -> int:
     if k == 0 or rows.n == 0:
         return build_tree(arena.A, 0, 0, 0, min(rows.n, 1), k, scan)
     return _tree(arena, sort_rows(arena, rows), k, scan)
+
+
+def put_root(arena: Arena, k: int, n: int, put: Callable[[Words, int], None]) -> int:
+    """A flat tree over n sorted rows that `put` writes into its extent."""
+    owner, base = arena.new_extent(n * k)
+    put(arena.A, base)
+    return _tree(arena, SortedRows(owner, base, n, n), k, 0)
 
 
 def compact_root(arena: Arena, root: int, k: int) -> int:

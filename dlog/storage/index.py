@@ -10,7 +10,7 @@ only this version holds.  3 `close`, or the garbage collector, gives its memory 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from dlog.jit import Words
 from dlog.storage.arena import Arena
 from dlog.storage.arena_kernels import ROW, ROW_WORDS
-from dlog.storage.batch import Change, build_root, changed_root, compact_root
+from dlog.storage.batch import Change, build_root, changed_root, compact_root, put_root
 from dlog.storage.checks import check_index
 from dlog.storage.kernels import (
     change_row,
@@ -71,6 +71,13 @@ class Index:
     def from_columns(cls, arena: Arena, columns: Sequence[Any], *, scan: int | None = None) -> Index:
         """As `build`, from a (k, n) array or k arrays."""
         return cls._load(arena, from_columns(columns, len(columns)), len(columns), scan)
+
+    @classmethod
+    def of_sorted(cls, arena: Arena, arity: int, n: int, put: Callable[[Words, int], None]) -> Index:
+        """From n > 0 sorted, distinct rows that `put(words, at)` writes: column c of row i to at + c * n + i."""
+        with arena.lock:
+            arena.release_dropped()
+            return cls(arena, put_root(arena, arity, n, put), arity)
 
     @classmethod
     def _load(cls, arena: Arena, rows: Rows, arity: int, scan: int | None) -> Index:

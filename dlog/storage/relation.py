@@ -60,6 +60,14 @@ class Relation:
             relation._indices[order] = Index.from_columns(arena, [columns[c] for c in order])
         return relation
 
+    @classmethod
+    def of_index(cls, index: Index) -> Relation:
+        """With one index, in the natural order."""
+        relation = cls.__new__(cls)
+        relation.arena, relation.arity = index.arena, index.arity
+        relation._indices = {tuple(range(index.arity)): index}
+        return relation
+
     @property
     def orders(self) -> list[Order]:
         """The column orders that are kept; rows and changes are read from the first."""

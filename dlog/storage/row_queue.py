@@ -8,11 +8,15 @@ not fit a word.  Kernels fill queues (`absorb`); this module gives them room.  K
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from dlog.jit import Words
+from dlog.storage.arena import Arena
+from dlog.storage.index import Index
+from dlog.storage.relation import Order, Relation
 from dlog.storage.row_queue_kernels import (
     BITMAP,
     HASH,
@@ -29,9 +33,9 @@ from dlog.storage.row_queue_kernels import (
     WIDE,
     fill_seen,
     read_bits,
-    unpack_keys,
 )
 
+GROWTH: Final = 8  # room that is not yet used costs address space only; each step copies all rows
 KEY_BITS: Final = 62
 LARGEST_BITMAP: Final = 1 << 31  # bits: 256 MiB
 SMALL_BITMAP: Final = 1 << 17  # bits: in the first cache
@@ -99,7 +103,7 @@ class RowQueues:
         if capacity <= self[q, Q_CAPACITY]:
             return
         kept = [self.columns(p) for p in range(self.n)]
-        self[q, Q_CAPACITY] = max(capacity, 2 * self[q, Q_CAPACITY])
+        self[q, Q_CAPACITY] = max(capacity, GROWTH * self[q, Q_CAPACITY])
         self.rows = np.empty(sum(self[p, Q_ARITY] * self[p, Q_CAPACITY] for p in range(self.n)), np.int64)
         base = 0
         for p, columns in enumerate(kept):
@@ -154,17 +158,23 @@ class RowQueues:
 
     # Reading
 
-    def result(self, q: int) -> list[Words]:
-        """All rows as columns; sorted when the set gives that for nothing."""
-        words, count = self[q, Q_SIZE], self[q, Q_COUNT]
-        if self[q, Q_METHOD] != BITMAP or words > 8 * count:
-            return list(self.columns(q))
-        keys, arity, at = np.empty(count, np.int64), self[q, Q_ARITY], self[q, Q_PACK]
-        found = read_bits(self.seen, self[q, Q_SEEN], words, keys)
-        assert found == count
-        out = np.empty((arity, count), np.int64)
-        unpack_keys(keys, count, arity, self.queues[at : at + 2 * arity], out.reshape(-1), count, 0)
-        return list(out)
+    def relation(self, q: int, arena: Arena, orders: Sequence[Order]) -> Relation:
+        """All rows as a relation.  What a bitmap holds is in order already, and goes straight to the arena."""
+        natural = tuple(range(self[q, Q_ARITY]))
+        if self[q, Q_METHOD] != BITMAP or self[q, Q_SIZE] > 8 * self[q, Q_COUNT] or natural not in orders:
+            return Relation.from_columns(arena, list(self.columns(q)), orders)
+        others = [order for order in orders if order != natural]
+        relation = Relation.of_index(Index.of_sorted(arena, len(natural), self.count(q), partial(self.put, q)))
+        for order in others:
+            relation.add_order(order)
+        return relation
+
+    def put(self, q: int, words: Words, at: int) -> None:
+        """Write the rows that a bitmap holds, sorted: column c of row i to words[at + c * count + i]."""
+        arity, pack = self[q, Q_ARITY], self[q, Q_PACK]
+        ranges = self.queues[pack : pack + 2 * arity]
+        found = read_bits(self.seen, self[q, Q_SEEN], self[q, Q_SIZE], arity, ranges, words, self.count(q), at)
+        assert found == self.count(q)
 
     def check(self) -> None:
         """Assert that rows are distinct and that the set has them all and no other.  O(rows log rows)."""

@@ -211,30 +211,43 @@ def pack_row(queues, q, rows, i):
 
 
 @kernel
-def read_bits(seen: Words, base: int, words: int, out: Words) -> int:
-    """The numbers of all bits that are set, ascending; returns how many.  O(words + bits)."""
-    n = 0
+def read_bits(
+    seen: Words, base: int, words: int, arity: int, lows: Words, out: Words, stride: int, at: int
+) -> int:
+    """The rows of a bitmap in order: column c of row i goes to out[at + c * stride + i].  Returns how many.
+
+    `lows` are the lows of the columns, then their widths.  O(words + rows * arity).
+    """
+    rows = pointer(out)
+    row = np.int64(at)
+    last = at + stride * (arity - 1)
+    width, low = lows[2 * arity - 1], lows[arity - 1]
+    run = np.int64(-1)  # the rows of one run share all columns but the last
+    run_key = np.int64(-1)
     for w in range(words):
         word = seen[base + w]
-        if word < 0:  # the sign bit is the last one
-            word &= np.int64(WORD_MASK)
-            last = 1
-        else:
-            last = 0
         while word != 0:
-            low = word & -word
-            out[n] = (w << 6) + bit_number(low)
-            n += 1
-            word ^= low
-        if last:
-            out[n] = (w << 6) + 63
-            n += 1
-    return n
+            bit = word & -word
+            word ^= bit
+            key = (np.int64(w) << 6) + bit_number(bit)
+            if key - run_key >= width or run < 0:
+                run = key // width
+                run_key = run * width
+            rest = run
+            for c in range(arity - 2, -1, -1):
+                upper = rest // lows[arity + c] if c > 0 else np.int64(0)
+                rows[row + c * stride] = rest - upper * lows[arity + c] + lows[c]
+                rest = upper
+            rows[row - at + last] = key - run_key + low
+            row += 1
+    return int(row - at)
 
 
 @helper
 def bit_number(bit):
-    """The number of the only bit of a positive word.  O(log bits)."""
+    """The number of the only bit of a word.  O(log bits)."""
+    if bit < 0:
+        return 63
     n = 0
     if bit >= np.int64(1) << 32:
         bit >>= 32
@@ -252,23 +265,3 @@ def bit_number(bit):
         bit >>= 2
         n += 2
     return n + (bit >> 1)
-
-
-@kernel
-def unpack_keys(keys: Words, n: int, arity: int, lows: Words, out: Words, capacity: int, at: int) -> int:
-    """Rows from packed ones: column c of row i goes to out[c * capacity + at + i].  O(n * arity).
-
-    `lows` are the lows of the columns, then their widths.
-    """
-    for c in range(arity - 1, -1, -1):
-        low, width = lows[c], lows[arity + c]
-        start = c * capacity + at
-        if c == 0:
-            for i in range(n):
-                out[start + i] = keys[i] + low
-        else:
-            for i in range(n):
-                rest = keys[i] // width
-                out[start + i] = keys[i] - rest * width + low
-                keys[i] = rest
-    return 0
