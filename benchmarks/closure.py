@@ -1,6 +1,7 @@
 """Transitive closure and same generation: dlog against DuckDB's recursive CTE on one thread.
 
-Four graphs: random, dense, sparse acyclic, and a chain, where each round adds little.
+Graphs: random, dense, sparse acyclic, wide acyclic (many nodes that reach few others each), and a chain,
+where each round adds little.  Two cores against one, and counting: a million rounds of one row each.
 """
 
 from __future__ import annotations
@@ -38,23 +39,50 @@ with recursive same(x, y) as (
 """
 
 
+COUNTING = """
+first(x) -> int(x).
+n(x) <- first(x).
+n(y) <- n(x), y = x + 1, x < {}.
+"""
+
+
 def benchmark(scale: float) -> Iterator[Row]:
     rng = np.random.default_rng(7)
     size = lambda n: max(10, int(n * scale**0.5))  # noqa: E731  (the closure has the square of it)
     graphs = {
         "random": (rng.integers(0, size(1500), (size(3500), 2)), faster(2)),
         "dense": (rng.integers(0, size(1000), (size(30000), 2)), faster(2)),
-        "sparse acyclic": (np.sort(rng.integers(0, size(20000), (size(26000), 2)), axis=1), faster(1)),
-        "chain": (np.stack([np.arange(size(1500)), np.arange(1, size(1500) + 1)], axis=1), faster(1)),
+        "sparse acyclic": (np.sort(rng.integers(0, size(20000), (size(60000), 2)), axis=1), faster(1)),
+        "wide acyclic": (np.sort(rng.integers(0, size(200000), (size(400000), 2)), axis=1), faster(1)),
+        "chain": (np.stack([np.arange(size(2500)), np.arange(1, size(2500) + 1)], axis=1), faster(1)),
     }
     for name, (edges, aim) in graphs.items():
         edges = edges[edges[:, 0] != edges[:, 1]]
         yield from derive(f"closure, {name}", CLOSURE, CLOSURE_SQL, ("edge", "reach"), edges, aim)
+        if name == "wide acyclic":
+            yield from both_cores(f"closure, {name}", CLOSURE, ("edge", "reach"), edges)
     n = size(3000)
     parents = [int(rng.integers(0, max(1, i // 3))) for i in range(1, n)]
     tree = np.stack([np.arange(1, n), np.array(parents)], axis=1)
     yield from derive(
         "same generation, tree", GENERATION, GENERATION_SQL, ("parent", "same"), tree, faster(1)
+    )
+    last = max(10, int(1_000_000 * scale))
+    yield from compare(
+        "counting",
+        f"{last:,} rounds",
+        lambda: evaluate(COUNTING.format(last), "first", "n", np.zeros((1, 1), np.int64)),
+        {},
+    )
+
+
+def both_cores(name: str, program: str, predicates: tuple[str, str], edges: np.ndarray) -> Iterator[Row]:
+    """Ours with two threads; the peer is ours with one."""
+    yield from compare(
+        f"{name}, -j 2",
+        f"{len(edges):,} edges",
+        lambda: evaluate(program, *predicates, edges, jobs=2),
+        {"-j 1": lambda: evaluate(program, *predicates, edges)},
     )
 
 

@@ -12,11 +12,12 @@ go in, one batch for all, and it runs on.  4 at the end relations take over the 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from dlog.engine.chunks import find_pivots, run_chunks
 from dlog.engine.driven import Driven, DrivenPlan, head_sources, place, plan_driven
 from dlog.engine.limits import Watch
 from dlog.engine.store import Store
@@ -37,17 +38,32 @@ _drive = np.errstate(all="ignore")(d.drive) if DISABLED else d.drive
 
 
 def run_fixpoint(
-    store: Store, names: Sequence[str], items: list[Driven], watch: Watch, method: str | None = None
+    store: Store,
+    names: Sequence[str],
+    items: list[Driven],
+    watch: Watch,
+    method: str | None = None,
+    jobs: int = 1,
 ) -> None:
     """Derive all that follows from the relations `names` by driven rules, into these relations.
 
-    REQUIRES: every recursive rule of these predicates is among the items, once for each recursive atom.
+    `method` forces a kind of set (see `storage.row_queue`).  REQUIRES: every recursive rule of these
+    predicates is among the items, once for each recursive atom.
     """
+    names = sorted(names)
     if not any(len(store.relations[name]) for name in names):
         return
-    fixpoint = _Fixpoint(store, sorted(names), items, watch, method)
-    fixpoint.run()
-    fixpoint.store_results()
+    plans = [(item, plan_driven(store, item)) for item in items]
+    variants = [_Variant(item, plan) for item, plan in plans if plan is not None]
+    for variant in variants:
+        variant.item.measure.planned(variant.plan.compiled)
+    pivots = find_pivots([v.item for v in variants], names)
+    fixpoint = _Fixpoint(store, names, variants, watch, method)
+    if pivots is None or not variants:
+        fixpoint.run()
+        fixpoint.store_results()
+    else:
+        run_chunks(fixpoint, [pivots[name] for name in names], 1 if fixpoint.traced else jobs)
 
 
 @dataclass
@@ -78,26 +94,37 @@ class _Variant:
 
 
 class _Fixpoint:
-    def __init__(self, store: Store, names: list[str], items: list[Driven], watch: Watch, method: str | None):
-        self.store, self.names, self.watch = store, names, watch
+    """Queues and variants at work in one thread."""
+
+    def __init__(
+        self, store: Store, names: list[str], variants: list[_Variant], watch: Watch, method: str | None
+    ):
+        self.store, self.names, self.watch, self.method = store, names, watch, method
         self.number = {name: q for q, name in enumerate(names)}
-        plans = [(item, plan_driven(store, item)) for item in items]
-        self.variants = [_Variant(item, plan) for item, plan in plans if plan is not None]
-        for variant in self.variants:
-            variant.item.measure.planned(variant.plan.compiled)
-        self.read = set(names) & {p for v in self.variants for p in v.item.predicates}
+        self.variants = variants
+        self.read = set(names) & {p for v in variants for p in v.item.predicates}
         self.queues = RowQueues([store.predicates[name].arity for name in names], method)
-        self.seeds = [len(store.relations[name]) for name in names]
-        for name, q in self.number.items():
-            self.queues.start(q, store.relations[name].rows().T, OUTPUT_ROWS)
-            if name in self.read:
-                self.queues[q, Q_READY] = self.queues.count(q)
-        columns = max((v.plan.assembled.n_columns for v in self.variants), default=0)
+        self.seeds = sum(len(store.relations[name]) for name in names)
+        columns = max((v.plan.assembled.n_columns for v in variants), default=0)
         self.out = np.empty(columns * OUTPUT_ROWS, np.int64)
         self.scratch = np.empty(2 * OUTPUT_ROWS, np.int64)
         self.table = self._variant_table()
-        self.worked: np.ndarray = np.zeros(len(self.variants), np.int64)
+        self.seconds = 0.0
+        self.worked: np.ndarray = np.zeros(len(variants), np.int64)
+        self.traced = any(v.item.measure.trace is not None for v in variants)
         self.budget = FIRST_BUDGET
+        self.finished = 0  # rows of chunks that are done
+        self.others: Callable[[], int] = lambda: 0  # rows that other threads have
+        for variant in variants:
+            variant.attach(store)
+        self.lay_out()
+
+    def twin(self) -> _Fixpoint:
+        """Another one for another thread, with its own queues and states."""
+        variants = [_Variant(v.item, v.plan, v.state.copy(), v.indices) for v in self.variants]
+        for variant in variants:
+            variant.state[[o.SEEKS, o.NEXTS, o.UNDEFINED]] = 0
+        return _Fixpoint(self.store, self.names, variants, self.watch, self.method)
 
     def _variant_table(self) -> Words:
         """The variants as `lftj.drive` wants them, all at their first row."""
@@ -122,12 +149,29 @@ class _Fixpoint:
     # Running
 
     def run(self) -> None:
-        for variant in self.variants:
-            variant.attach(self.store)
-        self.lay_out()
+        for name, q in self.number.items():
+            self.queues.start(q, self.store.relations[name].rows().T, OUTPUT_ROWS)
+            if name in self.read:
+                self.queues[q, Q_READY] = self.queues.count(q)
         self.to_the_end()
         while self.take_in():
             self.to_the_end()
+
+    def run_chunk(self, seeds: list[Words]) -> list[Words]:
+        """All rows that follow from some seeds, a (arity, n) array for each queue, sorted."""
+        for q, columns in enumerate(seeds):
+            self.queues.start(q, columns, OUTPUT_ROWS)
+        for record in self.records():
+            record[[d.V_CURSOR, d.V_ROUND]] = 0
+        self.to_the_end()
+        self.add_directories()
+        self.finished += self.rows
+        return [self.queues.take(q) for q in range(self.queues.n)]
+
+    @property
+    def rows(self) -> int:
+        """Rows in the queues."""
+        return sum(self.queues.count(q) for q in range(self.queues.n))
 
     def to_the_end(self) -> None:
         """Drive until every row that may drive has done so."""
@@ -153,9 +197,12 @@ class _Fixpoint:
                 self.out, self.scratch, OUTPUT_ROWS, self.budget,
             )
         )  # fmt: skip
-        self.share(time.perf_counter() - started)
+        self.seconds += time.perf_counter() - started
+        if self.traced:
+            self.share()
+            self.mark()
         self.watch.doing = f"evaluating the rule at {place(self.current.rule)}"
-        self.watch.pending(sum(queues.count(q) for q in range(queues.n)) - sum(self.seeds))
+        self.watch.pending(max(0, self.finished + self.rows + self.others() - self.seeds))
         self.watch.check()
         return status
 
@@ -163,14 +210,13 @@ class _Fixpoint:
     def current(self) -> Driven:
         return self.variants[int(self.table[d.CURRENT])].item
 
-    def share(self, seconds: float) -> None:
-        """Time of a slice, for each rule by the rows that went in and out: they are not timed one by one."""
+    def share(self) -> None:
+        """Time so far to the rules, by the rows that went in and came out: they are not timed one by one."""
         work = np.array([int(at[d.V_FED] + at[d.V_ROWS]) for at in self.records()])
-        shares = (work - self.worked) / max(1, int((work - self.worked).sum()))
-        self.worked = work
-        for variant, part in zip(self.variants, shares.tolist(), strict=True):
-            variant.item.measure.seconds += seconds * part
-        self.mark()
+        parts = (work - self.worked) / max(1, int((work - self.worked).sum()))
+        for variant, part in zip(self.variants, parts.tolist(), strict=True):
+            variant.item.measure.seconds += self.seconds * part
+        self.seconds, self.worked = 0.0, work
 
     def mark(self) -> None:
         """Tell a profile, if one is made, where each rule stands after a slice."""
@@ -259,16 +305,22 @@ class _Fixpoint:
 
     # At the end
 
-    def store_results(self) -> None:
+    def measure(self) -> None:
+        """Tell the rules' measures what was done."""
+        self.share()
         for record, variant in zip(self.records(), self.variants, strict=True):
+            measure = variant.item.measure
             variant.count()
-            variant.item.measure.rows += int(record[d.V_ROWS])
-            variant.item.measure.new_rows += int(record[d.V_NEW])
-            variant.item.measure.iterations += int(record[d.V_ROUNDS])
+            measure.rows += int(record[d.V_ROWS])
+            measure.new_rows += int(record[d.V_NEW])
+            measure.iterations += int(record[d.V_ROUNDS])
+
+    def store_results(self) -> None:
+        self.measure()
         self.watch.pending(0)
         for name, q in self.number.items():
-            new = self.queues.count(q) - self.seeds[q]
+            new = self.queues.count(q) - len(self.store.relations[name])
             if new and name not in self.read:
                 orders = self.store.relations[name].orders
                 self.store.relations[name] = self.queues.relation(q, self.store.arena, orders)
-            self.watch.derived(new)
+        self.watch.derived(self.rows - self.seeds)

@@ -34,3 +34,15 @@ def in_parallel(tasks: Sequence[Callable[[], T]], watch: Watch) -> list[T]:
         except BaseException:
             watch.stopped = True
             raise
+
+
+def in_threads(loops: Sequence[Callable[[], None]], watch: Watch) -> None:
+    """Runs each in a thread of its own.  The first error stops the others, which look at the watch."""
+    with ThreadPoolExecutor(len(loops)) as pool:
+        futures = [pool.submit(loop) for loop in loops]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            watch.stopped = True
+            raise

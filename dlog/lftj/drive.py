@@ -19,8 +19,8 @@ import numpy as np
 from dlog.jit import Words, helper, kernel
 from dlog.lftj.directory import BUCKETS, GREATEST, LEAST, is_exact
 from dlog.lftj.machine import run_on
-from dlog.lftj.opcodes import DONE as PLAN_DONE
 from dlog.lftj.opcodes import DIRECTORY, FLAT, LEFT, NEXTS, OUTPUT_FULL, PC, RANGE, SEEKS, STATUS
+from dlog.lftj.opcodes import DONE as PLAN_DONE
 from dlog.storage.pointer import pointer, pointer_at
 from dlog.storage.row_queue_kernels import (
     HASH,
@@ -117,7 +117,7 @@ def drive(
                     return SPENT
                 begin_round(variants, at, queues)
                 if is_lookup(state, variants, at):
-                    look_up_rows(arena, state, variants, at, queues, rows, out, capacity)
+                    look_up_rows(arena, state, variants, at, queues, rows, out, capacity, scratch)
                 else:
                     feed(arena, code, state, ranks, variants, at, queues, rows, out, capacity)
             if status == DONE:
@@ -216,32 +216,34 @@ def is_lookup(state, variants, at):
 
 
 @helper
-def look_up_rows(arena, state, variants, at, queues, rows, out, capacity):
-    """As `feed`, for a look-up: a loop of its own is three times faster than the machine.  O(rows + output)."""
+def look_up_rows(arena, state, variants, at, queues, rows, out, capacity, scratch):
+    """As `feed`, for a look-up: a loop of its own is three times faster than the machine.  O(rows + output).
+
+    First where the values of each row lie, for as many rows as scratch holds, then all values: so the memory
+    that the first loop waits for is asked for many rows ahead.
+    """
     q = variants[at + V_DRIVER] * QUEUE
     lookup = variants[at + V_LOOKUP]
     block = variants[lookup + LOOKUP_BLOCK]
     stride, first = queues[q + Q_CAPACITY], queues[q + Q_BASE]
-    sought = first + stride * variants[lookup + LOOKUP_COLUMN]
-    directory, values = state[block + DIRECTORY], state[block + RANGE + FLAT]
-    least, keys = state[directory + LEAST], state[directory + GREATEST] - state[directory + LEAST]
-    buckets = directory + BUCKETS
-    cursor, limit, offset = variants[at + V_CURSOR], variants[at + V_ROUND], variants[at + V_OFFSET]
-    last = min(limit, cursor + variants[BUDGET_LEFT])
+    cursor, offset = variants[at + V_CURSOR], variants[at + V_OFFSET]
+    last = min(variants[at + V_ROUND], cursor + min(variants[BUDGET_LEFT], capacity))
+    locate(
+        state, block, rows, first + stride * variants[lookup + LOOKUP_COLUMN] + cursor, last - cursor, scratch
+    )
     start = cursor
+    values = state[block + RANGE + FLAT]
     n = np.int64(0)
     while cursor < last:
-        key = rows[sought + cursor] - least
-        if key >= 0 and key <= keys:
-            lo = state[buckets + key] + offset
-            found = state[buckets + key + 1] - lo
-            m = min(found, capacity - n)
-            write_found(arena, values + lo, m, variants, lookup, rows, first + cursor, stride, out, n, capacity)
-            n += m
-            if m < found:
-                offset += m
-                break
-            offset = np.int64(0)
+        lo = scratch[2 * (cursor - start)] + offset
+        found = scratch[2 * (cursor - start) + 1] - lo
+        m = min(found, capacity - n)
+        write_found(arena, values + lo, m, variants, lookup, rows, first + cursor, stride, out, n, capacity)
+        n += m
+        if m < found:
+            offset += m
+            break
+        offset = np.int64(0)
         cursor += 1
     state[SEEKS] += cursor - start
     state[NEXTS] += n
@@ -251,6 +253,20 @@ def look_up_rows(arena, state, variants, at, queues, rows, out, capacity):
     variants[at + V_OFFSET] = offset
     variants[at + V_PENDING] = n
     variants[at + V_ROWS] += n
+
+
+@helper
+def locate(state, block, rows, sought, n, out):
+    """The range of rows of an index for each of n keys, by its exact directory: out[2i] to out[2i + 1]."""
+    directory = state[block + DIRECTORY]
+    least, keys = state[directory + LEAST], state[directory + GREATEST] - state[directory + LEAST]
+    buckets = directory + BUCKETS
+    for i in range(n):
+        key = rows[sought + i] - least
+        inside = key >= 0 and key <= keys
+        bucket = buckets + (key if inside else np.int64(0))
+        out[2 * i] = state[bucket]
+        out[2 * i + 1] = state[bucket + 1] if inside else state[bucket]
 
 
 @helper

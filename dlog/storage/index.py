@@ -74,7 +74,7 @@ class Index:
 
     @classmethod
     def of_sorted(cls, arena: Arena, arity: int, n: int, put: Callable[[Words, int], None]) -> Index:
-        """From n > 0 sorted, distinct rows that `put(words, at)` writes: column c of row i to at + c * n + i."""
+        """From n > 0 sorted, distinct rows that `put(words, at)` writes: column c of row i at + c * n + i."""
         with arena.lock:
             arena.release_dropped()
             return cls(arena, put_root(arena, arity, n, put), arity)

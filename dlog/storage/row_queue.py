@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -27,20 +27,35 @@ from dlog.storage.row_queue_kernels import (
     Q_METHOD,
     Q_PACK,
     Q_READY,
+    Q_ROOM,
     Q_SEEN,
     Q_SIZE,
     QUEUE,
     WIDE,
+    clear_bits,
     fill_seen,
+    pack_queue,
     read_bits,
+    unpack_keys,
 )
+from dlog.storage.sort import sorted_words
 
 GROWTH: Final = 8  # room that is not yet used costs address space only; each step copies all rows
 KEY_BITS: Final = 62
 LARGEST_BITMAP: Final = 1 << 31  # bits: 256 MiB
 SMALL_BITMAP: Final = 1 << 17  # bits: in the first cache
+CHUNK_BITMAP: Final = 1 << 23  # bits: in the second
 DENSE: Final = 128  # a hash table takes 128 bits a row and more
 METHODS: Final = {"bitmap": BITMAP, "hash": HASH, "wide": WIDE}
+
+
+class _Chunk(NamedTuple):
+    """Rows whose pivot column lies in [low, high); `pivots` are these columns, `expected` is their number."""
+
+    pivots: tuple[int, ...]
+    low: int
+    high: int
+    expected: float
 
 
 class RowQueues:
@@ -62,6 +77,9 @@ class RowQueues:
         self.queues = np.zeros(QUEUE * n + 2 * sum(arities), np.int64)
         self.rows: Words = np.empty(0, np.int64)
         self.seen: Words = np.empty(0, np.int64)
+        self.chunk: _Chunk | None = None
+        self._known: list[tuple[list[int], list[int]] | None] = [None] * n
+        self._clear = [False] * n  # the room of its set is all zero
         pack = QUEUE * n
         for q, arity in enumerate(arities):
             assert arity > 0
@@ -98,6 +116,10 @@ class RowQueues:
         self.columns(q)[:] = columns
         self.choose(q, room)
 
+    def begin_chunk(self, pivots: Sequence[int], low: int, high: int, expected: float) -> None:
+        """From here on queues hold rows whose pivot column is in [low, high), about `expected` in all."""
+        self.chunk = _Chunk(tuple(pivots), low, high, expected)
+
     def reserve(self, q: int, capacity: int) -> None:
         """Room for so many rows in all.  O(rows of all queues) when it grows."""
         if capacity <= self[q, Q_CAPACITY]:
@@ -117,54 +139,103 @@ class RowQueues:
         O(rows).
         """
         lows, highs = self._ranges(q, more)
-        count = self.count(q)
         tight = [_roomy(low, high - low + 1) for low, high in zip(lows, highs, strict=True)]
+        count, small = self.count(q), SMALL_BITMAP
+        if self.chunk is not None:
+            tight[self.chunk.pivots[q]] = (self.chunk.low, self.chunk.high - self.chunk.low)
+            count, small = max(count, int(self.chunk.expected)), CHUNK_BITMAP
+            room = max(room, count + count // 4 - self.count(q))
         domain = _product([width for _, width in tight])
-        dense = domain <= SMALL_BITMAP or count * DENSE > domain
+        dense = domain <= small or count * DENSE > domain
         if self.method in (None, BITMAP) and domain <= LARGEST_BITMAP and (dense or self.method == BITMAP):
             self._use(q, BITMAP, tight, domain // 64 + 1)
-        elif self.method != WIDE and (wide := _generous(lows, highs)) is not None:
-            self._use(q, HASH, wide, _power_of_2(2 * (count + room)))
+        elif self.method != WIDE and (packed := self._packed(tight, domain, lows, highs)) is not None:
+            self._use(q, HASH, packed, _power_of_2(2 * (self.count(q) + room)))
         else:
-            self._use(q, WIDE, [(0, 0)] * len(lows), 2 * _power_of_2(2 * (count + room)))
+            self._use(q, WIDE, [(0, 0)] * len(lows), 2 * _power_of_2(2 * (self.count(q) + room)))
+
+    def _packed(
+        self, tight: list[tuple[int, int]], domain: int, lows: list[int], highs: list[int]
+    ) -> list[tuple[int, int]] | None:
+        """How a hash table packs rows: as wide as can be, or tight where keys will be sorted."""
+        if self.chunk is not None and domain < 1 << KEY_BITS:
+            return tight
+        return _generous(lows, highs)
 
     def _ranges(self, q: int, more: Words | None) -> tuple[list[int], list[int]]:
+        """The least and greatest value of each column, in all chunks so far."""
         parts = [c for c in (self.columns(q), more) if c is not None and c.shape[1]]
         if not parts:
             arity = self[q, Q_ARITY]
-            return [0] * arity, [0] * arity
+            return self._known[q] or ([0] * arity, [0] * arity)
         lows = np.min([part.min(axis=1) for part in parts], axis=0).tolist()
         highs = np.max([part.max(axis=1) for part in parts], axis=0).tolist()
+        if (known := self._known[q]) is not None:
+            lows = [min(a, b) for a, b in zip(lows, known[0], strict=True)]
+            highs = [max(a, b) for a, b in zip(highs, known[1], strict=True)]
+        self._known[q] = (lows, highs)
         return lows, highs
 
     def _use(self, q: int, method: int, ranges: list[tuple[int, int]], size: int) -> None:
-        sizes = [self[p, Q_SIZE] if p != q else size for p in range(self.n)]
-        fresh = np.empty(sum(sizes), np.int64)
-        base = 0
-        for p, words in enumerate(sizes):
-            if p == q:
-                fresh[base : base + words] = 0 if method == BITMAP else -1
-            else:
-                old = self[p, Q_SEEN]
-                fresh[base : base + words] = self.seen[old : old + words]
-            self[p, Q_SEEN] = base
-            base += words
-        self.seen = fresh
+        if size > self[q, Q_ROOM]:
+            self._make_room(q, size)
+        base, empty = self[q, Q_SEEN], 0 if method == BITMAP else -1
+        if not (method == BITMAP and self._clear[q]):
+            room = self[q, Q_ROOM] if method == BITMAP else size
+            self.seen[base : base + room] = empty
+        self._clear[q] = False
         self[q, Q_SIZE], self[q, Q_METHOD] = size, method
         at, arity = self[q, Q_PACK], self[q, Q_ARITY]
         self.queues[at : at + arity] = [low for low, _ in ranges]
         self.queues[at + arity : at + 2 * arity] = [width for _, width in ranges]
         fill_seen(self.queues, q, self.rows, self.seen)
 
+    def _make_room(self, q: int, size: int) -> None:
+        """Set so many words aside for a queue's set; what they hold is undefined."""
+        old = [self.seen[self[p, Q_SEEN] : self[p, Q_SEEN] + self[p, Q_ROOM]] for p in range(self.n)]
+        self[q, Q_ROOM] = size
+        self._clear[q] = False
+        self.seen = np.empty(sum(self[p, Q_ROOM] for p in range(self.n)), np.int64)
+        base = 0
+        for p, words in enumerate(old):
+            self[p, Q_SEEN] = base
+            if p != q:
+                self.seen[base : base + len(words)] = words
+            base += self[p, Q_ROOM]
+
     # Reading
 
+    def take(self, q: int) -> Words:
+        """All rows sorted, as a (arity, n) array; the queue's set is no longer good for anything."""
+        n, arity, pack = self.count(q), self[q, Q_ARITY], self[q, Q_PACK]
+        out = np.empty((arity, n), np.int64)
+        if self[q, Q_METHOD] == WIDE:
+            columns = self.columns(q)
+            return columns[:, np.lexsort(columns[::-1])]
+        base, size = self[q, Q_SEEN], self[q, Q_SIZE]
+        ranges = self.queues[pack : pack + 2 * arity]
+        if self[q, Q_METHOD] == BITMAP and size <= 8 * n:
+            read_bits(self.seen, base, size, arity, ranges, out.reshape(-1), n, 0)
+            self.seen[base : base + size] = 0
+            self._clear[q] = True
+            return out
+        keys = np.empty(n, np.int64)
+        pack_queue(self.queues, q, self.rows, keys)
+        if self[q, Q_METHOD] == BITMAP:
+            clear_bits(self.seen, base, keys, n)
+            self._clear[q] = True
+        unpack_keys(sorted_words(keys), n, arity, ranges, out.reshape(-1), n)
+        return out
+
     def relation(self, q: int, arena: Arena, orders: Sequence[Order]) -> Relation:
-        """All rows as a relation.  What a bitmap holds is in order already, and goes straight to the arena."""
+        """All rows as a relation.  What a bitmap holds is in order, and goes straight to the arena."""
         natural = tuple(range(self[q, Q_ARITY]))
         if self[q, Q_METHOD] != BITMAP or self[q, Q_SIZE] > 8 * self[q, Q_COUNT] or natural not in orders:
             return Relation.from_columns(arena, list(self.columns(q)), orders)
         others = [order for order in orders if order != natural]
-        relation = Relation.of_index(Index.of_sorted(arena, len(natural), self.count(q), partial(self.put, q)))
+        relation = Relation.of_index(
+            Index.of_sorted(arena, len(natural), self.count(q), partial(self.put, q))
+        )
         for order in others:
             relation.add_order(order)
         return relation
@@ -173,7 +244,9 @@ class RowQueues:
         """Write the rows that a bitmap holds, sorted: column c of row i to words[at + c * count + i]."""
         arity, pack = self[q, Q_ARITY], self[q, Q_PACK]
         ranges = self.queues[pack : pack + 2 * arity]
-        found = read_bits(self.seen, self[q, Q_SEEN], self[q, Q_SIZE], arity, ranges, words, self.count(q), at)
+        found = read_bits(
+            self.seen, self[q, Q_SEEN], self[q, Q_SIZE], arity, ranges, words, self.count(q), at
+        )
         assert found == self.count(q)
 
     def check(self) -> None:

@@ -31,6 +31,7 @@ Q_READY: Final = 4  # rows before this one may drive; -1: all
 Q_METHOD: Final = 5
 Q_SEEN: Final = 6
 Q_SIZE: Final = 7
+Q_ROOM: Final = 9  # words set aside for its set
 Q_PACK: Final = 8  # where in `queues` the lows of the columns are, the widths behind them
 QUEUE: Final = 12
 
@@ -198,6 +199,48 @@ def fill_seen(queue_words: Words, q: int, row_words: Words, seen_words: Words) -
     return 0
 
 
+@kernel
+def pack_queue(queue_words: Words, q: int, row_words: Words, out: Words) -> int:
+    """The packed rows of a queue.  O(rows)."""
+    queues, rows = pointer(queue_words), pointer(row_words)
+    q *= QUEUE
+    for i in range(queues[q + Q_COUNT]):
+        out[i] = pack_row(queues, q, rows, i)
+    return 0
+
+
+@kernel
+def clear_bits(seen: Words, base: int, keys: Words, n: int) -> int:
+    """Empty a bitmap that holds just these keys: a sparse one is not passed over as a whole.  O(n)."""
+    for i in range(n):
+        seen[base + (keys[i] >> 6)] = 0
+    return 0
+
+
+@kernel
+def unpack_keys(keys: Words, n: int, arity: int, lows: Words, out: Words, stride: int) -> int:
+    """Rows from packed ones that ascend: column c of row i goes to out[c * stride + i].  O(n * arity)."""
+    rows = pointer(out)
+    run, run_key, width = np.int64(-1), np.int64(-1), lows[2 * arity - 1]
+    for i in range(n):
+        key = keys[i]
+        if key - run_key >= width or run < 0:
+            run = key // width
+            run_key = run * width
+        put_row(run, key - run_key, arity, lows, rows, np.int64(i), stride)
+    return 0
+
+
+@helper
+def put_row(run, rest, arity, lows, rows, row, stride):
+    """Write one row: all columns but the last from their packed form `run`, the last from its offset."""
+    rows[row + (arity - 1) * stride] = rest + lows[arity - 1]
+    for c in range(arity - 2, -1, -1):
+        upper = run // lows[arity + c] if c > 0 else np.int64(0)
+        rows[row + c * stride] = run - upper * lows[arity + c] + lows[c]
+        run = upper
+
+
 @helper
 def pack_row(queues, q, rows, i):
     arity = queues[q + Q_ARITY]
@@ -220,25 +263,17 @@ def read_bits(
     """
     rows = pointer(out)
     row = np.int64(at)
-    last = at + stride * (arity - 1)
-    width, low = lows[2 * arity - 1], lows[arity - 1]
-    run = np.int64(-1)  # the rows of one run share all columns but the last
-    run_key = np.int64(-1)
+    run, run_key, width = np.int64(-1), np.int64(-1), lows[2 * arity - 1]
     for w in range(words):
         word = seen[base + w]
         while word != 0:
             bit = word & -word
             word ^= bit
             key = (np.int64(w) << 6) + bit_number(bit)
-            if key - run_key >= width or run < 0:
+            if key - run_key >= width or run < 0:  # the rows of one run share all columns but the last
                 run = key // width
                 run_key = run * width
-            rest = run
-            for c in range(arity - 2, -1, -1):
-                upper = rest // lows[arity + c] if c > 0 else np.int64(0)
-                rows[row + c * stride] = rest - upper * lows[arity + c] + lows[c]
-                rest = upper
-            rows[row - at + last] = key - run_key + low
+            put_row(run, key - run_key, arity, lows, rows, row, stride)
             row += 1
     return int(row - at)
 

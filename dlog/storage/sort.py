@@ -142,6 +142,11 @@ def sort_rows(arena: Arena, rows: Rows, extra: int = 0) -> SortedRows:
     return SortedRows(owner, base, kept, kept)
 
 
+def sorted_words(words: Words) -> Words:
+    """The same words in order, in the same array or another one.  O(n) for each byte that varies."""
+    return _sort(words, 1, len(words))[0] if len(words) else words
+
+
 def _pack(rows: Rows) -> tuple[list[_Field], Words]:
     """Columns into as few words as their ranges allow: word w of row i is at w * n + i."""
     n, bounds = rows.n, np.empty(2, np.int64)

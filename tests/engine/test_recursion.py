@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import dlog
-from dlog.engine import fixpoint
+from dlog.engine import chunks, fixpoint
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.errors import ConstraintError, DataError
 from tests.oracle.accepted import accepted
@@ -27,6 +27,7 @@ WAYS = {
     "hash": {"row_sets": "hash"},
     "wide": {"row_sets": "wide"},
     "rounds": {"rounds": True},
+    "threads": {"jobs": 2},
 }
 EXAMPLES = int(os.environ.get("DLOG_RECURSION_EXAMPLES", "40"))
 
@@ -75,6 +76,40 @@ def test_oracle_small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     check()
 
 
+@pytest.mark.parametrize("way", ["chosen", "bitmap", "hash", "wide"])
+def test_oracle_small_chunks_in_threads(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of a seed or two, handed to two threads."""
+    monkeypatch.setattr(chunks, "CHUNK_ROWS", 2)
+    monkeypatch.setattr(chunks, "FIRST_SEEDS", 2)
+    monkeypatch.setattr(chunks, "WORTH_THREADS", 0)
+
+    @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+    @given(programs(FEATURES, derived=3))
+    def check(text: str) -> None:
+        agree(text, jobs=2, **WAYS.get(way, {}))
+
+    check()
+
+
+@pytest.mark.parametrize(
+    ("rules", "pivots"),
+    [
+        ("p(x, z) <- p(x, y), e(y, z).", {"p": 0}),
+        ("p(z, x) <- p(y, x), e(y, z).", {"p": 1}),
+        ("p(x, z) <- p(y, x), e(y, z).", None),
+        ("p(x, z) <- p(x, y), p(y, z).", None),
+        ("p(x, z) <- q(z, x, y), e(y, z). q(y, x, z) <- p(x, y), e(y, z).", {"p": 0, "q": 1}),
+        ("p(1, z) <- p(x, z), e(x, z).", {"p": 1}),
+    ],
+)
+def test_pivots(rules: str, pivots: dict[str, int] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recursion is cut by the column that all its rules hand on."""
+    found: list[dict[str, int] | None] = []
+    monkeypatch.setattr(fixpoint, "find_pivots", lambda *args: found.append(chunks.find_pivots(*args)))
+    dlog.Database(source=f"e(1, 2). e(2, 3). p(x, y) <- e(x, y). {rules}")
+    assert found == [pivots]
+
+
 @pytest.mark.fuzz
 @settings(max_examples=3000, suppress_health_check=list(HealthCheck))
 @given(programs(FEATURES, derived=5, facts=16))
@@ -99,15 +134,18 @@ CLOSURES = {
     "left": "reach(x, z) <- reach(x, y), edge(y, z).",
     "right": "reach(x, z) <- edge(x, y), reach(y, z).",
     "both": "reach(x, z) <- reach(x, y), reach(y, z).",
-    "mutual": "odd(x, y) <- edge(x, y). odd(x, z) <- even(x, y), edge(y, z). even(x, z) <- odd(x, y), edge(y, z)."
-    " reach(x, y) <- odd(x, y); even(x, y).",
+    "mutual": "odd(x, y) <- edge(x, y). odd(x, z) <- even(x, y), edge(y, z)."
+    " even(x, z) <- odd(x, y), edge(y, z). reach(x, y) <- odd(x, y); even(x, y).",
 }
 
 
 @pytest.mark.parametrize("rule", CLOSURES)
 @pytest.mark.parametrize("way", ["chosen", *WAYS])
-def test_oracle_closure_outgrows_its_sets(rule: str, way: str) -> None:
+def test_oracle_closure_outgrows_its_sets(rule: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough rows for every kind of set to grow, and values that come to lie outside what it could hold."""
+    if way == "threads":
+        monkeypatch.setattr(chunks, "WORTH_THREADS", 0)
+        monkeypatch.setattr(chunks, "CHUNK_ROWS", 3000)
     rng = np.random.default_rng(5)
     edges = rng.integers(0, 300, (420, 2))
     for factor, offset in ((1, 0), (7_000_003, -900_000_000)):
