@@ -72,10 +72,9 @@ def check_constraints(program: Program, store: Store) -> None:
             continue
         rule = program.rules_of(constraint.violations)[0]
         facts = dict.fromkeys(_violation(program, store, rule, row) for row in rows[:_SHOWN])
-        more = f"\n  and {len(rows) - _SHOWN:,} more" if len(rows) > _SHOWN else ""
-        raise ConstraintError(
-            f"constraint broken: {constraint.text}\n  " + "\n  ".join(facts) + more, span=constraint.span
-        )
+        lines = [f"constraint broken: {constraint.text}", *filter(None, facts)]
+        lines += [f"and {len(rows) - _SHOWN:,} more"] if len(rows) > _SHOWN else []
+        raise ConstraintError("\n  ".join(lines), span=constraint.span)
 
 
 def _violation(program: Program, store: Store, rule: Rule, row: np.ndarray) -> str:
@@ -88,7 +87,8 @@ def _violation(program: Program, store: Store, rule: Rule, row: np.ndarray) -> s
         f"{n} = {_show(store, rule.types[n], c)}" for n, c in binding.items()
     )
     failed = [_show_part(program, store, part, binding) for part in _failed(program, store, rule, row)]
-    return f"{facts}, but not {' and not '.join(failed)}" if any(failed) else facts
+    lacking = f"not {' and not '.join(failed)}" if any(failed) else ""
+    return ", but ".join(filter(None, (facts, lacking)))
 
 
 def _failed(program: Program, store: Store, rule: Rule, row: np.ndarray) -> list[list[Form]]:
@@ -96,8 +96,8 @@ def _failed(program: Program, store: Store, rule: Rule, row: np.ndarray) -> list
 
     Conditions that share a variable of their own are one part: they must hold together.
     """
-    right = rule.body.forms[-1]
-    if not isinstance(right, Negation):
+    right = rule.body.forms[-1] if rule.body.forms else None
+    if not isinstance(right, Negation) or not _is_right_side(right, rule):
         return []
     known = {a.name for a in rule.heads[0].args if isinstance(a, Var)}
     parts: list[tuple[set[str], list[Form]]] = []
@@ -110,6 +110,13 @@ def _failed(program: Program, store: Store, rule: Rule, row: np.ndarray) -> list
     if len(parts) == 1:
         return [parts[0][1]]
     return [part for _, part in parts if not _holds(program, store, rule, row, part)]
+
+
+def _is_right_side(negation: Negation, rule: Rule) -> bool:
+    """Not one of the left side, where the right one is `false`: nothing follows but the end."""
+    if negation.span is None or rule.span is None:
+        return False
+    return "->" not in rule.span.source.text[negation.span.end : rule.span.end]
 
 
 def _holds(program: Program, store: Store, rule: Rule, row: np.ndarray, forms: list[Form]) -> bool:
