@@ -1,0 +1,307 @@
+"""Laws of maintenance that need no oracle: other words for the same thing give the same answers, what is
+undone leaves nothing, and what fails changes nothing."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dlog
+from dlog.engine.limits import Limits, Watch
+from dlog.errors import ConstraintError, DataError, DlogError, Interrupted, LimitError
+from tests.engine.test_maintenance import apply, contents, relaxed
+from tests.oracle.accepted import accepted
+from tests.oracle.changes import Change, apply_all, transactions
+from tests.oracle.compare import same_program
+from tests.oracle.naive import base_facts, evaluate_base
+from tests.oracle.programs import ALL, CONJUNCTIVE, NONRECURSIVE, programs
+
+# Rules that come and go
+
+
+def live(data: st.DataObject, text: str, steps: int) -> None:
+    """Rules leave and come back between transactions; the naive evaluator gets the program as it is then."""
+    program = accepted(text)
+    base = base_facts(program)
+    try:
+        evaluate_base(program, base)
+    except (ConstraintError, DataError, OverflowError):
+        return
+    db = dlog.Database(source=text)
+    rules = [line for line in text.splitlines() if "<-" in line]
+    away: list[str] = []
+    for _ in range(steps):
+        kind = data.draw(st.sampled_from(("change", "remove", "add")))
+        if kind == "change":
+            changes = data.draw(transactions(program, most=1, size=3))[0]
+            step: Callable[[], object] = lambda changes=changes: apply(db, changes)  # noqa: E731
+            later = {name: set(rows) for name, rows in base.items()}
+            apply_all(later, changes)
+        else:
+            source = rules if kind == "remove" else away
+            if not source:
+                continue
+            rule = data.draw(st.sampled_from(source))
+            step = lambda kind=kind, rule=rule: (  # noqa: E731
+                db.remove_rule(rule) if kind == "remove" else db.add_rules(rule)
+            )
+            later = base
+        before, relations = contents(db), db.store.relations
+        try:
+            step()
+        except DlogError:  # a conflict of values, or a rule that others need: nothing has changed
+            assert contents(db) == before and db.store.relations is relations
+            db.check()
+            continue
+        if kind != "change":
+            rules, away = (
+                ([r for r in rules if r != rule], [*away, rule])
+                if kind == "remove"
+                else ([*rules, rule], [r for r in away if r != rule])
+            )
+        base = later
+        known = {name: base.get(name, set()) for name in db.program.predicates}
+        same_program(contents(db), evaluate_base(db.program, known), db.program)
+        db.check()
+
+
+@relaxed(40)
+@given(st.data(), programs(NONRECURSIVE))
+def test_oracle_live_rules(data: st.DataObject, text: str) -> None:
+    live(data, text, steps=5)
+
+
+@pytest.mark.fuzz
+@relaxed(2000, random=True)
+@given(st.data(), programs(ALL))
+def test_fuzz_live_rules(data: st.DataObject, text: str) -> None:
+    live(data, text, steps=20)
+
+
+# Other words for the same thing
+
+
+@relaxed(30)
+@given(
+    st.data(), programs(CONJUNCTIVE.with_("negation", "disjunctions", "aggregates", "negated_conjunctions"))
+)
+def test_laws_of_transactions(data: st.DataObject, text: str) -> None:
+    """Split or merged: the same end.  Undone: the start."""
+    program = accepted(text)
+    changes = data.draw(transactions(program, most=4))
+    try:
+        db, merged = dlog.Database(source=text), dlog.Database(source=text)
+        start = contents(db)
+        for transaction in changes:
+            apply(db, transaction)
+        apply(merged, [change for transaction in changes for change in transaction])
+        undo = [c for name in db.predicates() for c in _undo(db, name, start) if name not in _derived(db)]
+        end = contents(db)
+        apply(db, undo)
+    except (ConstraintError, DataError):
+        return
+    assert contents(merged) == end
+    assert contents(db) == start
+    db.check()
+    merged.check()
+
+
+def _derived(db: dlog.Database) -> set[str]:
+    return {name for stratum in db.program.strata for name in stratum.predicates}
+
+
+def _undo(db: dlog.Database, name: str, start: dict[str, list]) -> Iterator[Change]:  # type: ignore[type-arg]
+    functional = db.program.predicates[name].is_functional
+    now = db[name].rows()
+    yield from (Change("-", name, row, functional) for row in now if row not in start[name])
+    yield from (Change("+", name, row, functional) for row in start[name] if row not in now)
+
+
+@relaxed(30)
+@given(st.data(), programs(CONJUNCTIVE.with_("negation", "disjunctions")))
+def test_renamed_constants(data: st.DataObject, text: str) -> None:
+    program = accepted(text)
+    changes = data.draw(transactions(program, most=3))
+    rename = lambda n: 1000 - 7 * n  # noqa: E731  # the order of values is another one, too
+    renamed = re.sub(r"(?<![\w])-?\d+\b", lambda m: str(rename(int(m[0]))), text)
+    db, other = dlog.Database(source=text), dlog.Database(source=renamed)
+    for transaction in changes:
+        apply(db, transaction)
+        apply(
+            other, [Change(c.op, c.predicate, tuple(map(rename, c.row)), c.functional) for c in transaction]
+        )
+    for name, rows in contents(db).items():
+        assert sorted(tuple(map(rename, row)) for row in rows) == contents(other)[name]
+
+
+BODIES = (
+    ("p(x, y, z)", ["e(x, y)", "e(y, z)", "e(x, z)"]),
+    ("p(x)", ["e(x, y)", "e(y, z)", "!e(z, x)", "f(z)"]),
+    ("p(x, z)", ["e(x, y)", "(e(y, z) ; e(z, y), f(z))", "!f(x)"]),
+    ("p[x] = n", ["agg<<n = sum(z)>> e(x, y)", "e(y, z)", "!(f(y), e(y, x))"]),
+)
+
+
+@pytest.mark.parametrize("head, forms", BODIES)
+def test_permuted_atoms_and_statements(head: str, forms: list[str]) -> None:
+    rng = random.Random(7)
+    declared = "e(x, y) -> int(x), int(y). f(x) -> int(x). "
+    for _ in range(4):
+        kept = forms[:1] if "agg" in forms[0] else []
+        again = kept + rng.sample(forms[len(kept) :], len(forms) - len(kept))
+        one = dlog.Database(source=declared + f"{head} <- {', '.join(forms)}.")
+        two = dlog.Database(source=f"{head} <- {', '.join(again)}. " + declared)
+        for _ in range(12):
+            edges = [(rng.randrange(5), rng.randrange(5)) for _ in range(7)]
+            change = {"e": edges[:3], "f": [(rng.randrange(5),)]}
+            for db in (one, two):
+                db.apply(insert=change)
+                db.apply(erase={"e": edges[3:], "f": [(edges[0][0],)]})
+            assert contents(one) == contents(two)
+
+
+# What fails changes nothing
+
+CHAIN = """
+    e(x, y) -> int(x), int(y).
+    two(x, z) <- e(x, y), e(y, z).
+    far(x) <- two(x, y), !e(x, y).
+    many[x] = n <- agg<<n = count()>> two(x, _).
+    f[x] = y -> int(x), int(y).
+    f[x] = y <- e(x, y), far(y).
+    e(x, y) -> x != y.
+"""
+
+
+@contextmanager
+def interrupted_at(call: int) -> Iterator[None]:
+    """Ctrl-C at the n-th look at the limits."""
+    calls, check = [0], Watch.check
+
+    def counting(self: Watch) -> None:
+        calls[0] += 1
+        if calls[0] == call:
+            raise KeyboardInterrupt
+        check(self)
+
+    Watch.check = counting  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Watch.check = check  # type: ignore[method-assign]
+
+
+def unchanged(db: dlog.Database, change: Callable[[], object], error: type[Exception]) -> None:
+    before, relations, version = contents(db), dict(db.store.relations), db.version
+    with pytest.raises(error):
+        change()
+    assert contents(db) == before and db.version == version
+    assert db.store.relations == relations, "counts and sums are part of the state"
+    db.check()
+    db.limits = Limits()
+    db.verify()
+
+
+def test_an_abort_leaves_the_full_state_as_before() -> None:
+    db = dlog.Database(source=CHAIN)
+    db.apply(insert={"e": [(1, 2), (2, 3), (3, 4), (4, 1), (2, 5)]})
+    db.apply(erase={"e": [(2, 5)]})
+    unchanged(db, lambda: db.apply(insert={"e": [(6, 6), (7, 8)]}), ConstraintError)
+    unchanged(db, lambda: db.apply(insert={"e": [(6, 6)]}), ConstraintError)
+    unchanged(db, lambda: db.apply(insert={"f": [(3, 9)]}), ConstraintError)
+    unchanged(db, lambda: db.add_rules("f[x] = 7 <- e(x, _)."), ConstraintError)
+    unchanged(db, lambda: db.add_rules("g[x] = y <- two(x, y). g[x] = 0 <- e(x, _)."), ConstraintError)
+    db.limits = Limits(rows=3)
+    unchanged(db, lambda: db.apply(insert={"e": [(i, 100) for i in range(1, 80) if i != 100]}), LimitError)
+    db.apply(insert={"e": [(4, 5)]})
+    db.verify()
+
+
+def test_ctrl_c_anywhere_in_a_commit_leaves_the_full_state_as_before() -> None:
+    db = dlog.Database(source=CHAIN)
+    db.apply(insert={"e": [(1, 2), (2, 3), (3, 4)]})
+    change = {"e": [(4, 1), (4, 5), (5, 6)]}
+    for call in range(1, 200):
+        with interrupted_at(call):
+            try:
+                db.apply(insert=change)
+                break
+            except Interrupted:
+                pass
+        assert (4, 1) not in db["e"]
+        db.check()
+        db.verify()
+    assert call > 3, "some place was interrupted"
+    assert (4, 1) in db["e"]
+    db.verify()
+
+
+def test_invariant_memory_is_flat() -> None:
+    """Transactions that return to the start leave the arena as it was."""
+    cycle_many(200)
+
+
+@pytest.mark.fuzz
+def test_fuzz_memory_is_flat() -> None:
+    cycle_many(10_000)
+
+
+def cycle_many(rounds: int) -> None:
+    rng = random.Random(3)
+    db = dlog.Database(source=CHAIN.replace("e(x, y) -> x != y.", ""))
+    db.remove_rule("f[x] = y <- e(x, y), far(y).")
+    edges = sorted({(rng.randrange(30), rng.randrange(30)) for _ in range(120)})
+    db.apply(insert={"e": edges})
+
+    def turn() -> None:
+        absent = [(rng.randrange(30), rng.randrange(30)) for _ in range(rng.choice((1, 1, 5, 40)))]
+        absent = [e for e in dict.fromkeys(absent) if e not in edges]
+        present = rng.sample(edges, rng.choice((1, 5)))
+        db.apply(insert={"e": absent}, erase={"e": present})
+        db.apply(insert={"e": present}, erase={"e": absent})
+
+    for _ in range(20):
+        turn()
+    start, rows = db.store.arena.usage(), contents(db)
+    for _ in range(rounds):
+        turn()
+    end = db.store.arena.usage()
+    assert contents(db) == rows
+    assert end.used_extents <= start.used_extents * 1.2 + 8, (start, end)
+    assert end.used_words <= start.used_words * 1.5, (start, end)
+
+
+def test_a_snapshot_is_read_by_another_thread_while_transactions_go_on() -> None:
+    import threading
+
+    db = dlog.Database(source=CHAIN.replace("e(x, y) -> x != y.", ""))
+    db.remove_rule("f[x] = y <- e(x, y), far(y).")
+    db.apply(insert={"e": [(i, i + 1) for i in range(200)]})
+    snapshot, expected = db.snapshot(), contents(db)
+    wrong: list[object] = []
+    stop = threading.Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            found = {name: snapshot[name].rows() for name in snapshot.predicates()}
+            if found != expected:
+                wrong.append(found)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        for i in range(150):
+            with db.transaction() as tx:
+                tx.insert("e", [(i, i + 2)])
+            db.apply(erase={"e": [(i, i + 1)]}, insert={"e": [(i, 300 + i), (i, 301 + i)]})
+    finally:
+        stop.set()
+        thread.join()
+    assert not wrong
+    db.verify()
