@@ -35,6 +35,7 @@ _SUMMED = ("count", "sum", "total", "mean")
 class AggregateDeltas(Protocol):
     rule: Rule
     deltas: RuleDeltas
+    states: tuple[str, ...]  # names of the relations that the rule keeps
 
     def ready(self, store: Store) -> bool: ...
     def forget(self, store: Store) -> None: ...
@@ -72,6 +73,7 @@ class _Sums:
     def __init__(self, store: Store, rule: Rule, state: str):
         self.rule = rule
         self.state = state
+        self.states: tuple[str, ...] = (state,)
         self.groups = tuple(v.name for v in rule.groups)
         self.deltas = _deltas(store, rule)
         self.summed = [a for a in rule.aggregates if a.op != "count"]
@@ -143,6 +145,7 @@ class _Sums:
 class _Again:
     def __init__(self, store: Store, rule: Rule):
         self.rule = rule
+        self.states: tuple[str, ...] = ()
         self.deltas = _deltas(store, rule)
         self.whole = _wide(rule)
         self.groups = tuple(v.name for v in rule.groups)

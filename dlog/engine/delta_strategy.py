@@ -28,7 +28,7 @@ from dlog.engine.strategy import Cycle
 from dlog.engine.table import Table
 from dlog.heads.counts import apply_counts, check_counts, count_rows, net_rows, no_counts
 from dlog.heads.lookup import contained, look_up
-from dlog.ir.rules import Atom, Const, Rule, Stratum, Var
+from dlog.ir.rules import Atom, Const, Program, Rule, Stratum, Var
 from dlog.jit import Words
 from dlog.planning.deltas import ERASE, INSERT, cover_variants, outer_variables, rule_variants
 from dlog.planning.pipeline import plan_pipeline
@@ -48,8 +48,9 @@ def counts_name(predicate: str) -> str:
 class DeltaStrategy:
     """REQUIRES: the stratum is not recursive, hence has one predicate."""
 
-    def __init__(self, stratum: Stratum, store: Store):
+    def __init__(self, program: Program, stratum: Stratum, store: Store):
         (self.name,) = stratum.predicates
+        self.program = program
         self.stratum = stratum
         self.store = store
         self.reads = frozenset(a.predicate for r in stratum.rules for a, _ in r.body.atoms())
@@ -113,18 +114,22 @@ class DeltaStrategy:
     def rebuild(self, cycle: Cycle) -> None:
         """All derivations of all rules: distinct rows and their counts."""
         relations = cycle.store.relations
-        parts = [relations[facts_name(self.name)].rows()]
-        for deltas in self.plain:
-            parts += self._all_rows(deltas, cycle)
-        for aggregate in self.aggregates:
-            parts += aggregate.rebuild(cycle, self._heads(aggregate.rule))
-        rows, counts = count_rows(cycle.store.arena, np.concatenate(parts), self._arity)
+        rows, counts = count_rows(cycle.store.arena, self._derivations(cycle), self._arity)
         if not self.by_existence:
             relations[counts_name(self.name)] = counts
         later = Relation.build(cycle.store.arena, rows, self._arity, relations[self.name].orders)
         cycle.evaluation.watch.derived(len(rows))
         cycle.publish_difference(self.name, later)
         self._check_function(cycle, rows)
+
+    def _derivations(self, cycle: Cycle) -> Words:
+        """A row for each derivation in the new version; makes the state of aggregation rules."""
+        parts = [cycle.store.relations[facts_name(self.name)].rows()]
+        for deltas in self.plain:
+            parts += self._all_rows(deltas, cycle)
+        for aggregate in self.aggregates:
+            parts += aggregate.rebuild(cycle, self._heads(aggregate.rule))
+        return np.concatenate(parts)
 
     def _all_rows(self, deltas: RuleDeltas, cycle: Cycle) -> list[Words]:
         evaluation = cycle.evaluation
@@ -238,10 +243,26 @@ class DeltaStrategy:
         return ["delta, by support counts"]
 
     def check(self, store: Store) -> None:
-        if counts_name(self.name) in store.relations:
-            check_counts(store.relations[self.name], store.relations[counts_name(self.name)])
+        """Counts and sums against those of all derivations, made anew."""
+        kept = store.relations
+        if not self.ready(store):
+            return
+        again = store.under(store.predicates)
+        again.relations = dict(kept)
+        cycle = Cycle(self.program, again, Evaluation())
+        rows, counts = count_rows(store.arena, self._derivations(cycle), self._arity)
+        assert np.array_equal(kept[self.name].rows(), rows), f"{self.name} is not what its rules derive"
+        if not self.by_existence:
+            check_counts(kept[self.name], kept[counts_name(self.name)])
+            assert np.array_equal(kept[counts_name(self.name)].rows(), counts.rows()), (
+                f"counts of {self.name}"
+            )
         for aggregate in self.aggregates:
             aggregate.check(store)
+            for state in aggregate.states:
+                assert np.array_equal(kept[state].rows(), again.relations[state].rows()), (
+                    f"sums of {self.name}"
+                )
 
 
 def is_projection_free(store: Store, rule: Rule, head: Atom) -> bool:

@@ -33,7 +33,7 @@ BULK = 0.5  # share of the work of evaluating from scratch from which on that is
 def choose_strategy(program: Program, stratum: Stratum, store: Store) -> Strategy | None:
     """How a stratum is kept up to date; None: it is evaluated from scratch whenever it is touched."""
     if not stratum.recursive:
-        return DeltaStrategy(stratum, store)
+        return DeltaStrategy(program, stratum, store)
     return None if unsupported(program, stratum, store) else StageStrategy(program, stratum, store)
 
 

@@ -36,6 +36,7 @@ from dlog.storage.relation import Order, Relation
 CAPACITY = 256  # rows of a join that the short way takes
 BUDGET = 1 << 14  # operations of a join: about 100 us
 REPLAN = 16
+NEVER = object()  # in place of a trigger: rows of a predicate always go the general way
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,10 @@ class _Use:
     heads: tuple[
         tuple[tuple[bool, int], ...], ...
     ]  # for each column of a head: (is a slot, its column or code)
+
+
+# A join, assembled, the atoms it reads as (predicate, columns), and whether it compares strings.
+_Found = tuple[_Use, Assembled, tuple[tuple[str, tuple[int, ...]], ...], bool]
 
 
 @dataclass
@@ -216,24 +221,41 @@ def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -
     trigger = maintenance.triggers.get(key)
     if isinstance(trigger, Trigger) and trigger.fits(store.relations[name]):
         return trigger
-    if key not in maintenance.triggers or trigger is not None:
-        maintenance.triggers[key] = _make(maintenance, store, name, sign)
-    trigger = maintenance.triggers[key]
-    return trigger if isinstance(trigger, Trigger) else None
-
-
-def _make(maintenance: Maintenance, store: Store, name: str, sign: int) -> Trigger | None:
-    program = maintenance.program
-    arity = program.predicates[name].arity
-    if name in maintenance.owner or arity == 0 or not _reads_apart(maintenance, program, name):
+    if trigger is NEVER:
         return None
+    if not _is_simple(maintenance, store, name):
+        maintenance.triggers[key] = NEVER
+        return None
+    strategies = _readers(maintenance, store, name)
+    if not all(strategy.ready(store) for strategy in strategies):
+        return None  # until the first transaction has made their counts
+    made = _make(maintenance, store, name, sign, strategies)
+    maintenance.triggers[key] = NEVER if made is None else made
+    return made
+
+
+def _readers(maintenance: Maintenance, store: Store, name: str) -> list[DeltaStrategy]:
     strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
-    found: list[tuple[_Use, Assembled, tuple[tuple[str, tuple[int, ...]], ...], bool]] = []
+    return [s for s in strategies if isinstance(s, DeltaStrategy)]
+
+
+def _is_simple(maintenance: Maintenance, store: Store, name: str) -> bool:
+    program = maintenance.program
+    if name in maintenance.owner or program.predicates[name].arity == 0:
+        return False
+    strategies = _readers(maintenance, store, name)
+    if len(strategies) < len(maintenance.readers.get(name, ())):
+        return False
+    if any(s.by_existence or s.aggregates for s in strategies):
+        return False
+    return _reads_apart(maintenance, program, name)
+
+
+def _make(
+    maintenance: Maintenance, store: Store, name: str, sign: int, strategies: list[DeltaStrategy]
+) -> Trigger | None:
+    found: list[_Found] = []
     for strategy in strategies:
-        if not isinstance(strategy, DeltaStrategy) or strategy.by_existence or strategy.aggregates:
-            return None
-        if not strategy.ready(store):
-            return None
         for deltas in strategy.plain:
             for planned in deltas.variants:
                 if planned.variant.changed != name:
@@ -265,9 +287,7 @@ def _reads_apart(maintenance: Maintenance, program: Program, name: str) -> bool:
     return True
 
 
-def _use(
-    store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned
-) -> tuple[_Use, Assembled, tuple[tuple[str, tuple[int, ...]], ...], bool] | None:
+def _use(store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned) -> _Found | None:
     operations = planned.pipeline.operations
     if len(operations) != 1 or not isinstance(operations[0], Join):
         return None
@@ -304,7 +324,7 @@ def _assembled(
     store: Store,
     name: str,
     sign: int,
-    found: list[tuple[_Use, Assembled, tuple[tuple[str, tuple[int, ...]], ...], bool]],
+    found: list[_Found],
 ) -> Trigger:
     arity = store.predicates[name].arity
     for _, _, atoms, _ in found:  # every order that some plan reads
