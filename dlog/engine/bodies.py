@@ -5,24 +5,29 @@ Knows nothing of heads, strata or recursion: relations are looked up by name in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dlog.engine import batch
+from dlog.engine.decomposed import WEIGHT, Parts, Planned
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures, RuleMeasure
 from dlog.engine.parallel import in_parallel, parts_of
+from dlog.engine.readable import Passing, Readable
 from dlog.engine.store import Store
 from dlog.engine.table import Table, distinct_rows
 from dlog.ir.rules import Atom, Const, Form, Operand, Primitive, Rule, Var
-from dlog.lftj.assemble import Assembled, assemble
+from dlog.lftj.assemble import assemble
 from dlog.lftj.triejoin import NO_WORDS
 from dlog.lftj.triejoin import Join as JoinRun
-from dlog.planning.compile import CompiledJoin, compile_join
+from dlog.planning.compile import CompiledJoin, compile_join, estimate_join
+from dlog.planning.decompose import decompose
+from dlog.planning.key_order import Implied
+from dlog.planning.options import NEVER
 from dlog.planning.pipeline import (
     Anti,
     Compute,
@@ -34,20 +39,12 @@ from dlog.planning.pipeline import (
     Union,
     form_variables,
 )
-from dlog.storage.index import Index
 from dlog.types import INT, MAX_PRECISION, Type
 
 TABLE = "$table"
 ROW = "$row"
 _REPLAN = 16  # a plan is made anew when an atom has grown or shrunk by this factor
 _CROSS_PRODUCT_ROWS = 100_000
-
-
-@dataclass
-class _Planned:
-    compiled: CompiledJoin
-    assembled: Assembled
-    sizes: tuple[int, ...]
 
 
 class BodyRunner:
@@ -69,10 +66,16 @@ class BodyRunner:
         self.measures = measures
         self.measure = measure or RuleMeasure(rule)
         self.jobs = jobs
-        self.plans: dict[tuple[int, bool, tuple[str, ...]], _Planned] = {}
+        self.plans: dict[tuple[int, bool, tuple[str, ...]], Planned] = {}
+        self.parts: dict[tuple[int, bool], Parts | tuple[int, ...]] = {}
+        self.weighted = False
 
-    def run(self, pipeline: Pipeline, table: Table | None = None) -> Table:
-        """Bindings of the pipeline's outputs (with `$row` of the given table, if it has one)."""
+    def run(self, pipeline: Pipeline, table: Table | None = None, weighted: bool = False) -> Table:
+        """Bindings of the pipeline's outputs (with `$row` of the given table, if it has one).
+
+        If `weighted`, a bag may come with a column WEIGHT: how many assignments each row stands for.
+        """
+        self.weighted = weighted
         for operation in pipeline.operations:
             table = self.operation(operation, table)
         assert table is not None
@@ -80,6 +83,8 @@ class BodyRunner:
 
     def count(self, join: Join) -> int:
         """The number of assignments of a single join's variables."""
+        if parts := self.decomposed(join, (), count=True):
+            return parts.count()
         planned = self.planned(join, list(join.forms), (), None, count=True)
         runs = self.join_runs(planned, None)
         total = sum(in_parallel([partial(run.count, between=self.watch.check) for run in runs], self.watch))
@@ -109,10 +114,12 @@ class BodyRunner:
     def join(self, join: Join, table: Table | None) -> Table:
         forms: list[Form] = list(join.forms)
         if table is None:
+            if parts := self.decomposed(join, join.outputs):
+                return parts.table()
             return self.rows(join, forms, join.outputs, None)
         used = {v for f in forms for v in form_variables(f)}
-        shared = tuple(v for v in table.columns if v in used and v != ROW)
-        outputs = tuple(v for v in (*join.outputs, *((ROW,) if ROW in table.columns else ())))
+        shared = tuple(v for v in table.columns if v in used and v not in (ROW, WEIGHT))
+        outputs = (*join.outputs, *(v for v in (ROW, WEIGHT) if v in table.columns))
         carried = tuple(v for v in outputs if v in table.columns and v not in shared)
         if not forms:
             return table.only(tuple(v for v in outputs if v in table.columns))
@@ -158,27 +165,72 @@ class BodyRunner:
         outputs: tuple[str, ...],
         table: Table | None,
         count: bool = False,
-    ) -> _Planned:
+    ) -> Planned:
         """The plan for a join, made anew when sizes have changed so much that another order may be better."""
         key = (id(join), count, () if table is None else tuple(table.columns))
         known = self.plans.get(key)
-        view = _TableView(self.store, table)
+        view = self.view(table)
         if known is not None:
             sizes = tuple(view.rows(use.predicate) for use in known.compiled.atoms)
             if all(_alike(a, b) for a, b in zip(sizes, known.sizes, strict=True)):
                 return known
-        types = {**self.types, "$number": INT}
-        compiled = compile_join(
-            forms, outputs, types, view.column_types, view, self.store.encode, bag=join.bag, count=count
-        )
-        self.warn_cross_product(compiled, view)
-        sizes = tuple(view.rows(use.predicate) for use in compiled.atoms)
-        planned = _Planned(compiled, assemble(compiled.plan), sizes)
+        planned = self.compile(forms, outputs, view, join.bag, count)
+        self.warn_cross_product(planned.compiled, view)
         self.plans[key] = planned
-        self.measure.planned(compiled)
+        self.measure.planned(planned.compiled)
         return planned
 
-    def warn_cross_product(self, compiled: CompiledJoin, view: _TableView) -> None:
+    def view(self, table: Table | None) -> Readable:
+        return Readable(self.store, {} if table is None else {TABLE: Passing.of(table)})
+
+    def compile(
+        self,
+        forms: Sequence[Form],
+        outputs: tuple[str, ...],
+        view: Readable,
+        bag: bool,
+        count: bool,
+        first: str | None = None,
+        implied: Implied | None = None,
+    ) -> Planned:
+        compiled = compile_join(
+            forms,
+            outputs,
+            {**self.types, "$number": INT},
+            view.column_types,
+            view,
+            self.store.encode,
+            bag=bag,
+            count=count,
+            first=first,
+            implied=implied,
+        )
+        sizes = tuple(view.rows(use.predicate) for use in compiled.atoms)
+        return Planned(compiled, assemble(compiled.plan), sizes)
+
+    def decomposed(self, join: Join, outputs: tuple[str, ...], count: bool = False) -> Parts | None:
+        """The join in parts, where that is expected to cost less.  Decided anew when sizes have changed."""
+        key = (id(join), count)
+        names = [f.predicate for f in join.forms if isinstance(f, Atom)]
+        if len(names) < 2:
+            return None
+        sizes = tuple(self.store.rows(name) for name in names)
+        known = self.parts.get(key)
+        if known is not None:
+            before = known.sizes if isinstance(known, Parts) else known
+            if all(_alike(a, b) for a, b in zip(sizes, before, strict=True)):
+                return known if isinstance(known, Parts) else None
+        options = self.store.options
+        if join.bag and not (count or self.weighted):
+            options = replace(options, sub_joins=NEVER)
+        found = decompose(
+            join.forms, outputs, join.bag, Readable(self.store, {}), estimate_join, options, count=count
+        )
+        parts = Parts(self, found, sizes) if found is not None else None
+        self.parts[key] = parts or sizes
+        return parts
+
+    def warn_cross_product(self, compiled: CompiledJoin, view: Readable) -> None:
         if not compiled.cross_products:
             return
         expected = 1
@@ -191,28 +243,20 @@ class BodyRunner:
                 f"{where}warning: {parts} share no variable: a cross product of about {expected:,} rows"
             )
 
-    def join_runs(self, planned: _Planned, table: Table | None) -> list[JoinRun]:
+    def join_runs(self, planned: Planned, table: Table | None) -> list[JoinRun]:
         """The join, cut by ranges of its first key when several cores help; together they give all rows."""
-        roots, keep = [], []
-        for use in planned.compiled.atoms:
-            if use.predicate == TABLE:
-                assert table is not None
-                names = list(table.columns)
-                columns = [np.ascontiguousarray(table.columns[names[c]]) for c in use.columns]
-                index = self.table_index(columns, table.n)
-            else:
-                index = self.store.index(use.predicate, use.columns)
-            roots.append(index.root)
-            keep.append(index)
-        ranks = self.store.dictionary.rank if planned.compiled.uses_ranks else NO_WORDS
-        run = JoinRun(planned.assembled, self.store.arena.A, roots, ranks)
-        run.indices = keep  # type: ignore[attr-defined]  # as long as the run, or a part of it, reads them
-        return parts_of(run, max(map(len, keep), default=0), self.jobs)
+        return self.split(self.start(planned, self.view(table)))
 
-    def table_index(self, columns: list[np.ndarray], n: int) -> Index:
-        if columns:
-            return Index.from_columns(self.store.arena, columns)
-        return Index.build(self.store.arena, np.empty((min(n, 1), 0), np.int64), 0)
+    def start(self, planned: Planned, view: Readable) -> JoinRun:
+        keep = [view.index(use.predicate, use.columns) for use in planned.compiled.atoms]
+        ranks = self.store.dictionary.rank if planned.compiled.uses_ranks else NO_WORDS
+        run = JoinRun(planned.assembled, self.store.arena.A, [index.root for index in keep], ranks)
+        run.indices = keep  # type: ignore[attr-defined]  # as long as the run, or a part of it, reads them
+        return run
+
+    def split(self, run: JoinRun) -> list[JoinRun]:
+        indices = run.indices  # type: ignore[attr-defined]
+        return parts_of(run, max(map(len, indices), default=0), self.jobs)
 
     # Column primitives
 
@@ -296,31 +340,6 @@ class BodyRunner:
         total = total.take(first)
         base = table.take(total.columns[ROW])
         return Table(total.n, {**base.columns, **{v: total.columns[v] for v in fresh}})
-
-
-class _TableView:
-    """The store as the planner sees it, with the table of bindings as one more relation."""
-
-    def __init__(self, store: Store, table: Table | None):
-        self.store, self.table = store, table
-
-    def rows(self, name: str) -> int:
-        return self.table.n if name == TABLE and self.table else self.store.rows(name)
-
-    def distinct(self, name: str, column: int) -> float:
-        return max(1.0, self.rows(name) / 2) if name == TABLE else self.store.distinct(name, column)
-
-    def partners(self, name: str, column: int) -> float:
-        return 2.0 if name == TABLE else self.store.partners(name, column)
-
-    def orders(self, name: str) -> list[tuple[int, ...]]:
-        return [] if name == TABLE else list(self.store.orders(name))
-
-    def column_types(self, name: str) -> list[Type]:
-        if name == TABLE:
-            assert self.table is not None
-            return [INT] * len(self.table.columns)
-        return list(self.store.column_types(name))
 
 
 def _alike(a: int, b: int) -> bool:

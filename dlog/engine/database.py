@@ -32,6 +32,7 @@ from dlog.ir.rules import Program
 from dlog.language import ast
 from dlog.language.parse import expand_includes, parse
 from dlog.language.source import read_source, text_source
+from dlog.planning.options import Options
 from dlog.planning.versions import facts_name, is_change, is_old
 from dlog.storage.batch import Change as Difference
 from dlog.storage.relation import Relation
@@ -94,6 +95,7 @@ class Database(View):
         tree, program = load_program(read_source(path) if path is not None else text_source(source or ""))
         super().__init__(settled(tree, program), program, Store(program.predicates), limits or Limits(), 0)
         self._maintenance = Maintenance.of(program)
+        self.store.options = Options.of(program.pragmas)
         watch = Watch(self.limits)
         load_facts(self.program, self.store)
         with interruptible(watch):

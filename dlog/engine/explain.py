@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dlog.engine.bodies import _TableView
 from dlog.engine.heads import body_outputs
+from dlog.engine.readable import Readable
 from dlog.engine.store import Store
 from dlog.ir.rules import Atom, Program, Rule, Stratum, Var
 from dlog.planning.compile import CompiledJoin, compile_join
@@ -71,7 +71,7 @@ def _join(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Itera
     shared = tuple(v for v in bound if any(v in {x.name for x in _vars(f)} for f in forms))
     if bound:
         forms.insert(0, Atom("$table", tuple(Var(v) for v in shared), len(shared)))
-    view = _TableView(store, None)
+    view = Readable(store, {})
     types = {**rule.types, "$number": INT}
     columns = lambda name: [INT] * len(shared) if name == "$table" else view.column_types(name)  # noqa: E731
     compiled = compile_join(forms, join.outputs, types, columns, _Assumed(store), store.encode, bag=join.bag)

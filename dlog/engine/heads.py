@@ -12,13 +12,14 @@ import numpy as np
 
 from dlog.engine import batch
 from dlog.engine.bodies import BodyRunner
+from dlog.engine.decomposed import WEIGHT
 from dlog.engine.groups import SumOverflow, aggregate
 from dlog.engine.store import Store
 from dlog.engine.table import Table
 from dlog.errors import DataError
 from dlog.ir.rules import Aggregate, Atom, Const, Rule, Var
 from dlog.planning.pipeline import Join, Pipeline
-from dlog.types import Type
+from dlog.types import INT, Type
 
 
 def head_variables(rule: Rule) -> tuple[str, ...]:
@@ -117,13 +118,15 @@ def aggregate_rule(runner: BodyRunner, rule: Rule, pipeline: Pipeline) -> Table:
         n = runner.count(join)
         results = {a.result.name: np.full(min(n, 1), n, np.int64) for a in rule.aggregates}
         return Table(min(n, 1), results)
-    return aggregate_table(runner, rule, runner.run(pipeline))
+    weighted = all(_takes_weights(rule, a) for a in rule.aggregates)
+    return aggregate_table(runner, rule, runner.run(pipeline, weighted=weighted))
 
 
 def aggregate_table(runner: BodyRunner, rule: Rule, table: Table) -> Table:
     """The same, from the assignments of the body."""
+    table, weights = _weights(rule, table)
     groups, texts = _group_codes(rule, table)
-    arguments = [(a.op, _argument(runner, a, table)) for a in rule.aggregates]
+    arguments = [_weighted(a.op, _argument(runner, a, table), weights) for a in rule.aggregates]
     try:
         keys, results_columns = aggregate(
             groups, table.n, arguments, runner.store.dictionary, _concat_order(runner, rule, table)
@@ -156,6 +159,46 @@ def _only_counts(rule: Rule) -> bool:
 
 def _argument(runner: BodyRunner, item: Aggregate, table: Table) -> batch.Column | None:
     return None if item.argument is None else runner.column(item.argument, table)
+
+
+# A row that stands for several assignments
+
+
+def _takes_weights(rule: Rule, item: Aggregate) -> bool:
+    """Whether an aggregate can be had from rows with weights."""
+    if item.op in ("count", "min", "max"):
+        return True
+    return (
+        item.op in ("sum", "total")
+        and isinstance(item.argument, Var)
+        and rule.types[item.argument.name] == INT
+    )
+
+
+def _weights(rule: Rule, table: Table) -> tuple[Table, np.ndarray | None]:
+    """The weights of a table's rows, if it has any.  Rows are repeated where a sum of products could wrap."""
+    if WEIGHT not in table.columns:
+        return table, None
+    weights = table.columns[WEIGHT]
+    table = table.only(tuple(v for v in table.columns if v != WEIGHT))
+    most = int(weights.max()) if table.n else 0
+    for item in rule.aggregates:
+        if item.op in ("sum", "total") and isinstance(item.argument, Var) and table.n:
+            values = table.columns[item.argument.name]
+            if most * max(abs(int(values.min())), abs(int(values.max()))) >= 1 << 63:
+                return table.take(np.repeat(np.arange(table.n), weights)), None
+    return table, weights
+
+
+def _weighted(
+    op: str, argument: batch.Column | None, weights: np.ndarray | None
+) -> tuple[str, batch.Column | None]:
+    if weights is None or op in ("min", "max"):
+        return op, argument
+    if op == "count":
+        return "sum", batch.Column(weights, INT)
+    assert argument is not None
+    return op, batch.Column(argument.values * weights, INT)
 
 
 def _concat_order(runner: BodyRunner, rule: Rule, table: Table) -> list[np.ndarray] | None:

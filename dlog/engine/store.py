@@ -13,6 +13,7 @@ import numpy as np
 
 from dlog.ir.literals import Value, literal_value
 from dlog.ir.rules import Const, Predicate
+from dlog.planning.options import Options
 from dlog.planning.versions import base_name
 from dlog.storage.arena import Arena
 from dlog.storage.dictionary import Dictionary
@@ -32,6 +33,7 @@ class Store:
         self.predicates = dict(predicates)
         self.relations: dict[str, Relation] = {}
         self.read_orders: dict[str, set[tuple[int, ...]]] = {}  # column orders that plans have asked for
+        self.options = Options()  # of the planner
         self._codes: dict[tuple[str, object, Type], int | None] = {}
         self._estimates: dict[str, tuple[int, list[tuple[float, float]]]] = {}
         for name in predicates:
@@ -137,11 +139,11 @@ def _column_estimates(relation: Relation, n: int) -> list[tuple[float, float]]:
         return [(1.0, 1.0)] * relation.arity
     order = relation.orders[0]
     rows = sample(relation.index(order), _SAMPLE)
-    estimates = [_of_column(rows[:, level], n) for level in range(relation.arity)]
+    estimates = [column_estimate(rows[:, level], n) for level in range(relation.arity)]
     return [estimates[order.index(column)] for column in range(relation.arity)]
 
 
-def _of_column(values: np.ndarray, n: int) -> tuple[float, float]:
+def column_estimate(values: np.ndarray, n: int) -> tuple[float, float]:
     """(distinct, partners).  Values seen once in a sample stand for sqrt(n / sample) each (Charikar et al.);
     pairs of rows in the sample that agree tell how many rows agree with a random one.
     """

@@ -76,13 +76,27 @@ class Join:
         assert self.assembled.first is not None
         self.state[list(self.assembled.first)] = lower, upper
 
+    def again(self, lower: int = INT64_MIN, upper: int = INT64_MAX) -> None:
+        """Back to the start, for other values of the first Leap; counters go on and directories stay."""
+        assert self.assembled.first is not None
+        initial, state = self.assembled.initial, self.state
+        kept = state[o.SEEKS : o.EMITTED].copy()
+        directories = [int(state[block + o.DIRECTORY]) for block in self.assembled.ranges]
+        far = [int(state[block + o.FAR]) for block in self.assembled.ranges]
+        state[: len(initial)] = initial
+        state[o.SEEKS : o.EMITTED] = kept
+        attach(self.words, state, self.assembled.levels, np.array(self.roots, np.int64))
+        for block, directory, seeks in zip(self.assembled.ranges, directories, far, strict=True):
+            state[block + o.DIRECTORY], state[block + o.FAR] = directory, seeks
+        self.restrict(lower, upper)
+
     def split(self, parts: int) -> list[Join]:
         """At most `parts` joins, for as many threads, whose outputs in turn are the output of this one.
 
         Cuts the keys of the first Leap so that its smallest atom has about as many rows in each part; a plan
         that begins otherwise stays whole.  O(parts * (nodes + FANOUT)).  REQUIRES: not yet run.
         """
-        cuts = sorted(self._cuts(parts)) if self.assembled.first is not None else []
+        cuts = self.cuts(parts) if self.assembled.first is not None else []
         lowers = [INT64_MIN, *cuts]
         uppers = [*(cut - 1 for cut in cuts), INT64_MAX]
         joins = []
@@ -94,18 +108,18 @@ class Join:
             joins.append(join)
         return joins
 
-    def _cuts(self, parts: int) -> set[int]:
+    def cuts(self, parts: int) -> list[int]:
         """Keys at which to cut the first Leap, fewer than `parts`; none if it is not at first levels."""
         leap = next(step for step in self.assembled.plan.steps if isinstance(step, Leap))
         if any(level > 0 for _, level in leap.participants):
-            return set()
+            return []
         root = min((self.roots[a] for a, _ in leap.participants), key=lambda r: int(self.words[r + N_ROWS]))
         n = int(self.words[root + N_ROWS])
         rows = {n * part // parts for part in range(1, parts)}
         keys = {
             int(key_at(self.words, root, 0, position_of(self.words, root, row))) for row in rows if row < n
         }
-        return keys - {INT64_MIN}
+        return sorted(keys - {INT64_MIN})
 
     def batches(
         self, rows: int = BATCH_ROWS, budget: int = BUDGET, between: Callable[[], None] | None = None
@@ -115,6 +129,13 @@ class Join:
         `between` is called after every slice of about `budget` operations and may raise to stop the join.
         Columns are contiguous since sorting, deduplicating and storing all go column by column.
         """
+        for out, n in self.buffers(rows, budget, between):
+            yield out[:, :n].T
+
+    def buffers(
+        self, rows: int = BATCH_ROWS, budget: int = BUDGET, between: Callable[[], None] | None = None
+    ) -> Iterator[tuple[Words, int]]:
+        """As `batches`, each as a contiguous (k, capacity) array and the number of its rows."""
         k = self.assembled.n_columns
         assert k >= 0 and rows > 0 and budget > 0
         capacity = min(rows, FIRST_ROWS)
@@ -122,7 +143,7 @@ class Join:
         while not self.done:
             n = self._slice(out.reshape(-1), capacity, budget)
             if n:
-                yield out[:, :n].T
+                yield out, n
             if n == capacity < rows:
                 capacity = min(rows, 8 * capacity)
                 out = np.empty((k, capacity), np.int64)

@@ -30,7 +30,7 @@ from dlog.lftj.plan import (
     written,
 )
 from dlog.planning.cost import AtomModel, Statistics
-from dlog.planning.key_order import KeyOrder, choose_key_order
+from dlog.planning.key_order import Implied, KeyOrder, choose_key_order
 from dlog.planning.pipeline import form_variables, own_variables
 from dlog.types import Type
 
@@ -70,14 +70,17 @@ def compile_join(
     bag: bool = False,
     count: bool = False,
     driver: Atom | None = None,
+    first: str | None = None,
+    implied: Implied | None = None,
 ) -> CompiledJoin:
     """A plan for a conjunction of kernel forms.
 
     `columns` gives the types of a predicate's columns, `encode` the code of a literal in a type (None when
     the type cannot hold it).  With `count` the plan only counts assignments.  A `driver` is an atom besides
     the forms whose rows are given one by one: its variables are parameters of the plan, bound before it runs.
+    `first` names a variable to begin with; `implied` tells which atoms are semijoins, and of what.
     """
-    compiler = _Compiler(types, columns, statistics, encode)
+    compiler = _Compiler(types, columns, statistics, encode, first, implied)
     known = () if driver is None else tuple(dict.fromkeys(a.name for a in driver.args if isinstance(a, Var)))
     given = tuple((name, compiler.slot(name)) for name in known)
     steps, key_order = compiler.block(list(forms), set(known), set(outputs), bag or count)
@@ -95,6 +98,26 @@ def compile_join(
     tied = _components(forms if driver is None else (driver, *forms), statistics)
     names = tuple(compiler.slots.items())
     return CompiledJoin(plan, uses, tuple(outputs), key_order, compiler.uses_ranks, tied, given, names)
+
+
+def estimate_join(
+    forms: Sequence[Form],
+    outputs: Sequence[str],
+    bag: bool,
+    statistics: Statistics,
+    first: str | None = None,
+    implied: Implied | None = None,
+) -> KeyOrder:
+    """The key order that `compile_join` would take, and its cost, without the plan."""
+    compiler = _Compiler({}, lambda name: (), statistics, lambda const, type: None, first, implied)
+    return _Block(compiler, list(forms), set(), set(outputs), bag).choose()
+
+
+def begins_with(compiled: CompiledJoin, variable: str) -> bool:
+    """Whether the first choice of a plan is that of a variable: only then can its range be cut."""
+    steps = compiled.plan.steps
+    leap = next((step for step in steps if isinstance(step, Leap | Or | RangeStep)), None)
+    return isinstance(leap, Leap) and (variable, leap.slot) in compiled.names
 
 
 def _cut(steps: list[Step], outputs: set[int]) -> list[Step]:
@@ -181,11 +204,15 @@ class _Compiler:
         columns: Callable[[str], Sequence[Type]],
         statistics: Statistics,
         encode: Encode,
+        first: str | None = None,
+        implied: Implied | None = None,
     ):
         self.types = types
         self.columns = columns
         self.statistics = statistics
         self.encode = encode
+        self.first = first
+        self.implied = implied or {}
         self.slots: dict[str, int] = {}
         self.constants: dict[int, tuple[int, int]] = {}  # code -> (slot, code)
         self.extra_constants: list[tuple[int, int]] = []
@@ -283,11 +310,32 @@ class _Block:
     def choose(self) -> KeyOrder:
         models = [AtomModel.of(s.atom, self.c.statistics) for s in self.atoms]
         names = [
-            a.name for s in self.atoms for a in s.atom.args if isinstance(a, Var) and self.relevant(a.name)
+            a.name
+            for s in self.atoms
+            for i, a in enumerate(s.atom.args)
+            if isinstance(a, Var) and self.relevant(a.name) and not self.follows(s.atom, i)
         ]
         early = self.early_generators()
         bound = self.bound | {v for f in early for v in form_variables(f)}
-        return choose_key_order(models, self.pending, names, bound, self.needed, self.bag, self.c.statistics)
+        first = self.c.first if self.c.first in names and not self.bound else None
+        return choose_key_order(
+            models,
+            self.pending,
+            names,
+            bound,
+            self.needed,
+            self.bag,
+            self.c.statistics,
+            first,
+            self.c.implied,
+        )
+
+    def follows(self, atom: Atom, column: int) -> bool:
+        """Whether a column is a function's value that only this atom has: it comes with the keys."""
+        value = atom.args[column]
+        if not atom.is_functional or column < atom.n_keys or not atom.n_keys or not isinstance(value, Var):
+            return False
+        return value.name not in self.bound and own_variables(atom, self.forms, set()) >= {value.name}
 
     def early_generators(self) -> list[Form]:
         """Disjunctions without atoms, such as x = 1 ; x = 2: cheaper to generate from than to test."""

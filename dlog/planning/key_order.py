@@ -7,16 +7,22 @@ the next variable is the cheapest one at each step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from dlog.ir.rules import Form, Primitive, Var
+from dlog.ir.rules import Atom, Form, Primitive, Var
 from dlog.planning.cost import AtomModel, Statistics, extend
 
+# Atoms that read a semijoin, with the variables of the forms it was made of: where these are all bound, the
+# semijoin says nothing that they have not said.
+Implied: TypeAlias = Mapping[Atom, frozenset[str]]
+
 EXHAUSTIVE = 8
+OPEN = 2.0  # cost of beginning a leap, against a value visited
 _FILTER = 0.5  # share of the bindings that a comparison keeps
-_OUTPUT = 2.0  # cost of a row that is written, sorted and deduplicated, against one that is visited
-_NEW_INDEX = 2.0  # cost per row of a column order that does not exist yet
+OUTPUT = 2.0  # cost of a row that is written, sorted and deduplicated, against one that is visited
+_NEW_INDEX = 5.0  # cost per row of a column order that does not exist yet
 
 
 @dataclass(frozen=True)
@@ -30,11 +36,14 @@ class KeyOrder:
 
 @dataclass(frozen=True)
 class _State:
+    """`reduced` has, for each semijoin that has been read, the share of bindings that it left."""
+
     cost: float
     size: float
     order: tuple[str, ...]
     sizes: tuple[float, ...]
     bound: frozenset[str]
+    reduced: tuple[tuple[int, float], ...] = ()
 
 
 class _Search:
@@ -45,8 +54,12 @@ class _Search:
         needed: frozenset[str],
         bag: bool,
         statistics: Statistics,
+        implied: Implied,
     ):
         self.models = models
+        self.wanted: frozenset[str] = frozenset()  # all variables to be bound
+        self.semijoins = [(i, implied[m.atom]) for i, m in enumerate(models) if m.atom in implied]
+        self.factors = [m for m in models if m.atom not in implied]
         self.primitives = [f for f in others if isinstance(f, Primitive)]
         self.needed = needed
         self.bag = bag
@@ -76,7 +89,7 @@ class _Search:
         return frozenset(known)
 
     def step(self, state: _State, name: str) -> _State:
-        visited, kept = extend(self.models, name, state.bound)
+        visited, kept, reduced = self.reach(state, name)
         filters = sum(
             1
             for f in self.primitives
@@ -89,17 +102,47 @@ class _Search:
         if not self.bag and self.needed <= state.bound:
             # Only existence matters now: the first match ends the search below this binding.
             visited, kept = min(visited, 2.0), min(kept, 1.0)
-        size = state.size * kept
+        bound = self.closure(state.bound | {name})
+        size, reduced = self.restored(state.size * kept, reduced, bound)
         return _State(
-            state.cost + state.size * max(visited, 0.1),
+            state.cost + state.size * (OPEN + visited),
             size,
             (*state.order, name),
             (*state.sizes, size),
-            self.closure(state.bound | {name}),
+            bound,
+            reduced,
         )
 
+    def reach(self, state: _State, name: str) -> tuple[float, float, tuple[tuple[int, float], ...]]:
+        """As `extend`, with the semijoins that take part and tell something new."""
+        after = state.bound | {name}
+        telling = [
+            i for i, origin in self.semijoins if name in self.models[i].columns and not origin <= after
+        ]
+        last = self.wanted <= after
+        if not telling:
+            return *extend(self.factors, name, state.bound, last), state.reduced
+        _, without = extend(self.factors, name, state.bound)
+        models = [*self.factors, *(self.models[i] for i in telling)]
+        visited, kept = extend(models, name, state.bound, last)
+        share = (kept / without if without else 1.0) ** (1 / len(telling))
+        return visited, kept, (*state.reduced, *((i, share) for i in telling))
+
+    def restored(
+        self, size: float, reduced: tuple[tuple[int, float], ...], bound: frozenset[str]
+    ) -> tuple[float, tuple[tuple[int, float], ...]]:
+        """What a semijoin left out is not left out once more by the atoms it was made of."""
+        origins = dict(self.semijoins)
+        left = []
+        for i, share in reduced:
+            if origins[i] <= bound:
+                size /= max(share, 1e-9)
+            else:
+                left.append((i, share))
+        return size, tuple(left)
+
     def finish(self, state: _State) -> float:
-        return state.cost + _OUTPUT * state.size + self.new_indices(state.order)
+        return state.cost + OUTPUT * state.size + self.new_indices(state.order)
 
     def new_indices(self, order: tuple[str, ...]) -> float:
         """What it costs to build column orders that do not exist yet."""
@@ -120,14 +163,21 @@ def choose_key_order(
     needed: Iterable[str],
     bag: bool,
     statistics: Statistics,
+    first: str | None = None,
+    implied: Implied | None = None,
 ) -> KeyOrder:
     """The cheapest order of `variables`, given what is bound already.  `needed` are the outputs.
 
-    O(2^n n) estimates for n <= EXHAUSTIVE variables, O(n^2) beyond.
+    With `first`, among the orders that begin with it.  O(2^n n) estimates for n <= EXHAUSTIVE variables,
+    O(n^2) beyond.
     """
-    search = _Search(models, others, frozenset(needed), bag, statistics)
+    search = _Search(models, others, frozenset(needed), bag, statistics, implied or {})
+    names = tuple(dict.fromkeys(variables))
+    search.wanted = frozenset(names)
     start = _State(0.0, 1.0, (), (), search.closure(frozenset(bound)))
-    todo = [v for v in dict.fromkeys(variables) if v not in start.bound]
+    if first is not None and first not in start.bound:
+        start = search.step(start, first)
+    todo = [v for v in names if v not in start.bound]
     best = _exhaustive(search, start, todo) if len(todo) <= EXHAUSTIVE else _greedy(search, start, todo)
     return KeyOrder(best.order, best.sizes, search.finish(best))
 

@@ -30,6 +30,7 @@ from dlog.storage.sort_kernels import (
     sort_pairs,
     sort_words,
     store_column,
+    sum_repeats,
     unpack_column,
 )
 
@@ -197,17 +198,67 @@ def _sort(words: Words, w: int, n: int) -> tuple[Words, int]:
 
 
 def _radix_sort(words: Words, w: int, n: int) -> Words:
-    counts = np.empty(64 // DIGIT << DIGIT, np.int64)
     if w == 1:
+        counts = np.empty(64 // DIGIT << DIGIT, np.int64)
         other = np.empty_like(words)
         return other if sort_words(words, other, n, counts) else words
+    rows = _sorted_places(words, w, n)
+    result = np.empty_like(words)
+    for c in range(w):
+        gather(words, c * n, rows, n, result, c * n)
+    return result
+
+
+def _sorted_places(words: Words, w: int, n: int) -> Words:
+    """The numbers of rows of several words, in their order."""
+    counts = np.empty(64 // DIGIT << DIGIT, np.int64)
     rows, rows2 = np.arange(n), np.empty(n, np.int64)
     keys, keys2 = np.empty(n, np.int64), np.empty(n, np.int64)
     for c in range(w - 1, -1, -1):
         gather(words, c * n, rows, n, keys, 0)
         if sort_pairs(keys, rows, keys2, rows2, n, counts):
             rows, rows2 = rows2, rows
-    result = np.empty_like(words)
-    for c in range(w):
-        gather(words, c * n, rows, n, result, c * n)
-    return result
+    return rows
+
+
+def weigh_rows(columns: Sequence[Words], weights: Words | None) -> tuple[list[Words], Words]:
+    """(Sorted distinct rows by column, the sum of the weights of each); without weights each row weighs 1.
+
+    O(n) for each varying byte.  REQUIRES: at least one column and one row, and sums that fit.
+
+    >>> columns, sums = weigh_rows([np.array([2, 1, 2]), np.array([5, 6, 5])], None)
+    >>> [c.tolist() for c in columns], sums.tolist()
+    ([[1, 2], [6, 5]], [1, 2])
+    """
+    rows = from_columns(columns, len(columns))
+    fields, words = _pack(rows)
+    w, n = fields[-1].word + 1, rows.n
+    if weights is None:
+        weights = np.ones(n, np.int64)
+        words = words if order_of(words, w, n) != UNSORTED else _radix_sort(words, w, n)
+    else:
+        words, weights = _sort_weighted(words, w, n, as_words(weights))
+    kept = sum_repeats(words, w, n, weights)
+    out = [np.empty(kept, np.int64) for _ in columns]
+    for field, column in zip(fields, out, strict=True):
+        if field.raw:
+            store_column(words, field.word * n, kept, column, 0)
+        else:
+            unpack_column(words, field.word * n, kept, field.shift, field.bits, field.least, column, 0)
+    return out, weights[:kept].copy()
+
+
+def _sort_weighted(words: Words, w: int, n: int, weights: Words) -> tuple[Words, Words]:
+    """Rows and weights in the order of rows."""
+    if order_of(words, w, n) != UNSORTED:
+        return words, weights.copy()
+    if w > 1:
+        rows = _sorted_places(words, w, n)
+        result = np.empty_like(words)
+        for c in range(w):
+            gather(words, c * n, rows, n, result, c * n)
+        return result, weights[rows]
+    counts = np.empty(64 // DIGIT << DIGIT, np.int64)
+    other, weights, weights2 = np.empty_like(words), weights.copy(), np.empty(n, np.int64)
+    swapped = sort_pairs(words, weights, other, weights2, n, counts)
+    return (other, weights2) if swapped else (words, weights)

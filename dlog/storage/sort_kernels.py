@@ -195,6 +195,24 @@ def drop_repeats(words: Words, w: int, n: int) -> int:
 
 
 @kernel
+def sum_repeats(words: Words, w: int, n: int, weights: Words) -> int:
+    """As `drop_repeats`, with the weights of each run added up in the place of its first row."""
+    kept = 0
+    for i in range(n):
+        c = 0
+        while kept > 0 and c < w and words[c * n + i] == words[c * n + kept - 1]:
+            c += 1
+        if kept > 0 and c == w:
+            weights[kept - 1] += weights[i]
+            continue
+        for x in range(w):
+            words[x * n + kept] = words[x * n + i]
+        weights[kept] = weights[i]
+        kept += 1
+    return kept
+
+
+@kernel
 def unpack_column(
     word: Words, start: int, n: int, shift: int, bits: int, least: int, A: Words, to: int
 ) -> None:

@@ -1,0 +1,446 @@
+"""Owns the choice of sub-joins: whether a join is done at once or in parts, and in which, by estimated cost.
+
+A *draft* is a join with some sub-joins already taken out.  From each draft two kinds of moves lead on, for
+every variable: eliminate it (all forms that hold it become a sub-join, of which the rest reads a projection),
+or reduce by it (the same sub-join as a semijoin, beside its forms).  So a 4-cycle becomes two 2-paths, a path
+with selective ends is reduced from the ends, and columns that nobody needs are dropped early; no shape of
+query has a case of its own.  The cheapest drafts are followed first, as long as the search costs little
+against what the join is expected to take.
+
+Reads statistics through the cost model, never data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
+from typing import cast
+
+from dlog.ir.rules import Atom, Const, Form, Negation, Primitive, Var
+from dlog.planning.cost import AtomModel, Statistics
+from dlog.planning.key_order import OUTPUT, Implied, KeyOrder
+from dlog.planning.options import ALWAYS, NEVER, Options
+from dlog.planning.pipeline import form_variables, own_variables
+from dlog.planning.sub_joins import (
+    PREFIX,
+    WEIGHT,
+    Decomposition,
+    Probe,
+    SubJoin,
+    canonical,
+    chunkable,
+    is_sub_join,
+    read_atom,
+)
+
+WORTHWHILE = 2e6  # joins expected to cost less are done at once: some 10 ms
+GAIN = 0.8  # a plan in parts must cost less than this share of the undivided one
+CHUNK_ROWS = 1 << 18  # rows of a sub-join that still lie in the cache
+_SORT = 5.0  # cost per row to sort a small sub-join; large ones cost twice as much
+_PROBE = 2.0  # cost to ask a small hash table, or to add to it; a large one costs four times as much
+_TELLING = 0.5  # a semijoin must leave out at least the other half of what it could
+_DRAFTS_PER_COST = 1e-6
+_MOST_DRAFTS = 48
+_FORCED_DRAFTS = 40
+_MOST_ATOMS = 16
+
+Estimate = Callable[[Sequence[Form], Sequence[str], bool, Statistics, str | None, Implied], KeyOrder]
+
+
+def decompose(
+    forms: Sequence[Form],
+    outputs: Sequence[str],
+    bag: bool,
+    statistics: Statistics,
+    estimate: Estimate,
+    options: Options,
+    count: bool = False,
+) -> Decomposition | None:
+    """The cheapest plan in parts; None where the undivided join is as good.
+
+    `count`: no row is written, assignments are only counted.  `estimate` gives a key order and its cost.
+    """
+    forced = ALWAYS in (options.semijoins, options.sub_joins)
+    if options.semijoins == options.sub_joins == NEVER or not _has_parts(forms):
+        return None
+    search = _Search(tuple(outputs), bag, count, statistics, estimate, options)
+    whole = search.draft((), tuple(forms))
+    if whole.cost < WORTHWHILE and not forced:
+        return None
+    limit = _FORCED_DRAFTS if forced else min(_MOST_DRAFTS, 12 + int(whole.cost * _DRAFTS_PER_COST))
+    drafts = search.run(whole, limit)
+    found = search.best(drafts, whole, forced)
+    if found is None or (found.cost > GAIN * whole.cost and not forced):
+        return None
+    others = sorted((d for d in drafts if d.sub_joins and d.cost > found.cost), key=lambda d: d.cost)
+    rejected = [("one join of everything", whole.cost), *((d.describe(), d.cost) for d in others[:3])]
+    return _numbered(replace(found, rejected=tuple(rejected)))
+
+
+def _has_parts(forms: Sequence[Form]) -> bool:
+    atoms = [f for f in forms if isinstance(f, Atom)]
+    return 2 <= len(atoms) <= _MOST_ATOMS
+
+
+@dataclass(frozen=True)
+class _Draft:
+    sub_joins: tuple[SubJoin, ...]
+    forms: tuple[Form, ...]
+    order: KeyOrder
+    cost: float
+
+    @property
+    def key(self) -> frozenset[str]:
+        return frozenset(map(str, self.forms))
+
+    def describe(self) -> str:
+        names = [
+            f"{'reduce to' if s.reduces else 'first'} {{{', '.join(s.outputs)}}}" for s in self.sub_joins
+        ]
+        return ", ".join(names)
+
+
+@dataclass(frozen=True)
+class _Move:
+    """Forms of a sub-join, what it keeps, and the forms that it takes the place of (none if it reduces)."""
+
+    forms: tuple[Form, ...]
+    outputs: tuple[str, ...]
+    replaced: tuple[Form, ...]
+
+    @property
+    def reduces(self) -> bool:
+        return not self.replaced
+
+
+class _Search:
+    def __init__(
+        self,
+        outputs: tuple[str, ...],
+        bag: bool,
+        count: bool,
+        statistics: Statistics,
+        estimate: Estimate,
+        options: Options,
+    ):
+        self.outputs = outputs
+        self.bag = bag
+        self.count = count
+        self.estimate = estimate
+        self.options = options
+        self.view = _View(statistics)
+        self.implied: dict[Atom, frozenset[str]] = {}
+        self.known: dict[str, SubJoin] = {}
+        self.texts: dict[str, str] = {}  # the canonical text of each
+        self.numbers = 0
+
+    # Drafts
+
+    def draft(self, sub_joins: tuple[SubJoin, ...], forms: tuple[Form, ...]) -> _Draft:
+        order = self.estimate(forms, self.outputs, self.bag, self.view, None, self.implied)
+        return _Draft(sub_joins, forms, order, self.final_cost(order) + sum(s.cost for s in sub_joins))
+
+    def final_cost(self, order: KeyOrder) -> float:
+        return order.cost - (OUTPUT * _last(order) if self.count else 0.0)
+
+    def run(self, whole: _Draft, limit: int) -> list[_Draft]:
+        """Drafts, the cheapest followed first; about `limit` of them."""
+        drafts, seen, waiting = [whole], {whole.key}, [(whole.cost, 0, whole)]
+        while waiting and len(drafts) < limit:
+            _, _, draft = heappop(waiting)
+            for following in self.following(draft):
+                if following.key not in seen:
+                    seen.add(following.key)
+                    drafts.append(following)
+                    heappush(waiting, (following.cost, len(drafts), following))
+        return drafts
+
+    def following(self, draft: _Draft) -> Iterator[_Draft]:
+        for move in self.moves(draft):
+            for shared in self.sharing():
+                following = self.apply(draft, move, shared)
+                if following is not None:
+                    yield following
+
+    def sharing(self) -> tuple[bool, ...]:
+        return {ALWAYS: (True,), NEVER: (False,)}.get(self.options.sharing, (True, False))
+
+    def apply(self, draft: _Draft, move: _Move, shared: bool) -> _Draft | None:
+        weighted = self.bag and not move.reduces
+        text, kept = canonical(move.forms, move.outputs)
+        text = f"{text} | {weighted}"
+        sub_join = next((s for s in draft.sub_joins if self.texts[s.name] == text), None)
+        sub_joins = draft.sub_joins
+        if sub_join is not None and not shared and sub_join.outputs == kept:
+            return None  # the very same, not only up to names
+        if sub_join is None or not shared:
+            sub_join = self.sub_join(text, move, kept, weighted)
+            sub_joins = (*sub_joins, sub_join)
+        atom = read_atom(sub_join, kept, self.next_number() if weighted else 0)
+        rest = tuple(f for f in draft.forms if not any(f is g for g in move.replaced))
+        if move.reduces:
+            if atom in rest or not self.tells(sub_join, kept, rest):
+                return None
+            self.implied[atom] = frozenset(v for f in move.forms for v in form_variables(f))
+        return self.draft(sub_joins, (*rest, atom))
+
+    def tells(self, semijoin: SubJoin, variables: Sequence[str], forms: Sequence[Form]) -> bool:
+        """Whether a semijoin leaves enough out to be worth reading."""
+        models = [AtomModel.of(f, self.view) for f in forms if isinstance(f, Atom)]
+        domain = math.prod(
+            max((m.domain(v) for m in models if v in m.columns), default=1.0) for v in variables
+        )
+        return self.options.semijoins == ALWAYS or semijoin.rows < _TELLING * domain
+
+    def next_number(self) -> int:
+        self.numbers += 1
+        return self.numbers
+
+    def sub_join(self, text: str, move: _Move, kept: tuple[str, ...], weighted: bool) -> SubJoin:
+        """A sub-join with its size and cost."""
+        name = f"{PREFIX}:{text}:{', '.join(kept)}"
+        if name not in self.known:
+            order = self.estimate(move.forms, kept, weighted, self.view, None, self.implied)
+            full = order if weighted else self.estimate(move.forms, kept, True, self.view, None, self.implied)
+            rows = self.view.add(name, move.forms, kept, _last(full), weighted)
+            cost = order.cost + _store_cost(_last(order))
+            self.known[name] = SubJoin(name, move.forms, kept, weighted, move.reduces, rows, cost)
+            self.texts[name] = text
+        return self.known[name]
+
+    # Moves
+
+    def moves(self, draft: _Draft) -> Iterator[_Move]:
+        atoms = [f for f in draft.forms if isinstance(f, Atom)]
+        variables = dict.fromkeys(
+            v.name for a in atoms for v in a.args if isinstance(v, Var) and not v.name.startswith(WEIGHT)
+        )
+        for name in variables:
+            group = [a for a in atoms if name in _variables(a)]
+            if self.options.sub_joins != NEVER and name not in self.outputs:
+                yield from self.elimination(draft, name, group)
+            if self.options.semijoins != NEVER and len(group) > 1:
+                yield from self.reduction(draft, group, {name})
+        if self.options.semijoins != NEVER:
+            for atom in atoms:
+                inner = [a for a in atoms if a is not atom and _variables(a) < _variables(atom)]
+                gone = {v for a in inner for v in _variables(a)}
+                if inner:
+                    yield from self.reduction(draft, [atom, *inner], gone)
+
+    def elimination(self, draft: _Draft, name: str, group: list[Atom]) -> Iterator[_Move]:
+        """All forms that hold a variable become one sub-join, with what else fits into it."""
+        scope = {v for a in group for v in _variables(a)}
+        inside: list[Form] = list(group)
+        for form in draft.forms:
+            if isinstance(form, Atom):
+                if form not in group and _variables(form) <= scope and form_variables(form):
+                    inside.append(form)
+            elif _is_test(form) and self.shared(draft, form) <= scope:
+                inside.append(form)
+            elif name in form_variables(form):
+                return
+        rest = [f for f in draft.forms if not any(f is g for g in inside)]
+        around = {v for f in rest for v in form_variables(f)} | set(self.outputs)
+        if any(isinstance(f, Atom) for f in rest) and (len(inside) > 1 or self.bag):
+            yield _Move(tuple(inside), tuple(sorted(scope & around)), tuple(inside))
+
+    def reduction(self, draft: _Draft, group: list[Atom], gone: set[str]) -> Iterator[_Move]:
+        """What a group of atoms leaves possible for the other atoms that share variables with it."""
+        group = [a for a in group if not _is_weighted(a)]
+        others = [f for f in draft.forms if isinstance(f, Atom) and not any(f is g for g in group)]
+        scope = {v for a in group for v in _variables(a)}
+        shared = scope & {v for a in others for v in _variables(a)} - gone
+        tests = [f for f in draft.forms if _is_test(f) and self.shared(draft, f) <= scope]
+        if shared and len(group) > 1:
+            yield _Move((*group, *tests), tuple(sorted(shared)), ())
+
+    def shared(self, draft: _Draft, form: Form) -> set[str]:
+        """The variables of a form that others use too: those of a negation's own do not count."""
+        return form_variables(form) - own_variables(form, draft.forms, set(self.outputs))
+
+    # The choice
+
+    def best(self, drafts: list[_Draft], whole: _Draft, forced: bool) -> Decomposition | None:
+        parts = [d for d in drafts if d.sub_joins]
+        if forced:
+            parts = sorted(parts, key=lambda d: (-self.use(d), d.cost))[:4]
+        else:
+            parts = sorted(parts, key=lambda d: d.cost)[:6]
+        candidates = [c for d in parts for c in self.finished(d)]
+        if forced and candidates:
+            most = max(len(c.sub_joins) for c in candidates)
+            candidates = [c for c in candidates if len(c.sub_joins) == most]
+            if self.options.probes == ALWAYS and any(c.probes for c in candidates):
+                candidates = [c for c in candidates if c.probes]
+            if self.options.chunks == ALWAYS and any(c.chunk for c in candidates):
+                candidates = [c for c in candidates if c.chunk]
+        return min(candidates, key=lambda c: c.cost, default=None)
+
+    def use(self, draft: _Draft) -> int:
+        """How much of what is forced a draft uses."""
+        reducing = sum(s.reduces for s in draft.sub_joins)
+        made = len(draft.sub_joins) - reducing
+        return (self.options.semijoins == ALWAYS) * min(reducing, 3) + (
+            self.options.sub_joins == ALWAYS
+        ) * made
+
+    def finished(self, draft: _Draft) -> Iterator[Decomposition]:
+        """The draft as decompositions: undivided and by chunks, sub-joins read by index or by hash."""
+        d = Decomposition(
+            draft.sub_joins,
+            draft.forms,
+            self.outputs,
+            self.bag,
+            cost=draft.cost,
+            implied=self.implied,
+            count=self.count,
+            key_order=draft.order.variables,
+        )
+        for probes in self.probes(d):
+            probing = replace(d, probes=probes, cost=self.full_cost(d, probes, None) if probes else d.cost)
+            yield probing
+            large = max((s.rows for s in d.sub_joins), default=0.0) > CHUNK_ROWS
+            if self.options.chunks == NEVER or not (large or self.options.chunks == ALWAYS):
+                continue
+            for name in dict.fromkeys(v for s in d.sub_joins for v in s.outputs):
+                if chunkable(d, name):
+                    yield replace(probing, chunk=name, cost=self.full_cost(d, probes, name))
+
+    def probes(self, d: Decomposition) -> Iterator[tuple[Probe, ...]]:
+        """No probes, and the sub-joins that could be: read once, by the last join, with all keys bound."""
+        if self.options.probes != ALWAYS:
+            yield ()
+        if self.options.probes == NEVER:
+            return
+        uses = [
+            a for forms in (d.forms, *(s.forms for s in d.sub_joins)) for a in forms if isinstance(a, Atom)
+        ]
+        probes: list[Probe] = []
+        for atom in (f for f in d.forms if isinstance(f, Atom) and is_sub_join(f.predicate)):
+            rest = [f for f in d.forms if f is not atom and not any(f is p.atom for p in probes)]
+            bound = {v for f in rest if isinstance(f, Atom) for v in _variables(f)}
+            once = sum(use.predicate == atom.predicate for use in uses) == 1
+            if once and atom.n_keys and _variables(atom) <= bound:
+                probes.append(Probe(atom))
+        if probes or self.options.probes == ALWAYS:
+            yield tuple(probes)
+
+    def full_cost(self, d: Decomposition, probes: tuple[Probe, ...], first: str | None) -> float:
+        """With a chunk variable, or with probes."""
+        forms = [f for f in d.forms if not any(f is p.atom for p in probes)]
+        outputs = tuple(dict.fromkeys((*self.outputs, *(v for p in probes for v in p.keys_only))))
+        order = self.estimate(forms, outputs, self.bag, self.view, first, self.implied)
+        total = order.cost + len(probes) * _PROBE * _last(order)
+        if self.count:
+            total -= OUTPUT * _last(order) * (not probes)
+        for s in d.sub_joins:
+            chunked = first is not None and first in s.outputs
+            order = self.estimate(
+                s.forms, s.outputs, s.weighted, self.view, first if chunked else None, self.implied
+            )
+            hashed = any(p.predicate == s.name for p in probes)
+            total += order.cost + _store_cost(_last(order), chunked, hashed)
+        return total
+
+
+def _last(order: KeyOrder) -> float:
+    return order.sizes[-1] if order.sizes else 1.0
+
+
+def _store_cost(rows: float, chunked: bool = False, hashed: bool = False) -> float:
+    """What it costs to sort rows, or to put them into a hash table."""
+    small = chunked or rows <= CHUNK_ROWS
+    if hashed:
+        return rows * (_PROBE if small else 4 * _PROBE)
+    return rows * (_SORT if small else 2 * _SORT)
+
+
+def _variables(atom: Atom) -> set[str]:
+    """Its variables but for a weight."""
+    return {a.name for a in atom.args if isinstance(a, Var) and not a.name.startswith(WEIGHT)}
+
+
+def _is_weighted(atom: Atom) -> bool:
+    return is_sub_join(atom.predicate) and atom.is_functional
+
+
+def _is_test(form: Form) -> bool:
+    """Whether a form only tests what is bound: it may move into a sub-join that binds all its variables."""
+    if isinstance(form, Primitive):
+        return form.output is None or isinstance(form.output, Const)
+    return isinstance(form, Negation)
+
+
+def _numbered(d: Decomposition) -> Decomposition:
+    """Short names for sub-joins, in the order in which they are computed; unused ones left out."""
+    used = _read(d.forms)
+    for sub_join in reversed(d.sub_joins):
+        if sub_join.name in used:
+            used |= _read(sub_join.forms)
+    kept = [s for s in d.sub_joins if s.name in used]
+    names = {s.name: f"{PREFIX}{i}" for i, s in enumerate(kept, 1)}
+
+    def renamed(forms: Sequence[Form]) -> tuple[Form, ...]:
+        return tuple(
+            replace(f, predicate=names.get(f.predicate, f.predicate)) if isinstance(f, Atom) else f
+            for f in forms
+        )
+
+    forms = renamed(d.forms)
+    places = {id(old): new for old, new in zip(d.forms, forms, strict=True)}
+    return replace(
+        d,
+        forms=forms,
+        probes=tuple(Probe(cast(Atom, places[id(p.atom)])) for p in d.probes),
+        implied={cast(Atom, renamed([atom])[0]): origin for atom, origin in d.implied.items()},
+        sub_joins=tuple(replace(s, name=names[s.name], forms=renamed(s.forms)) for s in kept),
+    )
+
+
+def _read(forms: Sequence[Form]) -> set[str]:
+    return {f.predicate for f in forms if isinstance(f, Atom)}
+
+
+class _View:
+    """Statistics, with those of sub-joins as far as they can be estimated."""
+
+    def __init__(self, statistics: Statistics):
+        self.statistics = statistics
+        self.made: dict[str, tuple[float, list[float], list[float]]] = {}
+
+    def add(
+        self, name: str, forms: Sequence[Form], outputs: Sequence[str], bindings: float, weighted: bool
+    ) -> float:
+        """Takes a sub-join in; returns the rows expected: the distinct outputs among so many bindings."""
+        models = [AtomModel.of(f, self) for f in forms if isinstance(f, Atom)]
+        distinct, skew = [], []
+        for variable in outputs:
+            holders = [m for m in models if variable in m.columns]
+            domain = min((m.domain(variable) for m in holders), default=bindings)
+            distinct.append(_drawn(bindings, max(1.0, domain)))
+            skew.append(max((m.skew(variable) for m in holders), default=1.0))
+        rows = _drawn(bindings, math.prod(distinct)) if outputs else 1.0
+        distinct = [max(1.0, min(d, rows)) for d in distinct]
+        partners = [min(rows, s * rows / d) for s, d in zip(skew, distinct, strict=True)]
+        self.made[name] = (rows, distinct + [1.0] * weighted, partners + [rows] * weighted)
+        return rows
+
+    def rows(self, name: str) -> float:
+        return self.made[name][0] if name in self.made else self.statistics.rows(name)
+
+    def distinct(self, name: str, column: int) -> float:
+        return self.made[name][1][column] if name in self.made else self.statistics.distinct(name, column)
+
+    def partners(self, name: str, column: int) -> float:
+        return self.made[name][2][column] if name in self.made else self.statistics.partners(name, column)
+
+    def orders(self, name: str) -> Sequence[tuple[int, ...]]:
+        return () if name in self.made else self.statistics.orders(name)
+
+
+def _drawn(draws: float, values: float) -> float:
+    """How many different values so many draws are expected to give."""
+    return values * -math.expm1(-draws / values) if values > 0 else 0.0

@@ -1,0 +1,111 @@
+"""Every planner feature forced on and forced off gives the same answers as the naive evaluator."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dlog
+from dlog.errors import ConstraintError, DataError, SourceError
+from dlog.planning.options import Options
+from tests.engine.test_random_programs import relaxed
+from tests.oracle.accepted import accepted
+from tests.oracle.compare import same_program
+from tests.oracle.naive import evaluate
+from tests.oracle.programs import ALL, programs
+
+SETTINGS = (
+    "no-semijoins no-sub-joins",
+    "always-semijoins no-sub-joins no-probes",
+    "always-sub-joins no-semijoins always-probes always-chunks",
+    "always-sub-joins no-semijoins no-probes always-sharing",
+    "always-sub-joins always-semijoins no-sharing always-chunks no-probes",
+    "always-semijoins always-probes always-chunks",
+)
+VARIABLES = "abcde"
+
+
+@st.composite
+def joins(draw: st.DrawFn) -> str:
+    """A rule of two to five atoms over small relations, in any shape, for each kind of head."""
+    rows = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=14, unique=True)
+    lines = [
+        "e(x, y) -> int(x), int(y).  f(x, y) -> int(x), int(y).  s(x) -> int(x).  g[x] = y -> int(x), int(y)."
+    ]
+    lines += [" ".join(f"{name}({x}, {y})." for x, y in draw(rows)) for name in "ef"]
+    lines.append(" ".join(f"s({x})." for x in draw(st.sets(st.integers(0, 4), min_size=1, max_size=3))))
+    lines.append(" ".join(f"g[{x}] = {draw(st.integers(0, 4))}." for x in range(4)))
+    variable = st.sampled_from(VARIABLES)
+    binary = st.builds("{}({}, {})".format, st.sampled_from("eef"), variable, variable)
+    unary = st.builds("s({})".format, variable)
+    function = st.builds("g[{}] = {}".format, variable, variable)
+    atoms = draw(st.lists(st.one_of(binary, binary, binary, unary, function), min_size=2, max_size=5))
+    used = [v for v in VARIABLES if any(v in a.replace("e(", "(") for a in atoms)]
+    some = st.lists(st.sampled_from(used), min_size=1, max_size=3, unique=True)
+    tests = draw(
+        st.lists(
+            st.builds(
+                "{} {} {}".format, st.sampled_from(used), st.sampled_from(["<", "!="]), st.sampled_from(used)
+            ),
+            max_size=1,
+        )
+    )
+    if draw(st.booleans()):
+        tests.append(f"!f({draw(st.sampled_from(used))}, {draw(st.sampled_from(used))})")
+    body = ", ".join([*atoms, *tests])
+    group = draw(some)
+    keys = ", ".join(group)
+    argument = draw(st.sampled_from(used))
+    lines += [
+        f"p({', '.join(draw(some))}) <- {body}.",
+        f"n[] = k <- agg<<k = count()>> {body}.",
+        f"m[{keys}] = k <- agg<<k = count()>> {body}.",
+        f"t[{keys}] = k <- agg<<k = sum({argument})>> {body}.",
+        f"u[{keys}] = k <- agg<<k = max({argument})>> {body}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def agree(text: str) -> None:
+    program = accepted(text)
+    try:
+        expected = evaluate(program)
+    except (ConstraintError, DataError, OverflowError):
+        return  # what refuses is tested elsewhere
+    for setting in SETTINGS:
+        database = dlog.Database(source=f'.pragma "planner" "{setting}"\n{text}')
+        rows = {name: database[name].rows() for name in program.predicates}
+        assert same_program(rows, expected, program), setting
+
+
+@relaxed(40)
+@given(joins())
+def test_oracle_joins_in_parts(text: str) -> None:
+    agree(text)
+
+
+@relaxed(25)
+@given(programs(ALL))
+def test_oracle_programs_in_parts(text: str) -> None:
+    agree(text)
+
+
+@pytest.mark.fuzz
+@relaxed(3000, random=True)
+@given(st.one_of(joins(), programs(ALL)))
+def test_fuzz_in_parts(text: str) -> None:
+    agree(text)
+
+
+def test_options_are_read_from_pragmas_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = '.pragma "planner" "no-semijoins, always-chunks"\n'
+    assert dlog.Database(source=source).store.options == Options(semijoins="never", chunks="always")
+    monkeypatch.setenv("DLOG_PLANNER", "auto-semijoins")
+    assert dlog.Database(source=source).store.options == Options(chunks="always")
+
+
+def test_unknown_options_are_errors_with_a_place() -> None:
+    with pytest.raises(SourceError, match="unknown planner option no-semijoin") as caught:
+        dlog.Database(source='.pragma "planner" "no-semijoin"\n')
+    assert caught.value.line == 1 and "no-semijoins" in (caught.value.help or "")
