@@ -308,7 +308,8 @@ class _Block:
         return uses > 1 or any(name in form_variables(f) for f in self.forms if not isinstance(f, Atom))
 
     def choose(self) -> KeyOrder:
-        models = [AtomModel.of(s.atom, self.c.statistics) for s in self.atoms]
+        model = getattr(self.c.statistics, "model", None) or (lambda a: AtomModel.of(a, self.c.statistics))
+        models = [model(s.atom) for s in self.atoms]
         names = [
             a.name
             for s in self.atoms

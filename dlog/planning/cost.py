@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from dlog.ir.rules import Atom, Const, Var
@@ -43,6 +43,7 @@ class AtomModel:
     constants: list[int]
     distinct: list[float]
     partners: list[float]
+    _fanouts: dict[tuple[str, bool, frozenset[str]], float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, atom: Atom, statistics: Statistics) -> AtomModel:
@@ -70,7 +71,13 @@ class AtomModel:
         return max(1.0, min(product, self.rows))
 
     def fanout(self, name: str, bound: frozenset[str]) -> float:
-        """How many values of a variable to expect under one binding of the others."""
+        """How many values of a variable to expect under one binding of the others.  Remembered."""
+        key = (name, len(bound) > 1, bound.intersection(self.columns))
+        if key not in self._fanouts:
+            self._fanouts[key] = self._fanout(name, bound)
+        return self._fanouts[key]
+
+    def _fanout(self, name: str, bound: frozenset[str]) -> float:
         if self.rows == 0:
             return 0.0
         even = self.prefixes(bound | {name}) / self.prefixes(bound)

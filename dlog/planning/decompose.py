@@ -188,7 +188,7 @@ class _Search:
 
     def tells(self, semijoin: SubJoin, variables: Sequence[str], forms: Sequence[Form]) -> bool:
         """Whether a semijoin leaves enough out to be worth reading."""
-        models = [AtomModel.of(f, self.view) for f in forms if isinstance(f, Atom)]
+        models = [self.view.model(f) for f in forms if isinstance(f, Atom)]
         domain = math.prod(
             max((m.domain(v) for m in models if v in m.columns), default=1.0) for v in variables
         )
@@ -410,12 +410,13 @@ class _View:
     def __init__(self, statistics: Statistics):
         self.statistics = statistics
         self.made: dict[str, tuple[float, list[float], list[float]]] = {}
+        self.models: dict[Atom, AtomModel] = {}
 
     def add(
         self, name: str, forms: Sequence[Form], outputs: Sequence[str], bindings: float, weighted: bool
     ) -> float:
         """Takes a sub-join in; returns the rows expected: the distinct outputs among so many bindings."""
-        models = [AtomModel.of(f, self) for f in forms if isinstance(f, Atom)]
+        models = [self.model(f) for f in forms if isinstance(f, Atom)]
         distinct, skew = [], []
         for variable in outputs:
             holders = [m for m in models if variable in m.columns]
@@ -427,6 +428,12 @@ class _View:
         partners = [min(rows, s * rows / d) for s, d in zip(skew, distinct, strict=True)]
         self.made[name] = (rows, distinct + [1.0] * weighted, partners + [rows] * weighted)
         return rows
+
+    def model(self, atom: Atom) -> AtomModel:
+        """Remembered: the same atoms occur in many drafts."""
+        if atom not in self.models:
+            self.models[atom] = AtomModel.of(atom, self)
+        return self.models[atom]
 
     def rows(self, name: str) -> float:
         return self.made[name][0] if name in self.made else self.statistics.rows(name)

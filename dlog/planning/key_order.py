@@ -61,30 +61,30 @@ class _Search:
         self.semijoins = [(i, implied[m.atom]) for i, m in enumerate(models) if m.atom in implied]
         self.factors = [m for m in models if m.atom not in implied]
         self.primitives = [f for f in others if isinstance(f, Primitive)]
+        self.equalities = [_inputs(f) for f in self.primitives if f.name == "eq"]
+        self.results = [
+            *((_inputs(f), f.output.name) for f in self.primitives if isinstance(f.output, Var)),
+            *(_value(m.atom) for m in models if m.atom.is_functional and isinstance(m.atom.args[-1], Var)),
+        ]
         self.needed = needed
         self.bag = bag
         self.statistics = statistics
 
     def closure(self, bound: frozenset[str]) -> frozenset[str]:
         """Adds what is determined by what is bound: results of primitives, values of functions."""
+        if not self.equalities and not self.results:
+            return bound
         known = set(bound)
         changed = True
         while changed:
             changed = False
-            for form in self.primitives:
-                names = {a.name for a in form.inputs if isinstance(a, Var)}
-                if form.name == "eq" and len(names - known) == 1:
+            for names in self.equalities:
+                if len(names - known) == 1:
                     known |= names
                     changed = True
-                elif isinstance(form.output, Var) and form.output.name not in known and names <= known:
-                    known.add(form.output.name)
-                    changed = True
-            for model in self.models:
-                atom = model.atom
-                value = atom.args[-1] if atom.is_functional else None
-                keys_known = all(not isinstance(a, Var) or a.name in known for a in atom.keys)
-                if isinstance(value, Var) and value.name not in known and keys_known:
-                    known.add(value.name)
+            for names, value in self.results:
+                if value not in known and names <= known:
+                    known.add(value)
                     changed = True
         return frozenset(known)
 
@@ -153,6 +153,17 @@ class _Search:
             if existing and not any(list(o[: len(columns)]) == columns for o in existing):
                 total += _NEW_INDEX * model.rows
         return total
+
+
+def _inputs(form: Primitive) -> set[str]:
+    return {a.name for a in form.inputs if isinstance(a, Var)}
+
+
+def _value(atom: Atom) -> tuple[set[str], str]:
+    """The keys of a function, and the variable of its value."""
+    value = atom.args[-1]
+    assert isinstance(value, Var)
+    return {a.name for a in atom.keys if isinstance(a, Var)}, value.name
 
 
 def choose_key_order(

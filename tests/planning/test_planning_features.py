@@ -79,7 +79,7 @@ def agree(text: str) -> None:
         assert same_program(rows, expected, program), setting
 
 
-@relaxed(40)
+@relaxed(25)
 @given(joins())
 def test_oracle_joins_in_parts(text: str) -> None:
     agree(text)
