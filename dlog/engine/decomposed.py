@@ -268,7 +268,7 @@ class _Work:
             return run.count(between=self.runner.watch.check) - before
         total = 0
         for out, n in self.buffers(step, made, bounds):
-            if len(d.probes) == 1 and not d.joined_weights():
+            if len(d.probes) == 1 and d.probes[0].weighted and not d.joined_weights():
                 table = made.hashed[d.probes[0].predicate]
                 if n * table.heaviest < _LARGE:
                     total += table.total(out, n)

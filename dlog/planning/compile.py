@@ -332,11 +332,11 @@ class _Block:
         )
 
     def follows(self, atom: Atom, column: int) -> bool:
-        """Whether a column is a function's value that only this atom has: it comes with the keys."""
+        """Whether a column is a function's value that only this atom has: in a bag it comes with the keys."""
         value = atom.args[column]
-        if not atom.is_functional or column < atom.n_keys or not atom.n_keys or not isinstance(value, Var):
+        if not self.bag or not atom.is_functional or column < atom.n_keys or not isinstance(value, Var):
             return False
-        return value.name not in self.bound and own_variables(atom, self.forms, set()) >= {value.name}
+        return value.name not in self.bound and value.name in own_variables(atom, self.forms, set())
 
     def early_generators(self) -> list[Form]:
         """Disjunctions without atoms, such as x = 1 ; x = 2: cheaper to generate from than to test."""

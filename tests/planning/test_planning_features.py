@@ -85,7 +85,7 @@ def test_oracle_joins_in_parts(text: str) -> None:
     agree(text)
 
 
-@relaxed(25)
+@relaxed(15)
 @given(programs(ALL))
 def test_oracle_programs_in_parts(text: str) -> None:
     agree(text)
