@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlog import jit
+from dlog import jit, places
 from dlog.jit import cache, compiling
 
 KERNEL = """
@@ -163,7 +163,7 @@ def test_where_machine_code_is_kept(
         monkeypatch.delenv(name, raising=False)
     for name, value in env.items():
         monkeypatch.setenv(name, value)
-    assert cache.roots()[0] == Path(expected)
+    assert places.roots()[0] == Path(expected)
 
 
 def test_only_jit_imports_numba() -> None:

@@ -1,10 +1,8 @@
 """Owns where machine code is kept, how it is named and which of it goes.  Knows nothing of its form.
 
 A module's code lies in a directory named by the module and by a digest of its text, of all modules of dlog
-that it imports, directly or not, and of all else that machine code depends on.  These directories are in
-`$DLOG_CACHE_DIR`, else `$XDG_CACHE_HOME/dlog`, else `~/.cache/dlog`; when that cannot be written, in a
-private directory below the system's temporary one.  Of each module the three directories last used stay,
-older ones go.
+that it imports, directly or not, and of all else that machine code depends on.  These directories are where
+`dlog.places` says.  Of each module the three directories last used stay, older ones go.
 """
 
 from __future__ import annotations
@@ -20,6 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from dlog import places
+
 DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 BOUNDSCHECK = os.environ.get("DLOG_BOUNDSCHECK", "0") not in ("", "0")
 KEPT_DIRECTORIES = 3
@@ -34,9 +34,9 @@ def is_ours(source: Path) -> bool:
 
 def find(source: Path, name: str) -> Path | None:
     """The file `name` in the directory of a module's code, if there is one that may be trusted."""
-    for root in roots():
+    for root in places.roots():
         file = root / directory_name(source) / name
-        if _is_trusted(file):
+        if places.is_trusted(file):
             _mark_used(file.parent)
             return file
     return None
@@ -45,52 +45,16 @@ def find(source: Path, name: str) -> Path | None:
 def make_directory(source: Path, among: list[Path] | None = None) -> Path:
     """The directory of a module's code, in the first root that can be written; older ones of it there go."""
     name = directory_name(source)
-    for root in roots() if among is None else among:
+    for root in places.roots() if among is None else among:
         directory = root / name
         fresh = not directory.exists()
-        if not is_writable(directory):
+        if not places.is_writable(directory):
             continue
+        os.utime(directory)  # "last used" for _remove_old
         if fresh:
             _remove_old(root, keep=directory)
         return directory
     return Path(tempfile.mkdtemp(prefix="dlog-cache-"))
-
-
-def roots() -> list[Path]:
-    """Candidates, best first.  The last one is below the temporary directory and named for the user."""
-    found = []
-    if override := os.environ.get("DLOG_CACHE_DIR"):
-        found.append(Path(override))
-    else:
-        default = os.environ.get("LOCALAPPDATA") if os.name == "nt" else None
-        base = os.environ.get("XDG_CACHE_HOME") or default or os.path.expanduser("~/.cache")
-        found.append(Path(base) / "dlog")
-    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    found.append(Path(tempfile.gettempdir()) / f"dlog-cache-{user}")
-    return found
-
-
-def is_writable(directory: Path) -> bool:
-    """Make the directory; true when files can be made in it and nobody else could have put code there."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Machine code from a directory of another user must not be run: the temporary directory is shared.
-        if hasattr(os, "getuid") and directory.stat().st_uid != os.getuid():
-            return False
-        tempfile.TemporaryFile(dir=directory).close()
-        os.utime(directory)  # "last used" for _remove_old
-    except OSError:
-        return False
-    return True
-
-
-def _is_trusted(file: Path) -> bool:
-    """Whether the file is there and is this user's, or the system's: nobody else can have put it there."""
-    try:
-        owners = {file.stat().st_uid, file.parent.stat().st_uid}
-    except OSError:
-        return False
-    return not hasattr(os, "getuid") or owners <= {os.getuid(), 0}
 
 
 def _mark_used(directory: Path) -> None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from dlog import places
 from dlog.jit import cache
 from dlog.jit.image import FAILURE, FILE, NoImage, is_for_this_machine
 
@@ -30,7 +31,7 @@ _ENTRY = re.compile(r"^@kernel$", re.MULTILINE)
 
 def compile_all() -> None:
     """Make the images of all modules of dlog that have none.  About 20 s of processor time for all."""
-    root = next((root for root in cache.roots() if cache.is_writable(root)), None)
+    root = next(filter(places.is_writable, places.roots()), None)
     if root is None:
         root = Path(tempfile.mkdtemp(prefix="dlog-cache-"))
     with _alone(root):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Iterable, Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from dlog.language.build import Builder
 from dlog.language.lexer import MAX_ERRORS, TOO_MANY_ERRORS, tokenize
 from dlog.language.preprocess import preprocess
 from dlog.language.source import Source, Span, read_source, text_source
+from dlog.language.tables import load_tables
 
 # Terms and formulas nest at most this deep.  Whatever walks a tree may recurse: at 200 levels four calls a
 # level stay within Python's limit of 1,000, and people write fewer than ten.
@@ -163,8 +163,7 @@ _LOCK = threading.Lock()
 @functools.cache
 def _grammar() -> tuple[Lark, Builder]:
     builder = Builder()
-    text = resources.files("dlog.language").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", lexer=_NoLexer, transformer=builder, maybe_placeholders=True), builder
+    return load_tables(lexer=_NoLexer, transformer=builder), builder
 
 
 def _parse_chunk(source: Source, tokens: list[Token], diagnostics: Diagnostics) -> list[ast.Node]:
