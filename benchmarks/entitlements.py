@@ -1,14 +1,12 @@
 """Who may do what: a program over strings alone, against DuckDB on the same SQL.
 
-Users are in groups, groups have roles, roles grant actions on resources of a folder; some are revoked.  Joins,
-negation, concatenation, `contains`, `match`, the least of strings, and sorted output: five million strings in
-the files.
+Users are in teams, teams have roles, roles allow resources; some are revoked.  Joins, negation,
+concatenation, `contains`, `match`, the least of strings, and sorted output: five million strings in the files.
 """
 
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,7 +104,9 @@ def whole(folder: Path, size: str) -> Iterator[Row]:
 
     measured = timed({DLOG: ours, "DuckDB": theirs}, runs=2)
     assert measured[DLOG].result == measured["DuckDB"].result, measured
-    yield Row("load and all rules", size, measured[DLOG].seconds, measured["DuckDB"].seconds, "DuckDB", within(1))
+    yield Row(
+        "load and all rules", size, measured[DLOG].seconds, measured["DuckDB"].seconds, "DuckDB", within(1)
+    )
 
 
 def loaded(folder: Path):  # type: ignore[no-untyped-def]

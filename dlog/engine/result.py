@@ -11,6 +11,7 @@ import pyarrow as pa
 from dlog.io import arrow_schema, nullary_table
 from dlog.ir.rules import Column
 from dlog.storage.dictionary import Dictionary
+from dlog.storage.sort import sorted_columns
 from dlog.storage.values import decode
 
 if TYPE_CHECKING:
@@ -72,19 +73,15 @@ class Result:
     def _decoded(self) -> pa.Table:
         if not self.columns:
             return nullary_table(len(self))
-        codes = self._codes
+        codes = [np.ascontiguousarray(self._codes[:, i]) for i in range(len(self.columns))]
         if any(c.type.name == "string" for c in self.columns):
-            codes = codes[np.lexsort(self._sort_keys()[::-1])]
-        arrays = [
-            decode(np.ascontiguousarray(codes[:, i]), c.type, self._dictionary)
-            for i, c in enumerate(self.columns)
-        ]
+            codes = self._in_order(codes)
+        arrays = [decode(codes[i], c.type, self._dictionary) for i, c in enumerate(self.columns)]
         return pa.Table.from_arrays(arrays, schema=arrow_schema([(c.name, c.type) for c in self.columns]))
 
-    def _sort_keys(self) -> list[np.ndarray]:
-        """Strings are sorted by text, not by code."""
-        rank = self._dictionary.rank
-        return [
-            rank[self._codes[:, i]] if c.type.name == "string" else self._codes[:, i]
-            for i, c in enumerate(self.columns)
-        ]
+    def _in_order(self, codes: list[np.ndarray]) -> list[np.ndarray]:
+        """Rows sorted by value: strings by rank, which is turned back into codes."""
+        rank, order = self._dictionary.ranking()
+        strings = [c.type.name == "string" for c in self.columns]
+        keys = [rank[c] if text else c for c, text in zip(codes, strings, strict=True)]
+        return [order[k] if text else k for k, text in zip(sorted_columns(keys), strings, strict=True)]

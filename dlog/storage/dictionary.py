@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.jit import Words
 from dlog.storage.dictionary_kernels import (
@@ -26,6 +25,7 @@ from dlog.storage.dictionary_kernels import (
     refill_table,
 )
 from dlog.storage.sort import as_words, writable
+from dlog.storage.text_sort_kernels import sort_texts, stack_words
 
 FIRST_SLOTS = 1 << 10
 FIRST_BYTES = 1 << 12
@@ -102,21 +102,36 @@ class Dictionary:
 
     @property
     def rank(self) -> Words:
-        """rank[code] = position of its text in order.  Read-only; kept until a text is added.
+        """rank[code] = position of its text in order.  Read-only; kept until a text is added."""
+        return self.ranking()[0]
 
-        O(n log n) for n new texts, else O(all + new log all).
+    def ranking(self) -> tuple[Words, Words]:
+        """(rank, order): order has all codes in the order of their texts, rank is its inverse.
+
+        O(bytes) for n new texts, which are merged with the others in O(all + new log all).
         """
         with self._lock:
             n, known = len(self), len(self._order)
             if n > known:
-                fresh = self.texts().slice(known)
-                new = as_words(pc.array_sort_indices(fresh).to_numpy().astype(np.int64) + known)
-                order = np.empty(n, np.int64)
+                order, rank = np.empty(n, np.int64), np.empty(n, np.int64)
+                new = self._sorted(known, n)
                 merge_order(self._text, self._ends, self._order, known, new, n - known, order)
-                rank = np.empty(n, np.int64)
                 rank[order] = np.arange(n)
                 self._order, self._rank = order, rank
-            return self._rank
+            return self._rank, self._order
+
+    def buffers(self) -> tuple[Bytes, Words]:
+        """(bytes, ends) of all texts, for kernels: text c is bytes[ends[c]:ends[c + 1]]."""
+        return self._text, self._ends
+
+    def _sorted(self, first: int, last: int) -> Words:
+        """Codes [first, last) in the order of their texts."""
+        n = last - first
+        order = np.arange(first, last)
+        keys, keys2, order2 = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+        stack = np.empty(stack_words(n), np.int64)
+        sort_texts(self._text, self._ends, order, n, keys, keys2, order2, stack)
+        return order
 
     def check(self) -> None:
         """Assert that every text has the code it is stored under, and that texts are distinct.  O(bytes)."""

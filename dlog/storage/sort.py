@@ -148,6 +148,27 @@ def sorted_words(words: Words) -> Words:
     return _sort(words, 1, len(words))[0] if len(words) else words
 
 
+def sorted_columns(columns: Sequence[Words]) -> list[Words]:
+    """Rows by columns, sorted, without repeats.  O(n) for each varying byte.
+
+    >>> [c.tolist() for c in sorted_columns([np.array([2, 1, 2]), np.array([5, 7, 4])])]
+    [[1, 2, 2], [7, 4, 5]]
+    """
+    rows = from_columns(columns, len(columns))
+    if rows.n < 2:
+        return list(columns)
+    fields, words = _pack(rows)
+    words, kept = _sort(words, fields[-1].word + 1, rows.n)
+    out = [np.empty(kept, np.int64) for _ in fields]
+    for field, column in zip(fields, out, strict=True):
+        start = field.word * rows.n
+        if field.raw:
+            store_column(words, start, kept, column, 0)
+        else:
+            unpack_column(words, start, kept, field.shift, field.bits, field.least, column, 0)
+    return out
+
+
 def _pack(rows: Rows) -> tuple[list[_Field], Words]:
     """Columns into as few words as their ranges allow: word w of row i is at w * n + i."""
     n, bounds = rows.n, np.empty(2, np.int64)

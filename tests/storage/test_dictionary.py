@@ -41,6 +41,21 @@ def test_model_rank_is_the_position_in_text_order(batches: list[list[str]]) -> N
         assert names.rank.tolist() == [order.index(text) for text in all_texts]
 
 
+_PIECES = st.lists(st.sampled_from(["a", "b", "\0", "é", "漢", "common ", "0123456"]), max_size=9)
+
+
+@settings(deadline=None, max_examples=30, derandomize=True)
+@given(st.lists(_PIECES.map("".join), min_size=40, max_size=400), st.integers(0, 40))
+def test_model_rank_of_many_texts_that_begin_alike(texts: list[str], known: int) -> None:
+    """Enough of them for the radix sort, some in the order already."""
+    names = Dictionary()
+    for part in (texts[:known], texts[known:]):
+        names.encode(pa.array(part, pa.string()))
+        rank, order = names.ranking()
+        assert [names.decode_one(code) for code in order.tolist()] == sorted(names.texts().to_pylist())
+        assert rank[order].tolist() == list(range(len(names)))
+
+
 def test_rank_stays_until_a_text_is_added() -> None:
     names = Dictionary()
     names.encode(pa.array(["b", "a"]))
