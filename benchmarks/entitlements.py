@@ -1,7 +1,7 @@
 """Who may do what: a program over strings alone, against DuckDB on the same SQL.
 
 Users are in teams, teams have roles, roles allow resources; some are revoked.  Joins, negation,
-concatenation, `contains`, `match`, the least of strings, and sorted output: five million strings in the files.
+concatenation, `contains`, `match`, the least of strings, and sorted output, over five million strings.
 """
 
 from __future__ import annotations
