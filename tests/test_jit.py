@@ -104,7 +104,8 @@ def test_digest_follows_every_module_a_kernel_can_reach(tmp_path: Path) -> None:
         "top": "from dlog.deep.middle import f\n",
         "deep__middle": "from dlog.deep import (\n    low,\n)\n",
         "deep__low": "x = 1\n",
-        "deep____init__": "",
+        "deep____init__": "def late():\n    from dlog import other\n",
+        "__init__": "from dlog import other\n",
         "other": "y = 1\n",
     }
     where = package(tmp_path, **texts)
@@ -315,8 +316,8 @@ def test_every_kernel_says_what_its_parameters_are() -> None:
 
 
 def test_modules_are_shared_out_by_weight(monkeypatch: pytest.MonkeyPatch) -> None:
-    weights = {"a": 5, "b": 4, "c": 3, "d": 3}
-    monkeypatch.setattr(compiling.Module, "weight", property(lambda module: weights[module.name]))
-    modules = [compiling.Module(name, Path(), 1) for name in weights]
-    assert compiling._shares(modules, 2) == [["a", "d"], ["b", "c"]]
+    reached = {"a": {"x": 50, "y": 10}, "b": {"z": 58}, "c": {"x": 50}}
+    monkeypatch.setattr(compiling.Module, "reached", property(lambda module: reached[module.name]))
+    modules = [compiling.Module(name, Path(), 1) for name in reached]
+    assert compiling._shares(modules, 2) == [["a", "c"], ["b"]], "what reaches the same, together"
     assert compiling._shares(modules[:1], 4) == [["a"]]

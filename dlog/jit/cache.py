@@ -24,7 +24,8 @@ DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 BOUNDSCHECK = os.environ.get("DLOG_BOUNDSCHECK", "0") not in ("", "0")
 KEPT_DIRECTORIES = 3
 DAY = 86400
-PACKAGE = Path(__file__).resolve().parent.parent
+COMPILER = Path(__file__).resolve().parent
+PACKAGE = COMPILER.parent
 
 
 def is_ours(source: Path) -> bool:
@@ -122,6 +123,7 @@ def reached_modules(source: Path, package: Path = PACKAGE) -> dict[Path, bytes]:
 def _compiler() -> bytes:
     """What machine code depends on besides its source, as far as can be said without importing numba."""
     parts = [str(sys.implementation.cache_tag), sys.abiflags, f"boundscheck {BOUNDSCHECK}"]
+    parts += [file.read_text(encoding="utf-8") for file in sorted(COMPILER.glob("*.py"))]
     for name in ("numba", "llvmlite", "numpy"):
         spec = None if DISABLED else importlib.util.find_spec(name)
         for folder in spec.submodule_search_locations or () if spec else ():
@@ -147,7 +149,13 @@ def _read_module(path: Path, package: Path) -> tuple[bytes, list[Path]]:
         parts = (origin or plain).decode().split(".")
         if parts[0] == package.name:
             module = package.joinpath(*parts[1:])
-            inner = [module / name for name in re.findall(r"\w+", names.decode())] if module.is_dir() else []
-            files = [f for m in (module, *inner) for f in (m.with_suffix(".py"), m / "__init__.py")]
-            imported += [file for file in files if file.is_file()]
-    return hashlib.sha256(text).digest(), imported
+            inner = [_file_of(module / name) for name in re.findall(r"\w+", names.decode())]
+            # A package's own text counts only where a name comes from it, not from a module in it.
+            imported += [f or _file_of(module) for f in inner] if inner else [_file_of(module)]
+    return hashlib.sha256(text).digest(), [file for file in imported if file is not None]
+
+
+def _file_of(module: Path) -> Path | None:
+    """The file of a module or package; None when there is none."""
+    files = (module.with_suffix(".py"), module / "__init__.py")
+    return next((file for file in files if file.is_file()), None)

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -55,8 +55,14 @@ class Module:
     kernels: int
 
     @functools.cached_property
+    def reached(self) -> dict[Path, int]:
+        """The files that its kernels reach, and their sizes."""
+        reached = cache.reached_modules(self.source)
+        return {path: path.stat().st_size for path in reached if path.parent != cache.COMPILER}
+
+    @property
     def weight(self) -> int:
-        return sum(path.stat().st_size for path in cache.reached_modules(self.source))
+        return sum(self.reached.values())
 
 
 def kernel_modules() -> dict[str, Module]:
@@ -116,12 +122,24 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@dataclass
+class _Share:
+    """The modules of one process.  What several of them reach is lowered once, but optimised in each."""
+
+    modules: list[Module] = field(default_factory=list)
+
+    def weight(self, more: Module | None = None) -> float:
+        modules = [*self.modules, *([more] if more else [])]
+        lowered = {path: size for module in modules for path, size in module.reached.items()}
+        return LOWERING * sum(lowered.values()) + (1 - LOWERING) * sum(m.weight for m in modules)
+
+
 def _shares(missing: list[Module], parts: int) -> list[list[str]]:
-    """Modules for each process: always the largest of the rest to the one with the least."""
-    shares: list[list[Module]] = [[] for _ in range(parts)]
+    """Modules for each process: always the largest of the rest to the one that is done first with it."""
+    shares = [_Share() for _ in range(parts)]
     for module in sorted(missing, key=lambda m: -m.weight):
-        min(shares, key=lambda share: sum(m.weight for m in share)).append(module)
-    return [[module.name for module in share] for share in shares if share]
+        min(shares, key=lambda share: share.weight(module)).modules.append(module)
+    return [[module.name for module in share.modules] for share in shares if share.modules]
 
 
 def _start(root: Path, share: list[str], errors: IO[str]) -> subprocess.Popen[str]:
