@@ -161,7 +161,8 @@ class Session:
     # While work goes on
 
     def _do(self, work: Callable[[], T]) -> T:
-        with self._working():
+        with self._working() as screen:
+            screen("evaluate", "what was typed", 0, 1)
             return work()
 
     def _working(self) -> Screen:
