@@ -39,6 +39,7 @@ from dlog.planning.pipeline import (
     Union,
     form_variables,
 )
+from dlog.planning.sub_joins import Decomposition
 from dlog.types import INT, MAX_PRECISION, Type
 
 TABLE = "$table"
@@ -220,15 +221,25 @@ class BodyRunner:
             before = known.sizes if isinstance(known, Parts) else known
             if all(_alike(a, b) for a, b in zip(sizes, before, strict=True)):
                 return known if isinstance(known, Parts) else None
-        options = self.store.options
-        if join.bag and not (count or self.weighted):
-            options = replace(options, sub_joins=NEVER)
-        found = decompose(
-            join.forms, outputs, join.bag, Readable(self.store, {}), estimate_join, options, count=count
-        )
+        found = self.decomposition(join, outputs, count, sizes)
         parts = Parts(self, found, sizes) if found is not None else None
         self.parts[key] = parts or sizes
         return parts
+
+    def decomposition(
+        self, join: Join, outputs: tuple[str, ...], count: bool, sizes: tuple[int, ...]
+    ) -> Decomposition | None:
+        """What the planner says, or has said to another runner of the same body on data as large."""
+        options = self.store.options
+        if join.bag and not (count or self.weighted):
+            options = replace(options, sub_joins=NEVER)
+        key = (join.forms, outputs, join.bag, count, options)
+        known = self.store.decompositions.get(key)
+        if known is None or not all(_alike(a, b) for a, b in zip(sizes, known[0], strict=True)):
+            readable = Readable(self.store, {})
+            found = decompose(join.forms, outputs, join.bag, readable, estimate_join, options, count=count)
+            known = self.store.decompositions[key] = (sizes, found)
+        return known[1]
 
     def warn_cross_product(self, compiled: CompiledJoin, view: Readable) -> None:
         if not compiled.cross_products:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from dlog.engine.heads import body_outputs
+from dlog.engine.heads import body_outputs, only_counts, takes_weights
 from dlog.engine.readable import Readable
 from dlog.engine.store import Store
-from dlog.ir.rules import Atom, Program, Rule, Stratum, Var
-from dlog.planning.compile import CompiledJoin, compile_join
+from dlog.ir.rules import Atom, Form, Program, Rule, Stratum, Var
+from dlog.planning.compile import CompiledJoin, compile_join, estimate_join
+from dlog.planning.decompose import GAIN, SECONDS, WHOLE, decompose
+from dlog.planning.key_order import KeyOrder
+from dlog.planning.options import ALWAYS, NEVER
 from dlog.planning.pipeline import Anti, Compute, Generate, Join, Pipeline, Test, Union, plan_pipeline
+from dlog.planning.sub_joins import PREFIX, WEIGHT, Decomposition
 from dlog.types import INT
 
 
@@ -67,6 +72,18 @@ def _pipeline(pipeline: Pipeline, rule: Rule, store: Store, bound: tuple[str, ..
 
 
 def _join(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Iterator[str]:
+    if not bound and sum(isinstance(f, Atom) for f in join.forms) > 1:
+        considered = _considered(join, rule, store)
+        if considered is not None and _is_taken(considered, store):
+            yield from _parts(considered)
+            return
+        yield from _undivided(join, rule, store, bound)
+        yield from _not_taken(considered)
+    else:
+        yield from _undivided(join, rule, store, bound)
+
+
+def _undivided(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Iterator[str]:
     forms = list(join.forms)
     shared = tuple(v for v in bound if any(v in {x.name for x in _vars(f)} for f in forms))
     if bound:
@@ -75,14 +92,87 @@ def _join(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Itera
     types = {**rule.types, "$number": INT}
     columns = lambda name: [INT] * len(shared) if name == "$table" else view.column_types(name)  # noqa: E731
     compiled = compile_join(forms, join.outputs, types, columns, _Assumed(store), store.encode, bag=join.bag)
-    order = compiled.key_order
-    if order.variables:
-        steps = [f"{v} (~{_round(s)})" for v, s in zip(order.variables, order.sizes, strict=True)]
-        yield f"key order [{', '.join(order.variables)}]: bindings expected after each: {', '.join(steps)}"
+    yield from _order(compiled.key_order)
     yield from _atoms(compiled, store)
     if compiled.cross_products:
         parts = " and ".join(", ".join(part) for part in compiled.cross_products)
         yield f"cross product: {parts} share no variable"
+
+
+def _order(order: KeyOrder) -> Iterator[str]:
+    if order.variables:
+        steps = [f"{v} (~{_round(s)})" for v, s in zip(order.variables, order.sizes, strict=True)]
+        yield f"key order [{', '.join(order.variables)}]: bindings expected after each: {', '.join(steps)}"
+
+
+# Joins in parts
+
+
+def _considered(join: Join, rule: Rule, store: Store) -> Decomposition | None:
+    """The best plan in parts, even if it is not worth it; None where it is not even looked for."""
+    count = bool(rule.aggregates) and only_counts(rule)
+    options = store.options
+    if join.bag and not takes_weights(rule):
+        options = replace(options, sub_joins=NEVER)
+    outputs = () if count else join.outputs
+    return decompose(
+        join.forms, outputs, join.bag, _Assumed(store), estimate_join, options, count=count, gain=float("inf")
+    )
+
+
+def _is_taken(d: Decomposition, store: Store) -> bool:
+    forced = ALWAYS in (store.options.semijoins, store.options.sub_joins)
+    return forced or d.cost <= GAIN * dict(d.rejected)[WHOLE]
+
+
+def _parts(d: Decomposition) -> Iterator[str]:
+    whole = dict(d.rejected)[WHOLE]
+    yield f"in parts, estimated at {_seconds(d.cost)}; {WHOLE} would take {_seconds(whole)}:"
+    for s in d.sub_joins:
+        name = _shown(s.name)
+        yield f"  {name}({', '.join(s.outputs)}), ~{_round(s.rows)} rows: {_forms(s.forms)}"
+        if s.reduces:
+            yield f"    a semijoin: only {' and '.join(s.outputs)} that can match are looked at later"
+        else:
+            gone = sorted({v.name for f in s.forms for v in _vars(f) if v.name[0] != "$"} - set(s.outputs))
+            yield f"    {', '.join(gone)} not needed any more" + ("; rows keep count" if s.weighted else "")
+        if d.chunk is None:
+            yield f"    key order [{', '.join(s.order)}]"
+    yield f"  then {_forms(d.joined())}"
+    if d.chunk is None and not d.probes:
+        yield f"    key order [{', '.join(d.key_order)}]"
+    for probe in d.probes:
+        yield f"    and look each row up in {_shown(probe.predicate)}, a hash table"
+    if d.chunk is not None:
+        yield f"  range by range of {d.chunk}, first in every key order, so that parts stay small"
+    for text, cost in d.rejected[1:]:
+        yield f"  rejected: {text}, {_seconds(cost)}"
+
+
+def _not_taken(considered: Decomposition | None) -> Iterator[str]:
+    if considered is None:
+        yield "in one join: it is expected to be quick"
+        return
+    whole = dict(considered.rejected)[WHOLE]
+    first = ", ".join(f"{{{', '.join(s.outputs)}}}" for s in considered.sub_joins)
+    yield (
+        f"in one join, estimated at {_seconds(whole)}: "
+        f"with parts over {first} it would take {_seconds(considered.cost)}"
+    )
+
+
+def _forms(forms: Sequence[Form]) -> str:
+    return ", ".join(_shown(str(f)) for f in forms)
+
+
+def _shown(text: str) -> str:
+    """Names that rules cannot have, as words."""
+    return text.replace(PREFIX, "part").replace(WEIGHT, "count")
+
+
+def _seconds(cost: float) -> str:
+    seconds = cost * SECONDS
+    return f"{_round(seconds)} s" if seconds >= 1 else f"{_round(seconds * 1e3)} ms"
 
 
 def _vars(form: object) -> list[Var]:

@@ -114,12 +114,11 @@ def _unfit(head: Atom, rule: Rule, type: Type, shown: str) -> DataError:
 def aggregate_rule(runner: BodyRunner, rule: Rule, pipeline: Pipeline) -> Table:
     """One row per group, with a column for each group key and each result."""
     join = pipeline.operations[0]
-    if _only_counts(rule) and len(pipeline.operations) == 1 and isinstance(join, Join):
+    if only_counts(rule) and len(pipeline.operations) == 1 and isinstance(join, Join):
         n = runner.count(join)
         results = {a.result.name: np.full(min(n, 1), n, np.int64) for a in rule.aggregates}
         return Table(min(n, 1), results)
-    weighted = all(_takes_weights(rule, a) for a in rule.aggregates)
-    return aggregate_table(runner, rule, runner.run(pipeline, weighted=weighted))
+    return aggregate_table(runner, rule, runner.run(pipeline, weighted=takes_weights(rule)))
 
 
 def aggregate_table(runner: BodyRunner, rule: Rule, table: Table) -> Table:
@@ -153,7 +152,7 @@ def _group_codes(rule: Rule, table: Table) -> tuple[list[np.ndarray], dict[str, 
     return groups, wide
 
 
-def _only_counts(rule: Rule) -> bool:
+def only_counts(rule: Rule) -> bool:
     return not rule.groups and all(a.op == "count" for a in rule.aggregates)
 
 
@@ -164,8 +163,12 @@ def _argument(runner: BodyRunner, item: Aggregate, table: Table) -> batch.Column
 # A row that stands for several assignments
 
 
+def takes_weights(rule: Rule) -> bool:
+    """Whether a rule's aggregates can be had from rows with weights."""
+    return bool(rule.aggregates) and all(_takes_weights(rule, item) for item in rule.aggregates)
+
+
 def _takes_weights(rule: Rule, item: Aggregate) -> bool:
-    """Whether an aggregate can be had from rows with weights."""
     if item.op in ("count", "min", "max"):
         return True
     return (

@@ -7,13 +7,14 @@ that `dlog.planning.versions` gives.  Knows nothing of rules.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
 from dlog.ir.literals import Value, literal_value
 from dlog.ir.rules import Const, Predicate
 from dlog.planning.options import Options
+from dlog.planning.sub_joins import Decomposition
 from dlog.planning.versions import base_name
 from dlog.storage.arena import Arena
 from dlog.storage.dictionary import Dictionary
@@ -34,6 +35,7 @@ class Store:
         self.relations: dict[str, Relation] = {}
         self.read_orders: dict[str, set[tuple[int, ...]]] = {}  # column orders that plans have asked for
         self.options = Options()  # of the planner
+        self.decompositions: dict[Hashable, tuple[tuple[int, ...], Decomposition | None]] = {}  # by join
         self._codes: dict[tuple[str, object, Type], int | None] = {}
         self._estimates: dict[str, tuple[int, list[tuple[float, float]]]] = {}
         for name in predicates:

@@ -36,6 +36,8 @@ from dlog.planning.sub_joins import (
 )
 
 WORTHWHILE = 2e6  # joins expected to cost less are done at once: some 10 ms
+WHOLE = "one join of everything"
+SECONDS = 5e-9  # that a unit of cost takes, about
 GAIN = 0.8  # a plan in parts must cost less than this share of the undivided one
 CHUNK_ROWS = 1 << 18  # rows of a sub-join that still lie in the cache
 _SORT = 5.0  # cost per row to sort a small sub-join; large ones cost twice as much
@@ -57,10 +59,12 @@ def decompose(
     estimate: Estimate,
     options: Options,
     count: bool = False,
+    gain: float = GAIN,
 ) -> Decomposition | None:
     """The cheapest plan in parts; None where the undivided join is as good.
 
-    `count`: no row is written, assignments are only counted.  `estimate` gives a key order and its cost.
+    `count`: no row is written, assignments are only counted.  `estimate` gives a key order and its cost.  A
+    plan must cost less than `gain` times the undivided one.
     """
     forced = ALWAYS in (options.semijoins, options.sub_joins)
     if options.semijoins == options.sub_joins == NEVER or not _has_parts(forms):
@@ -72,10 +76,10 @@ def decompose(
     limit = _FORCED_DRAFTS if forced else min(_MOST_DRAFTS, 12 + int(whole.cost * _DRAFTS_PER_COST))
     drafts = search.run(whole, limit)
     found = search.best(drafts, whole, forced)
-    if found is None or (found.cost > GAIN * whole.cost and not forced):
+    if found is None or (found.cost > gain * whole.cost and not forced):
         return None
     others = sorted((d for d in drafts if d.sub_joins and d.cost > found.cost), key=lambda d: d.cost)
-    rejected = [("one join of everything", whole.cost), *((d.describe(), d.cost) for d in others[:3])]
+    rejected = [(WHOLE, whole.cost), *((d.describe(), d.cost) for d in others[:1])]
     return _numbered(replace(found, rejected=tuple(rejected)))
 
 
@@ -206,7 +210,9 @@ class _Search:
             full = order if weighted else self.estimate(move.forms, kept, True, self.view, None, self.implied)
             rows = self.view.add(name, move.forms, kept, _last(full), weighted)
             cost = order.cost + _store_cost(_last(order))
-            self.known[name] = SubJoin(name, move.forms, kept, weighted, move.reduces, rows, cost)
+            self.known[name] = SubJoin(
+                name, move.forms, kept, weighted, move.reduces, rows, cost, order.variables
+            )
             self.texts[name] = text
         return self.known[name]
 

@@ -38,6 +38,7 @@ class SubJoin:
     reduces: bool
     rows: float = 0.0
     cost: float = 0.0
+    order: tuple[str, ...] = ()  # its key order, as estimated
 
     @property
     def weights(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,3 +110,39 @@ def test_unknown_options_are_errors_with_a_place() -> None:
     with pytest.raises(SourceError, match="unknown planner option no-semijoin") as caught:
         dlog.Database(source='.pragma "planner" "no-semijoin"\n')
     assert caught.value.line == 1 and "no-semijoins" in (caught.value.help or "")
+
+
+CYCLES = "n[] = k <- agg<<k = count()>> e(a, b), e(b, c), e(c, d), e(d, a).\n"
+PATHS = "p(a, b, c) <- s(a), e(a, b), e(b, c), s(c).\n"
+
+
+def test_explain_shows_parts_and_what_they_are_for() -> None:
+    facts = "s(1). " + " ".join(f"e({i}, {i * 7 % 10})." for i in range(10))
+    text = dlog.Database(
+        source=f'.pragma "planner" "always-sub-joins always-probes"\n{facts}\n{CYCLES}'
+    ).explain("n")
+    assert "one join of everything would take" in text and "not needed any more; rows keep count" in text
+    assert "look each row up in part1, a hash table" in text
+    text = dlog.Database(source=f'.pragma "planner" "always-semijoins"\n{facts}\n{PATHS}').explain("p")
+    assert "a semijoin: only" in text
+    assert "in one join: it is expected to be quick" in dlog.Database(source=facts + CYCLES).explain("n")
+
+
+def test_large_joins_are_done_in_parts_and_small_ones_are_not() -> None:
+    rows = np.random.default_rng(1).integers(0, 300, (30_000, 2))
+    database = dlog.Database(source=f"e(x, y) -> int(x), int(y).\n{CYCLES}", evaluated=False)
+    assert "in one join" in database.explain("n")
+    database.store.relations["e"].apply_in_place(inserts=rows)
+    text = database.explain("n")
+    assert "in parts" in text and "rejected" in text
+
+
+def test_counts_that_do_not_fit_are_errors() -> None:
+    """A count of tuples of values needs none of them, so it can be larger than any number of rows."""
+    body = ", ".join(f"e({v})" for v in "abcdefg")
+    facts = " ".join(f"e({i})." for i in range(1000))
+    with pytest.raises(DataError, match="does not fit 64 bits"):
+        dlog.Database(source=f"{facts}\nn[] = k <- agg<<k = count()>> {body}.")
+    assert dlog.Database(source=f"{facts}\nn[] = k <- agg<<k = count()>> e(a), e(b), e(c), e(d).")[
+        "n"
+    ].rows() == [(10**12,)]
