@@ -32,7 +32,7 @@ from dlog.ir.rules import Atom, Const, Program, Rule, Stratum, Var
 from dlog.jit import Words
 from dlog.planning.deltas import ERASE, INSERT, cover_variants, outer_variables, rule_variants
 from dlog.planning.pipeline import plan_pipeline
-from dlog.planning.versions import facts_name, old_name
+from dlog.planning.versions import facts_name
 from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
 
@@ -144,10 +144,6 @@ class DeltaStrategy:
     # From changes
 
     def apply(self, cycle: Cycle) -> None:
-        relations = cycle.store.relations
-        for name in self.reads:
-            if name not in cycle.changes:
-                relations[old_name(name)] = relations[name]
         if self.by_existence:
             later, change = self._apply_existence(cycle)
         else:

@@ -27,7 +27,9 @@ from dlog.planning.versions import facts_name
 from dlog.storage.relation import Relation
 
 SMALL_CHANGE = 64  # rows up to which a change is always followed, whatever the estimate
-BULK = 0.5  # share of the work of evaluating from scratch from which on that is done instead
+# The share of the work of evaluating from scratch from which on that is done instead.  It goes through whole
+# columns, where deltas look rows up: on group counts it was three times as fast at a change of 10%.
+BULK = 0.08
 
 
 def choose_strategy(program: Program, stratum: Stratum, store: Store) -> Strategy | None:
@@ -116,6 +118,7 @@ def _follow(strategy: Strategy | None, stratum: Stratum, cycle: Cycle, renewed: 
         strategy.forget(cycle.store)
         recompute(stratum, cycle)
     elif strategy.ready(cycle.store):
+        cycle.open(strategy.reads)
         strategy.apply(cycle)
     else:
         strategy.rebuild(cycle)

@@ -29,9 +29,9 @@ class Cycle:
     an abort drops it.  For a predicate p in it:
 
         p              the new version, once the stratum of p is done; until then the old one
-        old_name(p)    the old version       } of every predicate that changed, and of those that
-        inserted_name  p(new) - p(old)       } `open` was asked for
-        erased_name    p(old) - p(new)       }
+        old_name(p)    the old version: of every predicate that changed, and of those that were opened
+        inserted_name  p(new) - p(old)       } of predicates that changed and were opened; the engine
+        erased_name    p(old) - p(new)       } opens all that a stratum reads before `apply`
         facts_name(p)  the base facts of a derived predicate, new version
 
     `changes` has the net change of every predicate that changed so far; `facts` has that of the base facts of
@@ -56,23 +56,27 @@ class Cycle:
         relations[old_name(name)] = relations[name]
         relations[name] = relation
         self.changes[name] = change
-        for version, rows in ((inserted_name(name), change.inserted), (erased_name(name), change.erased)):
-            orders = self.store.read_orders.get(version, ())
-            relations[version] = Relation.build(self.store.arena, rows, relation.arity, orders)
 
     def publish_difference(self, name: str, relation: Relation) -> None:
         """The same for a version that was made anew.  O(rows), or O(change) if the two share pages."""
         self.publish(name, relation, net_difference(self.store.relations[name], relation))
 
     def open(self, names: Iterable[str]) -> None:
-        """Make sure that all versions of these predicates can be read, changed or not.  O(names)."""
+        """Make sure that all versions of these predicates can be read.  O(names + changes).
+
+        Changes become relations only here: a stratum that is evaluated from scratch does not read them.
+        """
         relations = self.store.relations
         for name in names:
-            if name not in self.changes:
+            change = self.changes.get(name)
+            if change is None:
                 relations[old_name(name)] = relations[name]
-                empty = np.empty((0, relations[name].arity), np.int64)
-                for version in (inserted_name(name), erased_name(name)):
-                    relations[version] = Relation.build(self.store.arena, empty, relations[name].arity)
+            elif inserted_name(name) not in relations:
+                relations[inserted_name(name)] = self._relation(inserted_name(name), change.inserted)
+                relations[erased_name(name)] = self._relation(erased_name(name), change.erased)
+
+    def _relation(self, name: str, rows: np.ndarray) -> Relation:
+        return Relation.build(self.store.arena, rows, rows.shape[1], self.store.read_orders.get(name, ()))
 
     def close(self) -> None:
         """The end of a cycle that is committed: only new versions stay.
@@ -99,6 +103,7 @@ class Strategy(Protocol):
     """
 
     stratum: Stratum
+    reads: frozenset[str]
 
     def ready(self, store: Store) -> bool:
         """Whether the state that `apply` needs is in the store."""
@@ -124,8 +129,10 @@ class Strategy(Protocol):
 
 def net_difference(old: Relation, new: Relation) -> Change:
     """INSERT and ERASE between two versions, sorted by the predicate's own column order."""
-    order = next((o for o in old.orders if o in new.orders), old.orders[0])
+    order = next((o for o in old.orders if o in new.orders), old.orders[0])  # the natural one, mostly
     change = difference(old.index(order), new.add_order(order))
+    if order == tuple(range(old.arity)):
+        return change
     natural = np.argsort(order)
     return Change(_sorted(change.inserted[:, natural]), _sorted(change.erased[:, natural]))
 
