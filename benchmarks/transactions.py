@@ -70,14 +70,14 @@ def graph(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def vertices(n: int) -> int:
-    return max(10, n // 10)
+    return max(200, n // 10)
 
 
 def at_hub(edges: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """New edges into the vertex that most edges lead to."""
     values, counts = np.unique(edges[:, 1], return_counts=True)
     hub = values[np.argmax(counts)]
-    return np.stack([rng.integers(0, edges[:, 0].max(), 200), np.full(200, hub)], axis=1)
+    return np.stack([rng.integers(0, vertices(len(edges)), 200), np.full(200, hub)], axis=1)
 
 
 def in_and_out(database: dlog.Database, pairs: list[list[int]]) -> tuple[list[float], float]:
