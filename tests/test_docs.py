@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,14 @@ import pytest
 import dlog
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ["README.md", "docs/language.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "programs/README.md"]
+DOCUMENTS = [
+    "README.md",
+    "docs/language.md",
+    "docs/transactions.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "programs/README.md",
+]
 
 
 def blocks(document: str, language: str) -> list[str]:
@@ -31,6 +41,37 @@ def test_programs_in_documents_run(document: str, number: int) -> None:
 def test_python_in_documents_runs(document: str) -> None:
     for text in blocks(document, "python"):
         exec(compile(text, document, "exec"), {})
+
+
+SESSIONS = [(d, i) for d in DOCUMENTS for i in range(len(blocks(d, "console")))]
+_PROMPT = re.compile(r"^(?:dlog|tx|failed|\.\.\.)[> ] ?")
+
+
+@pytest.mark.parametrize(("document", "number"), SESSIONS)
+def test_sessions_in_documents_are_as_shown(document: str, number: int) -> None:
+    """`$ dlog ...` is run with the lines behind `dlog>` as its input; times are not compared."""
+    command, *lines = blocks(document, "console")[number].splitlines()
+    program, *arguments = shlex.split(command.removeprefix("$ "))
+    assert program == "dlog"
+    typed = [_PROMPT.sub("", line) for line in lines if _PROMPT.match(line)]
+    shown = [line for line in lines if not _PROMPT.match(line)]
+    done = subprocess.run(
+        [sys.executable, "-m", "dlog", *arguments],
+        input="".join(f"{line}\n" for line in typed),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+    )
+    notices = r"^(compiling kernels|evaluating|loading) .*\n"
+    printed = re.sub(notices, "", done.stdout, flags=re.MULTILINE).replace("<stdin>", "<prompt>")
+    if shown:
+        assert _without_times(printed) == _without_times("".join(f"{line}\n" for line in shown))
+    assert done.returncode == (1 if "error:" in printed else 0)
+
+
+def _without_times(text: str) -> str:
+    return re.sub(r"[0-9.]+ m?s\b", "TIME", text)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
