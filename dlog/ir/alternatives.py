@@ -64,7 +64,7 @@ def _completed_disjunction(form: Disjunction, around: set[str], types: dict[str,
             added = [_equal(name, types[name]) for name in missing]
             number = Primitive("eq", (Var(tag), Const("int", kinds.index(defined[index]), INT)))
             hidden = branch.variables().intersection(missing)
-            kept = _renamed(branch, {name: _fresh(types, types[name]) for name in sorted(hidden)})
+            kept = renamed(branch, {name: _fresh(types, types[name]) for name in sorted(hidden)})
             branches[index] = replace(branch, forms=(*kept.forms, *added, number))
     return replace(form, branches=tuple(branches))
 
@@ -82,8 +82,8 @@ def _positive(conj: Conj) -> list[Var]:
     return out
 
 
-def _renamed(conj: Conj, names: dict[str, str]) -> Conj:
-    """A conjunction whose negations use other names for variables of their own."""
+def renamed(conj: Conj, names: dict[str, str]) -> Conj:
+    """A conjunction with other names for some variables; those in `exists` stay."""
     forms: list[Form] = []
     for form in conj.forms:
         if isinstance(form, Atom):
@@ -93,9 +93,9 @@ def _renamed(conj: Conj, names: dict[str, str]) -> Conj:
             output = None if form.output is None else _other(form.output, names)
             form = replace(form, inputs=inputs, output=output)
         elif isinstance(form, Negation):
-            form = replace(form, body=_renamed(form.body, names))
+            form = replace(form, body=renamed(form.body, names))
         else:
-            form = replace(form, branches=tuple(_renamed(b, names) for b in form.branches))
+            form = replace(form, branches=tuple(renamed(b, names) for b in form.branches))
         forms.append(form)
     return replace(conj, forms=tuple(forms))
 

@@ -5,6 +5,11 @@
     # path(s, s) <- wanted(s).   path(s, y) <- path(s, x), edge(x, y).
     # reach'bf(s, z) <- path(s, x), edge(x, z).    has the answers of s alone.
 
+Where the rule that ends the recursion takes the same step as the one that goes on, as here, the path is the
+answer, but for its start:
+
+    # reach'bf(x, y) <- wanted(x), edge(x, y).     reach'bf(x, z) <- reach'bf(x, y), edge(y, z).
+
 After Naughton, Ramakrishnan, Sagiv and Ullman, "Efficient evaluation of right-, left-, and multi-linear
 rules".  Done where the predicate is wanted for constants, that is for a few values: then `path` is no longer
 than the demand would be.  Where demand comes from facts, many may share their way, and answers for each node
@@ -18,9 +23,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dlog.errors import Diagnostics
-from dlog.ir.goals import names_of
+from dlog.ir.alternatives import renamed
+from dlog.ir.goals import names_of, operand_type
 from dlog.ir.passing import Demand
-from dlog.ir.rules import Atom, Conj, Predicate, Rule, Var
+from dlog.ir.rules import Atom, Conj, Form, Operand, Predicate, Rule, Var
 from dlog.ir.safety import make_safe
 
 if TYPE_CHECKING:
@@ -35,7 +41,7 @@ def follow_calls(parts: Sequence[Part], outside: _Demands, predicates: dict[str,
     for part in parts:
         others = [d for _, d in (*outside, *(item for p in parts if p is not part for item in p.demands))]
         if _wanted_for_constants(part, others) and _passes_answers_on(part):
-            made += _rewrite(part, predicates)
+            made += [] if _turn_around(part, predicates) else _rewrite(part, predicates)
     return made
 
 
@@ -105,6 +111,59 @@ def _rewrite(part: Part, predicates: dict[str, Predicate]) -> list[Rule]:
         if (demand.predicate, demand.restriction) != own
     ]
     return [_safe(rule) for rule in made]
+
+
+# Closures
+
+
+def _turn_around(part: Part, predicates: dict[str, Predicate]) -> bool:
+    """Makes the recursion go from the start, if its last step is a step like all others; whether it is."""
+    columns = predicates[part.name].columns
+    free = [i for i in range(len(columns)) if i not in part.restriction]
+    if len(part.rules) != 2 or [columns[i].type for i in part.bound] != [columns[i].type for i in free]:
+        return False
+    (rule, head, guard, body), last = sorted(
+        part.rules, key=lambda r: not isinstance(_call(part, r[0], r[1], r[3]), Atom)
+    )
+    call = _call(part, rule, head, body)
+    assert isinstance(call, Atom)
+    rest = tuple(f for f in body.forms if f is not call)
+    onward = tuple(call.args[i] for i in part.bound)
+    end = tuple(last[1].args[i] for i in free)
+    if any(operand_type(last[0], a) != columns[i].type for i, a in zip(free, end, strict=True)):
+        return False  # an answer is rounded, a step is not
+    step = _canonical(guard.args, onward, rest)
+    if step is None or step != _canonical(last[2].args, end, last[3].forms):
+        return False
+    start = tuple(Var(f"_s{i}") for i in range(len(free)))
+    types = {v.name: columns[i].type for v, i in zip(start, part.bound, strict=True)}
+    rule = replace(rule, types={**rule.types, **types})
+
+    def reached(by: tuple[Operand, ...]) -> Atom:
+        places = dict(zip((*part.bound, *free), (*start, *by), strict=True))
+        return replace(head, args=tuple(places[i] for i in range(len(columns))))
+
+    part.rules = [last, (rule, reached(onward), guard, Conj((), (reached(guard.args), *rest)))]
+    own = (part.origin, part.restriction)
+    part.demands = [
+        (rule, _with_guard(d, part.guard_name, lambda g: reached(g.args))) if of.id == rule.id else (of, d)
+        for of, d in part.demands
+        if (d.predicate, d.restriction) != own
+    ]
+    return True
+
+
+def _canonical(
+    given: tuple[Operand, ...], found: tuple[Operand, ...], forms: tuple[Form, ...]
+) -> tuple[Form, ...] | None:
+    """Forms under names that only say where variables occur; None unless those given and found are distinct
+    variables."""
+    ends = [a.name for a in (*given, *found) if isinstance(a, Var)]
+    if len(set(ends)) != len(given) + len(found):
+        return None
+    used = dict.fromkeys([*ends, *(v.name for v in Conj((), forms).occurrences())])
+    names = {name: f"v{number}" for number, name in enumerate(used)}
+    return renamed(Conj((), forms), names).forms
 
 
 def _with_guard(demand: Demand, old: str, along: Callable[[Atom], Atom]) -> Demand:

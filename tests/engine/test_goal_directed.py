@@ -131,6 +131,7 @@ def _is_restricted(name: str) -> bool:
 STEPS = (
     "reach(x, z) <- edge(x, y), reach(y, z).",
     "reach(x, z) <- reach(x, y), edge(y, z).",
+    "reach(x, z) <- edge(x, m), edge(m, y), reach(y, z).",
     "reach(x, z) <- reach(x, y), reach(y, z).",
     "reach(x, z) <- edge(y, x), !edge(x, y), reach(y, z).",
     "reach(x, z) <- edge(x, y), reach(y, z), edge(z, y).",
@@ -150,7 +151,8 @@ _QUERIES = ("?- reach({0}, y).", "?- reach(x, {0}).", "?- reach({0}, {1}).", "?-
 def test_oracle_linear_recursions(
     edges: list[tuple[int, int]], facts: list[tuple[int, int]], steps: set[str], data: st.DataObject
 ) -> None:
-    lines = [f"edge({x}, {y})." for x, y in edges] + ["reach(x, y) <- edge(x, y)."]
+    first = data.draw(st.sampled_from(["edge(x, y)", "edge(x, m), edge(m, y)", "edge(y, x)"]))
+    lines = [f"edge({x}, {y})." for x, y in edges] + [f"reach(x, y) <- {first}."]
     if data.draw(st.booleans()):
         lines += [f"reach({x}, {y})." for x, y in facts]
     asked = st.builds(str.format, st.sampled_from(_QUERIES), _NODES, _NODES)
@@ -204,12 +206,26 @@ def test_a_snapshot_of_a_database_that_is_not_evaluated() -> None:
 
 
 def test_last_calls_keep_the_answers_of_the_start_alone() -> None:
-    assert rules_for(RIGHT + "edge(1, 2). ?- reach(1, y).") == [
+    exits = "edge(1, 2). end(2, 3). reach(x, y) <- end(x, y). reach(x, z) <- edge(x, y), reach(y, z)."
+    assert rules_for(exits + " ?- reach(1, y).") == [
         "reach'bf'path(_s0, _s0) <- reach'bf'wanted(_s0).",
         "reach'bf'path(_s0, y) <- exists x . reach'bf'path(_s0, x), edge(x, y).",
         "reach'bf'wanted(1) <- true.",
-        "reach'bf(_s0, y) <- exists x . reach'bf'path(_s0, x), edge(x, y).",
+        "reach'bf(_s0, y) <- exists x . reach'bf'path(_s0, x), end(x, y).",
         "query'1(y) <- reach'bf(1, y).",
+    ]
+
+
+def test_a_closure_goes_from_the_start_on_whichever_side_it_recurs() -> None:
+    assert rules_for(RIGHT + "edge(1, 2). ?- reach(1, y).") == [
+        "reach'bf'wanted(1) <- true.",
+        "reach'bf(x, y) <- reach'bf'wanted(x), edge(x, y).",
+        "reach'bf(_s0, y) <- exists x . reach'bf(_s0, x), edge(x, y).",
+        "query'1(y) <- reach'bf(1, y).",
+    ]
+    assert rules_for(LEFT + "edge(1, 2). ?- reach(x, 1).")[1:3] == [
+        "reach'fb(x, y) <- reach'fb'wanted(y), edge(x, y).",
+        "reach'fb(y, _s0) <- exists z . reach'fb(z, _s0), edge(y, z).",
     ]
 
 
