@@ -24,7 +24,7 @@ from dlog.ir.rules import Atom, Const, Form, Operand, Primitive, Rule, Var
 from dlog.lftj.assemble import assemble
 from dlog.lftj.triejoin import NO_WORDS
 from dlog.lftj.triejoin import Join as JoinRun
-from dlog.planning.compile import CompiledJoin, compile_join, estimate_join
+from dlog.planning.compile import CompiledJoin, compile_join, cross_products, estimate_join
 from dlog.planning.decompose import decompose
 from dlog.planning.key_order import Implied
 from dlog.planning.options import NEVER
@@ -223,6 +223,9 @@ class BodyRunner:
                 return known if isinstance(known, Parts) else None
         found = self.decomposition(join, outputs, count, sizes)
         parts = Parts(self, found, sizes) if found is not None else None
+        if parts is not None and not join.bag:  # in a bag it is counted, not made
+            readable = Readable(self.store, {})
+            self.warn_of(cross_products(join.forms, readable), readable)
         self.parts[key] = parts or sizes
         return parts
 
@@ -237,18 +240,24 @@ class BodyRunner:
         known = self.store.decompositions.get(key)
         if known is None or not all(_alike(a, b) for a, b in zip(sizes, known[0], strict=True)):
             readable = Readable(self.store, {})
-            found = decompose(join.forms, outputs, join.bag, readable, estimate_join, options, count=count)
+            made = self.store.shared_parts.texts(self.store) if options.sharing != NEVER else ()
+            found = decompose(
+                join.forms, outputs, join.bag, readable, estimate_join, options, count=count, made=made
+            )
             known = self.store.decompositions[key] = (sizes, found)
         return known[1]
 
     def warn_cross_product(self, compiled: CompiledJoin, view: Readable) -> None:
-        if not compiled.cross_products:
+        self.warn_of(compiled.cross_products, view)
+
+    def warn_of(self, cross_products: tuple[tuple[str, ...], ...], view: Readable) -> None:
+        if not cross_products:
             return
         expected = 1
-        for part in compiled.cross_products:
+        for part in cross_products:
             expected *= max(view.rows(name) for name in part)
         if expected >= _CROSS_PRODUCT_ROWS:
-            parts = " and ".join(", ".join(dict.fromkeys(part)) for part in compiled.cross_products)
+            parts = " and ".join(", ".join(dict.fromkeys(part)) for part in cross_products)
             where = f"{self.rule.span.file}:{self.rule.span.line}: " if self.rule.span else ""
             self.measures.warn(
                 f"{where}warning: {parts} share no variable: a cross product of about {expected:,} rows"

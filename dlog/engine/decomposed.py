@@ -23,11 +23,12 @@ from dlog.engine.parallel import in_parallel
 from dlog.engine.readable import Passing, Readable
 from dlog.engine.table import Table
 from dlog.errors import DataError
-from dlog.ir.rules import Form
+from dlog.ir.rules import Conj, Form
 from dlog.lftj.assemble import INT64_MAX, INT64_MIN, Assembled
 from dlog.lftj.triejoin import Join as JoinRun
 from dlog.planning.compile import CompiledJoin, begins_with
-from dlog.planning.sub_joins import Decomposition, SubJoin
+from dlog.planning.options import NEVER
+from dlog.planning.sub_joins import Decomposition, SubJoin, is_sub_join, shared_text
 from dlog.storage.sort import weigh_rows
 
 if TYPE_CHECKING:
@@ -210,8 +211,23 @@ class _Work:
         """Puts the result of a sub-join where the others find it."""
         if any(probe.predicate == sub_join.name for probe in self.decomposition.probes):
             made.hashed[sub_join.name] = self.hashed(sub_join, made, bounds)
+        elif bounds == WHOLE and self.runner.store.options.sharing != NEVER:
+            made.passing[sub_join.name] = self.shared(sub_join, made)
         else:
             made.passing[sub_join.name] = self.passing(sub_join, made, bounds)
+
+    def shared(self, sub_join: SubJoin, made: Made) -> Passing:
+        """What another rule, or a run before, has made of the same relations; else made now and kept."""
+        store = self.runner.store
+        read = sorted({atom.predicate for atom, _ in Conj((), sub_join.forms).atoms()})
+        if any(is_sub_join(name) or name not in store.relations for name in read):
+            return self.passing(sub_join, made, WHOLE)
+        text = shared_text(sub_join.forms, sub_join.outputs, sub_join.weighted)[0]
+        known = store.shared_parts.find(text, store)
+        if known is None:
+            known = self.passing(sub_join, made, WHOLE)
+            store.shared_parts.keep(text, store, read, known)
+        return known
 
     def hashed(self, sub_join: SubJoin, made: Made, bounds: Bounds) -> Hashed:
         width = len(sub_join.outputs)

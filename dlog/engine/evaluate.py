@@ -54,6 +54,7 @@ def evaluate(program: Program, store: Store, evaluation: Evaluation) -> None:
         evaluation.watch.check()
         evaluate_stratum(program, stratum, store, evaluation)
     evaluation.watch.beat = lambda: None
+    store.shared_parts.clear()
     evaluation.progress("", len(program.strata), len(program.strata))
     check_constraints(program, store)
 

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from dlog.engine.shared import SharedParts
 from dlog.ir.literals import Value, literal_value
 from dlog.ir.rules import Const, Predicate
 from dlog.planning.options import Options
@@ -35,6 +36,7 @@ class Store:
         self.relations: dict[str, Relation] = {}
         self.read_orders: dict[str, set[tuple[int, ...]]] = {}  # column orders that plans have asked for
         self.options = Options()  # of the planner
+        self.shared_parts = SharedParts()
         self.decompositions: dict[Hashable, tuple[tuple[int, ...], Decomposition | None]] = {}  # by join
         self._codes: dict[tuple[str, object, Type], int | None] = {}
         self._estimates: dict[str, tuple[int, list[tuple[float, float]]]] = {}

@@ -95,7 +95,7 @@ def compile_join(
         + tuple((slot, 0) for _, slot in given),
     )
     uses = tuple(AtomUse(s.atom.predicate, tuple(s.order)) for s in compiler.atoms)
-    tied = _components(forms if driver is None else (driver, *forms), statistics)
+    tied = cross_products(forms if driver is None else (driver, *forms), statistics)
     names = tuple(compiler.slots.items())
     return CompiledJoin(plan, uses, tuple(outputs), key_order, compiler.uses_ranks, tied, given, names)
 
@@ -136,7 +136,7 @@ def _bound_slots(step: Step) -> set[int]:
     return set(written(step))
 
 
-def _components(forms: Iterable[Form], statistics: Statistics) -> tuple[tuple[str, ...], ...]:
+def cross_products(forms: Iterable[Form], statistics: Statistics) -> tuple[tuple[str, ...], ...]:
     """Groups of atoms that no value ties together: a cross product if there are several.
 
     A value ties atoms when they share it, or when it is computed from one for another.

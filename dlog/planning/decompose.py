@@ -13,7 +13,7 @@ Reads statistics through the cost model, never data.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import cast
@@ -29,10 +29,10 @@ from dlog.planning.sub_joins import (
     Decomposition,
     Probe,
     SubJoin,
-    canonical,
     chunkable,
     is_sub_join,
     read_atom,
+    shared_text,
 )
 
 WORTHWHILE = 2e6  # joins expected to cost less are done at once: some 10 ms
@@ -60,16 +60,18 @@ def decompose(
     options: Options,
     count: bool = False,
     gain: float = GAIN,
+    made: Container[str] = (),
 ) -> Decomposition | None:
     """The cheapest plan in parts; None where the undivided join is as good.
 
     `count`: no row is written, assignments are only counted.  `estimate` gives a key order and its cost.  A
-    plan must cost less than `gain` times the undivided one.
+    plan must cost less than `gain` times the undivided one.  `made` are texts of sub-joins that need not be
+    computed.
     """
     forced = ALWAYS in (options.semijoins, options.sub_joins)
     if options.semijoins == options.sub_joins == NEVER or not _has_parts(forms):
         return None
-    search = _Search(tuple(outputs), bag, count, statistics, estimate, options)
+    search = _Search(tuple(outputs), bag, count, statistics, estimate, options, made)
     whole = search.draft((), tuple(forms))
     if whole.cost < WORTHWHILE and not forced:
         return None
@@ -128,7 +130,9 @@ class _Search:
         statistics: Statistics,
         estimate: Estimate,
         options: Options,
+        made: Container[str],
     ):
+        self.made = made
         self.outputs = outputs
         self.bag = bag
         self.count = count
@@ -173,8 +177,7 @@ class _Search:
 
     def apply(self, draft: _Draft, move: _Move, shared: bool) -> _Draft | None:
         weighted = self.bag and not move.reduces
-        text, kept = canonical(move.forms, move.outputs)
-        text = f"{text} | {weighted}"
+        text, kept = shared_text(move.forms, move.outputs, weighted)
         sub_join = next((s for s in draft.sub_joins if self.texts[s.name] == text), None)
         sub_joins = draft.sub_joins
         if sub_join is not None and not shared and sub_join.outputs == kept:
@@ -209,7 +212,7 @@ class _Search:
             order = self.estimate(move.forms, kept, weighted, self.view, None, self.implied)
             full = order if weighted else self.estimate(move.forms, kept, True, self.view, None, self.implied)
             rows = self.view.add(name, move.forms, kept, _last(full), weighted)
-            cost = order.cost + _store_cost(_last(order))
+            cost = 0.0 if text in self.made else order.cost + _store_cost(_last(order))
             self.known[name] = SubJoin(
                 name, move.forms, kept, weighted, move.reduces, rows, cost, order.variables
             )
@@ -344,10 +347,12 @@ class _Search:
             total -= OUTPUT * _last(order) * (not probes)
         for s in d.sub_joins:
             chunked = first is not None and first in s.outputs
-            order = self.estimate(
-                s.forms, s.outputs, s.weighted, self.view, first if chunked else None, self.implied
-            )
             hashed = any(p.predicate == s.name for p in probes)
+            if not chunked and not hashed:
+                total += s.cost
+                continue
+            begin = first if chunked else None
+            order = self.estimate(s.forms, s.outputs, s.weighted, self.view, begin, self.implied)
             total += order.cost + _store_cost(_last(order), chunked, hashed)
         return total
 

@@ -189,6 +189,12 @@ def canonical(forms: Sequence[Form], outputs: Iterable[str]) -> tuple[str, tuple
     return best
 
 
+def shared_text(forms: Sequence[Form], outputs: Iterable[str], weighted: bool) -> tuple[str, tuple[str, ...]]:
+    """As `canonical`, for the result of a sub-join: equal texts mean equal relations, column by column."""
+    text, kept = canonical(forms, outputs)
+    return f"{text} | {weighted}", kept
+
+
 def _numbered(atom: Atom, names: dict[str, int]) -> str:
     """An atom with numbers for variables, new ones where a variable is new."""
     args = [

@@ -8,6 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
+from dlog.engine import decomposed
+from dlog.engine.evaluate import Evaluation
+from dlog.engine.evaluate import evaluate as evaluate_rules
 from dlog.errors import ConstraintError, DataError, SourceError
 from dlog.planning.options import Options
 from tests.engine.test_random_programs import relaxed
@@ -146,3 +149,37 @@ def test_counts_that_do_not_fit_are_errors() -> None:
     assert dlog.Database(source=f"{facts}\nn[] = k <- agg<<k = count()>> e(a), e(b), e(c), e(d).")[
         "n"
     ].rows() == [(10**12,)]
+
+
+def test_rules_share_sub_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both rules need the same 2-paths, under other names; what reads a changed relation is made anew."""
+    made: list[str] = []
+    passing = decomposed._Work.passing
+    monkeypatch.setattr(
+        decomposed._Work, "passing", lambda self, s, *rest: made.append(s.name) or passing(self, s, *rest)
+    )
+    facts = " ".join(f"e({i}, {i * 3 % 7})." for i in range(7))
+    rules = """
+        n[] = k <- agg<<k = count()>> e(a, b), e(b, c), f(c, d), f(d, a).
+        m[] = k <- agg<<k = count()>> f(z, w), f(w, x), e(x, y), e(y, z).
+        f(1, 2). f(2, 1). f(6, 3).
+    """
+    pragma = '.pragma "planner" "always-sub-joins no-semijoins no-probes no-chunks {}"\n'
+    shared = dlog.Database(source=pragma.format("") + facts + rules)
+    first = len(made)
+    alone = dlog.Database(source=pragma.format("no-sharing") + facts + rules)
+    assert first < len(made) - first
+    assert shared["n"].rows() == shared["m"].rows() == alone["n"].rows() == alone["m"].rows()
+
+
+def test_two_threads_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decomposed, "CHUNK_ROWS", 100)
+    rows = np.random.default_rng(2).integers(0, 200, (3_000, 2))
+    counts = []
+    for jobs, setting in ((2, "always-sub-joins always-chunks"), (1, "no-sub-joins no-semijoins")):
+        source = f'.pragma "planner" "{setting}"\ne(x, y) -> int(x), int(y).\n{CYCLES}'
+        database = dlog.Database(source=source, evaluated=False)
+        database.store.relations["e"].apply_in_place(inserts=rows)
+        evaluate_rules(database.program, database.store, Evaluation(jobs=jobs))
+        counts.append(database.store.relations["n"].rows().tolist())
+    assert counts[0] == counts[1] and counts[0][0][0] > 0
