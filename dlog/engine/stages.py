@@ -33,7 +33,7 @@ from dlog.storage.batch import Change
 CHUNK = 1024  # derivations that are taken at a time: their rows stay in the first cache
 _LEAST_SLOTS = 4 * CHUNK
 _LEAST_RECORDS = 2 * CHUNK
-NO_IDS: Words = np.zeros(1, np.int64)
+NO_IDS: Words = np.zeros(0, np.int64)
 
 # Uncompiled, numpy warns where the hash wraps.
 _quietly = np.errstate(all="ignore") if DISABLED else (lambda f: f)
@@ -197,7 +197,7 @@ class StageTable:
         """The pending facts of the least value and stage, as records; from now on they are there."""
         pending = int(self.head[k.N_HEAP])
         if not pending:
-            return NO_IDS[:0]
+            return NO_IDS
         out = np.empty(pending, np.int64)
         return out[: next_births(self.heap, self.records, self.head, step, out)]
 

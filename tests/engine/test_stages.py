@@ -12,6 +12,7 @@ from tests.oracle.accepted import accepted
 from tests.oracle.changes import Transaction, apply_all, transactions
 from tests.oracle.compare import same_program
 from tests.oracle.naive import base_facts, evaluate_base
+from tests.oracle.programs import ALL, programs
 
 
 def relaxed(examples: int, random: bool = False) -> settings:
@@ -149,3 +150,11 @@ def test_oracle_values_that_improve_themselves(data: st.DataObject) -> None:
     declared = f"d[x] = v -> int(x), int(v).  k[x] = v -> int(x), int(v).  {CLAMPED}"
     text = data.draw(recursions(LEAST, declared))
     follow(text, data.draw(transactions(accepted(text), most=5, derived=True)))
+
+
+@relaxed(150)
+@given(st.data())
+def test_oracle_random_programs(data: st.DataObject) -> None:
+    """All types, column primitives in recursive rules among them."""
+    text = data.draw(programs(ALL, derived=3))
+    follow(text, data.draw(transactions(accepted(text), most=4, derived=True)), counts=False)
