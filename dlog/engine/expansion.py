@@ -100,6 +100,7 @@ class Expansion:
         self.changed = changed
         self.rule = body.rule if types is None else replace(body.rule, types=types)
         self.args = () if given is None else given.args
+        self.needed = tuple(dict.fromkeys(f.predicate for f in forms if isinstance(f, Atom)))
         self.predicate = "" if given is None else given.predicate
         self.columns = len(self.args) if columns is None else columns
         self.variables = tuple(dict.fromkeys(a.name for a in self.args[: self.columns] if isinstance(a, Var)))
@@ -130,7 +131,7 @@ class Expansion:
 
     def run(self, rows: Words, ids: Words, mode: int, step: int) -> None:
         """Let the derivations with the given facts act.  `rows` is (n, k), contiguous; ids: their records."""
-        if not len(rows):
+        if not len(rows) or self._is_empty():
             return
         if self.in_kernel:
             self._run_kernel(rows, ids, mode, step)
@@ -139,6 +140,11 @@ class Expansion:
             if self.repeats:
                 found = distinct(found, self.outputs)
             self.act(found, ids[found.columns[ROW]] if len(ids) else NO_IDS, mode, step)
+
+    def _is_empty(self) -> bool:
+        """Whether a relation that every derivation needs has no rows."""
+        store = self.recursion.store
+        return any(store.rows(name) == 0 for name in self.needed)
 
     # One join
 

@@ -135,6 +135,7 @@ class StageStrategy:
         old = {name: store.relations[name] for name in self.names}
         for name in self.names:
             store.relations[name] = old[name].snapshot()
+        self.shown = False
         self.limit = max(_LEAST_WORK, self.total_work // _SHARE)
         try:
             self._change(cycle)
@@ -142,7 +143,6 @@ class StageStrategy:
         except TooMuchWork:
             self._give_up(cycle, old)
             return
-        self._show(None)
         self._publish(cycle, old)
         self.after = store.relations[self.stamp] = Relation(store.arena, 0)
 
@@ -327,18 +327,23 @@ class StageStrategy:
 
     # 4 outcome
 
-    def _show(self, batch: Words | None) -> None:
-        """Let the relations have what the table has, of a batch or of all."""
+    def _show(self, batch: Words | None) -> list[Change]:
+        """Let the relations have what the table has, of a batch or of all; returns the changes, sorted."""
+        shown = []
         for name, number in self.numbers.items():
             change = self.recursion.table.changes(number, batch, shown=True)
             if change:
-                self.recursion.store.relations[name].apply_in_place(change.inserted, change.erased)
+                change = self.recursion.store.relations[name].apply_in_place(change.inserted, change.erased)
                 self._refresh()
+                self.shown = True
+            shown.append(change)
+        return shown
 
     def _publish(self, cycle: Cycle, old: Mapping[str, Relation]) -> None:
-        store = cycle.store
+        store, table, earlier = cycle.store, self.recursion.table, self.shown
+        last = self._show(None)
         for name, number in self.numbers.items():
-            change = Change(*(_sorted(rows) for rows in self.recursion.table.changes(number)))
+            change = Change(*map(_sorted, table.changes(number))) if earlier else last[number]
             new, store.relations[name] = store.relations[name], old[name]
             cycle.publish(name, new, change)
             cycle.evaluation.watch.derived(len(change.inserted) - len(change.erased))
