@@ -151,7 +151,7 @@ class Expansion:
     def _run_kernel(self, rows: Words, ids: Words, mode: int, step: int) -> None:
         shared, table = self.recursion, self.recursion.table
         if self.generation != shared.generation:
-            self._attach()
+            self.attach()
         n = len(rows)
         facts = rows.reshape(-1) if rows.size else NO_IDS
         ids = ids if len(ids) else np.zeros(n, np.int64)
@@ -170,7 +170,8 @@ class Expansion:
                 table.grow()
             watch.check()
 
-    def _attach(self) -> None:
+    def attach(self) -> None:
+        """Have a plan for the relations as they are now."""
         shared = self.recursion
         if self.compiled is None or not all(map(_alike, self._sizes(), self.sizes)):
             self._plan()

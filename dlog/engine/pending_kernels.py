@@ -11,6 +11,7 @@ from dlog.engine.stage_layout import (
     HEAP_WORDS,
     IMPROVED,
     MIN,
+    N_FALLEN,
     N_HEAP,
     PENDING,
     RECORD,
@@ -93,9 +94,21 @@ def next_births(
     heap_words: Words, record_words: Words, head_words: Words, step: int, out_words: Words
 ) -> int:
     """Let the first pending facts, all of one value and stage, be born; returns how many there are."""
-    heap, records, head, out = (
-        pointer(heap_words), pointer(record_words), pointer(head_words), pointer(out_words),
-    )  # fmt: skip
+    heap, records, head = pointer(heap_words), pointer(record_words), pointer(head_words)
+    return int(births(heap, records, head, step, pointer(out_words)))
+
+
+@kernel
+def next_deaths(
+    record_words: Words, head_words: Words, fallen_words: Words, number: int, out_words: Words
+) -> int:
+    """Let what has fallen die in the round of this number; returns how many facts these are."""
+    records, head, fallen = pointer(record_words), pointer(head_words), pointer(fallen_words)
+    return int(deaths(records, head, fallen, number, pointer(out_words), np.int64(0)))
+
+
+@helper
+def births(heap, records, head, step, out):
     n = np.int64(0)
     first, second = np.int64(0), np.int64(0)
     while head[N_HEAP] > 0:
@@ -110,13 +123,17 @@ def next_births(
             out[n] = record
             n += 1
         pop(heap, head)
-    return int(n)
+    return n
 
 
-@kernel
-def fall(batch_words: Words, n: int, record_words: Words, number: int) -> None:
-    """The facts of a batch die in the round of this number."""
-    batch, records = pointer(batch_words), pointer(record_words)
+@helper
+def deaths(records, head, fallen, number, out, at):
+    """Writes the records from out[at] on."""
+    n = head[N_FALLEN]
     for i in range(n):
-        records[batch[i] * RECORD + WHEN] = -number
-        records[batch[i] * RECORD + IMPROVED] = 0
+        record = fallen[i]
+        records[record * RECORD + WHEN] = -number
+        records[record * RECORD + IMPROVED] = 0
+        out[at + i] = record
+    head[N_FALLEN] = 0
+    return n

@@ -32,6 +32,7 @@ from dlog.engine.conflicts import check_new_values
 from dlog.engine.evaluate import Evaluation, evaluate_stratum
 from dlog.engine.expansion import Body, Expansion, GroupExpansion, Recursion, fits
 from dlog.engine.recursive_bodies import base_facts_body, bodies, kind_of
+from dlog.engine.rounds import Rounds
 from dlog.engine.stages import NO_IDS, StageTable
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle, start_from_facts
@@ -103,6 +104,7 @@ class StageStrategy:
                 self.through.append((self.numbers[atom.predicate], through))
             if len(body.facts) == 1:
                 self.start.append(Expansion(shared, body, None, body.forms))
+        self.rounds = Rounds(shared, self.through)
 
     # The interface of strategies
 
@@ -290,7 +292,11 @@ class StageStrategy:
         raise TooMuchWork
 
     def _deaths(self) -> Iterator[Words]:
+        """Lets all die that has no derivation from lower stages; yields their records."""
         table = self.recursion.table
+        if self.rounds.possible and table.has_fallen:
+            batch, self.round = self.rounds.deaths(self.round, self.limit, self._look)
+            yield batch
         while table.has_fallen:
             self.round += 1
             batch = table.fall(self.round)
@@ -302,7 +308,11 @@ class StageStrategy:
         self._expand(self.bound, batch, k.BOUND, self.step)
 
     def _births(self) -> None:
+        """Lets all be born that is pending, and what is derived from it."""
         table = self.recursion.table
+        if self.rounds.possible and not self.shows:
+            self.step = self.rounds.births(self.step, self.limit, self._look)
+            return
         self.step += 1
         while len(batch := table.births(self.step)):
             if self.shows:

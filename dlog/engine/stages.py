@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlog.engine import stage_layout as k
-from dlog.engine.pending_kernels import fall, next_births
+from dlog.engine.pending_kernels import next_births, next_deaths
 from dlog.engine.stage_kernels import take
 from dlog.engine.stage_table_kernels import read_changes, read_facts, read_stages, rehash, settle
 from dlog.jit import DISABLED, Words
@@ -33,6 +33,7 @@ from dlog.storage.batch import Change
 CHUNK = 1024  # derivations that are taken at a time: their rows stay in the first cache
 _LEAST_SLOTS = 4 * CHUNK
 _LEAST_RECORDS = 2 * CHUNK
+_LISTS = {"records": k.RECORD, "fallen": 1, "absent": 1, "batch": 1, "heap": k.HEAP_WORDS}  # words of each
 NO_IDS: Words = np.zeros(0, np.int64)
 
 # Uncompiled, numpy warns where the hash wraps.
@@ -73,7 +74,7 @@ class StageTable:
             combine = {"": 0, "min": k.MIN, "max": k.MAX}[kind.combine]
             self.head[at : at + k.PREDICATE_WORDS] = kind.columns, kind.identity, combine
         self.table = np.zeros(0, np.int64)
-        self.records = self.fallen = self.absent = self.heap = np.zeros(0, np.int64)
+        self.records = self.fallen = self.absent = self.heap = self.batch = np.zeros(0, np.int64)
         self._resize(_LEAST_SLOTS)
         self._more_records(_LEAST_RECORDS)
 
@@ -117,7 +118,7 @@ class StageTable:
         _rehash(old, old_slots, self.table, self.records, self.head)
 
     def _more_records(self, n: int) -> None:
-        for name, words in (("records", k.RECORD), ("fallen", 1), ("absent", 1), ("heap", k.HEAP_WORDS)):
+        for name, words in _LISTS.items():
             old = getattr(self, name)
             new = np.empty(n * words, np.int64)
             new[: len(old)] = old
@@ -132,7 +133,7 @@ class StageTable:
                 slots //= 2
             self._resize(slots)
         if self.head[k.MOST_RECORDS] > 64 * _LEAST_RECORDS:
-            self.records = self.fallen = self.absent = self.heap = np.zeros(0, np.int64)
+            self.records = self.fallen = self.absent = self.heap = self.batch = np.zeros(0, np.int64)
             self._more_records(_LEAST_RECORDS)
 
     # Derivations
@@ -177,11 +178,9 @@ class StageTable:
 
     def fall(self, number: int) -> Words:
         """The facts that die in round `number`, as records; from now on they are dead."""
-        n = int(self.head[k.N_FALLEN])
-        batch = self.fallen[:n].copy()
-        self.head[k.N_FALLEN] = 0
-        fall(batch, n, self.records, number)
-        return batch
+        out = np.empty(int(self.head[k.N_FALLEN]), np.int64)
+        next_deaths(self.records, self.head, self.fallen, number, out)
+        return out
 
     def questions(self) -> Words:
         """Facts that a change may have derived, and that were not there."""
