@@ -15,6 +15,7 @@ from dlog.engine import stage_layout as k
 from dlog.engine.expansion import Expansion, Recursion
 from dlog.engine.stages import CHUNK
 from dlog.jit import DISABLED, Words
+from dlog.lftj.assemble import Assembled
 from dlog.lftj.triejoin import NO_WORDS
 
 _drive = np.errstate(all="ignore")(kernels.drive) if DISABLED else kernels.drive
@@ -28,7 +29,7 @@ class Rounds:
         self.expansions = expansions
         self.possible = all(e.in_kernel for _, e in expansions)
         self.words: Words = np.zeros(0, np.int64)
-        self.assembled: list[object] = []
+        self.assembled: list[Assembled] = []
         self.generation = -1
         self.job = np.zeros(kernels.JOB, np.int64)
 
@@ -65,11 +66,9 @@ class Rounds:
         for _, expansion in self.expansions:
             expansion.attach()
         assembled = [e.assembled for _, e in self.expansions]
-        if len(assembled) != len(self.assembled) or any(
-            a is not b for a, b in zip(assembled, self.assembled)
-        ):
+        if list(map(id, assembled)) != list(map(id, self.assembled)):
             self._lay_out()
-            self.assembled = list(assembled)
+            self.assembled = assembled
         uses_ranks = any(e.compiled is not None and e.compiled.uses_ranks for _, e in self.expansions)
         self.ranks = self.recursion.store.dictionary.rank if uses_ranks else NO_WORDS
         self.generation = self.recursion.generation
