@@ -1,0 +1,128 @@
+"""`dlog apply` and `dlog why` as processes: streams, exit status, what a failed transaction leaves."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dlog.engine.database import STRATEGIES, SUPPORTED_STRATEGIES
+
+from .test_cli import run
+
+PROGRAM = """\
+edge(x, y) -> int(x), int(y).
+edge(x, y) -> x != y.
+cost[x] = c -> int(x), int(c).
+reach(x, y) <- edge(x, y).
+reach(x, z) <- reach(x, y), edge(y, z).
+dear(x) <- cost[x] = c, c > 10.
+.output reach
+"""
+TRANSACTIONS = """\
+// the first
++edge(1, 2). +edge(2, 3).
+
++edge(4,
+      4).
+^cost[1] = 11. ^cost[1] = 3.
+?- reach(1, y).
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "p.dl").write_text(PROGRAM)
+    (tmp_path / "t.tx").write_text(TRANSACTIONS)
+    return tmp_path
+
+
+def apply(folder: Path, *arguments: str):
+    done = run("apply", str(folder / "p.dl"), "--tx", str(folder / "t.tx"), *arguments)
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stdout.replace(f"{folder}/", ""), done.stderr.replace(f"{folder}/", "")
+
+
+def test_a_failed_transaction_stops_the_run(folder: Path) -> None:
+    status, out, err = apply(folder, "--changes", "-D", str(folder / "out"))
+    assert status == 1
+    assert out == "// 1: t.tx:2\n+reach(1, 2)\n// 2: t.tx:2\n+reach(1, 3)\n+reach(2, 3)\n"
+    assert "t.tx:4: error: the transaction is rolled back\np.dl:2:1: error: constraint broken" in err
+    assert "2 transactions committed, 1 failed: +2 -0 base rows, +3 -0 derived rows (" in err
+    assert not (folder / "out").exists()
+
+
+def test_keep_going(folder: Path) -> None:
+    status, out, err = apply(
+        folder, "--changes", "--keep-going", "--verify", "--stats", "-D", str(folder / "out")
+    )
+    assert status == 1
+    assert out.endswith(
+        "// 3: t.tx:6\n+dear(1)\n// 4: t.tx:6\n-dear(1)\n?- reach(1, y).\n y\n 2\n 3\n2 rows\n"
+    )
+    assert (folder / "out" / "reach.csv").read_text() == "1\t2\n1\t3\n2\t3\n"
+    stats = re.findall(r"^(\d+: .*; [\d,]+ operations; \S+ m?s)$", err, re.MULTILINE)
+    assert [line.split(";")[0] for line in stats] == [
+        "1: +1 edge, +1 reach",
+        "2: +1 edge, +2 reach",
+        "3: +1 cost, +1 dear",
+        "4: -1 +1 cost, -1 dear",
+    ]
+    assert "4 transactions committed, 1 failed: +4 -1 base rows, +4 -1 derived rows (" in err
+
+
+BAD_FILES = {
+    "+edge(1, 2).\n+edge(1.\n": "t.tx:2:6: error: `(` is not closed",
+    "+edge(1, 2).\n\n   +egde(1, 2).\n": "t.tx:3:4: error: unknown predicate egde",
+    "+edge(1, 2). +edge(1, true).\n": "t.tx:1:23: error: type conflict: true is bool",
+    "+edge(1, 2).\n.list\n": "t.tx:2:1: error: a file of transactions has no commands",
+    "begin\n+edge(1, 2).\n": "t.tx:1:1: error: this transaction is never committed",
+    "+edge(1, 2).\ncommit\n": "t.tx:2:1: error: commit without begin",
+    "begin\nbegin\n": "t.tx:2:1: error: begin inside a transaction",
+    "begin\n+edge(1, 2).\n+edge(5, 5).\ncommit\n": "t.tx:1: error: the transaction is rolled back",
+}
+
+
+@pytest.mark.parametrize("text", BAD_FILES)
+def test_errors_have_their_place(text: str, folder: Path) -> None:
+    (folder / "t.tx").write_text(text)
+    status, _, err = apply(folder)
+    assert status == 1 and BAD_FILES[text] in err, err
+
+
+def test_no_such_file(folder: Path) -> None:
+    (folder / "t.tx").unlink()
+    status, _, err = apply(folder)
+    assert status == 1 and "error: no such file: t.tx" in err
+
+
+@pytest.mark.parametrize("name", [s for s in STRATEGIES if s not in SUPPORTED_STRATEGIES] or ["none"])
+def test_a_strategy_that_there_is_not(name: str, folder: Path) -> None:
+    status, _, err = apply(folder, "--strategy", name)
+    assert (status, err) == (1, f"error: not supported yet: {name}\n") or name == "none"
+    status, _, err = apply(folder, "--strategy", "detla")
+    assert (status, err) == (1, "error: unknown strategy detla\nhelp: did you mean delta?\n")
+
+
+def test_rules_and_facts_in_a_file(folder: Path) -> None:
+    (folder / "t.tx").write_text(
+        "far(x, y) <- reach(x, y), !edge(x, y).\nbegin\nedge(1, 2).\nedge(2, 3).\ncommit\n"
+    )
+    status, out, err = apply(folder, "--changes", "--verify")
+    assert status == 0, err
+    assert out == "// 1: t.tx:1\n// 2: t.tx:2\n+reach(1, 2)\n+reach(1, 3)\n+reach(2, 3)\n+far(1, 3)\n"
+
+
+def test_why_as_a_process(folder: Path) -> None:
+    (folder / "p.dl").write_text(PROGRAM + "edge(1, 2). edge(2, 3).\n")
+    path = str(folder / "p.dl")
+    done = run("why", path, "reach(1, 3)")
+    assert done.stdout.replace(f"{folder}/", "") == (
+        "reach(1, 3)   by p.dl:5\n  reach(1, 2)   by p.dl:4\n    edge(1, 2)   base fact\n"
+        "  edge(2, 3)   base fact\n"
+    )
+    done = run("why", path, "reach(3, 1)")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "error: reach(3, 1) does not hold\n")
+    done = run("why", path, "raech(3, 1)")
+    assert done.returncode == 1 and done.stderr.startswith("<fact>:1:1: error: unknown predicate raech")
