@@ -46,6 +46,7 @@ class AggregateDeltas(Protocol):
         """Rows of touched groups with their signs."""
 
     def check(self, store: Store) -> None: ...
+    def explain(self) -> str: ...
 
 
 def aggregate_deltas(store: Store, rule: Rule, state: str) -> AggregateDeltas:
@@ -137,6 +138,10 @@ class _Sums:
             return self.rule.types[argument.name]
         return Type("int") if argument is None or argument.type is None else argument.type
 
+    def explain(self) -> str:
+        kept = ["the number of assignments", *(f"the sum for {a}" for a in self.summed)]
+        return f"keeps for each group {' and '.join(kept)}"
+
     def check(self, store: Store) -> None:
         if self.state in store.relations:
             check_groups(store.relations[self.state], len(self.groups))
@@ -182,6 +187,9 @@ class _Again:
         columns = {v: np.concatenate([t.columns[v] for t in tables]) for v in self.groups}
         total = Table(sum(t.n for t in tables), columns)
         return total.take(distinct_rows(list(columns.values()), total.n))
+
+    def explain(self) -> str:
+        return f"evaluates touched groups again: {', '.join(map(str, self.rule.aggregates))}"
 
     def check(self, store: Store) -> None:
         pass

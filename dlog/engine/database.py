@@ -368,11 +368,19 @@ class Database(View):
             self.require(predicate)
         rewriting = rewriting_for(self.program, self.store, self.pending)
         if not self.pending or not rewriting.full or predicate in rewriting.left_out:
-            return explain(self.program, self.store, predicate)
+            return explain(self.program, self.store, predicate, self._maintained)
         store = self.store.under(dict(rewriting.program.predicates))
         parts = rewriting.restricted.get(predicate, (predicate,)) if predicate else (None,)
         told = [explain(rewriting.program, store, part) for part in parts]
         return "\n".join([*described(rewriting), *told])
+
+    def _maintained(self, stratum: int) -> list[str]:
+        """How a stratum follows transactions, in words."""
+        strategy = self._maintenance.strategy(stratum, self.store)
+        if strategy is None:
+            return ["after a change: evaluated again"]
+        first, *others = strategy.explain(self.store)
+        return [f"after a change: {first}", *(f"  {line}" for line in others)]
 
     def why(self, fact: str) -> str:
         """One well-founded derivation of a fact, as a tree in words.  Raises when the fact does not hold."""

@@ -233,10 +233,15 @@ class DeltaStrategy:
 
     def explain(self, store: Store) -> list[str]:
         if self.by_existence:
-            return ["delta, by existence: a row that may be lost is looked for again, up to the first match"]
-        if self._counts_are_one(store):
-            return ["delta, as a set: each row has one derivation"]
-        return ["delta, by support counts"]
+            how = "by deltas; a row that may be lost is looked for again, up to the first match"
+        elif facts_name(self.name) in store.relations and self._counts_are_one(store):
+            how = "by deltas; each row has one derivation, which is not counted"
+        else:
+            how = "by deltas and the number of derivations of each row"
+        lines = [how, *(a.explain() for a in self.aggregates)]
+        for deltas in (*self.plain, *(a.deltas for a in self.aggregates)):
+            lines += [line for line in deltas.explain() if line not in lines]
+        return lines
 
     def check(self, store: Store) -> None:
         """Counts and sums against those of all derivations, made anew."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from dlog.engine.heads import body_outputs, only_counts, takes_weights
@@ -18,8 +18,16 @@ from dlog.planning.sub_joins import PREFIX, WEIGHT, Decomposition
 from dlog.types import INT
 
 
-def explain(program: Program, store: Store, predicate: str | None = None) -> str:
-    """Rule by rule: key order, sizes expected, indices read, and what is computed on columns."""
+def explain(
+    program: Program,
+    store: Store,
+    predicate: str | None = None,
+    maintained: Callable[[int], Sequence[str]] = lambda number: (),
+) -> str:
+    """Rule by rule: key order, sizes expected, indices read, and what is computed on columns.
+
+    `maintained` tells how the stratum of a number, from 0 on, follows transactions.
+    """
     lines: list[str] = []
     for number, stratum in enumerate(program.strata, 1):
         rules = [
@@ -30,6 +38,7 @@ def explain(program: Program, store: Store, predicate: str | None = None) -> str
         lines.append(_title(number, stratum))
         for rule in rules:
             lines += [f"  {line}" for line in _rule(rule, store)]
+        lines += [f"  {line}" for line in maintained(number - 1)]
     if not lines and predicate is not None:
         lines.append(f"{predicate} has no rules: {store.rows(predicate):,} base facts")
     return "\n".join(lines)

@@ -18,7 +18,7 @@ from dlog.engine.strategy import Cycle
 from dlog.engine.table import Table, distinct_rows
 from dlog.ir.rules import Form, Rule
 from dlog.lftj.assemble import Assembled, assemble
-from dlog.planning.compile import CompiledJoin, compile_join
+from dlog.planning.compile import AtomUse, CompiledJoin, compile_join
 from dlog.planning.deltas import ERASE, INSERT, Variant, in_old_version
 from dlog.planning.pipeline import Join, Pipeline, plan_pipeline
 from dlog.planning.versions import base_name, is_change, is_old
@@ -67,6 +67,20 @@ class RuleDeltas:
         self.runner.measures = evaluation.measures
         self.runner.jobs = evaluation.jobs
         self.runner.measure = evaluation.measures.rules.setdefault(self.rule.id, RuleMeasure(self.rule))
+
+    def explain(self) -> Iterator[str]:
+        """For each predicate that may change, how the rest of the body is joined with what is inserted."""
+        for planned in self.variants:
+            first = planned.pipeline.operations[0]
+            if planned.variant.change.predicate.startswith("+") and isinstance(first, Join) and first.forms:
+                compiled = self.runner.planned(first, list(first.forms), first.outputs, None).compiled
+                uses = [u for u in compiled.atoms if not is_change(u.predicate)]
+                reads = ", ".join(f"{u.predicate} by {self._columns(u)}" for u in uses) or "nothing else"
+                yield f"{planned.variant.change}: reads {reads}"
+
+    def _columns(self, use: AtomUse) -> str:
+        columns = self.runner.store.predicates[base_name(use.predicate)].columns
+        return "(" + ", ".join(columns[c].name for c in use.columns) + ")" if use.columns else "any row"
 
     def active(self, cycle: Cycle) -> Iterator[Planned]:
         """The variants whose change is not empty."""
