@@ -78,7 +78,7 @@ def test_errors_of_a_piece_are_where_it_stands() -> None:
     last = list(pieces(text.splitlines(), "f.tx"))[-1]
     with pytest.raises(SourceError) as caught:
         last.parse()
-    assert (caught.value.file, caught.value.line) == ("f.tx", 4), caught.value
+    assert (caught.value.file, caught.value.line, caught.value.column) == ("f.tx", 3, 13)
     good = list(pieces(text.splitlines(), "f.tx"))[1].parse()[0]
     assert (good.span.line, good.span.column) == (3, 3)
 
