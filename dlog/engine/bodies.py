@@ -24,7 +24,8 @@ from dlog.ir.rules import Atom, Const, Form, Operand, Primitive, Rule, Var
 from dlog.lftj.assemble import assemble
 from dlog.lftj.triejoin import NO_WORDS
 from dlog.lftj.triejoin import Join as JoinRun
-from dlog.planning.compile import CompiledJoin, compile_join, cross_products, estimate_join
+from dlog.planning.compile import CompiledJoin, compile_join, estimate_join
+from dlog.planning.cross_products import cross_products
 from dlog.planning.decompose import decompose
 from dlog.planning.key_order import Implied
 from dlog.planning.options import NEVER

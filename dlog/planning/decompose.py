@@ -18,14 +18,15 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import cast
 
-from dlog.ir.rules import Atom, Const, Form, Negation, Primitive, Var
-from dlog.planning.cost import AtomModel, Statistics
+from dlog.ir.rules import Atom, Form
+from dlog.planning.cost import Statistics
+from dlog.planning.estimates import Estimates
 from dlog.planning.key_order import OUTPUT, Implied, KeyOrder
+from dlog.planning.moves import Asked, Move, moves, variables_of
 from dlog.planning.options import ALWAYS, NEVER, Options
-from dlog.planning.pipeline import form_variables, own_variables
+from dlog.planning.pipeline import form_variables
 from dlog.planning.sub_joins import (
     PREFIX,
-    WEIGHT,
     Decomposition,
     Probe,
     SubJoin,
@@ -108,19 +109,6 @@ class _Draft:
         return ", ".join(names)
 
 
-@dataclass(frozen=True)
-class _Move:
-    """Forms of a sub-join, what it keeps, and the forms that it takes the place of (none if it reduces)."""
-
-    forms: tuple[Form, ...]
-    outputs: tuple[str, ...]
-    replaced: tuple[Form, ...]
-
-    @property
-    def reduces(self) -> bool:
-        return not self.replaced
-
-
 class _Search:
     def __init__(
         self,
@@ -138,7 +126,7 @@ class _Search:
         self.count = count
         self.estimate = estimate
         self.options = options
-        self.view = _View(statistics)
+        self.view = Estimates(statistics)
         self.implied: dict[Atom, frozenset[str]] = {}
         self.known: dict[str, SubJoin] = {}
         self.texts: dict[str, str] = {}  # the canonical text of each
@@ -166,7 +154,7 @@ class _Search:
         return drafts
 
     def following(self, draft: _Draft) -> Iterator[_Draft]:
-        for move in self.moves(draft):
+        for move in moves(draft.forms, Asked(self.outputs, self.bag), self.options):
             for shared in self.sharing():
                 following = self.apply(draft, move, shared)
                 if following is not None:
@@ -175,7 +163,7 @@ class _Search:
     def sharing(self) -> tuple[bool, ...]:
         return {ALWAYS: (True,), NEVER: (False,)}.get(self.options.sharing, (True, False))
 
-    def apply(self, draft: _Draft, move: _Move, shared: bool) -> _Draft | None:
+    def apply(self, draft: _Draft, move: Move, shared: bool) -> _Draft | None:
         weighted = self.bag and not move.reduces
         text, kept = shared_text(move.forms, move.outputs, weighted)
         sub_join = next((s for s in draft.sub_joins if self.texts[s.name] == text), None)
@@ -205,7 +193,7 @@ class _Search:
         self.numbers += 1
         return self.numbers
 
-    def sub_join(self, text: str, move: _Move, kept: tuple[str, ...], weighted: bool) -> SubJoin:
+    def sub_join(self, text: str, move: Move, kept: tuple[str, ...], weighted: bool) -> SubJoin:
         """A sub-join with its size and cost."""
         name = f"{PREFIX}:{text}:{', '.join(kept)}"
         if name not in self.known:
@@ -218,57 +206,6 @@ class _Search:
             )
             self.texts[name] = text
         return self.known[name]
-
-    # Moves
-
-    def moves(self, draft: _Draft) -> Iterator[_Move]:
-        atoms = [f for f in draft.forms if isinstance(f, Atom)]
-        variables = dict.fromkeys(
-            v.name for a in atoms for v in a.args if isinstance(v, Var) and not v.name.startswith(WEIGHT)
-        )
-        for name in variables:
-            group = [a for a in atoms if name in _variables(a)]
-            if self.options.sub_joins != NEVER and name not in self.outputs:
-                yield from self.elimination(draft, name, group)
-            if self.options.semijoins != NEVER and len(group) > 1:
-                yield from self.reduction(draft, group, {name})
-        if self.options.semijoins != NEVER:
-            for atom in atoms:
-                inner = [a for a in atoms if a is not atom and _variables(a) < _variables(atom)]
-                gone = {v for a in inner for v in _variables(a)}
-                if inner:
-                    yield from self.reduction(draft, [atom, *inner], gone)
-
-    def elimination(self, draft: _Draft, name: str, group: list[Atom]) -> Iterator[_Move]:
-        """All forms that hold a variable become one sub-join, with what else fits into it."""
-        scope = {v for a in group for v in _variables(a)}
-        inside: list[Form] = list(group)
-        for form in draft.forms:
-            if isinstance(form, Atom):
-                if form not in group and _variables(form) <= scope and form_variables(form):
-                    inside.append(form)
-            elif _is_test(form) and self.shared(draft, form) <= scope:
-                inside.append(form)
-            elif name in form_variables(form):
-                return
-        rest = [f for f in draft.forms if not any(f is g for g in inside)]
-        around = {v for f in rest for v in form_variables(f)} | set(self.outputs)
-        if any(isinstance(f, Atom) for f in rest) and (len(inside) > 1 or self.bag):
-            yield _Move(tuple(inside), tuple(sorted(scope & around)), tuple(inside))
-
-    def reduction(self, draft: _Draft, group: list[Atom], gone: set[str]) -> Iterator[_Move]:
-        """What a group of atoms leaves possible for the other atoms that share variables with it."""
-        group = [a for a in group if not _is_weighted(a)]
-        others = [f for f in draft.forms if isinstance(f, Atom) and not any(f is g for g in group)]
-        scope = {v for a in group for v in _variables(a)}
-        shared = scope & {v for a in others for v in _variables(a)} - gone
-        tests = [f for f in draft.forms if _is_test(f) and self.shared(draft, f) <= scope]
-        if shared and len(group) > 1:
-            yield _Move((*group, *tests), tuple(sorted(shared)), ())
-
-    def shared(self, draft: _Draft, form: Form) -> set[str]:
-        """The variables of a form that others use too: those of a negation's own do not count."""
-        return form_variables(form) - own_variables(form, draft.forms, set(self.outputs))
 
     # The choice
 
@@ -330,9 +267,9 @@ class _Search:
         probes: list[Probe] = []
         for atom in (f for f in d.forms if isinstance(f, Atom) and is_sub_join(f.predicate)):
             rest = [f for f in d.forms if f is not atom and not any(f is p.atom for p in probes)]
-            bound = {v for f in rest if isinstance(f, Atom) for v in _variables(f)}
+            bound = {v for f in rest if isinstance(f, Atom) for v in variables_of(f)}
             once = sum(use.predicate == atom.predicate for use in uses) == 1
-            if once and atom.n_keys and _variables(atom) <= bound:
+            if once and atom.n_keys and variables_of(atom) <= bound:
                 probes.append(Probe(atom))
         if probes or self.options.probes == ALWAYS:
             yield tuple(probes)
@@ -369,22 +306,6 @@ def _store_cost(rows: float, chunked: bool = False, hashed: bool = False) -> flo
     return rows * (_SORT if small else 2 * _SORT)
 
 
-def _variables(atom: Atom) -> set[str]:
-    """Its variables but for a weight."""
-    return {a.name for a in atom.args if isinstance(a, Var) and not a.name.startswith(WEIGHT)}
-
-
-def _is_weighted(atom: Atom) -> bool:
-    return is_sub_join(atom.predicate) and atom.is_functional
-
-
-def _is_test(form: Form) -> bool:
-    """Whether a form only tests what is bound: it may move into a sub-join that binds all its variables."""
-    if isinstance(form, Primitive):
-        return form.output is None or isinstance(form.output, Const)
-    return isinstance(form, Negation)
-
-
 def _numbered(d: Decomposition) -> Decomposition:
     """Short names for sub-joins, in the order in which they are computed; unused ones left out."""
     used = _read(d.forms)
@@ -413,52 +334,3 @@ def _numbered(d: Decomposition) -> Decomposition:
 
 def _read(forms: Sequence[Form]) -> set[str]:
     return {f.predicate for f in forms if isinstance(f, Atom)}
-
-
-class _View:
-    """Statistics, with those of sub-joins as far as they can be estimated."""
-
-    def __init__(self, statistics: Statistics):
-        self.statistics = statistics
-        self.made: dict[str, tuple[float, list[float], list[float]]] = {}
-        self.models: dict[Atom, AtomModel] = {}
-
-    def add(
-        self, name: str, forms: Sequence[Form], outputs: Sequence[str], bindings: float, weighted: bool
-    ) -> float:
-        """Takes a sub-join in; returns the rows expected: the distinct outputs among so many bindings."""
-        models = [self.model(f) for f in forms if isinstance(f, Atom)]
-        distinct, skew = [], []
-        for variable in outputs:
-            holders = [m for m in models if variable in m.columns]
-            domain = min((m.domain(variable) for m in holders), default=bindings)
-            distinct.append(_drawn(bindings, max(1.0, domain)))
-            skew.append(max((m.skew(variable) for m in holders), default=1.0))
-        rows = _drawn(bindings, math.prod(distinct)) if outputs else 1.0
-        distinct = [max(1.0, min(d, rows)) for d in distinct]
-        partners = [min(rows, s * rows / d) for s, d in zip(skew, distinct, strict=True)]
-        self.made[name] = (rows, distinct + [1.0] * weighted, partners + [rows] * weighted)
-        return rows
-
-    def model(self, atom: Atom) -> AtomModel:
-        """Remembered: the same atoms occur in many drafts."""
-        if atom not in self.models:
-            self.models[atom] = AtomModel.of(atom, self)
-        return self.models[atom]
-
-    def rows(self, name: str) -> float:
-        return self.made[name][0] if name in self.made else self.statistics.rows(name)
-
-    def distinct(self, name: str, column: int) -> float:
-        return self.made[name][1][column] if name in self.made else self.statistics.distinct(name, column)
-
-    def partners(self, name: str, column: int) -> float:
-        return self.made[name][2][column] if name in self.made else self.statistics.partners(name, column)
-
-    def orders(self, name: str) -> Sequence[tuple[int, ...]]:
-        return () if name in self.made else self.statistics.orders(name)
-
-
-def _drawn(draws: float, values: float) -> float:
-    """How many different values so many draws are expected to give."""
-    return values * -math.expm1(-draws / values) if values > 0 else 0.0

@@ -1,0 +1,52 @@
+"""Owns the question which atoms of a join nothing ties together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dlog.ir.rules import Atom, Disjunction, Form, Negation, Primitive, Var
+from dlog.planning.cost import Statistics
+from dlog.planning.pipeline import form_variables
+
+
+def cross_products(forms: Iterable[Form], statistics: Statistics) -> tuple[tuple[str, ...], ...]:
+    """Groups of atoms that no value ties together: a cross product if there are several.
+
+    A value ties atoms when they share it, or when it is computed from one for another.
+    """
+    forms = list(forms)
+    groups: list[tuple[set[str], list[str]]] = []
+    for form in (*forms, *_ties(forms)):
+        variables = form_variables(form)
+        if (
+            not variables
+            or isinstance(form, Negation)
+            or (isinstance(form, Primitive) and form not in _ties(forms))
+        ):
+            continue
+        if isinstance(form, Atom) and statistics.rows(form.predicate) <= 1:
+            continue
+        names = [form.predicate] if isinstance(form, Atom) else []
+        joined = [g for g in groups if g[0] & variables]
+        groups = [g for g in groups if not g[0] & variables]
+        groups.append((variables.union(*(g[0] for g in joined)), [n for g in joined for n in g[1]] + names))
+    parts = tuple(tuple(names) for _, names in groups if names)
+    return parts if len(parts) > 1 else ()
+
+
+def _ties(forms: list[Form]) -> list[Primitive]:
+    """Primitives that lead from one atom's variables to another's: equalities, and what computes a key."""
+    wanted = {v for f in forms if isinstance(f, Atom | Disjunction) for v in form_variables(f)}
+    ties: list[Primitive] = []
+    changed = True
+    while changed:
+        changed = False
+        for form in forms:
+            if not isinstance(form, Primitive) or form in ties:
+                continue
+            output = form.output.name if isinstance(form.output, Var) else None
+            if form.name == "eq" or output in wanted:
+                ties.append(form)
+                wanted |= form_variables(form)
+                changed = True
+    return ties
