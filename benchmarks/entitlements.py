@@ -148,7 +148,7 @@ def output(folder: Path, size: str) -> Iterator[Row]:
     measured = timed(
         {
             DLOG: lambda: database["member"].to_arrow().num_rows,
-            "DuckDB": lambda: connection.execute(sql).to_arrow_table().num_rows,
+            "DuckDB": lambda: connection.sql(sql).to_arrow_table().num_rows,
         },
         runs=2,
     )
