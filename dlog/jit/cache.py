@@ -25,6 +25,7 @@ BOUNDSCHECK = os.environ.get("DLOG_BOUNDSCHECK", "0") not in ("", "0")
 KEPT_DIRECTORIES = 3
 DAY = 86400
 COMPILER = Path(__file__).resolve().parent
+CODE_MAKERS = ("build.py", "dispatch.py", "image.py", "wrapper.py")  # what of it changes machine code
 PACKAGE = COMPILER.parent
 
 
@@ -108,12 +109,15 @@ def source_digest(source: Path, package: Path = PACKAGE) -> str:
 
 
 def reached_modules(source: Path, package: Path = PACKAGE) -> dict[Path, bytes]:
-    """Files and digests of a module and all modules of the package that it imports, directly or not."""
+    """Files and digests of a module and all modules of the package that it imports, directly or not.
+
+    The compiler's own are left out: kernels know only its decorators.
+    """
     reached: dict[Path, bytes] = {}
     waiting = [source.resolve()]
     while waiting:
         path = waiting.pop()
-        if path not in reached:
+        if path not in reached and path.parent != COMPILER:
             reached[path], imported = _read_module(path, package)
             waiting += imported
     return reached
@@ -123,7 +127,7 @@ def reached_modules(source: Path, package: Path = PACKAGE) -> dict[Path, bytes]:
 def _compiler() -> bytes:
     """What machine code depends on besides its source, as far as can be said without importing numba."""
     parts = [str(sys.implementation.cache_tag), sys.abiflags, f"boundscheck {BOUNDSCHECK}"]
-    parts += [file.read_text(encoding="utf-8") for file in sorted(COMPILER.glob("*.py"))]
+    parts += [(COMPILER / name).read_text(encoding="utf-8") for name in CODE_MAKERS]
     for name in ("numba", "llvmlite", "numpy"):
         spec = None if DISABLED else importlib.util.find_spec(name)
         for folder in spec.submodule_search_locations or () if spec else ():

@@ -57,8 +57,7 @@ class Module:
     @functools.cached_property
     def reached(self) -> dict[Path, int]:
         """The files that its kernels reach, and their sizes."""
-        reached = cache.reached_modules(self.source)
-        return {path: path.stat().st_size for path in reached if path.parent != cache.COMPILER}
+        return {path: path.stat().st_size for path in cache.reached_modules(self.source)}
 
     @property
     def weight(self) -> int:
@@ -89,7 +88,11 @@ def _alone(root: Path) -> Iterator[None]:
         yield
         return
     with open(root / "compiling.lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("waiting for another process that compiles kernels ...", file=sys.stderr, flush=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
