@@ -8,6 +8,7 @@ queues or of when a plan runs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from dlog.engine.heads import body_outputs, stored_as
 from dlog.engine.measure import RuleMeasure
@@ -33,10 +34,10 @@ class Driven:
     forms: tuple[Form, ...]
     measure: RuleMeasure
 
-    @property
-    def predicates(self) -> set[str]:
+    @cached_property
+    def predicates(self) -> frozenset[str]:
         """What the rest of the body reads, negated or not."""
-        return {base_name(atom.predicate) for atom, _ in Conj((), self.forms).atoms()}
+        return frozenset(base_name(atom.predicate) for atom, _ in Conj((), self.forms).atoms())
 
 
 @dataclass(frozen=True)
