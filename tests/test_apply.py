@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import dlog
+from dlog.apply import Options, apply_file
 from dlog.engine.database import STRATEGIES, SUPPORTED_STRATEGIES
 
 from .test_cli import run
@@ -85,10 +87,15 @@ BAD_FILES = {
 
 
 @pytest.mark.parametrize("text", BAD_FILES)
-def test_errors_have_their_place(text: str, folder: Path) -> None:
+def test_errors_have_their_place(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "t.tx").write_text(text)
-    status, _, err = apply(folder)
-    assert status == 1 and BAD_FILES[text] in err, err
+    database = dlog.Database(folder / "p.dl")
+    try:
+        assert apply_file(database, folder / "t.tx", Options()).failed == 1
+        printed = capsys.readouterr().err
+    except dlog.DlogError as error:  # of the file as a whole
+        printed = error.render()
+    assert BAD_FILES[text] in printed.replace(f"{folder}/", "")
 
 
 def test_no_such_file(folder: Path) -> None:
@@ -97,10 +104,13 @@ def test_no_such_file(folder: Path) -> None:
     assert status == 1 and "error: no such file: t.tx" in err
 
 
-@pytest.mark.parametrize("name", [s for s in STRATEGIES if s not in SUPPORTED_STRATEGIES] or ["none"])
-def test_a_strategy_that_there_is_not(name: str, folder: Path) -> None:
-    status, _, err = apply(folder, "--strategy", name)
-    assert (status, err) == (1, f"error: not supported yet: {name}\n") or name == "none"
+@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - SUPPORTED_STRATEGIES))
+def test_a_strategy_that_is_not_supported_yet(name: str) -> None:
+    with pytest.raises(dlog.UnsupportedError, match=f"^not supported yet: {name}$"):
+        dlog.Database(source=PROGRAM, strategy=name)
+
+
+def test_an_unknown_strategy(folder: Path) -> None:
     status, _, err = apply(folder, "--strategy", "detla")
     assert (status, err) == (1, "error: unknown strategy detla\nhelp: did you mean delta?\n")
 

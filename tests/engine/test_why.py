@@ -40,19 +40,19 @@ def explains(text: str) -> None:
             assert printed[0].startswith(fact) and len(printed) >= sum(1 for _ in acyclic(tree))
 
 
-@relaxed(40)
+@relaxed(30)
 @given(programs(NONRECURSIVE))
 def test_oracle_why_nonrecursive(text: str) -> None:
     explains(text)
 
 
-@relaxed(40)
+@relaxed(30)
 @given(programs(Features().with_("comparisons", "negation", "disjunctions", *RECURSIVE), derived=3))
 def test_oracle_why_recursive(text: str) -> None:
     explains(text)
 
 
-@relaxed(40)
+@relaxed(30)
 @given(programs(ALL))
 def test_oracle_why_everything(text: str) -> None:
     explains(text)
