@@ -136,6 +136,18 @@ dist[3] = 4   by <string>:3
   4 = 0 + 4
 """,
     ),
+    "recursive min through a value that was replaced": (
+        "f[1] = 4.\nf[2] = e <- f[1] = a, e = max(a, 5).\n"
+        "f[1] = d <- agg<<d = min(e)>> f[2] = a, e = a - 2.\n",
+        "f[1] = 3",
+        """
+f[1] = 3   by <string>:3
+  f[2] = 5   by <string>:2
+    f[1] = 4   replaced since   base fact
+    5 = max(4, 5)
+  3 = 5 - 2
+""",
+    ),
 }
 
 

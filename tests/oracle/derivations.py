@@ -12,7 +12,7 @@ from typing import Any
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Primitive, Program, Rule, Stratum
 
 from .naive import Environment, Facts, _aggregated, _Body, _Stratum, _value, fitted
-from .values import canonical, fit
+from .values import canonical, fit, order
 
 
 def acyclic(root: Any) -> Iterator[Any]:
@@ -50,7 +50,10 @@ class Checker:
 
     def node(self, node: Any) -> None:
         name, row = node.predicate.name, tuple(map(canonical, node.row))
-        assert row in self.facts[name], f"{name}{row} does not hold"
+        if node.replaced:
+            self.worse(name, row)
+        else:
+            assert row in self.facts[name], f"{name}{row} does not hold"
         if node.by == "fact":
             assert row in self.base[name], f"{name}{row} is no base fact"
             assert not node.parts and not node.assignments
@@ -59,6 +62,12 @@ class Checker:
         else:
             assert node.by == "aggregate", node.by
             self.by_aggregate(node, name, row)
+
+    def worse(self, name: str, row: tuple) -> None:
+        """A value that was replaced is worse than the one that its key has."""
+        (final,) = [other[-1] for other in self.facts[name] if other[:-1] == row[:-1]]
+        op = self.strata[name].combine[name]
+        assert order(final) < order(row[-1]) if op == "min" else order(final) > order(row[-1])
 
     def by_rule(self, node: Any, name: str, row: tuple) -> None:
         stratum = self.strata[name]

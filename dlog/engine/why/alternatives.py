@@ -27,13 +27,25 @@ FIRST_LIMIT = 1 << 16  # rows of one join; when a search fails with it, it begin
 
 @dataclass(eq=False)
 class Alternative:
-    """`head <- forms`: one way to derive a predicate."""
+    """`head <- forms`: one way to derive a predicate.
+
+    In `joined`, what is run, functions of a recursive min or max are relations: a search may have to look at
+    values that a key had before.
+    """
 
     rule: Rule
     head: Atom
     forms: tuple[Form, ...]
+    combined: frozenset[str] = frozenset()
     pipeline: Pipeline | None = field(default=None, repr=False)
     runner: LimitedRunner | None = field(default=None, repr=False)
+
+    @property
+    def joined(self) -> tuple[Form, ...]:
+        return tuple(
+            replace(f, n_keys=len(f.args)) if isinstance(f, Atom) and f.predicate in self.combined else f
+            for f in self.forms
+        )
 
     @property
     def atoms(self) -> list[Atom]:
@@ -56,7 +68,8 @@ def alternatives(stratum: Stratum, predicate: str) -> list[Alternative]:
         plain = as_plain(rule) if combined else rule
         for head in plain.heads:
             if head.predicate == predicate:
-                found += [Alternative(plain, head, forms) for forms in _choices(plain.body.forms)]
+                names = frozenset(stratum.combine)
+                found += [Alternative(plain, head, forms, names) for forms in _choices(plain.body.forms)]
     return found
 
 
@@ -114,7 +127,7 @@ class Bodies:
         if alternative.pipeline is None or alternative.runner is None:
             bound = [v for v in table.columns if v != ROW]
             alternative.pipeline = plan_pipeline(
-                alternative.forms, alternative.variables(), alternative.rule.types, False, bound
+                alternative.joined, alternative.variables(), alternative.rule.types, False, bound
             )
             alternative.runner = LimitedRunner(self.store, alternative.rule, self.watch, Measures())
         runner = alternative.runner
@@ -126,6 +139,15 @@ class Bodies:
         same = head_rows(self.store, alternative.head, found, alternative.rule) == goals[which]
         kept = np.flatnonzero(same.all(axis=1))
         return which[kept], found.take(kept)
+
+    def derived(self, alternative: Alternative) -> np.ndarray:
+        """All rows that an alternative derives."""
+        self.watch.doing = f"looking for derivations by {place(alternative.rule)}"
+        rule = alternative.rule
+        names = tuple(a.name for a in alternative.head.args if isinstance(a, Var))
+        pipeline = plan_pipeline(alternative.joined, names, rule.types, False)
+        table = BodyRunner(self.store, rule, self.watch, Measures()).run(pipeline)
+        return head_rows(self.store, alternative.head, table, rule)
 
     def _goal_table(self, alternative: Alternative, goals: np.ndarray) -> Table:
         """The variables that a goal gives a value, for the goals that fit the head's literals."""

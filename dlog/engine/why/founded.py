@@ -52,9 +52,6 @@ class Founded:
         self.stratum = stratum
         self.ways = {name: alternatives(stratum, name) for name in stratum.predicates}
         self.sums = {name: aggregations(stratum, name) for name in stratum.predicates}
-        self._forget()
-
-    def _forget(self) -> None:
         self.numbers: dict[Key, int] = {}
         self.keys: list[Key] = [("", ())]
         self.support: dict[int, Support] = {}
@@ -65,14 +62,32 @@ class Founded:
         self.groups: list[tuple[int, Alternative, Table]] = []  # (first instance, where it came from)
 
     def prove(self, key: Key) -> bool:
-        """Whether a derivation of a fact is found.  False when it holds only by values that were replaced."""
+        """Whether a derivation of a fact is found.
+
+        A search that was cut short goes on with a higher limit.  A recursive min or max may also have come
+        about through values that better ones have replaced since: these are derived again, round by round.
+        What is proved stays proved, by what proved it.
+        """
         while not self._prove(key):
-            if not self.bodies.truncated:
+            if self.bodies.truncated:
+                self.bodies.truncated = False
+                self.bodies.limit *= 16
+            elif not self._add_replaced():
                 return False
-            self.bodies.truncated = False
-            self.bodies.limit *= 16
-            self._forget()
+            self.waiting.extend(n for n in range(1, len(self.keys)) if not self.proved[n])
         return True
+
+    def _add_replaced(self) -> bool:
+        """One more round of candidates, beside the values that are there now; whether any was new."""
+        store, grown = self.bodies.store, False
+        for name in self.stratum.combine:
+            base = store.relations.get(facts_name(name))
+            parts = [] if base is None else [base.rows()]
+            parts += [self.bodies.derived(way) for way in self.ways[name]]
+            relation, change = store.relations[name].apply(inserts=np.concatenate(parts))
+            store.relations[name] = relation
+            grown |= len(change.inserted) > 0
+        return grown
 
     def of(self, key: Key) -> Support:
         """What proved a fact.  REQUIRES: `prove` has found it."""

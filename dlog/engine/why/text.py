@@ -56,15 +56,12 @@ class _Printer:
         if isinstance(item, tuple):
             return self.assignment(*item)
         assert isinstance(item, Derivation)
-        text = self.fact(item)
+        text = self.fact(item) + ("   replaced since" if item.replaced else "")
         if item.by == "fact":
             return f"{text}   base fact", []
         if id(item) in self.shown:
             return f"{text}   shown above", []
         self.shown.add(id(item))
-        assert item.rule is not None or item.by == "replaced"
-        if item.by == "replaced":
-            return f"{text}   by values of the recursion that better ones have replaced", []
         assert item.rule is not None
         if item.by == "rule":
             return f"{text}   by {place(item.rule)}", self.parts(item.rule, item.binding, item.parts)

@@ -40,11 +40,11 @@ class Assignment:
 
 @dataclass(eq=False)
 class Derivation:
-    """A fact and why it holds: `by` is "fact", "rule", "aggregate" or "replaced".
+    """A fact and why it holds: `by` is "fact", "rule" or "aggregate".
 
     By a rule: `forms` are the body's, `parts` what stands for each of them, under `binding`.  By an
-    aggregate: the first `assignments` of `total`.  "replaced" is for a recursive min or max whose value
-    came about through values that better ones have replaced since.
+    aggregate: the first `assignments` of `total`.  `replaced`: a value of a recursive min or max that held
+    for a while, and has been replaced by a better one since.
     """
 
     predicate: Predicate
@@ -56,6 +56,7 @@ class Derivation:
     parts: list[Part] = field(default_factory=list)
     assignments: list[Assignment] = field(default_factory=list)
     total: int = 0
+    replaced: bool = False
     view: View | None = field(default=None, repr=False)
 
     def children(self) -> list[Derivation]:
@@ -95,7 +96,8 @@ class _Tree:
             predicate = self.view.program.predicates[key[0]]
             pairs = zip(key[1], predicate.columns, strict=True)
             row = tuple(self.value(code, c.type) for code, c in pairs)
-            known = self.nodes[key] = Derivation(predicate, row, view=self.view)
+            replaced = not self.view.store.relations[key[0]].contains(key[1])
+            known = self.nodes[key] = Derivation(predicate, row, replaced=replaced, view=self.view)
             self.pending.append(key)
         return known
 
@@ -106,8 +108,7 @@ class _Tree:
             return
         founded = self.founded_in(name)
         if not founded.prove(key):
-            node.by = "replaced"
-            return
+            raise AssertionError(f"{name}{node.row} holds and has no derivation")
         support = founded.of(key)
         if isinstance(support, Instance):
             node.by, node.rule = "rule", support.alternative.rule
