@@ -159,8 +159,16 @@ class DeltaStrategy:
         if not any(len(rows) for rows, _ in parts):
             return head, Change(*(np.empty((0, self._arity), np.int64),) * 2)
         rows, signs = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        if self.name not in cycle.facts and self._counts_are_one(cycle.store) and not len(counts):
+            return self._apply_set(head, rows, signs)
         later, relations[counts_name(self.name)], change = apply_counts(head, counts, rows, signs)
         return later, change
+
+    def _apply_set(self, head: Relation, rows: Words, signs: Words) -> tuple[Relation, Change]:
+        """Without counts: a row has one derivation or none, so each change of it is one of the head."""
+        rows, signs = net_rows(rows, signs)
+        assert (abs(signs) == 1).all(), "a row has two derivations"
+        return head.apply(inserts=rows[signs > 0], erases=rows[signs < 0])
 
     def _signed(self, cycle: Cycle) -> Iterator[Signed]:
         """Derivations that rules and base facts add (1) or take away (-1)."""

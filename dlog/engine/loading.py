@@ -126,14 +126,16 @@ FEW = 16
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
-def few_codes(predicate: Predicate, rows: Any) -> tuple[tuple[int, ...], ...] | None:
-    """Codes of a few rows of integers, row by row; None for all else, which `python_codes` takes.
+def quick_codes(predicate: Predicate, rows: Any) -> tuple[tuple[int, ...], ...] | np.ndarray | None:
+    """Codes of a few rows of integers, or of an array of them; None for all else: `python_codes` takes it.
 
     One row costs 1 us here, and 150 us as an Arrow table.
     """
+    arity = len(predicate.columns)
+    if type(rows) is np.ndarray and rows.dtype == np.int64 and rows.shape[1:] == (arity,):
+        return rows.copy() if arity and all(c.type == INT for c in predicate.columns) else None
     if type(rows) is not list or len(rows) > FEW:
         return None
-    arity = len(predicate.columns)
     for row in rows:
         if type(row) is not tuple or len(row) != arity:
             return None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from dlog.engine.loading import few_codes, python_codes
+from dlog.engine.loading import python_codes, quick_codes
 from dlog.engine.result import Result
 from dlog.engine.statements import Extension, extend, without
 from dlog.errors import DataError, DlogError, did_you_mean
@@ -151,7 +151,7 @@ class Transaction:
 
     def _add(self, op: Op, predicate: str, rows: Any) -> None:
         self._require(predicate)
-        codes = few_codes(self.program.predicates[predicate], rows)
+        codes = quick_codes(self.program.predicates[predicate], rows)
         if codes is None:
             codes = python_codes(self._store, predicate, rows)
         self.changes.append((op, predicate, codes))
