@@ -269,7 +269,10 @@ class BodyRunner:
         return self.split(self.start(planned, self.view(table)))
 
     def start(self, planned: Planned, view: Readable) -> JoinRun:
-        keep = [view.index(use.predicate, use.columns) for use in planned.compiled.atoms]
+        uses = planned.compiled.atoms
+        for use in sorted(uses, key=lambda use: -len(use.columns)):  # what is read less deeply reads along
+            view.index(use.predicate, use.columns)
+        keep = [view.index(use.predicate, use.columns) for use in uses]
         ranks = self.store.dictionary.rank if planned.compiled.uses_ranks else NO_WORDS
         run = JoinRun(planned.assembled, self.store.arena.A, [index.root for index in keep], ranks)
         run.indices = keep  # type: ignore[attr-defined]  # as long as the run, or a part of it, reads them

@@ -25,7 +25,7 @@ from dlog.lftj.plan import (
     written,
 )
 from dlog.planning.cost import AtomModel, Statistics
-from dlog.planning.key_order import Implied, KeyOrder, choose_key_order
+from dlog.planning.key_order import EXHAUSTIVE, Implied, KeyOrder, choose_key_order
 from dlog.planning.pipeline import form_variables, own_variables
 from dlog.types import Type
 
@@ -84,6 +84,7 @@ class Compiler:
         self.encode = encode
         self.first = first
         self.implied = implied or {}
+        self.exhaustive = EXHAUSTIVE
         self.slots: dict[str, int] = {}
         self.constants: dict[int, tuple[int, int]] = {}  # code -> (slot, code)
         self.extra_constants: list[tuple[int, int]] = []
@@ -200,6 +201,7 @@ class Block:
             self.c.statistics,
             first,
             self.c.implied,
+            self.c.exhaustive,
         )
 
     def follows(self, atom: Atom, column: int) -> bool:

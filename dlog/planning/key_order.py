@@ -176,10 +176,11 @@ def choose_key_order(
     statistics: Statistics,
     first: str | None = None,
     implied: Implied | None = None,
+    exhaustive: int = EXHAUSTIVE,
 ) -> KeyOrder:
     """The cheapest order of `variables`, given what is bound already.  `needed` are the outputs.
 
-    With `first`, among the orders that begin with it.  O(2^n n) estimates for n <= EXHAUSTIVE variables,
+    With `first`, among the orders that begin with it.  O(2^n n) estimates for n <= `exhaustive` variables,
     O(n^2) beyond.
     """
     search = _Search(models, others, frozenset(needed), bag, statistics, implied or {})
@@ -189,7 +190,7 @@ def choose_key_order(
     if first is not None and first not in start.bound:
         start = search.step(start, first)
     todo = [v for v in names if v not in start.bound]
-    best = _exhaustive(search, start, todo) if len(todo) <= EXHAUSTIVE else _greedy(search, start, todo)
+    best = _exhaustive(search, start, todo) if len(todo) <= exhaustive else _greedy(search, start, todo)
     return KeyOrder(best.order, best.sizes, search.finish(best))
 
 

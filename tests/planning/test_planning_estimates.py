@@ -1,0 +1,53 @@
+"""Statistics and sizes are estimated well enough to choose by, on even and on skewed data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dlog
+from dlog.engine.readable import Readable
+from dlog.ir.rules import Atom, Var
+from dlog.planning.compile import estimate_join
+
+ROWS, VALUES = 60_000, 6_000
+
+
+def graph(exponent: float) -> np.ndarray:
+    """Distinct edges whose ends are drawn with weight rank ** -exponent."""
+    random = np.random.default_rng(4)
+    weights = np.arange(1, VALUES + 1) ** -exponent
+    ends = random.choice(VALUES, (ROWS, 2), p=weights / weights.sum())
+    return np.unique(random.permutation(VALUES)[ends], axis=0)
+
+
+@pytest.fixture(params=[0.0, 0.6, 0.9], ids=["even", "skewed", "very skewed"])
+def edges(request: pytest.FixtureRequest) -> np.ndarray:
+    return graph(request.param)
+
+
+def loaded(edges: np.ndarray) -> dlog.Database:
+    database = dlog.Database(source="e(x, y) -> int(x), int(y).", evaluated=False)
+    database.store.relations["e"].apply_in_place(inserts=edges)
+    return database
+
+
+def within(estimate: float, truth: float, factor: float) -> bool:
+    return truth / factor <= estimate <= truth * factor
+
+
+def test_distinct_values_and_partners(edges: np.ndarray) -> None:
+    store = loaded(edges).store
+    for column in (0, 1):
+        _, counts = np.unique(edges[:, column], return_counts=True)
+        assert within(store.distinct("e", column), len(counts), 2)
+        assert within(store.partners("e", column), (counts**2).sum() / len(edges), 1.5)
+
+
+def test_sizes_of_joins(edges: np.ndarray) -> None:
+    """2-paths by degrees; how many ends they have, by counting."""
+    database = loaded(edges)
+    atoms = [Atom("e", (Var("a"), Var("b")), 2), Atom("e", (Var("b"), Var("c")), 2)]
+    order = estimate_join(atoms, ("a", "c"), True, Readable(database.store, {}))
+    truth = np.bincount(edges[:, 1], minlength=VALUES) @ np.bincount(edges[:, 0], minlength=VALUES)
+    assert within(order.sizes[-1], float(truth), 3)
