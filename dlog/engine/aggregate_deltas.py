@@ -51,7 +51,7 @@ class AggregateDeltas(Protocol):
 
 def aggregate_deltas(store: Store, rule: Rule, state: str) -> AggregateDeltas:
     """`state` is the name of the relation that the rule may keep."""
-    return _Sums(store, rule, state) if _is_summed(rule) else _Again(store, rule)
+    return Sums(store, rule, state) if _is_summed(rule) else _Again(store, rule)
 
 
 def _is_summed(rule: Rule) -> bool:
@@ -70,7 +70,7 @@ def _wide(rule: Rule) -> bool:
     return any(rule.types[v.name].precision > MAX_PRECISION for v in rule.groups)
 
 
-class _Sums:
+class Sums:
     def __init__(self, store: Store, rule: Rule, state: str):
         self.rule = rule
         self.state = state

@@ -79,7 +79,7 @@ class DeltaStrategy:
     def _heads(self, rule: Rule) -> list[Atom]:
         return [h for h in rule.heads if h.predicate == self.name]
 
-    def _counts_are_one(self, store: Store) -> bool:
+    def counts_are_one(self, store: Store) -> bool:
         """Whether no row can have two derivations: then no counts are needed to begin with."""
         (first, *others) = self.stratum.rules
         heads = self._heads(first)
@@ -95,7 +95,7 @@ class DeltaStrategy:
             return False
         if self.by_existence or counts_name(self.name) in store.relations:
             return True
-        if self._counts_are_one(store):
+        if self.counts_are_one(store):
             store.relations[counts_name(self.name)] = no_counts(store.arena, self._arity)
             return True
         return False
@@ -159,7 +159,7 @@ class DeltaStrategy:
         if not any(len(rows) for rows, _ in parts):
             return head, Change(*(np.empty((0, self._arity), np.int64),) * 2)
         rows, signs = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        if self.name not in cycle.facts and self._counts_are_one(cycle.store) and not len(counts):
+        if self.name not in cycle.facts and self.counts_are_one(cycle.store) and not len(counts):
             return self._apply_set(head, rows, signs)
         later, relations[counts_name(self.name)], change = apply_counts(head, counts, rows, signs)
         return later, change
@@ -242,7 +242,7 @@ class DeltaStrategy:
     def explain(self, store: Store) -> list[str]:
         if self.by_existence:
             how = "by deltas; a row that may be lost is looked for again, up to the first match"
-        elif facts_name(self.name) in store.relations and self._counts_are_one(store):
+        elif facts_name(self.name) in store.relations and self.counts_are_one(store):
             how = "by deltas; each row has one derivation, which is not counted"
         else:
             how = "by deltas and the number of derivations of each row"

@@ -15,6 +15,7 @@ import numpy as np
 from dlog.engine.delta_strategy import DeltaStrategy, counts_name
 from dlog.engine.heads import stored_as
 from dlog.engine.maintain import Maintenance, maintain
+from dlog.engine.one_group import OneGroup, one_group
 from dlog.engine.one_row_kernels import NOTHING, TOO_LARGE, V, fire
 from dlog.engine.rule_deltas import Planned, RuleDeltas
 from dlog.engine.store import Store
@@ -36,6 +37,7 @@ from dlog.storage.relation import Order, Relation
 CAPACITY = 256  # rows of a join that the short way takes
 BUDGET = 1 << 14  # operations of a join: about 100 us
 REPLAN = 16
+FEW_GROUPS = 4  # assignments of an aggregation that the short way takes
 NEVER = object()  # in place of a trigger: rows of a predicate always go the general way
 
 
@@ -45,9 +47,9 @@ class _Use:
 
     strategy: DeltaStrategy
     sign: int
-    heads: tuple[
-        tuple[tuple[bool, int], ...], ...
-    ]  # for each column of a head: (is a slot, its column or code)
+    # For each column of a head: whether it is a slot, and its column or its code.
+    heads: tuple[tuple[tuple[bool, int], ...], ...]
+    group: OneGroup | None = None  # of an aggregation
 
 
 # A join, assembled, the atoms it reads as (predicate, columns), and whether it compares strings.
@@ -136,23 +138,12 @@ class Trigger:
         arena, arity = relation.arena, relation.arity
         return relation._version({o: Index(arena, r, arity) for o, r in zip(self.orders, roots, strict=True)})
 
-    def derived(self) -> list[tuple[DeltaStrategy, Words, Words]]:
-        """(stratum, rows of its head, signs) from the output of the joins."""
-        found = []
+    def outputs(self) -> list[tuple[_Use, Words]]:
+        """Joins that gave rows, with these as (columns, n)."""
         capacity, columns = int(self.shape[5]), int(self.shape[6])
-        for j, use in enumerate(self.uses):
-            n = int(self.counts[j])
-            if n == 0:
-                continue
-            output = self.out[j * capacity * columns : (j + 1) * capacity * columns].reshape(
-                columns, capacity
-            )
-            for head in use.heads:
-                rows = np.empty((n, len(head)), np.int64)
-                for c, (is_slot, word) in enumerate(head):
-                    rows[:, c] = output[word, :n] if is_slot else word
-                found.append((use.strategy, rows, np.full(n, use.sign)))
-        return found
+        out = self.out.reshape(-1, columns, capacity)
+        counts = self.counts.tolist()
+        return [(use, out[j, :, : counts[j]]) for j, use in enumerate(self.uses) if counts[j]]
 
 
 def follow_row(
@@ -180,13 +171,14 @@ def follow_row(
     if trigger.functional_keys >= 0 and trigger.sign > 0 and not _is_function(trigger, later, row):
         return None
     if found:
-        parts = trigger.derived()
+        outputs = trigger.outputs()
         cycle = begin()
-        if not all(strategy.ready(store) for strategy, _, _ in parts):
+        if not all(use.strategy.ready(store) for use, _ in outputs):
             return None
         store.relations[trigger.name] = later
         store.relations[old_name(trigger.name)] = relation
-        _follow_heads(maintenance, trigger, cycle, parts)
+        if not _follow_heads(maintenance, trigger, cycle, outputs):
+            return None
     return later, operations
 
 
@@ -196,15 +188,20 @@ def _is_function(trigger: Trigger, later: Relation, row: tuple[int, ...]) -> boo
 
 
 def _follow_heads(
-    maintenance: Maintenance,
-    trigger: Trigger,
-    cycle: Cycle,
-    parts: list[tuple[DeltaStrategy, Words, Words]],
-) -> None:
+    maintenance: Maintenance, trigger: Trigger, cycle: Cycle, outputs: list[tuple[_Use, Words]]
+) -> bool:
+    """False: not simple, the cycle must be dropped."""
     relations = cycle.store.relations
-    for strategy in dict.fromkeys(s for s, _, _ in parts):
-        rows = np.concatenate([r for s, r, _ in parts if s is strategy])
-        signs = np.concatenate([n for s, _, n in parts if s is strategy])
+    for strategy in dict.fromkeys(use.strategy for use, _ in outputs):
+        own = [(use, output) for use, output in outputs if use.strategy is strategy]
+        if any(use.group is not None for use, _ in own):
+            use, output = own[0]
+            small = len(own) == 1 and output.shape[1] <= FEW_GROUPS
+            if use.group is None or not small or not use.group.follow(cycle, output, use.sign):
+                return False
+            continue
+        parts = [_head_rows(head, output, use.sign) for use, output in own for head in use.heads]
+        rows, signs = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         counts = counts_name(strategy.name)
         later, relations[counts], change = apply_counts(
             relations[strategy.name], relations[counts], rows, signs
@@ -213,6 +210,16 @@ def _follow_heads(
     maintain(maintenance, cycle, done=trigger.strata)
     for name in [n for n in relations if is_old(n) or is_change(n)]:
         del relations[name]
+    return True
+
+
+def _head_rows(head: tuple[tuple[bool, int], ...], output: Words, sign: int) -> tuple[Words, Words]:
+    """Rows of a head, and what they count."""
+    n = output.shape[1]
+    rows = np.empty((n, len(head)), np.int64)
+    for c, (is_slot, word) in enumerate(head):
+        rows[:, c] = output[word] if is_slot else word
+    return rows, np.full(n, sign)
 
 
 def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -> Trigger | None:
@@ -246,7 +253,7 @@ def _is_simple(maintenance: Maintenance, store: Store, name: str) -> bool:
     strategies = _readers(maintenance, store, name)
     if len(strategies) < len(maintenance.readers.get(name, ())):
         return False
-    if any(s.by_existence or s.aggregates for s in strategies):
+    if any(s.by_existence or (s.aggregates and s.plain) for s in strategies):
         return False
     return _reads_apart(maintenance, program, name)
 
@@ -256,7 +263,7 @@ def _make(
 ) -> Trigger | None:
     found: list[_Found] = []
     for strategy in strategies:
-        for deltas in strategy.plain:
+        for deltas in (*strategy.plain, *(a.deltas for a in strategy.aggregates)):
             for planned in deltas.variants:
                 if planned.variant.changed != name:
                     continue
@@ -292,13 +299,26 @@ def _use(store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Pla
     if len(operations) != 1 or not isinstance(operations[0], Join):
         return None
     join = operations[0]
+    if strategy.aggregates:
+        return _group_use(store, strategy, deltas, planned, join)
     heads = [h for h in deltas.rule.heads if h.predicate == strategy.name]
     targets = [_head(store, deltas.rule, head, join.outputs) for head in heads]
     if any(t is None for t in targets):
         return None
-    plan = deltas.runner.planned(join, list(join.forms), join.outputs, None)
-    atoms = tuple((use.predicate, use.columns) for use in plan.compiled.atoms)
     use = _Use(strategy, planned.variant.sign, tuple(t for t in targets if t is not None))
+    return _found(deltas, join, use)
+
+
+def _group_use(
+    store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned, join: Join
+) -> _Found | None:
+    group = one_group(store, strategy, join.outputs)
+    return None if group is None else _found(deltas, join, _Use(strategy, planned.variant.sign, (), group))
+
+
+def _found(deltas: RuleDeltas, join: Join, use: _Use) -> _Found:
+    plan = deltas.runner.planned(join, list(join.forms), join.outputs, None)
+    atoms = tuple((atom.predicate, atom.columns) for atom in plan.compiled.atoms)
     return use, plan.assembled, atoms, plan.compiled.uses_ranks
 
 

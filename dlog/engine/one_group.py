@@ -1,0 +1,171 @@
+"""Owns the short way of one row through an aggregation: its group's number and sums, and the head's row.
+
+For rules that count or add up ints, alone in their stratum, each group in a row of its own: what one row
+changes is a group or two, told by Python's integers, which have no end.  `aggregate_deltas` does all else.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.engine.aggregate_deltas import Sums
+from dlog.engine.delta_strategy import DeltaStrategy
+from dlog.engine.heads import stored_as
+from dlog.engine.store import Store
+from dlog.engine.strategy import Cycle
+from dlog.heads.kernels import WIDE
+from dlog.heads.lookup import look_up
+from dlog.ir.rules import Const, Rule, Var
+from dlog.planning.versions import facts_name
+from dlog.storage.batch import Change
+from dlog.storage.relation import Relation
+from dlog.types import INT
+
+Row = tuple[int, ...]
+Place = tuple[str, int]  # "group" or "result" and its number, or "literal" and its code
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True)
+class OneGroup:
+    """Where in a join's output a rule's groups and arguments stand, and where in its head they go."""
+
+    name: str
+    state: str
+    groups: tuple[int, ...]
+    arguments: tuple[tuple[bool, int], ...]  # of each sum: (is a column, its number or the code itself)
+    head: tuple[Place, ...]
+    sums: tuple[int, ...]  # for each aggregate the number of its sum, or -1 for the count
+
+    def follow(self, cycle: Cycle, output: np.ndarray, sign: int) -> bool:
+        """Take the assignments of a join's output (columns, n) in; False: not simple, drop the cycle."""
+        relations = cycle.store.relations
+        if len(relations[facts_name(self.name)]):  # a row may have another derivation
+            return False
+        changes: dict[Row, list[int]] = {}
+        for values in output.T.tolist():
+            change = changes.setdefault(
+                tuple(values[g] for g in self.groups), [0] * (1 + len(self.arguments))
+            )
+            change[0] += sign
+            for i, (is_column, word) in enumerate(self.arguments):
+                change[1 + i] += sign * (values[word] if is_column else word)
+        state, head = relations[self.state], relations[self.name]
+        inserted: list[Row] = []
+        erased: list[Row] = []
+        for key, change in changes.items():
+            before = _group(state, key, len(self.arguments))
+            after = [a + b for a, b in zip(before, change, strict=True)]
+            state = _replaced(state, _state_row(key, before), _state_row(key, after))
+            old = self._row(key, before) if before[0] else None
+            new = self._row(key, after) if after[0] else None
+            if any(row is not None and not all(_LEAST <= v <= _GREATEST for v in row) for row in (old, new)):
+                return False
+            if old != new:
+                head = _replaced(head, old, new)
+                erased += [old] if old is not None else []
+                inserted += [new] if new is not None else []
+        relations[self.state] = state
+        cycle.publish(self.name, head, Change(_array(inserted, head.arity), _array(erased, head.arity)))
+        return True
+
+    def _row(self, key: Row, group: list[int]) -> Row:
+        row = []
+        for kind, number in self.head:
+            if kind == "group":
+                row.append(key[number])
+            elif kind == "literal":
+                row.append(number)
+            else:
+                row.append(group[1 + self.sums[number]])
+        return tuple(row)
+
+
+def one_group(store: Store, strategy: DeltaStrategy, outputs: tuple[str, ...]) -> OneGroup | None:
+    """None: the stratum's aggregation is not of the simple kind."""
+    if strategy.plain or len(strategy.aggregates) != 1 or not strategy.counts_are_one(store):
+        return None
+    aggregate = strategy.aggregates[0]
+    if not isinstance(aggregate, Sums):
+        return None
+    rule = aggregate.rule
+    arguments = _arguments(store, rule, outputs)
+    (head,) = (h for h in rule.heads if h.predicate == strategy.name)
+    groups = [v.name for v in rule.groups]
+    results = [a.result.name for a in rule.aggregates]
+    places: list[Place] = []
+    for operand, type in zip(head.args, store.column_types(strategy.name), strict=True):
+        if isinstance(operand, Const):
+            code = store.encode(operand, type)
+            if code is None:
+                return None
+            places.append(("literal", code))
+        elif operand.name in groups and stored_as(rule, operand, type):
+            places.append(("group", groups.index(operand.name)))
+        elif operand.name in results and type == INT:
+            places.append(("result", results.index(operand.name)))
+        else:
+            return None
+    if arguments is None or not set(groups) <= set(outputs):
+        return None
+    numbers = iter(range(len(rule.aggregates)))
+    sums = tuple(-1 if a.op == "count" else next(numbers) for a in rule.aggregates)
+    columns = tuple(outputs.index(name) for name in groups)
+    return OneGroup(strategy.name, aggregate.state, columns, arguments, tuple(places), sums)
+
+
+def _arguments(store: Store, rule: Rule, outputs: tuple[str, ...]) -> tuple[tuple[bool, int], ...] | None:
+    found: list[tuple[bool, int]] = []
+    for item in rule.aggregates:
+        if item.op == "count":
+            continue
+        argument = item.argument
+        if item.op not in ("sum", "total") or argument is None:
+            return None
+        if isinstance(argument, Var):
+            if rule.types[argument.name] != INT or argument.name not in outputs:
+                return None
+            found.append((True, outputs.index(argument.name)))
+        else:
+            code = store.encode(argument, INT) if argument.type == INT else None
+            if code is None:
+                return None
+            found.append((False, code))
+    return tuple(found)
+
+
+def _group(state: Relation, key: Row, sums: int) -> list[int]:
+    """Number and sums of a group; zeros when there is none."""
+    found, rest = look_up(state, np.array([key], np.int64).reshape(1, -1))
+    if not found[0]:
+        return [0] * (1 + sums)
+    parts = [rest[0, 1 + WIDE * s : 1 + WIDE * (s + 1)].tobytes() for s in range(sums)]
+    return [int(rest[0, 0]), *(int.from_bytes(part, "little", signed=True) for part in parts)]
+
+
+def _state_row(key: Row, group: Sequence[int]) -> Row | None:
+    """A group as the state keeps it; None without assignments."""
+    count, *sums = group
+    words = (w for s in sums for w in struct.unpack("<4q", s.to_bytes(8 * WIDE, "little", signed=True)))
+    return (*key, count, *words) if count else None
+
+
+def _replaced(relation: Relation, old: Row | None, new: Row | None) -> Relation:
+    if old is not None:
+        changed = relation.erase_row(old)
+        assert changed is not None, "a group that is not there changes"
+        relation = changed
+    if new is not None:
+        changed = relation.insert_row(new)
+        assert changed is not None, "a group is there already"
+        relation = changed
+    return relation
+
+
+def _array(rows: list[Row], arity: int) -> np.ndarray:
+    array = np.array(sorted(rows), np.int64)
+    return array.reshape(-1, arity)
