@@ -46,7 +46,6 @@ from dlog.types import INT, MAX_PRECISION, Type
 TABLE = "$table"
 ROW = "$row"
 _REPLAN = 16  # a plan is made anew when an atom has grown or shrunk by this factor
-_CROSS_PRODUCT_ROWS = 100_000
 
 
 class BodyRunner:
@@ -226,7 +225,7 @@ class BodyRunner:
         parts = Parts(self, found, sizes) if found is not None else None
         if parts is not None and not join.bag:  # in a bag it is counted, not made
             readable = Readable(self.store, {})
-            self.warn_of(cross_products(join.forms, readable), readable)
+            self.warn_of(cross_products(join.forms, readable.rows), readable)
         self.parts[key] = parts or sizes
         return parts
 
@@ -252,17 +251,7 @@ class BodyRunner:
         self.warn_of(compiled.cross_products, view)
 
     def warn_of(self, cross_products: tuple[tuple[str, ...], ...], view: Readable) -> None:
-        if not cross_products:
-            return
-        expected = 1
-        for part in cross_products:
-            expected *= max(view.rows(name) for name in part)
-        if expected >= _CROSS_PRODUCT_ROWS:
-            parts = " and ".join(", ".join(dict.fromkeys(part)) for part in cross_products)
-            where = f"{self.rule.span.file}:{self.rule.span.line}: " if self.rule.span else ""
-            self.measures.warn(
-                f"{where}warning: {parts} share no variable: a cross product of about {expected:,} rows"
-            )
+        self.measures.warn_cross_product(self.rule, cross_products, view.rows)
 
     def join_runs(self, planned: Planned, table: Table | None) -> list[JoinRun]:
         """The join, cut by ranges of its first key when several cores help; together they give all rows."""

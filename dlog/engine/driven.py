@@ -7,7 +7,7 @@ queues or of when a plan runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dlog.engine.heads import body_outputs, stored_as
@@ -19,6 +19,7 @@ from dlog.lftj.assemble import Assembled, assemble
 from dlog.lftj.drive import EQUALS, PARAMETER, REPEATS
 from dlog.lftj.plan import Emit, Leap, Seek
 from dlog.planning.compile import CompiledJoin, compile_join
+from dlog.planning.cross_products import cross_products
 from dlog.planning.pipeline import Join, Pipeline
 from dlog.planning.versions import base_name, is_change
 
@@ -86,6 +87,7 @@ def plan_driven(store: Store, item: Driven) -> DrivenPlan | None:
         store.encode,
         driver=item.driver,
     )
+    compiled = replace(compiled, cross_products=_cross_products(store, item))
     slots = dict(compiled.given)
     binding: list[tuple[int, int]] = []
     first: dict[str, int] = {}
@@ -102,6 +104,14 @@ def plan_driven(store: Store, item: Driven) -> DrivenPlan | None:
     places = {operand: column for column, (kind, operand) in enumerate(binding) if kind == PARAMETER}
     lookup = _lookup(assembled, places) if len(places) == len(binding) else ()
     return DrivenPlan(compiled, assembled, tuple(binding), sizes, lookup)
+
+
+def _cross_products(store: Store, item: Driven) -> tuple[tuple[str, ...], ...]:
+    """The parts of a body that nothing ties together; the driver counts, however few rows it has now."""
+    driver = replace(item.driver, predicate=base_name(item.driver.predicate))
+    return cross_products(
+        (driver, *item.forms), lambda name: max(store.rows(name), 2 if name == driver.predicate else 0)
+    )
 
 
 def _lookup(assembled: Assembled, places: dict[int, int]) -> tuple[int, ...]:

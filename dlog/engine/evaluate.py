@@ -122,8 +122,15 @@ class _PlainStratum:
         if limited or self.evaluation.rounds or any(item is None for item in items):
             return False
         ready = [item for item in items if item is not None]
-        sets, jobs = self.evaluation.row_sets, self.evaluation.jobs
-        run_fixpoint(self.store, self.stratum.predicates, ready, self.watch, sets, jobs)
+        run_fixpoint(
+            self.store,
+            self.stratum.predicates,
+            ready,
+            self.watch,
+            self.evaluation.measures,
+            self.evaluation.row_sets,
+            self.evaluation.jobs,
+        )
         return True
 
     def growth(self, name: str, tasks: list[_Task]) -> Growth:

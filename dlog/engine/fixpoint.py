@@ -20,6 +20,7 @@ import numpy as np
 from dlog.engine.chunks import find_pivots, run_chunks
 from dlog.engine.driven import Driven, DrivenPlan, head_sources, place, plan_driven
 from dlog.engine.limits import Watch
+from dlog.engine.measure import Measures
 from dlog.engine.store import Store
 from dlog.jit import DISABLED, Words
 from dlog.lftj import drive as d
@@ -42,6 +43,7 @@ def run_fixpoint(
     names: Sequence[str],
     items: list[Driven],
     watch: Watch,
+    measures: Measures,
     method: str | None = None,
     jobs: int = 1,
 ) -> None:
@@ -58,7 +60,7 @@ def run_fixpoint(
     for variant in variants:
         variant.item.measure.planned(variant.plan.compiled)
     pivots = find_pivots([v.item for v in variants], names)
-    fixpoint = _Fixpoint(store, names, variants, watch, method)
+    fixpoint = _Fixpoint(store, names, variants, watch, measures, method)
     if pivots is None or not variants:
         fixpoint.run()
         fixpoint.store_results()
@@ -97,9 +99,16 @@ class _Fixpoint:
     """Queues and variants at work in one thread."""
 
     def __init__(
-        self, store: Store, names: list[str], variants: list[_Variant], watch: Watch, method: str | None
+        self,
+        store: Store,
+        names: list[str],
+        variants: list[_Variant],
+        watch: Watch,
+        measures: Measures,
+        method: str | None,
     ):
-        self.store, self.names, self.watch, self.method = store, names, watch, method
+        self.store, self.names, self.watch, self.measures, self.method = store, names, watch, measures, method
+        self.announced: set[int] = set()  # rules whose cross products have been announced
         self.number = {name: q for q, name in enumerate(names)}
         self.variants = variants
         self.read = set(names) & {p for v in variants for p in v.item.predicates}
@@ -124,7 +133,9 @@ class _Fixpoint:
         variants = [_Variant(v.item, v.plan, v.state.copy(), v.indices) for v in self.variants]
         for variant in variants:
             variant.state[[o.SEEKS, o.NEXTS, o.UNDEFINED]] = 0
-        return _Fixpoint(self.store, self.names, variants, self.watch, self.method)
+        made = _Fixpoint(self.store, self.names, variants, self.watch, self.measures, self.method)
+        made.announced = self.announced
+        return made
 
     def _variant_table(self) -> Words:
         """The variants as `lftj.drive` wants them, all at their first row."""
@@ -201,10 +212,24 @@ class _Fixpoint:
         if self.traced:
             self.share()
             self.mark()
+        self.announce()
         self.watch.doing = f"evaluating the rule at {place(self.current.rule)}"
         self.watch.pending(max(0, self.finished + self.rows + self.others() - self.seeds))
         self.watch.check()
         return status
+
+    def announce(self) -> None:
+        """Warn of cross products as soon as the rows that have driven their rules make them large."""
+        crossing = [n for n, v in enumerate(self.variants) if v.plan.compiled.cross_products]
+        for number in crossing:
+            item, record = self.variants[number].item, self.records()[number]
+            if item.rule.id in self.announced:
+                continue
+            sizes = {base_name(item.driver.predicate): int(record[d.V_FED])}
+            rows = lambda name, sizes=sizes: max(self.store.rows(name), sizes.get(name, 0))  # noqa: E731
+            parts = self.variants[number].plan.compiled.cross_products
+            if self.measures.warn_cross_product(item.rule, parts, rows):
+                self.announced.add(item.rule.id)
 
     @property
     def current(self) -> Driven:

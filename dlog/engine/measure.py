@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dlog.ir.rules import Rule
 from dlog.lftj.triejoin import Counters
 from dlog.planning.compile import CompiledJoin
+from dlog.planning.versions import base_name
+
+CROSS_PRODUCT_ROWS = 100_000  # from which on a cross product is announced
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,21 @@ class Measures:
         finally:
             measure.seconds += time.perf_counter() - started
             measure.mark()
+
+    def warn_cross_product(
+        self, rule: Rule, parts: Sequence[Sequence[str]], rows: Callable[[str], int]
+    ) -> bool:
+        """Announces a rule whose atoms fall into parts that share no variable, when these are large.
+
+        Returns whether they are.
+        """
+        expected = math.prod(max(map(rows, part)) for part in parts) if parts else 0
+        if expected < CROSS_PRODUCT_ROWS:
+            return False
+        names = " and ".join(", ".join(dict.fromkeys(map(base_name, part))) for part in parts)
+        where = f"{rule.span.file}:{rule.span.line}: " if rule.span else ""
+        self.warn(f"{where}warning: {names} share no variable: a cross product of about {expected:,} rows")
+        return True
 
     def warn(self, text: str) -> None:
         """Tells each warning once."""

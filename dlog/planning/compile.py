@@ -84,7 +84,7 @@ def compile_join(
         + tuple((slot, 0) for _, slot in given),
     )
     uses = tuple(AtomUse(s.atom.predicate, tuple(s.order)) for s in compiler.atoms)
-    tied = cross_products(forms if driver is None else (driver, *forms), statistics)
+    tied = cross_products(forms if driver is None else (driver, *forms), statistics.rows)
     names = tuple(compiler.slots.items())
     return CompiledJoin(plan, uses, tuple(outputs), key_order, compiler.uses_ranks, tied, given, names)
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from dlog.ir.rules import Atom, Disjunction, Form, Negation, Primitive, Var
-from dlog.planning.cost import Statistics
 from dlog.planning.pipeline import form_variables
 
 
-def cross_products(forms: Iterable[Form], statistics: Statistics) -> tuple[tuple[str, ...], ...]:
+def cross_products(forms: Iterable[Form], rows: Callable[[str], float]) -> tuple[tuple[str, ...], ...]:
     """Groups of atoms that no value ties together: a cross product if there are several.
 
-    A value ties atoms when they share it, or when it is computed from one for another.
+    A value ties atoms when they share it, or when it is computed from one for another.  `rows` tells the size
+    of a predicate: one row crosses nothing.
     """
     forms = list(forms)
     groups: list[tuple[set[str], list[str]]] = []
@@ -24,7 +24,7 @@ def cross_products(forms: Iterable[Form], statistics: Statistics) -> tuple[tuple
             or (isinstance(form, Primitive) and form not in _ties(forms))
         ):
             continue
-        if isinstance(form, Atom) and statistics.rows(form.predicate) <= 1:
+        if isinstance(form, Atom) and rows(form.predicate) <= 1:
             continue
         names = [form.predicate] if isinstance(form, Atom) else []
         joined = [g for g in groups if g[0] & variables]

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import dlog
+from dlog.engine.evaluate import Evaluation, evaluate
+from dlog.engine.measure import Measures
 
 ENDLESS = """
 .decl n(x: number)
@@ -110,3 +112,29 @@ def test_cross_product_is_announced(tmp_path: Path) -> None:
     )
     assert done.returncode == 0
     assert "share no variable: a cross product of about" in done.stderr
+
+
+@pytest.mark.parametrize("rounds", [False, True])
+@pytest.mark.parametrize(
+    ("rule", "pieces"),
+    [
+        ("p(y, z) <- p(x, y), q(z), x < z.", "p and q"),
+        ("p(x, z) <- p(x, y), p(z, w), q(x), q(z).", "p, q and p, q"),
+    ],
+)
+def test_cross_product_of_a_recursive_rule_is_announced(rule: str, pieces: str, rounds: bool) -> None:
+    """However recursion is done, and at the rule's place, once."""
+    source = f"q(x) <- x = range(0, 400).\np(0, x) <- q(x).\n{rule}"
+    made = dlog.Database(source=source, evaluated=False)
+    said: list[str] = []
+    evaluate(made.program, made.store, Evaluation(measures=Measures(on_warning=said.append), rounds=rounds))
+    assert [text for text in said if ":3: warning: " in text] == said
+    assert any(f"{pieces} share no variable: a cross product of about" in text for text in said)
+    if not rounds:
+        assert len(said) == 1
+    small = dlog.Database(source=source.replace("400", "9"), evaluated=False)
+    quiet: list[str] = []
+    evaluate(
+        small.program, small.store, Evaluation(measures=Measures(on_warning=quiet.append), rounds=rounds)
+    )
+    assert not quiet
