@@ -52,7 +52,7 @@ def triangles(scale: float) -> Iterator[Row]:
             if keys == "random":
                 operations.append(counted)
             if largest:
-                aim = faster(10_000 * min(1.0, scale)) if scale >= 1 else None
+                aim = faster(10_000) if keys == "random" else None
                 yield Row(
                     name, size, float(np.median(seconds)), aim=below(50e-6) if keys == "random" else None
                 )

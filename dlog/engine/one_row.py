@@ -37,6 +37,7 @@ from dlog.storage.relation import Order, Relation
 CAPACITY = 256  # rows of a join that the short way takes
 BUDGET = 1 << 14  # operations of a join: about 100 us
 REPLAN = 16
+FEW_ROWS = 4  # of a head that change one by one
 FEW_GROUPS = 4  # assignments of an aggregation that the short way takes
 NEVER = object()  # in place of a trigger: rows of a predicate always go the general way
 
@@ -202,15 +203,35 @@ def _follow_heads(
             continue
         parts = [_head_rows(head, output, use.sign) for use, output in own for head in use.heads]
         rows, signs = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        counts = counts_name(strategy.name)
-        later, relations[counts], change = apply_counts(
-            relations[strategy.name], relations[counts], rows, signs
-        )
+        counts, head = counts_name(strategy.name), relations[strategy.name]
+        alone = not len(relations[counts]) and strategy.counts_are_one(cycle.store)
+        if alone and len(rows) <= FEW_ROWS:
+            cycle.publish(strategy.name, *_change_few(head, rows, signs))
+            continue
+        later, relations[counts], change = apply_counts(head, relations[counts], rows, signs)
         cycle.publish(strategy.name, later, change)
     maintain(maintenance, cycle, done=trigger.strata)
     for name in [n for n in relations if is_old(n) or is_change(n)]:
         del relations[name]
     return True
+
+
+def _change_few(head: Relation, rows: Words, signs: Words) -> tuple[Relation, Change]:
+    """A few rows of a head in which each has one derivation or none."""
+    net: dict[tuple[int, ...], int] = {}
+    for row, sign in zip(map(tuple, rows.tolist()), signs.tolist(), strict=True):
+        net[row] = net.get(row, 0) + sign
+    inserted = sorted(row for row, sign in net.items() if sign > 0)
+    erased = sorted(row for row, sign in net.items() if sign < 0)
+    for change, few in ((Relation.erase_row, erased), (Relation.insert_row, inserted)):
+        for row in few:
+            changed = change(head, row)
+            assert changed is not None, "a row has two derivations, or none to lose"
+            head = changed
+    k = head.arity
+    return head, Change(
+        np.array(inserted, np.int64).reshape(-1, k), np.array(erased, np.int64).reshape(-1, k)
+    )
 
 
 def _head_rows(head: tuple[tuple[bool, int], ...], output: Words, sign: int) -> tuple[Words, Words]:
