@@ -41,6 +41,7 @@ from dlog.ir.rules import (
 )
 from dlog.ir.scope import Scope, canonical, variables
 from dlog.language import ast
+from dlog.language.foreign import FUNCTIONS, function_help
 from dlog.language.lexer import AGGREGATES
 from dlog.language.source import Span
 
@@ -52,7 +53,9 @@ def aggregation(scope: Scope, node: ast.Aggregation, forms: list[RawForm]) -> Ag
     assert isinstance(scope.root, ast.Rule) and scope.root.body is not None
     if node.op not in AGGREGATES:
         otherwise = f"the aggregates are {', '.join(sorted(AGGREGATES))}"
-        scope.error(f"unknown aggregate {node.op}", node.span, did_you_mean(node.op, AGGREGATES, otherwise))
+        help = function_help(node.op) if FUNCTIONS.get(node.op.lower()) in AGGREGATES else None
+        help = help or did_you_mean(node.op, AGGREGATES, otherwise)
+        scope.error(f"unknown aggregate {node.op}", node.span, help)
     elif len(node.args) != (node.op != "count"):
         need = "no argument" if node.op == "count" else "one argument"
         form = f"{node.result} = {node.op}({'' if node.op == 'count' else 'x'})"

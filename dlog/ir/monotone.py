@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dlog.errors import Diagnostics
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Primitive, Rule, Var
-from dlog.ir.typecheck import text_of
+from dlog.ir.typecheck import called, text_of
 from dlog.language.source import Span
 
 # Operations that keep the order of a value, by input position.
@@ -93,11 +93,11 @@ class _Flow:
         for index, operand in enumerate(atom.args):
             is_value = op is not None and index == atom.n_keys
             if isinstance(operand, Var) and operand.name in self.values:
-                what = f"the value {operand} is looked up in {atom.predicate}"
+                what = f"the value {called(operand)} is looked up in {atom.predicate}"
                 raise _Misuse(self.values[operand.name], what, operand.span or atom.span)
             if is_value and (isinstance(operand, Const) or operand.name in bound):
                 assert op is not None
-                what = f"the value of {atom.predicate} is compared with {operand}"
+                what = f"the value of {atom.predicate} is compared with {called(operand)}"
                 raise _Misuse(op, what, operand.span or atom.span)
             if is_value and isinstance(operand, Var) and op is not None:
                 self.values[operand.name] = op
@@ -105,7 +105,7 @@ class _Flow:
     def negation(self, negation: Negation) -> None:
         for var in negation.body.occurrences():
             if var.name in self.values:
-                what = f"the value {var} is used under a negation"
+                what = f"the value {called(var)} is used under a negation"
                 raise _Misuse(self.values[var.name], what, var.span or negation.span)
 
     def primitive(self, form: Primitive, bound: set[str]) -> None:
@@ -149,7 +149,7 @@ class _Flow:
         for aggregate in self.rule.aggregates:
             argument = aggregate.argument
             if isinstance(argument, Var) and self.values.get(argument.name, aggregate.op) != aggregate.op:
-                what = f"the value {argument} goes into {aggregate.op}"
+                what = f"the value {called(argument)} goes into {aggregate.op}"
                 raise _Misuse(self.values[argument.name], what, aggregate.span)
         for head in self.rule.heads:
             for index, operand in enumerate(head.args):
@@ -157,10 +157,11 @@ class _Flow:
                     continue
                 op = self.values[operand.name]
                 if index < head.n_keys:
-                    what = f"the value {operand} becomes a key of {head.predicate}"
+                    what = f"the value {called(operand)} becomes a key of {head.predicate}"
                     raise _Misuse(op, what, operand.span or head.span)
                 if self.combine.get(head.predicate) != op:
-                    what = f"the value {operand} becomes the value of {head.predicate}, which has no {op}"
+                    what = f"the value {called(operand)} becomes the value of {head.predicate}, "
+                    what += f"which has no {op}"
                     raise _Misuse(op, what, operand.span or head.span)
 
 

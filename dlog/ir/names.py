@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from dlog.errors import Diagnostics, did_you_mean, place
 from dlog.ir import primitives
 from dlog.language import ast
+from dlog.language.foreign import condition_help
 from dlog.language.source import Span
 from dlog.types import BUILTIN_TYPES
 
@@ -128,9 +129,9 @@ class Names:
             message = f"{name} gives a value; it is not a condition"
             self.diagnostics.error(message, span, f"compare the value, as in x = {name}(...)")
             return
-        known = [*self.visible(), *primitives.RELATIONS]
-        closest = did_you_mean(name, known, f"declare {name}, or give it facts or rules")
-        self.diagnostics.error(f"unknown predicate {name}", span, closest)
+        meant = did_you_mean(name, self.visible()) or condition_help(name, primitives.RELATIONS)
+        meant = meant or f"declare {name}, or give it facts or rules"
+        self.diagnostics.error(f"unknown predicate {name}", span, meant)
 
     def visible(self) -> list[str]:
         return [name for name, shape in self.shapes.items() if not shape.auxiliary]

@@ -18,6 +18,7 @@ from dlog.ir.alternatives import complete_alternatives
 from dlog.ir.quantify import quantify
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Primitive, Rule, Var
 from dlog.ir.typecheck import quote, text_of
+from dlog.language.foreign import value_help
 from dlog.language.source import Span
 
 
@@ -203,7 +204,7 @@ class _Body:
         if is_domain(self.rule.heads[0].predicate):
             help = f"nothing outside the aggregate gives {var.name} a value; use it there in a positive atom"
         elif not self.rule.body.forms:
-            help = "a fact has values, not variables"
+            help = value_help(var.name)
         self.report(var, var.span, help)
 
     def report(self, var: Var, span: Span | None, help: str) -> None:

@@ -15,6 +15,7 @@ from dlog.ir.lowered import Lowered
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Negation, Operand, Primitive, Var
 from dlog.ir.surroundings import Surroundings
 from dlog.language import ast
+from dlog.language.foreign import function_help
 from dlog.language.source import Span
 from dlog.language.vocabulary import AGGREGATES
 
@@ -228,7 +229,8 @@ class Scope:
             self.error(f"{node.name} is an aggregate, not a function", node.span, help)
         else:
             functors = primitives.FUNCTORS - primitives.RELATIONS
-            self.error(f"unknown function {node.name}", node.span, did_you_mean(node.name, functors))
+            meant = function_help(node.name) or did_you_mean(node.name, functors)
+            self.error(f"unknown function {node.name}", node.span, meant)
 
     def cast(self, node: ast.Cast, forms: list[RawForm], target: Operand | None) -> Operand:
         """`as(e, T)` tells the type of a value; between int and unsigned it keeps the bits."""

@@ -131,7 +131,7 @@ class TypeChecker:
         ]
         misfits = [d for d in demands if not self.could_be(rule, *d)]
         for operand, candidates in misfits[:1] or demands:
-            self.demand(rule, operand, candidates, text_of(form), operand.span or form.span)
+            self.demand(rule, operand, candidates, text_of(form), operand.span or form.span, form.name)
         if misfits:  # what its result is cannot be told, and is not wrong again
             self.blamed |= {(rule.id, a.name) for a in (form.output,) if isinstance(a, Var)}
             return
@@ -161,7 +161,13 @@ class TypeChecker:
             self.conflict(message, aggregate.span, [(name, why)], rule, [aggregate.result])
 
     def demand(
-        self, rule: Rule, operand: Operand, candidates: Candidates, user: str, span: Span | None
+        self,
+        rule: Rule,
+        operand: Operand,
+        candidates: Candidates,
+        user: str,
+        span: Span | None,
+        primitive: str | None = None,
     ) -> None:
         """What a primitive or an aggregate needs of an operand."""
         node = self.node(rule, operand)
@@ -169,9 +175,12 @@ class TypeChecker:
             if candidates != ANY:
                 self.used(rule, operand, Reason(user, candidates, span))
             return
-        name = self.call(operand)
+        name = called(operand)
         message = f"{name} is {spell(node.find().candidates)}, but {user} needs {spell(candidates)}"
-        self.conflict(message, span, [(name, self.why(rule, operand, candidates))], rule, [operand])
+        sides = [(name, self.why(rule, operand, candidates))]
+        adds_text = primitive == "add" and "string" in node.find().candidates
+        advice = ["text is joined by cat(a, b)"] if adds_text else []
+        self.conflict(message, span, sides, rule, [operand], advice=advice)
 
     def could_be(self, rule: Rule, operand: Operand, candidates: Candidates) -> bool:
         node = self.node(rule, operand).find()
@@ -191,19 +200,19 @@ class TypeChecker:
     def conflict_at_column(
         self, rule: Rule | None, operand: Operand, here: Candidates, predicate: str, index: int
     ) -> None:
-        column, shape, name = self.columns[predicate][index], self.shapes[predicate], self.call(operand)
+        column, shape, name = self.columns[predicate][index], self.shapes[predicate], called(operand)
         there = column.find().candidates
         what = shape.argument(predicate, index) if not shape.auxiliary else f"{name} inside the aggregate"
         message = f"{name} is {spell(here)}, but {what} is {spell(there)}"
         reason = self.declarations.get((predicate, index)) or column.against(here)
         sides = [(name, self.why(rule, operand, there)), (what, reason)]
-        self.conflict(message, operand.span, sides, rule, [operand], column)
+        self.conflict(message, operand.span, sides, rule, [operand], column, advice=_advice(here, there))
 
     def conflict_between(self, rule: Rule, form: Primitive, a: Operand, b: Operand) -> None:
         types = [self.node(rule, operand).find().candidates for operand in (a, b)]
         verb = "compares" if form.name in COMPARISONS.values() else "mixes"
         message = f"{text_of(form)} {verb} {spell(types[0])} and {spell(types[1])}"
-        sides = [(self.call(x), self.why(rule, x, wanted)) for x, wanted in ((a, types[1]), (b, types[0]))]
+        sides = [(called(x), self.why(rule, x, wanted)) for x, wanted in ((a, types[1]), (b, types[0]))]
         self.conflict(message, form.span, sides, rule, [a, b])
 
     def conflict(
@@ -214,6 +223,7 @@ class TypeChecker:
         rule: Rule | None,
         operands: Iterable[Operand],
         *columns: Node,
+        advice: Iterable[str] = (),
     ) -> None:
         """Reports once for each variable or inferred column, however often it disagrees."""
         owners = {(rule.id, o.name) for o in operands if isinstance(o, Var) and rule is not None}
@@ -225,13 +235,7 @@ class TypeChecker:
             column.spoiled = True
         if new:
             reasons = [text for name, why in sides if (text := because(name, why, span))]
-            self.diagnostics.error(f"type conflict: {message}", span, "; ".join(reasons) or None)
-
-    def call(self, operand: Operand) -> str:
-        """How a message calls an operand: by its name, its text, or the text that computes it."""
-        if isinstance(operand, Var) and operand.name.startswith("_") and operand.span is not None:
-            return quote(operand.span.text())
-        return str(operand)
+            self.diagnostics.error(f"type conflict: {message}", span, "; ".join([*reasons, *advice]) or None)
 
     # Results
 
@@ -276,6 +280,22 @@ def _example(name: str, shape: Shape) -> str:
     if shape.functional:
         return f"{name}[{', '.join(names[:-1])}] = {names[-1]} -> {types}."
     return f"{name}({', '.join(names)}) -> {types}."
+
+
+def called(operand: Operand) -> str:
+    """How a message calls an operand: by its name, its text, or the text that computes it."""
+    if isinstance(operand, Var) and operand.name.startswith("_") and operand.span is not None:
+        return quote(operand.span.text())
+    return str(operand)
+
+
+def _advice(here: Candidates, there: Candidates) -> list[str]:
+    """What a person meant who wrote a number where a date stands."""
+    dates = [name for name in ("date", "datetime") if there == (name,) and "int" in here]
+    return [f"a {name} is written {_EXAMPLES[name]}" for name in dates]
+
+
+_EXAMPLES = {"date": '"2026-01-31"', "datetime": '"2026-01-31T10:00:00"'}
 
 
 def text_of(form: Primitive) -> str:

@@ -13,7 +13,7 @@ from itertools import product
 from dlog.ir.primitives import ANY
 from dlog.ir.rules import Primitive, Rule, Var
 from dlog.ir.type_nodes import Candidates, Node, Reason, join, restrict, spell
-from dlog.ir.typecheck import TypeChecker, text_of
+from dlog.ir.typecheck import TypeChecker, called, text_of
 
 _MIXED = [("int", "decimal", "decimal"), ("decimal", "int", "decimal")]
 _MIXED += [("int", "float", "float"), ("float", "int", "float")]
@@ -85,7 +85,7 @@ class _Form:
             message = f"{text} is {spell(results)}, but {there}"
             wanted = [c, c, results]
         sides = [
-            (self.checker.call(operand), self.checker.why(self.rule, operand, other))
+            (called(operand), self.checker.why(self.rule, operand, other))
             for operand, other in zip(self.form.args, wanted, strict=False)
         ]
         self.checker.conflict(message, self.form.span, sides, self.rule, self.form.args)

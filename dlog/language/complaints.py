@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lark import Token
 
 from dlog.errors import SourceError
+from dlog.language import foreign
 from dlog.language.context import OPENERS, OPERAND_ENDS
+from dlog.language.foreign import SIGN_CHARACTERS, SIGNS, WORDS, WORDS_BEFORE
 from dlog.language.source import Source, Span
 from dlog.language.vocabulary import AGGREGATES, DIRECTIVES, QUALIFIERS
 from dlog.types import BUILTIN_TYPES
@@ -99,8 +102,9 @@ def misses_end(situation: Situation) -> bool:
 
 
 def unknown_directive(name: str, span: Span) -> SourceError:
-    close = difflib.get_close_matches(name, sorted(DIRECTIVES), 1)
-    help = f"did you mean .{close[0]}?" if close else None
+    close = foreign.DIRECTIVES.get(name.lower())
+    close = close or next(iter(difflib.get_close_matches(name, sorted(DIRECTIVES), 1)), None)
+    help = f"did you mean .{close}?" if close else None
     return SourceError(f"unknown directive .{name}", span=span, help=help)
 
 
@@ -196,25 +200,15 @@ def _separators(s: Situation) -> SourceError | None:
     return None
 
 
-# Signs of other languages.  A run of these characters around the token is looked up.
-_SIGN_CHARACTERS = "=<>!:|*-"
-_SIGNS = {
-    "==": "`=`", "===": "`=`", ":=": "`=` or `:-`", "=:=": "`=`", "!==": "`!=`", "<>": "`!=`", "=!": "`!=`",
-    "=!=": "`!=`",
-    "=<": "`<=`", "=>": "`->` or `>=`", "|": "`;`", "||": "`;`", "**": "`^`", "-:": "`:-`", "<--": "`<-`",
-    "-->": "`->`", "<:-": "`:-`", "::-": "`:-`", "<=>": "`=`",
-}  # fmt: skip
-
-
 def _signs(s: Situation) -> SourceError | None:
     if s.kind == "BANG" and s.index + 1 < len(s.tokens) and s.tokens[s.index + 1].type == "EQ":
         return s.error("unexpected `!`", s.token, "did you mean `!=`?")
     text, start, end = s.source.text, s.token.start_pos or 0, s.token.end_pos or 0
-    while start > 0 and text[start - 1] in _SIGN_CHARACTERS and end - start < 4:
+    while start > 0 and text[start - 1] in SIGN_CHARACTERS and end - start < 4:
         start -= 1
-    while end < len(text) and text[end] in _SIGN_CHARACTERS and end - start < 4:
+    while end < len(text) and text[end] in SIGN_CHARACTERS and end - start < 4:
         end += 1
-    meant = _SIGNS.get(text[start:end])
+    meant = SIGNS.get(text[start:end])
     if text[start:end] == ":" and "ARROW" in s.accepts:
         meant = "`:-`"
     if meant is None:
@@ -222,16 +216,13 @@ def _signs(s: Situation) -> SourceError | None:
     return s.error(f"unexpected `{text[start:end]}`", Span(s.source, start, end), f"did you mean {meant}?")
 
 
-_WORDS = {"and": "`,`", "or": "`;`", "mod": "`%`", "is": "`=`", "if": "`<-` or `:-`", "where": "`<-` or `:-`"}
-
-
 def _words(s: Situation) -> SourceError | None:
+    """`not p(x)`, `x in y`: the word is the one before, or it is the one that does not fit."""
     previous = s.previous
-    if previous is not None and previous.type == "NAME" and str(previous).lower() == "not":
-        return s.error(f"unexpected {s.show(previous)}", previous, "negation is written `!`")
-    if s.kind == "NAME" and str(s.token).lower() in _WORDS:
-        help = f"{s.show(s.token)} is written {_WORDS[str(s.token).lower()]}"
-        return s.error(f"unexpected {s.show(s.token)}", s.token, help)
+    if previous is not None and previous.type == "NAME" and (help := WORDS_BEFORE.get(str(previous).lower())):
+        return s.error(f"unexpected {s.show(previous)}", previous, help)
+    if s.kind == "NAME" and (help := WORDS.get(str(s.token).lower())):
+        return s.error(f"unexpected {s.show(s.token)}", s.token, help.replace("{}", s.show(s.token)))
     return None
 
 
@@ -323,19 +314,29 @@ def _missing_sign(s: Situation) -> SourceError | None:
     return s.error(f"missing {sign} before {s.show(s.token)}", s.token)
 
 
-def _float(s: Situation) -> SourceError | None:
-    if (
-        s.kind == "END"
-        and "INT" in s.accepts
-        and s.source.text[s.token.end_pos or 0 : (s.token.end_pos or 0) + 1].isdigit()
-    ):
+_RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})", re.ASCII)
+
+
+def _points(s: Situation) -> SourceError | None:
+    """`1..5`, `p(.5)` and `p(5.)`: a point that was meant to be part of a number."""
+    if s.kind != "END":
+        return None
+    text, start, end = s.source.text, s.token.start_pos or 0, s.token.end_pos or 0
+    for values in _RANGE.finditer(text, max(0, start - 20), end + 20):
+        if values.start() < start < values.end():  # the second point, where the first could end a statement
+            help = f"write x = range({values[1]}, {int(values[2]) + 1})"
+            return s.error("unexpected `..`", Span(s.source, values.end(1), values.start(2)), help)
+    if text[end : end + 1].isdigit() and "INT" in s.accepts:
         return s.error("a number does not begin with `.`", s.token, "write a digit before it, as in 0.5")
+    if text[start - 1 : start].isdigit() and text[end : end + 1] in (")", ",", "]"):
+        return s.error("a number does not end with `.`", s.token, "write a digit behind it, as in 5.0")
     return None
 
 
 _RULES: list[Callable[[Situation], SourceError | None]] = [
     _comments,
     _after_directive,
+    _points,
     _brackets,
     _missing_end_of_delta,
     _missing_end,
@@ -349,7 +350,6 @@ _RULES: list[Callable[[Situation], SourceError | None]] = [
     _declarations,
     _missing_head,
     _second_arrow,
-    _float,
     _missing_sign,
 ]
 _BEGINNINGS = "expected a fact, a rule, a constraint, a query or a directive"

@@ -24,6 +24,8 @@ from dlog.language.vocabulary import (
     DIRECTIVE,
     DIRECTIVE_TOKENS,
     DIRECTIVES,
+    EXPONENT,
+    EXPONENT_HELP,
     FACT,
     MAX_DIGITS,
     MAX_INTEGER,
@@ -148,9 +150,9 @@ class _Scanner:
         text, start, end = match.group(), match.start(), match.end()
         tail = NUMBER_TAIL.match(self.text, end, self.stop)
         if tail:
-            self.error(
-                start, tail.end(), f"bad literal {_short(self.text[start : tail.end()])}", help=NUMBER_HELP
-            )
+            text = self.text[start : tail.end()]
+            help = EXPONENT_HELP if EXPONENT.fullmatch(text) else NUMBER_HELP
+            self.error(start, tail.end(), f"bad literal {_short(text)}", help=help)
             self.add("INT", ("int", 0), start, tail.end())
             return tail.end()
         if match.lastgroup == "IPV4":

@@ -70,9 +70,10 @@ def parse_readable(source: Source, diagnostics: Diagnostics) -> tuple[ast.Progra
             span = Span(source, chunk[0].start_pos or 0, chunk[-1].end_pos or 0)
             diagnostics.error(TOO_MANY_ERRORS, span)
             diagnostics.raise_if_any()
-        found = _parse_chunk(source, chunk, diagnostics)
-        # What follows without a space, as after `x > .`, is a piece of the same statement.
-        if len(diagnostics.errors) > before or chunk[0].start_pos == broken_end:
+        # What follows a broken one without a space, as after `x > .`, is a piece of it: not wrong again.
+        piece = chunk[0].start_pos == broken_end
+        found = _parse_chunk(source, chunk, Diagnostics() if piece else diagnostics)
+        if piece or len(diagnostics.errors) > before:
             unread |= _named(chunk)
             broken_end = chunk[-1].end_pos or 0
         else:

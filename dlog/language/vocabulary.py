@@ -86,6 +86,8 @@ MAX_DIGITS = 400  # Python refuses to convert thousands of digits; a number this
 Row = tuple[tuple[str, "int | str | bool"], ...]
 
 NUMBER_HELP = "numbers are 12, 0x1F, 0b101, 12u or 1.5; names do not start with a digit"
+EXPONENT = re.compile(r"[0-9]++[eE][0-9]*+", re.ASCII)
+EXPONENT_HELP = "a float has digits on both sides of its point, as in 1.0e5"
 STRAY_HELP = {
     "&": "`and` is written `,`",
     "'": 'strings stand in double quotes: "text"',

@@ -21,6 +21,7 @@ def errors_of(text: str) -> list[DlogError]:
     return caught.value.errors if isinstance(caught.value, DlogErrors) else [caught.value]
 
 
+EXPONENT_HELP = "a float has digits on both sides of its point, as in 1.0e5"
 NUMBER_HELP = "numbers are 12, 0x1F, 0b101, 12u or 1.5; names do not start with a digit"
 AGGREGATE_HELP = "aggregates are written `count : { ... }` and `sum x : { ... }`"
 AGG_HELP = "it stands directly behind `<-` or `:-`"
@@ -129,11 +130,15 @@ MISTAKES = [
     # Numbers
     ("p(«12abc»).", "bad literal 12abc", NUMBER_HELP),
     ("p(«0b12»).", "bad literal 0b12", NUMBER_HELP),
-    ("p(«1e5»).", "bad literal 1e5", NUMBER_HELP),
+    ("p(«1e5»).", "bad literal 1e5", EXPONENT_HELP),
     ("p(«1.2.3»).", "bad literal 1.2.3", NUMBER_HELP),
     ("f[1] = «1.2.3».", "bad literal 1.2.3", NUMBER_HELP),
     ("p(«1.2.3.400»).", "bad literal 1.2.3.400", "each part of an address is at most 255"),
     ("p(«18446744073709551616»).", "the number is out of range", RANGE_HELP),
+    ("p(«.»5).", "a number does not begin with `.`", "write a digit before it, as in 0.5"),
+    ("p(5«.»).", "a number does not end with `.`", "write a digit behind it, as in 5.0"),
+    ("p(x) <- x = 1«..»5.", "unexpected `..`", "write x = range(1, 6)"),
+    ("p(x) <- q(x), «if» x > 1.", "unexpected `if`", "a condition stands without a word before it"),
     ("p(x) <- x = «.»5.", "a number does not begin with `.`", "write a digit before it, as in 0.5"),
     # Characters
     ("p(«größe») <- q(größe).", "unexpected `größe`", "names have the letters A to Z, digits, _ and ?"),
