@@ -37,6 +37,28 @@ def test_programs_in_documents_run(document: str, number: int) -> None:
     dlog.Database(source=text).check()
 
 
+VALUES = re.findall(
+    r"\| `([^`]+)` \| `([^`]+)` (?=\|)", (ROOT / "docs/language.md").read_text(encoding="utf-8")
+)
+
+
+def test_expressions_in_the_language_document_have_the_values_shown() -> None:
+    assert len(VALUES) > 50
+    database = dlog.Database(source="\n".join(f"v{i}(x) <- x = {e}." for i, (e, _) in enumerate(VALUES)))
+    found = [", ".join(str(x) for (x,) in database[f"v{i}"].rows()) for i in range(len(VALUES))]
+    assert dict(VALUES) == dict(zip((e for e, _ in VALUES), found, strict=True))
+
+
+def test_the_language_document_shows_every_word() -> None:
+    """Every function, condition, operator, aggregate, directive and qualifier, in a program or a table."""
+    from dlog.ir import primitives
+    from dlog.language import vocabulary
+
+    words = primitives.FUNCTORS | vocabulary.AGGREGATES | vocabulary.WORD_OPERATORS | vocabulary.WORD_PREFIXES
+    words |= vocabulary.QUALIFIERS | {f".{name}" for name in vocabulary.DIRECTIVES}
+    assert not {word for word in words if not re.search(rf"(?<![a-z_]){re.escape(word)}(?![a-z_])", LANGUAGE)}
+
+
 @pytest.mark.parametrize("document", [d for d in DOCUMENTS if blocks(d, "python")])
 def test_python_in_documents_runs(document: str) -> None:
     for text in blocks(document, "python"):
