@@ -37,9 +37,8 @@ def test_programs_in_documents_run(document: str, number: int) -> None:
     dlog.Database(source=text).check()
 
 
-VALUES = re.findall(
-    r"\| `([^`]+)` \| `([^`]+)` (?=\|)", (ROOT / "docs/language.md").read_text(encoding="utf-8")
-)
+LANGUAGE = (ROOT / "docs/language.md").read_text(encoding="utf-8")
+VALUES = re.findall(r"\| `([^`]+)` \| `([^`]+)` (?=\|)", LANGUAGE)
 
 
 def test_expressions_in_the_language_document_have_the_values_shown() -> None:
