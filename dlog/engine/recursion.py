@@ -48,7 +48,7 @@ NOTHING: Words = np.empty(
 )  # one fact without columns: what an expansion without a given needs
 _LEAST_WORK = 1 << 16  # below, nothing is worth giving up for
 _LOOPS = 100  # from births back to deaths; values that improve themselves would go on for ever
-_SHARE = 4  # give up when a transaction has taken this part of the work of evaluation from scratch
+_SHARE = 1  # of the work of building the state: a transaction with more gives up, since then it is built anew
 
 
 class TooMuchWork(Exception):
