@@ -79,7 +79,7 @@ def batches(table: pa.Table, progress: Progress | None) -> Iterator[pa.RecordBat
 def write_lines(parts: list[pa.Array | str], sink: BinaryIO) -> None:
     """Each line is the parts joined; the joined array's own bytes are the text.
 
-    REQUIRES: the last part ends with a newline, and one part is an array.
+    REQUIRES: one part is an array.
     """
     large = [
         pa.scalar(p, pa.large_string()) if isinstance(p, str) else p.cast(pa.large_string()) for p in parts

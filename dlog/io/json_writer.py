@@ -1,4 +1,6 @@
-"""Owns writing columns as JSON lines: an object with the column names, or an array, on each line.
+"""Owns writing columns as JSON: an object with the column names, or an array, on each line.
+
+The lines stand alone, or in one array as Soufflé writes its `jsonfile`.
 
 Valid JSON always: floats in full precision, those that are not finite as the strings "nan", "inf" and
 "-inf", decimals as numbers with all their digits, dates as ISO strings.  Knows nothing of files.
@@ -26,18 +28,27 @@ def write_json(
     sink: BinaryIO,
     progress: Progress | None = None,
 ) -> None:
-    """One line a row, in the table's order, by array operations only."""
-    opening, closing = ("[", "]") if options.arrays else ("{", "}")
+    """One row a line, in the table's order, by array operations only; a document has brackets around them."""
+    first, rest, end, last = ("[", ",\n", "", "]\n") if options.document else ("", "", "\n", "")
+    sink.write(first.encode())
     if not columns and table.num_rows:
-        sink.write(f"{opening}{closing}\n".encode())
-    for batch in batches(table, progress):
-        parts: list[pa.Array | str] = [opening]
-        for column, (name, type) in zip(batch.columns, columns, strict=True):
-            if not options.arrays:
-                parts.append(json.dumps(name, ensure_ascii=False) + ": ")
-            parts += [*_json_parts(column, type), ", "]
-        parts[-1] = closing + "\n"
-        write_lines(parts, sink)
+        sink.write((("[]" if options.arrays else "{}") + end).encode())
+    for number, batch in enumerate(batches(table, progress)):
+        head = batch.slice(0, 1 if number == 0 else 0)
+        write_lines(["", *_row_parts(head, columns, options), end], sink)
+        write_lines([rest, *_row_parts(batch.slice(head.num_rows), columns, options), end], sink)
+    sink.write(last.encode())
+
+
+def _row_parts(batch: pa.RecordBatch, columns: Columns, options: OutputOptions) -> list[pa.Array | str]:
+    """The texts of a row between its brackets, with names or without."""
+    opening, closing = ("[", "]") if options.arrays else ("{", "}")
+    parts: list[pa.Array | str] = [opening]
+    for column, (name, type) in zip(batch.columns, columns, strict=True):
+        if not options.arrays:
+            parts.append(json.dumps(name, ensure_ascii=False) + ": ")
+        parts += [*_json_parts(column, type), ", "]
+    return [*parts[:-1], closing]
 
 
 def _json_parts(column: pa.Array, type: Type) -> list[pa.Array | str]:

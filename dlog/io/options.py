@@ -37,6 +37,7 @@ class _Kind:
     output_suffix: str
     quoted: bool = False
     stream: bool = False
+    document: bool = False  # one JSON array of rows, rather than lines
 
 
 # Soufflé's names and ours.  Only `file` keeps Soufflé's suffixes and its unquoted, tab-separated text.
@@ -45,7 +46,7 @@ _KINDS = {
     "csv": _Kind(TEXT, ".csv", ".csv", quoted=True),
     "tsv": _Kind(TEXT, ".tsv", ".tsv"),
     "json": _Kind(JSON, ".json", ".json"),
-    "jsonfile": _Kind(JSON, ".json", ".json"),
+    "jsonfile": _Kind(JSON, ".json", ".json", document=True),  # Soufflé's
     "parquet": _Kind(PARQUET, ".parquet", ".parquet"),
     "arrow": _Kind(ARROW, ".arrow", ".arrow"),
     "stdin": _Kind(TEXT, "", "", stream=True),
@@ -138,6 +139,7 @@ class OutputOptions:
     compress: bool = False
     full_precision: bool = False
     arrays: bool = False  # JSON rows as arrays rather than objects
+    document: bool = False  # all rows in one JSON array
 
     @classmethod
     def from_params(
@@ -166,6 +168,7 @@ class OutputOptions:
             compress=compress,
             full_precision=_choice(params, "precision", ("9", "full")) == "full",
             arrays=_check_format(params, kind) == "list",
+            document=kind.document,
         )
 
     @classmethod
@@ -230,7 +233,7 @@ def _choice(params: Mapping[str, ParameterValue], name: str, choices: tuple[str,
 def _check_format(params: Mapping[str, ParameterValue], kind: _Kind) -> str:
     if "format" in params and kind.format != JSON:
         raise ParameterError("format is a parameter of JSON files", "format", "add IO=json")
-    return _choice(params, "format", ("object", "list"))
+    return _choice(params, "format", ("list", "object") if kind.document else ("object", "list"))
 
 
 def _text_form(params: Mapping[str, ParameterValue], kind: _Kind) -> tuple[bool, str]:

@@ -201,3 +201,25 @@ def test_differential_fast_and_careful(objects):
         if type(row.get("x")) in (int, float) and row["x"] == int(row["x"]) and isinstance(row.get("s"), str)
     ]
     assert rows(usual) == good and usual.rejected_count == len(objects) - len(good)
+
+
+@pytest.mark.parametrize(("format", "first"), [("list", [1, 'a"']), ("object", {"x": 1, "s": 'a"'})])
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_document_is_one_array(tmp_path, format, first, count):
+    """`IO=jsonfile` is Soufflé's: the rows in one array, each on a line, as lists unless told otherwise."""
+    params = {"IO": "jsonfile"} if format == "list" else {"IO": "jsonfile", "format": format}
+    options = OutputOptions.from_params("r", params, tmp_path)
+    write(to_arrow([(i, 'a"') for i in range(1, count + 1)], XS), options, XS)
+    text = (tmp_path / "r.json").read_text()
+    assert [row == first for row in json.loads(text)][:1] == [True][:count]
+    assert len(json.loads(text)) == count
+    assert text.startswith("[") and text.endswith("]\n") and text.count("\n") == max(count, 1)
+    assert rows(read(InputOptions.from_params("r", {"IO": "jsonfile"}, tmp_path), XS)) == [
+        (i, 'a"') for i in range(1, count + 1)
+    ]
+
+
+def test_the_bytes_of_a_document(tmp_path):
+    options = OutputOptions.from_params("r", {"IO": "jsonfile"}, tmp_path)
+    write(to_arrow([(1, "a"), (2, "b")], XS), options, XS)
+    assert (tmp_path / "r.json").read_bytes() == b'[[1, "a"],\n[2, "b"]]\n'
