@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from dlog.ir.grounding import ground
 from dlog.ir.rules import Atom, Const, Disjunction, Form, Negation, Operand, Primitive, Var
 from dlog.lftj.plan import (
     Compare,
@@ -373,14 +374,20 @@ class Block:
         """Lets the first disjunction that can bind what is missing do so."""
         for form in self.pending:
             if isinstance(form, Disjunction):
-                self.generate_from(form)
-                self.pending.remove(form)
-                return
+                fresh = self.fresh(form)
+                if fresh <= ground((form,), self.bound, fresh):
+                    self.generate_from(form)
+                    self.pending.remove(form)
+                    return
         raise AssertionError(f"no order for {', '.join(map(str, self.pending))}")
 
-    def generate_from(self, form: Disjunction) -> None:
+    def fresh(self, form: Disjunction) -> set[str]:
+        """What a disjunction shares with its surroundings and has to bind itself."""
         shared = form_variables(form) - own_variables(form, self.forms, self.needed | self.bound)
-        fresh = shared - self.bound
+        return shared - self.bound
+
+    def generate_from(self, form: Disjunction) -> None:
+        fresh = self.fresh(form)
         self.steps.append(self.or_step(form, fresh))
         for name in sorted(fresh):
             self.bind(name)
