@@ -19,6 +19,7 @@ from dlog.ir.primitives import RELATIONS
 from dlog.ir.rules import Atom, Constraint, FactBlock, FactDelta, Operand, Query, Var
 from dlog.ir.scope import Scope, free_variables, variables
 from dlog.language import ast
+from dlog.language.foreign import type_help
 from dlog.types import BUILTIN_TYPES
 
 
@@ -124,6 +125,8 @@ def _not_a_head(scope: Scope, node: ast.Node) -> None:
         help = "a head cannot be a disjunction; write two rules"
     elif isinstance(node, ast.Application):
         help = f"a function's head has a value, as in {node.name}[...] = x"
+    elif isinstance(node, ast.Variable):
+        help = f"a predicate without arguments is written {node.name}()"
     scope.error("a head must be an atom", node.span, help)
 
 
@@ -159,7 +162,7 @@ def _declares_nothing(node: ast.Constraint, lowered: Lowered) -> bool:
             help = "a type is declared for the arguments of one atom over variables, as in R(x, y) -> int(x)"
             diagnostics.error("this declares no type, and a type is no condition", node.span, help)
             return True
-        help = did_you_mean(item.name, BUILTIN_TYPES) or ""
+        help = type_help(item.name) or did_you_mean(item.name, BUILTIN_TYPES) or ""
         if help and item.name not in lowered.names.shapes and item.name not in RELATIONS:
             diagnostics.error(f"unknown type or predicate {item.name}", item.span, help)
             return True

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from dlog.errors import Diagnostics, did_you_mean, place
 from dlog.language import ast
+from dlog.language.foreign import type_help
 from dlog.types import BUILTIN_TYPES, DECIMAL, MAX_PRECISION, Type, decimal
 
 
@@ -34,13 +35,15 @@ class NamedTypes:
 
     def resolve(self, reference: ast.TypeRef) -> Type | None:
         """The built-in type behind a reference, None when it has none (and that was reported)."""
+        if reference.name not in self.known:
+            otherwise = f"declare it: .type {reference.name} <: symbol"
+            meant = type_help(reference.name) or did_you_mean(
+                reference.name, {*self.known, *self.declarations}, otherwise
+            )
+            self.diagnostics.error(f"unknown type {reference.name}", reference.span, meant)
+            return None
         if reference.params:
             return self.sized(reference)
-        if reference.name not in self.known:
-            names = {*self.known, *self.declarations}
-            help = did_you_mean(reference.name, names, f"declare it: .type {reference.name} <: symbol")
-            self.diagnostics.error(f"unknown type {reference.name}", reference.span, help)
-            return None
         return self.known[reference.name]
 
     def sized(self, reference: ast.TypeRef) -> Type | None:

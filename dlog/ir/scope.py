@@ -133,6 +133,8 @@ class Scope:
         """The operand that a term denotes; adds the forms that compute it.  A `target` receives the value."""
         match node:
             case ast.Variable():
+                if "." in node.name:
+                    self.not_a_variable(node)
                 return self.equate(Var(node.name, node.span), target, forms)
             case ast.Constant():
                 return self.equate(Const(node.kind, node.value, None, node.span), target, forms)
@@ -208,7 +210,10 @@ class Scope:
             return True
         need = "2 or more" if node.name in primitives.VARIADIC else " or ".join(map(str, counts))
         given = f"{len(node.args)} {'is' if len(node.args) == 1 else 'are'} given"
-        self.error(f"{node.name} takes {need} argument{'' if need == '1' else 's'}, but {given}", node.span)
+        message = f"{node.name} takes {need} argument{'' if need == '1' else 's'}, but {given}"
+        aggregate = node.name in AGGREGATES and len(node.args) == 1
+        help = f"over rows it is written x = {node.name} y : {{ ... }}" if aggregate else None
+        self.error(message, node.span, help)
         return False
 
     def unknown_functor(self, node: ast.Call) -> None:
@@ -242,6 +247,10 @@ class Scope:
             help = f"write as(..., {node.type.name}); digits are rounded by the column of a head"
             self.error("as changes no digits, so it takes a type without sizes", node.type.span, help)
         return self.primitive(f"as_{type.name}", (node.term,), node, forms, target)
+
+    def not_a_variable(self, node: ast.Variable) -> None:
+        help = "values have no parts; write a space behind a `.` that ends a statement"
+        self.error(f"{node.name} can name a predicate, not a variable", node.span, help)
 
     def not_a_value(self, node: ast.Node) -> None:
         if isinstance(node, ast.Wildcard):

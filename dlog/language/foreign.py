@@ -80,6 +80,16 @@ CONDITIONS = {
     "startswith": "starts_with",
 }
 
+TYPES = {
+    **dict.fromkeys(("varchar", "text", "str", "char"), "string"),
+    **dict.fromkeys(("integer", "long", "bigint", "int32", "int64"), "int"),
+    **dict.fromkeys(("double", "real", "float32", "float64"), "float"),
+    "boolean": "bool",
+    "timestamp": "datetime",
+    "numeric": "decimal",
+    "uint": "unsigned",
+    "uint64": "unsigned",
+}
 NULLS = frozenset({"null", "none", "na", "undefined"})
 
 
@@ -95,6 +105,14 @@ def function_help(name: str) -> str | None:
     if word in OPERATORS:
         return f"write a {OPERATORS[word]} b"
     return f"did you mean {FUNCTIONS[word]}?" if word in FUNCTIONS else None
+
+
+def type_help(name: str) -> str | None:
+    """
+    >>> type_help("VARCHAR")
+    'did you mean string?'
+    """
+    return f"did you mean {TYPES[name.lower()]}?" if name.lower() in TYPES else None
 
 
 def condition_help(name: str, known: Iterable[str]) -> str | None:
