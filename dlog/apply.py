@@ -19,7 +19,7 @@ from dlog.errors import DlogError, SourceError, VerifyError
 from dlog.language import ast
 from dlog.language.source import read_source
 from dlog.language.typed import Piece, pieces
-from dlog.report import change_parts, milliseconds, print_rows
+from dlog.report import change_parts, cost_text, milliseconds, print_rows
 
 
 @dataclass
@@ -134,8 +134,7 @@ def _run(database: Database, unit: _Unit, options: Options, tally: Tally) -> Non
     if options.stats:
         sys.stdout.flush()
         parts = ", ".join(change_parts(commit, database)) or "no change"
-        operations = f"{commit.operations:,} operations"
-        print(f"{commit.version}: {parts}; {operations}; {milliseconds(commit.seconds)}", file=sys.stderr)
+        print(f"{commit.version}: {parts}; {cost_text(commit, database)}", file=sys.stderr)
     if options.verify:
         database.verify()
 

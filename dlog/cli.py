@@ -229,7 +229,7 @@ def apply(
         bool, typer.Option("--verify", help="evaluate from scratch after each transaction and compare")
     ] = False,
     strategy: Annotated[
-        str | None, typer.Option(metavar="trace|delta|view_tree", help="maintain every rule in this way")
+        str | None, typer.Option(metavar="NAME", help="maintain every rule in this way: delta")
     ] = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", "-k", help="go on after a transaction that fails")
@@ -272,7 +272,7 @@ def explain(
     predicate: Annotated[str | None, typer.Argument(help="only the rules of this predicate")] = None,
     facts: Annotated[Path, typer.Option("--facts", "-F", help="folder of the .input files")] = Path("."),
 ) -> None:
-    """Say how each rule is evaluated, and why.  Facts are read for their sizes; no rule runs."""
+    """Say how each rule is evaluated and maintained, and why.  Facts are read for sizes; no rule runs."""
     from dlog.engine.database import plan_only
 
     print(plan_only(program, facts).explain(predicate))

@@ -76,6 +76,17 @@ def change_parts(commit: Commit, database: Database) -> list[str]:
     ]
 
 
+def cost_text(commit: Commit, database: Database) -> str:
+    """`12 operations; delta: far; stages: reach; 0.4 ms`: what a commit cost, and how predicates followed."""
+    known = database.program.predicates
+    ways: dict[str, list[str]] = {}
+    for name, way in commit.ways.items():
+        if name in known and not known[name].auxiliary:
+            ways.setdefault(way, []).append(name)
+    told = [f"{way}: {', '.join(names)}" for way, names in ways.items()]
+    return "; ".join([f"{commit.operations:,} operations", *told, milliseconds(commit.seconds)])
+
+
 def signed_counts(change: Change) -> str:
     signed = [f"-{len(change.erased):,}"] if len(change.erased) else []
     signed += [f"+{len(change.inserted):,}"] if len(change.inserted) else []

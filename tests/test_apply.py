@@ -64,12 +64,12 @@ def test_keep_going(folder: Path) -> None:
         "// 3: t.tx:6\n+dear(1)\n// 4: t.tx:6\n-dear(1)\n?- reach(1, y).\n y\n 2\n 3\n2 rows\n"
     )
     assert (folder / "out" / "reach.csv").read_text() == "1\t2\n1\t3\n2\t3\n"
-    stats = re.findall(r"^(\d+: .*; [\d,]+ operations; \S+ m?s)$", err, re.MULTILINE)
-    assert [line.split(";")[0] for line in stats] == [
-        "1: +1 edge, +1 reach",
-        "2: +1 edge, +2 reach",
-        "3: +1 cost, +1 dear",
-        "4: -1 +1 cost, -1 dear",
+    stats = re.findall(r"^(\d+: .*); [\d,]+ operations; (.*); \S+ m?s$", err, re.MULTILINE)
+    assert stats == [
+        ("1: +1 edge, +1 reach", "from scratch: reach"),
+        ("2: +1 edge, +2 reach", "stages: reach"),
+        ("3: +1 cost, +1 dear", "delta: dear"),
+        ("4: -1 +1 cost, -1 dear", "delta: dear"),
     ]
     assert "4 transactions committed, 1 failed: +4 -1 base rows, +4 -1 derived rows (" in err
 
@@ -110,9 +110,26 @@ def test_a_strategy_that_is_not_supported_yet(name: str) -> None:
         dlog.Database(source=PROGRAM, strategy=name)
 
 
+def test_the_delta_strategy_is_forced(folder: Path) -> None:
+    assert apply(folder, "--strategy", "delta", "--verify")[2].count("error") == 2  # a transaction that fails
+    many = [(x, y) for x in range(20) for y in range(20)]
+    rule = "path(x, z) <- edge(x, y), edge(y, z).  edge(0, 1)."
+    ways = {}
+    for strategy in (None, "delta"):
+        db = dlog.Database(source=rule, strategy=strategy)
+        db.apply(insert={"edge": [(1, 2), (2, 3)]})
+        ways[strategy] = db.apply(insert={"edge": many}).ways["path"]
+        db.check()
+        db.verify()
+    assert ways == {None: "from scratch", "delta": "delta"}
+
+
 def test_an_unknown_strategy(folder: Path) -> None:
     status, _, err = apply(folder, "--strategy", "detla")
     assert (status, err) == (1, "error: unknown strategy detla\nhelp: did you mean delta?\n")
+    with pytest.raises(dlog.DlogError) as found:
+        dlog.Database(source=PROGRAM, strategy="magic")
+    assert all(name in str(found.value.help) for name in STRATEGIES)
 
 
 def test_rules_and_facts_in_a_file(folder: Path) -> None:

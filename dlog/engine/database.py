@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dlog.engine.delta_strategy import DeltaStrategy
 from dlog.engine.demand import derived_predicates, described, evaluate_goals, rewriting_for
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.engine.facts import change_facts
@@ -28,7 +29,7 @@ from dlog.engine.transaction import Change, Changes, Commit, Subscription, Trans
 from dlog.engine.view import View, interruptible
 from dlog.errors import DataError, DlogError, Interrupted, UnsupportedError, VerifyError, did_you_mean
 from dlog.ir.check import load_program
-from dlog.ir.rules import Program
+from dlog.ir.rules import Program, Stratum
 from dlog.language import ast
 from dlog.language.parse import expand_includes, parse
 from dlog.language.source import read_source, text_source
@@ -79,7 +80,8 @@ class Database(View):
         what it was told.  Without `evaluated` only the base facts are there at first: rules run when someone
         asks, and only as far as the question needs.  With `goals_only` what the program itself asks for is
         evaluated that way.
-        `strategy` forces one way of maintenance on all rules; it never changes an answer.
+        `strategy` forces one way of maintenance on all rules, whatever a transaction changes; without it
+        rules are evaluated from scratch where that is expected to be cheaper.  It never changes an answer.
         `traced` keeps every run of every rule in `measures`, for a profile.
         """
         require_strategy(strategy)
@@ -92,9 +94,11 @@ class Database(View):
         self._progress = progress or (lambda phase, what, done, total: None)
         self._subscriptions: list[Subscription] = []
         self._operations = 0
+        self._ways: Mapping[str, str] = {}
+        self._short: Collection[int] = ()  # the strata of the last transaction that went the short way
         tree, program = load_program(read_source(path) if path is not None else text_source(source or ""))
         super().__init__(settled(tree, program), program, Store(program.predicates), limits or Limits(), 0)
-        self._maintenance = Maintenance.of(program)
+        self._maintenance = Maintenance.of(program, forced=strategy is not None)
         self.store.options = Options.of(program.pragmas)
         watch = Watch(self.limits)
         load_facts(self.program, self.store)
@@ -240,11 +244,14 @@ class Database(View):
         differences = self._commit_row(transaction)
         if differences is None:
             differences = self._replace_state(transaction)
-            self._operations = sum(m.seeks + m.nexts for m in self.measures.rules.values())
+            self._operations += sum(m.seeks + m.nexts for m in self.measures.rules.values())
         self.version += 1
+        seconds = time.perf_counter() - started
+        for number in self._short:
+            self._maintenance.note(number, DeltaStrategy.way, seconds)
         changes = Changes(differences, self.program.predicates, self.store.dictionary)
         answers = [(q.span.text(), self.answer(q)) for q in transaction.queries]
-        commit = Commit(self.version, changes, time.perf_counter() - started, self._operations, answers)
+        commit = Commit(self.version, changes, seconds, self._operations, answers, self._ways)
         transaction.commit_info = commit
         if VERIFY:
             self.check()
@@ -257,6 +264,7 @@ class Database(View):
     def _commit_row(self, transaction: Transaction) -> Mapping[str, Difference] | None:
         """The short way for one row; None when the transaction has to go the long way."""
         row = transaction.one_row()
+        self._short, self._ways = (), {}
         if row is None or self.limits != NO_LIMITS:
             return None
         op, name, codes = row
@@ -265,10 +273,12 @@ class Database(View):
         if trigger is None:
             return None
         changes: dict[str, Difference] = {}
+        ways: dict[str, str] = {}
 
         def begin() -> Cycle:
             store.relations = dict(before)
-            return Cycle(self.program, store, self._evaluation(self.program, Watch(self.limits)), changes)
+            evaluation = self._evaluation(self.program, Watch(self.limits))
+            return Cycle(self.program, store, evaluation, changes, ways=ways)
 
         try:
             found = follow_row(self._maintenance, trigger, store, codes, begin)
@@ -281,6 +291,7 @@ class Database(View):
             store.relations = before
             return None
         later, self._operations = found
+        self._short, self._ways = trigger.strata, {**trigger.ways, **ways} if ways else trigger.ways
         if later is before[name]:
             return changes
         relations = dict(before) if store.relations is before else store.relations
@@ -312,6 +323,7 @@ class Database(View):
                 change_facts(cycle, transaction.changes, self._maintenance.owner)
                 maintain(self._maintenance, cycle, renewed)
                 cycle.close()
+                self._ways, self._operations = cycle.ways, cycle.operations
                 self.tree, self.program = tree, program
         except BaseException:
             self.measures, self._maintenance, store.relations, store.predicates = saved
@@ -371,16 +383,28 @@ class Database(View):
             return explain(self.program, self.store, predicate, self._maintained)
         store = self.store.under(dict(rewriting.program.predicates))
         parts = rewriting.restricted.get(predicate, (predicate,)) if predicate else (None,)
-        told = [explain(rewriting.program, store, part) for part in parts]
-        return "\n".join([*described(rewriting), *told])
+        told = [explain(rewriting.program, store, part, self._maintained) for part in parts]
+        rest = self._maintained_elsewhere(rewriting.program, predicate)
+        return "\n".join([*described(rewriting), *told, *rest])
 
-    def _maintained(self, stratum: int) -> list[str]:
-        """How a stratum follows transactions, in words."""
-        strategy = self._maintenance.strategy(stratum, self.store)
-        if strategy is None:
-            return ["after a change: evaluated again"]
-        first, *others = strategy.explain(self.store)
-        return [f"after a change: {first}", *(f"  {line}" for line in others)]
+    def _maintained(self, stratum: Stratum) -> list[str]:
+        """How a stratum follows transactions, in words; nothing of what a rewriting adds."""
+        maintenance = self._maintenance
+        if self.pending:  # what is chosen before the data is there is not kept
+            maintenance = Maintenance.of(self.program, maintenance.forced)
+        number = maintenance.owner.get(stratum.predicates[0])
+        return [] if number is None else maintenance.explain(number, self.store)
+
+    def _maintained_elsewhere(self, shown: Program, predicate: str | None) -> list[str]:
+        """The same for strata of which a rewriting has only parts, or nothing: transactions keep all."""
+        known = derived_predicates(shown)
+        lines = []
+        for stratum in self.program.strata:
+            names = [n for n in stratum.predicates if not self.program.predicates[n].auxiliary]
+            if names and not known.intersection(names) and predicate in (None, *names):
+                lines.append(f"  {', '.join(names)}")
+                lines += [f"    {line}" for line in self._maintained(stratum)]
+        return ["under transactions, in full:", *lines] if lines else []
 
     def why(self, fact: str) -> str:
         """One well-founded derivation of a fact, as a tree in words.  Raises when the fact does not hold."""
@@ -404,8 +428,8 @@ class Database(View):
                 strategy.check(self.store)
 
 
-STRATEGIES = ("trace", "delta", "view_tree")
-SUPPORTED_STRATEGIES: frozenset[str] = frozenset()
+STRATEGIES = ("delta", "trace", "view_tree", "multilevel", "join_graph")
+SUPPORTED_STRATEGIES = frozenset({"delta"})
 
 
 def require_strategy(name: str | None) -> None:

@@ -48,6 +48,8 @@ def counts_name(predicate: str) -> str:
 class DeltaStrategy:
     """REQUIRES: the stratum is not recursive, hence has one predicate."""
 
+    way = "delta"
+
     def __init__(self, program: Program, stratum: Stratum, store: Store):
         (self.name,) = stratum.predicates
         self.program = program
@@ -72,7 +74,9 @@ class DeltaStrategy:
         rules = self.stratum.rules
         if any(r.aggregates or not _is_exact(self.store, r, h) for r in rules for h in self._heads(r)):
             return False
-        rows = max(1, self.store.rows(self.name))
+        rows = self.store.rows(self.name)
+        if not rows:  # few derivations to count, or nothing is evaluated yet
+            return False
         projecting = [r for r in rules if not is_projection_free(self.store, r, self._heads(r)[0])]
         return any(_assignments(self.store, r) > FAR_LARGER * rows for r in projecting)
 
@@ -241,11 +245,11 @@ class DeltaStrategy:
 
     def explain(self, store: Store) -> list[str]:
         if self.by_existence:
-            how = "by deltas; a row that may be lost is looked for again, up to the first match"
+            how = "a row that may be lost is looked for again, as counts would be far larger"
         elif facts_name(self.name) in store.relations and self.counts_are_one(store):
-            how = "by deltas; each row has one derivation, which is not counted"
+            how = "each row has one derivation, which is not counted"
         else:
-            how = "by deltas and the number of derivations of each row"
+            how = "the number of derivations of each row is kept"
         lines = [how, *(a.explain() for a in self.aggregates)]
         for deltas in (*self.plain, *(a.deltas for a in self.aggregates)):
             lines += [line for line in deltas.explain() if line not in lines]

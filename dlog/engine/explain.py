@@ -22,11 +22,11 @@ def explain(
     program: Program,
     store: Store,
     predicate: str | None = None,
-    maintained: Callable[[int], Sequence[str]] = lambda number: (),
+    maintained: Callable[[Stratum], Sequence[str]] = lambda stratum: (),
 ) -> str:
     """Rule by rule: key order, sizes expected, indices read, and what is computed on columns.
 
-    `maintained` tells how the stratum of a number, from 0 on, follows transactions.
+    `maintained` tells how a stratum follows transactions.
     """
     lines: list[str] = []
     for number, stratum in enumerate(program.strata, 1):
@@ -38,7 +38,7 @@ def explain(
         lines.append(_title(number, stratum))
         for rule in rules:
             lines += [f"  {line}" for line in _rule(rule, store)]
-        lines += [f"  {line}" for line in maintained(number - 1)]
+        lines += [f"  {line}" for line in maintained(stratum)]
     if not lines and predicate is not None:
         lines.append(f"{predicate} has no rules: {store.rows(predicate):,} base facts")
     return "\n".join(lines)

@@ -11,6 +11,7 @@ cost nothing.
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
@@ -20,7 +21,7 @@ from dlog.engine.evaluate import evaluate_stratum
 from dlog.engine.recursion import StageStrategy
 from dlog.engine.recursive_bodies import unsupported
 from dlog.engine.store import Store
-from dlog.engine.strategy import Cycle, Strategy, start_from_facts
+from dlog.engine.strategy import FROM_SCRATCH, Cycle, Strategy, start_from_facts
 from dlog.heads.lookup import look_up
 from dlog.ir.rules import Program, Stratum
 from dlog.planning.versions import facts_name
@@ -40,6 +41,24 @@ def choose_strategy(program: Program, stratum: Stratum, store: Store) -> Strateg
 
 
 @dataclass
+class Spent:
+    """What one stratum took so far: (transactions, seconds) by the way it followed."""
+
+    by_way: dict[str, tuple[int, float]] = field(default_factory=dict)
+
+    def add(self, way: str, seconds: float) -> None:
+        times, total = self.by_way.get(way, (0, 0.0))
+        self.by_way[way] = (times + 1, total + seconds)
+
+    def __str__(self) -> str:
+        parts = [
+            f"{way} in {times:,} transaction{'' if times == 1 else 's'}, {total / times * 1e6:,.0f} us each"
+            for way, (times, total) in self.by_way.items()
+        ]
+        return f"measured: {'; '.join(parts)}"
+
+
+@dataclass
 class Maintenance:
     """What is known of a program between transactions: who reads what, and the strategies made so far."""
 
@@ -47,10 +66,12 @@ class Maintenance:
     readers: dict[str, tuple[int, ...]] = field(default_factory=dict)  # predicate -> strata that read it
     owner: dict[str, int] = field(default_factory=dict)  # derived predicate -> its stratum
     strategies: dict[int, Strategy | None] = field(default_factory=dict)
+    spent: dict[int, Spent] = field(default_factory=dict)  # by stratum, in the transactions that touched it
+    forced: bool = False  # strategies are used even where evaluation from scratch looks cheaper
     triggers: dict[tuple[str, int], object] = field(default_factory=dict)  # see `dlog.engine.one_row`
 
     @classmethod
-    def of(cls, program: Program) -> Maintenance:
+    def of(cls, program: Program, forced: bool = False) -> Maintenance:
         """O(program)."""
         readers: dict[str, dict[int, None]] = {}
         owner = {}
@@ -58,19 +79,44 @@ class Maintenance:
             owner.update(dict.fromkeys(stratum.predicates, number))
             for name in _reads(stratum) - set(stratum.predicates):
                 readers.setdefault(name, {})[number] = None
-        return cls(program, {name: tuple(numbers) for name, numbers in readers.items()}, owner)
+        found = {name: tuple(numbers) for name, numbers in readers.items()}
+        return cls(program, found, owner, forced=forced)
 
     def strategy(self, number: int, store: Store) -> Strategy | None:
         if number not in self.strategies:
             self.strategies[number] = choose_strategy(self.program, self.program.strata[number], store)
         return self.strategies[number]
 
+    def note(self, number: int, way: str, seconds: float) -> None:
+        """Remember what a stratum took in a transaction.  O(1)."""
+        spent = self.spent.get(number)
+        if spent is None:
+            spent = self.spent[number] = Spent()
+        spent.add(way, seconds)
+
+    def explain(self, number: int, store: Store) -> list[str]:
+        """How a stratum follows transactions and why, what that is expected to cost, and what it did cost.
+        Runs nothing."""
+        stratum = self.program.strata[number]
+        strategy = self.strategy(number, store)
+        if strategy is None:
+            why = unsupported(self.program, stratum, store)
+            lines = [f"maintained from scratch whenever it is touched, because {why}"]
+        else:
+            first, *others = strategy.explain(store)
+            why = "it is recursive" if stratum.recursive else "it is not recursive"
+            lines = [f"maintained by strategy {strategy.way}, because {why}: {first}"]
+            lines += [f"  {line}" for line in others]
+            if not self.forced:
+                lines.append(f"  from scratch when more than about {BULK:.0%} of what it reads changes")
+        return lines + ([f"  {self.spent[number]}"] if number in self.spent else [])
+
     def renewed(self, program: Program, store: Store) -> tuple[Maintenance, set[int]]:
         """(Maintenance of a changed program, the strata that are new or have other rules).
 
         Strata that stay the same keep their strategies; the state of the others is dropped from the store.
         """
-        later = Maintenance.of(program)
+        later = Maintenance.of(program, self.forced)
         known = {_identity(stratum): number for number, stratum in enumerate(self.program.strata)}
         new = set()
         for number, stratum in enumerate(program.strata):
@@ -79,6 +125,8 @@ class Maintenance:
                 new.add(number)
             elif before in self.strategies:
                 later.strategies[number] = self.strategies[before]
+                if before in self.spent:
+                    later.spent[number] = self.spent[before]
         for number in known.values():
             if (strategy := self.strategies.get(number)) is not None:
                 strategy.forget(store)
@@ -102,7 +150,13 @@ def maintain(
             continue
         done.add(number)
         stratum = maintenance.program.strata[number]
-        _follow(maintenance.strategy(number, cycle.store), stratum, cycle, number in renewed)
+        started = time.perf_counter()
+        strategy = maintenance.strategy(number, cycle.store)
+        bulk = number in renewed or (
+            strategy is not None and not maintenance.forced and _is_bulk(strategy, cycle)
+        )
+        _follow(strategy, stratum, cycle, bulk)
+        maintenance.note(number, cycle.ways[stratum.predicates[0]], time.perf_counter() - started)
         changed = [name for name in stratum.predicates if name in cycle.changes]
         for reader in _touched(maintenance, changed):
             heapq.heappush(waiting, reader)
@@ -111,13 +165,15 @@ def maintain(
         check_constraints(cycle.program, cycle.store)
 
 
-def _follow(strategy: Strategy | None, stratum: Stratum, cycle: Cycle, renewed: bool) -> None:
+def _follow(strategy: Strategy | None, stratum: Stratum, cycle: Cycle, from_scratch: bool) -> None:
+    cycle.ways[stratum.predicates[0]] = FROM_SCRATCH
     if strategy is None:
         recompute(stratum, cycle)
-    elif renewed or _is_bulk(strategy, cycle):
+    elif from_scratch:
         strategy.forget(cycle.store)
         recompute(stratum, cycle)
     elif strategy.ready(cycle.store):
+        cycle.ways[stratum.predicates[0]] = strategy.way
         cycle.open(strategy.reads)
         strategy.apply(cycle)
     else:

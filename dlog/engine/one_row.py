@@ -84,6 +84,7 @@ class Trigger:
     counts: Words
     row: Words
     strata: frozenset[int]
+    ways: Mapping[str, str]  # of the strata, by their first predicates: see `Cycle.ways`
     seen: dict[str, Relation] = field(default_factory=dict)
 
     def fits(self, relation: Relation) -> bool:
@@ -456,6 +457,7 @@ def _assembled(
         np.zeros(len(found) + 1, np.int64),
         np.zeros(arity, np.int64),
         frozenset(maintenance.readers.get(name, ())),
+        {s.name: s.way for s in _readers(maintenance, store, name)},
     )
 
 

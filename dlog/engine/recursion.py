@@ -33,9 +33,10 @@ from dlog.engine.evaluate import Evaluation, evaluate_stratum
 from dlog.engine.expansion import Body, Expansion, GroupExpansion, Recursion, fits
 from dlog.engine.recursive_bodies import base_facts_body, bodies, kind_of
 from dlog.engine.rounds import Rounds
+from dlog.engine.rule_deltas import RuleDeltas
 from dlog.engine.stages import NO_IDS, StageTable
 from dlog.engine.store import Store
-from dlog.engine.strategy import Cycle, start_from_facts
+from dlog.engine.strategy import FROM_SCRATCH, Cycle, start_from_facts
 from dlog.ir.rules import Program, Stratum
 from dlog.jit import Words
 from dlog.planning.deltas import INSERT, Variant, outer_variables, rule_variants
@@ -65,6 +66,8 @@ class StageStrategy:
     The table of stages is not in the store.  A relation without columns stands for it there: the handle that
     is found in the store tells whether the last transaction was committed, undone, or is not known at all.
     """
+
+    way = "stages"
 
     def __init__(self, program: Program, stratum: Stratum, store: Store):
         self.program = program
@@ -145,6 +148,7 @@ class StageStrategy:
         except TooMuchWork:
             self._give_up(cycle, old)
             return
+        cycle.operations += table.work
         self._publish(cycle, old)
         self.after = store.relations[self.stamp] = Relation(store.arena, 0)
 
@@ -160,9 +164,12 @@ class StageStrategy:
 
     def explain(self, store: Store) -> list[str]:
         """How the stratum is maintained, in words."""
-        lines = [f"{', '.join(self.names)}: by stages and support counts (recursive)"]
+        lines = ["each fact has a stage and the number of its derivations from lower stages"]
         for name, op in self.stratum.combine.items():
-            lines.append(f"  {name}: {op} of what is derived; derivations of that value count")
+            lines.append(f"{name}: {op} of what is derived; derivations of that value count")
+        for rule in self.stratum.rules:
+            own = RuleDeltas(store, rule, rule_variants(rule, self.reads | {*self.names}), bag=True)
+            lines += [line for line in own.explain() if line not in lines]
         return lines
 
     def check(self, store: Store) -> None:
@@ -218,6 +225,7 @@ class StageStrategy:
 
     def _give_up(self, cycle: Cycle, old: Mapping[str, Relation]) -> None:
         """Evaluate from scratch; the state is built when the next small change comes."""
+        cycle.ways[self.names[0]] = FROM_SCRATCH
         cycle.store.relations.update(old)
         self.recursion.table.undo()
         self.forget(cycle.store)

@@ -6,6 +6,7 @@ the column orders it needs are added to the relations once and kept in all their
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,7 +19,8 @@ from dlog.engine.strategy import Cycle
 from dlog.engine.table import Table, distinct_rows
 from dlog.ir.rules import Form, Rule
 from dlog.lftj.assemble import Assembled, assemble
-from dlog.planning.compile import AtomUse, CompiledJoin, compile_join
+from dlog.planning.compile import AtomUse, CompiledJoin, compile_join, estimate_join
+from dlog.planning.decompose import SECONDS
 from dlog.planning.deltas import ERASE, INSERT, Variant, in_old_version
 from dlog.planning.pipeline import Join, Pipeline, plan_pipeline
 from dlog.planning.versions import base_name, is_change, is_old
@@ -69,14 +71,27 @@ class RuleDeltas:
         self.runner.measure = evaluation.measures.rules.setdefault(self.rule.id, RuleMeasure(self.rule))
 
     def explain(self) -> Iterator[str]:
-        """For each predicate that may change, how the rest of the body is joined with what is inserted."""
+        """For each predicate that may change, how the rest of the body is joined with a row that is
+        inserted, and what that is expected to cost."""
         for planned in self.variants:
             first = planned.pipeline.operations[0]
             if planned.variant.change.predicate.startswith("+") and isinstance(first, Join) and first.forms:
                 compiled = self.runner.planned(first, list(first.forms), first.outputs, None).compiled
                 uses = [u for u in compiled.atoms if not is_change(u.predicate)]
                 reads = ", ".join(f"{u.predicate} by {self._columns(u)}" for u in uses) or "nothing else"
-                yield f"{planned.variant.change}: reads {reads}"
+                shown = re.sub(
+                    r"~\d+", "", str(planned.variant.change)
+                )  # a copy of a variable is the variable
+                yield f"{shown}: reads {reads}; {self._estimate(first)}"
+
+    def _estimate(self, join: Join) -> str:
+        """What one changed row costs, in words."""
+        order = estimate_join(join.forms, join.outputs, join.bag, _Assumed(self.runner.store, None))
+        bindings = order.sizes[-1] if order.sizes else 1.0
+        shown = f"{bindings:.2g}" if bindings < 10 else f"{bindings:,.0f}"
+        microseconds = order.cost * SECONDS * 1e6
+        time = f"~{microseconds:,.0f} us" if microseconds >= 1 else "under 1 us"
+        return f"per row ~{shown} bindings, {time}"
 
     def _columns(self, use: AtomUse) -> str:
         columns = self.runner.store.predicates[base_name(use.predicate)].columns
@@ -199,6 +214,20 @@ class Standing:
             assert self.table is not None
             return [INT] * len(self.table.columns)
         return list(self.store.column_types(name))
+
+
+class _Assumed(Standing):
+    """The same for an estimate: a relation that is still empty is taken to have a thousand rows, and a change
+    to have one."""
+
+    def rows(self, name: str) -> int:
+        return 1 if is_change(name) else super().rows(name) or 1000
+
+    def distinct(self, name: str, column: int) -> float:
+        return super().distinct(name, column) if is_change(name) or super().rows(name) else 100.0
+
+    def partners(self, name: str, column: int) -> float:
+        return super().partners(name, column) if is_change(name) or super().rows(name) else 10.0
 
 
 def _measured(name: str) -> str:

@@ -20,6 +20,8 @@ from dlog.storage.batch import Change
 from dlog.storage.delta import difference
 from dlog.storage.relation import Relation
 
+FROM_SCRATCH = "from scratch"
+
 
 @dataclass
 class Cycle:
@@ -35,7 +37,8 @@ class Cycle:
         facts_name(p)  the base facts of a derived predicate, new version
 
     `changes` has the net change of every predicate that changed so far; `facts` has that of the base facts of
-    derived predicates, for their strata to take in.
+    derived predicates, for their strata to take in.  `ways` tells how each stratum that was touched followed:
+    the `way` of its strategy, or FROM_SCRATCH; by its first predicate.
     """
 
     program: Program
@@ -43,6 +46,8 @@ class Cycle:
     evaluation: Evaluation
     changes: dict[str, Change] = field(default_factory=dict)
     facts: dict[str, Change] = field(default_factory=dict)
+    ways: dict[str, str] = field(default_factory=dict)
+    operations: int = 0  # of strategies, besides those of `evaluation.measures`
 
     def publish(self, name: str, relation: Relation, change: Change) -> None:
         """Make a predicate's new version known.  `change` is the net difference, sorted.
@@ -102,6 +107,7 @@ class Strategy(Protocol):
     stratum, and raise what evaluation from scratch would raise.
     """
 
+    way: str  # its name to a user
     stratum: Stratum
     reads: frozenset[str]
 

@@ -41,7 +41,8 @@ class Change:
 class Commit:
     """A transaction that took place: the version it made and what changed, base and derived.
 
-    `operations` counts seeks and nexts of its joins; `answers` are those of queries that stood in its text.
+    `operations` counts seeks and nexts of its joins; `answers` are those of queries that stood in its text;
+    `ways` tells how derived predicates followed: "delta", "stages" or "from scratch".
     """
 
     version: int
@@ -49,6 +50,7 @@ class Commit:
     seconds: float
     operations: int = 0
     answers: Sequence[tuple[str, Result]] = ()
+    ways: Mapping[str, str] = field(default_factory=dict)
 
 
 class Changes(Mapping[str, Change]):

@@ -10,7 +10,7 @@ from dlog.engine.saving import save
 from dlog.engine.show import is_derived
 from dlog.errors import DlogError, did_you_mean
 from dlog.language.parse import load_file
-from dlog.report import change_parts, milliseconds, print_stats
+from dlog.report import change_parts, cost_text, print_stats
 
 if TYPE_CHECKING:
     from dlog.repl.session import Session
@@ -74,8 +74,7 @@ def _stats(session: Session, _: str) -> None:
     if session.last is not None:
         commit = session.last
         parts = ", ".join(change_parts(commit, session.database)) or "no change"
-        operations = f"{commit.operations:,} operations"
-        session.say(f"transaction {commit.version}: {parts}, {operations}, {milliseconds(commit.seconds)}")
+        session.say(f"transaction {commit.version}: {parts}; {cost_text(commit, session.database)}")
     print_stats(session.database, session.out)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,21 @@ def test_verify_shows_the_rows_that_differ() -> None:
 def test_a_query_with_an_aggregate_beside_the_programs_own() -> None:
     db = dlog.Database(source="n(1). n(2). m(5).  ?- c = count : { n(_) }.")
     assert db.query("?- c = sum x : { m(x) }.").rows() == [(5,)]
+
+
+def test_explain_says_how_rules_are_maintained_without_running_them() -> None:
+    text = REACH + " twice(x, z) <- edge(x, y), edge(y, z).  edge(1, 2)."
+    db = dlog.Database(source=text, evaluated=False)
+    told = db.explain()
+    assert db.pending
+    assert "maintained by strategy delta, because it is not recursive" in told
+    assert "maintained by strategy stages, because it is recursive" in told
+    assert re.search(r"\+edge\(y, z\): reads edge by .*; per row ~1 bindings, under 1 us", told)
+    assert "measured" not in told
+    db = dlog.Database(source=text)
+    for i in range(3):
+        db.apply(insert={"edge": [(i + 2, i + 3)]})
+    assert re.search(r"measured: from scratch in 1 transaction, .* us each; stages in 2", db.explain("reach"))
+    asks = text + " p(x) <- twice(x, _).  ?- reach(1, y)."
+    told = dlog.Database(source=asks, evaluated=False).explain()
+    assert "under transactions, in full:\n  reach\n" in told and told.count("maintained by") == 4
