@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from dlog.ir.aggregates import is_domain
 from dlog.ir.primitives import PARTIAL
 from dlog.ir.rules import Primitive
 
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from dlog.engine.result import Result
     from dlog.engine.transaction import Change, Commit
     from dlog.ir.rules import Rule
-
-_WIDTH = 100  # of a rule in a table
 
 
 def print_queries(database: Database) -> None:
@@ -47,24 +44,7 @@ def _text(value: object) -> str:
 
 def print_stats(database: Database, file: TextIO | None = None) -> None:
     """One line per rule, slowest first, on standard error unless told otherwise."""
-    out = file or sys.stderr
-    measures = sorted(database.measures.rules.values(), key=lambda m: -m.seconds)
-    header = ["rows", "iterations", "seeks", "nexts", "seconds", "rule"]
-    lines = [
-        [
-            f"{m.rows:,}",
-            f"{m.iterations:,}",
-            f"{m.seeks:,}",
-            f"{m.nexts:,}",
-            f"{m.seconds:.4f}",
-            rule_text(m.rule),
-        ]
-        for m in measures
-    ]
-    widths = [max(len(line[i]) for line in (header, *lines)) for i in range(5)]
-    for line in (header, *lines):
-        numbers = "  ".join(cell.rjust(w) for cell, w in zip(line, widths, strict=False))
-        print(f"{numbers}  {line[5]}", file=out)
+    print(database.measures, file=file or sys.stderr)
 
 
 def change_parts(commit: Commit, database: Database) -> list[str]:
@@ -102,17 +82,6 @@ def milliseconds(seconds: float) -> str:
         return f"{seconds:.1f} s"
     amount = seconds * 1000
     return f"{amount:.0f} ms" if amount >= 10 else f"{amount:.1f} ms"
-
-
-def rule_text(rule: Rule) -> str:
-    """A rule by its line and its own words; an inline aggregate is a rule of its own, and so are the values
-    from outside that it ranges over."""
-    if rule.span is None:
-        return str(rule)
-    words = " ".join(rule.span.text().split())
-    groups = "groups of " if is_domain(rule.heads[0].predicate) else ""
-    shown = words if len(words) <= _WIDTH else words[: _WIDTH - 3] + "..."
-    return f"line {rule.span.line}: {groups}{shown}"
 
 
 def undefined_warnings(database: Database) -> list[str]:

@@ -116,6 +116,11 @@ class Database(View):
             elif evaluated:
                 self._evaluate(watch)
 
+    def __repr__(self) -> str:
+        names = [name for name, predicate in self.program.predicates.items() if not predicate.auxiliary]
+        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        return f"<dlog.Database: {shown}>" if names else "<dlog.Database: empty>"
+
     def _load_inputs(self, facts: str | Path) -> None:
         load_inputs(
             self.program,
@@ -413,7 +418,7 @@ class Database(View):
         return derivation_tree(self, fact)
 
     def stats(self) -> Measures:
-        """What the last evaluation measured, rule by rule."""
+        """What the last evaluation measured, rule by rule; `print` shows it as a table."""
         return self.measures
 
     def check(self) -> None:

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from dlog.ir.aggregates import is_domain
 from dlog.ir.rules import Rule
 from dlog.lftj.triejoin import Counters
 from dlog.planning.compile import CompiledJoin
 from dlog.planning.versions import base_name
 
+_WIDTH = 100  # of a rule in a table
 CROSS_PRODUCT_ROWS = 100_000  # from which on a cross product is announced
 
 
@@ -77,6 +79,19 @@ class Measures:
     warned: set[str] = field(default_factory=set)
     traced: bool = False  # a profile is made
 
+    def __str__(self) -> str:
+        """A table: one line per rule, slowest first."""
+        header = ["rows", "iterations", "seeks", "nexts", "seconds"]
+        lines = [(header, "rule")]
+        for m in sorted(self.rules.values(), key=lambda m: -m.seconds):
+            counts = [f"{n:,}" for n in (m.rows, m.iterations, m.seeks, m.nexts)]
+            lines.append(([*counts, f"{m.seconds:.4f}"], _rule_text(m.rule)))
+        widths = [max(map(len, column)) for column in zip(*(cells for cells, _ in lines), strict=True)]
+        return "\n".join(
+            "  ".join([*(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)), text])
+            for cells, text in lines
+        )
+
     def measure(self, rule: Rule) -> RuleMeasure:
         """The measure of a rule, from now on."""
         trace = Trace() if self.traced and rule.id not in self.rules else None
@@ -114,3 +129,14 @@ class Measures:
             self.warned.add(text)
             if self.on_warning is not None:
                 self.on_warning(text)
+
+
+def _rule_text(rule: Rule) -> str:
+    """A rule by its line and its own words; an inline aggregate is a rule of its own, and so are the values
+    from outside that it ranges over."""
+    if rule.span is None:
+        return str(rule)
+    words = " ".join(rule.span.text().split())
+    groups = "groups of " if is_domain(rule.heads[0].predicate) else ""
+    shown = words if len(words) <= _WIDTH else words[: _WIDTH - 3] + "..."
+    return f"line {rule.span.line}: {groups}{shown}"

@@ -176,6 +176,14 @@ def test_explain_says_the_key_order_and_runs_nothing() -> None:
     assert db.explain("edge") == "edge has no rules: 1 base facts"
 
 
+def test_a_database_and_its_measures_are_readable() -> None:
+    db = dlog.Database(source="q(1). q(2).\np(x) <- q(x), x > 1.")
+    assert repr(db) in ("<dlog.Database: q, p>", "<dlog.Database: p, q>")
+    header, line = str(db.stats()).splitlines()
+    assert header.split() == ["rows", "iterations", "seeks", "nexts", "seconds", "rule"]
+    assert line.split()[:2] == ["1", "1"] and line.endswith("  line 2: p(x) <- q(x), x > 1.")
+
+
 def test_stats_count_what_rules_did() -> None:
     db = dlog.Database(source=REACH + " ".join(f" edge({i}, {i + 1})." for i in range(20)))
     measures = db.stats().rules
