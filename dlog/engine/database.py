@@ -18,7 +18,7 @@ from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.engine.facts import change_facts
 from dlog.engine.limits import Limits, Watch
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
-from dlog.engine.maintain import Maintenance, change_program, maintain
+from dlog.engine.maintain import Maintenance, change_program, check_tables, maintain
 from dlog.engine.measure import Measures
 from dlog.engine.one_row import find_trigger, follow_row, one_row_change
 from dlog.engine.result import Result
@@ -314,6 +314,7 @@ class Database(View):
         store, before = self.store, self.program
         tree, program = transaction.program_after()
         saved = (self.measures, self._maintenance, store.relations, store.predicates)
+        tables = self._maintenance.tables  # those before: facts that come with `.table` are its first ones
         watch = Watch(self.limits)
         try:
             with interruptible(watch):
@@ -326,7 +327,9 @@ class Database(View):
                     self._maintenance, renewed = self._maintenance.renewed(program, store)
                     change_program(cycle, before)
                 change_facts(cycle, transaction.changes, self._maintenance.owner)
+                check_tables(tables, cycle)
                 maintain(self._maintenance, cycle, renewed)
+                check_tables(tables, cycle)
                 cycle.close()
                 self._ways, self._operations = cycle.ways, cycle.operations
                 self.tree, self.program = tree, program

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dlog.engine.conflicts import check_constraints, check_function
@@ -22,8 +22,10 @@ from dlog.engine.recursion import StageStrategy
 from dlog.engine.recursive_bodies import unsupported
 from dlog.engine.store import Store
 from dlog.engine.strategy import FROM_SCRATCH, Cycle, Strategy, start_from_facts
+from dlog.errors import SourceError
 from dlog.heads.lookup import look_up
 from dlog.ir.rules import Program, Stratum
+from dlog.language import ast
 from dlog.planning.versions import facts_name
 from dlog.storage.relation import Relation
 
@@ -68,6 +70,7 @@ class Maintenance:
     strategies: dict[int, Strategy | None] = field(default_factory=dict)
     spent: dict[int, Spent] = field(default_factory=dict)  # by stratum, in the transactions that touched it
     forced: bool = False  # strategies are used even where evaluation from scratch looks cheaper
+    tables: Mapping[str, ast.Directive] = field(default_factory=dict)  # predicates that never change
     triggers: dict[tuple[str, int], object] = field(default_factory=dict)  # see `dlog.engine.one_row`
 
     @classmethod
@@ -80,7 +83,8 @@ class Maintenance:
             for name in _reads(stratum) - set(stratum.predicates):
                 readers.setdefault(name, {})[number] = None
         found = {name: tuple(numbers) for name, numbers in readers.items()}
-        return cls(program, found, owner, forced=forced)
+        tables = {d.predicate: d for d in program.directives if d.kind == "table"}
+        return cls(program, found, owner, forced=forced, tables=tables)
 
     def strategy(self, number: int, store: Store) -> Strategy | None:
         if number not in self.strategies:
@@ -178,6 +182,14 @@ def _follow(strategy: Strategy | None, stratum: Stratum, cycle: Cycle, from_scra
         strategy.apply(cycle)
     else:
         strategy.rebuild(cycle)
+
+
+def check_tables(tables: Mapping[str, ast.Directive], cycle: Cycle) -> None:
+    """Raises when a cycle changes a predicate that is said never to change.  O(tables)."""
+    for name, directive in tables.items():
+        if name in cycle.changes or name in cycle.facts:
+            help = f"take `.table {name}` away if transactions are to change it"
+            raise SourceError(f"{name} is a table: no transaction changes it", span=directive.span, help=help)
 
 
 def _is_bulk(strategy: Strategy, cycle: Cycle) -> bool:

@@ -270,7 +270,7 @@ def _readers(maintenance: Maintenance, store: Store, name: str) -> list[DeltaStr
 
 def _is_simple(maintenance: Maintenance, store: Store, name: str) -> bool:
     program = maintenance.program
-    if name in maintenance.owner or program.predicates[name].arity == 0:
+    if name in maintenance.owner or program.predicates[name].arity == 0 or _meets_table(maintenance, name):
         return False
     strategies = _readers(maintenance, store, name)
     if len(strategies) < len(maintenance.readers.get(name, ())):
@@ -278,6 +278,11 @@ def _is_simple(maintenance: Maintenance, store: Store, name: str) -> bool:
     if any(s.by_existence or (s.aggregates and s.plain) for s in strategies):
         return False
     return _reads_apart(maintenance, program, name)
+
+
+def _meets_table(maintenance: Maintenance, name: str) -> bool:
+    """Whether a predicate is said never to change, or one that may follow from it."""
+    return any(table == name or table in maintenance.owner for table in maintenance.tables)
 
 
 def _make(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Literals = list[tuple[tuple[str, "int | str | bool"], ...]]
 _FACTS = (ast.Facts, ast.DeltaStatement)
+REMOVABLE = (ast.Rule, ast.Constraint)
 
 
 @dataclass
@@ -106,7 +107,7 @@ def without(tree: ast.Program, text: str) -> tuple[ast.Program, Program]:
     removed = parse(text, "<rule>").statements
     kept = list(tree.statements)
     for statement in removed:
-        if not isinstance(statement, ast.Rule | ast.Constraint):
+        if not isinstance(statement, REMOVABLE):
             raise SourceError("only rules and constraints can be removed", span=statement.span)
         if statement not in kept:
             raise SourceError("there is no such rule", span=statement.span, help="write it as it was added")

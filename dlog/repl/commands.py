@@ -19,7 +19,7 @@ EXAMPLES = """\
 statements end in `.`, and may go on over several lines; a line is one transaction
   +edge(1, 2), -edge(2, 3).             insert and erase facts
   ^price["tea"] = 3.50.                 replace the value of a function
-  reach(x, y) <- edge(x, y).            add a rule, kept up to date from then on
+  reach(x, y) <- edge(x, y).            add a rule, kept up to date from then on; .remove takes it away
   ?- reach(1, y).                       ask
   begin ... commit, or rollback         a transaction of several lines"""
 
@@ -66,6 +66,21 @@ def _list(session: Session, _: str) -> None:
         session.say(f"{shape:<{widths[0]}}  {rows:>{widths[1]}}  {kind}")
 
 
+def _rules(session: Session, _: str) -> None:
+    for number, text in enumerate(session.rules, 1):
+        session.say(f"{number:>3}  {text}")
+
+
+def _remove(session: Session, argument: str) -> None:
+    rules = session.rules
+    if argument.rstrip(".").isdigit():
+        number = int(argument.rstrip("."))
+        if not 1 <= number <= len(rules):
+            raise DlogError(f"there is no rule {number}", help=".rules lists them with their numbers")
+        argument = rules[number - 1]
+    session.remove(argument if argument.endswith(".") else f"{argument}.")
+
+
 def _print(session: Session, argument: str) -> None:
     session.show(session.database[argument])
 
@@ -106,6 +121,8 @@ COMMANDS = {
     "help": Command(_help, "", "this help"),
     "load": Command(_load, "FILE", "add the rules and facts of a program, as one transaction"),
     "list": Command(_list, "", "predicates, their types and numbers of rows"),
+    "rules": Command(_rules, "", "rules and constraints, with numbers"),
+    "remove": Command(_remove, "RULE", "take a rule away: its number in .rules, or its text"),
     "print": Command(_print, "P", "the rows of a predicate"),
     "stats": Command(_stats, "", "what the last transaction cost, rule by rule"),
     "explain": Command(_explain, "[P]", "how rules are evaluated, and why"),

@@ -17,9 +17,11 @@ from dlog.engine.database import Database
 from dlog.engine.limits import Limits
 from dlog.engine.result import Result
 from dlog.engine.show import change_lines
+from dlog.engine.statements import REMOVABLE
 from dlog.engine.transaction import Change, Commit, Subscription, Transaction
 from dlog.errors import DlogError, Interrupted
 from dlog.language import ast
+from dlog.language.printing import format_node
 from dlog.language.typed import Piece
 from dlog.progress import Screen
 from dlog.repl.told import commit_line
@@ -138,6 +140,19 @@ class Session:
 
     def show(self, result: Result) -> None:
         print_rows(result, self.out)
+
+    @property
+    def rules(self) -> list[str]:
+        """Rules and constraints, as an open transaction would leave them."""
+        tree = self.database.tree if self._open is None else self._open.tree
+        return [format_node(s) for s in tree.statements if isinstance(s, REMOVABLE)]
+
+    def remove(self, rule: str) -> None:
+        """Take a rule or constraint away: a transaction, or a part of the open one."""
+        transaction = self._open or Transaction(self.database)
+        transaction.remove_rule(rule)
+        if self._open is None:
+            self._commit(transaction)
 
     def watch(self, predicate: str) -> bool:
         """Show changes of a predicate from now on, or no longer; whether they are shown now."""

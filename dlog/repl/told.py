@@ -19,11 +19,15 @@ def commit_line(commit: Commit, database: Database, earlier: ast.Program) -> str
 
 
 def program_change(before: ast.Program, after: ast.Program) -> list[str]:
-    """`1 rule`: what a transaction added to the program."""
+    """`1 rule`, `1 rule removed`: what a transaction added to the program, and what it took away."""
     if before is after:
         return []
-    added = _counts(after) - _counts(before)
-    return [f"{n} {noun}{'' if n == 1 else 's'}" for noun in _NOUNS.values() if (n := added[noun])]
+    added, removed = _counts(after) - _counts(before), _counts(before) - _counts(after)
+    return [*_numbers(added), *(f"{text} removed" for text in _numbers(removed))]
+
+
+def _numbers(counts: Counter[str]) -> list[str]:
+    return [f"{n} {noun}{'' if n == 1 else 's'}" for noun in _NOUNS.values() if (n := counts[noun])]
 
 
 def _counts(program: ast.Program) -> Counter[str]:

@@ -186,3 +186,24 @@ def test_explain_says_how_rules_are_maintained_without_running_them() -> None:
     asks = text + " p(x) <- twice(x, _).  ?- reach(1, y)."
     told = dlog.Database(source=asks, evaluated=False).explain()
     assert "under transactions, in full:\n  reach\n" in told and told.count("maintained by") == 4
+
+
+def test_a_table_is_not_changed_by_transactions() -> None:
+    text = "country(c) -> string(c).  .table country\n"
+    rules = "at(c, x) -> string(c), int(x).  .stream at\n known(x) <- at(c, x), country(c).  "
+    db = dlog.Database(source=text + rules + 'country("fr").')
+    for change in ('+country("de").', '-country("fr").', '+at("fr", 1).  country("de").'):
+        with pytest.raises(dlog.SourceError, match="country is a table: no transaction changes it"):
+            db.execute(change)
+    with pytest.raises(dlog.SourceError, match="is a table"):
+        db.apply(erase={"country": [("fr",)]})
+    db.execute('+at("fr", 2), +country("fr").')  # it is there already
+    assert state(db) == {"country": [("fr",)], "at": [("fr", 2)], "known": [(2,)]}
+    db.execute(".table big\n big(7).  big(8).")  # its first facts
+    with pytest.raises(dlog.SourceError, match="big is a table"):
+        db.execute("+big(9).")
+    db = dlog.Database(source=rules + 'country(c) -> string(c).  .table known\n country("fr").')
+    db.execute('+at("de", 3).')
+    with pytest.raises(dlog.SourceError, match="known is a table"):
+        db.apply(insert={"at": [("fr", 3)]})
+    assert db["at"].rows() == [("de", 3)]

@@ -167,3 +167,34 @@ def test_a_saved_database_comes_back(tmp_path: Path) -> None:
 def test_a_program_that_cannot_be_loaded_is_an_error(arguments: list[str]) -> None:
     done = prompt("", *arguments)
     assert done.returncode == 1 and "error: " in done.stderr and "Traceback" not in done.stderr
+
+
+REMOVING = """\
+far(x, y) <- reach(x, y), !edge(x, y).
++edge(1, 2), +edge(2, 3).
+.rules
+.remove far(x, y) :- reach(x,y), !edge(x,y)
+begin
+.remove 2
++edge(3, 4).
+commit
+.rules
+.remove 7
+.remove nothing(x) <- edge(x, _).
+"""
+
+
+def test_rules_are_removed(tmp_path: Path) -> None:
+    done = prompt(REMOVING, str(ROOT / "programs/reach.dl"), cwd=tmp_path)
+    assert without_times(done.stdout) == (
+        "committed 1: 1 rule (TIME)\n"
+        "committed 2: +2 edge, +3 reach, +1 far (TIME)\n"
+        "  1  reach(x, y) <- edge(x, y).\n"
+        "  2  reach(x, z) <- reach(x, y), edge(y, z).\n"
+        "  3  far(x, y) <- reach(x, y), !edge(x, y).\n"
+        "committed 3: 1 rule removed, -1 far (TIME)\n"
+        "committed 4: 1 rule removed, +1 edge, -1 +1 reach (TIME)\n"
+        "  1  reach(x, y) <- edge(x, y).\n"
+    )
+    assert "there is no rule 7" in done.stderr and "there is no such rule" in done.stderr
+    assert done.returncode == 1
