@@ -9,6 +9,7 @@ import gzip
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,38 @@ def test_oracle_expected_output(name: str, tmp_path: Path, capfdbinary: pytest.C
     check_outputs(name, tmp_path, capfdbinary.readouterr().out.decode())
     assert not database.warnings
     database.check()
+
+
+def test_differential_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two cores write the same files as one, byte for byte; programs are small, so thresholds go down."""
+    from dlog.engine import chunks, parallel
+    from dlog.engine.run import run_program
+
+    cut: dict[str, int] = {"in_parallel": 0, "in_threads": 0}
+
+    def pool(threads: int) -> ThreadPoolExecutor:
+        assert threads > 1 or sys._getframe(1).f_code.co_name == "in_parallel"
+        cut[sys._getframe(1).f_code.co_name] += 1
+        return ThreadPoolExecutor(threads)
+
+    monkeypatch.setattr(parallel, "ThreadPoolExecutor", pool)
+    monkeypatch.setattr(parallel, "_SMALL", 0)
+    monkeypatch.setattr(chunks, "CHUNK_ROWS", 2)
+    monkeypatch.setattr(chunks, "FIRST_SEEDS", 2)
+    monkeypatch.setattr(chunks, "WORTH_THREADS", 0)
+    for name in NAMES:
+        written: dict[int, dict[str, bytes]] = {}
+        for jobs in (1, 2):
+            before, out = sum(cut.values()), tmp_path / name / str(jobs)
+            out.mkdir(parents=True)
+            with open(out / "printed", "wb") as printed:
+                run_program(
+                    PROGRAMS / f"{name}.dl", PROGRAMS / name / "facts", out, jobs=jobs, stdout=printed
+                )
+            written[jobs] = {path.name: path.read_bytes() for path in out.iterdir()}
+            assert jobs == 2 or sum(cut.values()) == before
+        assert written[1] == written[2], name
+    assert all(times > 5 for times in cut.values()), "threads were used"
 
 
 def test_the_command_itself(tmp_path: Path) -> None:
