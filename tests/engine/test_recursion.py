@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,25 +21,27 @@ from tests.oracle.bodies import Features
 from tests.oracle.compare import same_program
 from tests.oracle.naive import evaluate as naive
 from tests.oracle.programs import RECURSIVE, programs
+from tests.oracle.recursions import recursions
 
 FEATURES = Features().with_("comparisons", "arithmetic", "negation", "disjunctions", "functions", *RECURSIVE)
-WAYS = {
+WAYS: dict[str, dict[str, Any]] = {
     "bitmap": {"row_sets": "bitmap"},
     "hash": {"row_sets": "hash"},
     "wide": {"row_sets": "wide"},
     "rounds": {"rounds": True},
     "threads": {"jobs": 2},
 }
+PROGRAMS = recursions() | programs(FEATURES, derived=3)
 EXAMPLES = int(os.environ.get("DLOG_RECURSION_EXAMPLES", "40"))
 
 
-def database(text: str, **options: object) -> dlog.Database:
+def database(text: str, **options: Any) -> dlog.Database:
     made = dlog.Database(source=text, evaluated=False)
-    evaluate(made.program, made.store, Evaluation(**options))  # type: ignore[arg-type]
+    evaluate(made.program, made.store, Evaluation(**options))
     return made
 
 
-def agree(text: str, **options: object) -> None:
+def agree(text: str, **options: Any) -> None:
     """Same rows as the naive evaluator, or both refuse."""
     program = accepted(text)
     try:
@@ -55,7 +58,7 @@ def agree(text: str, **options: object) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_oracle_every_way(way: str) -> None:
     @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
-    @given(programs(FEATURES, derived=3))
+    @given(PROGRAMS)
     def check(text: str) -> None:
         agree(text, **WAYS[way])
 
@@ -69,7 +72,7 @@ def test_oracle_small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fixpoint, "BUDGET", 9)
 
     @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
-    @given(programs(FEATURES, derived=3))
+    @given(PROGRAMS)
     def check(text: str) -> None:
         agree(text)
 
@@ -84,7 +87,7 @@ def test_oracle_small_chunks_in_threads(way: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(chunks, "WORTH_THREADS", 0)
 
     @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
-    @given(programs(FEATURES, derived=3))
+    @given(PROGRAMS)
     def check(text: str) -> None:
         agree(text, jobs=2, **WAYS.get(way, {}))
 
@@ -112,7 +115,7 @@ def test_pivots(rules: str, pivots: dict[str, int] | None, monkeypatch: pytest.M
 
 @pytest.mark.fuzz
 @settings(max_examples=3000, suppress_health_check=list(HealthCheck))
-@given(programs(FEATURES, derived=5, facts=16))
+@given(programs(FEATURES, derived=5, facts=16) | recursions())
 def test_fuzz_every_way(text: str) -> None:
     for options in WAYS.values():
         agree(text, **options)
@@ -158,7 +161,7 @@ def test_oracle_closure_outgrows_its_sets(rule: str, way: str, monkeypatch: pyte
         for name in ("odd", "even"):
             if name in made.store.relations:
                 made.store.clear(name)
-        evaluate(made.program, made.store, Evaluation(**WAYS.get(way, {})))  # type: ignore[arg-type]
+        evaluate(made.program, made.store, Evaluation(**WAYS.get(way, {})))
         found = (np.array(made["reach"].rows()) - offset) // factor
         assert set(map(tuple, found.tolist())) == closure(edges)
         made.check()
