@@ -41,7 +41,7 @@ from dlog.storage.relation import Relation
 VERIFY = os.environ.get("DLOG_VERIFY", "0") not in ("", "0")  # check everything after each transaction
 Progress = Callable[[str, str, int, int], None]  # phase, what, done, total
 
-NO_LIMITS = Limits()
+Differences = Mapping[str, Difference] | Callable[[], Mapping[str, Difference]]  # or a way to find them
 
 
 class Database(View):
@@ -245,8 +245,9 @@ class Database(View):
     def commit(self, transaction: Transaction) -> Commit:
         """All that a transaction collected, or an error and nothing of it."""
         started = time.perf_counter()
-        self.complete()
-        differences = self._commit_row(transaction)
+        if self.pending:
+            self.complete()
+        differences: Differences | None = self._commit_row(transaction)
         if differences is None:
             differences = self._replace_state(transaction)
             self._operations += sum(m.seeks + m.nexts for m in self.measures.rules.values())
@@ -255,22 +256,23 @@ class Database(View):
         for number in self._short:
             self._maintenance.note(number, DeltaStrategy.way, seconds)
         changes = Changes(differences, self.program.predicates, self.store.dictionary)
-        answers = [(q.span.text(), self.answer(q)) for q in transaction.queries]
+        queries = transaction.queries
+        answers = [(q.span.text(), self.answer(q)) for q in queries] if queries else ()
         commit = Commit(self.version, changes, seconds, self._operations, answers, self._ways)
         transaction.commit_info = commit
         if VERIFY:
             self.check()
             self.verify()
-        for subscription in list(self._subscriptions):
+        for subscription in list(self._subscriptions) if self._subscriptions else ():
             if subscription.predicate in changes:
                 subscription.callback(changes[subscription.predicate])
         return commit
 
-    def _commit_row(self, transaction: Transaction) -> Mapping[str, Difference] | None:
+    def _commit_row(self, transaction: Transaction) -> Differences | None:
         """The short way for one row; None when the transaction has to go the long way."""
         row = transaction.one_row()
         self._short, self._ways = (), {}
-        if row is None or self.limits != NO_LIMITS:
+        if row is None or not self.limits.none:
             return None
         op, name, codes = row
         store, before = self.store, self.store.relations
@@ -302,8 +304,7 @@ class Database(View):
         relations = dict(before) if store.relations is before else store.relations
         relations[name] = later
         store.relations = relations
-        changes[name] = one_row_change(trigger, codes)
-        return changes
+        return lambda: {**changes, name: one_row_change(trigger, codes)}
 
     def _replace_state(self, transaction: Transaction) -> Mapping[str, Difference]:
         """Brings the state after a transaction; when that fails, the state is as it was.

@@ -17,6 +17,11 @@ class Limits:
     rows: int | None = None
     memory: int | None = None
 
+    @property
+    def none(self) -> bool:
+        """Whether nothing is limited."""
+        return self.timeout is None and self.rows is None and self.memory is None
+
 
 class Watch:
     """Looks at the limits between slices of work.  `doing` says what is going on, for the message."""

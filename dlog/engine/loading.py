@@ -16,7 +16,6 @@ from dlog.io import InputOptions, Loaded, ParameterError, find_file, read, to_ar
 from dlog.ir.rules import FactDelta, Predicate, Program
 from dlog.language import ast
 from dlog.storage.values import encode
-from dlog.types import INT
 
 Progress = Callable[[str, int, int], None]
 
@@ -133,7 +132,7 @@ def quick_codes(predicate: Predicate, rows: Any) -> tuple[tuple[int, ...], ...] 
     """
     arity = len(predicate.columns)
     if type(rows) is np.ndarray and rows.dtype == np.int64 and rows.shape[1:] == (arity,):
-        return rows.copy() if arity and all(c.type == INT for c in predicate.columns) else None
+        return rows.copy() if arity and predicate.has_only_ints else None
     if type(rows) is not list or len(rows) > FEW:
         return None
     for row in rows:
@@ -142,7 +141,7 @@ def quick_codes(predicate: Predicate, rows: Any) -> tuple[tuple[int, ...], ...] 
         for value in row:
             if type(value) is not int or not _LEAST <= value <= _GREATEST:
                 return None
-    return tuple(rows) if rows and all(c.type == INT for c in predicate.columns) else None
+    return tuple(rows) if rows and predicate.has_only_ints else None
 
 
 def apply_deltas(deltas: tuple[FactDelta, ...], store: Store) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from dlog.engine.loading import python_codes, quick_codes
 from dlog.engine.result import Result
@@ -37,8 +38,7 @@ class Change:
         return f"<{self.predicate}: +{len(self.inserted):,} -{len(self.erased):,}>"
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(NamedTuple):
     """A transaction that took place: the version it made and what changed, base and derived.
 
     `operations` counts seeks and nexts of its joins; `answers` are those of queries that stood in its text;
@@ -50,23 +50,32 @@ class Commit:
     seconds: float
     operations: int = 0
     answers: Sequence[tuple[str, Result]] = ()
-    ways: Mapping[str, str] = field(default_factory=dict)
+    ways: Mapping[str, str] = MappingProxyType({})
 
 
 class Changes(Mapping[str, Change]):
-    """The net change of every predicate that a user knows, decoded when asked for."""
+    """The net change of every predicate that a user knows, found and decoded when asked for."""
+
+    __slots__ = ("_dictionary", "_given", "_known", "_predicates")
 
     def __init__(
         self,
-        differences: Mapping[str, Difference],
+        differences: Mapping[str, Difference] | Callable[[], Mapping[str, Difference]],
         predicates: Mapping[str, Predicate],
         dictionary: Dictionary,
     ):
-        self._differences = {
-            name: d for name, d in differences.items() if not predicates[name].auxiliary and d
-        }
+        self._given = differences
+        self._known: dict[str, Difference] | None = None
         self._predicates = predicates
         self._dictionary = dictionary
+
+    @property
+    def _differences(self) -> dict[str, Difference]:
+        if self._known is None:
+            given = self._given() if callable(self._given) else self._given
+            self._known = {n: d for n, d in given.items() if not self._predicates[n].auxiliary and d}
+            self._given = self._known
+        return self._known
 
     def __getitem__(self, name: str) -> Change:
         columns = self._predicates[name].columns
@@ -87,11 +96,13 @@ class Rollback(Exception):
 class Transaction:
     """Changes to base facts and to the program, kept until commit.  Later ones win over earlier ones."""
 
+    __slots__ = ("_found", "changes", "commit_info", "database", "program", "queries", "tree")
+
     def __init__(self, database: Database):
         self.database = database
         self.tree: ast.Program = database.tree
         self.program: Program = database.program
-        self._found = database.program
+        self._found = self.program
         self.changes: list[tuple[Op, str, Any]] = []
         self.queries: list[ast.Query] = []
         self.commit_info: Commit | None = None
@@ -152,8 +163,11 @@ class Transaction:
             raise DataError(f"unknown predicate {predicate}", help=help)
 
     def _add(self, op: Op, predicate: str, rows: Any) -> None:
-        self._require(predicate)
-        codes = quick_codes(self.program.predicates[predicate], rows)
+        declared = self.program.predicates.get(predicate)
+        if declared is None:
+            self._require(predicate)
+            return
+        codes = quick_codes(declared, rows)
         if codes is None:
             codes = python_codes(self._store, predicate, rows)
         self.changes.append((op, predicate, codes))

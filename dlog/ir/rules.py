@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from dlog.language import ast
 from dlog.language.source import Span
-from dlog.types import Type
+from dlog.types import INT, Type
 
 
 @dataclass(frozen=True)
@@ -236,6 +237,10 @@ class Predicate:
     @property
     def is_functional(self) -> bool:
         return self.n_keys < self.arity
+
+    @cached_property
+    def has_only_ints(self) -> bool:
+        return all(column.type == INT for column in self.columns)
 
     def show(self, args: tuple[object, ...]) -> str:
         keys = ", ".join(map(str, args[: self.n_keys]))

@@ -113,7 +113,7 @@ class Arena:
     def drop_root(self, root: int) -> None:
         """Release a version now, or soon when the arena is busy.  Safe in a finalizer."""
         self._pending.append(root)
-        if self.lock.acquire(blocking=False):
+        if self.lock.acquire(False):
             try:
                 self.release_dropped()
             finally:
@@ -121,9 +121,11 @@ class Arena:
 
     def release_dropped(self) -> None:
         """REQUIRES: lock held."""
-        while self._pending:
-            release_root(self.A, self._pending.popleft())
-        self.reclaim()
+        pending = self._pending
+        while pending:
+            release_root(self.A, pending.popleft())
+        if self.words[DEAD_LARGE]:
+            self.reclaim()
 
     def reclaim(self) -> None:
         """Take large extents without references back.  REQUIRES: lock held."""
