@@ -19,6 +19,7 @@ from dlog.errors import (
     LimitError,
     PlanError,
     SourceError,
+    SubscriberError,
     UnsupportedError,
     VerifyError,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "Limits",
     "PlanError",
     "SourceError",
+    "SubscriberError",
     "UnsupportedError",
     "VerifyError",
     "check",

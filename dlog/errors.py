@@ -91,6 +91,10 @@ class VerifyError(DlogError):
     """Maintenance and evaluation from scratch disagree: a defect of dlog, found by `--verify`."""
 
 
+class SubscriberError(DlogError):
+    """A transaction took place, and a callback that was told of it failed; its error is the cause."""
+
+
 class LimitError(DlogError):
     """A limit of time, rows or memory was reached, or the user interrupted."""
 

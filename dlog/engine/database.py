@@ -7,6 +7,7 @@ everything as it was.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ from dlog.engine.result import Result
 from dlog.engine.statements import settled
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle, net_difference
-from dlog.engine.transaction import Change, Changes, Commit, Subscription, Transaction
+from dlog.engine.transaction import Change, Changes, Commit, Subscribers, Subscription, Transaction
 from dlog.engine.view import View, interruptible
 from dlog.errors import DataError, DlogError, Interrupted, UnsupportedError, VerifyError, did_you_mean
 from dlog.ir.check import load_program
@@ -92,7 +93,8 @@ class Database(View):
         self._jobs = jobs
         self._traced = traced
         self._progress = progress or (lambda phase, what, done, total: None)
-        self._subscriptions: list[Subscription] = []
+        self._subscribers = Subscribers()
+        self._lock = threading.RLock()  # of whoever changes the state, or reads it in place
         self._operations = 0
         self._ways: Mapping[str, str] = {}
         self._short: Collection[int] = ()  # the strata of the last transaction that went the short way
@@ -115,6 +117,18 @@ class Database(View):
                 self._evaluate_goals(watch)
             elif evaluated:
                 self._evaluate(watch)
+        self._show()
+
+    def _show(self) -> None:
+        """Let snapshots have the state as it is now: all of it at once.  O(1)."""
+        self._shown = (
+            self.tree,
+            self.program,
+            self.store.relations,
+            self.store.predicates,
+            self.version,
+            self.pending,
+        )
 
     def __repr__(self) -> str:
         names = [name for name, predicate in self.program.predicates.items() if not predicate.auxiliary]
@@ -148,6 +162,7 @@ class Database(View):
             with interruptible(watch):
                 self.store.relations = self._start()
                 self._evaluate(watch)
+            self._show()
 
     def _evaluation(self, program: Program, watch: Watch) -> Evaluation:
         self.measures = Measures(on_warning=self.warn, traced=self._traced)
@@ -230,20 +245,42 @@ class Database(View):
         return transaction.commit_info
 
     def subscribe(self, predicate: str, callback: Callable[[Change], None]) -> Subscription:
-        """Calls back after every commit that changes a predicate.  `close()` of what is returned ends it."""
+        """Calls back after every commit that changes a predicate.  `close()` of what is returned ends it.
+
+        A callback may read the database and start transactions.  When one raises, the commit stands, the
+        others are still told, and whoever committed gets a SubscriberError.
+        """
         self.require(predicate)
-        subscription = Subscription(predicate, callback, self._subscriptions.remove)
-        self._subscriptions.append(subscription)
-        return subscription
+        return self._subscribers.add(predicate, callback)
 
     def snapshot(self) -> View:
-        """The state as it is now, to read while transactions go on."""
-        view = View(self.tree, self.program, self.store.snapshot(), self.limits, self.version)
-        view.pending = self.pending
+        """The state after the last commit, to read in any thread while transactions go on; waits for none.
+
+        A snapshot itself is for one thread at a time.
+        """
+        tree, program, relations, predicates, version, pending = self._shown
+        view = View(tree, program, self.store.snapshot_of(relations, predicates), self.limits, version)
+        view.pending = pending
         return view
 
+    def relation(self, predicate: str) -> Relation:
+        with self._lock:
+            return super().relation(predicate)
+
+    def answer(self, query: ast.Query) -> Result:
+        with self._lock:
+            return super().answer(query)
+
     def commit(self, transaction: Transaction) -> Commit:
-        """All that a transaction collected, or an error and nothing of it."""
+        """All that a transaction collected, or an error and nothing of it.  Of several threads one commits at
+        a time."""
+        with self._lock:
+            commit = self._commit(transaction)
+        if self._subscribers.subscriptions:
+            self._subscribers.tell()
+        return commit
+
+    def _commit(self, transaction: Transaction) -> Commit:
         started = time.perf_counter()
         if self.pending:
             self.complete()
@@ -252,6 +289,7 @@ class Database(View):
             differences = self._replace_state(transaction)
             self._operations += sum(m.seeks + m.nexts for m in self.measures.rules.values())
         self.version += 1
+        self._show()
         seconds = time.perf_counter() - started
         for number in self._short:
             self._maintenance.note(number, DeltaStrategy.way, seconds)
@@ -263,9 +301,8 @@ class Database(View):
         if VERIFY:
             self.check()
             self.verify()
-        for subscription in list(self._subscriptions) if self._subscriptions else ():
-            if subscription.predicate in changes:
-                subscription.callback(changes[subscription.predicate])
+        if self._subscribers.subscriptions:
+            self._subscribers.note(changes)
         return commit
 
     def _commit_row(self, transaction: Transaction) -> Differences | None:
@@ -344,10 +381,15 @@ class Database(View):
         self.require(predicate)
         name = facts_name(predicate) if predicate in self._maintenance.owner else predicate
         columns = self.program.predicates[predicate].columns
-        return self._result(predicate, columns, self.store.relations[name])
+        with self._lock:
+            return self._result(predicate, columns, self.store.relations[name])
 
     def verify(self) -> None:
         """Evaluates everything from scratch; raises VerifyError with the rows that differ, if any do."""
+        with self._lock:
+            self._verify()
+
+    def _verify(self) -> None:
         self.complete()
         store, measures = self.store, self.measures
         kept = store.relations

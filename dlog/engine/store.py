@@ -54,11 +54,18 @@ class Store:
 
     def snapshot(self) -> Store:
         """The state as it is now, for readers: later changes do not show in it.  O(relations)."""
+        return self.snapshot_of(self.relations, self.predicates)
+
+    def snapshot_of(self, relations: dict[str, Relation], predicates: dict[str, Predicate]) -> Store:
+        """The same of other relations than those that are current.  Safe while another thread works here:
+        what it may change is copied in one step each.  O(relations)."""
         other = copy.copy(self)
-        other.predicates = dict(self.predicates)
-        other.relations = {name: relation.snapshot() for name, relation in self.relations.items()}
-        other.read_orders = {name: set(orders) for name, orders in self.read_orders.items()}
-        other._estimates = dict(self._estimates)
+        other.predicates = dict(predicates)
+        other.relations = {name: relation.snapshot() for name, relation in dict(relations).items()}
+        other.read_orders = {name: set(orders) for name, orders in self.read_orders.copy().items()}
+        other._estimates = self._estimates.copy()
+        other.decompositions = self.decompositions.copy()
+        other.shared_parts = SharedParts()
         return other
 
     def column_types(self, name: str) -> Sequence[Type]:

@@ -139,7 +139,8 @@ class Relation:
 
     def snapshot(self) -> Relation:
         """Another handle on this version.  O(orders)."""
-        return self._version({order: index.snapshot() for order, index in self._indices.items()})
+        indices = self._indices.copy()  # another thread may add an order meanwhile
+        return self._version({order: index.snapshot() for order, index in indices.items()})
 
     def compact(self) -> Relation:
         """The same rows, every order flat again.  O(n) for each order that is not flat."""

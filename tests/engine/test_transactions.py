@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -207,3 +209,84 @@ def test_a_table_is_not_changed_by_transactions() -> None:
     with pytest.raises(dlog.SourceError, match="known is a table"):
         db.apply(insert={"at": [("fr", 3)]})
     assert db["at"].rows() == [("de", 3)]
+
+
+def test_snapshots_are_taken_by_other_threads_while_transactions_go_on() -> None:
+    """Each shows one commit, whole: what is derived is what follows from its own base facts."""
+    db = dlog.Database(source=REACH + " degree[x] = n <- agg<<n = count()>> edge(x, _).")
+    stop, wrong, seen = threading.Event(), [], set()
+
+    def read() -> None:
+        try:
+            while not stop.is_set():
+                view = db.snapshot()
+                edges, version = view["edge"].rows(), view.version
+                seen.add(version)
+                assert view["degree"].rows() == sorted(Counter(x for x, _ in edges).items())
+                assert {(x, y) for x, y in view["reach"].rows() if y == x + 1} == {
+                    (x, y) for x, y in edges if y == x + 1
+                }
+                assert view.query("?- edge(x, y), reach(y, x).").rows() == []
+                assert (view["edge"].rows(), view.version) == (edges, version)
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for i in range(300):
+        db.apply(
+            insert={"edge": [(i % 40, i % 40 + 1), (i % 37, i % 37 + 2)]},
+            erase={"edge": [(i % 31, i % 31 + 1)]},
+        )
+        if wrong:
+            break
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong and len(seen) > 1
+    db.verify()
+
+
+def test_of_several_threads_one_commits_at_a_time() -> None:
+    db = dlog.Database(source=REACH)
+    threads = [
+        threading.Thread(target=lambda k=k: [db.apply(insert={"edge": [(k, i)]}) for i in range(50)])
+        for k in (100, 200, 300)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert db.version == len(db["edge"]) == len(db["reach"]) == 150
+
+
+def test_a_subscriber_that_fails_is_told_of_and_the_commit_stands() -> None:
+    db = dlog.Database(source=REACH)
+    told: list[object] = []
+    bad = db.subscribe("edge", lambda change: print(1 // 0))
+    db.subscribe("edge", lambda change: told.append(change.inserted.rows()))
+    with pytest.raises(
+        dlog.SubscriberError, match="committed, but a subscriber of edge failed: Zero"
+    ) as found:
+        db.apply(insert={"edge": [(1, 2)]})
+    assert isinstance(found.value.__cause__, ZeroDivisionError)
+    assert told == [[(1, 2)]] and db["reach"].rows() == [(1, 2)] and db.version == 1
+    bad.close()
+    db.apply(insert={"edge": [(2, 3)]})
+    assert told == [[(1, 2)], [(2, 3)]]
+
+
+def test_a_subscriber_may_start_transactions_and_all_are_told_in_order() -> None:
+    db = dlog.Database(source=REACH)
+    told: list[object] = []
+
+    def grow(change: Change) -> None:
+        _, y = change.inserted.rows()[-1]
+        if y < 4:
+            db.apply(insert={"edge": [(y, y + 1)]})
+
+    db.subscribe("edge", grow)
+    db.subscribe("edge", lambda change: told.append(change.inserted.rows()))
+    db.apply(insert={"edge": [(1, 2)]})
+    assert told == [[(1, 2)], [(2, 3)], [(3, 4)]] and db.version == 3
