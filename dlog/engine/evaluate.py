@@ -130,6 +130,7 @@ class _PlainStratum:
             self.evaluation.measures,
             self.evaluation.row_sets,
             self.evaluation.jobs,
+            self.stratum.combine,
         )
         return True
 
@@ -202,7 +203,12 @@ class _CombiningStratum(_PlainStratum):
     """Recursive min or max: a key's value is replaced whenever a better one is derived."""
 
     def driven(self, tasks: list[_Task]) -> bool:
-        return False
+        """Where all predicates combine numbers by key, and bodies read none of them beside the driver."""
+        names = set(self.stratum.predicates)
+        numbers = all(self.store.column_types(name)[-1].name != "string" for name in names)
+        keyed = all(self.program.predicates[name].arity > 1 for name in names)
+        linear = not any(_reads_forms(task.forms, name) for task in tasks for name in names)
+        return names == set(self.stratum.combine) and numbers and keyed and linear and super().driven(tasks)
 
     def growth(self, name: str, tasks: list[_Task]) -> Growth:
         return Growth(self.store.relations[name], read=True, packed=name not in self.stratum.combine)

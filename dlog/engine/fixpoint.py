@@ -12,7 +12,7 @@ go in, one batch for all, and it runs on.  4 at the end relations take over the 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,11 +46,13 @@ def run_fixpoint(
     measures: Measures,
     method: str | None = None,
     jobs: int = 1,
+    combine: Mapping[str, str] | None = None,
 ) -> None:
     """Derive all that follows from the relations `names` by driven rules, into these relations.
 
-    `method` forces a kind of set (see `storage.row_queue`).  REQUIRES: every recursive rule of these
-    predicates is among the items, once for each recursive atom.
+    `method` forces a kind of set (see `storage.row_queue`).  With `combine`, all of them are functions of
+    which the best value of a key counts, by min or max, and no body reads one beside the driver.  REQUIRES:
+    every recursive rule of these predicates is among the items, once for each recursive atom.
     """
     names = sorted(names)
     if not any(len(store.relations[name]) for name in names):
@@ -59,8 +61,8 @@ def run_fixpoint(
     variants = [_Variant(item, plan) for item, plan in plans if plan is not None]
     for variant in variants:
         variant.item.measure.planned(variant.plan.compiled)
-    pivots = find_pivots([v.item for v in variants], names)
-    fixpoint = _Fixpoint(store, names, variants, watch, measures, method)
+    pivots = None if combine else find_pivots([v.item for v in variants], names)
+    fixpoint = _Fixpoint(store, names, variants, watch, measures, method, combine)
     if pivots is None or not variants:
         fixpoint.run()
         fixpoint.store_results()
@@ -106,13 +108,15 @@ class _Fixpoint:
         watch: Watch,
         measures: Measures,
         method: str | None,
+        combine: Mapping[str, str] | None = None,
     ):
         self.store, self.names, self.watch, self.measures, self.method = store, names, watch, measures, method
         self.announced: set[int] = set()  # rules whose cross products have been announced
         self.number = {name: q for q, name in enumerate(names)}
         self.variants = variants
         self.read = set(names) & {p for v in variants for p in v.item.predicates}
-        self.queues = RowQueues([store.predicates[name].arity for name in names], method)
+        self.combine = {self.number[name]: op for name, op in (combine or {}).items()}
+        self.queues = RowQueues([store.predicates[name].arity for name in names], method, self.combine)
         self.seeds = sum(len(store.relations[name]) for name in names)
         columns = max((v.plan.assembled.n_columns for v in variants), default=0)
         self.out = np.empty(columns * OUTPUT_ROWS, np.int64)
@@ -182,14 +186,17 @@ class _Fixpoint:
     @property
     def rows(self) -> int:
         """Rows in the queues."""
-        return sum(self.queues.count(q) for q in range(self.queues.n))
+        return sum(self.queues.live(q) for q in range(self.queues.n))
 
     def to_the_end(self) -> None:
         """Drive until every row that may drive has done so."""
         while (status := self.slice()) != d.DONE:
             q = int(self.table[d.NEEDY])
-            if status == d.ROWS_FULL:
-                self.queues.reserve(q, self.queues[q, Q_COUNT] + OUTPUT_ROWS)
+            if status in (d.ROWS_FULL, d.SEEN_FULL) and q in self.combine:
+                self.drop_stale(q)
+            if status == d.ROWS_FULL:  # twice what is live, so that stale rows are not dropped all the time
+                live = self.queues.live(q) if q in self.combine else 0
+                self.queues.reserve(q, self.queues[q, Q_COUNT] + live + OUTPUT_ROWS)
             elif status == d.SEEN_FULL:
                 self.queues.choose(q, self.queues[q, Q_COUNT] + OUTPUT_ROWS)
             elif status == d.TOO_NARROW:
@@ -197,6 +204,16 @@ class _Fixpoint:
             else:
                 self.add_directories()
                 self.budget = min(2 * self.budget, BUDGET)
+
+    def drop_stale(self, q: int) -> None:
+        """Let a queue's stale rows go; its variants go on with the rows that were next."""
+        kept = self.queues.drop_stale(q)
+        for record in self.records():
+            if record[d.V_DRIVER] == q:
+                cursor, round_end = np.searchsorted(kept, record[[d.V_CURSOR, d.V_ROUND]])
+                if cursor == len(kept) or kept[cursor] != record[d.V_CURSOR]:
+                    record[d.V_OFFSET] = 0  # its unfinished row is gone: the one that replaced it will drive
+                record[d.V_CURSOR], record[d.V_ROUND] = cursor, round_end
 
     def slice(self) -> int:
         queues, table, store = self.queues, self.table, self.store
@@ -341,11 +358,13 @@ class _Fixpoint:
             measure.iterations += int(record[d.V_ROUNDS])
 
     def store_results(self) -> None:
+        for q in self.combine:
+            self.drop_stale(q)
         self.measure()
         self.watch.pending(0)
         for name, q in self.number.items():
             new = self.queues.count(q) - len(self.store.relations[name])
-            if new and name not in self.read:
+            if (new or q in self.combine) and name not in self.read:
                 orders = self.store.relations[name].orders
                 self.store.relations[name] = self.queues.relation(q, self.store.arena, orders)
         self.watch.derived(self.rows - self.seeds)

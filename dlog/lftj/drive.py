@@ -29,9 +29,11 @@ from dlog.storage.row_queue_kernels import (
     Q_BASE,
     Q_CAPACITY,
     Q_COUNT,
+    Q_DRIVEN,
     Q_METHOD,
     Q_READY,
     Q_SIZE,
+    Q_STALE,
     QUEUE,
     WIDE,
     absorb,
@@ -161,9 +163,10 @@ def check_room(variants, at, queues, capacity):
         variants[NEEDY] = variants[head + 1]
         if count > queues[q + Q_CAPACITY]:
             return ROWS_FULL
+        count -= queues[q + Q_STALE]  # not in the set any more
         if queues[q + Q_METHOD] == HASH and 2 * count > queues[q + Q_SIZE]:
             return SEEN_FULL
-        if queues[q + Q_METHOD] == WIDE and 4 * count > queues[q + Q_SIZE]:
+        if queues[q + Q_METHOD] >= WIDE and 4 * count > queues[q + Q_SIZE]:
             return SEEN_FULL
         head += 1 + 2 * queues[q + Q_ARITY]
     return DONE
@@ -198,6 +201,7 @@ def feed(arena, code, state, ranks, variants, at, queues, rows, out, capacity):
             break
     variants[at + V_FED] += cursor - variants[at + V_CURSOR]
     variants[at + V_CURSOR] = cursor
+    queues[q + Q_DRIVEN] = max(queues[q + Q_DRIVEN], cursor)
     variants[at + V_ACTIVE] = active
     variants[at + V_PENDING] = n
     variants[at + V_ROWS] += n
@@ -250,6 +254,7 @@ def look_up_rows(arena, state, variants, at, queues, rows, out, capacity, scratc
     variants[BUDGET_LEFT] -= cursor - start + n + 1
     variants[at + V_FED] += cursor - start
     variants[at + V_CURSOR] = cursor
+    queues[q + Q_DRIVEN] = max(queues[q + Q_DRIVEN], cursor + 1 if offset > 0 else cursor)
     variants[at + V_OFFSET] = offset
     variants[at + V_PENDING] = n
     variants[at + V_ROWS] += n

@@ -2,12 +2,14 @@
 
 A queue tells what is new by one of three sets, chosen by what is seen while it grows: a bitmap when rows are
 dense among those that could be, else a hash table of rows packed into one word, or of whole rows when they do
-not fit a word.  Kernels fill queues (`absorb`); this module gives them room.  Knows nothing of predicates.
+not fit a word.  In a queue that combines, a row is a key and a value, and only the best row of a key counts:
+a row that a better one has replaced after it drove is *stale*, and goes when room is needed.  Kernels fill
+queues (`absorb`); this module gives them room.  Knows nothing of predicates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -18,18 +20,24 @@ from dlog.storage.arena import Arena
 from dlog.storage.index import Index
 from dlog.storage.relation import Order, Relation
 from dlog.storage.row_queue_kernels import (
+    BEST,
     BITMAP,
     HASH,
+    MAX,
+    MIN,
     Q_ARITY,
     Q_BASE,
     Q_CAPACITY,
+    Q_COMBINE,
     Q_COUNT,
+    Q_DRIVEN,
     Q_METHOD,
     Q_PACK,
     Q_READY,
     Q_ROOM,
     Q_SEEN,
     Q_SIZE,
+    Q_STALE,
     QUEUE,
     WIDE,
     clear_bits,
@@ -69,8 +77,13 @@ class RowQueues:
     (2, [[1, 2], [5, 6]])
     """
 
-    def __init__(self, arities: Sequence[int], method: str | None = None):
-        """REQUIRES: arities are positive."""
+    def __init__(
+        self, arities: Sequence[int], method: str | None = None, combine: Mapping[int, str] | None = None
+    ):
+        """`combine` tells for each queue that combines whether by min or max.
+
+        REQUIRES: arities are positive, and at least 2 where values combine.
+        """
         n = len(arities)
         self.n = n
         self.method = None if method is None else METHODS[method]
@@ -88,6 +101,9 @@ class RowQueues:
             self.queues[QUEUE * q + Q_PACK] = pack
             self.queues[QUEUE * q + Q_READY] = -1
             pack += 2 * arity
+        for q, op in (combine or {}).items():
+            assert arities[q] > 1
+            self[q, Q_COMBINE] = {"min": MIN, "max": MAX}[op]
 
     def __getitem__(self, place: tuple[int, int]) -> int:
         """A word of a queue: (queue, Q_...)."""
@@ -97,7 +113,12 @@ class RowQueues:
         self.queues[QUEUE * place[0] + place[1]] = word
 
     def count(self, q: int) -> int:
+        """Rows, stale ones too."""
         return self[q, Q_COUNT]
+
+    def live(self, q: int) -> int:
+        """Rows that are not stale."""
+        return self[q, Q_COUNT] - self[q, Q_STALE]
 
     def columns(self, q: int, start: int = 0) -> Words:
         """A queue's rows from `start` on, in order of arrival: a (arity, n) view, valid until it grows."""
@@ -110,7 +131,7 @@ class RowQueues:
     def start(self, q: int, columns: Words, room: int = 0) -> None:
         """Begin a queue anew with distinct rows, a (arity, n) array, and with room for `room` more."""
         n = columns.shape[1]
-        self[q, Q_COUNT] = 0
+        self[q, Q_COUNT] = self[q, Q_STALE] = self[q, Q_DRIVEN] = 0
         self.reserve(q, n + room)
         self[q, Q_COUNT] = n
         self.columns(q)[:] = columns
@@ -136,8 +157,12 @@ class RowQueues:
     def choose(self, q: int, room: int, more: Words | None = None) -> None:
         """A set that suits what has been seen: the queue's rows, and `more`, a (arity, n) array, to come.
 
-        O(rows).
+        O(rows).  REQUIRES: no row is stale.
         """
+        if self[q, Q_COMBINE]:
+            assert not self[q, Q_STALE]
+            self._use(q, BEST, [(0, 0)] * self[q, Q_ARITY], 2 * _power_of_2(2 * (self.count(q) + room)))
+            return
         lows, highs = self._ranges(q, more)
         tight = [_roomy(low, high - low + 1) for low, high in zip(lows, highs, strict=True)]
         count, small = self.count(q), SMALL_BITMAP
@@ -153,6 +178,23 @@ class RowQueues:
             self._use(q, HASH, packed, _power_of_2(2 * (self.count(q) + room)))
         else:
             self._use(q, WIDE, [(0, 0)] * len(lows), 2 * _power_of_2(2 * (self.count(q) + room)))
+
+    def drop_stale(self, q: int) -> Words:
+        """Let stale rows go.  Returns the former numbers of those that stay, ascending.  O(set + rows)."""
+        count = self.count(q)
+        if not self[q, Q_STALE]:
+            return np.arange(count)
+        slots = self.seen[self[q, Q_SEEN] : self[q, Q_SEEN] + self[q, Q_SIZE]]
+        live: np.ndarray = np.zeros(count + 1, bool)
+        live[slots[1::2]] = True  # an empty slot, -1, marks the word behind the last row
+        kept = np.flatnonzero(live[:count])
+        columns = self.columns(q)[:, kept]
+        self[q, Q_COUNT], self[q, Q_STALE] = len(kept), 0
+        self.columns(q)[:] = columns
+        self[q, Q_DRIVEN] = int(np.searchsorted(kept, self[q, Q_DRIVEN]))
+        slots[:] = -1
+        fill_seen(self.queues, q, self.rows, self.seen)
+        return kept
 
     def _packed(
         self, tight: list[tuple[int, int]], domain: int, lows: list[int], highs: list[int]
@@ -254,12 +296,13 @@ class RowQueues:
         for q in range(self.n):
             columns = self.columns(q)
             assert len(np.unique(columns, axis=1).T) == self.count(q) <= self[q, Q_CAPACITY]
+            assert self[q, Q_COMBINE] or not self[q, Q_STALE]
             seen = self.seen[self[q, Q_SEEN] : self[q, Q_SEEN] + self[q, Q_SIZE]]
             if self[q, Q_METHOD] == BITMAP:
                 held = int(np.unpackbits(seen.view(np.uint8)).sum())
             else:
                 held = int(np.count_nonzero((seen if self[q, Q_METHOD] == HASH else seen[1::2]) >= 0))
-            assert held == self.count(q)
+            assert held == self.live(q)
 
 
 def _roomy(low: int, span: int) -> tuple[int, int]:

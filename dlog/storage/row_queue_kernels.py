@@ -9,6 +9,7 @@ seen     the set of a queue's rows, Q_SIZE words from Q_SEEN on, in one of three
          HASH    open addressing over packed rows, -1 for an empty slot
          WIDE    open addressing over pairs (hash of the row, its number; -1 for an empty slot), for rows that
                  do not fit one word
+         BEST    as WIDE, for rows that are a key and a value: each key once, with its best row
 
 A row is packed in mixed radix: ((c0 - low0) * width1 + (c1 - low1)) * width2 + ...; the owner sees to it that
 the product of the widths fits.  Packed rows are in the order of rows.
@@ -33,11 +34,18 @@ Q_SEEN: Final = 6
 Q_SIZE: Final = 7
 Q_ROOM: Final = 9  # words set aside for its set
 Q_PACK: Final = 8  # where in `queues` the lows of the columns are, the widths behind them
-QUEUE: Final = 12
+Q_COMBINE: Final = 10  # 0, or MIN or MAX: of the rows of a key only that with the best value counts
+Q_DRIVEN: Final = 11  # rows before this one have driven some plan
+Q_STALE: Final = 12  # rows that a better one has replaced
+QUEUE: Final = 14
 
 BITMAP: Final = 0
 HASH: Final = 1
 WIDE: Final = 2
+BEST: Final = 3
+
+MIN: Final = 1
+MAX: Final = 2
 
 MULTIPLIER: Final = -7046029254386353131  # 2^64 / golden ratio, as a signed word
 WORD_MASK: Final = (1 << 63) - 1
@@ -53,7 +61,7 @@ def absorb(queues, q, rows, seen, out, capacity, n, sources, at, scratch):
     its column's range nothing is added.  REQUIRES: room for n more rows, in a hash table too.  O(n) expected.
     """
     q *= QUEUE
-    if queues[q + Q_METHOD] == WIDE:
+    if queues[q + Q_METHOD] >= WIDE:
         return absorb_wide(queues, q, rows, seen, out, capacity, n, sources, at)
     if not pack_rows(queues, q, out, capacity, n, sources, at, scratch):
         return np.int64(OUT_OF_RANGE)
@@ -136,7 +144,7 @@ def add_keys(seen, base, mask, keys, n, positions):
 
 @helper
 def absorb_wide(queues, q, rows, seen, out, capacity, n, sources, at):
-    """`absorb` for rows that do not fit one word: compared column by column where hashes agree."""
+    """`absorb` for WIDE and BEST: rows are compared column by column where hashes agree."""
     arity = queues[q + Q_ARITY]
     base, stride = queues[q + Q_BASE], queues[q + Q_CAPACITY]
     before = queues[q + Q_COUNT]
@@ -146,7 +154,10 @@ def absorb_wide(queues, q, rows, seen, out, capacity, n, sources, at):
             source = sources[at + 2 * c]
             value = sources[at + 2 * c + 1] if source < 0 else out[capacity * source + i]
             rows[base + c * stride + count] = value
-        count += add_wide(queues, q, rows, seen, count)
+        if queues[q + Q_METHOD] == BEST:
+            count += add_best(queues, q, rows, seen, count)
+        else:
+            count += add_wide(queues, q, rows, seen, count)
     queues[q + Q_COUNT] = count
     return count - before
 
@@ -157,35 +168,86 @@ def add_wide(queues, q, rows, seen, row):
     arity = queues[q + Q_ARITY]
     base, stride = queues[q + Q_BASE], queues[q + Q_CAPACITY]
     table = queues[q + Q_SEEN]
-    mask = (queues[q + Q_SIZE] >> 1) - 1
-    hash = np.int64(0)
-    for c in range(arity):
-        hash = (hash ^ rows[base + c * stride + row]) * np.int64(MULTIPLIER)
-        hash ^= (hash >> 29) & ((np.int64(1) << 35) - 1)
-    slot = hash & mask
-    while seen[table + 2 * slot + 1] >= 0:
-        if seen[table + 2 * slot] == hash:
-            other = seen[table + 2 * slot + 1]
-            c = 0
-            while c < arity and rows[base + c * stride + other] == rows[base + c * stride + row]:
-                c += 1
-            if c == arity:
-                return 0
-        slot = (slot + 1) & mask
+    hash = hash_columns(rows, base + row, stride, arity)
+    slot = find_wide(queues, q, rows, seen, row, arity, hash)
+    if seen[table + 2 * slot + 1] >= 0:
+        return 0
     seen[table + 2 * slot] = hash
     seen[table + 2 * slot + 1] = row
     return 1
 
 
+@helper
+def add_best(queues, q, rows, seen, row):
+    """Put a row that lies in the queue into its table, if it is the best of its key; else 0.
+
+    A row of this key that has driven nothing yet takes the better value, 0; otherwise the new row replaces
+    it, to drive in its turn, 1.
+    """
+    n_keys = queues[q + Q_ARITY] - 1
+    base, stride = queues[q + Q_BASE], queues[q + Q_CAPACITY]
+    table = queues[q + Q_SEEN]
+    hash = hash_columns(rows, base + row, stride, n_keys)
+    slot = find_wide(queues, q, rows, seen, row, n_keys, hash)
+    other = seen[table + 2 * slot + 1]
+    if other >= 0:
+        values = base + n_keys * stride
+        value, known = rows[values + row], rows[values + other]
+        if value >= known if queues[q + Q_COMBINE] == MIN else value <= known:
+            return 0
+        if other >= queues[q + Q_DRIVEN]:
+            rows[values + other] = value
+            return 0
+        queues[q + Q_STALE] += 1
+    seen[table + 2 * slot] = hash
+    seen[table + 2 * slot + 1] = row
+    return 1
+
+
+@helper
+def hash_columns(rows, at, stride, columns):
+    """A hash of the first columns of a row."""
+    hash = np.int64(0)
+    for c in range(columns):
+        hash = (hash ^ rows[at + c * stride]) * np.int64(MULTIPLIER)
+        hash ^= (hash >> 29) & ((np.int64(1) << 35) - 1)
+    return hash
+
+
+@helper
+def find_wide(queues, q, rows, seen, row, columns, hash):
+    """The slot of a row that agrees with `row` in its first columns, or the empty one where it belongs."""
+    base, stride = queues[q + Q_BASE], queues[q + Q_CAPACITY]
+    table = queues[q + Q_SEEN]
+    mask = (queues[q + Q_SIZE] >> 1) - 1
+    slot = hash & mask
+    while seen[table + 2 * slot + 1] >= 0:
+        if seen[table + 2 * slot] == hash:
+            other = seen[table + 2 * slot + 1]
+            c = 0
+            while c < columns and rows[base + c * stride + other] == rows[base + c * stride + row]:
+                c += 1
+            if c == columns:
+                break
+        slot = (slot + 1) & mask
+    return slot
+
+
 @kernel
 def fill_seen(queue_words: Words, q: int, row_words: Words, seen_words: Words) -> int:
-    """Put all rows of a queue, which are distinct, into its empty set.  O(rows)."""
+    """Put all rows of a queue, which are distinct (where values combine, their keys), into its empty set.
+
+    O(rows).
+    """
     queues, rows, seen = pointer(queue_words), pointer(row_words), pointer(seen_words)
     q *= QUEUE
     count = queues[q + Q_COUNT]
     for i in range(count):
         if queues[q + Q_METHOD] == WIDE:
             add_wide(queues, q, rows, seen, i)
+            continue
+        if queues[q + Q_METHOD] == BEST:
+            add_best(queues, q, rows, seen, i)
             continue
         key = pack_row(queues, q, rows, i)
         if queues[q + Q_METHOD] == BITMAP:
