@@ -1,7 +1,7 @@
 """Owns driven rules: variants of recursive rules as plans that one row of the recursive atom drives.
 
 A variant can be driven when one join does all its body and its heads take values as they come.  Everything
-else (strings and decimals computed on columns, aggregates) goes in rounds: see `evaluate`.  Knows nothing of
+else (strings and decimals computed on columns) goes in rounds: see `evaluate`.  Knows nothing of
 queues or of when a plan runs.
 """
 

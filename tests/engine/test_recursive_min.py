@@ -131,3 +131,24 @@ def test_oracle_many_replaced_values(rounds: bool, monkeypatch: pytest.MonkeyPat
     assert dict(made["d"].rows()) == dijkstra(edges, 0)
     assert rounds or sum(n > 0 for n in dropped) > 2, "stale rows were dropped on the way"
     made.check()
+
+
+def test_oracle_labels_by_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least label that reaches a node, with output so small that rows are left unfinished all the time."""
+    monkeypatch.setattr(fixpoint, "OUTPUT_ROWS", 3)
+    n, rng = 300, np.random.default_rng(4)
+    links = np.unique(rng.integers(0, n, (5 * n, 2)), axis=0)
+    labels = np.stack([np.arange(n), rng.permutation(n)], axis=1)[: n // 2]
+    text = "link(x, y) -> int(x), int(y). label(x, v) -> int(x), int(v). d[x] = v <- label(x, v)."
+    made = dlog.Database(source=text + "d[y] = m <- agg<<m = min(e)>> d[x] = e, link(x, y).", evaluated=False)
+    made.store.relations["link"].apply_in_place(inserts=links)
+    made.store.relations["label"].apply_in_place(inserts=labels)
+    evaluate(made.program, made.store, Evaluation())
+    expected: dict[int, int] = {}
+    for x, v in sorted(labels.tolist(), key=lambda pair: pair[1]):
+        reached = [x]
+        while reached:
+            if (y := reached.pop()) not in expected:
+                expected[y] = v
+                reached += links[links[:, 0] == y, 1].tolist()
+    assert dict(made["d"].rows()) == expected
