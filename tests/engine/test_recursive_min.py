@@ -134,7 +134,7 @@ def test_oracle_many_replaced_values(rounds: bool, monkeypatch: pytest.MonkeyPat
 
 
 def test_oracle_labels_by_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The least label that reaches a node, with output so small that rows are left unfinished all the time."""
+    """The least label that reaches a node, with output so small that rows are left unfinished."""
     monkeypatch.setattr(fixpoint, "OUTPUT_ROWS", 3)
     n, rng = 300, np.random.default_rng(4)
     links = np.unique(rng.integers(0, n, (5 * n, 2)), axis=0)
@@ -152,3 +152,10 @@ def test_oracle_labels_by_look_up(monkeypatch: pytest.MonkeyPatch) -> None:
                 expected[y] = v
                 reached += links[links[:, 0] == y, 1].tolist()
     assert dict(made["d"].rows()) == expected
+
+
+def test_a_row_that_drove_drives_again() -> None:
+    """The last row of a round is improved by one before it, after both drove."""
+    roads = "road(0, 1, 1). road(0, 2, 10). road(1, 2, 1). road(2, 3, 1). start(0).\n"
+    made = dlog.Database(source=roads + SHAPES["paths"].format("min"))
+    assert made["d"].rows() == [(0, 0), (1, 1), (2, 2), (3, 3)]
