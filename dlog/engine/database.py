@@ -86,6 +86,8 @@ class Database(View):
         `traced` keeps every run of every rule in `measures`, for a profile.
         """
         require_strategy(strategy)
+        if path is not None and source is not None:
+            raise DlogError("a database has one program: give its path or its source, not both")
         self.measures = Measures()
         self.facts_folder = facts
         self.warnings: list[str] = []

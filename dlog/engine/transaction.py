@@ -90,6 +90,10 @@ class Changes(Mapping[str, Change]):
     def __len__(self) -> int:
         return len(self._differences)
 
+    def __repr__(self) -> str:
+        parts = (f"{n}: +{len(d.inserted):,} -{len(d.erased):,}" for n, d in self._differences.items())
+        return f"<{', '.join(parts) or 'no change'}>"
+
 
 class Rollback(Exception):
     """Leaves the block of a transaction."""

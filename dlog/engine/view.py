@@ -60,8 +60,10 @@ class View:
         return Result(name, columns, relation.rows(), self.store.dictionary)
 
     def query(self, text: str) -> Result:
-        """The answer of `?- body.` over the current state: one column per variable."""
-        statements = parse(text if text.lstrip().startswith("?-") else f"?- {text}", "<query>").statements
+        """The answer of `?- body.` over the current state: one column per variable.  Its `?-` and its `.`
+        may lack."""
+        text = text if text.lstrip().startswith("?-") else f"?- {text}"
+        statements = parse(text if text.rstrip().endswith(".") else f"{text}.", "<query>").statements
         if len(statements) != 1 or not isinstance(statements[0], ast.Query):
             raise SourceError(
                 "a query is one statement `?- body.`", span=statements[-1].span if statements else None

@@ -90,7 +90,8 @@ def _stats(session: Session, _: str) -> None:
         commit = session.last
         parts = ", ".join(change_parts(commit, session.database)) or "no change"
         session.say(f"transaction {commit.version}: {parts}; {cost_text(commit, session.database)}")
-    print_stats(session.database, session.out)
+    if session.database.measures.rules:
+        print_stats(session.database, session.out)
 
 
 def _explain(session: Session, argument: str) -> None:

@@ -53,7 +53,9 @@ WAYS = st.one_of(
 )
 
 
-def follow(data: st.DataObject, text: str, most: int = 5, sizes: tuple[int, ...] = (1, 4)) -> None:
+def follow(
+    data: st.DataObject, text: str, most: int = 5, sizes: tuple[int, ...] = (1, 4), least: int = 1
+) -> None:
     program = accepted(text)
     base = base_facts(program)
     try:
@@ -62,7 +64,7 @@ def follow(data: st.DataObject, text: str, most: int = 5, sizes: tuple[int, ...]
         return
     changes = data.draw(
         transactions(
-            program, most=most, size=data.draw(st.sampled_from(sizes)), derived=data.draw(st.booleans())
+            program, most, data.draw(st.sampled_from(sizes)), derived=data.draw(st.booleans()), least=least
         )
     )
     with ways(*data.draw(WAYS)):
@@ -158,4 +160,4 @@ def test_oracle_everything(data: st.DataObject, text: str) -> None:
 @relaxed(2000, random=True)
 @given(st.data(), programs(ALL, derived=6))
 def test_fuzz_everything(data: st.DataObject, text: str) -> None:
-    follow(data, text, most=20)
+    follow(data, text, most=20, least=20)

@@ -290,3 +290,15 @@ def test_a_subscriber_may_start_transactions_and_all_are_told_in_order() -> None
     db.subscribe("edge", lambda change: told.append(change.inserted.rows()))
     db.apply(insert={"edge": [(1, 2)]})
     assert told == [[(1, 2)], [(2, 3)], [(3, 4)]] and db.version == 3
+
+
+def test_what_a_commit_shows_of_itself() -> None:
+    db = dlog.Database(source=REACH)
+    assert repr(db.apply(insert={"edge": [(1, 2), (2, 3)]}).changes) == "<edge: +2 -0, reach: +3 -0>"
+    assert "changes=<no change>" in repr(db.apply(insert={"edge": [(1, 2)]}))
+    assert db.query("reach(1, y)").rows() == db.query("?- reach(1, y).").rows() == [(2,), (3,)]
+
+
+def test_a_database_has_one_program() -> None:
+    with pytest.raises(dlog.DlogError, match="its path or its source"):
+        dlog.Database("programs/reach.dl", source=REACH)

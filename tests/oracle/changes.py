@@ -54,9 +54,9 @@ def apply_all(base: Facts, transaction: Iterable[Change]) -> None:
 
 @st.composite
 def transactions(
-    draw: Draw, program: Program, most: int = 6, size: int = 4, derived: bool = False
+    draw: Draw, program: Program, most: int = 6, size: int = 4, derived: bool = False, least: int = 1
 ) -> list[Transaction]:
-    """At most `most` transactions of at most `size` changes, from the program's own facts onwards.
+    """From `least` to `most` transactions of at most `size` changes, from the program's own facts onwards.
 
     Half of the changes erase a fact that is there.  With `derived`, predicates that have rules get and lose
     base facts too.  A new value of a function is an upsert, or an insert where the key has no base fact.
@@ -69,7 +69,7 @@ def transactions(
         if not p.auxiliary and (derived or base[p.name] or p.name not in with_rules)
     ]
     result: list[Transaction] = []
-    for _ in range(draw(st.integers(1, most))):
+    for _ in range(draw(st.integers(least, most))):
         transaction = []
         for _ in range(draw(st.integers(1, size))):
             change = draw(_change(base, draw(st.sampled_from(predicates))))
