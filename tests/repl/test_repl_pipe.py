@@ -125,7 +125,11 @@ def test_commands(tmp_path: Path) -> None:
     assert " c0  c1\n 1   3\n1 row\nno longer watching far\n" in out
     assert "committed 3: -1 edge, -2 reach, -1 far (TIME)\nstratum" in out
     assert "far(x, y) <- reach(x, y), !edge(x, y)." in out
-    assert "transaction 3: -1 edge, -2 reach, -1 far; 28 operations; stages: reach; delta: far; " in out
+    assert re.search(
+        r"^transaction 3: -1 edge, -2 reach, -1 far; \d+ operations; stages: reach; delta: far; ",
+        out,
+        re.MULTILINE,
+    )
     assert {f".{name}" for name in COMMANDS} <= set(re.findall(r"^  (\.\w+)", out, re.MULTILINE))
     assert out.endswith(
         "committed 4: 1 rule, +1 edge, +1 reach, +4 near (TIME)\n x  y\n 2  3\n 3  2\n 4  5\n 5  4\n4 rows\n"
