@@ -17,18 +17,18 @@ from dlog.engine.delta_strategy import DeltaStrategy
 from dlog.engine.demand import derived_predicates, described, evaluate_goals, rewriting_for
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.engine.facts import change_facts
+from dlog.engine.few_rows import combined, follow_rows
 from dlog.engine.limits import Limits, Watch
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
 from dlog.engine.maintain import Maintenance, change_program, check_tables, maintain
 from dlog.engine.measure import Measures
-from dlog.engine.one_row import find_trigger, follow_row, one_row_change
 from dlog.engine.result import Result
 from dlog.engine.statements import settled
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle, net_difference
 from dlog.engine.transaction import Change, Changes, Commit, Subscribers, Subscription, Transaction
 from dlog.engine.view import View, interruptible
-from dlog.errors import DataError, DlogError, Interrupted, UnsupportedError, VerifyError, did_you_mean
+from dlog.errors import DataError, DlogError, UnsupportedError, VerifyError, did_you_mean
 from dlog.ir.check import load_program
 from dlog.ir.rules import Program, Stratum
 from dlog.language import ast
@@ -286,7 +286,7 @@ class Database(View):
         started = time.perf_counter()
         if self.pending:
             self.complete()
-        differences: Differences | None = self._commit_row(transaction)
+        differences: Differences | None = self._commit_rows(transaction)
         if differences is None:
             differences = self._replace_state(transaction)
             self._operations += sum(m.seeks + m.nexts for m in self.measures.rules.values())
@@ -307,43 +307,25 @@ class Database(View):
             self._subscribers.note(changes)
         return commit
 
-    def _commit_row(self, transaction: Transaction) -> Differences | None:
-        """The short way for one row; None when the transaction has to go the long way."""
-        row = transaction.one_row()
+    def _commit_rows(self, transaction: Transaction) -> Differences | None:
+        """The short way for a few rows; None when the transaction has to go the long way."""
         self._short, self._ways = (), {}
-        if row is None or not self.limits.none:
+        rows = transaction.few_rows()
+        if rows is None or not self.limits.none:
             return None
-        op, name, codes = row
-        store, before = self.store, self.store.relations
-        trigger = find_trigger(self._maintenance, store, name, 1 if op == "+" else -1)
-        if trigger is None:
+        steps = follow_rows(self._maintenance, self.store, rows, self._short_evaluation)
+        if steps is None:
             return None
-        changes: dict[str, Difference] = {}
-        ways: dict[str, str] = {}
+        first = steps[0]
+        self._short, self._ways, self._operations = first.trigger.strata, first.ways, first.operations
+        for step in steps[1:]:
+            self._short = self._short | step.trigger.strata
+            self._ways = {**self._ways, **step.ways}
+            self._operations += step.operations
+        return lambda: combined(steps)
 
-        def begin() -> Cycle:
-            store.relations = dict(before)
-            evaluation = self._evaluation(self.program, Watch(self.limits))
-            return Cycle(self.program, store, evaluation, changes, ways=ways)
-
-        try:
-            found = follow_row(self._maintenance, trigger, store, codes, begin)
-        except BaseException as error:
-            store.relations = before
-            if isinstance(error, KeyboardInterrupt):
-                raise Interrupted("interrupted while changing facts") from None
-            raise
-        if found is None:
-            store.relations = before
-            return None
-        later, self._operations = found
-        self._short, self._ways = trigger.strata, {**trigger.ways, **ways} if ways else trigger.ways
-        if later is before[name]:
-            return changes
-        relations = dict(before) if store.relations is before else store.relations
-        relations[name] = later
-        store.relations = relations
-        return lambda: {**changes, name: one_row_change(trigger, codes)}
+    def _short_evaluation(self) -> Evaluation:
+        return self._evaluation(self.program, Watch(self.limits))
 
     def _replace_state(self, transaction: Transaction) -> Mapping[str, Difference]:
         """Brings the state after a transaction; when that fails, the state is as it was.

@@ -132,7 +132,9 @@ def quick_codes(predicate: Predicate, rows: Any) -> tuple[tuple[int, ...], ...] 
     """
     arity = len(predicate.columns)
     if type(rows) is np.ndarray and rows.dtype == np.int64 and rows.shape[1:] == (arity,):
-        return rows.copy() if arity and predicate.has_only_ints else None
+        if not arity or not predicate.has_only_ints:
+            return None
+        return rows.copy() if len(rows) > FEW or not len(rows) else tuple(map(tuple, rows.tolist()))
     if type(rows) is not list or len(rows) > FEW:
         return None
     for row in rows:

@@ -126,10 +126,10 @@ def test_oracle_bodies(data: st.DataObject, text: str) -> None:
 def test_oracle_one_row() -> None:
     """Transactions of one row over plain joins; many of them go the short way."""
     short: list[bool] = []
-    commit_row = dlog.Database._commit_row
+    commit_rows = dlog.Database._commit_rows
 
-    def counted(db: dlog.Database, transaction: object) -> object:
-        found = commit_row(db, transaction)  # type: ignore[arg-type]
+    def counted(db: dlog.Database, transaction: dlog.engine.transaction.Transaction) -> object:
+        found = commit_rows(db, transaction)
         short.append(found is not None)
         return found
 
@@ -139,7 +139,7 @@ def test_oracle_one_row() -> None:
         follow(data, text, most=12, sizes=(1,))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dlog.Database, "_commit_row", counted)
+        patch.setattr(dlog.Database, "_commit_rows", counted)
         check()
     assert sum(short) > len(short) / 4
 

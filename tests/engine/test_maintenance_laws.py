@@ -333,7 +333,7 @@ def test_oracle_sums_of_single_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     db = dlog.Database(source=SALES)
     db.apply(insert={"shop": [(s, s % 2) for s in range(4)], "sale": [(0, 0, 1), (1, 1, 2)]})
     refused = 0
-    for step in range(150):
+    for step in range(200):
         amount = rng.choice((0, 1, -1, 50, 2**62, -(2**62)))
         row = (rng.randrange(6), rng.randrange(5), amount)
         if rng.random() < 0.4:
@@ -342,6 +342,8 @@ def test_oracle_sums_of_single_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         try:
             with db.transaction() as tx:
                 (tx.insert if rng.random() < 0.6 else tx.erase)("sale", [row])
+                if step % 4 == 3:  # two rows: the first one goes, too, or stays
+                    (tx.erase if step % 8 == 3 else tx.insert)("sale", (db["sale"].rows() or [row])[:1])
         except DataError as error:
             refused += 1
             assert "does not fit" in str(error) and contents(db) == before
@@ -350,3 +352,64 @@ def test_oracle_sums_of_single_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         db.check()
         db.verify()
     assert refused and sum(simple) > 100
+
+
+def test_oracle_few_rows_at_once() -> None:
+    """Rows of small transactions are followed one by one; together they are one net change."""
+    from dlog.engine.transaction import FEW_CHANGES
+
+    rng = random.Random(8)
+    db = dlog.Database(source=SALES + "pair(i, c, a) <- sale(i, s, a), shop(s, c).")
+    db.apply(insert={"shop": [(s, s % 2) for s in range(4)], "sale": [(0, 0, 1), (1, 1, 2)]})
+    short = 0
+    for _ in range(120):
+        before = contents(db)
+        with db.transaction() as tx:
+            for _ in range(rng.randrange(2, FEW_CHANGES + 2)):
+                sale = (rng.randrange(4), rng.randrange(3), rng.choice((0, 1, 60)))
+                name, row = rng.choice((("sale", sale), ("sale", sale), ("shop", sale[:2])))
+                (tx.insert if rng.random() < 0.5 else tx.erase)(name, [row])
+        short += len(db._short) > 0
+        assert tx.commit_info is not None
+        changes = tx.commit_info.changes
+        for name, rows in contents(db).items():
+            old, new = set(before[name]), set(rows)
+            found = (changes[name].inserted, changes[name].erased) if name in changes else ((), ())
+            assert tuple(map(list, found)) == (sorted(new - old), sorted(old - new)), name
+        db.check()
+        db.verify()
+    assert short > 60
+
+
+def test_between_two_rows_anything_may_be_broken() -> None:
+    """Rows of a transaction are followed one by one, but only the state after the last one is judged."""
+    db = dlog.Database(
+        source="""
+        p(x) -> int(x).  q(x) -> int(x).  f[x] = y -> int(x), int(y).  p(x) -> q(x).
+        pair(x, y) <- p(x), f[x] = y.
+        """
+    )
+    for _ in range(3):
+        with db.transaction() as tx:
+            tx.insert("p", [(1,)])
+            tx.insert("q", [(1,)])
+            tx.insert("f", [(1, 5)])
+        with db.transaction() as tx:
+            tx.insert("f", [(1, 6)])
+            tx.erase("f", [(1, 5)])
+        assert tx.commit_info is not None
+        assert tx.commit_info.changes["pair"].inserted.rows() == [(1, 6)]
+        assert tx.commit_info.changes["pair"].erased.rows() == [(1, 5)]
+        before = contents(db)
+        with pytest.raises(ConstraintError), db.transaction() as tx:
+            tx.erase("q", [(7,)])
+            tx.insert("f", [(2, 1)])
+            tx.insert("f", [(2, 2)])
+        assert contents(db) == before
+        with db.transaction() as tx:
+            tx.insert("f", [(1, 9)])
+            tx.erase("f", [(1, 9)])
+        assert not tx.commit_info.changes and contents(db) == before
+        db.apply(erase={"f": [(1, 6)], "p": [(1,)], "q": [(1,)]})
+        assert not any(contents(db).values())
+        db.check()
