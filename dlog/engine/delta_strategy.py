@@ -30,6 +30,7 @@ from dlog.heads.counts import apply_counts, check_counts, count_rows, net_rows, 
 from dlog.heads.lookup import contained, look_up
 from dlog.ir.rules import Atom, Const, Program, Rule, Stratum, Var
 from dlog.jit import Words
+from dlog.planning.arrange import AtomUse
 from dlog.planning.deltas import ERASE, INSERT, cover_variants, outer_variables, rule_variants
 from dlog.planning.pipeline import plan_pipeline
 from dlog.planning.versions import facts_name
@@ -231,12 +232,27 @@ class DeltaStrategy:
             if (look_up(cycle.store.relations[self.name], keys)[0] > 1).any():
                 check_function(cycle.program, cycle.store, self.name)
 
+    # Column orders
+
+    def uses(self) -> Iterator[tuple[AtomUse, ...]]:
+        """What each plan of a variant reads, one plan after the other."""
+        for deltas in self._deltas():
+            yield from deltas.uses()
+
+    def arrange(self) -> None:
+        """Column orders have been chosen: plans are to read these."""
+        for deltas in self._deltas():
+            deltas.runner.arrange()
+
+    def _deltas(self) -> list[RuleDeltas]:
+        return [*self.plain, *(a.deltas for a in self.aggregates)]
+
     # Looking inside
 
     def estimate(self, cycle: Cycle) -> float:
         """Work of `apply` against that of `rebuild`, if every row of a relation costs the same."""
         share = 0.0
-        for deltas in (*self.plain, *(a.deltas for a in self.aggregates)):
+        for deltas in self._deltas():
             for planned in deltas.active(cycle):
                 change = cycle.changes[planned.variant.changed]
                 rows = len(change.inserted) if planned.variant.sign > 0 else len(change.erased)
@@ -251,7 +267,7 @@ class DeltaStrategy:
         else:
             how = "the number of derivations of each row is kept"
         lines = [how, *(a.explain() for a in self.aggregates)]
-        for deltas in (*self.plain, *(a.deltas for a in self.aggregates)):
+        for deltas in self._deltas():
             lines += [line for line in deltas.explain() if line not in lines]
         return lines
 
@@ -334,7 +350,9 @@ def _signs(rows: Words, sign: int) -> Signed:
 
 def _among(rows: Words, others: Sequence[object] | Words) -> np.ndarray:
     """Which rows are among others.  O((n + m) log)."""
-    others = np.asarray(others, np.int64).reshape(-1, rows.shape[1])
+    others = np.asarray(others, np.int64)
+    if rows.shape[1]:
+        others = others.reshape(-1, rows.shape[1])
     if not len(rows) or not len(others):
         return np.zeros(len(rows), bool)
     if not rows.shape[1]:

@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 
 from dlog.engine.bodies import BodyRunner
+from dlog.engine.column_orders import choose_for_program, forget
 from dlog.engine.combine import combine_candidates
 from dlog.engine.conflicts import check_constraints, check_function
 from dlog.engine.driven import driven, place
@@ -47,6 +48,7 @@ def evaluate(program: Program, store: Store, evaluation: Evaluation) -> None:
     for name, predicate in program.predicates.items():
         if predicate.is_functional and not any(name in s.predicates for s in program.strata):
             check_function(program, store, name)
+    choose_for_program(program, store, program_bodies(program))
     for number, stratum in enumerate(program.strata):
         evaluation.watch.beat = partial(
             evaluation.progress, ", ".join(stratum.predicates), number, len(program.strata)
@@ -55,8 +57,22 @@ def evaluate(program: Program, store: Store, evaluation: Evaluation) -> None:
         evaluate_stratum(program, stratum, store, evaluation)
     evaluation.watch.beat = lambda: None
     store.shared_parts.clear()
+    forget(store)
     evaluation.progress("", len(program.strata), len(program.strata))
     check_constraints(program, store)
+
+
+def program_bodies(program: Program) -> Iterator[tuple[Rule, tuple[Form, ...]]]:
+    """Every body that an evaluation plans: outside recursions, and the variants of recursive rules."""
+    for stratum in program.strata:
+        names = set(stratum.predicates)
+        for own in stratum.rules:
+            rule = as_plain(own) if own.heads[0].predicate in stratum.combine else own
+            forms = without(rule.body.forms, names)
+            if forms is not None:
+                yield rule, forms
+            if _reads(rule, names):
+                yield from ((rule, variant) for variant in delta_variants(rule, names))
 
 
 def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluation: Evaluation) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from dlog.engine.expected import Expected
+from dlog.engine.explain_orders import explain_orders
 from dlog.engine.heads import body_outputs, only_counts, takes_weights
 from dlog.engine.readable import Readable
 from dlog.engine.store import Store
@@ -24,7 +26,8 @@ def explain(
     predicate: str | None = None,
     maintained: Callable[[Stratum], Sequence[str]] = lambda stratum: (),
 ) -> str:
-    """Rule by rule: key order, sizes expected, indices read, and what is computed on columns.
+    """Rule by rule: key order, sizes expected, indices read, and what is computed on columns; in the end, for
+    the whole program, the column orders.
 
     `maintained` tells how a stratum follows transactions.
     """
@@ -41,6 +44,8 @@ def explain(
         lines += [f"  {line}" for line in maintained(stratum)]
     if not lines and predicate is not None:
         lines.append(f"{predicate} has no rules: {store.rows(predicate):,} base facts")
+    if predicate is None:
+        lines += explain_orders(program, store)
     return "\n".join(lines)
 
 
@@ -100,7 +105,7 @@ def _undivided(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> 
     view = Readable(store, {})
     types = {**rule.types, "$number": INT}
     columns = lambda name: [INT] * len(shared) if name == "$table" else view.column_types(name)  # noqa: E731
-    compiled = compile_join(forms, join.outputs, types, columns, _Assumed(store), store.encode, bag=join.bag)
+    compiled = compile_join(forms, join.outputs, types, columns, Expected(store), store.encode, bag=join.bag)
     yield from _order(compiled.key_order)
     yield from _atoms(compiled, store)
     if compiled.cross_products:
@@ -125,7 +130,7 @@ def _considered(join: Join, rule: Rule, store: Store) -> Decomposition | None:
         options = replace(options, sub_joins=NEVER)
     outputs = () if count else join.outputs
     return decompose(
-        join.forms, outputs, join.bag, _Assumed(store), estimate_join, options, count=count, gain=float("inf")
+        join.forms, outputs, join.bag, Expected(store), estimate_join, options, count=count, gain=float("inf")
     )
 
 
@@ -201,22 +206,3 @@ def _atoms(compiled: CompiledJoin, store: Store) -> Iterator[str]:
 
 def _round(size: float) -> str:
     return f"{size:.2g}" if size < 10 else f"{size:,.0f}"
-
-
-class _Assumed:
-    """Statistics of what is stored; a relation that is still empty is taken to have a thousand rows."""
-
-    def __init__(self, store: Store):
-        self.store = store
-
-    def rows(self, name: str) -> int:
-        return self.store.rows(name) or 1000
-
-    def distinct(self, name: str, column: int) -> float:
-        return self.store.distinct(name, column) if self.store.rows(name) else 100.0
-
-    def partners(self, name: str, column: int) -> float:
-        return self.store.partners(name, column) if self.store.rows(name) else 10.0
-
-    def orders(self, name: str) -> list[tuple[int, ...]]:
-        return list(self.store.orders(name))

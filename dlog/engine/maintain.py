@@ -15,6 +15,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dlog.engine.column_orders import LARGE, choose, shared_predicates
 from dlog.engine.conflicts import check_constraints, check_function
 from dlog.engine.delta_strategy import DeltaStrategy
 from dlog.engine.evaluate import evaluate_stratum
@@ -72,6 +73,9 @@ class Maintenance:
     forced: bool = False  # strategies are used even where evaluation from scratch looks cheaper
     tables: Mapping[str, ast.Directive] = field(default_factory=dict)  # predicates that never change
     triggers: dict[tuple[str, int], object] = field(default_factory=dict)  # see `dlog.engine.one_row`
+    shared: frozenset[str] = frozenset()  # predicates whose column orders are a choice
+    shared_readers: frozenset[int] = frozenset()  # strata that read them
+    prepared: set[int] = field(default_factory=set)  # strata for whose plans column orders have been chosen
 
     @classmethod
     def of(cls, program: Program, forced: bool = False) -> Maintenance:
@@ -84,7 +88,17 @@ class Maintenance:
                 readers.setdefault(name, {})[number] = None
         found = {name: tuple(numbers) for name, numbers in readers.items()}
         tables = {d.predicate: d for d in program.directives if d.kind == "table"}
-        return cls(program, found, owner, forced=forced, tables=tables)
+        shared = shared_predicates(program)
+        shared_readers = frozenset(number for name in shared for number in found.get(name, ()))
+        return cls(
+            program,
+            found,
+            owner,
+            forced=forced,
+            tables=tables,
+            shared=shared,
+            shared_readers=shared_readers,
+        )
 
     def strategy(self, number: int, store: Store) -> Strategy | None:
         if number not in self.strategies:
@@ -114,6 +128,24 @@ class Maintenance:
             if not self.forced:
                 lines.append(f"  from scratch when more than about {BULK:.0%} of what it reads changes")
         return lines + ([f"  {self.spent[number]}"] if number in self.spent else [])
+
+    def prepare(self, numbers: Iterable[int], store: Store) -> None:
+        """Choose column orders for the delta variants of strata that are going to follow changes, once.
+
+        They are planned for that only where there is a choice: see `dlog.engine.column_orders`.
+        """
+        fresh = (self.shared_readers & {*numbers}) - self.prepared
+        large = {name for name in self.shared if store.rows(name) >= LARGE} if fresh else set()
+        if not large:
+            return
+        self.prepared |= fresh
+        found = [self.strategy(number, store) for number in sorted(fresh)]
+        following = [s for s in found if isinstance(s, DeltaStrategy) and not s.reads.isdisjoint(large)]
+        for strategy in following:
+            for uses in strategy.uses():
+                choose(store, uses, large)
+        for strategy in following:
+            strategy.arrange()
 
     def renewed(self, program: Program, store: Store) -> tuple[Maintenance, set[int]]:
         """(Maintenance of a changed program, the strata that are new or have other rules).
@@ -148,6 +180,7 @@ def maintain(
     _check_base_functions(cycle)
     waiting = sorted({*renewed, *_touched(maintenance, cycle.changes), *_owners(maintenance, cycle.facts)})
     done = set(done)
+    maintenance.prepare(set(waiting) - done, cycle.store)
     while waiting:
         number = heapq.heappop(waiting)
         if number in done:
@@ -162,7 +195,9 @@ def maintain(
         _follow(strategy, stratum, cycle, bulk)
         maintenance.note(number, cycle.ways[stratum.predicates[0]], time.perf_counter() - started)
         changed = [name for name in stratum.predicates if name in cycle.changes]
-        for reader in _touched(maintenance, changed):
+        touched = _touched(maintenance, changed)
+        maintenance.prepare(touched - done, cycle.store)
+        for reader in touched:
             heapq.heappush(waiting, reader)
     broken = {c.violations for c in cycle.program.constraints} & cycle.changes.keys()
     if broken or renewed:

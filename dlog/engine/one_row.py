@@ -265,6 +265,7 @@ def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -
     if not _is_simple(maintenance, store, name):
         maintenance.triggers[key] = NEVER
         return None
+    maintenance.prepare(maintenance.readers.get(name, ()), store)
     strategies = _readers(maintenance, store, name)
     if not all(strategy.ready(store) for strategy in strategies):
         return None  # until the first transaction has made their counts

@@ -19,7 +19,8 @@ from dlog.engine.strategy import Cycle
 from dlog.engine.table import Table, distinct_rows
 from dlog.ir.rules import Form, Rule
 from dlog.lftj.assemble import Assembled, assemble
-from dlog.planning.compile import AtomUse, CompiledJoin, compile_join, estimate_join
+from dlog.planning.arrange import AtomUse, arrangement
+from dlog.planning.compile import CompiledJoin, compile_join, estimate_join
 from dlog.planning.decompose import SECONDS
 from dlog.planning.deltas import ERASE, INSERT, Variant, in_old_version
 from dlog.planning.pipeline import Join, Pipeline, plan_pipeline
@@ -69,6 +70,13 @@ class RuleDeltas:
         self.runner.measures = evaluation.measures
         self.runner.jobs = evaluation.jobs
         self.runner.measure = evaluation.measures.rules.setdefault(self.rule.id, RuleMeasure(self.rule))
+
+    def uses(self) -> Iterator[tuple[AtomUse, ...]]:
+        """What each plan reads, of all variants that begin with a join; one is made after the other."""
+        for planned in self.variants:
+            first = planned.pipeline.operations[0]
+            if isinstance(first, Join) and first.forms:
+                yield self.runner.planned(first, list(first.forms), first.outputs, None).compiled.atoms
 
     def explain(self) -> Iterator[str]:
         """For each predicate that may change, how the rest of the body is joined with a row that is
@@ -144,6 +152,15 @@ class DeltaRunner(BodyRunner):
         super().__init__(store, rule, Watch(), Measures())
         self.kept: dict[tuple[int, bool, tuple[str, ...]], _Plan] = {}
 
+    def arrange(self) -> None:
+        """Forget the plans that would read other column orders now; they are made anew when they run."""
+        self.kept = {key: plan for key, plan in self.kept.items() if self._is_arranged(plan.compiled)}
+
+    def _is_arranged(self, compiled: CompiledJoin) -> bool:
+        view = Standing(self.store, None)
+        uses = [use for use in compiled.atoms if use.predicate != _TABLE]
+        return all(arrangement(use, view.arrangements(use.predicate)) == use.columns for use in uses)
+
     def join(self, join: Join, table: Table | None) -> Table:
         if table is None:
             return self.rows(join, list(join.forms), join.outputs, None)
@@ -208,6 +225,10 @@ class Standing:
 
     def orders(self, name: str) -> list[tuple[int, ...]]:
         return []
+
+    def arrangements(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
+        stored = name != _TABLE and not is_change(name)
+        return self.store.arrangements(_measured(name), foreseen) if stored else ()
 
     def column_types(self, name: str) -> list[Type]:
         if name == _TABLE:

@@ -14,9 +14,10 @@ import numpy as np
 from dlog.engine.shared import SharedParts
 from dlog.ir.literals import Value, literal_value
 from dlog.ir.rules import Const, Predicate
+from dlog.planning.indices import Requirement
 from dlog.planning.options import Options
 from dlog.planning.sub_joins import Decomposition
-from dlog.planning.versions import base_name
+from dlog.planning.versions import base_name, is_old
 from dlog.storage.arena import Arena
 from dlog.storage.dictionary import Dictionary
 from dlog.storage.index import Index
@@ -35,6 +36,8 @@ class Store:
         self.predicates = dict(predicates)
         self.relations: dict[str, Relation] = {}
         self.read_orders: dict[str, set[tuple[int, ...]]] = {}  # column orders that plans have asked for
+        self.requirements: dict[str, set[Requirement]] = {}  # what plans to come are known to read
+        self.chosen_orders: dict[str, tuple[tuple[int, ...], ...]] = {}  # made when a plan first reads one
         self.options = Options()  # of the planner
         self.shared_parts = SharedParts()
         self.decompositions: dict[Hashable, tuple[tuple[int, ...], Decomposition | None]] = {}  # by join
@@ -63,6 +66,8 @@ class Store:
         other.predicates = dict(predicates)
         other.relations = {name: relation.snapshot() for name, relation in dict(relations).items()}
         other.read_orders = {name: set(orders) for name, orders in self.read_orders.copy().items()}
+        other.requirements = {name: set(known) for name, known in self.requirements.copy().items()}
+        other.chosen_orders = self.chosen_orders.copy()
         other._estimates = self._estimates.copy()
         other.decompositions = self.decompositions.copy()
         other.shared_parts = SharedParts()
@@ -72,13 +77,17 @@ class Store:
         return [c.type for c in self.predicates[base_name(name)].columns]
 
     def index(self, name: str, columns: Sequence[int]) -> Index:
-        """An index of a relation that begins with the given columns; made when there is none."""
+        """An index of a relation that begins with the given columns; made when there is none.
+
+        Which one that is has been chosen, so that plans to come can share it, or columns are taken as they
+        are.
+        """
         relation = self.relations[name]
         prefix = tuple(columns)
-        order = next((o for o in relation.orders if o[: len(prefix)] == prefix), None)
+        order = next((o for o in self.arrangements(name) if o[: len(prefix)] == prefix), None)
         if order is None:
             order = (*prefix, *(c for c in range(relation.arity) if c not in prefix))
-            relation.add_order(order)
+        relation.add_order(order)
         self.read_orders.setdefault(name, set()).add(order)
         return relation.index(order)
 
@@ -89,6 +98,11 @@ class Store:
 
     def orders(self, name: str) -> Sequence[tuple[int, ...]]:
         return self.relations[name].orders if name in self.relations else ()
+
+    def arrangements(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
+        """Orders that exist, then those that have been chosen (see `dlog.engine.column_orders`)."""
+        chosen = self.chosen_orders.get(base_name(name) if is_old(name) else name, ())
+        return [*self.orders(name), *chosen] if chosen and foreseen else self.orders(name)
 
     def distinct(self, name: str, column: int) -> float:
         return self._estimate(name)[column][0]

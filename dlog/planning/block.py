@@ -53,11 +53,19 @@ def _bound_slots(step: Step) -> set[int]:
 
 @dataclass
 class AtomState:
-    """How far an atom has been read: `order` are the columns consumed so far."""
+    """How far an atom has been read: `order` are the columns consumed so far.
+
+    `together` are the same columns as sets: those of one set are read at once, so in any order.
+    """
 
     id: int
     atom: Atom
     order: list[int] = field(default_factory=list)
+    together: list[frozenset[int]] = field(default_factory=list)
+
+    def consume(self, *columns: int) -> None:
+        self.order += columns
+        self.together.append(frozenset(columns))
 
     def columns_of(self, name: str) -> list[int]:
         return [
@@ -235,20 +243,11 @@ class Block:
             for i, a in enumerate(state.atom.args)
             if i not in state.order and (isinstance(a, Const) or a.name in self.bound)
         ]
-        for column in self.preferred(state, known):
+        for level, column in enumerate(known, len(state.order)):
             operand = state.atom.args[column]
-            self.steps.append(
-                Seek(state.id, len(state.order), self.operand(operand, self.column_type(state, column)))
-            )
-            state.order.append(column)
-
-    def preferred(self, state: AtomState, known: list[int]) -> list[int]:
-        """Known columns may be read in any order: take one that an existing index has."""
-        start = len(state.order)
-        for order in self.c.statistics.orders(state.atom.predicate):
-            if list(order[:start]) == state.order and set(order[start : start + len(known)]) == set(known):
-                return list(order[start : start + len(known)])
-        return known
+            self.steps.append(Seek(state.id, level, self.operand(operand, self.column_type(state, column))))
+        if known:
+            state.consume(*known)
 
     def column_type(self, state: AtomState, column: int) -> Type:
         return self.c.columns(state.atom.predicate)[column]
@@ -277,7 +276,7 @@ class Block:
         for state in self.atoms:
             if columns := state.columns_of(name):
                 participants.append((state.id, len(state.order)))
-                state.order.append(columns[0])
+                state.consume(columns[0])
         lower, upper = self.bounds(name)
         self.steps.append(Leap(self.c.slot(name), tuple(participants), tuple(lower), tuple(upper)))
         self.bind(name)
@@ -335,7 +334,7 @@ class Block:
                     and operand.name not in self.bound
                 ):
                     self.steps.append(Value(state.id, last, self.c.slot(operand.name)))
-                    state.order.append(last)
+                    state.consume(last)
                     self.bind(operand.name)
                     progress = True
         return progress

@@ -8,7 +8,7 @@ columns are bound, so the order decides which indices are needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlog.ir.rules import Atom, Form, Var
 from dlog.lftj.plan import (
@@ -19,6 +19,7 @@ from dlog.lftj.plan import (
     Plan,
     RangeStep,
 )
+from dlog.planning.arrange import AtomUse, arranged, arrangement
 from dlog.planning.block import Block, Compiler, Encode, cut
 from dlog.planning.cost import Statistics
 from dlog.planning.cross_products import cross_products
@@ -26,14 +27,6 @@ from dlog.planning.key_order import Implied, KeyOrder
 from dlog.types import Type
 
 _ESTIMATED = 6  # variables up to which an estimate compares all orders: 2 ms; each more doubles it
-
-
-@dataclass(frozen=True)
-class AtomUse:
-    """One atom of a plan: which predicate, and the columns it is read by, in order (maybe not all)."""
-
-    predicate: str
-    columns: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -73,6 +66,10 @@ def compile_join(
     known = () if driver is None else tuple(dict.fromkeys(a.name for a in driver.args if isinstance(a, Var)))
     given = tuple((name, compiler.slot(name)) for name in known)
     steps, key_order = compiler.block(list(forms), set(known), set(outputs), bag or count)
+    uses = [AtomUse(s.atom.predicate, tuple(s.order), tuple(s.together)) for s in compiler.atoms]
+    chosen = [arrangement(use, statistics.arrangements(use.predicate)) for use in uses]
+    steps = arranged(steps, [(use.columns, columns) for use, columns in zip(uses, chosen, strict=True)])
+    uses = [replace(use, columns=columns) for use, columns in zip(uses, chosen, strict=True)]
     slots = tuple(compiler.slot(v) for v in outputs)
     if not bag and not count:
         steps = cut(steps, set(slots))
@@ -83,10 +80,9 @@ def compile_join(
         + tuple(compiler.extra_constants)
         + tuple((slot, 0) for _, slot in given),
     )
-    uses = tuple(AtomUse(s.atom.predicate, tuple(s.order)) for s in compiler.atoms)
     tied = cross_products(forms if driver is None else (driver, *forms), statistics.rows)
     names = tuple(compiler.slots.items())
-    return CompiledJoin(plan, uses, tuple(outputs), key_order, compiler.uses_ranks, tied, given, names)
+    return CompiledJoin(plan, tuple(uses), tuple(outputs), key_order, compiler.uses_ranks, tied, given, names)
 
 
 def estimate_join(

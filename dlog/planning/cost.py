@@ -32,6 +32,9 @@ class Statistics(Protocol):
     def orders(self, predicate: str) -> Sequence[tuple[int, ...]]:
         """Column orders that exist already."""
 
+    def arrangements(self, predicate: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
+        """Column orders that a plan should read, if they suit: those that exist, then those `foreseen`."""
+
 
 @dataclass
 class AtomModel:

@@ -81,7 +81,9 @@ def decompose(
     found = search.best(drafts, whole, forced)
     if found is None or (found.cost > gain * whole.cost and not forced):
         return None
-    others = sorted((d for d in drafts if d.sub_joins and d.cost > found.cost), key=lambda d: d.cost)
+    taken = [s.forms for s in found.sub_joins]
+    others = [d for d in drafts if d.sub_joins and d.cost >= found.cost]
+    others = sorted((d for d in others if [s.forms for s in d.sub_joins] != taken), key=lambda d: d.cost)
     rejected = [(WHOLE, whole.cost), *((d.describe(), d.cost) for d in others[:1])]
     return _numbered(replace(found, rejected=tuple(rejected)))
 

@@ -52,6 +52,9 @@ class Estimates:
     def orders(self, name: str) -> Sequence[tuple[int, ...]]:
         return () if name in self.made else self.statistics.orders(name)
 
+    def arrangements(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
+        return () if name in self.made else self.statistics.arrangements(name, foreseen)
+
 
 def _drawn(draws: float, values: float) -> float:
     """How many different values so many draws are expected to give."""

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from dlog.ir.rules import Atom, Form, Primitive, Var
 from dlog.planning.cost import AtomModel, Statistics, extend
+from dlog.planning.indices import serves
 
 # Atoms that read a semijoin, with the variables of the forms it was made of: where these are all bound, the
 # semijoin says nothing that they have not said.
@@ -22,6 +23,7 @@ EXHAUSTIVE = 8
 OPEN = 2.0  # cost of beginning a leap, against a value visited
 _FILTER = 0.5  # share of the bindings that a comparison keeps
 OUTPUT = 2.0  # cost of a row that is written, sorted and deduplicated, against one that is visited
+_SAME = 1e-9  # relative difference up to which two costs are the same
 _NEW_INDEX = 5.0  # cost per row of a column order that does not exist yet
 
 
@@ -69,6 +71,8 @@ class _Search:
         self.needed = needed
         self.bag = bag
         self.statistics = statistics
+        self.given: frozenset[str] = frozenset()  # bound before the join begins
+        self._missing: dict[tuple[str, ...], int] = {}
 
     def closure(self, bound: frozenset[str]) -> frozenset[str]:
         """Adds what is determined by what is bound: results of primitives, values of functions."""
@@ -154,6 +158,27 @@ class _Search:
                 total += _NEW_INDEX * model.rows
         return total
 
+    def is_better(self, a: _State, b: _State) -> bool:
+        """Of orders that cost the same, the one that needs fewer new column orders."""
+        if abs(a.cost - b.cost) > _SAME * b.cost:
+            return a.cost < b.cost
+        return self.missing(a.order) < self.missing(b.order)
+
+    def missing(self, order: tuple[str, ...]) -> int:
+        """Column orders that would have to be made; those that are foreseen anyway count half."""
+        if order not in self._missing:
+            self._missing[order] = sum(self.lacks(model, order) for model in self.models)
+        return self._missing[order]
+
+    def lacks(self, model: AtomModel, order: tuple[str, ...]) -> int:
+        name = model.atom.predicate
+        known = {*model.constants, *(c for v in self.given for c in model.columns.get(v, ()))}
+        needed = (frozenset(known), *(frozenset(model.columns.get(v, ())) - known for v in order))
+        existing = self.statistics.arrangements(name, foreseen=False)
+        if not existing or any(serves(o, needed) for o in existing):
+            return 0
+        return 1 if any(serves(o, needed) for o in self.statistics.arrangements(name)) else 2
+
 
 def _inputs(form: Primitive) -> set[str]:
     return {a.name for a in form.inputs if isinstance(a, Var)}
@@ -185,7 +210,7 @@ def choose_key_order(
     """
     search = _Search(models, others, frozenset(needed), bag, statistics, implied or {})
     names = tuple(dict.fromkeys(variables))
-    search.wanted = frozenset(names)
+    search.wanted, search.given = frozenset(names), frozenset(bound)
     start = _State(0.0, 1.0, (), (), search.closure(frozenset(bound)))
     if first is not None and first not in start.bound:
         start = search.step(start, first)
@@ -210,7 +235,7 @@ def _exhaustive(search: _Search, start: _State, todo: list[str]) -> _State:
                     continue
                 next_state = search.step(state, name)
                 key = next_state.bound & wanted
-                if key not in after or next_state.cost < after[key].cost:
+                if key not in after or search.is_better(next_state, after[key]):
                     after[key] = next_state
         level = after
     return min(complete, key=search.finish)
