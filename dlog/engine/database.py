@@ -28,7 +28,7 @@ from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle, net_difference
 from dlog.engine.transaction import Change, Changes, Commit, Subscribers, Subscription, Transaction
 from dlog.engine.view import View, interruptible
-from dlog.errors import DataError, DlogError, UnsupportedError, VerifyError, did_you_mean
+from dlog.errors import DataError, DlogError, Interrupted, UnsupportedError, VerifyError, did_you_mean
 from dlog.ir.check import load_program
 from dlog.ir.rules import Program, Stratum
 from dlog.language import ast
@@ -277,10 +277,26 @@ class Database(View):
         """All that a transaction collected, or an error and nothing of it.  Of several threads one commits at
         a time."""
         with self._lock:
-            commit = self._commit(transaction)
+            shown = self._shown
+            try:
+                commit = self._commit(transaction)
+            except BaseException as error:
+                if self._shown is shown:
+                    self._go_back(error)
+                    if isinstance(error, KeyboardInterrupt):
+                        raise Interrupted("interrupted while changing facts") from None
+                raise
         if self._subscribers.subscriptions:
             self._subscribers.tell()
         return commit
+
+    def _go_back(self, error: BaseException) -> None:
+        """The state as snapshots have it.  An interrupt may come in the middle of anything that strategies
+        remember outside of the state: they are made anew."""
+        store = self.store
+        self.tree, self.program, store.relations, store.predicates, self.version, self.pending = self._shown
+        if isinstance(error, Interrupted) or not isinstance(error, DlogError):
+            self._maintenance = Maintenance.of(self.program, self._maintenance.forced)
 
     def _commit(self, transaction: Transaction) -> Commit:
         started = time.perf_counter()

@@ -302,3 +302,33 @@ def test_what_a_commit_shows_of_itself() -> None:
 def test_a_database_has_one_program() -> None:
     with pytest.raises(dlog.DlogError, match="its path or its source"):
         dlog.Database("programs/reach.dl", source=REACH)
+
+
+def test_ctrl_c_while_plans_are_made_leaves_no_half_made_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    db = dlog.Database(source=REACH)
+    db.apply(insert={"edge": [(1, 2)]})
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dlog.engine.expansion.assemble", interrupt)
+        with pytest.raises(dlog.LimitError, match="interrupted"):
+            db.apply(insert={"edge": [(2, 3)]})
+    assert state(db) == {"edge": [(1, 2)], "reach": [(1, 2)]} and db.version == 1
+    db.apply(insert={"edge": [(2, 3)]})
+    db.check()
+    db.verify()
+
+
+def test_ctrl_c_at_the_very_end_of_a_commit_takes_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    db = dlog.Database(source=REACH)
+    for text in ("+edge(1, 2), +edge(2, 3).", "p(x) <- edge(x, _)."):
+        with monkeypatch.context() as patch:
+            patch.setattr(db, "_show", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+            with pytest.raises(dlog.LimitError, match="interrupted"):
+                db.execute(text)
+        assert state(db) == {"edge": [], "reach": []} and db.version == 0
+    db.execute("+edge(1, 2).")
+    db.check()
+    db.verify()
