@@ -28,6 +28,7 @@ from dlog.types import INT
 Row = tuple[int, ...]
 Place = tuple[str, int]  # "group" or "result" and its number, or "literal" and its code
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
+_ABOVE_POSITIVE, _ABOVE_NEGATIVE = (0,) * (WIDE - 1), (-1,) * (WIDE - 1)
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class OneGroup:
             state = _replaced(state, _state_row(key, before), _state_row(key, after))
             old = self._row(key, before) if before[0] else None
             new = self._row(key, after) if after[0] else None
-            if any(row is not None and not all(_LEAST <= v <= _GREATEST for v in row) for row in (old, new)):
+            if not (_fits(old) and _fits(new)):
                 return False
             if old != new:
                 head = _replaced(head, old, new)
@@ -143,18 +144,39 @@ def _group(state: Relation, key: Row, sums: int) -> list[int]:
     found, rest = look_up(state, np.array([key], np.int64).reshape(1, -1))
     if not found[0]:
         return [0] * (1 + sums)
-    parts = [rest[0, 1 + WIDE * s : 1 + WIDE * (s + 1)].tobytes() for s in range(sums)]
-    return [int(rest[0, 0]), *(int.from_bytes(part, "little", signed=True) for part in parts)]
+    count, *words = rest[0].tolist()
+    return [count, *[_sum(words[at : at + WIDE]) for at in range(0, WIDE * sums, WIDE)]]
 
 
 def _state_row(key: Row, group: Sequence[int]) -> Row | None:
     """A group as the state keeps it; None without assignments."""
     count, *sums = group
-    words = (w for s in sums for w in struct.unpack("<4q", s.to_bytes(8 * WIDE, "little", signed=True)))
-    return (*key, count, *words) if count else None
+    return (*key, count, *[word for s in sums for word in _words(s)]) if count else None
+
+
+def _words(number: int) -> Row:
+    """A sum as WIDE words, the lowest first; those above a small one repeat its sign."""
+    if _LEAST <= number <= _GREATEST:
+        return (number, *(_ABOVE_NEGATIVE if number < 0 else _ABOVE_POSITIVE))
+    return struct.unpack(f"<{WIDE}q", number.to_bytes(8 * WIDE, "little", signed=True))
+
+
+def _sum(words: list[int]) -> int:
+    """The inverse of `_words`."""
+    if tuple(words[1:]) == (_ABOVE_NEGATIVE if words[0] < 0 else _ABOVE_POSITIVE):
+        return words[0]
+    return int.from_bytes(struct.pack(f"<{WIDE}q", *words), "little", signed=True)
+
+
+def _fits(row: Row | None) -> bool:
+    return not row or (min(row) >= _LEAST and max(row) <= _GREATEST)
 
 
 def _replaced(relation: Relation, old: Row | None, new: Row | None) -> Relation:
+    if old is not None and new is not None:
+        changed = relation.replace_row(old, new)
+        assert changed is not None, "a group that is not there changes"
+        return changed
     if old is not None:
         changed = relation.erase_row(old)
         assert changed is not None, "a group that is not there changes"

@@ -51,6 +51,7 @@ class _Use:
     # For each column of a head: whether it is a slot, and its column or its code.
     heads: tuple[tuple[tuple[bool, int], ...], ...]
     group: OneGroup | None = None  # of an aggregation
+    ends: bool = False  # whether the heads are read by no rule and cannot give a key two values
 
 
 # A join, assembled, the atoms it reads as (predicate, columns), and whether it compares strings.
@@ -221,6 +222,11 @@ def _follow_heads(
             continue
         later, relations[counts], change = apply_counts(head, relations[counts], rows, signs)
         cycle.publish(strategy.name, later, change)
+    if all(use.ends for use, _ in outputs):  # nothing is to be checked, and nobody reads the heads
+        for use, _ in outputs:
+            relations.pop(old_name(use.strategy.name), None)
+        del relations[old_name(trigger.name)]
+        return True
     maintain(maintenance, cycle, done=trigger.strata)
     for name in [n for n in relations if is_old(n) or is_change(n)]:
         del relations[name]
@@ -308,7 +314,7 @@ def _make(
                 if planned.variant.group >= 0:
                     return None
                 if (planned.variant.sign > 0) == (sign > 0):
-                    made = _use(store, strategy, deltas, planned)
+                    made = _use(store, strategy, deltas, planned, _is_read(maintenance, strategy.name))
                     if made is None:
                         return None
                     found.append(made)
@@ -332,26 +338,45 @@ def _reads_apart(maintenance: Maintenance, program: Program, name: str) -> bool:
     return True
 
 
-def _use(store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned) -> _Found | None:
+def _is_read(maintenance: Maintenance, name: str) -> bool:
+    """Whether anything follows from a predicate: other rules, or an error."""
+    constraints = maintenance.program.constraints
+    return bool(maintenance.readers.get(name)) or any(c.violations == name for c in constraints)
+
+
+def _use(
+    store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned, is_read: bool
+) -> _Found | None:
     operations = planned.pipeline.operations
     if len(operations) != 1 or not isinstance(operations[0], Join):
         return None
     join = operations[0]
     if strategy.aggregates:
-        return _group_use(store, strategy, deltas, planned, join)
+        return _group_use(store, strategy, deltas, planned, join, is_read)
     heads = [h for h in deltas.rule.heads if h.predicate == strategy.name]
     targets = [_head(store, deltas.rule, head, join.outputs) for head in heads]
     if any(t is None for t in targets):
         return None
-    use = _Use(strategy, planned.variant.sign, tuple(t for t in targets if t is not None))
+    ends = not is_read and not store.predicates[strategy.name].is_functional
+    use = _Use(strategy, planned.variant.sign, tuple(t for t in targets if t is not None), ends=ends)
     return _found(deltas, join, use)
 
 
 def _group_use(
-    store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned, join: Join
+    store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned, join: Join, is_read: bool
 ) -> _Found | None:
     group = one_group(store, strategy, join.outputs)
-    return None if group is None else _found(deltas, join, _Use(strategy, planned.variant.sign, (), group))
+    if group is None:
+        return None
+    ends = not is_read and _has_one_value(store, strategy.name, group)
+    return _found(deltas, join, _Use(strategy, planned.variant.sign, (), group, ends))
+
+
+def _has_one_value(store: Store, name: str, group: OneGroup) -> bool:
+    """Whether rows of a head with one key are of one group."""
+    declared = store.predicates[name]
+    keys = {place for place in group.head[: declared.n_keys] if place[0] == "group"}
+    return not declared.is_functional or len(keys) == len(group.groups)
 
 
 def _found(deltas: RuleDeltas, join: Join, use: _Use) -> _Found:

@@ -120,6 +120,25 @@ class Index:
         """A new version with one row less; None when the row is not there.  O(log n + a page)."""
         return self._change_row(row, ERASE)
 
+    def replace_row(self, old: Sequence[int], new: Sequence[int]) -> Index | None:
+        """A new version with one row in place of another; None when `old` is not there or `new` is.
+
+        One version is made, not two, unless leaves have to be split or joined.  O(log n + a page).
+        """
+        arena, arity = self.arena, self.arity
+        with arena.lock:
+            arena.release_dropped()
+            self._put_row(old)
+            root = change_row(arena.A, self.root, arity, ERASE, 0)
+            if root != UNCHANGED and root != NEEDS_BATCH:
+                self._put_row(new)
+                changed = change_row(arena.A, root, arity, INSERT, 1)
+                if changed == root:
+                    return Index(arena, root, arity)
+                release_root(arena.A, root)
+        without = self.erase_row(old)
+        return None if without is None else without.insert_row(new)
+
     def snapshot(self) -> Index:
         """Another handle on this version, to be closed on its own.  O(1)."""
         with self.arena.lock:

@@ -128,6 +128,19 @@ class Relation:
         """A new version with one row less; None when the row is not there."""
         return self._change_row(row, Index.erase_row)
 
+    def replace_row(self, old: Sequence[int], new: Sequence[int]) -> Relation | None:
+        """A new version with one row in place of another; None when `old` is not there or `new` is.
+
+        REQUIRES: at least one column.
+        """
+        indices = {}
+        for order, index in self._indices.items():
+            changed = index.replace_row([old[c] for c in order], [new[c] for c in order])
+            if changed is None:
+                return None
+            indices[order] = changed
+        return self._version(indices)
+
     def _change_row(self, row: Sequence[int], change: Any) -> Relation | None:
         indices = {}
         for order, index in self._indices.items():

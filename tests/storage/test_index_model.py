@@ -179,3 +179,20 @@ def test_rows_that_arrive_in_order_fill_their_pages() -> None:
         index.apply_in_place(inserts=[(i,) for i in range(start, min(start + 700, n))])
     index.check()
     assert index.arena.usage().used_words < 1.2 * n, "pages are not full"
+
+
+def test_rows_replaced_until_leaves_are_split() -> None:
+    """The leaf that new rows go to is full at some time, when the old row has gone from its own already."""
+    arena = Arena(1 << 28)
+    moved, place = LEAF_ROWS // 2, 3 * LEAF_ROWS
+    rows = {(i, 0) for i in range(4 * LEAF_ROWS)} | {(1, 1 + i) for i in range(moved)}
+    index = Index.build(arena, sorted(rows), 2)
+    for i in range(1, 1 + moved):
+        assert index.replace_row((place, i), (0, 1)) is None and index.replace_row((1, i), (place, 0)) is None
+        later = index.replace_row((1, i), (place, i))
+        assert later is not None and len(index) == len(rows)
+        index = later
+        rows = rows - {(1, i)} | {(place, i)}
+        assert index.contains((place, i)) and len(index) == len(rows)
+    index.check()
+    assert set(map(tuple, index.rows().tolist())) == rows

@@ -59,6 +59,19 @@ class Orders(RuleBasedStateMachine):
             self.relation = self.relation.snapshot() if changed is None else changed
             self.model = self.model - {row} if erase else self.model | {row}
 
+    @rule(recipe=recipes(5), seed=st.integers(0, 99))
+    def replace_row(self, recipe: Recipe, seed: int) -> None:
+        """One row in place of another; sometimes the first is not there, or the second is."""
+        rows = some(self.model, seed, 1)[:1] + recipe.rows(self.arity)
+        if not self.arity or len(rows) < 2 or rows[0] == rows[1]:
+            return
+        old, new = rows[:2]
+        changed = self.relation.replace_row(old, new)
+        assert (changed is None) == (old not in self.model or new in self.model)
+        if changed is not None:
+            self.older.append((self.relation, self.model))
+            self.relation, self.model = changed, (self.model - {old}) | {new}
+
     @rule(which=st.integers(0, 5))
     def add_order(self, which: int) -> None:
         order = self.all_orders[which % len(self.all_orders)]
