@@ -18,7 +18,7 @@ from dlog.engine.demand import derived_predicates, described, evaluate_goals, re
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.engine.facts import change_facts
 from dlog.engine.few_rows import combined, follow_rows
-from dlog.engine.limits import Limits, Watch
+from dlog.engine.limits import Limits, Watch, held_interrupts
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
 from dlog.engine.maintain import Maintenance, change_program, check_tables, maintain
 from dlog.engine.measure import Measures
@@ -355,7 +355,7 @@ class Database(View):
         tables = self._maintenance.tables  # those before: facts that come with `.table` are its first ones
         watch = Watch(self.limits)
         try:
-            with interruptible(watch):
+            with interruptible(watch), held_interrupts(watch):
                 watch.doing = "changing facts"
                 store.relations = dict(store.relations)
                 cycle = Cycle(program, store, self._evaluation(program, watch))

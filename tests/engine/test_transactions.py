@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import threading
 from collections import Counter
 from pathlib import Path
@@ -331,4 +332,23 @@ def test_ctrl_c_at_the_very_end_of_a_commit_takes_it_back(monkeypatch: pytest.Mo
         assert state(db) == {"edge": [], "reach": []} and db.version == 0
     db.execute("+edge(1, 2).")
     db.check()
+    db.verify()
+
+
+def test_ctrl_c_waits_until_a_commit_looks_at_its_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that it never comes while memory is being handed out."""
+    db = dlog.Database(source=REACH)
+    went_on = []
+
+    def change_facts(*arguments: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        went_on.append(arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dlog.engine.database.change_facts", change_facts)
+        with pytest.raises(dlog.LimitError, match="interrupted while changing facts"):
+            db.execute("+edge(1, 2), +edge(2, 3).")
+    assert went_on and db.version == 0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    db.execute("+edge(1, 2), +edge(2, 3).")
     db.verify()
