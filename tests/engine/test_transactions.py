@@ -6,6 +6,7 @@ import re
 import signal
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -335,7 +336,17 @@ def test_ctrl_c_at_the_very_end_of_a_commit_takes_it_back(monkeypatch: pytest.Mo
     db.verify()
 
 
-def test_ctrl_c_waits_until_a_commit_looks_at_its_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """Interrupts are heard, also where the tests were started with them ignored."""
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, inherited)
+
+
+def test_ctrl_c_waits_until_a_commit_looks_at_its_limits(
+    monkeypatch: pytest.MonkeyPatch, heard: None
+) -> None:
     """So that it never comes while memory is being handed out."""
     db = dlog.Database(source=REACH)
     went_on = []
