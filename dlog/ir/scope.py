@@ -6,11 +6,11 @@ become `AggregateForm`s with their groups; `aggregates` makes rules of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dlog.errors import UnsupportedError, did_you_mean
 from dlog.ir import primitives
-from dlog.ir.grounding import AggregateForm, RawForm
+from dlog.ir.grounding import AggregateForm, RawForm, raw
 from dlog.ir.lowered import Lowered
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Negation, Operand, Primitive, Var
 from dlog.ir.surroundings import Surroundings
@@ -83,9 +83,14 @@ class Scope:
         self.negate(self.conjunct(node.body), node.span, forms)
 
     def negate(self, inner: list[RawForm], span: Span, forms: list[RawForm]) -> None:
-        """Adds the negation of a conjunction; that of `true` is `false`, that of `false` needs no form."""
+        """Adds the negation of a conjunction; that of `true` is `false`, that of `false` needs no form.
+
+        Three in a row are one, so that a long row of them stays cheap to check.
+        """
         if not inner:
             forms.append(Disjunction((), span))
+        elif (double := _negated(inner)) is not None and _negated(double) is not None:
+            forms += double
         elif not _is_false(inner):
             forms.append(Negation(_conj(inner), span))
 
@@ -297,6 +302,11 @@ def _free(node: ast.Node) -> Iterator[str]:
 
 def _conj(forms: list[RawForm]) -> Conj:
     return Conj((), tuple(forms))  # type: ignore[arg-type]
+
+
+def _negated(forms: Sequence[RawForm]) -> tuple[RawForm, ...] | None:
+    """What stands under a conjunction that is one negation."""
+    return raw(forms[0].body) if len(forms) == 1 and isinstance(forms[0], Negation) else None
 
 
 def _is_false(forms: list[RawForm]) -> bool:

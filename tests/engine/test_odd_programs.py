@@ -42,6 +42,8 @@ PROGRAMS = [
     "r(x) <- p(x), !(y = range(0, x), y > 1).",
     'a(1, "x"). a(2, "y"). b("x", 1.5). b("y", 2.5). '
     "p(k, s) <- a(k, _), s = sum v : { a(k, n), b(n, v) }. t(m) <- m = mean v : { b(_, v) }.",
+    "a(1). a(2). b(2). p(x) <- a(x), !!b(x). q(x) <- a(x), !!!b(x). r(x) <- a(x), !!!!b(x). "
+    "s(x) <- a(x), !!!!!(b(x), !!!a(3)). t(x) <- a(x), !!!(b(y), y > x).",
     # Of two disjunctions that share a variable only the second binds it in every branch.
     'a("c", "c"). a("b", "b"). b("b", 1, "b"). b("c", 2, "b"). f["b"] = 1. p(x, y) <- a(_, x), '
     "y = substr(x, 0, 1), "
