@@ -20,7 +20,14 @@ TESTS = Path(__file__).parent
 @pytest.mark.skipif(TINY, reason="this is the run with tiny pages")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    "name", ["test_index_model.py", "test_difference_model.py", "test_relation_model.py", "test_arena.py"]
+    "name",
+    [
+        "test_index_model.py",
+        "test_difference_model.py",
+        "test_relation_model.py",
+        "test_arena.py",
+        "test_interval_tree.py",
+    ],
 )
 def test_tiny_pages(name: str) -> None:
     env = os.environ | {"NUMBA_DISABLE_JIT": "1", "DLOG_TINY_PAGES": "1"}

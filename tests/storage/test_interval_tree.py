@@ -1,0 +1,134 @@
+"""Interval trees against the `intervaltree` package, cut intervals against sets of numbers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from intervaltree import IntervalTree  # type: ignore[import-untyped]
+
+from dlog.storage.arena import Arena
+from dlog.storage.interval_tree import GREATEST, LEAST, build_intervals, cut, stabbing
+from tests.storage.conftest import TINY
+
+Row = tuple[int, ...]
+
+
+def _rows(seed: int, count: int, spread: int, length: int, prefixes: int) -> list[Row]:
+    """(prefix, a, b, other), some with open ends."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(count):
+        a = int(rng.integers(-spread, spread))
+        b = a + int(rng.integers(0, length))
+        end = rng.random()
+        a, b = (LEAST if end < 0.05 else a), (GREATEST if end > 0.95 else b)
+        rows.append((int(rng.integers(0, prefixes)), a, b, int(rng.integers(0, 3))))
+    return rows
+
+
+def _package(rows: set[Row]) -> dict[int, IntervalTree]:
+    """One tree of the package for each prefix; its intervals are half-open, Python's integers have no end."""
+    trees: dict[int, IntervalTree] = defaultdict(IntervalTree)
+    for row in rows:
+        trees[row[0]].addi(row[1], row[2] + 1, row)
+    return trees
+
+
+def _expected(rows: set[Row], points: list[tuple[int, int]]) -> list[list[Row]]:
+    trees = _package(rows)
+    return [sorted(interval.data for interval in trees[p][x]) for p, x in points]
+
+
+@given(
+    seed=st.integers(0, 2**16),
+    count=st.sampled_from([0, 1, 5, 60, 400, 3000]),
+    spread=st.sampled_from([3, 50, 5000]),
+    length=st.sampled_from([1, 10, 3000]),
+    prefixes=st.sampled_from([1, 4, 300]),
+)
+@settings(max_examples=20 if TINY else 60)
+def test_oracle_stabbing_after_changes(
+    seed: int, count: int, spread: int, length: int, prefixes: int
+) -> None:
+    rows = set(_rows(seed, count, spread, length, prefixes))
+    rng = np.random.default_rng(seed)
+    tree = build_intervals(Arena(1 << 28), sorted(rows), 4, prefix=1)
+    for turn in range(3):
+        points = [
+            (int(rng.integers(0, prefixes)), int(rng.integers(-spread, spread + length))) for _ in range(30)
+        ]
+        points += [(0, LEAST), (0, GREATEST), (-1, 0), (prefixes, 0)]
+        matches = stabbing(tree, 1, points)
+        found: list[list[Row]] = [[] for _ in points]
+        for row, point in zip(matches.rows.tolist(), matches.points.tolist(), strict=True):
+            found[point].append(tuple(row))
+        assert found == _expected(rows, points)
+        inserts = _rows(seed + turn + 1, count // 4 + 1, spread, length, prefixes)
+        erases = [row for row in sorted(rows) if rng.random() < 0.3]
+        tree, _ = tree.apply(inserts, erases)
+        tree.check()
+        rows = (rows - set(erases)) | set(inserts)
+
+
+def test_a_query_with_more_matches_than_room() -> None:
+    tree = build_intervals(Arena(1 << 28), [(a, 10_000) for a in range(3000)], 2, prefix=0)
+    matches = stabbing(tree, 0, [[2000], [-1], [5000]])
+    assert np.bincount(matches.points, minlength=3).tolist() == [2001, 0, 3000]
+    assert matches.rows[:, 0].tolist() == [*range(2001), *range(3000)]
+
+
+@pytest.mark.skipif(TINY, reason="the counts are those of real pages")
+def test_work_follows_matches_and_not_intervals() -> None:
+    """One prefix, all intervals begin before x and few reach it: work is flat in n, linear in matches."""
+    page = 1024 + 256
+    for n in (10_000, 100_000, 1_000_000):
+        starts = np.arange(n)
+        for m in (0, 1, 10, 50):
+            ends = starts.copy()
+            ends[np.linspace(0, n - 1, m).astype(int)] = 2 * n
+            tree = build_intervals(Arena(1 << 28), np.stack([starts, ends], axis=1), 2, prefix=0)
+            matches = stabbing(tree, 0, [[n + 5]])
+            assert len(matches.rows) == m
+            assert matches.work <= (m + 1) * page + n // 200_000
+
+
+covers = st.lists(st.integers(-12, 12), max_size=12, unique=True).map(sorted)
+
+
+@given(a=st.integers(-12, 12), length=st.integers(0, 20), edges=covers, ends=st.sampled_from("[]|-"))
+@settings(max_examples=300)
+def test_oracle_cut_against_sets(a: int, length: int, edges: list[int], ends: str) -> None:
+    b = a + length
+    pairs = [(edges[i], edges[i + 1]) for i in range(0, len(edges) - 1, 2)]
+    # Numbers stand for themselves, -20 and 40 for the open ends.
+    row = [(LEAST if ends in "[-" else a), (GREATEST if ends in "]-" else b)]
+    inside = set(range(-20 if ends in "[-" else a, (40 if ends in "]-" else b) + 1))
+    for low, high in pairs:
+        inside -= set(range(low, high + 1))
+    pieces, which = cut(np.array([[7, *row, 5]]), 1, [p[0] for p in pairs], [p[1] for p in pairs])
+    found: set[int] = set()
+    for prefix, low, high, other in pieces.tolist():
+        assert (prefix, other) == (7, 5)
+        part = set(range(max(low, -20), min(high, 40) + 1))
+        assert part and not part & found
+        found |= part
+    assert found == inside and not which.any()
+    assert sorted(pieces[:, 1].tolist()) == pieces[:, 1].tolist()
+
+
+def test_cut_at_the_open_ends() -> None:
+    whole = np.array([[LEAST, GREATEST]])
+    assert cut(whole, 0, [LEAST], [GREATEST])[0].tolist() == []
+    assert cut(whole, 0, [LEAST], [0])[0].tolist() == [[1, GREATEST]]
+    assert cut(whole, 0, [0], [GREATEST])[0].tolist() == [[LEAST, -1]]
+
+
+def test_cut_with_covers_for_each_row() -> None:
+    rows = np.array([[0, 9], [0, 9], [20, 29]])
+    pieces, which = cut(rows, 0, [1, 4, 22], [2, 5, 23], starts=[0, 1, 2], ends=[1, 2, 3])
+    assert pieces.tolist() == [[0, 0], [3, 9], [0, 3], [6, 9], [20, 21], [24, 29]]
+    assert which.tolist() == [0, 0, 1, 1, 2, 2]
