@@ -59,7 +59,7 @@ def stab_points(
     """For n points of d + 1 words (prefix, x): the rows of that prefix with a <= x <= b.
 
     Rows of k words go to `out`, the number of the point of each to `which`.  Returns how many; all is done
-    when state[POINT] is n, else the next call goes on.  O((m + 1) (log n + a page)) for each point of m matches.
+    when state[POINT] is n, else the next call goes on.  A point of m matches: O((m + 1) (log n + a page)).
     """
     return stab(
         pointer(A), root, d, k, pointer(points), n, pointer(state), pointer(out), pointer(which), room

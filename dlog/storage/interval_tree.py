@@ -1,8 +1,8 @@
-"""Owns interval trees: which intervals hold a point (maintenance paper, 3.2).  Knows nothing of their meaning.
+"""Owns interval trees: which intervals hold a point (maintenance paper, 3.2).  Knows no meaning of them.
 
 An interval tree is an index of rows (prefix of d columns, a, b, others), each standing for the closed
-interval from (prefix, a) to (prefix, b); LEAST and GREATEST are the open ends.  It is versioned as every index
-is; built here, it keeps the greatest b of each leaf and node.  All intervals have a <= b.
+interval from (prefix, a) to (prefix, b); LEAST and GREATEST are the open ends.  It is versioned as every
+index is; built here, it keeps the greatest b of each leaf and node.  All intervals have a <= b.
 
 Within a leaf the ends of rows are compared one after the other, a block at a time: 0.2 us for a full leaf,
 about what the search for the point costs.  Smaller scans inside of leaves would not be noticed.
