@@ -1,0 +1,1 @@
+"""M3, the trigger language: read, check, print, run."""
