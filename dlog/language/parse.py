@@ -148,7 +148,7 @@ def comments_of(source: Source) -> list[tuple[int, str]]:
 # One statement
 
 
-class _NoLexer(Lexer):
+class NoLexer(Lexer):
     """Tokens are fed one by one; lark's own lexer has nothing to do."""
 
     def __init__(self, _configuration: Any):
@@ -164,7 +164,7 @@ _LOCK = threading.Lock()
 @functools.cache
 def _grammar() -> tuple[Lark, Builder]:
     builder = Builder()
-    return load_tables(lexer=_NoLexer, transformer=builder), builder
+    return load_tables(lexer=NoLexer, transformer=builder), builder
 
 
 def _parse_chunk(source: Source, tokens: list[Token], diagnostics: Diagnostics) -> list[ast.Node]:
@@ -212,7 +212,7 @@ def _parse_statement(
             nodes = []
             _report_depth(Span(source, tokens[0].start_pos or 0, tokens[-1].end_pos or 0), diagnostics)
     # A level of a tree takes at least one token, so short statements need no look.
-    deep = _deeper_than(MAX_DEPTH, nodes) if len(tokens) > MAX_DEPTH else None
+    deep = deeper_than(MAX_DEPTH, nodes) if len(tokens) > MAX_DEPTH else None
     if deep is not None:
         _report_depth(deep.span, diagnostics)
         return [], None
@@ -223,7 +223,7 @@ def _report_depth(span: Span, diagnostics: Diagnostics) -> None:
     diagnostics.error(f"nested more than {MAX_DEPTH} levels deep", span, help="use several rules")
 
 
-def _deeper_than(limit: int, nodes: list[ast.Node]) -> ast.Node | None:
+def deeper_than(limit: int, nodes: Iterable[ast.Node]) -> ast.Node | None:
     """A node more than `limit` levels below a statement.  O(nodes), without recursion."""
     pending = [(node, 0) for node in nodes]
     while pending:

@@ -12,9 +12,9 @@ import lark
 from dlog.places import is_trusted, is_writable, roots
 
 
-def load_tables(**options: Any) -> lark.Lark:
-    """The parser of `grammar.lark`, with options of lark.  Keeps the tables if that can be."""
-    grammar = resources.files("dlog.language").joinpath("grammar.lark").read_text(encoding="utf-8")
+def load_tables(package: str = "dlog.language", **options: Any) -> lark.Lark:
+    """The parser of a package's `grammar.lark`, with options of lark.  Keeps the tables if that can be."""
+    grammar = resources.files(package).joinpath("grammar.lark").read_text(encoding="utf-8")
     options |= {"parser": "lalr", "maybe_placeholders": True}
     key = f"{grammar} {lark.__version__} {sys.implementation.cache_tag} {sorted(options)}"
     name = f"grammar-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
