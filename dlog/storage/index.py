@@ -112,6 +112,11 @@ class Index:
         self._distinct = None
         return change
 
+    def renew(self, root: int) -> None:
+        """Take over a root in place of this handle's, whose reference has been used up."""
+        self.root = root
+        self._distinct = None
+
     def insert_row(self, row: Sequence[int]) -> Index | None:
         """A new version with one row more; None when the row is there.  O(log n + a page)."""
         return self._change_row(row, INSERT)

@@ -22,8 +22,8 @@ from typing import Final
 ROOT_HEADER: Final = 8
 NODE_HEADER: Final = 4
 ENTRY: Final = 4
-FANOUT: Final = 256
-LEAF_ROWS: Final = 1024
+FANOUT: Final = 128
+LEAF_ROWS: Final = 256
 OFFSET_BITS: Final = 40
 
 # Words of the root header.

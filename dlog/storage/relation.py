@@ -7,16 +7,20 @@ index holds column order[j] of the predicate.  Rows that come in and go out are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from dlog.jit import Words
 from dlog.storage.arena import Arena
+from dlog.storage.arena_kernels import RESULT
 from dlog.storage.batch import Change
 from dlog.storage.index import Index
+from dlog.storage.rows_kernels import NEEDS_BATCH, change_rows
 
 Order = tuple[int, ...]
+FEW = 4096  # rows of a batch that is sorted by comparing
 
 __all__ = ["Change", "Index", "Order", "Relation"]
 
@@ -99,14 +103,28 @@ class Relation:
 
     def apply(self, inserts: Any = None, erases: Any = None) -> tuple[Relation, Change]:
         """(A new version, the net change), as `Index.apply`; a row that is in both is inserted."""
-        later = self.snapshot()
-        return later, later.apply_in_place(inserts, erases)
+        few = self._changed_by_few(inserts, erases, 0)
+        if few is None:
+            later = self.snapshot()
+            return later, later.apply_in_place(inserts, erases)
+        roots, change = few
+        if not change:
+            return self.snapshot(), change
+        arena, arity = self.arena, self.arity
+        made = [Index(arena, root, arity) for root in roots]
+        return self._version(dict(zip(self._indices, made, strict=True))), change
 
     def apply_in_place(self, inserts: Any = None, erases: Any = None) -> Change:
         """The same on this handle, as `Index.apply_in_place`.
 
         When it fails for want of memory the handle must be closed: its orders need not agree.
         """
+        few = self._changed_by_few(inserts, erases, 1)
+        if few is not None:
+            roots, change = few
+            for index, root in zip(self._indices.values(), roots, strict=True):
+                index.renew(root)
+            return change
         first, *others = self._indices
         natural = tuple(range(self.arity))
         change = self._indices[first].apply_in_place(
@@ -119,6 +137,32 @@ class Relation:
                 inserted, erased = (_permuted(rows, order, self.arity) for rows in change)
                 self._indices[order].apply_in_place(inserted, erased)
         return change
+
+    def _changed_by_few(self, inserts: Any, erases: Any, in_place: int) -> tuple[list[int], Change] | None:
+        """(Roots under a small batch, the net change); None: it must go the long way.  One kernel call."""
+        k, arena = self.arity, self.arena
+        rows = _joined(inserts, erases, k)
+        if rows is None or not len(rows):
+            return None
+        m = len(rows)
+        n_erases = 0 if erases is None else len(erases)
+        roots = np.array([index.root for index in self._indices.values()], np.int64)
+        orders, natural = _layout(tuple(self._indices))
+        net = np.empty((m, k), np.int64)
+        with arena.lock:
+            arena.release_dropped()
+            found = change_rows(
+                arena.A, k, len(roots), orders, roots, rows.reshape(-1), m - n_erases, n_erases, in_place,
+                net.reshape(-1),
+            )  # fmt: skip
+            if found == NEEDS_BATCH:
+                return None
+            n = arena.words[RESULT]
+            arena.reclaim()
+        change = Change(net[:n], net[n:found])
+        if not natural:
+            change = Change(*map(_sorted, change))
+        return roots.tolist(), change
 
     def insert_row(self, row: Sequence[int]) -> Relation | None:
         """A new version with one row more; None when the row is there."""
@@ -214,6 +258,29 @@ class Relation:
         version = object.__new__(Relation)
         version.arena, version.arity, version._indices = self.arena, self.arity, indices
         return version
+
+
+def _joined(inserts: Any, erases: Any, k: int) -> Words | None:
+    """Rows to insert, then rows to erase, as one array; None if they are many or come as something else."""
+    parts = []
+    for rows in (inserts, erases):
+        if rows is None or not len(rows):
+            continue
+        if type(rows) is tuple and type(rows[0]) is tuple:
+            rows = np.array(rows, np.int64)
+        if type(rows) is not np.ndarray or rows.dtype != np.int64 or rows.ndim != 2 or rows.shape[1] != k:
+            return None
+        parts.append(rows)
+    if not parts or not k or sum(map(len, parts)) > FEW:
+        return None
+    return np.ascontiguousarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
+
+
+@lru_cache(maxsize=4096)
+def _layout(orders: tuple[Order, ...]) -> tuple[Words, bool]:
+    """Column orders as kernels read them, and whether the first one is the natural one."""
+    first = orders[0]
+    return np.array([c for order in orders for c in order], np.int64), first == tuple(range(len(first)))
 
 
 def _checked(order: Sequence[int], arity: int) -> Order:
