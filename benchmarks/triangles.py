@@ -16,13 +16,14 @@ from dlog.jit import Words, kernel
 from dlog.lftj.assemble import Assembled, assemble
 from dlog.lftj.plan import Count, Emit, Leap, Plan
 from dlog.lftj.triejoin import Join
+from dlog.storage.layout import FANOUT, LEAF_ROWS
 from dlog.storage.pointer import pointer
 from dlog.storage.trie_kernels import lub
 
 EDGES, CLIQUE_EDGES = 1_000_000, 100_000
 RUNS = 9
-LEAF_FILLS = (512, 1025)  # rows of the leaves of an index after random updates
-NODE_FILL = 180
+LEAF_FILLS = (LEAF_ROWS // 2, LEAF_ROWS + 1)  # rows of the leaves of an index after random updates
+NODE_FILL = FANOUT * 7 // 10
 
 # triangle(x, y, z) <- e(x, y), e(y, z), e(x, z).
 TRIANGLE = (Leap(0, ((0, 0), (2, 0))), Leap(1, ((0, 1), (1, 0))), Leap(2, ((1, 1), (2, 1))))

@@ -36,6 +36,7 @@ from dlog.storage.index import Index
 from dlog.types import Type
 
 _expand = np.errstate(all="ignore")(kernels.expand) if DISABLED else kernels.expand
+_FEW = 16  # bindings for a given fact up to which the table is asked about each, rather than an index
 _REPLAN = 16  # a plan is made anew when an atom has grown or shrunk by this factor
 
 
@@ -120,6 +121,7 @@ class Expansion:
             and isinstance(self.pipeline.operations[0], Join)
             and is_stored(recursion.store, self.rule, body.head)
         )
+        self.unchecked = self._without_bound_facts()
         if self.in_kernel:
             self.shape = self._shape(self._operands)
         else:
@@ -128,6 +130,18 @@ class Expansion:
             self.runner = BodyRunner(recursion.store, self.rule, evaluation.watch, evaluation.measures)
         self.generation = -1
         self.job = np.zeros(kernels.JOB, np.int64)
+
+    def _without_bound_facts(self) -> tuple[Form, ...]:
+        """The forms without recursive atoms whose variables the others bind: the table, which is asked for
+        their stages anyway, tells whether such facts are there."""
+        left = list(self.forms)
+        for fact in self.body.facts[1:]:
+            others = [f for f in left if f is not fact]
+            bound = {a.name for f in others if isinstance(f, Atom) for a in f.args if isinstance(a, Var)}
+            names = {a.name for a in fact.args if isinstance(a, Var)}
+            if others and names <= bound | {*self.variables}:
+                left = others
+        return tuple(left)
 
     def run(self, rows: Words, ids: Words, mode: int, step: int) -> None:
         """Let the derivations with the given facts act.  `rows` is (n, k), contiguous; ids: their records."""
@@ -188,16 +202,21 @@ class Expansion:
         self.generation = shared.generation
 
     def _plan(self) -> None:
-        store = self.recursion.store
-        given = Atom(self.predicate, tuple(map(Var, self.variables)), len(self.variables))
-        self.compiled = compile_join(
-            self.forms, self.outputs, self.rule.types, store.column_types, store, store.encode,
-            bag=True, driver=given,
-        )  # fmt: skip
+        self.compiled = self._compiled(self.unchecked)
+        if len(self.unchecked) < len(self.forms) and max(self.compiled.key_order.sizes, default=1) > _FEW:
+            self.compiled = self._compiled(self.forms)
         self.sizes = self._sizes()
         self.assembled: Assembled = assemble(self.compiled.plan)
         self.state = np.empty_like(self.assembled.initial)
         self.parameters = self._parameters(int(self.assembled.initial[o.PC]))
+
+    def _compiled(self, forms: Sequence[Form]) -> CompiledJoin:
+        store = self.recursion.store
+        given = Atom(self.predicate, tuple(map(Var, self.variables)), len(self.variables))
+        return compile_join(
+            forms, self.outputs, self.rule.types, store.column_types, store, store.encode,
+            bag=True, driver=given,
+        )  # fmt: skip
 
     def _sizes(self) -> list[int]:
         assert self.compiled is not None

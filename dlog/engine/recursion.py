@@ -249,16 +249,22 @@ class StageStrategy:
         return {name: change for name, change in changes.items() if name in self.reads}
 
     def _change(self, cycle: Cycle) -> None:
+        """Where no derivation is lost and no value improves, nothing falls.  What a change derives is then
+        born without being asked for: all its derivations from facts that were there are among these."""
         changes = self._changes(cycle)
-        expansions = self._changed_bodies(frozenset(changes))
-        for sign, mode in ((INSERT, k.LOWER_GAIN), (-INSERT, k.LOWER_LOSE)):
-            for variants, expansion in expansions:
-                if variants[0].sign == sign:
-                    given = [_rows(changes[v.changed], v) for v in variants]
+        given = [
+            (variants[0].sign, expansion, [_rows(changes[v.changed], v) for v in variants])
+            for variants, expansion in self._changed_bodies(frozenset(changes))
+        ]
+        given = [item for item in given if any(map(len, item[2]))]
+        falls = self.stratum.combine or any(sign != INSERT for sign, _, _ in given)
+        for wanted, mode in ((INSERT, k.LOWER_GAIN if falls else k.BOUND), (-INSERT, k.LOWER_LOSE)):
+            for sign, expansion, rows in given:
+                if sign == wanted:
                     if isinstance(expansion, GroupExpansion):
-                        expansion.run(given, mode, 0)
+                        expansion.run(rows, mode, 0)
                     else:
-                        expansion.run(given[0], NO_IDS, mode, 0)
+                        expansion.run(rows[0], NO_IDS, mode, 0)
                     self._look()
 
     def _changed_bodies(

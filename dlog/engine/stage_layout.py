@@ -32,6 +32,7 @@ N_HEAP: Final = 8
 WORK: Final = 9  # derivations looked at since the transaction began
 KEY: Final = 10  # where the room for one row begins
 SEARCHED: Final = 11  # join operations since the transaction began
+WARMED: Final = 12  # what was read ahead of its use; means nothing
 HEADER: Final = 16
 PREDICATE_WORDS: Final = 3
 COLUMNS: Final = 0

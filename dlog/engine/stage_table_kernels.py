@@ -50,11 +50,21 @@ def info(head, predicate, word):
 
 @helper
 def hash_row(words, at, n, predicate):
-    h = (predicate + 1) * np.int64(MULTIPLIER)
+    h = hash_start(predicate)
     for c in range(n):
-        h = (h ^ words[at + c]) * np.int64(MULTIPLIER)
-        h ^= (h & np.int64(WORD_MASK)) >> 32
+        h = hash_word(h, words[at + c])
     return h
+
+
+@helper
+def hash_start(predicate):
+    return (predicate + 1) * np.int64(MULTIPLIER)
+
+
+@helper
+def hash_word(h, word):
+    h = (h ^ word) * np.int64(MULTIPLIER)
+    return h ^ (h & np.int64(WORD_MASK)) >> 32
 
 
 @helper

@@ -52,6 +52,7 @@ from dlog.storage.leaf_kernels import (
     join_last,
     merge_rows,
     put_entry,
+    rewrite_leaf,
     scan_leaf,
 )
 
@@ -136,7 +137,12 @@ def apply_ops(A: Words, root: int, ops: int, s: int, m: int, k: int, items: int,
         while j < m and A[ops + (k + ORDINAL) * s + j] < (ni + 1) * FANOUT:
             j += 1
         touched = j > i
-        if touched or (n_out > 0 and fits_last(A, nodes, n_out, A[node + N_ENTRIES])):
+        small_before = n_out > 0 and fits_last(A, nodes, n_out, A[node + N_ENTRIES])
+        if touched and not small_before and keeps_leaves(A, node, ni, ops, s, i, j, k):
+            A[nodes + n_out] = own_node(A, root, ni)
+            change_leaves(A, A[nodes + n_out], ni, ops, s, i, j, k, scan)
+            n_out += 1
+        elif touched or small_before:
             last = 1 if ni == n_nodes - 1 else 0
             n_items = change_node(A, items, node, ni, ops, s, i, j, k, scan, last)
             n_out = put_nodes(A, items, n_items, nodes, n_out, k, scan, last)
@@ -145,6 +151,71 @@ def apply_ops(A: Words, root: int, ops: int, s: int, m: int, k: int, items: int,
             n_out += 1
         i = j
     return finish_root(A, root, nodes, n_out)
+
+
+@helper
+def keeps_leaves(A: Words, node: int, ni: int, ops: int, s: int, i: int, j: int, k: int) -> bool:
+    """Whether operations [i, j) leave all leaves of a node what they are: none splits, joins or is empty."""
+    last, before = -1, 0  # the leaf before the one at hand, and what it holds after the change
+    while i < j:
+        e = A[ops + (k + ORDINAL) * s + i] - ni * FANOUT
+        entry = node + NODE_HEADER + ENTRY * e
+        fill = A[entry + FILL]
+        while i < j and A[ops + (k + ORDINAL) * s + i] == ni * FANOUT + e:
+            fill += 2 * A[ops + (k + OP) * s + i] - 1
+            i += 1
+        if e > 0 and last != e - 1:
+            before = A[entry - ENTRY + FILL]
+        if fill == 0 or fill > LEAF_ROWS or (e > 0 and before + fill <= LEAF_ROWS // 2):
+            return False
+        next_changes = i < j and A[ops + (k + ORDINAL) * s + i] == ni * FANOUT + e + 1
+        next_stays = e + 1 < A[node + N_ENTRIES] and not next_changes
+        if next_stays and A[entry + ENTRY + FILL] + fill <= LEAF_ROWS // 2:
+            return False
+        last, before = e, fill
+    return True
+
+
+@helper
+def change_leaves(A: Words, node: int, ni: int, ops: int, s: int, i: int, j: int, k: int, scan: int) -> None:
+    """Carry operations [i, j) out on a private node that keeps its leaves."""
+    while i < j:
+        e = A[ops + (k + ORDINAL) * s + i] - ni * FANOUT
+        x, inserts = i, 0
+        while x < j and A[ops + (k + ORDINAL) * s + x] == ni * FANOUT + e:
+            inserts += A[ops + (k + OP) * s + x]
+            x += 1
+        entry = node + NODE_HEADER + ENTRY * e
+        total = A[entry + FILL] + 2 * inserts - (x - i)
+        rewrite_leaf(A, entry, ops, s, i, x, inserts, total, k)
+        if scan > 0:
+            column = A[entry + BASE] + (scan - 1) * A[entry + STRIDE]
+            scan_leaf(A, column, total, node + NODE_SCAN + SCAN_WORDS * (e + 1))
+        A[node + NODE_ROWS] += 2 * inserts - (x - i)
+        i = x
+    if scan > 0:
+        total_scan(A, node)
+
+
+@helper
+def own_node(A: Words, root: int, ni: int) -> int:
+    """The root's node, copied first when other roots hold it too."""
+    node = A[root + ROOT_HEADER + ni]
+    if A[node + NODE_REFERENCES] == 1:
+        return node
+    scan = A[root + ROOT_SCAN]
+    copy = new_block(A, node_words(scan))
+    n = A[node + N_ENTRIES]
+    for x in range(NODE_HEADER + ENTRY * n):
+        A[copy + x] = A[node + x]
+    if scan > 0:
+        for x in range(NODE_SCAN, NODE_SCAN + SCAN_WORDS * (n + 1)):
+            A[copy + x] = A[node + x]
+    retain_entries(A, node)
+    A[node + NODE_REFERENCES] -= 1
+    A[copy + NODE_REFERENCES] = 1
+    A[root + ROOT_HEADER + ni] = copy
+    return copy
 
 
 @helper

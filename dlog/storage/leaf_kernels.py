@@ -178,6 +178,27 @@ def change_leaf(
 
 
 @helper
+def rewrite_leaf(
+    A: Words, entry: int, ops: int, s: int, i: int, j: int, inserts: int, total: int, k: int
+) -> None:
+    """Operations [i, j) on a leaf of a private node, which stays one leaf of `total` rows."""
+    base, stride, fill, owner = A[entry + BASE], A[entry + STRIDE], A[entry + FILL], A[entry + OWNER]
+    if total <= stride and is_private(A, base, owner):
+        edit_rows(A, base, stride, fill, ops, s, i, j, inserts, k)
+    else:
+        room = page_rows(total)
+        copy = new_extent(A, room * k, 1)
+        A[RESULT] = 0
+        A[RESULT + 1] = i
+        merge_rows(A, base, stride, fill, ops, s, j, k, A[copy + EXTENT_BASE], room, total)
+        release_extent(A, owner, 1)
+        A[entry + BASE] = A[copy + EXTENT_BASE]
+        A[entry + STRIDE] = room
+        A[entry + OWNER] = copy
+    A[entry + FILL] = total
+
+
+@helper
 def write_pages(
     A: Words,
     items: int,

@@ -73,7 +73,7 @@ def find_nodes(A: Words, root: int, ops: int, s: int, start: int, end: int, k: i
 
 @helper
 def find_entries(A: Words, root: int, ops: int, s: int, start: int, end: int, k: int) -> None:
-    """Nodes in ORDINAL become ordinals: those of the last leaf whose first row is not after an operation's."""
+    """Nodes in ORDINAL become ordinals: of the last leaf whose first row is not after an operation's."""
     low, high = ops + (k + ORDINAL) * s, ops + (k + POSITION) * s
     width = 0
     for j in range(start, end):

@@ -12,13 +12,10 @@ from dlog.storage.arena_kernels import (
     LIMIT,
     ROW,
     clone_root,
-    new_block,
     new_extent,
-    node_words,
     release_extent,
-    retain_entries,
 )
-from dlog.storage.change_kernels import set_flat, total_scan
+from dlog.storage.change_kernels import own_node, set_flat, total_scan
 from dlog.storage.layout import (
     BASE,
     ENTRY,
@@ -28,7 +25,6 @@ from dlog.storage.layout import (
     N_NODES,
     N_ROWS,
     NODE_HEADER,
-    NODE_REFERENCES,
     NODE_ROWS,
     NODE_SCAN,
     OWNER,
@@ -85,27 +81,6 @@ def is_plain(A: Words, node: int, e: int, op: int) -> bool:
     if e > 0 and A[entry - ENTRY + FILL] + fill <= LEAF_ROWS // 2:
         return False
     return e + 1 == A[node + N_ENTRIES] or A[entry + ENTRY + FILL] + fill > LEAF_ROWS // 2
-
-
-@helper
-def own_node(A: Words, root: int, ni: int) -> int:
-    """The root's node, copied first when other roots hold it too."""
-    node = A[root + ROOT_HEADER + ni]
-    if A[node + NODE_REFERENCES] == 1:
-        return node
-    scan = A[root + ROOT_SCAN]
-    copy = new_block(A, node_words(scan))
-    n = A[node + N_ENTRIES]
-    for x in range(NODE_HEADER + ENTRY * n):
-        A[copy + x] = A[node + x]
-    if scan > 0:
-        for x in range(NODE_SCAN, NODE_SCAN + SCAN_WORDS * (n + 1)):
-            A[copy + x] = A[node + x]
-    retain_entries(A, node)
-    A[node + NODE_REFERENCES] -= 1
-    A[copy + NODE_REFERENCES] = 1
-    A[root + ROOT_HEADER + ni] = copy
-    return copy
 
 
 @helper
