@@ -3,17 +3,15 @@ gives, by the engine, by the naive evaluator and by DuckDB; and an aborted one l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine import delta_strategy, maintain
+from dlog.engine.transaction import Commit
 from dlog.errors import ConstraintError, DataError
 from dlog.ir.rules import Program
+from tests.engine.machine import WAYS, contents, enter, told, ways
 from tests.oracle.accepted import accepted
 from tests.oracle.changes import Transaction, apply_all, transactions
 from tests.oracle.compare import same_program
@@ -30,27 +28,6 @@ def relaxed(examples: int, random: bool = False) -> settings:
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         print_blob=True,
     )
-
-
-@contextmanager
-def ways(existence: bool, small: int, bulk: float) -> Iterator[None]:
-    """Other ways to keep heads up to date, which never change an answer."""
-    kept = delta_strategy.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK
-    delta_strategy.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK = (
-        (0 if existence else kept[0]),
-        small,
-        bulk,
-    )
-    try:
-        yield
-    finally:
-        delta_strategy.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK = kept
-
-
-WAYS = st.one_of(
-    st.just((False, 64, 0.5)),
-    st.tuples(st.booleans(), st.sampled_from((0, 3)), st.sampled_from((0.0, 0.3, 9.0))),
-)
 
 
 def follow(
@@ -87,34 +64,17 @@ def commit(db: dlog.Database, program: Program, base: Facts, transaction: Transa
         db.check()
         return base
     before = contents(db)
-    apply(db, transaction)
+    told(apply(db, transaction), before, contents(db))
     same_program(contents(db), expected, program)
-    told(db, before)
     db.check()
     return later
 
 
-def apply(db: dlog.Database, transaction: Transaction) -> None:
+def apply(db: dlog.Database, transaction: Transaction) -> Commit:
     with db.transaction() as tx:
-        for change in transaction:
-            {"+": tx.insert, "-": tx.erase, "^": tx.upsert}[change.op](change.predicate, [change.row])
-    db.last = tx.commit_info  # type: ignore[attr-defined]
-
-
-def told(db: dlog.Database, before: dict[str, list]) -> None:  # type: ignore[type-arg]
-    """What the commit tells is the net difference of the two states."""
-    changes = db.last.changes  # type: ignore[attr-defined]
-    for name, rows in contents(db).items():
-        old, new = set(map(repr, before[name])), set(map(repr, rows))
-        inserted, erased = (
-            {repr(r) for r in part.rows()} if name in changes else set()
-            for part in ((changes[name].inserted, changes[name].erased) if name in changes else ((), ()))
-        )
-        assert (inserted, erased) == (new - old, old - new), name
-
-
-def contents(db: dlog.Database) -> dict[str, list]:  # type: ignore[type-arg]
-    return {name: db[name].rows() for name in db.predicates()}
+        enter(tx, transaction)
+    assert tx.commit_info is not None
+    return tx.commit_info
 
 
 @relaxed(50)

@@ -6,83 +6,19 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.limits import Limits, Watch
-from dlog.errors import ConstraintError, DataError, DlogError, Interrupted, LimitError
-from tests.engine.test_maintenance import apply, contents, relaxed
+from dlog.engine.limits import Limits
+from dlog.errors import ConstraintError, DataError, Interrupted, LimitError
+from tests.engine.machine import contents, interrupted_at
+from tests.engine.test_maintenance import apply, relaxed
 from tests.oracle.accepted import accepted
-from tests.oracle.changes import Change, apply_all, transactions
-from tests.oracle.compare import same_program
-from tests.oracle.naive import base_facts, evaluate_base
-from tests.oracle.programs import ALL, CONJUNCTIVE, NONRECURSIVE, programs
-
-# Rules that come and go
-
-
-def live(data: st.DataObject, text: str, steps: int) -> None:
-    """Rules leave and come back between transactions; the naive evaluator gets the program as it is then."""
-    program = accepted(text)
-    base = base_facts(program)
-    try:
-        evaluate_base(program, base)
-    except (ConstraintError, DataError, OverflowError):
-        return
-    db = dlog.Database(source=text)
-    rules = [line for line in text.splitlines() if "<-" in line]
-    away: list[str] = []
-    for _ in range(steps):
-        kind = data.draw(st.sampled_from(("change", "remove", "add")))
-        if kind == "change":
-            changes = data.draw(transactions(program, most=1, size=3))[0]
-            step: Callable[[], object] = lambda changes=changes: apply(db, changes)  # noqa: E731
-            later = {name: set(rows) for name, rows in base.items()}
-            apply_all(later, changes)
-        else:
-            source = rules if kind == "remove" else away
-            if not source:
-                continue
-            rule = data.draw(st.sampled_from(source))
-            step = lambda kind=kind, rule=rule: (  # noqa: E731
-                db.remove_rule(rule) if kind == "remove" else db.add_rules(rule)
-            )
-            later = base
-        before, relations = contents(db), db.store.relations
-        try:
-            step()
-        except DlogError:  # a conflict of values, or a rule that others need: nothing has changed
-            assert contents(db) == before and db.store.relations is relations
-            db.check()
-            continue
-        if kind != "change":
-            rules, away = (
-                ([r for r in rules if r != rule], [*away, rule])
-                if kind == "remove"
-                else ([*rules, rule], [r for r in away if r != rule])
-            )
-        base = later
-        known = {name: base.get(name, set()) for name in db.program.predicates}
-        same_program(contents(db), evaluate_base(db.program, known), db.program)
-        db.check()
-
-
-@relaxed(40)
-@given(st.data(), programs(NONRECURSIVE))
-def test_oracle_live_rules(data: st.DataObject, text: str) -> None:
-    live(data, text, steps=5)
-
-
-@pytest.mark.fuzz
-@relaxed(2000, random=True)
-@given(st.data(), programs(ALL))
-def test_fuzz_live_rules(data: st.DataObject, text: str) -> None:
-    live(data, text, steps=20)
-
+from tests.oracle.changes import Change, transactions
+from tests.oracle.programs import CONJUNCTIVE, programs
 
 # Other words for the same thing
 
@@ -177,24 +113,6 @@ CHAIN = """
     f[x] = y <- e(x, y), far(y).
     e(x, y) -> x != y.
 """
-
-
-@contextmanager
-def interrupted_at(call: int) -> Iterator[None]:
-    """Ctrl-C at the n-th look at the limits."""
-    calls, check = [0], Watch.check
-
-    def counting(self: Watch) -> None:
-        calls[0] += 1
-        if calls[0] == call:
-            raise KeyboardInterrupt
-        check(self)
-
-    Watch.check = counting  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        Watch.check = check  # type: ignore[method-assign]
 
 
 def unchanged(db: dlog.Database, change: Callable[[], object], error: type[Exception]) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -33,6 +34,10 @@ class Change:
     def __str__(self) -> str:
         return f"{self.op}{fact(self.predicate, self.row, self.functional)}"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """As hypothesis shows it."""
+        printer.text(str(self))
+
 
 Transaction = list[Change]
 
@@ -54,14 +59,21 @@ def apply_all(base: Facts, transaction: Iterable[Change]) -> None:
 
 @st.composite
 def transactions(
-    draw: Draw, program: Program, most: int = 6, size: int = 4, derived: bool = False, least: int = 1
+    draw: Draw,
+    program: Program,
+    most: int = 6,
+    size: int = 4,
+    derived: bool = False,
+    least: int = 1,
+    base: Facts | None = None,
 ) -> list[Transaction]:
-    """From `least` to `most` transactions of at most `size` changes, from the program's own facts onwards.
+    """From `least` to `most` transactions of at most `size` changes, from the program's own facts, or from
+    `base`, onwards.
 
     Half of the changes erase a fact that is there.  With `derived`, predicates that have rules get and lose
     base facts too.  A new value of a function is an upsert, or an insert where the key has no base fact.
     """
-    base = base_facts(program)
+    base = {name: set(rows) for name, rows in (base or base_facts(program)).items()}
     with_rules = {head.predicate for rule in program.rules for head in rule.heads}
     predicates = [
         p

@@ -14,8 +14,12 @@ from itertools import count
 
 from hypothesis import strategies as st
 
+import dlog
+from dlog.errors import DlogError
+
 from .bodies import NUMERIC, Draw, Features, Predicate, Scope, Writer
 from .domains import DECLARED, VALUES, fact, literal
+from .naive import evaluate
 from .values import Row
 
 CONJUNCTIVE = Features()
@@ -32,15 +36,15 @@ ALL = NONRECURSIVE.with_(*RECURSIVE, "deltas")
 @st.composite
 def programs(draw: Draw, features: Features = ALL, derived: int = 4, facts: int = 10) -> str:
     """Texts with at most so many groups of derived predicates, and facts in a base relation."""
-    author = _Author(draw, features)
+    author = Author(draw, features)
     author.base(facts)
     author.picks(1, derived)
     if features.deltas:
         author.deltas()
-    return "\n".join(author.lines) + "\n"
+    return author.text
 
 
-class _Author:
+class Author:
     """Writes one program, statement by statement."""
 
     def __init__(self, draw: Draw, features: Features):
@@ -51,6 +55,13 @@ class _Author:
         self.predicates: list[Predicate] = []
         self.base_predicates: list[Predicate] = []
         self.numbers = count(1)
+
+    def __repr__(self) -> str:
+        return f"\n{self.text}"
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
 
     # Base relations
 
@@ -75,9 +86,15 @@ class _Author:
         self.base_predicates.append(predicate)
 
     def declare(self, predicate: Predicate) -> None:
-        names = [f"x{i}" for i in range(len(predicate.types))]
-        types = [f"{DECLARED.get(t, t)}({n})" for n, t in zip(names, predicate.types, strict=True)]
-        self.lines.append(f"{predicate.apply(names)} -> {', '.join(types)}.")
+        self.lines.append(declaration(predicate))
+
+    def undeclared(self) -> list[str]:
+        """Declarations that the program lacks so far."""
+        known = set(self.lines)
+        return [text for text in map(declaration, self.predicates) if text not in known]
+
+    def declare_all(self) -> None:
+        self.lines += self.undeclared()
 
     def deltas(self) -> None:
         writer = self.writer()
@@ -93,6 +110,25 @@ class _Author:
         writer = self.writer()
         for _ in range(writer.number(least, most)):
             writer.pick(self.kinds())()
+
+    def picks_with_rows(self, most: int) -> None:
+        """As `picks`, rule by rule: what derives nothing is mostly taken back, and something else written."""
+        writer = self.writer()
+        for _ in range(writer.number(1, most)):
+            for _ in range(4):
+                lines, predicates = list(self.lines), list(self.predicates)
+                writer.pick(self.kinds())()
+                if self.derives_rows(self.predicates[len(predicates) :]) or writer.number(0, 15) == 15:
+                    break
+                self.lines, self.predicates = lines, predicates
+
+    def derives_rows(self, predicates: Sequence[Predicate]) -> bool:
+        """Whether the program so far gives rows to these, by the naive evaluator."""
+        try:
+            facts = evaluate(dlog.check(self.text))
+        except (DlogError, OverflowError):
+            return False
+        return bool(predicates) and all(facts[p.name] for p in predicates)
 
     def kinds(self) -> list[Callable[[], None]]:
         f = self.features
@@ -134,9 +170,12 @@ class _Author:
         self.predicates.append(predicate)
 
     def another_rule(self, predicate: Predicate) -> None:
-        writer, scope = self.writer(), Scope()
+        """One more rule of a relation, over what was there before it: no new recursion."""
+        before = [p.name for p in self.predicates]
+        lower = self.predicates[: before.index(predicate.name)] if predicate.name in before else None
+        writer, scope = Writer(self.draw, self.features, lower or self.predicates), Scope()
         body = writer.body(scope)
-        self.rule(predicate.apply(self.head_of(writer, scope, predicate.types)), body)
+        self.rule(predicate.apply(self.head_of(writer, scope, predicate.types, stored=bool(lower))), body)
 
     def head(self, writer: Writer, scope: Scope) -> list[tuple[str, str]]:
         """Head arguments and their types: bound variables, rarely a constant."""
@@ -277,6 +316,16 @@ class _Author:
         keys = self.draw(st.lists(st.sampled_from(VALUES[key]), min_size=1, max_size=2, unique=True))
         for k in keys:
             self.lines.append(f"{predicate.apply([literal(k), _ZERO[type]])}.")
+
+
+def declaration(predicate: Predicate) -> str:
+    """
+    >>> declaration(Predicate("f", ("int", "decimal"), functional=True))
+    'f[x0] = x1 -> int(x0), decimal[10, 2](x1).'
+    """
+    names = [f"x{i}" for i in range(len(predicate.types))]
+    types = [f"{DECLARED.get(t, t)}({n})" for n, t in zip(names, predicate.types, strict=True)]
+    return f"{predicate.apply(names)} -> {', '.join(types)}."
 
 
 # How a value flows along a road.  A cost is never negative, so that no cycle makes a value better for ever.
