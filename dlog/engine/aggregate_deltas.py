@@ -4,31 +4,44 @@ Correct output: for each touched group its old row with -1 and its new row with 
 scratch gives them; a row that stays is left out or cancels.
 
     sums    count, sum and mean of ints and decimals: counts and exact sums per group, kept in a relation
-    again   everything else (min, max, concat, floats): touched groups are evaluated again, old and new
+    kept    with min, max, concat or floats: several relations, each for some of the aggregates
+    again   what has no codes (decimals that the rule computes): touched groups are evaluated again, twice
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 import numpy as np
 
 from dlog.engine.bodies import BodyRunner
-from dlog.engine.groups import SumOverflow, partial_sums, result_of_sums
-from dlog.engine.heads import aggregate_table, body_outputs, head_rows, sum_overflow
+from dlog.engine.group_parts import (
+    Assignments,
+    FloatPart,
+    Part,
+    ScanPart,
+    SumPart,
+    TextPart,
+    is_float,
+)
+from dlog.engine.grouping import sorted_rows
+from dlog.engine.heads import aggregate_table, body_outputs, concat_keys, head_rows
 from dlog.engine.measure import RuleMeasure
 from dlog.engine.rule_deltas import RuleDeltas
+from dlog.engine.scan_shapes import scan_shape
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle
-from dlog.engine.table import Table, distinct_rows
-from dlog.heads.sums import Groups, apply_groups, check_groups, no_groups
-from dlog.ir.rules import Atom, Const, Rule, Var
+from dlog.engine.table import Table, Values, distinct_rows
+from dlog.heads.sums import Groups, apply_groups
+from dlog.ir.rules import Aggregate, Atom, Const, Program, Rule, Var
 from dlog.jit import Words
 from dlog.planning.deltas import ERASE, INSERT, rule_variants
 from dlog.planning.pipeline import plan_pipeline
-from dlog.types import MAX_PRECISION, Type
+from dlog.storage.relation import Relation
+from dlog.types import FLOAT, MAX_PRECISION
 
+Signed = tuple[Words, Words]  # rows of a head, and how many derivations each gains or loses
 _SUMMED = ("count", "sum", "total", "mean")
 
 
@@ -42,20 +55,41 @@ class AggregateDeltas(Protocol):
     def rebuild(self, cycle: Cycle, heads: list[Atom]) -> list[Words]:
         """The rows of all groups, and the state."""
 
-    def signed(self, cycle: Cycle, heads: list[Atom]) -> Iterator[tuple[Words, Words]]:
+    def signed(self, cycle: Cycle, heads: list[Atom]) -> Iterator[Signed]:
         """Rows of touched groups with their signs."""
+
+    def follow(
+        self, cycle: Cycle, heads: list[Atom], tables: Iterable[tuple[int, Table]]
+    ) -> Iterator[Signed]:
+        """The same from changes of assignments that are known, as (1 or -1, assignments).
+
+        REQUIRES: tables have the variables that `deltas` gives.
+        """
 
     def check(self, store: Store) -> None: ...
     def explain(self) -> str: ...
 
 
-def aggregate_deltas(store: Store, rule: Rule, state: str) -> AggregateDeltas:
-    """`state` is the name of the relation that the rule may keep."""
-    return Sums(store, rule, state) if _is_summed(rule) else _Again(store, rule)
+def aggregate_deltas(store: Store, program: Program, rule: Rule, state: str) -> AggregateDeltas:
+    """`state` is the name of the relation that the rule may keep, and how names of others begin."""
+    if _wide(rule):
+        return _Again(store, rule)
+    if all(a.op in _SUMMED and _is_exact(rule, a.argument) for a in rule.aggregates):
+        return Sums(store, rule, state)
+    if all(_is_kept(rule, a) for a in rule.aggregates):
+        return Kept(store, program, rule, state)
+    return _Again(store, rule)
 
 
-def _is_summed(rule: Rule) -> bool:
-    return all(a.op in _SUMMED and _is_exact(rule, a.argument) for a in rule.aggregates) and not _wide(rule)
+def _is_kept(rule: Rule, item: Aggregate) -> bool:
+    """Whether an aggregate has a state of its own: of a variable whose values have codes."""
+    if item.op in _SUMMED and _is_exact(rule, item.argument):
+        return True
+    if not isinstance(item.argument, Var) or rule.types[item.argument.name].precision > MAX_PRECISION:
+        return False
+    if item.op == "concat":
+        return all(rule.types[name].precision <= MAX_PRECISION for name in concat_keys(rule))
+    return item.op in ("min", "max") or rule.types[item.argument.name] == FLOAT
 
 
 def _is_exact(rule: Rule, argument: Var | Const | None) -> bool:
@@ -71,13 +105,15 @@ def _wide(rule: Rule) -> bool:
 
 
 class Sums:
+    """Count, sum and mean of ints and decimals alone."""
+
     def __init__(self, store: Store, rule: Rule, state: str):
         self.rule = rule
         self.state = state
         self.states: tuple[str, ...] = (state,)
-        self.groups = tuple(v.name for v in rule.groups)
+        self.part = SumPart(rule, rule.aggregates, state)
+        self.groups = self.part.groups
         self.deltas = _deltas(store, rule)
-        self.summed = [a for a in rule.aggregates if a.op != "count"]
 
     def ready(self, store: Store) -> bool:
         return self.state in store.relations
@@ -87,21 +123,23 @@ class Sums:
 
     def rebuild(self, cycle: Cycle, heads: list[Atom]) -> list[Words]:
         rule, store = self.rule, cycle.store
-        pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, True)
-        runner = _runner(cycle, rule)
-        with cycle.evaluation.measures.of(rule):
-            table = runner.run(pipeline)
-        empty = no_groups(store.arena, len(self.groups), len(self.summed))
-        change = self._partial(runner, table)
+        runner, table = _all_assignments(cycle, rule, body_outputs(rule))
+        empty = self.part.empty(store.arena)
+        change = self.part.partial(runner, table)
         store.relations[self.state], _, groups = apply_groups(empty, len(self.groups), [change])
         return [head_rows(store, h, self._results(store, groups), rule) for h in heads]
 
-    def signed(self, cycle: Cycle, heads: list[Atom]) -> Iterator[tuple[Words, Words]]:
-        store = cycle.store
+    def signed(self, cycle: Cycle, heads: list[Atom]) -> Iterator[Signed]:
         self.deltas.begin(cycle)
+        yield from self.follow(cycle, heads, self.deltas.signed(cycle))
+
+    def follow(
+        self, cycle: Cycle, heads: list[Atom], tables: Iterable[tuple[int, Table]]
+    ) -> Iterator[Signed]:
+        store = cycle.store
         changes = []
-        for sign, table in self.deltas.signed(cycle):
-            change = self._partial(self.deltas.runner, table)
+        for sign, table in tables:
+            change = self.part.partial(self.deltas.runner, table)
             changes.append(change if sign > 0 else change.negative())
         if not any(len(change.counts) for change in changes):
             return
@@ -113,38 +151,145 @@ class Sums:
                 rows = head_rows(store, head, table, self.rule)
                 yield rows, np.full(len(rows), sign)
 
-    def _partial(self, runner: BodyRunner, table: Table) -> Groups:
-        columns = [np.ascontiguousarray(table.columns[name], np.int64) for name in self.groups]
-        arguments = [runner.column(a.argument, table) for a in self.summed if a.argument is not None]
-        found = partial_sums(columns, table.n, arguments, runner.store.dictionary)
-        n = len(found.counts)
-        keys = np.stack(found.keys, axis=1) if found.keys else np.empty((n, 0), np.int64)
-        return Groups(keys, found.counts, found.sums)
-
     def _results(self, store: Store, groups: Groups) -> Table:
         columns = {name: groups.keys[:, i].copy() for i, name in enumerate(self.groups)}
-        sums = iter(groups.sums)
-        for item in self.rule.aggregates:
-            words = groups.keys if item.op == "count" else next(sums)
-            try:
-                column = result_of_sums(item.op, self._type(item.argument), groups.counts, words)
-            except SumOverflow as error:
-                raise sum_overflow(store, self.rule, Table(len(groups.counts), columns), error.row) from None
-            columns[item.result.name] = column.values
-        return Table(len(groups.counts), columns)
-
-    def _type(self, argument: Var | Const | None) -> Type:
-        if isinstance(argument, Var):
-            return self.rule.types[argument.name]
-        return Type("int") if argument is None or argument.type is None else argument.type
+        return Table(len(groups.counts), columns | self.part.read(store, groups))
 
     def explain(self) -> str:
-        kept = ["the number of assignments", *(f"the sum for {a}" for a in self.summed)]
-        return f"keeps for each group {' and '.join(kept)}"
+        return self.part.explain()
 
     def check(self, store: Store) -> None:
         if self.state in store.relations:
-            check_groups(store.relations[self.state], len(self.groups))
+            self.part.check(store.relations[self.state])
+
+
+class Kept:
+    """Groups that are kept in several parts; min, max, concat and sums of floats among them."""
+
+    def __init__(self, store: Store, program: Program, rule: Rule, state: str):
+        self.rule = rule
+        self.groups = tuple(v.name for v in rule.groups)
+        self.parts = _parts(program, rule, state)
+        self.states: tuple[str, ...] = tuple(part.state for part in self.parts)
+        extra = [name for part in self.parts if isinstance(part, ScanPart) for name in part.shape.keys]
+        self.outputs = tuple(dict.fromkeys((*body_outputs(rule), *extra)))
+        self.deltas = _deltas(store, rule, self.outputs)
+
+    def ready(self, store: Store) -> bool:
+        return all(state in store.relations for state in self.states)
+
+    def forget(self, store: Store) -> None:
+        for state in self.states:
+            store.relations.pop(state, None)
+
+    def rebuild(self, cycle: Cycle, heads: list[Atom]) -> list[Words]:
+        runner, table = _all_assignments(cycle, self.rule, self.outputs)
+        changes = self._assignments([(INSERT, table)])
+        states = [self._built(cycle, part, changes, runner) for part in self.parts]
+        return self._rows(cycle.store, heads, states, changes.keys)
+
+    def signed(self, cycle: Cycle, heads: list[Atom]) -> Iterator[Signed]:
+        self.deltas.begin(cycle)
+        yield from self.follow(cycle, heads, self.deltas.signed(cycle))
+
+    def follow(
+        self, cycle: Cycle, heads: list[Atom], tables: Iterable[tuple[int, Table]]
+    ) -> Iterator[Signed]:
+        given = [(sign, table) for sign, table in tables if table.n]
+        if not given:
+            return
+        changes = self._assignments(given)
+        states = [self._changed(cycle, part, changes, self.deltas.runner) for part in self.parts]
+        for sign, version in ((ERASE, 0), (INSERT, 1)):
+            for rows in self._rows(cycle.store, heads, [pair[version] for pair in states], changes.keys):
+                yield rows, np.full(len(rows), sign)
+
+    def _built(self, cycle: Cycle, part: Part, changes: Assignments, runner: BodyRunner) -> Relation:
+        """A part's relation, made anew unless a rule that shares it has done so in this cycle."""
+        relations = cycle.store.relations
+        if part.state not in cycle.followed:
+            later = part.changed(part.empty(cycle.store.arena), changes, runner)
+            cycle.followed[part.state] = (relations.get(part.state), later)
+        relations[part.state] = cycle.followed[part.state][1]
+        return relations[part.state]
+
+    def _changed(
+        self, cycle: Cycle, part: Part, changes: Assignments, runner: BodyRunner
+    ) -> tuple[Relation, Relation]:
+        """A part's relation before and after.  One that rules share changes once in a cycle."""
+        relations = cycle.store.relations
+        before, after = cycle.followed.get(part.state, (None, None))
+        if after is None:
+            before = relations[part.state]
+            after = part.changed(before, changes, runner)
+        elif before is None:  # it was made in this cycle, from nothing: what changed is taken back
+            before = part.changed(after, changes.negative(), runner)
+        cycle.followed[part.state] = (before, after)
+        relations[part.state] = after
+        return before, after
+
+    def _assignments(self, tables: list[tuple[int, Table]]) -> Assignments:
+        """All tables in one, sorted by group.  O(rows)."""
+        names = [n for n in self.outputs if all(isinstance(t.columns[n], np.ndarray) for _, t in tables)]
+        columns = {n: np.concatenate([t.columns[n] for _, t in tables]).astype(np.int64) for n in names}
+        signs = np.concatenate([np.full(table.n, sign, np.int64) for sign, table in tables])
+        order = sorted_rows([columns[name] for name in self.groups], len(signs)) if self.groups else None
+        if order is not None:
+            columns, signs = {n: values[order] for n, values in columns.items()}, signs[order]
+        keys = (
+            np.stack([columns[name] for name in self.groups], axis=1)
+            if self.groups
+            else np.empty((len(signs), 0), np.int64)
+        )
+        fresh = np.ones(len(signs), bool)
+        fresh[1:] = (keys[1:] != keys[:-1]).any(axis=1)
+        starts = np.flatnonzero(fresh)
+        return Assignments(tables, keys[starts], np.append(starts, len(signs)), columns, signs)
+
+    def _rows(self, store: Store, heads: list[Atom], states: list[Relation], keys: Words) -> list[Words]:
+        """The heads' rows of those groups that exist."""
+        there = self.parts[0].exists(states[0], keys)
+        keys = keys[there]
+        if not len(keys):
+            return []
+        counts = np.empty(0, np.int64)
+        if isinstance(self.parts[0], SumPart):
+            counts = self.parts[0].counts(states[0], keys)
+        columns: dict[str, Values] = {name: keys[:, i].copy() for i, name in enumerate(self.groups)}
+        for part, state in zip(self.parts, states, strict=True):
+            columns |= part.results(store, state, keys, counts)
+        table = Table(len(keys), columns)
+        return [head_rows(store, head, table, self.rule) for head in heads]
+
+    def explain(self) -> str:
+        return "; ".join(part.explain() for part in self.parts)
+
+    def check(self, store: Store) -> None:
+        for part in self.parts:
+            if part.state in store.relations:
+                part.check(store.relations[part.state])
+
+
+def _parts(program: Program, rule: Rule, state: str) -> list[Part]:
+    """What a rule keeps; the first part tells which groups there are."""
+    parts: list[Part] = []
+    summed = [a for a in rule.aggregates if a.op in _SUMMED]
+    exact = [a for a in summed if not is_float(rule, a)]
+    if summed:  # floats that cancel leave nothing, so groups are counted
+        parts.append(SumPart(rule, exact, state))
+    if floats := [a for a in summed if is_float(rule, a)]:
+        parts.append(FloatPart(rule, floats, f"{state}/floats"))
+    extremes: dict[str, list[Aggregate]] = {}
+    for item in rule.aggregates:
+        if item.op in ("min", "max") and isinstance(item.argument, Var):
+            extremes.setdefault(item.argument.name, []).append(item)
+    for items in extremes.values():
+        assert isinstance(items[0].argument, Var)
+        parts.append(ScanPart(rule, items, scan_shape(program, rule, items[0].argument)))
+    for number, item in enumerate(rule.aggregates):
+        if item.op == "concat":
+            parts.append(TextPart(rule, item, f"{state}/texts/{number}"))
+    return parts
 
 
 class _Again:
@@ -169,12 +314,17 @@ class _Again:
             table = aggregate_table(runner, rule, runner.run(pipeline))
         return [head_rows(cycle.store, h, table, rule) for h in heads]
 
-    def signed(self, cycle: Cycle, heads: list[Atom]) -> Iterator[tuple[Words, Words]]:
+    def signed(self, cycle: Cycle, heads: list[Atom]) -> Iterator[Signed]:
         self.deltas.begin(cycle)
-        tables = [table for _, table in self.deltas.signed(cycle) if table.n]
-        if not tables:
+        yield from self.follow(cycle, heads, self.deltas.signed(cycle))
+
+    def follow(
+        self, cycle: Cycle, heads: list[Atom], tables: Iterable[tuple[int, Table]]
+    ) -> Iterator[Signed]:
+        given = [table for _, table in tables if table.n]
+        if not given:
             return
-        touched = None if self.whole or not self.groups else self._touched(tables)
+        touched = None if self.whole or not self.groups else self._touched(given)
         bound = self.groups if touched is not None else ()
         for sign, old in ((ERASE, True), (INSERT, False)):
             body = self.deltas.body(bound, touched, old, True)
@@ -195,9 +345,15 @@ class _Again:
         pass
 
 
-def _deltas(store: Store, rule: Rule) -> RuleDeltas:
+def _deltas(store: Store, rule: Rule, outputs: tuple[str, ...] = ()) -> RuleDeltas:
     reads = {atom.predicate for atom, _ in rule.body.atoms()}
-    return RuleDeltas(store, rule, rule_variants(rule, reads), bag=True)
+    return RuleDeltas(store, rule, rule_variants(rule, reads), bag=True, outputs=outputs)
+
+
+def _all_assignments(cycle: Cycle, rule: Rule, outputs: tuple[str, ...]) -> tuple[BodyRunner, Table]:
+    runner = _runner(cycle, rule)
+    with cycle.evaluation.measures.of(rule):
+        return runner, runner.run(plan_pipeline(rule.body.forms, outputs, rule.types, True))
 
 
 def _runner(cycle: Cycle, rule: Rule) -> BodyRunner:

@@ -62,7 +62,7 @@ class DeltaStrategy:
         self.aggregates: list[AggregateDeltas] = []
         for number, rule in enumerate(stratum.rules):
             if rule.aggregates:
-                self.aggregates.append(aggregate_deltas(store, rule, f"%{self.name}/{number}"))
+                self.aggregates.append(aggregate_deltas(store, program, rule, f"%{self.name}/{number}"))
             else:
                 find = cover_variants if self.by_existence else rule_variants
                 variants = find(rule, self.reads)

@@ -309,12 +309,17 @@ def _concat(rows: _Rows, column: Column | None) -> Column:
     place[grouping.present] = np.arange(len(grouping.present))
     ranks = as_words(ranks_of(column, rows.dictionary))
     order = sorted_rows([place[grouping.in_rows()], *rows.order, ranks], len(column))
-    texts, places = texts_of(Column(column.codes[order], STRING), rows.dictionary)
+    return Column(joined_texts(column.codes[order], rows.bounds, rows.dictionary), STRING)
+
+
+def joined_texts(codes: Words, bounds: Words, dictionary: Dictionary) -> Words:
+    """The codes of texts that are joined from codes[bounds[i]:bounds[i + 1]].  O(bytes)."""
+    texts, places = texts_of(Column(codes, STRING), dictionary)
     joined = texts.cast(pa.large_string()).take(pa.array(places))
     offsets = np.frombuffer(joined.buffers()[1], np.int64)[: len(joined) + 1]
-    buffers = [None, pa.py_buffer(offsets[rows.bounds]), joined.buffers()[2]]
-    whole = pa.Array.from_buffers(pa.large_string(), len(rows.counts), buffers)
-    return Column(encode(whole, STRING, rows.dictionary), STRING)
+    buffers = [None, pa.py_buffer(offsets[bounds]), joined.buffers()[2]]
+    whole = pa.Array.from_buffers(pa.large_string(), len(bounds) - 1, buffers)
+    return encode(whole, STRING, dictionary)
 
 
 _OPERATIONS: dict[str, Callable[[_Rows, Column | None], Column]] = {

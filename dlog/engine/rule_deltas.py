@@ -48,9 +48,18 @@ class _Plan:
 class RuleDeltas:
     """The variants of one rule over one store."""
 
-    def __init__(self, store: Store, rule: Rule, variants: Sequence[Variant], bag: bool):
-        """`bag`: every assignment counts, so that signed sums are exact."""
+    def __init__(
+        self,
+        store: Store,
+        rule: Rule,
+        variants: Sequence[Variant],
+        bag: bool,
+        outputs: tuple[str, ...] = (),
+    ):
+        """`bag`: every assignment counts, so that signed sums are exact.  `outputs`: the variables that are
+        wanted, where these are not what the rule itself needs."""
         self.rule = rule
+        self.outputs = outputs or body_outputs(rule)
         self.reads = frozenset(atom.predicate for atom, _ in rule.body.atoms())
         types = {name: type for v in variants for name, type in v.types.items()}
         self.runner = DeltaRunner(store, replace(rule, types={**rule.types, **types}))
@@ -58,7 +67,7 @@ class RuleDeltas:
         self._bodies: dict[tuple[bool, tuple[str, ...]], Pipeline] = {}
 
     def _pipeline(self, variant: Variant, bag: bool) -> Pipeline:
-        outputs = body_outputs(self.rule)
+        outputs = self.outputs
         if variant.group >= 0:
             outputs = tuple(dict.fromkeys((*variant.outer, *outputs)))
         return plan_pipeline(variant.forms, outputs, variant.types, bag and variant.group < 0)
@@ -132,7 +141,7 @@ class RuleDeltas:
             forms: Sequence[Form] = self.rule.body.forms
             if old:
                 forms = [in_old_version(f, self.reads) for f in forms]
-            pipeline = plan_pipeline(forms, body_outputs(self.rule), self.rule.types, bag, bound)
+            pipeline = plan_pipeline(forms, self.outputs, self.rule.types, bag, bound)
             self._bodies[old, bound] = pipeline
         return self.runner.run(self._bodies[old, bound], table)
 

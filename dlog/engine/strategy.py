@@ -48,6 +48,8 @@ class Cycle:
     facts: dict[str, Change] = field(default_factory=dict)
     ways: dict[str, str] = field(default_factory=dict)
     operations: int = 0  # of strategies, besides those of `evaluation.measures`
+    # State that strata may share, before (None: there was none) and after: whoever comes first changes it.
+    followed: dict[str, tuple[Relation | None, Relation]] = field(default_factory=dict)
 
     def publish(self, name: str, relation: Relation, change: Change) -> None:
         """Make a predicate's new version known.  `change` is the net difference, sorted.

@@ -114,7 +114,7 @@ class Dictionary:
             n, known = len(self), len(self._order)
             if n > known:
                 order, rank = np.empty(n, np.int64), np.empty(n, np.int64)
-                new = self._sorted(known, n)
+                new = self.in_order(np.arange(known, n))
                 merge_order(self._text, self._ends, self._order, known, new, n - known, order)
                 rank[order] = np.arange(n)
                 self._order, self._rank = order, rank
@@ -124,10 +124,9 @@ class Dictionary:
         """(bytes, ends) of all texts, for kernels: text c is bytes[ends[c]:ends[c + 1]]."""
         return self._text, self._ends
 
-    def _sorted(self, first: int, last: int) -> Words:
-        """Codes [first, last) in the order of their texts."""
-        n = last - first
-        order = np.arange(first, last)
+    def in_order(self, codes: Words) -> Words:
+        """Distinct codes in the order of their texts.  O(bytes); looks at no other texts."""
+        n, order = len(codes), codes.copy()
         keys, keys2, order2 = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
         stack = np.empty(stack_words(n), np.int64)
         sort_texts(self._text, self._ends, order, n, keys, keys2, order2, stack)
