@@ -133,6 +133,30 @@ def check(programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.dl..."
         raise typer.Exit(1)
 
 
+@app.command("m3-check")
+def m3_check(
+    programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.m3...", help="M3 programs")],
+    dialect: Annotated[
+        str | None, typer.Option(metavar="a5|dbtoaster", help="the dialect; else what the text shows")
+    ] = None,
+) -> None:
+    """Check M3 programs: print their errors, or nothing."""
+    from dlog.m3 import check, parse_file
+    from dlog.m3.ast import DIALECTS
+
+    if dialect not in (None, *DIALECTS):
+        raise DlogError(f"unknown dialect {dialect}", help=f"one of {', '.join(DIALECTS)}")
+    failed = False
+    for path in programs:
+        try:
+            check(parse_file(path, dialect))
+        except DlogError as error:
+            print(error.render(), file=sys.stderr)
+            failed = True
+    if failed:
+        raise typer.Exit(1)
+
+
 @app.command()
 def format(
     program: ProgramFile,

@@ -156,7 +156,8 @@ class Assign(Node):
     The expression is computed whole before the target changes.  Each key of the target is bound (a trigger
     parameter) or an output variable of the expression; output variables that are no keys are summed out.
     `+=` adds.  `:=` first forgets every entry that agrees with the target's bound keys, then adds.
-    `target.initial`: an entry that is not in the map's domain is first given that value (see `MapAccess`).
+    `target.initial`: an entry that `+=` adds to and that is not in the map's domain is first given that
+    value, computed with the entry's keys bound, before the statement changes anything.
     """
 
     target: MapAccess
@@ -311,7 +312,8 @@ class Domain(Node):
 class Call(Node):
     """`[function: type](arguments)` of scalars; `[lift<1>: T](..)` has the name `lift` and parameters (1,).
 
-    `/` with one argument is 1 / argument, with two their quotient; either is 0 when the divisor is 0.
+    `/` with one argument is 1 / argument, with two their quotient; either is 0 when the divisor is 0.  What a
+    function gives is converted to the type: to an integer type by leaving out what is behind the point.
     """
 
     function: str
