@@ -19,7 +19,7 @@ from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle
 from dlog.heads.kernels import WIDE
 from dlog.heads.lookup import look_up
-from dlog.ir.rules import Const, Rule, Var
+from dlog.ir.rules import Aggregate, Const, Rule, Var
 from dlog.planning.versions import facts_name
 from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
@@ -59,19 +59,19 @@ class OneGroup:
         inserted: list[Row] = []
         erased: list[Row] = []
         for key, change in changes.items():
-            before = _group(state, key, len(self.arguments))
+            before = group_of(state, key, len(self.arguments))
             after = [a + b for a, b in zip(before, change, strict=True)]
-            state = _replaced(state, _state_row(key, before), _state_row(key, after))
+            state = replaced(state, state_row(key, before), state_row(key, after))
             old = self._row(key, before) if before[0] else None
             new = self._row(key, after) if after[0] else None
-            if not (_fits(old) and _fits(new)):
+            if not (words_fit(old) and words_fit(new)):
                 return False
             if old != new:
-                head = _replaced(head, old, new)
+                head = replaced(head, old, new)
                 erased += [old] if old is not None else []
                 inserted += [new] if new is not None else []
         relations[self.state] = state
-        cycle.publish(self.name, head, Change(_array(inserted, head.arity), _array(erased, head.arity)))
+        cycle.publish(self.name, head, Change(row_array(inserted, head.arity), row_array(erased, head.arity)))
         return True
 
     def _row(self, key: Row, group: list[int]) -> Row:
@@ -94,7 +94,19 @@ def one_group(store: Store, strategy: DeltaStrategy, outputs: tuple[str, ...]) -
     if not isinstance(aggregate, Sums):
         return None
     rule = aggregate.rule
-    arguments = _arguments(store, rule, outputs)
+    arguments = int_arguments(store, rule, rule.aggregates, outputs)
+    groups = [v.name for v in rule.groups]
+    places = head_places(store, strategy, rule, exact=True)
+    if arguments is None or places is None or not set(groups) <= set(outputs):
+        return None
+    numbers = iter(range(len(rule.aggregates)))
+    sums = tuple(-1 if a.op == "count" else next(numbers) for a in rule.aggregates)
+    columns = tuple(outputs.index(name) for name in groups)
+    return OneGroup(strategy.name, aggregate.state, columns, arguments, places, sums)
+
+
+def head_places(store: Store, strategy: DeltaStrategy, rule: Rule, exact: bool) -> tuple[Place, ...] | None:
+    """Where a head's columns come from; None: not simple.  `exact`: results are ints, else any codes."""
     (head,) = (h for h in rule.heads if h.predicate == strategy.name)
     groups = [v.name for v in rule.groups]
     results = [a.result.name for a in rule.aggregates]
@@ -107,21 +119,19 @@ def one_group(store: Store, strategy: DeltaStrategy, outputs: tuple[str, ...]) -
             places.append(("literal", code))
         elif operand.name in groups and stored_as(rule, operand, type):
             places.append(("group", groups.index(operand.name)))
-        elif operand.name in results and type == INT:
+        elif operand.name in results and (type == INT or (not exact and not type.is_decimal)):
             places.append(("result", results.index(operand.name)))
         else:
             return None
-    if arguments is None or not set(groups) <= set(outputs):
-        return None
-    numbers = iter(range(len(rule.aggregates)))
-    sums = tuple(-1 if a.op == "count" else next(numbers) for a in rule.aggregates)
-    columns = tuple(outputs.index(name) for name in groups)
-    return OneGroup(strategy.name, aggregate.state, columns, arguments, tuple(places), sums)
+    return tuple(places)
 
 
-def _arguments(store: Store, rule: Rule, outputs: tuple[str, ...]) -> tuple[tuple[bool, int], ...] | None:
+def int_arguments(
+    store: Store, rule: Rule, items: Sequence[Aggregate], outputs: tuple[str, ...]
+) -> tuple[tuple[bool, int], ...] | None:
+    """Of each sum of ints: (is a column, its number or the code itself); None: not simple."""
     found: list[tuple[bool, int]] = []
-    for item in rule.aggregates:
+    for item in items:
         if item.op == "count":
             continue
         argument = item.argument
@@ -139,7 +149,7 @@ def _arguments(store: Store, rule: Rule, outputs: tuple[str, ...]) -> tuple[tupl
     return tuple(found)
 
 
-def _group(state: Relation, key: Row, sums: int) -> list[int]:
+def group_of(state: Relation, key: Row, sums: int) -> list[int]:
     """Number and sums of a group; zeros when there is none."""
     found, rest = look_up(state, np.array([key], np.int64).reshape(1, -1))
     if not found[0]:
@@ -148,7 +158,7 @@ def _group(state: Relation, key: Row, sums: int) -> list[int]:
     return [count, *[_sum(words[at : at + WIDE]) for at in range(0, WIDE * sums, WIDE)]]
 
 
-def _state_row(key: Row, group: Sequence[int]) -> Row | None:
+def state_row(key: Row, group: Sequence[int]) -> Row | None:
     """A group as the state keeps it; None without assignments."""
     count, *sums = group
     return (*key, count, *[word for s in sums for word in _words(s)]) if count else None
@@ -168,11 +178,11 @@ def _sum(words: list[int]) -> int:
     return int.from_bytes(struct.pack(f"<{WIDE}q", *words), "little", signed=True)
 
 
-def _fits(row: Row | None) -> bool:
+def words_fit(row: Row | None) -> bool:
     return not row or (min(row) >= _LEAST and max(row) <= _GREATEST)
 
 
-def _replaced(relation: Relation, old: Row | None, new: Row | None) -> Relation:
+def replaced(relation: Relation, old: Row | None, new: Row | None) -> Relation:
     if old is not None and new is not None:
         changed = relation.replace_row(old, new)
         assert changed is not None, "a group that is not there changes"
@@ -188,6 +198,6 @@ def _replaced(relation: Relation, old: Row | None, new: Row | None) -> Relation:
     return relation
 
 
-def _array(rows: list[Row], arity: int) -> np.ndarray:
+def row_array(rows: list[Row], arity: int) -> np.ndarray:
     array = np.array(sorted(rows), np.int64)
     return array.reshape(-1, arity)

@@ -16,6 +16,7 @@ from dlog.engine.delta_strategy import DeltaStrategy, counts_name
 from dlog.engine.heads import stored_as
 from dlog.engine.maintain import Maintenance, maintain
 from dlog.engine.one_group import OneGroup, one_group
+from dlog.engine.one_kept import OneKept, one_kept
 from dlog.engine.one_row_kernels import NOTHING, TOO_LARGE, V, fire
 from dlog.engine.rule_deltas import Planned, RuleDeltas
 from dlog.engine.store import Store
@@ -50,7 +51,7 @@ class _Use:
     sign: int
     # For each column of a head: whether it is a slot, and its column or its code.
     heads: tuple[tuple[tuple[bool, int], ...], ...]
-    group: OneGroup | None = None  # of an aggregation
+    group: OneGroup | OneKept | None = None  # of an aggregation
     ends: bool = False  # whether the heads are read by no rule and cannot give a key two values
 
 
@@ -365,14 +366,14 @@ def _use(
 def _group_use(
     store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned, join: Join, is_read: bool
 ) -> _Found | None:
-    group = one_group(store, strategy, join.outputs)
+    group = one_group(store, strategy, join.outputs) or one_kept(store, strategy, join.outputs)
     if group is None:
         return None
     ends = not is_read and _has_one_value(store, strategy.name, group)
     return _found(deltas, join, _Use(strategy, planned.variant.sign, (), group, ends))
 
 
-def _has_one_value(store: Store, name: str, group: OneGroup) -> bool:
+def _has_one_value(store: Store, name: str, group: OneGroup | OneKept) -> bool:
     """Whether rows of a head with one key are of one group."""
     declared = store.predicates[name]
     keys = {place for place in group.head[: declared.n_keys] if place[0] == "group"}

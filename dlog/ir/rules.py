@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 from dlog.language import ast
 from dlog.language.source import Span
-from dlog.types import INT, Type
+from dlog.types import FLOAT, INT, Type
 
 
 @dataclass(frozen=True)
@@ -241,6 +241,11 @@ class Predicate:
     @cached_property
     def has_only_ints(self) -> bool:
         return all(column.type == INT for column in self.columns)
+
+    @cached_property
+    def has_only_numbers(self) -> bool:
+        """Whether all columns are ints or floats."""
+        return all(column.type in (INT, FLOAT) for column in self.columns)
 
     def show(self, args: tuple[object, ...]) -> str:
         keys = ", ".join(map(str, args[: self.n_keys]))

@@ -1,0 +1,269 @@
+"""Owns the short way of one row through an aggregation with min, max or float sums: what it keeps, and the
+head's row.
+
+As `one_group`, for rules alone in their stratum, each group in a row of its own: what one row changes is a
+group or two, handled by Python and kernels that take one group.  `aggregate_deltas` does all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from dlog.algebra import LIMBS, WORDS_PER_SUM
+from dlog.engine.aggregate_deltas import Kept
+from dlog.engine.delta_strategy import DeltaStrategy
+from dlog.engine.group_parts import FloatPart, Part, ScanPart, SumPart
+from dlog.engine.one_group import (
+    Place,
+    Row,
+    group_of,
+    head_places,
+    int_arguments,
+    replaced,
+    row_array,
+    state_row,
+    words_fit,
+)
+from dlog.engine.store import Store
+from dlog.engine.strategy import Cycle
+from dlog.heads import float_kernels, scan_kernels
+from dlog.heads.lookup import look_up
+from dlog.heads.scans import extremes
+from dlog.ir.rules import Var
+from dlog.jit import Words
+from dlog.planning.versions import facts_name
+from dlog.storage.batch import Change
+from dlog.storage.relation import Relation
+
+
+class OnePart(Protocol):
+    """A part of what is kept, for one row at a time."""
+
+    @property
+    def state(self) -> str: ...
+
+    def changed(self, state: Relation, rows: list[list[int]], sign: int) -> Relation: ...
+    def read(self, state: Relation, key: Row, results: dict[int, int]) -> bool:
+        """The results of its aggregates, by number; whether the group exists, as far as the part can tell."""
+
+
+@dataclass(frozen=True)
+class OneKept:
+    """Where in a join's output a rule's groups stand, what it keeps, and where in its head they go."""
+
+    name: str
+    groups: tuple[int, ...]
+    head: tuple[Place, ...]
+    parts: tuple[OnePart, ...]
+
+    def follow(self, cycle: Cycle, output: np.ndarray, sign: int) -> bool:
+        """Take the assignments of a join's output (columns, n) in; False: not simple, drop the cycle."""
+        relations = cycle.store.relations
+        if len(relations[facts_name(self.name)]):  # a row may have another derivation
+            return False
+        rows = output.T.tolist()
+        versions = [self._changed(cycle, part, rows, sign) for part in self.parts]
+        if any(before is None for before, _ in versions):
+            return False
+        head = relations[self.name]
+        inserted: list[Row] = []
+        erased: list[Row] = []
+        for key in dict.fromkeys(tuple(values[g] for g in self.groups) for values in rows):
+            old, new = (self._row(key, [pair[i] for pair in versions]) for i in (0, 1))
+            if not (words_fit(old) and words_fit(new)):
+                return False
+            if old != new:
+                head = replaced(head, old, new)
+                erased += [old] if old is not None else []
+                inserted += [new] if new is not None else []
+        change = Change(row_array(inserted, head.arity), row_array(erased, head.arity))
+        cycle.publish(self.name, head, change)
+        return True
+
+    def _changed(
+        self, cycle: Cycle, part: OnePart, rows: list[list[int]], sign: int
+    ) -> tuple[Relation | None, Relation]:
+        """A part's relation before and after; one that rules share changes once in a cycle."""
+        relations = cycle.store.relations
+        if part.state not in cycle.followed:
+            before = relations[part.state]
+            cycle.followed[part.state] = (before, part.changed(before, rows, sign))
+        relations[part.state] = cycle.followed[part.state][1]
+        return cycle.followed[part.state]
+
+    def _row(self, key: Row, states: Sequence[Relation | None]) -> Row | None:
+        """The head's row of a group in one version; None without assignments."""
+        results: dict[int, int] = {}
+        for part, state in zip(self.parts, states, strict=True):
+            assert state is not None
+            if not part.read(state, key, results):
+                return None
+        row = []
+        for kind, number in self.head:
+            row.append(key[number] if kind == "group" else number if kind == "literal" else results[number])
+        return tuple(row)
+
+
+def one_kept(store: Store, strategy: DeltaStrategy, outputs: tuple[str, ...]) -> OneKept | None:
+    """None: the stratum's aggregation is not of the simple kind."""
+    if strategy.plain or len(strategy.aggregates) != 1 or not strategy.counts_are_one(store):
+        return None
+    kept = strategy.aggregates[0]
+    if not isinstance(kept, Kept) or not set(kept.outputs) <= set(outputs):
+        return None
+    parts = [_one_part(store, kept, part, outputs) for part in kept.parts]
+    places = head_places(store, strategy, kept.rule, exact=False)
+    if places is None or any(part is None for part in parts):
+        return None
+    groups = tuple(outputs.index(name) for name in kept.groups)
+    return OneKept(strategy.name, groups, places, tuple(part for part in parts if part is not None))
+
+
+def _one_part(store: Store, kept: Kept, part: Part, outputs: tuple[str, ...]) -> OnePart | None:
+    rule = kept.rule
+    numbers = {item.result.name: i for i, item in enumerate(rule.aggregates)}
+    groups = tuple(outputs.index(name) for name in kept.groups)
+    if isinstance(part, ScanPart):
+        if part.is_text or part.type.is_decimal:
+            return None
+        columns = tuple(outputs.index(name) for name in (*part.shape.keys, part.value))
+        items = tuple((numbers[item.result.name], item.op == "min") for item in part.items)
+        return OneScan(part.state, columns, tuple(part.order), len(part.shape.keys), items)
+    if isinstance(part, FloatPart) and all(item.op != "mean" for item in part.items):
+        columns = tuple(outputs.index(name) for name in part.arguments)
+        chosen = []
+        for item in part.items:
+            assert isinstance(item.argument, Var)
+            chosen.append((numbers[item.result.name], part.arguments.index(item.argument.name)))
+        return OneFloats(part.state, groups, columns, tuple(chosen))
+    if isinstance(part, SumPart):
+        arguments = int_arguments(store, rule, part.items, outputs)
+        if arguments is None:
+            return None
+        sums = iter(range(1, 1 + len(arguments)))
+        places = tuple((numbers[i.result.name], 0 if i.op == "count" else next(sums)) for i in part.items)
+        return OneSums(part.state, groups, arguments, places)
+    return None
+
+
+@dataclass(frozen=True)
+class OneScan:
+    state: str
+    columns: tuple[int, ...]  # in the output: the scan predicate's keys, then its value
+    order: tuple[int, ...]  # of the group's keys in it
+    key_columns: int
+    items: tuple[tuple[int, bool], ...]  # number of the aggregate, whether it is a min
+    buffers: Words = field(default_factory=lambda: np.zeros((3, 2), np.int64))  # whether found, first, last
+
+    def changed(self, state: Relation, rows: list[list[int]], sign: int) -> Relation:
+        for values in rows:
+            row = tuple(values[c] for c in self.columns)
+            found, rest = look_up(state, np.array([row], np.int64))
+            count = int(rest[0, 0]) if found[0] else 0
+            assert count + sign >= 0, "a group loses a value that it does not have"
+            later = count + sign
+            state = replaced(state, (*row, count) if count else None, (*row, later) if later else None)
+        return state
+
+    def read(self, state: Relation, key: Row, results: dict[int, int]) -> bool:
+        ordered = np.array([key[place] for place in self.order], np.int64)
+        found, first, last = self.buffers[0], self.buffers[1], self.buffers[2]
+        if len(ordered) == self.key_columns:
+            index = state.index(tuple(range(state.arity)))
+            scan_kernels.edge_rows(
+                index.arena.A, index.root, len(ordered), index.arity, ordered, 1, found, first, last
+            )
+            there, least, greatest = found[0] == 1, int(first[0]), int(last[0])
+        else:
+            mask, low, high = extremes(state, ordered.reshape(1, -1), self.key_columns)
+            there, least, greatest = bool(mask[0]), int(low[0, 0]), int(high[0, 0])
+        for number, is_min in self.items:
+            results[number] = least if is_min else greatest
+        return bool(there)
+
+
+@dataclass(frozen=True)
+class OneSums:
+    state: str
+    groups: tuple[int, ...]
+    arguments: tuple[tuple[bool, int], ...]
+    places: tuple[tuple[int, int], ...]  # number of the aggregate, place in the group: 0 is the count
+
+    def changed(self, state: Relation, rows: list[list[int]], sign: int) -> Relation:
+        for values in rows:
+            key = tuple(values[g] for g in self.groups)
+            before = group_of(state, key, len(self.arguments))
+            words = [values[word] if is_column else word for is_column, word in self.arguments]
+            after = [a + sign * b for a, b in zip(before, (1, *words), strict=True)]
+            state = replaced(state, state_row(key, before), state_row(key, after))
+        return state
+
+    def read(self, state: Relation, key: Row, results: dict[int, int]) -> bool:
+        group = group_of(state, key, len(self.arguments))
+        for number, place in self.places:
+            results[number] = group[place]
+        return group[0] > 0
+
+
+@dataclass(frozen=True)
+class OneFloats:
+    state: str
+    groups: tuple[int, ...]
+    columns: tuple[int, ...]
+    items: tuple[tuple[int, int], ...]  # number of the aggregate, number of the sum
+
+    def changed(self, state: Relation, rows: list[list[int]], sign: int) -> Relation:
+        work, out = np.zeros(2 * WORDS_PER_SUM, np.int64), np.zeros(2, np.int64)
+        bounds, signs = np.array([0, 1]), np.array([sign])
+        width = len(self.groups) + 3
+        erased, inserted = np.empty((2, WORDS_PER_SUM * width), np.int64)
+        for values in rows:
+            for number, column in enumerate(self.columns):
+                named = np.array([*(values[g] for g in self.groups), number], np.int64)
+                code, index = np.array([values[column]]), state.index(tuple(range(width)))
+                float_kernels.change_sums(
+                    index.arena.A,
+                    index.root,
+                    width - 2,
+                    named,
+                    1,
+                    bounds,
+                    code,
+                    signs,
+                    work,
+                    erased,
+                    inserted,
+                    out,
+                )
+                gone, come = (
+                    [tuple(row) for row in rows_[: n * width].reshape(n, width).tolist()]
+                    for rows_, n in ((erased, int(out[0])), (inserted, int(out[1])))
+                )
+                state = _exchanged(state, gone, come)
+        return state
+
+    def read(self, state: Relation, key: Row, results: dict[int, int]) -> bool:
+        index = state.index(tuple(range(state.arity)))
+        out, none = np.empty(1, np.int64), np.zeros(1, np.int64)
+        work, quotient = np.zeros(WORDS_PER_SUM, np.int64), np.zeros(LIMBS, np.int64)
+        for number, place in self.items:
+            named = np.array([*key, place], np.int64)
+            float_kernels.read_sums(
+                index.arena.A, index.root, len(named), named, 1, none, work, quotient, out
+            )
+            results[number] = int(out[0])
+        return True
+
+
+def _exchanged(state: Relation, gone: list[Row], come: list[Row]) -> Relation:
+    """Words of a sum, by place: a word that changes is one row for another."""
+    later = {row[:-1]: row for row in come}
+    for row in gone:
+        state = replaced(state, row, later.pop(row[:-1], None))
+    for row in later.values():
+        state = replaced(state, None, row)
+    return state
