@@ -26,14 +26,14 @@ from dlog.engine.group_parts import (
     is_float,
 )
 from dlog.engine.grouping import sorted_rows
-from dlog.engine.heads import aggregate_table, body_outputs, concat_keys, head_rows
+from dlog.engine.heads import aggregate_table, body_outputs, concat_keys, head_rows, takes_weights, weigh
 from dlog.engine.measure import RuleMeasure
 from dlog.engine.rule_deltas import RuleDeltas
 from dlog.engine.scan_shapes import scan_shape
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle
 from dlog.engine.table import Table, Values, distinct_rows
-from dlog.heads.sums import Groups, apply_groups
+from dlog.heads.sums import Groups, all_groups, apply_groups
 from dlog.ir.rules import Aggregate, Atom, Const, Program, Rule, Var
 from dlog.jit import Words
 from dlog.planning.deltas import ERASE, INSERT, rule_variants
@@ -123,10 +123,9 @@ class Sums:
 
     def rebuild(self, cycle: Cycle, heads: list[Atom]) -> list[Words]:
         rule, store = self.rule, cycle.store
-        runner, table = _all_assignments(cycle, rule, body_outputs(rule))
-        empty = self.part.empty(store.arena)
-        change = self.part.partial(runner, table)
-        store.relations[self.state], _, groups = apply_groups(empty, len(self.groups), [change])
+        runner, table = _all_assignments(cycle, rule, body_outputs(rule), takes_weights(rule))
+        groups = self.part.partial(runner, *weigh(rule, table))
+        store.relations[self.state] = all_groups(store.arena, groups)
         return [head_rows(store, h, self._results(store, groups), rule) for h in heads]
 
     def signed(self, cycle: Cycle, heads: list[Atom]) -> Iterator[Signed]:
@@ -311,7 +310,7 @@ class _Again:
         pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, True)
         runner = _runner(cycle, rule)
         with cycle.evaluation.measures.of(rule):
-            table = aggregate_table(runner, rule, runner.run(pipeline))
+            table = aggregate_table(runner, rule, runner.run(pipeline, weighted=takes_weights(rule)))
         return [head_rows(cycle.store, h, table, rule) for h in heads]
 
     def signed(self, cycle: Cycle, heads: list[Atom]) -> Iterator[Signed]:
@@ -350,10 +349,12 @@ def _deltas(store: Store, rule: Rule, outputs: tuple[str, ...] = ()) -> RuleDelt
     return RuleDeltas(store, rule, rule_variants(rule, reads), bag=True, outputs=outputs)
 
 
-def _all_assignments(cycle: Cycle, rule: Rule, outputs: tuple[str, ...]) -> tuple[BodyRunner, Table]:
+def _all_assignments(
+    cycle: Cycle, rule: Rule, outputs: tuple[str, ...], weighted: bool = False
+) -> tuple[BodyRunner, Table]:
     runner = _runner(cycle, rule)
     with cycle.evaluation.measures.of(rule):
-        return runner, runner.run(plan_pipeline(rule.body.forms, outputs, rule.types, True))
+        return runner, runner.run(plan_pipeline(rule.body.forms, outputs, rule.types, True), weighted=weighted)
 
 
 def _runner(cycle: Cycle, rule: Rule) -> BodyRunner:

@@ -20,7 +20,7 @@ from dlog.engine.aggregate_deltas import AggregateDeltas, aggregate_deltas
 from dlog.engine.bodies import BodyRunner
 from dlog.engine.conflicts import check_function
 from dlog.engine.evaluate import Evaluation
-from dlog.engine.heads import body_outputs, head_rows, stored_as
+from dlog.engine.heads import apart, body_outputs, head_rows, stored_as
 from dlog.engine.measure import RuleMeasure
 from dlog.engine.rule_deltas import RuleDeltas
 from dlog.engine.store import Store
@@ -118,33 +118,49 @@ class DeltaStrategy:
 
     def rebuild(self, cycle: Cycle) -> None:
         """All derivations of all rules: distinct rows and their counts."""
-        relations = cycle.store.relations
-        rows, counts = count_rows(cycle.store.arena, self._derivations(cycle), self._arity)
+        relations, arena = cycle.store.relations, cycle.store.arena
+        rows, weights = self._derivations(cycle)
         if not self.by_existence:
+            if self.counts_are_one(cycle.store):
+                counts = no_counts(arena, self._arity)
+            else:
+                rows, counts = count_rows(arena, rows, self._arity, weights)
             relations[counts_name(self.name)] = counts
-        later = Relation.build(cycle.store.arena, rows, self._arity, relations[self.name].orders)
-        cycle.evaluation.watch.derived(len(rows))
+        later = Relation.build(arena, rows, self._arity, relations[self.name].orders)
+        cycle.evaluation.watch.derived(len(later))
         cycle.publish_difference(self.name, later)
-        self._check_function(cycle, rows)
+        if cycle.program.predicates[self.name].is_functional:
+            check_function(cycle.program, cycle.store, self.name)
 
-    def _derivations(self, cycle: Cycle) -> Words:
-        """A row for each derivation in the new version; makes the state of aggregation rules."""
-        parts = [cycle.store.relations[facts_name(self.name)].rows()]
+    def _derivations(self, cycle: Cycle) -> tuple[Words, Words | None]:
+        """(Rows of all derivations in the new version, for how many each stands; None: for one).
+
+        Makes the state of aggregation rules.
+        """
+        parts: list[tuple[Words, Words | None]] = [(cycle.store.relations[facts_name(self.name)].rows(), None)]
         for deltas in self.plain:
             parts += self._all_rows(deltas, cycle)
         for aggregate in self.aggregates:
-            parts += aggregate.rebuild(cycle, self._heads(aggregate.rule))
-        return np.concatenate(parts)
+            parts += [(rows, None) for rows in aggregate.rebuild(cycle, self._heads(aggregate.rule))]
+        parts = [part for part in parts if len(part[0])] or parts[:1]
+        if len(parts) == 1:
+            return parts[0]
+        rows = np.concatenate([rows for rows, _ in parts])
+        if all(weights is None for _, weights in parts):
+            return rows, None
+        ones = [np.ones(len(rows), np.int64) if weights is None else weights for rows, weights in parts]
+        return rows, np.concatenate(ones)
 
-    def _all_rows(self, deltas: RuleDeltas, cycle: Cycle) -> list[Words]:
+    def _all_rows(self, deltas: RuleDeltas, cycle: Cycle) -> list[tuple[Words, Words | None]]:
         evaluation = cycle.evaluation
         evaluation.watch.doing = f"evaluating {self.name}"
         rule = deltas.rule
         runner = _runner(cycle.store, rule, evaluation)
         pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, not self.by_existence)
         with evaluation.measures.of(rule):
-            table = runner.run(pipeline)
-        return [head_rows(cycle.store, head, table, rule) for head in self._heads(rule)]
+            table = runner.run(pipeline, weighted=not self.by_existence)
+        table, weights = apart(table)
+        return [(head_rows(cycle.store, head, table, rule), weights) for head in self._heads(rule)]
 
     # From changes
 
@@ -279,7 +295,8 @@ class DeltaStrategy:
         again = store.under(store.predicates)
         again.relations = dict(kept)
         cycle = Cycle(self.program, again, Evaluation())
-        rows, counts = count_rows(store.arena, self._derivations(cycle), self._arity)
+        derivations, weights = self._derivations(cycle)
+        rows, counts = count_rows(store.arena, derivations, self._arity, weights)
         assert np.array_equal(kept[self.name].rows(), rows), f"{self.name} is not what its rules derive"
         if not self.by_existence:
             check_counts(kept[self.name], kept[counts_name(self.name)])

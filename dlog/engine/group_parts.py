@@ -17,6 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
+from dlog.engine.batch import Column
 from dlog.engine.batch.decimals import widen
 from dlog.engine.bodies import BodyRunner
 from dlog.engine.groups import SumOverflow, joined_texts, partial_sums, result_of_sums
@@ -96,14 +97,18 @@ class SumPart:
             parts.append(part if sign > 0 else part.negative())
         return apply_groups(state, len(self.groups), parts)[0]
 
-    def partial(self, runner: BodyRunner, table: Table) -> Groups:
-        """Counts and sums of a table's groups."""
+    def partial(self, runner: BodyRunner, table: Table, weights: Words | None = None) -> Groups:
+        """Counts and sums of a table's groups.  A row stands for as many assignments as it weighs."""
         columns = [np.ascontiguousarray(table.columns[name], np.int64) for name in self.groups]
         arguments = [runner.column(a.argument, table) for a in self.summed if a.argument is not None]
+        if weights is not None:
+            arguments = [Column(weights, INT), *(Column(a.values * weights, INT) for a in arguments)]
         found = partial_sums(columns, table.n, arguments, runner.store.dictionary)
-        n = len(found.counts)
-        keys = np.stack(found.keys, axis=1) if found.keys else np.empty((n, 0), np.int64)
-        return Groups(keys, found.counts, found.sums)
+        counts, sums = found.counts, found.sums
+        if weights is not None:
+            counts, sums = np.ascontiguousarray(sums[0][:, 0]), sums[1:]
+        keys = np.stack(found.keys, axis=1) if found.keys else np.empty((len(counts), 0), np.int64)
+        return Groups(keys, counts, sums)
 
     def exists(self, state: Relation, keys: Words) -> np.ndarray:
         return look_up(state, keys)[0] > 0

@@ -123,7 +123,7 @@ def aggregate_rule(runner: BodyRunner, rule: Rule, pipeline: Pipeline) -> Table:
 
 def aggregate_table(runner: BodyRunner, rule: Rule, table: Table) -> Table:
     """The same, from the assignments of the body."""
-    table, weights = _weights(rule, table)
+    table, weights = weigh(rule, table)
     groups, texts = _group_codes(rule, table)
     arguments = [_weighted(a.op, _argument(runner, a, table), weights) for a in rule.aggregates]
     try:
@@ -178,12 +178,18 @@ def _takes_weights(rule: Rule, item: Aggregate) -> bool:
     )
 
 
-def _weights(rule: Rule, table: Table) -> tuple[Table, np.ndarray | None]:
-    """The weights of a table's rows, if it has any.  Rows are repeated where a sum of products could wrap."""
+def apart(table: Table) -> tuple[Table, np.ndarray | None]:
+    """A table without the weights of its rows, and these, if it has any."""
     if WEIGHT not in table.columns:
         return table, None
-    weights = table.columns[WEIGHT]
-    table = table.only(tuple(v for v in table.columns if v != WEIGHT))
+    return table.only(tuple(v for v in table.columns if v != WEIGHT)), table.columns[WEIGHT]
+
+
+def weigh(rule: Rule, table: Table) -> tuple[Table, np.ndarray | None]:
+    """The weights of a table's rows, if it has any.  Rows are repeated where a sum of products could wrap."""
+    table, weights = apart(table)
+    if weights is None:
+        return table, None
     most = int(weights.max()) if table.n else 0
     for item in rule.aggregates:
         if item.op in ("sum", "total") and isinstance(item.argument, Var) and table.n:

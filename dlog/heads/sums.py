@@ -37,6 +37,13 @@ def no_groups(arena: Arena, keys: int, sums: int) -> Relation:
     return Relation(arena, keys + 1 + WIDE * sums)
 
 
+def all_groups(arena: Arena, groups: Groups) -> Relation:
+    """The state of groups, each of them once and with assignments.  O(n)."""
+    assert (groups.counts > 0).all(), "a group without assignments"
+    rows = _rows(groups)
+    return Relation.build(arena, rows, rows.shape[1])
+
+
 def apply_groups(state: Relation, keys: int, changes: list[Groups]) -> tuple[Relation, Groups, Groups]:
     """(The new state, changed groups as they were, changed groups as they are).  O(m log n)."""
     sums = (state.arity - keys - 1) // WIDE
