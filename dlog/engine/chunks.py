@@ -67,7 +67,7 @@ def _at(atom: Atom, pivots: dict[str, int]) -> object:
 def run_chunks(fixpoint: _Fixpoint, pivots: list[int], jobs: int) -> None:
     """The whole fixpoint, chunk by chunk, into the store's relations."""
     store, watch = fixpoint.store, fixpoint.watch
-    cutter = _Cutter.of([store.relations[name].rows().T for name in fixpoint.names], pivots)
+    cutter = _Cutter.of([fixpoint.seed_columns(name) for name in fixpoint.names], pivots)
     workers = [fixpoint]
     while len(workers) == 1 and cutter.work(fixpoint):
         if jobs > 1 and cutter.rows_to_come > WORTH_THREADS:

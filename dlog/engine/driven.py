@@ -13,10 +13,10 @@ from functools import cached_property
 from dlog.engine.heads import body_outputs, stored_as
 from dlog.engine.measure import RuleMeasure
 from dlog.engine.store import Store
-from dlog.ir.rules import Atom, Conj, Const, Form, Rule
+from dlog.ir.rules import Atom, Conj, Const, Form, Rule, Var
 from dlog.lftj import opcodes as o
 from dlog.lftj.assemble import Assembled, assemble
-from dlog.lftj.drive import EQUALS, PARAMETER, REPEATS
+from dlog.lftj.drive_layout import EQUALS, PARAMETER, REPEATS
 from dlog.lftj.plan import Emit, Leap, Seek
 from dlog.planning.compile import CompiledJoin, compile_join
 from dlog.planning.cross_products import cross_products
@@ -28,12 +28,24 @@ _REPLAN = 16  # a plan is made anew when an atom has grown by this factor
 
 @dataclass(frozen=True)
 class Driven:
-    """A variant of a rule: `driver` is the atom whose rows are given, `forms` are the rest of the body."""
+    """A variant of a rule: `driver` is the atom whose rows are given, `forms` are the rest of the body.
+
+    Where derivations are counted, every assignment is one, and `others` are the recursive atoms beside the
+    driver, each with the number of the variant that it drives.
+    """
 
     rule: Rule
     driver: Atom
     forms: tuple[Form, ...]
     measure: RuleMeasure
+    counted: bool = False
+    others: tuple[tuple[Atom, int], ...] = ()
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """What the body must tell: the variables of heads, and of the other recursive facts."""
+        named = [a.name for atom, _ in self.others for a in atom.args if isinstance(a, Var)]
+        return tuple(dict.fromkeys([*body_outputs(self.rule), *named]))
 
     @cached_property
     def predicates(self) -> frozenset[str]:
@@ -80,11 +92,12 @@ def plan_driven(store: Store, item: Driven) -> DrivenPlan | None:
         return None
     compiled = compile_join(
         item.forms,
-        body_outputs(item.rule),
+        item.outputs,
         item.rule.types,
         store.column_types,
         store,
         store.encode,
+        bag=item.counted,
         driver=item.driver,
     )
     compiled = replace(compiled, cross_products=_cross_products(store, item))
@@ -135,9 +148,10 @@ def place(rule: Rule) -> str:
     return f"{rule.span.file}:{rule.span.line} ({rule.heads[0].predicate})" if rule.span else str(rule)
 
 
-def head_sources(store: Store, item: Driven, head: Atom) -> list[tuple[int, int]]:
-    """Where each column of a head comes from: (column of the output, -), or (-1, a constant)."""
-    outputs = body_outputs(item.rule)
+def fact_sources(store: Store, item: Driven, head: Atom) -> list[tuple[int, int]]:
+    """Where each column of a head, or of another fact, comes from: (column of the output, -), or (-1, a
+    constant)."""
+    outputs = item.outputs
     types = store.column_types(head.predicate)
     sources = []
     for operand, type in zip(head.args, types, strict=True):

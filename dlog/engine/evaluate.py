@@ -80,6 +80,11 @@ def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluatio
         _CombiningStratum(program, stratum, store, evaluation).run()
     else:
         _PlainStratum(program, stratum, store, evaluation).run()
+    check_functions(program, stratum, store)
+
+
+def check_functions(program: Program, stratum: Stratum, store: Store) -> None:
+    """Raises when a key of a function that a stratum derives has two values."""
     for name in stratum.predicates:
         if program.predicates[name].is_functional and name not in stratum.combine:
             check_function(program, store, name)

@@ -7,6 +7,9 @@ the kernel; between slices limits are looked at, and queues get room.  3 a predi
 the driver is *read*: its new rows must be in its indices before they drive, so that of two rows that only
 together derive something, the later one finds the earlier.  When the kernel has nothing left to do these rows
 go in, one batch for all, and it runs on.  4 at the end relations take over the queues.
+
+With supports (see `storage.support_kernels`) every derivation is counted as well, and whoever wants the
+supports is told them.
 """
 
 from __future__ import annotations
@@ -18,14 +21,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dlog.engine.chunks import find_pivots, run_chunks
-from dlog.engine.driven import Driven, DrivenPlan, head_sources, place, plan_driven
+from dlog.engine.driven import Driven, DrivenPlan, fact_sources, place, plan_driven
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures
 from dlog.engine.store import Store
 from dlog.jit import DISABLED, Words
-from dlog.lftj import drive as d
+from dlog.lftj import drive_layout as d
 from dlog.lftj import opcodes as o
 from dlog.lftj.directory import add_directories
+from dlog.lftj.drive import drive
 from dlog.lftj.machine import attach
 from dlog.lftj.triejoin import BUDGET, FIRST_BUDGET, NO_WORDS
 from dlog.planning.versions import base_name
@@ -34,8 +38,9 @@ from dlog.storage.row_queue import RowQueues
 from dlog.storage.row_queue_kernels import Q_COUNT, Q_READY
 
 OUTPUT_ROWS = 1 << 12  # rows of output between two visits to the sets: two columns stay in the cache
+ROOM = OUTPUT_ROWS + 1  # rows that a queue must have room for, one of them to look for rows with
 
-_drive = np.errstate(all="ignore")(d.drive) if DISABLED else d.drive
+_drive = np.errstate(all="ignore")(drive) if DISABLED else drive
 
 
 def run_fixpoint(
@@ -47,27 +52,42 @@ def run_fixpoint(
     method: str | None = None,
     jobs: int = 1,
     combine: Mapping[str, str] | None = None,
+    supports: Supports | None = None,
 ) -> None:
     """Derive all that follows from the relations `names` by driven rules, into these relations.
 
     `method` forces a kind of set (see `storage.row_queue`).  With `combine`, all of them are functions of
     which the best value of a key counts, by min or max, and no body reads one beside the driver.  REQUIRES:
-    every recursive rule of these predicates is among the items, once for each recursive atom.
+    every recursive rule of these predicates is among the items, once for each recursive atom; where
+    derivations are counted they have one head each.
     """
     names = sorted(names)
     if not any(len(store.relations[name]) for name in names):
         return
     plans = [(item, plan_driven(store, item)) for item in items]
     variants = [_Variant(item, plan) for item, plan in plans if plan is not None]
+    assert supports is None or len(variants) == len(items), "others are known by their number"
     for variant in variants:
         variant.item.measure.planned(variant.plan.compiled)
     pivots = None if combine else find_pivots([v.item for v in variants], names)
-    fixpoint = _Fixpoint(store, names, variants, watch, measures, method, combine)
+    fixpoint = _Fixpoint(store, names, variants, watch, measures, method, combine, supports)
     if pivots is None or not variants:
         fixpoint.run()
         fixpoint.store_results()
     else:
-        run_chunks(fixpoint, [pivots[name] for name in names], 1 if fixpoint.traced else jobs)
+        run_chunks(fixpoint, [pivots[name] for name in names], 1 if fixpoint.traced or supports else jobs)
+
+
+@dataclass(frozen=True)
+class Supports:
+    """`seeds` are the supports of the rows that relations have from the start, in their order.
+
+    `keep` is told of all rows in the end, a predicate's at once or in parts: its name, and a (arity + 1, n)
+    array whose last row are the supports.
+    """
+
+    seeds: Mapping[str, Words]
+    keep: Callable[[str, Words], None]
 
 
 @dataclass
@@ -109,6 +129,7 @@ class _Fixpoint:
         measures: Measures,
         method: str | None,
         combine: Mapping[str, str] | None = None,
+        supports: Supports | None = None,
     ):
         self.store, self.names, self.watch, self.measures, self.method = store, names, watch, measures, method
         self.announced: set[int] = set()  # rules whose cross products have been announced
@@ -116,10 +137,12 @@ class _Fixpoint:
         self.variants = variants
         self.read = set(names) & {p for v in variants for p in v.item.predicates}
         self.combine = {self.number[name]: op for name, op in (combine or {}).items()}
-        self.queues = RowQueues([store.predicates[name].arity for name in names], method, self.combine)
+        self.supports = supports
+        arities = [store.predicates[name].arity for name in names]
+        self.queues = RowQueues(arities, method, self.combine, counted=supports is not None)
         self.seeds = sum(len(store.relations[name]) for name in names)
-        columns = max((v.plan.assembled.n_columns for v in variants), default=0)
-        self.out = np.empty(columns * OUTPUT_ROWS, np.int64)
+        self.columns = max((v.plan.assembled.n_columns for v in variants), default=0) or 1
+        self.out = np.empty((self.columns + 1) * OUTPUT_ROWS, np.int64)  # a column for stages
         self.scratch = np.empty(2 * OUTPUT_ROWS, np.int64)
         self.table = self._variant_table()
         self.seconds = 0.0
@@ -145,6 +168,7 @@ class _Fixpoint:
         """The variants as `lftj.drive` wants them, all at their first row."""
         words = [0] * (d.VARIANTS + d.VARIANT * len(self.variants))
         words[d.N_VARIANTS] = len(self.variants)
+        words[d.STAGED] = 0 if self.supports is None else self.columns * OUTPUT_ROWS
         for number, variant in enumerate(self.variants):
             at = d.VARIANTS + d.VARIANT * number
             item = variant.item
@@ -158,30 +182,46 @@ class _Fixpoint:
             words.append(len(item.rule.heads))
             for head in item.rule.heads:
                 words.append(self.number[head.predicate])
-                words += [word for pair in head_sources(self.store, item, head) for word in pair]
+                words += [word for pair in fact_sources(self.store, item, head) for word in pair]
+            if item.others:
+                words[at + d.V_OTHERS] = len(words)
+                words.append(len(item.others))
+            for other, its_variant in item.others:
+                words += [self.number[other.predicate], its_variant]
+                words += [word for pair in fact_sources(self.store, item, other) for word in pair]
         return np.array(words, np.int64)
 
     # Running
 
     def run(self) -> None:
         for name, q in self.number.items():
-            self.queues.start(q, self.store.relations[name].rows().T, OUTPUT_ROWS)
+            self.queues.start(q, self.seed_columns(name), ROOM)
             if name in self.read:
                 self.queues[q, Q_READY] = self.queues.count(q)
         self.to_the_end()
         while self.take_in():
             self.to_the_end()
 
+    def seed_columns(self, name: str) -> Words:
+        """What a queue begins with."""
+        columns = self.store.relations[name].rows().T
+        return columns if self.supports is None else np.vstack([columns, self.supports.seeds[name]])
+
     def run_chunk(self, seeds: list[Words]) -> list[Words]:
         """All rows that follow from some seeds, a (arity, n) array for each queue, sorted."""
         for q, columns in enumerate(seeds):
-            self.queues.start(q, columns, OUTPUT_ROWS)
+            self.queues.start(q, columns, ROOM)
         for record in self.records():
             record[[d.V_CURSOR, d.V_ROUND]] = 0
         self.to_the_end()
         self.add_directories()
         self.finished += self.rows
-        return [self.queues.take(q) for q in range(self.queues.n)]
+        taken = [self.queues.take(q) for q in range(self.queues.n)]
+        if self.supports is None:
+            return taken
+        for name, block in zip(self.names, taken, strict=True):
+            self.supports.keep(name, block)
+        return [block[:-1] for block in taken]
 
     @property
     def rows(self) -> int:
@@ -196,11 +236,11 @@ class _Fixpoint:
                 self.drop_stale(q)
             if status == d.ROWS_FULL:  # twice what is live, so that stale rows are not dropped all the time
                 live = self.queues.live(q) if q in self.combine else 0
-                self.queues.reserve(q, self.queues[q, Q_COUNT] + live + OUTPUT_ROWS)
+                self.queues.reserve(q, self.queues[q, Q_COUNT] + live + ROOM)
             elif status == d.SEEN_FULL:
-                self.queues.choose(q, self.queues[q, Q_COUNT] + OUTPUT_ROWS)
+                self.queues.choose(q, self.queues[q, Q_COUNT] + ROOM)
             elif status == d.TOO_NARROW:
-                self.queues.choose(q, self.queues[q, Q_COUNT] + OUTPUT_ROWS, self.pending(q))
+                self.queues.choose(q, self.queues[q, Q_COUNT] + ROOM, self.pending(q))
             else:
                 self.add_directories()
                 self.budget = min(2 * self.budget, BUDGET)
@@ -279,12 +319,12 @@ class _Fixpoint:
         """The rows that the current variant wants to put into a queue."""
         at = d.VARIANTS + d.VARIANT * int(self.table[d.CURRENT])
         n = int(self.table[at + d.V_PENDING])
-        out = self.out.reshape(-1, OUTPUT_ROWS)[:, :n]
+        out = self.out.reshape(-1, OUTPUT_ROWS)[:, :n]  # the last column is not of the output
         item = self.current
         parts = []
         for head in item.rule.heads:
             if self.number[head.predicate] == q:
-                sources = head_sources(self.store, item, head)
+                sources = fact_sources(self.store, item, head)
                 parts.append(np.stack([out[s] if s >= 0 else np.full(n, code) for s, code in sources]))
         return np.concatenate(parts, axis=1)
 
@@ -363,6 +403,8 @@ class _Fixpoint:
         self.measure()
         self.watch.pending(0)
         for name, q in self.number.items():
+            if self.supports is not None:
+                self.supports.keep(name, self.queues.block(q))
             new = self.queues.count(q) - len(self.store.relations[name])
             if (new or q in self.combine) and name not in self.read:
                 orders = self.store.relations[name].orders

@@ -29,7 +29,8 @@ import numpy as np
 
 from dlog.engine import stage_layout as k
 from dlog.engine.conflicts import check_new_values
-from dlog.engine.evaluate import Evaluation, evaluate_stratum
+from dlog.engine.counted import evaluate_counted, is_countable
+from dlog.engine.evaluate import Evaluation, check_functions, evaluate_stratum
 from dlog.engine.expansion import Body, Expansion, GroupExpansion, Recursion, fits
 from dlog.engine.recursive_bodies import base_facts_body, bodies, kind_of
 from dlog.engine.rounds import Rounds
@@ -117,6 +118,11 @@ class StageStrategy:
 
     def rebuild(self, cycle: Cycle) -> None:
         self.before = self.after = None
+        counted = not self.stratum.combine and not cycle.evaluation.rounds
+        if counted and is_countable(self.recursion, [e for _, e in self.through]):
+            self._count(cycle)
+            self.after = cycle.store.relations[self.stamp] = Relation(cycle.store.arena, 0)
+            return
         self._evaluate(cycle)
         self._bind(cycle)
         try:
@@ -192,7 +198,7 @@ class StageStrategy:
         store, shared = self.recursion.store, self.recursion
         shared.table = StageTable(self.kinds)
         full = {name: store.relations[name] for name in self.names}
-        shared.table.reserve(sum(map(len, full.values())))
+        shared.table.reserve(sum(map(len, full.values())), touched=True)
         if self.stratum.combine:  # facts with values that are not final must be seen as they are
             for name in self.names:
                 store.relations[name] = Relation(store.arena, full[name].arity, full[name].orders)
@@ -213,12 +219,33 @@ class StageStrategy:
         shared.table.keep()
         assert len(shared.table) == facts, f"{len(shared.table)} facts with stages, {facts} without"
 
+    def _count(self, cycle: Cycle) -> None:
+        """The stratum in the new version with stages and counts, and its difference from the old one."""
+        store, shared = cycle.store, self.recursion
+        old = {name: store.relations[name] for name in self.names}
+        self._bind(cycle)
+        shared.table = StageTable(self.kinds)
+        shared.table.reserve(sum(map(len, old.values())), touched=False)
+        try:
+            self.total_work = evaluate_counted(shared, self.bodies, self.start)
+            check_functions(self.program, self.stratum, store)
+        except BaseException:
+            store.relations.update(old)
+            raise
+        self._publish_new(cycle, old)
+        self._refresh()
+
     def _evaluate(self, cycle: Cycle) -> None:
         """The stratum in the new version, and its difference from the old one."""
         store = cycle.store
         old = {name: store.relations[name] for name in self.names}
         start_from_facts(cycle, self.stratum)
         evaluate_stratum(self.program, self.stratum, store, cycle.evaluation)
+        self._publish_new(cycle, old)
+
+    def _publish_new(self, cycle: Cycle, old: Mapping[str, Relation]) -> None:
+        """Publish the relations of the store as new versions."""
+        store = cycle.store
         for name in self.names:
             new, store.relations[name] = store.relations[name], old[name]
             cycle.publish_difference(name, new)

@@ -5,6 +5,8 @@ Knows nothing of derivations.  Callers see to it that there is room (`has_room`)
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from dlog.engine.stage_layout import (
@@ -41,6 +43,9 @@ from dlog.engine.stage_layout import (
     WORK,
 )
 from dlog.jit import Words, helper, kernel, pointer
+from dlog.storage.support_kernels import COUNT_BITS
+
+FILLED: Final = 64  # facts that are put into the table at a time
 
 
 @helper
@@ -184,6 +189,49 @@ def rehash(
                 table[slot * width + w] = old[i * width + w]
             if state & 1:
                 records[(state >> STAGE_BITS) * RECORD + SLOT] = slot
+
+
+@kernel
+def fill(
+    predicate: int, block: Words, n: int, home_words: Words, table_words: Words, head_words: Words
+) -> None:
+    """Put n facts in that are not there, as no transaction has touched them.  REQUIRES: room for them.
+
+    Column c of fact i is block[c * n + i]; behind the columns come the supports.  Where facts belong is found
+    out for some of them at a time, and looked at: so the table's memory is waited for once, not for each.
+    """
+    columns, homes = pointer(block), pointer(home_words)
+    table, head = pointer(table_words), pointer(head_words)
+    k, width, mask = info(head, predicate, COLUMNS), head[WIDTH], head[MASK]
+    used = np.int64(0)
+    for start in range(0, n, FILLED):
+        end = min(n, start + FILLED)
+        for i in range(start, end):
+            homes[i] = hash_column_row(columns, i, n, info(head, predicate, IDENTITY), predicate) & mask
+        for i in range(start, end):
+            used += table[homes[i] * width + width - 2] != 0
+        for i in range(start, end):
+            slot = homes[i]
+            while table[slot * width + width - 2] != 0:
+                slot = (slot + 1) & mask
+            at = slot * width
+            for c in range(k):
+                table[at + c] = columns[c * n + i]
+            support = columns[k * n + i]
+            table[at + width - 2] = (support >> COUNT_BITS) << STAGE_BITS | predicate << 1
+            table[at + width - 1] = support & ((1 << COUNT_BITS) - 1)
+    homes[0] = used  # so that looking is not left out
+    head[LIVE] += n
+
+
+@helper
+def hash_column_row(columns, i, stride, n, predicate):
+    """As `hash_row`, of a row that lies in columns."""
+    h = (predicate + 1) * np.int64(MULTIPLIER)
+    for c in range(n):
+        h = (h ^ columns[c * stride + i]) * np.int64(MULTIPLIER)
+        h ^= (h & np.int64(WORD_MASK)) >> 32
+    return h
 
 
 @kernel

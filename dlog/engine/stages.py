@@ -26,11 +26,12 @@ import numpy as np
 from dlog.engine import stage_layout as k
 from dlog.engine.pending_kernels import next_births, next_deaths
 from dlog.engine.stage_kernels import take
-from dlog.engine.stage_table_kernels import read_changes, read_facts, read_stages, rehash, settle
+from dlog.engine.stage_table_kernels import fill, read_changes, read_facts, read_stages, rehash, settle
 from dlog.jit import DISABLED, Words
 from dlog.storage.batch import Change
 
 CHUNK = 1024  # derivations that are taken at a time: their rows stay in the first cache
+_FILLED = 1 << 16  # facts put in at a time
 _LEAST_SLOTS = 4 * CHUNK
 _LEAST_RECORDS = 2 * CHUNK
 _LISTS = {"records": k.RECORD, "fallen": 1, "absent": 1, "batch": 1, "heap": k.HEAP_WORDS}  # words of each
@@ -38,7 +39,7 @@ NO_IDS: Words = np.zeros(0, np.int64)
 
 # Uncompiled, numpy warns where the hash wraps.
 _quietly = np.errstate(all="ignore") if DISABLED else (lambda f: f)
-_take, _rehash, _settle = _quietly(take), _quietly(rehash), _quietly(settle)
+_take, _rehash, _settle, _fill = _quietly(take), _quietly(rehash), _quietly(settle), _quietly(fill)
 
 
 @dataclass(frozen=True)
@@ -102,13 +103,14 @@ class StageTable:
         if fullest > self.head[k.MOST_RECORDS]:
             self._more_records(2 * fullest)
 
-    def reserve(self, facts: int) -> None:
-        """Make room for so many facts, all of them touched.  REQUIRES: the table is empty.  O(facts)."""
+    def reserve(self, facts: int, touched: bool) -> None:
+        """Make room for so many facts, all of them touched or none.  REQUIRES: it is empty.  O(facts)."""
         slots = _LEAST_SLOTS
         while slots * 5 // 8 < facts + CHUNK:
             slots *= 2
         self._resize(slots)
-        self._more_records(facts + _LEAST_RECORDS)
+        if touched:
+            self._more_records(facts + _LEAST_RECORDS)
 
     def _resize(self, slots: int) -> None:
         old, self.table = self.table, np.zeros(slots * self.width, np.int64)
@@ -135,6 +137,18 @@ class StageTable:
         if self.head[k.MOST_RECORDS] > 64 * _LEAST_RECORDS:
             self.records = self.fallen = self.absent = self.heap = self.batch = np.zeros(0, np.int64)
             self._more_records(_LEAST_RECORDS)
+
+    def fill(self, predicate: int, block: Words) -> None:
+        """Put in facts that are not there, a (columns + 1, n) array with their supports last (see
+        `storage.support_kernels`).  REQUIRES: no transaction.  O(n) expected.
+        """
+        n = block.shape[1]
+        while int(self.head[k.LIVE]) + n > int(self.head[k.MOST_LIVE]):
+            self._resize(2 * (int(self.head[k.MASK]) + 1))
+        for start in range(0, n, _FILLED):
+            part = np.ascontiguousarray(block[:, start : start + _FILLED])
+            m = part.shape[1]
+            _fill(predicate, part.reshape(-1), m, np.empty(m, np.int64), self.table, self.head)
 
     # Derivations
 

@@ -12,17 +12,56 @@ queue needs room, which Python gives.  Knows nothing of rules; see `storage.row_
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from dlog.jit import Words, helper, kernel
 from dlog.lftj.directory import BUCKETS, GREATEST, LEAST, is_exact
+from dlog.lftj.drive_layout import (
+    BUDGET_LEFT,
+    CURRENT,
+    DONE,
+    EQUALS,
+    LOOKUP_BLOCK,
+    LOOKUP_COLUMN,
+    LOOKUP_OUTPUTS,
+    N_VARIANTS,
+    NEEDY,
+    OTHER_COLUMNS,
+    OTHER_QUEUE,
+    OTHER_VARIANT,
+    PARAMETER,
+    REPEATS,
+    ROWS_FULL,
+    SEEN_FULL,
+    SPENT,
+    STAGED,
+    TOO_NARROW,
+    VARIANT,
+    VARIANTS,
+    V_ACTIVE,
+    V_BIND,
+    V_CODE,
+    V_CURSOR,
+    V_DRIVER,
+    V_FED,
+    V_HEADS,
+    V_LOOKUP,
+    V_NEW,
+    V_OFFSET,
+    V_OTHERS,
+    V_PENDING,
+    V_ROUND,
+    V_ROUNDS,
+    V_ROWS,
+    V_START,
+    V_STATE,
+)
 from dlog.lftj.machine import run_on
 from dlog.lftj.opcodes import DIRECTORY, FLAT, LEFT, NEXTS, OUTPUT_FULL, PC, RANGE, SEEKS, STATUS
 from dlog.lftj.opcodes import DONE as PLAN_DONE
 from dlog.storage.pointer import pointer, pointer_at
 from dlog.storage.row_queue_kernels import (
+    BEST,
     HASH,
     OUT_OF_RANGE,
     Q_ARITY,
@@ -38,49 +77,7 @@ from dlog.storage.row_queue_kernels import (
     WIDE,
     absorb,
 )
-
-# Words of the variants' array: a header, then VARIANT words each, then their bindings and heads.
-N_VARIANTS: Final = 0
-CURRENT: Final = 1  # the variant that was at work
-NEEDY: Final = 2  # the queue that needs something
-BUDGET_LEFT: Final = 3
-VARIANTS: Final = 4
-
-V_DRIVER: Final = 0  # queue
-V_CODE: Final = 1  # where its code begins among all code, its state among all state
-V_STATE: Final = 2
-V_START: Final = 3
-V_CURSOR: Final = 4  # the next row to drive it
-V_ACTIVE: Final = 5  # 1 if the run for the row before is not yet at its end
-V_PENDING: Final = 6  # rows of output not yet in queues
-V_BIND: Final = 7  # where its bindings are: for each column of the driver what to do, and an operand
-V_HEADS: Final = 8  # where its heads are: their number, then for each its queue and two words per column
-V_ROWS: Final = 9  # rows of output so far
-V_NEW: Final = 10
-V_FED: Final = 11  # rows that drove it
-V_ROUND: Final = 12  # where its round ends: at the last row that was there when it began
-V_ROUNDS: Final = 13
-V_LOOKUP: Final = 14  # where its look-up is described; 0: it is none
-V_OFFSET: Final = 15  # rows of output that a look-up's unfinished row has given already
-VARIANT: Final = 16
-
-# A look-up: the plan is one seek of a driver's column and then all values of the index's last column.
-LOOKUP_BLOCK: Final = 0  # the range block of the first level
-LOOKUP_COLUMN: Final = 1  # the driver's column that is sought
-LOOKUP_OUTPUTS: Final = 2  # the number of output columns, then for each the driver's column, -1 for the value
-
-# What to do with a column of the driver.
-PARAMETER: Final = 1  # operand: where in the state
-EQUALS: Final = 2  # operand: code
-REPEATS: Final = 3  # operand: an earlier column
-
-# Why the kernel came back.
-DONE: Final = 0
-SPENT: Final = 1
-ROWS_FULL: Final = 2  # the needy queue needs room for rows
-SEEN_FULL: Final = 3  # its hash table does
-TOO_NARROW: Final = 4  # a pending row lies outside what its set can hold
-
+from dlog.storage.support_kernels import SKIPPED, absorb_counted, row_of_output, stage_of
 
 @kernel
 def drive(
@@ -159,14 +156,14 @@ def check_room(variants, at, queues, capacity):
     head = variants[at + V_HEADS]
     for _ in range(variants[head]):
         q = variants[head + 1] * QUEUE
-        count = queues[q + Q_COUNT] + capacity
+        count = queues[q + Q_COUNT] + capacity + 1  # a row more, to look for rows with
         variants[NEEDY] = variants[head + 1]
         if count > queues[q + Q_CAPACITY]:
             return ROWS_FULL
         count -= queues[q + Q_STALE]  # not in the set any more
         if queues[q + Q_METHOD] == HASH and 2 * count > queues[q + Q_SIZE]:
             return SEEN_FULL
-        if queues[q + Q_METHOD] >= WIDE and 4 * count > queues[q + Q_SIZE]:
+        if (queues[q + Q_METHOD] == WIDE or queues[q + Q_METHOD] == BEST) and 4 * count > queues[q + Q_SIZE]:
             return SEEN_FULL
         head += 1 + 2 * queues[q + Q_ARITY]
     return DONE
@@ -182,6 +179,7 @@ def feed(arena, code, state, ranks, variants, at, queues, rows, out, capacity):
     start = variants[at + V_START]
     active = variants[at + V_ACTIVE]
     budget = variants[BUDGET_LEFT]
+    staged = variants[STAGED]
     n = np.int64(0)
     while budget > 0:
         if active == 0:
@@ -193,7 +191,10 @@ def feed(arena, code, state, ranks, variants, at, queues, rows, out, capacity):
             if active == 0:
                 continue
             state[PC] = start
+        before = n
         n = run_on(arena, code, state, ranks, out, n, capacity, budget)
+        if staged > 0:
+            set_tops(out, staged, before, n, stage_of(queues, variants[at + V_DRIVER], rows, cursor - 1))
         budget = state[LEFT]
         if state[STATUS] == PLAN_DONE:
             active = np.int64(0)
@@ -243,6 +244,9 @@ def look_up_rows(arena, state, variants, at, queues, rows, out, capacity, scratc
         found = scratch[2 * (cursor - start) + 1] - lo
         m = min(found, capacity - n)
         write_found(arena, values + lo, m, variants, lookup, rows, first + cursor, stride, out, n, capacity)
+        if variants[STAGED] > 0:
+            top = stage_of(queues, variants[at + V_DRIVER], rows, cursor)
+            set_tops(out, variants[STAGED], n, n + m, top)
         n += m
         if m < found:
             offset += m
@@ -309,13 +313,22 @@ def bind_row(variants, bind, rows, row, stride, arity, state):
 def absorb_pending(variants, at, queues, rows, seen, out, capacity, scratch):
     """Append a variant's output to the queues of its heads; DONE or TOO_NARROW.
 
-    It may begin anew after Python has widened a set: what is there already is not added again.
+    It may begin anew after Python has widened a set: what is there already is not added again.  Where
+    derivations are counted a variant has one head.
     """
     head = variants[at + V_HEADS]
     n = variants[at + V_PENDING]
+    staged = variants[STAGED]
+    if variants[at + V_OTHERS] > 0:
+        look_at_others(variants, at, queues, rows, seen, out, capacity, n)
     for _ in range(variants[head]):
         q = variants[head + 1]
-        found = absorb(queues, q, rows, seen, out, capacity, n, variants, head + 2, scratch)
+        if staged > 0:
+            found = absorb_counted(
+                queues, q, rows, seen, out, capacity, n, variants, head + 2, staged, scratch
+            )
+        else:
+            found = absorb(queues, q, rows, seen, out, capacity, n, variants, head + 2, scratch)
         if found == OUT_OF_RANGE:
             variants[NEEDY] = q
             return TOO_NARROW
@@ -323,3 +336,34 @@ def absorb_pending(variants, at, queues, rows, seen, out, capacity, scratch):
         head += 1 + 2 * queues[q * QUEUE + Q_ARITY]
     variants[at + V_PENDING] = 0
     return DONE
+
+
+@helper
+def set_tops(out, staged, start, end, top):
+    for i in range(start, end):
+        out[staged + i] = top
+
+
+@helper
+def look_at_others(variants, at, queues, rows, seen, out, capacity, n):
+    """The tops of n derivations with several recursive facts: the greatest stage among these.
+
+    Each of its facts finds such a derivation when it drives, if the others are in their indices: it counts
+    where the last one does, that is when all others have driven their variants.
+    """
+    staged = variants[STAGED]
+    for i in range(n):
+        top = out[staged + i]
+        other = variants[at + V_OTHERS]
+        left = variants[other]
+        other += 1
+        while left > 0 and top >= 0:
+            q = variants[other + OTHER_QUEUE]
+            row = row_of_output(queues, q, rows, seen, out, capacity, i, variants, other + OTHER_COLUMNS)
+            if row < variants[VARIANTS + VARIANT * variants[other + OTHER_VARIANT] + V_CURSOR]:
+                top = max(top, stage_of(queues, q, rows, row))
+            else:
+                top = np.int64(SKIPPED)
+            other += OTHER_COLUMNS + 2 * queues[q * QUEUE + Q_ARITY]
+            left -= 1
+        out[staged + i] = top

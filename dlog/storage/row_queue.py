@@ -3,8 +3,9 @@
 A queue tells what is new by one of three sets, chosen by what is seen while it grows: a bitmap when rows are
 dense among those that could be, else a hash table of rows packed into one word, or of whole rows when they do
 not fit a word.  In a queue that combines, a row is a key and a value, and only the best row of a key counts:
-a row that a better one has replaced after it drove is *stale*, and goes when room is needed.  Kernels fill
-queues (`absorb`); this module gives them room.  Knows nothing of predicates.
+a row that a better one has replaced after it drove is *stale*, and goes when room is needed.  In a counted
+queue every row has a support: its stage and the number of its derivations (`storage.support_kernels`).
+Kernels fill queues (`absorb`); this module gives them room.  Knows nothing of predicates.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dlog.storage.relation import Order, Relation
 from dlog.storage.row_queue_kernels import (
     BEST,
     BITMAP,
+    CELLS,
     HASH,
     MAX,
     MIN,
@@ -30,6 +32,7 @@ from dlog.storage.row_queue_kernels import (
     Q_CAPACITY,
     Q_COMBINE,
     Q_COUNT,
+    Q_COUNTED,
     Q_DRIVEN,
     Q_METHOD,
     Q_PACK,
@@ -46,7 +49,8 @@ from dlog.storage.row_queue_kernels import (
     read_bits,
     unpack_keys,
 )
-from dlog.storage.sort import sorted_words
+from dlog.storage.sort import sorted_words, sorted_with_last
+from dlog.storage.support_kernels import read_cells
 
 GROWTH: Final = 8  # room that is not yet used costs address space only; each step copies all rows
 KEY_BITS: Final = 62
@@ -54,6 +58,8 @@ LARGEST_BITMAP: Final = 1 << 31  # bits: 256 MiB
 SMALL_BITMAP: Final = 1 << 17  # bits: in the first cache
 CHUNK_BITMAP: Final = 1 << 23  # bits: in the second
 DENSE: Final = 128  # a hash table takes 128 bits a row and more
+SMALL_CELLS: Final = 1 << 14  # words
+DENSE_CELLS: Final = 8  # words: a hash table of whole rows takes 4 to 8 a row, in two places
 METHODS: Final = {"bitmap": BITMAP, "hash": HASH, "wide": WIDE}
 
 
@@ -78,12 +84,17 @@ class RowQueues:
     """
 
     def __init__(
-        self, arities: Sequence[int], method: str | None = None, combine: Mapping[int, str] | None = None
+        self,
+        arities: Sequence[int],
+        method: str | None = None,
+        combine: Mapping[int, str] | None = None,
+        counted: bool = False,
     ):
-        """`combine` tells for each queue that combines whether by min or max.
+        """`combine` tells for each queue that combines whether by min or max; `counted`: rows have supports.
 
-        REQUIRES: arities are positive, and at least 2 where values combine.
+        REQUIRES: arities are positive, and at least 2 where values combine; no queue does both.
         """
+        assert not (counted and combine)
         n = len(arities)
         self.n = n
         self.method = None if method is None else METHODS[method]
@@ -100,6 +111,7 @@ class RowQueues:
             self.queues[QUEUE * q + Q_METHOD] = HASH
             self.queues[QUEUE * q + Q_PACK] = pack
             self.queues[QUEUE * q + Q_READY] = -1
+            self.queues[QUEUE * q + Q_COUNTED] = counted
             pack += 2 * arity
         for q, op in (combine or {}).items():
             assert arities[q] > 1
@@ -122,19 +134,28 @@ class RowQueues:
 
     def columns(self, q: int, start: int = 0) -> Words:
         """A queue's rows from `start` on, in order of arrival: a (arity, n) view, valid until it grows."""
-        capacity, base = self[q, Q_CAPACITY], self[q, Q_BASE]
-        block = self.rows[base : base + self[q, Q_ARITY] * capacity].reshape(self[q, Q_ARITY], capacity)
-        return block[:, start : self[q, Q_COUNT]]
+        return self.block(q)[: self[q, Q_ARITY], start:]
+
+    def block(self, q: int) -> Words:
+        """All rows as `columns` gives them; those of a counted queue with their supports as one more column."""
+        capacity, base, width = self[q, Q_CAPACITY], self[q, Q_BASE], self._width(q)
+        return self.rows[base : base + width * capacity].reshape(width, capacity)[:, : self[q, Q_COUNT]]
+
+    def _width(self, q: int) -> int:
+        return self[q, Q_ARITY] + self[q, Q_COUNTED]
 
     # Room
 
     def start(self, q: int, columns: Words, room: int = 0) -> None:
-        """Begin a queue anew with distinct rows, a (arity, n) array, and with room for `room` more."""
+        """Begin a queue anew with distinct rows, a (arity, n) array, and with room for `room` more.
+
+        A counted queue is given the supports as one more column.
+        """
         n = columns.shape[1]
         self[q, Q_COUNT] = self[q, Q_STALE] = self[q, Q_DRIVEN] = 0
         self.reserve(q, n + room)
         self[q, Q_COUNT] = n
-        self.columns(q)[:] = columns
+        self.block(q)[:] = columns
         self.choose(q, room)
 
     def begin_chunk(self, pivots: Sequence[int], low: int, high: int, expected: float) -> None:
@@ -145,14 +166,14 @@ class RowQueues:
         """Room for so many rows in all.  O(rows of all queues) when it grows."""
         if capacity <= self[q, Q_CAPACITY]:
             return
-        kept = [self.columns(p) for p in range(self.n)]
+        kept = [self.block(p) for p in range(self.n)]
         self[q, Q_CAPACITY] = max(capacity, GROWTH * self[q, Q_CAPACITY])
-        self.rows = np.empty(sum(self[p, Q_ARITY] * self[p, Q_CAPACITY] for p in range(self.n)), np.int64)
+        self.rows = np.empty(sum(self._width(p) * self[p, Q_CAPACITY] for p in range(self.n)), np.int64)
         base = 0
-        for p, columns in enumerate(kept):
+        for p, block in enumerate(kept):
             self[p, Q_BASE] = base
-            base += self[p, Q_ARITY] * self[p, Q_CAPACITY]
-            self.columns(p)[:] = columns
+            base += self._width(p) * self[p, Q_CAPACITY]
+            self.block(p)[:] = block
 
     def choose(self, q: int, room: int, more: Words | None = None) -> None:
         """A set that suits what has been seen: the queue's rows, and `more`, a (arity, n) array, to come.
@@ -171,6 +192,9 @@ class RowQueues:
             count, small = max(count, int(self.chunk.expected)), CHUNK_BITMAP
             room = max(room, count + count // 4 - self.count(q))
         domain = _product([width for _, width in tight])
+        if self[q, Q_COUNTED]:
+            self._choose_counted(q, room, tight, domain, count)
+            return
         dense = domain <= small or count * DENSE > domain
         if self.method in (None, BITMAP) and domain <= LARGEST_BITMAP and (dense or self.method == BITMAP):
             self._use(q, BITMAP, tight, domain // 64 + 1)
@@ -178,6 +202,16 @@ class RowQueues:
             self._use(q, HASH, packed, _power_of_2(2 * (self.count(q) + room)))
         else:
             self._use(q, WIDE, [(0, 0)] * len(lows), 2 * _power_of_2(2 * (self.count(q) + room)))
+
+    def _choose_counted(
+        self, q: int, room: int, tight: list[tuple[int, int]], domain: int, count: int
+    ) -> None:
+        dense = domain <= max(SMALL_CELLS, DENSE_CELLS * count)
+        forced = self.method == BITMAP and domain <= LARGEST_BITMAP // 64
+        if forced or (dense and self.method is None):
+            self._use(q, CELLS, tight, domain)
+        else:
+            self._use(q, WIDE, [(0, 0)] * len(tight), 2 * _power_of_2(2 * (self.count(q) + room)))
 
     def drop_stale(self, q: int) -> Words:
         """Let stale rows go.  Returns the former numbers of those that stay, ascending.  O(set + rows)."""
@@ -248,7 +282,12 @@ class RowQueues:
     # Reading
 
     def take(self, q: int) -> Words:
-        """All rows sorted, as a (arity, n) array; the queue's set is no longer good for anything."""
+        """All rows sorted, as a (arity, n) array; the queue's set is no longer good for anything.
+
+        Those of a counted queue have their supports as one more column.
+        """
+        if self[q, Q_COUNTED]:
+            return self._take_counted(q)
         n, arity, pack = self.count(q), self[q, Q_ARITY], self[q, Q_PACK]
         out = np.empty((arity, n), np.int64)
         if self[q, Q_METHOD] == WIDE:
@@ -267,6 +306,18 @@ class RowQueues:
             clear_bits(self.seen, base, keys, n)
             self._clear[q] = True
         unpack_keys(sorted_words(keys), n, arity, ranges, out.reshape(-1), n)
+        return out
+
+    def _take_counted(self, q: int) -> Words:
+        n, arity, pack = self.count(q), self[q, Q_ARITY], self[q, Q_PACK]
+        if self[q, Q_METHOD] != CELLS:
+            return sorted_with_last(self.block(q))
+        out = np.empty((arity + 1, n), np.int64)
+        ranges = self.queues[pack : pack + 2 * arity]
+        found = read_cells(
+            self.queues, q, self.rows, self.seen, self[q, Q_SIZE], ranges, out.reshape(-1), n
+        )
+        assert found == n
         return out
 
     def relation(self, q: int, arena: Arena, orders: Sequence[Order]) -> Relation:
@@ -301,7 +352,8 @@ class RowQueues:
             if self[q, Q_METHOD] == BITMAP:
                 held = int(np.unpackbits(seen.view(np.uint8)).sum())
             else:
-                held = int(np.count_nonzero((seen if self[q, Q_METHOD] == HASH else seen[1::2]) >= 0))
+                words = seen if self[q, Q_METHOD] in (HASH, CELLS) else seen[1::2]
+                held = int(np.count_nonzero(words >= 0))
             assert held == self.live(q)
 
 

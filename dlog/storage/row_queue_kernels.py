@@ -4,12 +4,14 @@ All queues of a recursion lie in three arrays, so that one kernel call can work 
 
 queues   QUEUE words for each queue (see below), then the packing of each: lows, then widths of its columns
 rows     column c of row i of a queue is at Q_BASE + c * Q_CAPACITY + i
-seen     the set of a queue's rows, Q_SIZE words from Q_SEEN on, in one of three forms:
+seen     the set of a queue's rows, Q_SIZE words from Q_SEEN on, in one of these forms:
          BITMAP  one bit for every row that could be
          HASH    open addressing over packed rows, -1 for an empty slot
          WIDE    open addressing over pairs (hash of the row, its number; -1 for an empty slot), for rows that
                  do not fit one word
          BEST    as WIDE, for rows that are a key and a value: each key once, with its best row
+         CELLS   for every row that could be its number, -1 if it is not there; of counted queues only, whose
+                 rows have a support behind their columns (see `storage.support_kernels`)
 
 A row is packed in mixed radix: ((c0 - low0) * width1 + (c1 - low1)) * width2 + ...; the owner sees to it that
 the product of the widths fits.  Packed rows are in the order of rows.
@@ -37,12 +39,14 @@ Q_PACK: Final = 8  # where in `queues` the lows of the columns are, the widths b
 Q_COMBINE: Final = 10  # 0, or MIN or MAX: of the rows of a key only that with the best value counts
 Q_DRIVEN: Final = 11  # rows before this one have driven some plan
 Q_STALE: Final = 12  # rows that a better one has replaced
+Q_COUNTED: Final = 13  # 1: rows have a support
 QUEUE: Final = 14
 
 BITMAP: Final = 0
 HASH: Final = 1
 WIDE: Final = 2
 BEST: Final = 3
+CELLS: Final = 4
 
 MIN: Final = 1
 MAX: Final = 2
@@ -250,7 +254,9 @@ def fill_seen(queue_words: Words, q: int, row_words: Words, seen_words: Words) -
             add_best(queues, q, rows, seen, i)
             continue
         key = pack_row(queues, q, rows, i)
-        if queues[q + Q_METHOD] == BITMAP:
+        if queues[q + Q_METHOD] == CELLS:
+            seen[queues[q + Q_SEEN] + key] = i
+        elif queues[q + Q_METHOD] == BITMAP:
             seen[queues[q + Q_SEEN] + (key >> 6)] |= np.int64(1) << (key & 63)
         else:
             mask = queues[q + Q_SIZE] - 1
