@@ -354,7 +354,9 @@ def _all_assignments(
 ) -> tuple[BodyRunner, Table]:
     runner = _runner(cycle, rule)
     with cycle.evaluation.measures.of(rule):
-        return runner, runner.run(plan_pipeline(rule.body.forms, outputs, rule.types, True), weighted=weighted)
+        return runner, runner.run(
+            plan_pipeline(rule.body.forms, outputs, rule.types, True), weighted=weighted
+        )
 
 
 def _runner(cycle: Cycle, rule: Rule) -> BodyRunner:

@@ -1,4 +1,4 @@
-"""Owns the evaluation of a recursive stratum together with its state: rows, stages and support counts at once.
+"""Owns the evaluation of a recursive stratum with its state: rows, stages and support counts at once.
 
 Correct output: the relations hold what evaluation from scratch gives, and the table of stages has all facts,
 each with a stage and the exact number of its derivations from lower stages (`dlog.engine.stages`).

@@ -137,7 +137,9 @@ class DeltaStrategy:
 
         Makes the state of aggregation rules.
         """
-        parts: list[tuple[Words, Words | None]] = [(cycle.store.relations[facts_name(self.name)].rows(), None)]
+        parts: list[tuple[Words, Words | None]] = [
+            (cycle.store.relations[facts_name(self.name)].rows(), None)
+        ]
         for deltas in self.plain:
             parts += self._all_rows(deltas, cycle)
         for aggregate in self.aggregates:

@@ -30,18 +30,14 @@ def no_counts(arena: Arena, arity: int) -> Relation:
     return Relation(arena, arity + 1)
 
 
-def count_rows(
-    arena: Arena, rows: Words, arity: int, weights: Words | None = None
-) -> tuple[Words, Relation]:
+def count_rows(arena: Arena, rows: Words, arity: int, weights: Words | None = None) -> tuple[Words, Relation]:
     """(The distinct rows, the counts relation) of rows that occur once for each derivation.
 
     With weights, a row stands for so many derivations.  O(n) for each varying byte.
     """
     if not arity or not len(rows):
         distinct, support = net_rows(rows, np.ones(len(rows), np.int64) if weights is None else weights)
-        several = support > 1
-        entries = np.concatenate([distinct[several], support[several, None]], axis=1)
-        return distinct, Relation.build(arena, entries, arity + 1)
+        return distinct, Relation.build(arena, _entries(distinct, support, support > 1), arity + 1)
     columns, support = weigh_rows(list(rows.T), weights)
     several = np.flatnonzero(support > 1)
     counts = Relation.from_columns(arena, [column[several] for column in (*columns, support)])

@@ -36,8 +36,6 @@ from dlog.lftj.drive_layout import (
     SPENT,
     STAGED,
     TOO_NARROW,
-    VARIANT,
-    VARIANTS,
     V_ACTIVE,
     V_BIND,
     V_CODE,
@@ -55,6 +53,8 @@ from dlog.lftj.drive_layout import (
     V_ROWS,
     V_START,
     V_STATE,
+    VARIANT,
+    VARIANTS,
 )
 from dlog.lftj.machine import run_on
 from dlog.lftj.opcodes import DIRECTORY, FLAT, LEFT, NEXTS, OUTPUT_FULL, PC, RANGE, SEEKS, STATUS
@@ -78,6 +78,7 @@ from dlog.storage.row_queue_kernels import (
     absorb,
 )
 from dlog.storage.support_kernels import SKIPPED, absorb_counted, row_of_output, stage_of
+
 
 @kernel
 def drive(

@@ -49,7 +49,7 @@ from dlog.storage.row_queue_kernels import (
     read_bits,
     unpack_keys,
 )
-from dlog.storage.sort import sorted_words, sorted_with_last
+from dlog.storage.sort import sorted_with_last, sorted_words
 from dlog.storage.support_kernels import read_cells
 
 GROWTH: Final = 8  # room that is not yet used costs address space only; each step copies all rows
@@ -137,7 +137,7 @@ class RowQueues:
         return self.block(q)[: self[q, Q_ARITY], start:]
 
     def block(self, q: int) -> Words:
-        """All rows as `columns` gives them; those of a counted queue with their supports as one more column."""
+        """All rows as `columns` gives them; of a counted queue with their supports as one more column."""
         capacity, base, width = self[q, Q_CAPACITY], self[q, Q_BASE], self._width(q)
         return self.rows[base : base + width * capacity].reshape(width, capacity)[:, : self[q, Q_COUNT]]
 
@@ -314,9 +314,7 @@ class RowQueues:
             return sorted_with_last(self.block(q))
         out = np.empty((arity + 1, n), np.int64)
         ranges = self.queues[pack : pack + 2 * arity]
-        found = read_cells(
-            self.queues, q, self.rows, self.seen, self[q, Q_SIZE], ranges, out.reshape(-1), n
-        )
+        found = read_cells(self.queues, q, self.rows, self.seen, self[q, Q_SIZE], ranges, out.reshape(-1), n)
         assert found == n
         return out
 

@@ -170,7 +170,7 @@ def sorted_columns(columns: Sequence[Words]) -> list[Words]:
 
 
 def sorted_with_last(columns: Words) -> Words:
-    """A (k + 1, n) array with its first k columns sorted; they are distinct rows.  O(n) for each varying byte.
+    """A (k + 1, n) array in the order of its first k columns, which are distinct rows.  As `sorted_columns`.
 
     >>> sorted_with_last(np.array([[2, 1], [7, 8]])).tolist()
     [[1, 2], [8, 7]]

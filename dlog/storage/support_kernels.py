@@ -50,18 +50,19 @@ def absorb_counted(queues, q, rows, seen, out, capacity, n, sources, at, tops, s
     cells, count = queues[q + Q_SEEN], queues[q + Q_COUNT]
     supports = queues[q + Q_BASE] + arity * stride
     found = np.int64(0)
-    for i in range(n):
+    for i in range(n):  # without branches: which rows are new cannot be foreseen
         top = out[tops + i]
-        if top < 0:
-            continue
-        row = seen[cells + scratch[i]]
-        if row < 0:
-            seen[cells + scratch[i]] = count + found
-            rows[supports + count + found] = (top + 1) << COUNT_BITS | 1
-            scratch[capacity + found] = i
-            found += 1
-        else:
-            rows[supports + row] += rows[supports + row] >> COUNT_BITS > top
+        cell = cells + scratch[i]
+        old = seen[cell]
+        counts = top >= 0
+        new = counts & (old < 0)
+        row = count + found if old < 0 else old
+        seen[cell] = row if counts else old
+        support = rows[supports + row]
+        more = support + (counts & (support >> COUNT_BITS > top))
+        rows[supports + row] = (top + 1) << COUNT_BITS | 1 if new else more
+        scratch[capacity + found] = i
+        found += new
     base = queues[q + Q_BASE] + count
     for c in range(arity):
         source = sources[at + 2 * c]
@@ -134,7 +135,14 @@ def stage_of(queues, q, rows, row):
 
 @kernel
 def read_cells(
-    queue_words: Words, q: int, row_words: Words, seen: Words, words: int, lows: Words, out: Words, stride: int
+    queue_words: Words,
+    q: int,
+    row_words: Words,
+    seen: Words,
+    words: int,
+    lows: Words,
+    out: Words,
+    stride: int,
 ) -> int:
     """All rows of a queue whose set are cells, in order, their supports behind them: column c of row i goes
     to out[c * stride + i].  O(words + rows * arity).

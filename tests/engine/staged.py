@@ -7,7 +7,7 @@ the strategy is tested without the database's own transactions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from dlog.engine.database import Database
 from dlog.engine.evaluate import Evaluation
@@ -28,7 +28,9 @@ from tests.oracle.values import Row
 
 
 class Staged:
-    def __init__(self, text: str):
+    def __init__(self, text: str, evaluation: Mapping[str, object] | None = None):
+        """`evaluation`: how strata are evaluated, as fields of `Evaluation`."""
+        self.evaluation = evaluation or {}
         self.database = Database(source=text)
         self.program, self.store = self.database.program, self.database.store
         self.relations: dict[str, Relation] = self.store.relations
@@ -44,7 +46,7 @@ class Staged:
     def apply(self, changes: Iterable[Change], *, abort: bool = False) -> dict[str, tuple[int, int]]:
         """One transaction; returns how many rows each predicate gained and lost.  `abort`: nothing stays."""
         self.store.relations = dict(self.relations)
-        cycle = Cycle(self.program, self.store, Evaluation())
+        cycle = Cycle(self.program, self.store, Evaluation(**self.evaluation))  # type: ignore[arg-type]
         statements = [(c.op, c.predicate, python_codes(self.store, c.predicate, [c.row])) for c in changes]
         try:
             change_facts(cycle, statements, self.derived)

@@ -3,11 +3,14 @@ gives, by the engine, by the naive evaluator and by DuckDB; and an aborted one l
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dlog
+from dlog.engine import delta_strategy, heads
+from dlog.engine.table import Table
 from dlog.engine.transaction import Commit
 from dlog.errors import ConstraintError, DataError
 from dlog.ir.rules import Program
@@ -108,6 +111,39 @@ def test_oracle_one_row() -> None:
 @given(st.data(), programs(NONRECURSIVE))
 def test_oracle_nonrecursive(data: st.DataObject, text: str) -> None:
     follow(data, text)
+
+
+SUB_JOINS = """.pragma "planner" "always-sub-joins"
+e(x, y) -> int(x), int(y).
+near(x, z) <- e(x, y), e(y, z).
+far(x) <- e(x, y), e(y, z), e(z, w), w > 1.
+far(x) <- near(x, _).
+ways[x] = n <- agg<<n = count()>> e(x, y), e(y, z).
+total[x] = s <- agg<<s = sum(z)>> e(x, y), e(y, z).
+best[x] = m <- agg<<m = max(z)>> e(x, y), e(y, z).
+"""
+
+
+def test_oracle_state_from_sub_joins() -> None:
+    """Counts and sums of assignments that are never enumerated: rows of sub-joins have weights."""
+    weighted: list[bool] = []
+    apart = heads.apart
+
+    def noted(table: Table) -> tuple[Table, np.ndarray | None]:
+        found = apart(table)
+        weighted.append(found[1] is not None)
+        return found
+
+    @relaxed(25)
+    @given(st.data(), st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=4, max_size=14))
+    def check(data: st.DataObject, edges: set[tuple[int, int]]) -> None:
+        follow(data, SUB_JOINS + " ".join(f"e({x}, {y})." for x, y in sorted(edges)), most=6)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(heads, "apart", noted)
+        patch.setattr(delta_strategy, "apart", noted)
+        check()
+    assert any(weighted)
 
 
 @relaxed(40)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 from collections.abc import Iterable
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine import expansion, recursion, rounds, stages
+from dlog.engine import chunks, expansion, fixpoint, recursion, rounds, stages
 from dlog.errors import ConstraintError, DataError
 from tests.engine.staged import Staged, check_counts
 from tests.oracle.accepted import accepted
@@ -187,6 +188,37 @@ def test_fuzz_random_programs(data: st.DataObject) -> None:
 
 
 # The same in other ways: none of them changes an answer
+
+WAYS: tuple[dict[str, object], ...] = ({"row_sets": "bitmap"}, {"row_sets": "wide"}, {"rounds": True})
+
+
+@relaxed(60)
+@given(recursions(PLAIN), st.sampled_from(WAYS), st.sampled_from([1, 1000, 1 << 40]))
+def test_oracle_counts_of_an_evaluation(text: str, way: dict[str, object], scale: int) -> None:
+    """Stages and counts that come with the rows, whatever set tells what is new, also of large values."""
+    text = re.sub(r"\b[1-4]\b", lambda found: str(int(found[0]) * scale), text)
+    expected = evaluate_base(accepted(text), base_facts(accepted(text)))
+    staged = Staged(text, way)
+    assert staged.applied == 0
+    check_counts(staged, expected)
+
+
+@pytest.mark.parametrize("rule", ["r(x, y), e(y, z)", "e(x, y), r(y, z)", "r(x, y), r(y, z)"])
+def test_counts_of_a_larger_evaluation(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several chunks, growing queues and tables, the output cut anywhere: all ways find the same counts."""
+    rng = random.Random(5)
+    edges = facts({(rng.randrange(60) * 7, rng.randrange(60) * 7) for _ in range(110)})
+    text = f"e(x, y) -> int(x), int(y).  r(x, y) <- e(x, y).  r(x, z) <- {rule}.  {edges}"
+    monkeypatch.setattr(fixpoint, "OUTPUT_ROWS", 64)
+    monkeypatch.setattr(fixpoint, "ROOM", 65)
+    monkeypatch.setattr(chunks, "CHUNK_ROWS", 300)
+    monkeypatch.setattr(chunks, "FIRST_SEEDS", 4)
+    found = [Staged(text, way).strategies[0][1] for way in WAYS]
+    tables = [strategy.recursion.table.stages(0).tolist() for strategy in found if strategy is not None]
+    assert len(tables[0]) > 1000 and tables[0] == tables[1]
+    naive_counts = evaluate_base(accepted(text), base_facts(accepted(text)))
+    for way in WAYS:
+        check_counts(Staged(text, way), naive_counts)
 
 
 @relaxed(25)
