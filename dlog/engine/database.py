@@ -102,7 +102,7 @@ class Database(View):
         self._short: Collection[int] = ()  # the strata of the last transaction that went the short way
         tree, program = load_program(read_source(path) if path is not None else text_source(source or ""))
         super().__init__(settled(tree, program), program, Store(program.predicates), limits or Limits(), 0)
-        self._maintenance = Maintenance.of(program, forced=strategy is not None)
+        self._maintenance = Maintenance.of(program, strategy)
         self.store.options = Options.of(program.pragmas)
         watch = Watch(self.limits)
         load_facts(self.program, self.store)
@@ -296,7 +296,7 @@ class Database(View):
         store = self.store
         self.tree, self.program, store.relations, store.predicates, self.version, self.pending = self._shown
         if isinstance(error, Interrupted) or not isinstance(error, DlogError):
-            self._maintenance = Maintenance.of(self.program, self._maintenance.forced)
+            self._maintenance = Maintenance.of(self.program, self._maintenance.wanted)
 
     def _commit(self, transaction: Transaction) -> Commit:
         started = time.perf_counter()
@@ -442,7 +442,7 @@ class Database(View):
         """How a stratum follows transactions, in words; nothing of what a rewriting adds."""
         maintenance = self._maintenance
         if self.pending:  # what is chosen before the data is there is not kept
-            maintenance = Maintenance.of(self.program, maintenance.forced)
+            maintenance = Maintenance.of(self.program, maintenance.wanted)
         number = maintenance.owner.get(stratum.predicates[0])
         return [] if number is None else maintenance.explain(number, self.store)
 
@@ -479,8 +479,8 @@ class Database(View):
                 strategy.check(self.store)
 
 
-STRATEGIES = ("delta", "trace", "view_tree", "multilevel", "join_graph")
-SUPPORTED_STRATEGIES = frozenset({"delta"})
+STRATEGIES = ("delta", "trace", "trace-exact", "view_tree", "multilevel", "join_graph")
+SUPPORTED_STRATEGIES = frozenset({"delta", "trace", "trace-exact"})
 
 
 def require_strategy(name: str | None) -> None:

@@ -269,13 +269,7 @@ class DeltaStrategy:
 
     def estimate(self, cycle: Cycle) -> float:
         """Work of `apply` against that of `rebuild`, if every row of a relation costs the same."""
-        share = 0.0
-        for deltas in self._deltas():
-            for planned in deltas.active(cycle):
-                change = cycle.changes[planned.variant.changed]
-                rows = len(change.inserted) if planned.variant.sign > 0 else len(change.erased)
-                share += rows / max(1, cycle.store.rows(planned.variant.changed))
-        return share
+        return sum(deltas.share(cycle) for deltas in self._deltas())
 
     def explain(self, store: Store) -> list[str]:
         if self.by_existence:
@@ -305,12 +299,15 @@ class DeltaStrategy:
             assert np.array_equal(kept[counts_name(self.name)].rows(), counts.rows()), (
                 f"counts of {self.name}"
             )
+        self.check_state(store, again)
+
+    def check_state(self, store: Store, fresh: Store) -> None:
+        """What else is kept, against what was made anew."""
         for aggregate in self.aggregates:
             aggregate.check(store)
             for state in aggregate.states:
-                assert np.array_equal(kept[state].rows(), again.relations[state].rows()), (
-                    f"sums of {self.name}"
-                )
+                same = np.array_equal(store.relations[state].rows(), fresh.relations[state].rows())
+                assert same, f"sums of {self.name}"
 
 
 def is_projection_free(store: Store, rule: Rule, head: Atom) -> bool:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dlog.engine import trace_strategy
 from dlog.engine.column_orders import LARGE, choose, shared_predicates
 from dlog.engine.conflicts import check_constraints, check_function
 from dlog.engine.delta_strategy import DeltaStrategy
@@ -23,6 +24,7 @@ from dlog.engine.recursion import StageStrategy
 from dlog.engine.recursive_bodies import unsupported
 from dlog.engine.store import Store
 from dlog.engine.strategy import FROM_SCRATCH, Cycle, Strategy, start_from_facts
+from dlog.engine.trace_strategy import TraceStrategy
 from dlog.errors import SourceError
 from dlog.heads.lookup import look_up
 from dlog.ir.rules import Program, Stratum
@@ -36,9 +38,17 @@ SMALL_CHANGE = 64  # rows up to which a change is always followed, whatever the 
 BULK = 0.08
 
 
-def choose_strategy(program: Program, stratum: Stratum, store: Store) -> Strategy | None:
-    """How a stratum is kept up to date; None: it is evaluated from scratch whenever it is touched."""
+def choose_strategy(
+    program: Program, stratum: Stratum, store: Store, wanted: str | None = None
+) -> Strategy | None:
+    """How a stratum is kept up to date; None: it is evaluated from scratch whenever it is touched.
+
+    `wanted` names the strategy that a user asked for.
+    """
     if not stratum.recursive:
+        choices = [trace_strategy.choose_way(store, rule, wanted) for rule in stratum.rules]
+        if any(choice.way != trace_strategy.DELTA for choice in choices):
+            return TraceStrategy(program, stratum, store, choices)
         return DeltaStrategy(program, stratum, store)
     return None if unsupported(program, stratum, store) else StageStrategy(program, stratum, store)
 
@@ -70,7 +80,7 @@ class Maintenance:
     owner: dict[str, int] = field(default_factory=dict)  # derived predicate -> its stratum
     strategies: dict[int, Strategy | None] = field(default_factory=dict)
     spent: dict[int, Spent] = field(default_factory=dict)  # by stratum, in the transactions that touched it
-    forced: bool = False  # strategies are used even where evaluation from scratch looks cheaper
+    wanted: str | None = None  # the strategy that a user asked for
     tables: Mapping[str, ast.Directive] = field(default_factory=dict)  # predicates that never change
     triggers: dict[tuple[str, int], object] = field(default_factory=dict)  # see `dlog.engine.one_row`
     shared: frozenset[str] = frozenset()  # predicates whose column orders are a choice
@@ -78,7 +88,7 @@ class Maintenance:
     prepared: set[int] = field(default_factory=set)  # strata for whose plans column orders have been chosen
 
     @classmethod
-    def of(cls, program: Program, forced: bool = False) -> Maintenance:
+    def of(cls, program: Program, wanted: str | None = None) -> Maintenance:
         """O(program)."""
         readers: dict[str, dict[int, None]] = {}
         owner = {}
@@ -94,15 +104,22 @@ class Maintenance:
             program,
             found,
             owner,
-            forced=forced,
+            wanted=wanted,
             tables=tables,
             shared=shared,
             shared_readers=shared_readers,
         )
 
+    @property
+    def forced(self) -> bool:
+        """Whether strategies are used even where evaluation from scratch looks cheaper."""
+        return self.wanted is not None
+
     def strategy(self, number: int, store: Store) -> Strategy | None:
         if number not in self.strategies:
-            self.strategies[number] = choose_strategy(self.program, self.program.strata[number], store)
+            self.strategies[number] = choose_strategy(
+                self.program, self.program.strata[number], store, self.wanted
+            )
         return self.strategies[number]
 
     def note(self, number: int, way: str, seconds: float) -> None:
@@ -152,7 +169,7 @@ class Maintenance:
 
         Strata that stay the same keep their strategies; the state of the others is dropped from the store.
         """
-        later = Maintenance.of(program, self.forced)
+        later = Maintenance.of(program, self.wanted)
         known = {_identity(stratum): number for number, stratum in enumerate(self.program.strata)}
         new = set()
         for number, stratum in enumerate(program.strata):

@@ -283,7 +283,7 @@ def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -
 
 def _readers(maintenance: Maintenance, store: Store, name: str) -> list[DeltaStrategy]:
     strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
-    return [s for s in strategies if isinstance(s, DeltaStrategy)]
+    return [s for s in strategies if type(s) is DeltaStrategy]
 
 
 def _is_simple(maintenance: Maintenance, store: Store, name: str) -> bool:

@@ -123,6 +123,15 @@ class RuleDeltas:
                 if len(change.inserted if reads_inserted else change.erased):
                     yield planned
 
+    def share(self, cycle: Cycle) -> float:
+        """The work that a change makes, as a share of what is read; a guess."""
+        share = 0.0
+        for planned in self.active(cycle):
+            change = cycle.changes[planned.variant.changed]
+            rows = len(change.inserted) if planned.variant.sign > 0 else len(change.erased)
+            share += rows / max(1, cycle.store.rows(planned.variant.changed))
+        return share
+
     def signed(self, cycle: Cycle) -> Iterator[tuple[int, Table]]:
         """(sign, assignments) of each variant or group of variants, with the columns that the rule needs."""
         groups: dict[int, list[Table]] = {}

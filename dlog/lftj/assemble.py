@@ -61,14 +61,21 @@ class Assembled:
 def assemble(plan: Plan) -> Assembled:
     """O(size of the plan)."""
     plan.check()
-    assembler = _Assembler(plan)
-    code = assembler.program()
+    assembler = Assembler(plan)
+    return finished(assembler, assembler.program())
+
+
+def finished(assembler: Assembler, code: Words) -> Assembled:
+    """The code and the state that an assembler has laid out.  O(size of the plan)."""
+    plan = assembler.plan
     state = np.zeros(assembler.top + o.CHUNK, np.int64)
     state[o.PC] = assembler.start
     state[o.STATUS] = o.BUDGET
     state[[o.SCRATCH, o.SCRATCH_NEXT, o.SCRATCH_END]] = assembler.top
     for slot, word in plan.constants:
         state[o.HEADER + slot] = word
+    for address, word in assembler.words_at.items():
+        state[address] = word
     for atom, arity in enumerate(plan.arities):
         for level in range(arity):
             block = assembler.block(atom, level)
@@ -83,19 +90,20 @@ def assemble(plan: Plan) -> Assembled:
 
 
 @dataclass
-class _Label:
+class Label:
     """An address in the code that may become known later."""
 
     address: int = -1
 
 
 @dataclass
-class _Assembler:
+class Assembler:
     plan: Plan
-    words: list[int | _Label] = field(default_factory=list)
+    words: list[int | Label] = field(default_factory=list)
     top: int = 0  # the first free word of the state
     start: int = 0
     first: tuple[int, int] | None = None
+    words_at: dict[int, int] = field(default_factory=dict)  # words of the state that do not begin as 0
     _atoms: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -106,14 +114,14 @@ class _Assembler:
 
     # ---- words
 
-    def here(self) -> _Label:
-        return _Label(len(self.words))
+    def here(self) -> Label:
+        return Label(len(self.words))
 
-    def put(self, op: int, fail: _Label, *args: int | _Label, next: _Label | None = None) -> _Label:
+    def put(self, op: int, fail: Label, *args: int | Label, next: Label | None = None) -> Label:
         """Append an instruction, which goes on behind itself unless told otherwise; return its address."""
         at = self.here()
         args += (0,) * (2 - len(args))
-        behind = _Label(at.address + o.ARGS + len(args))
+        behind = Label(at.address + o.ARGS + len(args))
         self.words += [op, next or behind, fail, *args]
         return at
 
@@ -131,7 +139,7 @@ class _Assembler:
     # ---- the whole
 
     def program(self) -> Words:
-        fail = self.put(o.HALT, _Label(0))
+        fail = self.put(o.HALT, Label(0))
         self.start = len(self.words)
         *steps, end = self.plan.steps
         first = next((step for step in steps if isinstance(step, Leap)), None)
@@ -144,7 +152,7 @@ class _Assembler:
             self.put(o.EMIT, fail, len(end.slots), *map(self.slot, end.slots))
         else:
             self.put(o.COUNT, fail)
-        return np.array([w.address if isinstance(w, _Label) else w for w in self.words], np.int64)
+        return np.array([w.address if isinstance(w, Label) else w for w in self.words], np.int64)
 
     def is_batched(self, step: Step) -> bool:
         """Whether the last step can be run in batches together with the end of the plan."""
@@ -153,12 +161,12 @@ class _Assembler:
 
     # ---- steps: each method returns where a later failure has to go
 
-    def steps(self, steps: tuple[Step, ...], fail: _Label) -> _Label:
+    def steps(self, steps: tuple[Step, ...], fail: Label) -> Label:
         for step in steps:
             fail = self.step(step, fail)
         return fail
 
-    def step(self, step: Step, fail: _Label, first: bool = False) -> _Label:
+    def step(self, step: Step, fail: Label, first: bool = False) -> Label:
         match step:
             case Leap():
                 return self.leap(step, fail, first)
@@ -167,7 +175,7 @@ class _Assembler:
             case RangeStep():
                 return self.range_step(step, fail)
             case Not():
-                behind = _Label()
+                behind = Label()
                 self.steps(step.steps, behind)
                 self.put(o.JUMP, fail, next=fail)
                 behind.address = len(self.words)
@@ -177,7 +185,7 @@ class _Assembler:
                 self.simple(step, fail)
         return fail
 
-    def leap(self, step: Leap, fail: _Label, first: bool, end: Step | None = None) -> _Label:
+    def leap(self, step: Leap, fail: Label, first: bool, end: Step | None = None) -> Label:
         """With an `end` of the plan, both together as a batch."""
         lower = [(self.slot(operand), int(strict)) for operand, strict in step.lower]
         upper = [(self.slot(operand), int(strict)) for operand, strict in step.upper]
@@ -194,17 +202,17 @@ class _Assembler:
             args += [len(end.slots), *(-1 if slot == step.slot else self.slot(slot) for slot in end.slots)]
         elif end is not None:
             args.append(-1)
-        behind = _Label()
+        behind = Label()
         at = self.put(o.LEAP_OPEN if end is None else o.BATCH_OPEN, fail, *args, next=behind)
         again = self.put(o.LEAP_NEXT if end is None else o.BATCH_NEXT, fail, at)
         behind.address = len(self.words) if end is None else again.address
         return again
 
-    def disjunction(self, step: Or, fail: _Label) -> _Label:
+    def disjunction(self, step: Or, fail: Label) -> Label:
         branch_of = self.own(1)
-        behind = _Label()
+        behind = Label()
         for i, branch in enumerate(step.branches):
-            other = fail if i + 1 == len(step.branches) else _Label()
+            other = fail if i + 1 == len(step.branches) else Label()
             self.put(o.SET, fail, branch_of, self.steps(branch, other), next=behind)
             if other is not fail:
                 other.address = len(self.words)
@@ -212,16 +220,16 @@ class _Assembler:
         behind.address = len(self.words)
         return again
 
-    def range_step(self, step: RangeStep, fail: _Label) -> _Label:
+    def range_step(self, step: RangeStep, fail: Label) -> Label:
         by = -1 if step.step is None else self.slot(step.step)
         args = (self.slot(step.slot), self.own(2), self.slot(step.start), self.slot(step.end), by)
-        behind = _Label()
+        behind = Label()
         at = self.put(o.RANGE_OPEN, fail, *args, o.KIND[step.kind], next=behind)
         again = self.put(o.RANGE_NEXT, fail, at)
         behind.address = len(self.words)
         return again
 
-    def simple(self, step: Step, fail: _Label) -> None:
+    def simple(self, step: Step, fail: Label) -> None:
         match step:
             case Seek():
                 self.put(o.SEEK, fail, self.block(step.atom, step.level), self.slot(step.operand))

@@ -53,6 +53,7 @@ CHUNK: Final = (
 DONE: Final = 0
 OUTPUT_FULL: Final = 1
 BUDGET: Final = 2
+TRACE_FULL: Final = 3  # of a traced run: some note has no room
 
 # Operations.  Words after (op, next, fail):
 HALT: Final = 0
@@ -73,6 +74,13 @@ REDO: Final = 14  #       own: go to the address it holds
 EMIT: Final = 15  #       n, slots
 COUNT: Final = 16
 JUMP: Final = 17
+# Only in traced plans: see `trace_machine`.
+NOTE: Final = 18  #        own, words of the notes before it, n, n addresses of what is written
+SPAN: Final = 19  #        own, n, n_lower, n_upper, n ranges, bounds as (slot, strict)
+GUIDED_OPEN: Final = 20  # as LEAP_OPEN; behind its bounds the address of the guide's words of this depth
+GUIDED_NEXT: Final = 21  # address of its GUIDED_OPEN
+EXACT_OPEN: Final = 22  #  as GUIDED_OPEN; then for each participant its NOTE, 0 if it has none
+EXACT_NEXT: Final = 23  #  address of its EXACT_OPEN
 
 # Places of operands, from the start of an instruction.
 NEXT: Final = 1

@@ -1,0 +1,304 @@
+"""Owns the change of one rule's assignments in a transaction, found by its trace (maintenance paper, 4).
+
+Correct output: as `dlog.engine.rule_deltas`, whose place it takes: assignments of the body's outer variables
+that are no more, with sign -, and that are new, with sign +, each once.  Sensitivity indices are relations of
+the store, under names of their own: versions as the data is, committed with it; an abort costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from dlog.engine.readable import Readable
+from dlog.engine.rule_deltas import RuleDeltas
+from dlog.engine.store import Store
+from dlog.engine.strategy import Cycle
+from dlog.engine.table import Table
+from dlog.ir.rules import Atom, Rule
+from dlog.jit import Words
+from dlog.lftj.plan import Leap
+from dlog.lftj.traced import NO_WORDS
+from dlog.planning.arrange import AtomUse
+from dlog.planning.compile import CompiledJoin, compile_join
+from dlog.planning.deltas import ERASE, INSERT, outer_variables
+from dlog.planning.pipeline import Anti, Join, Pipeline, Union, plan_pipeline
+from dlog.planning.versions import old_name
+from dlog.sensitivity.intervals import Intervals
+from dlog.sensitivity.upkeep import Upkeep
+from dlog.sensitivity.watches import FREE, TRACED, WILD, Watch, watched
+from dlog.storage.batch import Change
+from dlog.storage.index import Index
+from dlog.storage.surgery import Surgeries, surgeries
+from dlog.types import INT
+
+ROAM = 512  # values that an oracle may leave open, for one changed row, before a trace is kept instead
+
+
+def untraceable(rule: Rule) -> str | None:
+    """Why a rule cannot be kept by its trace; None when it can."""
+    first, *others = trace_pipeline(rule).operations
+    if not isinstance(first, Join) or not any(isinstance(f, Atom) for f in rule.body.walk()):
+        return "it reads nothing"
+    if not first.forms or any(isinstance(operation, Join | Anti | Union) for operation in others):
+        return "its body is joined in several stages, with primitives on whole columns between them"
+    return None
+
+
+def trace_pipeline(rule: Rule) -> Pipeline:
+    """A rule's body for all its outer variables, as a set."""
+    return plan_pipeline(rule.body.forms, outer_variables(rule), rule.types, False)
+
+
+@dataclass(frozen=True)
+class Traces:
+    """A plan whose trace is kept, and under which names."""
+
+    compiled: CompiledJoin
+    upkeep: Upkeep
+    names: tuple[str, ...]
+
+    @property
+    def atoms(self) -> tuple[AtomUse, ...]:
+        return self.compiled.atoms
+
+
+_serial = count()
+
+
+class TraceDeltas(RuleDeltas):
+    """The trace of one rule over one store.  REQUIRES: it is not `untraceable`."""
+
+    def __init__(self, store: Store, rule: Rule, state: str, granularity: str):
+        """Names of relations begin with `state`."""
+        super().__init__(store, rule, (), bag=True)
+        self.store = store
+        self.state = state
+        self.granularity = granularity
+        self.pipeline = trace_pipeline(rule)
+        self.traces: Traces | None = None
+
+    # What is kept
+
+    def ready(self, store: Store) -> bool:
+        return self.traces is not None and all(name in store.relations for name in self.traces.names)
+
+    def forget(self, store: Store) -> None:
+        self.traces = None
+        for name in [n for n in store.relations if n.startswith(f"{self.state}:")]:
+            del store.relations[name]
+
+    def planned_traces(self) -> Traces:
+        """A plan for what the data is like now.  Runs nothing."""
+        join = self.pipeline.operations[0]
+        assert isinstance(join, Join)
+        view = Readable(self.store, {})
+        compiled = compile_join(
+            join.forms,
+            join.outputs,
+            {**self.rule.types, "$number": INT},
+            view.column_types,
+            view,
+            self.store.encode,
+        )
+        upkeep = Upkeep(watched(compiled.plan, self.granularity, _Roaming(self.store, compiled)))
+        serial = next(_serial)
+        notes = [compiled.atoms[w.atom].predicate for w in upkeep.watched.indexed]
+        names = tuple(f"{self.state}:{serial}.{i} {name}" for i, name in enumerate(notes))
+        return Traces(compiled, upkeep, names)
+
+    def intervals(self, store: Store) -> tuple[Intervals, ...]:
+        """The sensitivity indices as they are in a store.  REQUIRES: ready."""
+        assert self.traces is not None
+        specs = self.traces.upkeep.specs
+        return tuple(
+            Intervals(spec, store.relations[name])
+            for spec, name in zip(specs, self.traces.names, strict=True)
+        )
+
+    def keep(self, store: Store, intervals: Sequence[Intervals]) -> None:
+        assert self.traces is not None
+        for name, index in zip(self.traces.names, intervals, strict=True):
+            store.relations[name] = index.relation
+
+    # Recording
+
+    def record(self, cycle: Cycle) -> Table:
+        """All assignments in the new version; makes the sensitivity indices."""
+        if self.traces is None:
+            self.traces = self.planned_traces()
+        self.begin(cycle)
+        store, upkeep = cycle.store, self.traces.upkeep
+        roots = [store.index(use.predicate, use.columns).root for use in self.traces.atoms]
+        watch = cycle.evaluation.watch
+        traced = upkeep.record(store.arena.A, roots, self._ranks(), between=watch.check)
+        cycle.operations += traced.operations
+        self.keep(store, upkeep.intervals(store.arena, traced))
+        none = np.empty((0, traced.rows.shape[1]), np.int64)
+        return self._finished(_distinct(traced.rows, none))
+
+    def _ranks(self) -> Words:
+        assert self.traces is not None
+        return self.store.dictionary.rank if self.traces.compiled.uses_ranks else NO_WORDS
+
+    def _finished(self, rows: Words) -> Table:
+        """Rows of the join, taken through the primitives on whole columns."""
+        join, *others = self.pipeline.operations
+        assert isinstance(join, Join)
+        table = Table.of_rows(join.outputs, rows)
+        for operation in others:
+            table = self.runner.operation(operation, table)
+        return table
+
+    # Maintenance
+
+    def signed(self, cycle: Cycle) -> Iterator[tuple[int, Table]]:
+        assert self.traces is not None
+        store, upkeep = cycle.store, self.traces.upkeep
+        old, new = self._versions(cycle)
+        intervals = self.intervals(store)
+        found, emptied = self._surgeries(cycle, old, new)
+        oracle = upkeep.oracle(found, intervals, emptied)
+        roots = [index.root for index in old], [index.root for index in new]
+        watch = cycle.evaluation.watch
+        upkept = upkeep.maintain(store.arena.A, oracle, roots, intervals, self._ranks(), watch.check)
+        cycle.operations += upkept.operations
+        self.keep(store, upkept.intervals)
+        yield ERASE, self._finished(upkept.erased)
+        yield INSERT, self._finished(upkept.inserted)
+
+    def _versions(self, cycle: Cycle) -> tuple[list[Index], list[Index]]:
+        """What each atom reads, before and after, in the same column order."""
+        assert self.traces is not None
+        store = cycle.store
+        old, new = [], []
+        for use in self.traces.atoms:
+            new.append(store.index(use.predicate, use.columns))
+            before, after = store.relations[old_name(use.predicate)], store.relations[use.predicate]
+            order = next(o for o in after.orders if after.index(o) is new[-1])
+            old.append(before.add_order(order))
+        return old, new
+
+    def _surgeries(
+        self, cycle: Cycle, old: list[Index], new: list[Index]
+    ) -> tuple[dict[int, Surgeries], list[int]]:
+        """The surgeries of each atom whose predicate changed; the atoms whose predicate was or is empty."""
+        assert self.traces is not None
+        found: dict[int, Surgeries] = {}
+        known: dict[tuple[str, int], Surgeries] = {}
+        emptied = []
+        for number, use in enumerate(self.traces.atoms):
+            change = cycle.changes.get(use.predicate)
+            if change is None:
+                continue
+            key = (use.predicate, new[number].root)
+            if key not in known:
+                known[key] = surgeries(
+                    old[number], new[number], self._ordered(cycle, use, new[number], change)
+                )
+            found[number] = known[key]
+            if (len(old[number]) == 0) != (len(new[number]) == 0):
+                emptied.append(number)
+        return found, emptied
+
+    def _ordered(self, cycle: Cycle, use: AtomUse, index: Index, change: Change) -> Change:
+        """A change in the column order of an index."""
+        relation = cycle.store.relations[use.predicate]
+        order = next(o for o in relation.orders if relation.index(o) is index)
+        if order == tuple(range(relation.arity)):
+            return change
+        parts = [np.ascontiguousarray(rows[:, list(order)]) for rows in change]
+        return Change(*(rows[np.lexsort(rows.T[::-1])] if len(rows) > 1 else rows for rows in parts))
+
+    # Looking inside
+
+    def uses(self) -> Iterator[tuple[AtomUse, ...]]:
+        yield from ()
+
+    def share(self, cycle: Cycle) -> float:
+        """What a change is of all that the rule reads."""
+        total = 0.0
+        for name in self.reads:
+            if (change := cycle.changes.get(name)) is not None:
+                rows = len(change.inserted) + len(change.erased)
+                total += rows / max(1, cycle.store.rows(name))
+        return total
+
+    def explain(self) -> Iterator[str]:
+        traces = self.traces or self.planned_traces()
+        names = {slot: name for name, slot in traces.compiled.names}
+        keys = [names.get(slot, "?") for slot in traces.upkeep.watched.keys]
+        yield f"trace ({self.granularity}) in the key order [{', '.join(keys)}]"
+        sizes = self._sizes(traces)
+        for watch in traces.upkeep.watched.watches:
+            yield from self._explain_watch(traces, watch, names, sizes)
+
+    def _sizes(self, traces: Traces) -> dict[int, Intervals]:
+        return dict(enumerate(self.intervals(self.store))) if self.ready(self.store) else {}
+
+    def _explain_watch(
+        self, traces: Traces, watch: Watch, names: dict[int, str], sizes: dict[int, Intervals]
+    ) -> Iterator[str]:
+        use = traces.atoms[watch.atom]
+        columns = self.store.predicates[use.predicate].columns
+        if watch.level < 0:
+            yield f"  {use.predicate}: evaluated again when its first row comes or its last row goes"
+            return
+        where = f"{use.predicate} by {', '.join(columns[c].name for c in use.columns[: watch.level + 1])}"
+        if watch.how == FREE:
+            yield f"  {where}: needs no sensitivity index, a changed row tells where it was used"
+        elif watch.how == WILD:
+            roaming = ", ".join(names.get(traces.upkeep.watched.keys[d], "?") for d in watch.wild)
+            yield f"  {where}: needs no sensitivity index, few values of {roaming} go with a changed row"
+        elif watch.how == TRACED:
+            index = sizes.get(watch.note)
+            size = "" if index is None else f": {len(index):,} intervals, {index.bytes:,} bytes"
+            others = ", ".join(names.get(slot, "?") for slot in watch.others)
+            yield f"  {where}: sensitivity index by {others or 'nothing else'}{size}"
+
+    def check(self, store: Store, fresh: Store) -> None:
+        """Assert that the indices agree with those of a fresh evaluation.  O(size of the indices)."""
+        if self.traces is None or not self.ready(store):
+            return
+        for kept, name in zip(self.intervals(store), self.traces.names, strict=True):
+            kept.check()
+            again = fresh.relations[name].rows()
+            if not kept.spec.by_context:
+                assert np.array_equal(kept.rows(), again), f"sensitivity index {name}"
+
+
+class _Roaming:
+    """Whether variables may be left open: a changed row has few values of them."""
+
+    def __init__(self, store: Store, compiled: CompiledJoin):
+        self.store = store
+        self.compiled = compiled
+        self.leaps = [step for step in compiled.plan.steps if isinstance(step, Leap)]
+
+    def __call__(self, atom: int, depths: tuple[int, ...]) -> bool:
+        values = 1.0
+        for depth in depths:
+            bound = [(a, level) for a, level in self.leaps[depth].participants if level > 0]
+            if not bound:
+                return False
+            values *= min(self._partners(a, level) for a, level in bound)
+        return values <= ROAM
+
+    def _partners(self, atom: int, level: int) -> float:
+        use = self.compiled.atoms[atom]
+        return self.store.partners(use.predicate, use.columns[level - 1])
+
+
+def _distinct(rows: Words, none: Words) -> Words:
+    if not len(rows):
+        return none
+    if not rows.shape[1]:
+        return rows[:1]
+    order = np.lexsort(rows.T[::-1])
+    rows = rows[order]
+    fresh = np.ones(len(rows), bool)
+    fresh[1:] = (rows[1:] != rows[:-1]).any(axis=1)
+    return rows[fresh]

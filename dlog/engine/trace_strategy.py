@@ -1,0 +1,104 @@
+"""Owns the trace strategy: a stratum without recursion, some or all of whose rules are kept by their traces.
+
+Heads, counts and sums are those of the delta strategy, and do not care what feeds them; rules that cannot be
+traced, or that deltas serve better, stay with deltas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dlog.engine.delta_strategy import DeltaStrategy
+from dlog.engine.heads import head_rows
+from dlog.engine.rule_deltas import RuleDeltas
+from dlog.engine.store import Store
+from dlog.engine.strategy import Cycle
+from dlog.engine.trace_deltas import TraceDeltas, untraceable
+from dlog.ir.rules import Program, Rule, Stratum
+from dlog.jit import Words
+from dlog.sensitivity.watches import COARSE, EXACT
+
+DELTA, TRACE, TRACE_EXACT = "delta", "trace", "trace-exact"
+GRANULARITY = {TRACE: COARSE, TRACE_EXACT: EXACT}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a rule is kept, and why."""
+
+    way: str
+    reason: str
+
+
+def choose_way(store: Store, rule: Rule, wanted: str | None) -> Choice:
+    """The way of one rule.  Reads statistics only."""
+    reason = untraceable(rule)
+    if wanted in GRANULARITY:
+        return Choice(DELTA, reason) if reason else Choice(wanted, "it was asked for")
+    return Choice(DELTA, reason or "no trace was asked for")
+
+
+class TraceStrategy(DeltaStrategy):
+    """REQUIRES: the stratum is not recursive, hence has one predicate."""
+
+    way = "trace"
+
+    def __init__(self, program: Program, stratum: Stratum, store: Store, choices: list[Choice]):
+        super().__init__(program, stratum, store)
+        self.choices = choices
+        self.traced: list[TraceDeltas] = []
+        plain = iter(range(len(self.plain)))
+        aggregates = iter(self.aggregates)
+        for number, (rule, choice) in enumerate(zip(stratum.rules, choices, strict=True)):
+            place = None if rule.aggregates else next(plain)
+            aggregate = next(aggregates) if rule.aggregates else None
+            if choice.way not in GRANULARITY:
+                continue
+            made = TraceDeltas(store, rule, f"~{self.name}/{number}", GRANULARITY[choice.way])
+            self.traced.append(made)
+            if place is not None:
+                self.plain[place] = made
+            elif aggregate is not None:
+                aggregate.deltas = made
+
+    def ready(self, store: Store) -> bool:
+        return all(traced.ready(store) for traced in self.traced) and super().ready(store)
+
+    def forget(self, store: Store) -> None:
+        super().forget(store)
+        for traced in self.traced:
+            traced.forget(store)
+
+    def rebuild(self, cycle: Cycle) -> None:
+        for traced in self.traced:
+            traced.forget(cycle.store)
+        super().rebuild(cycle)
+
+    def _derivations(self, cycle: Cycle) -> Words:
+        for aggregate in self.aggregates:
+            if isinstance(aggregate.deltas, TraceDeltas):
+                aggregate.deltas.record(cycle)
+        return super()._derivations(cycle)
+
+    def _all_rows(self, deltas: RuleDeltas, cycle: Cycle) -> list[Words]:
+        if not isinstance(deltas, TraceDeltas):
+            return super()._all_rows(deltas, cycle)
+        cycle.evaluation.watch.doing = f"evaluating {self.name}"
+        with cycle.evaluation.measures.of(deltas.rule):
+            table = deltas.record(cycle)
+        return [head_rows(cycle.store, head, table, deltas.rule) for head in self._heads(deltas.rule)]
+
+    def explain(self, store: Store) -> list[str]:
+        first, *others = super().explain(store)
+        return [first, *self._reasons(), *others]
+
+    def _reasons(self) -> Iterator[str]:
+        for rule, choice in zip(self.stratum.rules, self.choices, strict=True):
+            where = f"line {rule.span.line}: " if rule.span and len(self.choices) > 1 else ""
+            yield f"{where}{choice.way}, because {choice.reason}"
+
+    def check_state(self, store: Store, fresh: Store) -> None:
+        super().check_state(store, fresh)
+        for traced in self.traced:
+            traced.check(store, fresh)

@@ -1,0 +1,97 @@
+"""Owns the running of traced plans over indices: whole, or under a guide.
+
+Correct output: the rows that the plan emits (under a guide: those with values that it lets pass), and the
+rows of each note, both maybe several times.  Knows nothing of what notes are kept for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.jit import DISABLED, Words
+from dlog.lftj import opcodes as o
+from dlog.lftj.directory import add_directories
+from dlog.lftj.machine import attach
+from dlog.lftj.trace_assemble import AssembledTrace
+from dlog.lftj.trace_machine import run_traced
+from dlog.lftj.triejoin import BATCH_ROWS, BUDGET, FIRST_BUDGET, FIRST_ROWS, NO_WORDS
+
+_run = np.errstate(all="ignore")(run_traced) if DISABLED else run_traced
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What a run gave: emitted rows (n, columns), the rows of each note, and its seeks, nexts and opens."""
+
+    rows: Words
+    notes: list[Words]
+    operations: int
+
+
+def run_trace(
+    assembled: AssembledTrace,
+    words: Words,
+    roots: Sequence[int],
+    ranks: Words = NO_WORDS,
+    guide: Words = NO_WORDS,
+    rows: int = FIRST_ROWS,
+    between: Callable[[], None] | None = None,
+) -> Traced:
+    """Run a plan to its end.  `guide` is as `dlog.lftj.guide` has it, its child addresses counted from its
+    own start; its first two words are begin and end of the node of the first depth.  `rows` is the first
+    size of buffers.  `between` is called after every slice of operations, and may raise.
+    """
+    plain = assembled.assembled
+    state = np.concatenate([plain.initial, _placed(guide, len(plain.initial))])
+    if len(guide):
+        state[assembled.guide : assembled.guide + 2] = state[len(plain.initial) : len(plain.initial) + 2]
+    attach(words, state, plain.levels, np.array(roots, np.int64))
+    k, n_notes = plain.n_columns, len(assembled.widths)
+    emitted: list[Words] = []
+    notes: list[list[Words]] = [[] for _ in range(n_notes)]
+    budget = FIRST_BUDGET
+    while state[o.STATUS] != o.DONE:
+        out = np.empty((max(k, 1), rows), np.int64)
+        trace = np.empty(max(1, sum(assembled.widths) * rows), np.int64)
+        n = _run(words, plain.code, state, ranks, out.reshape(-1), rows, trace, rows, budget)
+        if n:
+            emitted.append(out[:k, :n])
+        _drain(assembled, state, trace, rows, notes)
+        rows = min(8 * rows, BATCH_ROWS) if rows < BATCH_ROWS else rows
+        if budget > FIRST_BUDGET and not len(guide):
+            state = add_directories(words, state, plain.ranges)
+        budget = min(2 * budget, BUDGET)
+        if between is not None:
+            between()
+    found = np.concatenate(emitted, axis=1).T if emitted else np.empty((0, max(k, 0)), np.int64)
+    kept = [_joined(parts, width) for parts, width in zip(notes, assembled.widths, strict=True)]
+    return Traced(found, kept, int(state[o.SEEKS] + state[o.NEXTS] + state[o.OPENS]))
+
+
+def _placed(guide: Words, base: int) -> Words:
+    """A guide with addresses in a state that ends at `base`."""
+    placed = guide.copy()
+    children = placed[2:].reshape(-1, 4)[:, 2:] if len(guide) else placed.reshape(-1, 4)[:, 2:]
+    children[children[:, 0] >= 0] += base
+    if len(guide) and placed[0] >= 0:
+        placed[:2] += base
+    return placed
+
+
+def _drain(
+    assembled: AssembledTrace, state: Words, trace: Words, room: int, notes: list[list[Words]]
+) -> None:
+    at = 0
+    for i, width in enumerate(assembled.widths):
+        n = int(state[assembled.fills + i])
+        if n:
+            notes[i].append(trace[at : at + n * width].reshape(n, width).copy())
+        at += width * room
+    state[assembled.fills : assembled.fills + len(assembled.widths)] = 0
+
+
+def _joined(parts: list[Words], width: int) -> Words:
+    return np.concatenate(parts) if parts else np.empty((0, width), np.int64)

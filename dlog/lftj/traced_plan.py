@@ -1,0 +1,48 @@
+"""Owns the syntax of traced plans: a plan, what is to be noted of its run, and where it may be guided.
+
+A *note* is a row of words that is written down whenever a certain level of an atom is about to be narrowed.
+A *guide* keeps a run to some values of the first variables of a plan: see `dlog.lftj.guide`.  Knows nothing
+of what notes are kept for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from dlog.lftj.plan import Participant, Plan, Slot
+
+# What stands in a note: the value of a slot, or an end of the interval that is noted.
+Word: TypeAlias = Slot | Literal["a", "b"]
+
+POINT = "point"  # a and b are the key that is sought
+SPAN = "span"  # from the first to the last key that the participants in `span` have in common at most
+ALL = "all"  # a and b are the least and the greatest int64
+EACH = "each"  # one note for each operation: from the key sought to the key found
+COVER = "cover"  # of runs under a guide: what an exact leap goes through, item by item
+
+
+@dataclass(frozen=True)
+class Note:
+    """What is written when `level` of `atom` is narrowed."""
+
+    atom: int
+    level: int
+    words: tuple[Word, ...]
+    form: str
+    span: tuple[Participant, ...] = ()
+
+
+@dataclass(frozen=True)
+class TracedPlan:
+    """`guided` are the slots of the leaps that a guide may keep to some values, in order.
+
+    REQUIRES: they are leaps at the top of the plan, before any other choice.  With `exact`, participants of
+    guided leaps stand in the order of the rule, the first is advanced after a match, and every operation is
+    noted for itself.
+    """
+
+    plan: Plan
+    notes: tuple[Note, ...]
+    guided: tuple[Slot, ...]
+    exact: bool = False

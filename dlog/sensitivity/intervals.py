@@ -1,0 +1,176 @@
+"""Owns sensitivity indices: rows (prefix, a, b, others), as versions that share pages as all data does.
+
+A row says: where the atom's columns before this one are `prefix` and the other key variables of the context
+are `others`, the run is sensitive to keys from a to b, both inclusive.
+
+Exact indices of leaps that an oracle can lead to in parts are kept by context, too.  There, after a cycle,
+
+    of an interval that the oracle covers in part, the rest stays.  If all of it went, a change of its other
+    keys would be missed: at x = 0 let I = {1, 10, 15} and R = {5, 20}, R sensitive in [10, 20]; erase
+    I(0, 10), the oracle being the point 10, then insert R(15)
+    a piece that is left is joined with what was noted anew right beside it; and a changed key of an atom that
+    is not traced contributes the intervals of others that hold it, not only itself: so intervals are not
+    broken into ever smaller pieces
+
+All other indices are at any time what a fresh evaluation notes, so old notes are found by their rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dlog.jit import Words
+from dlog.sensitivity.kernels import glue, overlapping
+from dlog.sensitivity.rows import changes, sorted_rows
+from dlog.sensitivity.watches import Watch
+from dlog.storage.arena import Arena
+from dlog.storage.batch import Change
+from dlog.storage.index import Index
+from dlog.storage.interval_tree import Matches, build_intervals, cut, stabbing
+from dlog.storage.relation import Relation
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The form of an index: columns before a, columns behind b, and whether it is kept by context, too."""
+
+    prefix: int
+    others: int
+    by_context: bool
+
+    @classmethod
+    def of(cls, watch: Watch, exact: bool) -> Spec:
+        return cls(len(watch.prefix), len(watch.others), exact and watch.is_leap)
+
+    @property
+    def arity(self) -> int:
+        return self.prefix + 2 + self.others
+
+    @property
+    def context_order(self) -> tuple[int, ...]:
+        """Prefix, others, a, b."""
+        p = self.prefix
+        return (*range(p), *range(p + 2, self.arity), p, p + 1)
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """One version of one index."""
+
+    spec: Spec
+    relation: Relation
+
+    @property
+    def tree(self) -> Index:
+        return self.relation.index(tuple(range(self.spec.arity)))
+
+    def __len__(self) -> int:
+        return len(self.relation)
+
+    @property
+    def bytes(self) -> int:
+        """Of its rows, in all orders that are kept."""
+        return 8 * self.spec.arity * len(self.relation) * len(self.relation.orders)
+
+    def rows(self) -> Words:
+        return self.tree.rows()
+
+    def stabbing(self, points: Any) -> Matches:
+        """Rows that hold a point (prefix, key)."""
+        return stabbing(self.tree, self.spec.prefix, points)
+
+    def apply(self, change: Change) -> Intervals:
+        """A new version."""
+        later, _ = self.relation.apply(inserts=change.inserted, erases=change.erased)
+        return Intervals(self.spec, later)
+
+    def meeting(self, covers: Words) -> tuple[Words, Words]:
+        """(Rows that meet one of the covers, which are rows of this form; for each the number of the cover).
+
+        REQUIRES: kept by context.  O((covers + found) log n)."""
+        order = self.spec.context_order
+        index = self.relation.index(order)
+        asked = np.ascontiguousarray(covers[:, list(order)])
+        room = 4 * len(asked) + 16
+        while True:
+            out, which = np.empty((room, self.spec.arity), np.int64), np.empty(room, np.int64)
+            n = overlapping(
+                index.arena.A,
+                index.root,
+                self.spec.arity - 2,
+                asked.reshape(-1),
+                len(asked),
+                out.reshape(-1),
+                which,
+                room,
+            )
+            if n <= room:
+                return out[:n, np.argsort(order)], which[:n]
+            room = n
+
+    def holding(self, points: Words) -> tuple[Words, Words]:
+        """For rows of this form with a = b: from where to where intervals go that hold that key."""
+        rows, which = self.meeting(points)
+        a, b = points[:, self.spec.prefix].copy(), points[:, self.spec.prefix].copy()
+        np.minimum.at(a, which, rows[:, self.spec.prefix])
+        np.maximum.at(b, which, rows[:, self.spec.prefix + 1])
+        return a, b
+
+    def check(self) -> None:
+        """Assert all invariants of one index.  O(n log n)."""
+        self.relation.check()
+        rows, p = self.rows(), self.spec.prefix
+        assert (rows[:, p] <= rows[:, p + 1]).all(), "an interval ends before it begins"
+        if self.spec.by_context:
+            kept = self.relation.index(self.spec.context_order).rows()
+            same = (kept[1:, :-2] == kept[:-1, :-2]).all(axis=1)
+            assert (kept[1:, -1] >= kept[:-1, -1])[same].all(), "intervals of a context are not in order"
+
+
+def recorded(arena: Arena, spec: Spec, rows: Words) -> Intervals:
+    """An index of what was noted, in any order, maybe several times."""
+    relation = Relation.of_index(build_intervals(arena, rows, spec.arity, spec.prefix))
+    if spec.by_context:
+        relation.add_order(spec.context_order)
+    return Intervals(spec, relation)
+
+
+def covered_changes(index: Intervals, covers: Words, noted: Words) -> Change:
+    """What becomes of an index kept by context: covered parts go, what was noted comes.
+
+    REQUIRES: the covers of one context are disjoint.  O((covers + found + noted) log n)."""
+    spec = index.spec
+    order = list(spec.context_order)
+    covers = changes(np.empty((0, spec.arity), np.int64), covers[:, order])[1]  # sorted by context, each once
+    natural = np.argsort(order)
+    found = changes(np.empty((0, spec.arity), np.int64), index.meeting(covers[:, natural])[0][:, order])[1]
+    starts, ends = _ranges(covers, found, spec.arity - 2)
+    lows, highs = (np.ascontiguousarray(covers[:, c]) for c in (-2, -1))
+    pieces, _ = cut(found, spec.arity - 2, lows, highs, starts, ends)
+    fresh = changes(np.empty((0, spec.arity), np.int64), noted[:, order])[1]
+    marked = np.concatenate([_marked(pieces, 1), _marked(fresh, 0)])
+    marked = sorted_rows(marked)
+    n = glue(marked.reshape(-1), len(marked), spec.arity - 2)
+    erased, inserted = changes(found, marked[:n, :-1])
+    return Change(inserted[:, natural], erased[:, natural])
+
+
+def _ranges(covers: Words, rows: Words, d: int) -> tuple[Words, Words]:
+    """For each row the range of the covers of its context.  Both are sorted.  O((n + m) log)."""
+    both = np.concatenate([covers[:, :d], rows[:, :d]])
+    if d == 0:
+        return np.zeros(len(rows), np.int64), np.full(len(rows), len(covers))
+    order = np.lexsort(both.T[::-1])
+    fresh = np.ones(len(both), bool)
+    fresh[1:] = (both[order][1:] != both[order][:-1]).any(axis=1)
+    group = np.empty(len(both), np.int64)
+    group[order] = np.cumsum(fresh)
+    of_covers, of_rows = group[: len(covers)], group[len(covers) :]
+    return np.searchsorted(of_covers, of_rows, "left"), np.searchsorted(of_covers, of_rows, "right")
+
+
+def _marked(rows: Words, mark: int) -> Words:
+    return np.column_stack([rows, np.full(len(rows), mark, np.int64)])

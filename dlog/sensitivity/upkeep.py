@@ -1,0 +1,223 @@
+"""Owns one cycle of one plan (maintenance paper, 4): from surgeries to changed assignments and intervals.
+
+1 surgeries of each atom, by depth, are matched with what watches that atom: contributions to the oracle.
+2 the old and the new body are evaluated under the oracle; their difference is the change of assignments.
+3 what both evaluations noted, clipped to the oracle, is the change of the sensitivity indices.
+
+Nothing takes place in anything that a reader sees: new versions are returned.  Knows nothing of predicates or
+rules; an atom is a number, its two versions are indices whose first columns are the atom's levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dlog.jit import Words
+from dlog.lftj.trace_assemble import AssembledTrace, assemble_trace
+from dlog.lftj.traced import NO_WORDS, Traced, run_trace
+from dlog.lftj.traced_plan import COVER, EACH
+from dlog.sensitivity.intervals import Intervals, Spec, covered_changes, recorded
+from dlog.sensitivity.oracle import Oracle
+from dlog.sensitivity.rows import changes
+from dlog.sensitivity.watches import ANY, FREE, KEY, PREFIX, TRACED, Watch, Watched
+from dlog.storage.arena import Arena
+from dlog.storage.batch import Change
+from dlog.storage.surgery import Surgeries
+
+__all__ = ["Upkeep", "Upkept"]
+
+
+@dataclass(frozen=True)
+class Upkept:
+    """What one cycle gave: assignments that are no more and that are new, each once; the new versions of the
+    sensitivity indices; the iterator operations that it took."""
+
+    erased: Words
+    inserted: Words
+    intervals: tuple[Intervals, ...]
+    operations: int
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """A watched plan, ready to run."""
+
+    watched: Watched
+
+    @cached_property
+    def whole(self) -> AssembledTrace:
+        return assemble_trace(self.watched.traced, guided=False)
+
+    @cached_property
+    def guided(self) -> AssembledTrace:
+        return assemble_trace(self.watched.traced, guided=True)
+
+    # Recording
+
+    def record(
+        self,
+        words: Words,
+        roots: Sequence[int],
+        ranks: Words = NO_WORDS,
+        rows: int = 1 << 10,
+        between: Callable[[], None] | None = None,
+    ) -> Traced:
+        """Evaluate all of a plan, and note what it is sensitive to."""
+        return run_trace(self.whole, words, roots, ranks, rows=rows, between=between)
+
+    def intervals(self, arena: Arena, traced: Traced) -> tuple[Intervals, ...]:
+        """Sensitivity indices of what was noted."""
+        return tuple(
+            recorded(arena, spec, rows) for spec, rows in zip(self.specs, traced.notes, strict=False)
+        )
+
+    @cached_property
+    def specs(self) -> tuple[Spec, ...]:
+        """The forms of the sensitivity indices."""
+        return tuple(Spec.of(watch, self.watched.traced.exact) for watch in self.watched.indexed)
+
+    @cached_property
+    def _covers(self) -> dict[int, int]:
+        """From the number of a note to that of the note of what is covered."""
+        notes = self.watched.traced.notes
+        covers = {(n.atom, n.level): i for i, n in enumerate(notes) if n.form == COVER}
+        return {
+            i: covers[n.atom, n.level]
+            for i, n in enumerate(notes)
+            if n.form == EACH and (n.atom, n.level) in covers
+        }
+
+    # Maintenance
+
+    def oracle(
+        self, surgeries: Mapping[int, Surgeries], intervals: Sequence[Intervals], emptied: Sequence[int] = ()
+    ) -> Oracle:
+        """What changes of some atoms contribute.  `emptied` are atoms that gained their first row, or lost
+        their last."""
+        oracle = Oracle(len(self.watched.keys))
+        for watch in self.watched.watches:
+            if watch.level < 0:
+                if watch.atom in emptied:
+                    oracle.add(np.empty((1, 0), np.int64))
+            elif watch.atom in surgeries:
+                change = surgeries[watch.atom].at_depth(watch.level + 1)
+                if change:
+                    self._contribute(oracle, watch, _both(change), intervals)
+        return oracle
+
+    def _contribute(
+        self, oracle: Oracle, watch: Watch, points: Words, intervals: Sequence[Intervals]
+    ) -> None:
+        if watch.how != TRACED:
+            points = self._fitting(watch, points)
+            contexts = _contexts(watch, points, points)
+            if watch.how == FREE and watch.is_leap and self.watched.traced.exact:
+                oracle.add(*self._widened(watch, contexts, intervals), watch.wild)
+            else:
+                oracle.add(contexts, None, watch.wild)
+            return
+        index = intervals[watch.note]
+        matches = index.stabbing(points)
+        contexts = _contexts(watch, points[matches.points], matches.rows)
+        ends: Words | None = None
+        if watch.is_leap and self.watched.traced.exact:
+            level = len(watch.prefix)
+            contexts[:, -1] = matches.rows[:, level]
+            ends = matches.rows[:, level + 1]
+        oracle.add(contexts, ends, watch.wild)
+
+    def _fitting(self, watch: Watch, points: Words) -> Words:
+        """Points that agree with the constants of the plan, and with themselves."""
+        slots = (*watch.prefix, *(() if watch.key is None else (watch.key,)))
+        fits = np.ones(len(points), bool)
+        for column, slot in enumerate(slots):
+            if slot in self.watched.constants:
+                fits &= points[:, column] == self.watched.constants[slot]
+            elif slot in slots[:column]:
+                fits &= points[:, column] == points[:, slots.index(slot)]
+        return points[fits]
+
+    def _widened(self, watch: Watch, contexts: Words, intervals: Sequence[Intervals]) -> tuple[Words, Words]:
+        """Points and the intervals of other participants that hold them: see `dlog.sensitivity.intervals`."""
+        low, high = contexts[:, -1].copy(), contexts[:, -1].copy()
+        for other in self.watched.watches:
+            if other.how == TRACED and other.is_leap and other.depth == watch.depth:
+                points = self._points(other, contexts)
+                if points is not None:
+                    a, b = intervals[other.note].holding(points)
+                    low, high = np.minimum(low, a), np.maximum(high, b)
+        return np.column_stack([contexts[:, :-1], low]), high
+
+    def _points(self, watch: Watch, contexts: Words) -> Words | None:
+        """Contexts as rows of a watch's index, a and b being the last key; None if they do not say it all."""
+        keys, constants = self.watched.keys, self.watched.constants
+        columns = []
+        for word in self.watched.traced.notes[watch.note].words:
+            if isinstance(word, str):
+                columns.append(contexts[:, -1])
+            elif word in keys:
+                columns.append(contexts[:, keys.index(word)])
+            elif word in constants:
+                columns.append(np.full(len(contexts), constants[word]))
+            else:
+                return None
+        return np.column_stack(columns)
+
+    def maintain(
+        self,
+        words: Words,
+        oracle: Oracle,
+        roots: tuple[Sequence[int], Sequence[int]],
+        intervals: Sequence[Intervals],
+        ranks: Words = NO_WORDS,
+        between: Callable[[], None] | None = None,
+    ) -> Upkept:
+        """Old and new under the oracle.  `roots` are those of both versions of each atom."""
+        if not oracle:
+            none = np.empty((0, self.guided.assembled.n_columns), np.int64)
+            return Upkept(none, none, tuple(intervals), 0)
+        old, new = (
+            [run_trace(self.guided, words, own, ranks, guide, between=between) for guide in oracle.guides()]
+            for own in roots
+        )
+        erased, inserted = changes(_all(old), _all(new))
+        later = []
+        for i, index in enumerate(intervals):
+            before, after = (_all_notes(runs, i) for runs in (old, new))
+            if index.spec.by_context:
+                edit = covered_changes(index, _all_notes(old, self._covers[i]), after)
+            else:
+                erased_rows, inserted_rows = changes(before, after)
+                edit = Change(inserted_rows, erased_rows)
+            later.append(index.apply(edit) if edit else index)
+        return Upkept(erased, inserted, tuple(later), sum(run.operations for run in (*old, *new)))
+
+
+def _both(change: Change) -> Words:
+    return np.concatenate([change.inserted, change.erased])
+
+
+def _contexts(watch: Watch, points: Words, rows: Words) -> Words:
+    """The contexts that points (prefix, key), with the rows that hold them, lead to."""
+    contexts = np.empty((len(points), watch.depth), np.int64)
+    level = len(watch.prefix)
+    for d, (kind, place) in enumerate(watch.sources):
+        if kind == PREFIX:
+            contexts[:, d] = points[:, place]
+        elif kind == KEY:
+            contexts[:, d] = points[:, level]
+        else:
+            contexts[:, d] = 0 if kind == ANY else rows[:, level + 2 + place]
+    return contexts
+
+
+def _all(runs: Sequence[Traced]) -> Words:
+    return np.concatenate([run.rows for run in runs]) if len(runs) > 1 else runs[0].rows
+
+
+def _all_notes(runs: Sequence[Traced], number: int) -> Words:
+    return np.concatenate([run.notes[number] for run in runs]) if len(runs) > 1 else runs[0].notes[number]

@@ -1,0 +1,223 @@
+"""Owns the analysis of a join plan: where its run is sensitive to changes, and how each place is found again.
+
+The *key variables* of a traced plan are the slots of its leaps at the top, up to the first other choice; a
+*context* is a binding of the first few of them.  For each level of each atom there is a *watch*: it tells for
+a surgery (prefix, key) of that atom which contexts have to be looked at again.
+
+    free      the surgery says it all: every key variable of the context is in the atom itself.  The paper's
+              case is an atom whose arguments are a prefix of the key order; constants do no harm
+    wild      those that are missing are few for a given surgery: the run finds them itself (an item of the
+              oracle that lets a variable have any value)
+    traced    a sensitivity index has rows (prefix, a, b, other key variables)
+
+Invariant.  For each context that a run reaches, and each key q of the variable that is bound next: if all
+participants have q, each of them is sensitive at q; otherwise at least one that lacks q is.  Free and wild
+ones are sensitive everywhere.  So a change of an atom at a key that no watch leads to changes no output.
+
+Granularity.  `exact` notes each operation of an iterator, as the paper does.  `coarse` notes of a context:
+
+    point     a participant that has no column before this one is taken out of the leap and sought instead:
+              it is sensitive at the keys that all others have
+    span      every other participant from the first to the last key of those that are sensitive everywhere
+    all       one participant, if none is sensitive everywhere: it shall be
+
+What coarse notes of a context follows from what is sensitive everywhere, so it changes only where the oracle
+leads: after every cycle the index is the one that a fresh evaluation would make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+
+from dlog.lftj.plan import Exists, Holds, Leap, Not, Or, Participant, Plan, RangeStep, Seek, Slot, Step, Value
+from dlog.lftj.traced_plan import ALL, COVER, EACH, POINT, SPAN, Note, TracedPlan, Word
+
+FREE, WILD, TRACED = "free", "wild", "traced"
+EXACT, COARSE = "exact", "coarse"
+
+# Where the value of a key variable of a context comes from: the place in the prefix, the key itself, the
+# place among the others, or anywhere.
+Source = tuple[str, int]
+PREFIX, KEY, OTHER, ANY = "prefix", "key", "other", "any"
+
+
+@dataclass(frozen=True)
+class Watch:
+    """`depth` is the number of key variables of the contexts that the watch leads to; of those of a `leap`
+    the last one is the key itself.  `level` is -1 if only the emptiness of the atom's predicate matters."""
+
+    atom: int
+    level: int
+    depth: int
+    how: str
+    prefix: tuple[Slot, ...]
+    key: Slot | None
+    others: tuple[Slot, ...]
+    sources: tuple[Source, ...]
+    is_leap: bool
+    note: int = -1  # the number of the note, if it is traced
+
+    @property
+    def wild(self) -> tuple[int, ...]:
+        """The depths at which any value will do."""
+        return tuple(d for d, (kind, _) in enumerate(self.sources) if kind == ANY)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A plan with all its watches; `traced` is what the machine runs."""
+
+    traced: TracedPlan
+    watches: tuple[Watch, ...]
+    keys: tuple[Slot, ...]
+    constants: dict[Slot, int] = field(default_factory=dict, compare=False)
+
+    @property
+    def granularity(self) -> str:
+        return EXACT if self.traced.exact else COARSE
+
+    @property
+    def indexed(self) -> tuple[Watch, ...]:
+        """The watches that have a sensitivity index, by the number of their notes."""
+        return tuple(sorted((w for w in self.watches if w.note >= 0), key=lambda w: w.note))
+
+
+# May the variables of these depths be anything, for a surgery of this atom?
+MayRoam = Callable[[int, tuple[int, ...]], bool]
+
+
+def watched(
+    plan: Plan,
+    granularity: str,
+    may_roam: MayRoam = lambda atom, depths: False,
+    drop_free: bool = True,
+) -> Watched:
+    """O(size of the plan)^2.  Without `drop_free` also free watches are traced: for the paper's examples."""
+    survey = _Survey(plan, granularity, may_roam, drop_free)
+    steps = survey.walk(plan.steps[:-1], True)
+    guided = {(w.atom, w.level) for w in survey.watches if w.is_leap}
+    covers = [replace(n, form=COVER) for n in survey.notes if n.form == EACH and (n.atom, n.level) in guided]
+    traced = TracedPlan(
+        replace(plan, steps=(*steps, plan.steps[-1])),
+        (*survey.notes, *covers),
+        tuple(survey.keys),
+        granularity == EXACT,
+    )
+    return Watched(traced, tuple(survey.watches), tuple(survey.keys), dict(plan.constants))
+
+
+@dataclass
+class _Survey:
+    plan: Plan
+    granularity: str
+    may_roam: MayRoam
+    drop_free: bool
+    keys: list[Slot] = field(default_factory=list)
+    watches: list[Watch] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    columns: dict[int, list[Slot]] = field(default_factory=dict)  # of each atom, what its levels hold
+    at_top: bool = True  # before any choice but leaps
+
+    def walk(self, steps: tuple[Step, ...], top: bool) -> tuple[Step, ...]:
+        return tuple(out for step in steps for out in self.step(step, top))
+
+    def step(self, step: Step, top: bool) -> Iterator[Step]:
+        match step:
+            case Leap():
+                yield from self.leap(step, top and self.at_top)
+                return
+            case Seek():
+                self.narrow(step.atom, step.level, step.operand, POINT)
+            case Value():
+                self.narrow(step.atom, step.level, step.slot, ALL, is_value=True)
+            case Holds():
+                self.watches.append(Watch(step.atom, -1, 0, FREE, (), None, (), (), False))
+            case Not():
+                step = Not(self.walk(step.steps, False))
+            case Exists():
+                step = Exists(self.walk(step.steps, False))
+            case Or():
+                step = Or(tuple(self.walk(branch, False) for branch in step.branches))
+                self.at_top &= not top
+            case RangeStep():
+                self.at_top &= not top
+        yield step
+
+    # One level of an atom
+
+    def watch(self, atom: int, level: int, key: Slot | None, is_leap: bool) -> Watch:
+        """How contexts are found for a change of this level.  A leap's key is not bound yet."""
+        prefix = tuple(self.columns.get(atom, [])[:level])
+        depth = len(self.keys) + is_leap
+        known = dict.fromkeys([*prefix, *([key] if key is not None else [])])
+        context = [*self.keys, *([key] if is_leap and key is not None else [])]
+        others = tuple(slot for slot in context if slot not in known)
+        missing = tuple(d for d, slot in enumerate(context) if slot not in known)
+        how = FREE if self.drop_free else TRACED
+        if missing:
+            roams = self.granularity == COARSE and 0 not in missing and self.may_roam(atom, missing)
+            how = WILD if roams else TRACED
+        sources = tuple(_source(slot, prefix, key, others, how) for slot in context)
+        return Watch(atom, level, depth, how, prefix, key, others, sources, is_leap)
+
+    def narrow(self, atom: int, level: int, slot: Slot, form: str, is_value: bool = False) -> None:
+        """A step that narrows one level by itself."""
+        watch = self.watch(atom, level, None if is_value else slot, False)
+        self.add(watch, form)
+        self.columns.setdefault(atom, []).append(slot)
+
+    def add(self, watch: Watch, form: str, span: tuple[Participant, ...] = ()) -> None:
+        if watch.how == TRACED:
+            words: tuple[Word, ...] = (*watch.prefix, "a", "b", *watch.others)
+            self.notes.append(Note(watch.atom, watch.level, words, form, span))
+            watch = replace(watch, note=len(self.notes) - 1)
+        self.watches.append(watch)
+
+    # Leaps
+
+    def leap(self, step: Leap, guided: bool) -> Iterator[Step]:
+        found = {p: self.watch(*p, step.slot if guided else None, guided) for p in step.participants}
+        if guided:
+            sought, kept = self.parted(step, found)
+        else:
+            sought, kept = [], list(step.participants)
+        self.note_leap(kept, found)
+        if guided:
+            self.keys.append(step.slot)
+        for atom, _ in kept:
+            self.columns.setdefault(atom, []).append(step.slot)
+        yield replace(step, participants=tuple(kept))
+        for atom, level in sought:
+            self.narrow(atom, level, step.slot, POINT)
+            yield Seek(atom, level, step.slot)
+
+    def parted(
+        self, step: Leap, found: dict[Participant, Watch]
+    ) -> tuple[list[Participant], list[Participant]]:
+        """(Participants to be sought, those that stay in the leap)."""
+        sought = [p for p, watch in found.items() if watch.how == TRACED and not watch.prefix]
+        if self.granularity == EXACT or len(sought) == len(step.participants):
+            return [], list(step.participants)
+        return sought, [p for p in step.participants if p not in sought]
+
+    def note_leap(self, kept: list[Participant], found: dict[Participant, Watch]) -> None:
+        everywhere = tuple(p for p in kept if found[p].how != TRACED)
+        if self.granularity == EXACT:
+            for p in kept:
+                self.add(found[p], EACH)
+            return
+        if not everywhere:
+            everywhere = (kept[0],)
+        for p in kept:
+            self.add(found[p], ALL if p in everywhere else SPAN, everywhere)
+
+
+def _source(
+    slot: Slot, prefix: tuple[Slot, ...], key: Slot | None, others: tuple[Slot, ...], how: str
+) -> Source:
+    if slot in prefix:
+        return PREFIX, prefix.index(slot)
+    if slot == key:
+        return KEY, 0
+    return (ANY, 0) if how == WILD else (OTHER, others.index(slot))

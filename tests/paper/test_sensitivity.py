@@ -1,0 +1,191 @@
+"""Incremental Maintenance for Leapfrog Triejoin, 1.1 and 4: traces, sensitivity sets and change oracles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import dlog
+from dlog.lftj.plan import Emit, Leap, Plan
+from dlog.sensitivity.upkeep import Upkeep
+from dlog.sensitivity.watches import COARSE, EXACT, FREE, TRACED, WILD, Watched, watched
+from dlog.storage.arena import Arena
+from dlog.storage.index import Index
+from dlog.storage.interval_tree import GREATEST, LEAST
+from dlog.storage.surgery import surgeries
+
+ARENA = Arena(1 << 28)
+
+
+def unary(values: tuple[int, ...]) -> Index:
+    return Index.build(ARENA, [(v,) for v in values], 1)
+
+
+# 4.1: A(x), B(x)
+
+JOIN = Plan((1, 1), (Leap(0, ((0, 0), (1, 0))), Emit((0,))))
+A, B = (0, 2, 4, 5, 6), (1, 2, 6, 7)
+A_SENS = [(LEAST, 0), (1, 2), (2, 4), (6, 6), (6, GREATEST)]
+B_SENS = [(LEAST, 1), (2, 2), (4, 6)]
+
+
+def recorded() -> tuple[Upkeep, tuple[Index, Index]]:
+    """With an index for both, though in practice none is needed: both are prefixes of the key order."""
+    return Upkeep(watched(JOIN, EXACT, drop_free=False)), (unary(A), unary(B))
+
+
+def test_sensitivity_sets_of_4_1() -> None:
+    upkeep, indices = recorded()
+    traced = upkeep.record(ARENA.A, [i.root for i in indices])
+    assert traced.rows.tolist() == [[2], [6]]
+    assert [list(map(tuple, note.tolist())) for note in traced.notes[:2]] == [A_SENS, B_SENS]
+
+
+def test_maintenance_of_4_1_1() -> None:
+    """Erase A(5), insert A(8), erase B(2), insert B(3)."""
+    upkeep, (a, b) = recorded()
+    intervals = upkeep.intervals(ARENA, upkeep.record(ARENA.A, [a.root, b.root]))
+    a_new, b_new = a.apply(inserts=[(8,)], erases=[(5,)])[0], b.apply(inserts=[(3,)], erases=[(2,)])[0]
+    contributions = {}
+    for atom, keys in ((0, (5, 8)), (1, (2, 3))):
+        for change in ((key,) for key in keys):
+            matches = intervals[atom].stabbing([change]).rows
+            contributions["AB"[atom], *change] = list(map(tuple, matches.tolist()))
+    assert contributions == {
+        ("A", 5): [],
+        ("A", 8): [(6, GREATEST)],
+        ("B", 2): [(2, 2)],
+        ("B", 3): [],
+    }
+    oracle = upkeep.oracle({0: surgeries(a, a_new), 1: surgeries(b, b_new)}, intervals)
+    assert oracle.intervals() == [[(2, 2), (6, GREATEST)]]
+    upkept = upkeep.maintain(ARENA.A, oracle, ([a.root, b.root], [a_new.root, b_new.root]), intervals)
+    assert (upkept.erased.tolist(), upkept.inserted.tolist()) == ([[2]], [])
+    # From 2 on A still steps to 4, and is looked at before: what is left of [1, 2] and [2, 4] joins what was
+    # noted at 2.  A at 6 goes on to 8, where B ends.
+    revised = [list(map(tuple, index.rows().tolist())) for index in upkept.intervals]
+    assert revised[0] == [(LEAST, 0), (1, 4), (6, 6), (6, 8)]
+    assert revised[1] == [(LEAST, 1), (2, 2), (4, 6), (8, GREATEST)]
+    # The invariant: where both have a key both are sensitive, elsewhere one that lacks it is.
+    has = [{0, 2, 4, 6, 8}, {1, 3, 6, 7}]
+    for key in range(-2, 12):
+        sensitive = [any(low <= key <= high for low, high in rows) for rows in revised]
+        if key in has[0] & has[1]:
+            assert all(sensitive), key
+        else:
+            assert any(s and key not in h for s, h in zip(sensitive, has, strict=True)), key
+
+
+# 1.1: C[x] = z <- z = A[x] + B[x]
+
+
+def test_trace_table_of_1_1() -> None:
+    """Two changed values of A are two lines of the table, whatever its length."""
+    text = "A[x] = y -> int(x), int(y). B[x] = y -> int(x), int(y). C[x] = z <- z = A[x] + B[x]."
+    db = dlog.Database(source=text, strategy="trace-exact")
+    before = {0: (0, 0), 1: (10, 0), 2: (0, 1), 3: (30, 1), 4: (0, 0), 5: (0, 0)}
+    with db.transaction() as tx:
+        tx.insert("A", [(x, a) for x, (a, _) in before.items()])
+        tx.insert("B", [(x, b) for x, (_, b) in before.items()])
+    assert db["C"].rows() == [(0, 0), (1, 10), (2, 1), (3, 31), (4, 0), (5, 0)]
+    with db.transaction() as tx:
+        tx.upsert("A", [(2, 20), (5, 50)])
+    assert tx.commit_info is not None
+    change = tx.commit_info.changes["C"]
+    assert (change.erased.rows(), change.inserted.rows()) == ([(2, 1), (5, 0)], [(2, 21), (5, 50)])
+    assert tx.commit_info.ways == {"C": "trace"}
+
+
+# 4.2: F(x, y) <- G(x, z), H(y, z), I(x, y, z), R(z) in the key order [x, y, z]
+
+G, H, I, R = range(4)
+X, Y, Z = range(3)
+BODY = Plan(
+    (2, 2, 3, 1),
+    (
+        Leap(X, ((G, 0), (I, 0))),
+        Leap(Y, ((H, 0), (I, 1))),
+        Leap(Z, ((G, 1), (H, 1), (I, 2), (R, 0))),
+        Emit((X, Y, Z)),
+    ),
+)
+
+
+def shapes(plan: Watched) -> dict[tuple[int, int], tuple[tuple[int, ...], int, tuple[int, ...]]]:
+    """(Variables before, the variable of the interval, other variables) of each level that has an index."""
+    variable = {(G, 0): X, (G, 1): Z, (H, 0): Y, (H, 1): Z, (I, 0): X, (I, 1): Y, (I, 2): Z, (R, 0): Z}
+    return {
+        (w.atom, w.level): (w.prefix, variable[w.atom, w.level], w.others)
+        for w in plan.watches
+        if w.how == TRACED
+    }
+
+
+def test_eight_sensitivity_predicates_of_4_2() -> None:
+    assert shapes(watched(BODY, EXACT, drop_free=False)) == {
+        (G, 0): ((), X, ()),
+        (G, 1): ((X,), Z, (Y,)),
+        (H, 0): ((), Y, (X,)),
+        (H, 1): ((Y,), Z, (X,)),
+        (I, 0): ((), X, ()),
+        (I, 1): ((X,), Y, ()),
+        (I, 2): ((X, Y), Z, ()),
+        (R, 0): ((), Z, (X, Y)),
+    }
+
+
+def test_dropped_predicates_of_4_2() -> None:
+    """None for I, nor for G by x: their arguments are a prefix of the key order."""
+    dropped = {(I, 0), (I, 1), (I, 2), (G, 0)}
+    plan = watched(BODY, EXACT)
+    assert {(w.atom, w.level) for w in plan.watches if w.how == FREE} == dropped
+    assert set(shapes(plan)) == {(G, 1), (H, 0), (H, 1), (R, 0)}
+
+
+def test_coarse_needs_no_index_where_few_values_go_with_a_row() -> None:
+    """For a given x few y are in I: G by (x, z) lets y be anything."""
+    plan = watched(BODY, COARSE, may_roam=lambda atom, depths: True)
+    assert {(w.atom, w.level) for w in plan.watches if w.how == WILD} == {(G, 1)}
+
+
+def test_oracle_of_4_2_one_fact_of_r() -> None:
+    """A retracted fact of R leads to the (x, y, z) where it was used."""
+    rng = np.random.default_rng(0)
+    rows = [rng.integers(0, 6, (40, k)) for k in (2, 2, 3, 1)]
+    for granularity in (EXACT, COARSE):
+        upkeep = Upkeep(watched(BODY, granularity))
+        indices = [Index.build(ARENA, r, r.shape[1]) for r in rows]
+        roots = [i.root for i in indices]
+        traced = upkeep.record(ARENA.A, roots)
+        intervals = upkeep.intervals(ARENA, traced)
+        without = indices[R].erase_row((3,))
+        assert without is not None
+        oracle = upkeep.oracle({R: surgeries(indices[R], without)}, intervals)
+        upkept = upkeep.maintain(ARENA.A, oracle, (roots, [*roots[:R], without.root]), intervals)
+        used = sorted({tuple(row) for row in traced.rows.tolist() if row[Z] == 3})
+        assert list(map(tuple, upkept.erased.tolist())) == used and used
+        assert not len(upkept.inserted)
+
+
+# The counter-example to removing whole intervals
+
+
+def test_counter_example_to_removing_whole_intervals() -> None:
+    """I(x, z), R(z) in the order [x, z]: R is sensitive in [-inf, 5] and [10, 20]; erase I(0, 10), then
+    insert R(15)."""
+    plan = Plan((2, 1), (Leap(0, ((0, 0),)), Leap(1, ((0, 1), (1, 0))), Emit((0, 1))))
+    upkeep = Upkeep(watched(plan, EXACT))
+    i, r = Index.build(ARENA, [(0, 1), (0, 10), (0, 15)], 2), unary((5, 20))
+    intervals = upkeep.intervals(ARENA, upkeep.record(ARENA.A, [i.root, r.root]))
+    assert intervals[0].rows().tolist() == [[LEAST, 5, 0], [10, 20, 0]]
+    i_new = i.erase_row((0, 10))
+    assert i_new is not None
+    oracle = upkeep.oracle({0: surgeries(i, i_new)}, intervals)
+    upkept = upkeep.maintain(ARENA.A, oracle, ([i.root, r.root], [i_new.root, r.root]), intervals)
+    assert not len(upkept.erased) and not len(upkept.inserted)
+    r_new = r.insert_row((15,))
+    assert r_new is not None
+    oracle = upkeep.oracle({1: surgeries(r, r_new)}, upkept.intervals)
+    later = upkeep.maintain(
+        ARENA.A, oracle, ([i_new.root, r.root], [i_new.root, r_new.root]), upkept.intervals
+    )
+    assert later.inserted.tolist() == [[0, 15]]
