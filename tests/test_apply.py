@@ -110,18 +110,18 @@ def test_a_strategy_that_is_not_supported_yet(name: str) -> None:
         dlog.Database(source=PROGRAM, strategy=name)
 
 
-def test_the_delta_strategy_is_forced(folder: Path) -> None:
+def test_a_strategy_is_forced(folder: Path) -> None:
     assert apply(folder, "--strategy", "delta", "--verify")[2].count("error") == 2  # a transaction that fails
     many = [(x, y) for x in range(20) for y in range(20)]
     rule = "path(x, z) <- edge(x, y), edge(y, z).  edge(0, 1)."
     ways = {}
-    for strategy in (None, "delta"):
+    for strategy in (None, "delta", "trace", "trace-exact"):
         db = dlog.Database(source=rule, strategy=strategy)
         db.apply(insert={"edge": [(1, 2), (2, 3)]})
         ways[strategy] = db.apply(insert={"edge": many}).ways["path"]
         db.check()
         db.verify()
-    assert ways == {None: "from scratch", "delta": "delta"}
+    assert ways == {None: "from scratch", "delta": "delta", "trace": "trace", "trace-exact": "trace"}
 
 
 def test_an_unknown_strategy(folder: Path) -> None:
