@@ -253,7 +253,8 @@ def apply(
         bool, typer.Option("--verify", help="evaluate from scratch after each transaction and compare")
     ] = False,
     strategy: Annotated[
-        str | None, typer.Option(metavar="NAME", help="maintain every rule in this way: delta, trace, trace-exact")
+        str | None,
+        typer.Option(metavar="NAME", help="maintain every rule in this way: delta, trace, trace-exact"),
     ] = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", "-k", help="go on after a transaction that fails")
