@@ -9,8 +9,8 @@ import re
 
 from dlog.errors import Diagnostics
 from dlog.m3 import ast
-from dlog.m3.ast import A5
-from dlog.m3.dialects import TYPES, is_reserved
+from dlog.m3.ast import A5, DBTOASTER
+from dlog.m3.dialects import RANGES, TYPES, is_reserved
 
 VALUES_ONLY = (ast.MapAccess, ast.Relation, ast.DeltaRelation, ast.AggSum, ast.Lift, ast.Comparison, ast.In,
                ast.Exists, ast.Domain)  # fmt: skip
@@ -35,6 +35,16 @@ def check_sayable(program: ast.Program, diagnostics: Diagnostics) -> None:
 
 
 _Found = tuple[ast.Node, str, str | None] | None
+
+
+def _constant(node: ast.Constant, dialect: str, types: tuple[str, ...]) -> _Found:
+    if node.type not in types:
+        return node, f"{dialect} has no constants of type {node.type}", None
+    low, high = RANGES[dialect].get(node.type, (node.value, node.value))
+    if isinstance(node.value, int) and not low <= node.value <= high:  # type: ignore[operator]
+        return node, f"{node.value} does not fit {node.type} in {dialect}", None
+    return None
+
 
 # a5
 
@@ -95,7 +105,15 @@ def _value(node: ast.Node, what: str) -> _Found:
     return None
 
 
+def _a5_constant(node: ast.Constant) -> _Found:
+    return _constant(node, A5, ("int", "float", "string", "date"))
+
+
 # dbtoaster
+
+
+def _dbtoaster_constant(node: ast.Constant) -> _Found:
+    return _constant(node, DBTOASTER, ("int", "long", "float", "double", "string", "date"))
 
 
 def _inputs(node: ast.MapDeclaration | ast.MapAccess) -> _Found:
@@ -122,11 +140,13 @@ _A5_RULES: tuple = (
     (ast.Comparison, _a5_comparison),
     (ast.In, _a5_in),
     (ast.Call, _a5_call),
+    (ast.Constant, _a5_constant),
 )
 _DBTOASTER_RULES: tuple = (
     (ast.MapDeclaration, _inputs),
     (ast.MapAccess, _inputs),
     (ast.MapAccess, _initial_of_read),
+    (ast.Constant, _dbtoaster_constant),
 )
 
 
