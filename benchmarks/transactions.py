@@ -147,7 +147,7 @@ def streamed(
     """
     database = dlog.Database(source=SUMS)
     parts = [facts[i : i + size] for i in range(0, len(facts), size)]
-    batches = [[tuple(r) for r in p.tolist()] if size <= 16 else p for p in parts]
+    batches = [list(map(tuple, p.tolist())) for p in parts]
     warm = min(2, len(batches) - 1)
     seconds = [] if each is None else each
     for i, batch in enumerate(batches):

@@ -13,10 +13,11 @@ An aggregation rule gives each group's row one derivation (`dlog.engine.aggregat
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 
-from dlog.engine.aggregate_deltas import AggregateDeltas, aggregate_deltas
+from dlog.engine.aggregate_deltas import AggregateDeltas, Sums, aggregate_deltas
 from dlog.engine.bodies import BodyRunner
 from dlog.engine.conflicts import check_function
 from dlog.engine.evaluate import Evaluation
@@ -86,14 +87,23 @@ class DeltaStrategy:
 
     def counts_are_one(self, store: Store) -> bool:
         """Whether no row can have two derivations: then no counts are needed to begin with."""
+        return self._derives_once and not len(store.relations[facts_name(self.name)])
+
+    @cached_property
+    def _derives_once(self) -> bool:
+        """Whether the rules alone derive no row twice."""
         (first, *others) = self.stratum.rules
         heads = self._heads(first)
-        alone = not others and len(heads) == 1 and not len(store.relations[facts_name(self.name)])
-        if not alone:
+        if others or len(heads) != 1:
             return False
         if first.aggregates:
-            return _holds_groups(store, first, heads[0])
-        return is_projection_free(store, first, heads[0])
+            return _holds_groups(self.store, first, heads[0])
+        return is_projection_free(self.store, first, heads[0])
+
+    @property
+    def has_only_sums(self) -> bool:
+        """Whether the stratum is nothing but counts and sums of groups."""
+        return not self.plain and all(isinstance(a, Sums) for a in self.aggregates)
 
     def ready(self, store: Store) -> bool:
         if not all(a.ready(store) for a in self.aggregates):

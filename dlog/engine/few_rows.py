@@ -1,8 +1,9 @@
-"""Owns the short way of a transaction of a few rows: they are followed one by one, and count as one change.
+"""Owns the short way of a transaction of a few rows: steps of one predicate and one sign, each one firing.
 
-Correct output: as `maintain` on all rows at once.  A state between two rows may break a constraint or a
-function that the last state does not: any error on the way, and whatever `one_row` finds not simple, leaves
-everything as it was, and the transaction goes the general way.
+Correct output: as `maintain` on all rows at once.  A state between two steps may break a constraint or a
+function that the last state does not: any error on the way, and whatever is not simple, leaves everything as
+it was, and the transaction goes the general way.  Most single rows derive nothing and cost one call of a
+kernel; what rows derive for rules that others read goes on by the general way.
 """
 
 from __future__ import annotations
@@ -12,59 +13,69 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dlog.engine.delta_strategy import DeltaStrategy, counts_name
 from dlog.engine.evaluate import Evaluation
-from dlog.engine.maintain import Maintenance
-from dlog.engine.one_row import Trigger, find_trigger, follow_row, one_row_change
+from dlog.engine.maintain import Maintenance, maintain
+from dlog.engine.one_kept import FEW, Followed, OneKept
+from dlog.engine.one_row_kernels import NOTHING, TOO_LARGE
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle
+from dlog.engine.triggers import Output, Rows, Trigger, find_trigger
 from dlog.errors import DlogError, Interrupted
+from dlog.heads.counts import apply_counts, net_rows
+from dlog.heads.lookup import look_up
+from dlog.jit import Words
+from dlog.planning.versions import is_change, is_old, old_name
 from dlog.storage.batch import Change
+from dlog.storage.relation import Relation
 
-SignedRow = tuple[int, str, tuple[int, ...]]  # +1 or -1, a predicate, codes
+SignedRows = tuple[int, str, Rows]  # +1 or -1, a predicate, codes
 
 
 class Step(NamedTuple):
-    """One row that was followed."""
+    """Rows that were followed."""
 
     trigger: Trigger
-    row: tuple[int, ...] | None  # None: it changed nothing
+    rows: Rows  # those that changed something
     derived: Mapping[str, Change]
     ways: Mapping[str, str]
     operations: int
 
     def changes(self) -> dict[str, Change]:
-        if self.row is None:
+        if not len(self.rows):
             return {}
-        return {**self.derived, self.trigger.name: one_row_change(self.trigger, self.row)}
+        rows, none = np.asarray(self.rows, np.int64), np.empty((0, self.trigger.arity), np.int64)
+        change = Change(rows, none) if self.trigger.sign > 0 else Change(none, rows)
+        return {**self.derived, self.trigger.name: change}
 
 
 def follow_rows(
     maintenance: Maintenance,
     store: Store,
-    rows: Sequence[SignedRow],
+    steps: Sequence[SignedRows],
     evaluation: Callable[[], Evaluation],
 ) -> list[Step] | None:
-    """Brings the store to the state after all rows; None: not simple, and the store is as it was.
+    """Brings the store to the state after all steps; None: not simple, and the store is as it was.
 
-    REQUIRES: no row twice; those to erase come first.  Raises only what a single row raises.
+    Raises only what a single step raises.
     """
     before = store.relations
-    steps = []
+    done = []
     try:
-        for sign, name, row in rows:
-            step = _follow(maintenance, store, sign, name, row, evaluation)
+        for sign, name, rows in steps:
+            step = _follow(maintenance, store, sign, name, rows, evaluation)
             if step is None:
                 store.relations = before
                 return None
-            steps.append(step)
+            done.append(step)
     except BaseException as error:
         store.relations = before
         if isinstance(error, KeyboardInterrupt):
             raise Interrupted("interrupted while changing facts") from None
-        if isinstance(error, DlogError) and len(rows) > 1:
+        if isinstance(error, DlogError) and len(steps) > 1:
             return None
         raise
-    return steps
+    return done
 
 
 def _follow(
@@ -72,30 +83,104 @@ def _follow(
     store: Store,
     sign: int,
     name: str,
-    row: tuple[int, ...],
+    rows: Rows,
     evaluation: Callable[[], Evaluation],
 ) -> Step | None:
-    before = store.relations
+    """The store's relations are a dict of their own afterwards, unless nothing has changed."""
+    relations = store.relations
     trigger = find_trigger(maintenance, store, name, sign)
-    if trigger is None:
+    if trigger is None or not trigger.bring_roots(relations):
         return None
-    changes: dict[str, Change] = {}
-    ways: dict[str, str] = {}
-
-    def begin() -> Cycle:
-        store.relations = dict(before)
-        return Cycle(maintenance.program, store, evaluation(), changes, ways=ways)
-
-    found = follow_row(maintenance, trigger, store, row, begin)
-    if found is None:
+    relation = relations[name]
+    found = trigger.fire(store, relation, rows)
+    if found == NOTHING:
+        return Step(trigger, (), {}, trigger.ways, 0)
+    if found == TOO_LARGE:
         return None
-    later, operations = found
-    if later is before[name]:
-        return Step(trigger, None, changes, trigger.ways, operations)
-    relations = dict(before) if store.relations is before else store.relations
-    relations[name] = later
-    store.relations = relations
-    return Step(trigger, row, changes, {**trigger.ways, **ways} if ways else trigger.ways, operations)
+    later = trigger.version(relation)
+    rows = trigger.changed(rows)
+    if trigger.functional_keys >= 0 and sign > 0 and not _is_function(trigger, later, rows):
+        return None
+    operations = trigger.operations
+    store.relations = {**relations, name: later}
+    if not found:
+        return Step(trigger, rows, {}, trigger.ways, operations)
+    outputs = trigger.outputs()
+    followed: Followed = {}
+    changes = _change_heads(store, outputs, followed)
+    if changes is None:
+        return None
+    ways = trigger.ways
+    if not all(output.use.ends for output in outputs):
+        store.relations[old_name(name)] = relation
+        cycle = Cycle(maintenance.program, store, evaluation(), followed={**followed})
+        for head, (changed, change) in changes.items():
+            cycle.publish(head, changed, change)
+        maintain(maintenance, cycle, done=trigger.strata)
+        _close(store.relations)
+        return Step(trigger, rows, cycle.changes, {**ways, **cycle.ways}, operations)
+    for head, (changed, _) in changes.items():  # nobody reads the heads, and nothing is to be checked
+        store.relations[head] = changed
+    return Step(trigger, rows, {head: change for head, (_, change) in changes.items()}, ways, operations)
+
+
+def _close(relations: dict[str, Relation]) -> None:
+    for name in [n for n in relations if is_old(n) or is_change(n)]:
+        del relations[name]
+
+
+def _is_function(trigger: Trigger, later: Relation, rows: Rows) -> bool:
+    keys = np.asarray(rows, np.int64)[:, : trigger.functional_keys]
+    return bool((look_up(later, keys)[0] == 1).all())
+
+
+def _change_heads(
+    store: Store, outputs: list[Output], followed: Followed
+) -> dict[str, tuple[Relation, Change]] | None:
+    """(New version, net change) of the heads of joins that gave rows, counts and sums in their places; None:
+    not simple, the relations must be dropped."""
+    by_strategy: dict[DeltaStrategy, list[Output]] = {}
+    for output in outputs:
+        by_strategy.setdefault(output.use.strategy, []).append(output)
+    changes = {}
+    for strategy, own in by_strategy.items():
+        changed = _changed_head(store, strategy, own, followed) if strategy.ready(store) else None
+        if changed is None:
+            return None
+        changes[strategy.name] = changed
+    return changes
+
+
+def _changed_head(
+    store: Store, strategy: DeltaStrategy, outputs: list[Output], followed: Followed
+) -> tuple[Relation, Change] | None:
+    relations = store.relations
+    first = outputs[0]
+    group, sign = first.use.group, first.use.sign
+    if group is not None:
+        if len(outputs) > 1:
+            return None
+        if isinstance(group, OneKept):
+            return group.follow(relations, followed, first.rows(), sign) if first.n <= FEW else None
+        return group.follow(relations, first.words, first.stride, first.n, sign)
+    parts = [_head_rows(head, output) for output in outputs for head in output.use.heads]
+    rows, signs = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    counts, head = counts_name(strategy.name), relations[strategy.name]
+    if not len(relations[counts]) and strategy.counts_are_one(store):
+        if all(output.use.sign == sign for output in outputs):
+            return head.apply(inserts=rows) if sign > 0 else head.apply(erases=rows)
+        rows, signs = net_rows(rows, signs)
+        return head.apply(inserts=rows[signs > 0], erases=rows[signs < 0])
+    later, relations[counts], change = apply_counts(head, relations[counts], rows, signs)
+    return later, change
+
+
+def _head_rows(head: tuple[tuple[bool, int], ...], output: Output) -> tuple[Words, Words]:
+    """Rows of a head, and what they count."""
+    rows = np.empty((output.n, len(head)), np.int64)
+    for c, (is_slot, word) in enumerate(head):
+        rows[:, c] = output.column(word) if is_slot else word
+    return rows, np.full(output.n, output.use.sign)
 
 
 def combined(steps: Sequence[Step]) -> dict[str, Change]:
@@ -116,7 +201,5 @@ def _net(changes: Sequence[Change]) -> Change:
     if not rows.shape[1]:
         total = int(signs.sum())
         return Change(rows[: max(total, 0)], rows[: max(-total, 0)])
-    distinct, which = np.unique(rows, axis=0, return_inverse=True)
-    totals = np.zeros(len(distinct), np.int64)
-    np.add.at(totals, which.reshape(-1), signs)
+    distinct, totals = net_rows(rows, signs)
     return Change(distinct[totals > 0], distinct[totals < 0])

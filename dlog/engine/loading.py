@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -137,10 +138,13 @@ def quick_codes(predicate: Predicate, rows: Any) -> tuple[tuple[int, ...], ...] 
         if not arity or not predicate.has_only_ints:
             return None
         return rows.copy() if len(rows) > FEW or not len(rows) else tuple(map(tuple, rows.tolist()))
-    if type(rows) is not list or len(rows) > FEW:
+    if type(rows) is not list:
         return None
     if not predicate.has_only_ints:
-        return _number_codes(predicate, rows) if predicate.has_only_numbers else None
+        few = len(rows) <= FEW and predicate.has_only_numbers
+        return _number_codes(predicate, rows) if few else None
+    if len(rows) > FEW:
+        return _int_rows(rows, arity) if arity else None
     for row in rows:
         if type(row) is not tuple or len(row) != arity:
             return None
@@ -159,6 +163,18 @@ def _number_codes(predicate: Predicate, rows: list[Any]) -> tuple[tuple[int, ...
     floats = iter(float_codes(np.array([v for row in rows for v in row if type(v) is float])).tolist())
     codes = tuple(tuple(next(floats) if type(v) is float else v for v in row) for row in rows)
     return codes if codes and all(_LEAST <= v <= _GREATEST for row in codes for v in row) else None
+
+
+def _int_rows(rows: list[Any], arity: int) -> np.ndarray | None:
+    """Tuples of ints as an array; None when some are not.  No step of Python's own for any row."""
+    if set(map(type, rows)) != {tuple} or set(map(len, rows)) != {arity}:
+        return None
+    if set(map(type, chain.from_iterable(rows))) != {int}:
+        return None
+    try:
+        return np.fromiter(chain.from_iterable(rows), np.int64, arity * len(rows)).reshape(-1, arity)
+    except OverflowError:
+        return None
 
 
 def apply_deltas(deltas: tuple[FactDelta, ...], store: Store) -> None:

@@ -1,14 +1,14 @@
-"""Owns the short way of one row through an aggregation: its group's number and sums, and the head's row.
+"""Owns the short way of a few rows through an aggregation: numbers and sums of groups, and the head's rows.
 
-For rules that count or add up ints, alone in their stratum, each group in a row of its own: what one row
-changes is a group or two, told by Python's integers, which have no end.  `aggregate_deltas` does all else.
+For rules that count or add up ints, alone in their stratum, each group in a row of its own: one kernel call.
+`aggregate_deltas` does all else.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -16,19 +16,17 @@ from dlog.engine.aggregate_deltas import Sums
 from dlog.engine.delta_strategy import DeltaStrategy
 from dlog.engine.heads import stored_as
 from dlog.engine.store import Store
-from dlog.engine.strategy import Cycle
+from dlog.heads.group_kernels import GROUP, LITERAL, RESULT_OF, change_groups
 from dlog.heads.kernels import WIDE
-from dlog.heads.lookup import look_up
 from dlog.ir.rules import Aggregate, Const, Rule, Var
+from dlog.jit import Words
 from dlog.planning.versions import facts_name
+from dlog.storage.arena_kernels import RESULT
 from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
 from dlog.types import INT
 
-Row = tuple[int, ...]
-Place = tuple[str, int]  # "group" or "result" and its number, or "literal" and its code
-_LEAST, _GREATEST = -(2**63), 2**63 - 1
-_ABOVE_POSITIVE, _ABOVE_NEGATIVE = (0,) * (WIDE - 1), (-1,) * (WIDE - 1)
+Place = tuple[int, int]  # of a column of the head: see `group_kernels`
 
 
 @dataclass(frozen=True)
@@ -38,52 +36,56 @@ class OneGroup:
     name: str
     state: str
     groups: tuple[int, ...]
-    arguments: tuple[tuple[bool, int], ...]  # of each sum: (is a column, its number or the code itself)
+    arguments: tuple[tuple[int, int], ...]  # of each sum: (is a column, its number or the code itself)
     head: tuple[Place, ...]
-    sums: tuple[int, ...]  # for each aggregate the number of its sum, or -1 for the count
 
-    def follow(self, cycle: Cycle, output: np.ndarray, sign: int) -> bool:
-        """Take the assignments of a join's output (columns, n) in; False: not simple, drop the cycle."""
-        relations = cycle.store.relations
+    @cached_property
+    def layout(self) -> Words:
+        pairs = [word for pair in (*self.arguments, *self.head) for word in pair]
+        sizes = (len(self.groups), len(self.arguments), len(self.head))
+        return np.array([*sizes, *self.groups, *pairs], np.int64)
+
+    def follow(
+        self, relations: dict[str, Relation], words: Words, stride: int, n: int, sign: int
+    ) -> tuple[Relation, Change] | None:
+        """Take n assignments in, column c of which begins at c * stride: (the head, how it changed), and the
+        state in its place.  None: not simple, and nothing has been done."""
         if len(relations[facts_name(self.name)]):  # a row may have another derivation
-            return False
-        changes: dict[Row, list[int]] = {}
-        for values in output.T.tolist():
-            change = changes.setdefault(
-                tuple(values[g] for g in self.groups), [0] * (1 + len(self.arguments))
-            )
-            change[0] += sign
-            for i, (is_column, word) in enumerate(self.arguments):
-                change[1 + i] += sign * (values[word] if is_column else word)
+            return None
         state, head = relations[self.state], relations[self.name]
-        inserted: list[Row] = []
-        erased: list[Row] = []
-        for key, change in changes.items():
-            before = group_of(state, key, len(self.arguments))
-            after = [a + b for a, b in zip(before, change, strict=True)]
-            state = replaced(state, state_row(key, before), state_row(key, after))
-            old = self._row(key, before) if before[0] else None
-            new = self._row(key, after) if after[0] else None
-            if not (words_fit(old) and words_fit(new)):
-                return False
-            if old != new:
-                head = replaced(head, old, new)
-                erased += [old] if old is not None else []
-                inserted += [new] if new is not None else []
-        relations[self.state] = state
-        cycle.publish(self.name, head, Change(row_array(inserted, head.arity), row_array(erased, head.arity)))
-        return True
+        arena, h = state.arena, head.arity
+        state_roots, head_roots = state.roots(), head.roots()
+        room = self._room(n, max(state.arity, h))
+        net = np.empty(2 * n * h, np.int64)
+        with arena.lock:
+            arena.release_dropped()
+            found = change_groups(
+                arena.A, self.layout, words, stride, n, sign, state.layout(), state_roots, len(state_roots),
+                head.layout(), head_roots, len(head_roots), *room, net,
+            )  # fmt: skip
+            if found < 0:
+                return None
+            new = arena.words[RESULT]
+        relations[self.state] = state.of_roots(state_roots)
+        rows = net.reshape(-1, h)
+        change = Change(rows[:new], rows[new:found])
+        if not found:
+            return head, change
+        return head.of_roots(head_roots), head.in_order(change)
 
-    def _row(self, key: Row, group: list[int]) -> Row:
-        row = []
-        for kind, number in self.head:
-            if kind == "group":
-                row.append(key[number])
-            elif kind == "literal":
-                row.append(number)
-            else:
-                row.append(group[1 + self.sums[number]])
-        return tuple(row)
+    def _room(self, n: int, width: int) -> tuple[Words, Words, Words]:
+        """What a kernel writes on the way."""
+        if n > _KEPT:
+            return tuple(np.empty((3, 2 * n * width), np.int64))  # type: ignore[return-value]
+        return self._small_room
+
+    @cached_property
+    def _small_room(self) -> tuple[Words, Words, Words]:
+        width = max(len(self.groups) + 1 + WIDE * len(self.arguments), len(self.head))
+        return tuple(np.empty((3, 2 * _KEPT * width), np.int64))  # type: ignore[return-value]
+
+
+_KEPT = 16  # assignments for which there is always room
 
 
 def one_group(store: Store, strategy: DeltaStrategy, outputs: tuple[str, ...]) -> OneGroup | None:
@@ -97,16 +99,18 @@ def one_group(store: Store, strategy: DeltaStrategy, outputs: tuple[str, ...]) -
     arguments = int_arguments(store, rule, rule.aggregates, outputs)
     groups = [v.name for v in rule.groups]
     places = head_places(store, strategy, rule, exact=True)
-    if arguments is None or places is None or not set(groups) <= set(outputs):
+    if arguments is None or not places or not set(groups) <= set(outputs):
         return None
     numbers = iter(range(len(rule.aggregates)))
-    sums = tuple(-1 if a.op == "count" else next(numbers) for a in rule.aggregates)
+    sums = [-1 if a.op == "count" else next(numbers) for a in rule.aggregates]
+    head = tuple((kind, sums[number] if kind == RESULT_OF else number) for kind, number in places)
     columns = tuple(outputs.index(name) for name in groups)
-    return OneGroup(strategy.name, aggregate.state, columns, arguments, places, sums)
+    return OneGroup(strategy.name, aggregate.state, columns, arguments, head)
 
 
 def head_places(store: Store, strategy: DeltaStrategy, rule: Rule, exact: bool) -> tuple[Place, ...] | None:
-    """Where a head's columns come from; None: not simple.  `exact`: results are ints, else any codes."""
+    """Where a head's columns come from, results by the number of their aggregate; None: not simple.
+    `exact`: results are ints, else any codes."""
     (head,) = (h for h in rule.heads if h.predicate == strategy.name)
     groups = [v.name for v in rule.groups]
     results = [a.result.name for a in rule.aggregates]
@@ -116,11 +120,11 @@ def head_places(store: Store, strategy: DeltaStrategy, rule: Rule, exact: bool) 
             code = store.encode(operand, type)
             if code is None:
                 return None
-            places.append(("literal", code))
+            places.append((LITERAL, code))
         elif operand.name in groups and stored_as(rule, operand, type):
-            places.append(("group", groups.index(operand.name)))
+            places.append((GROUP, groups.index(operand.name)))
         elif operand.name in results and (type == INT or (not exact and not type.is_decimal)):
-            places.append(("result", results.index(operand.name)))
+            places.append((RESULT_OF, results.index(operand.name)))
         else:
             return None
     return tuple(places)
@@ -128,9 +132,9 @@ def head_places(store: Store, strategy: DeltaStrategy, rule: Rule, exact: bool) 
 
 def int_arguments(
     store: Store, rule: Rule, items: Sequence[Aggregate], outputs: tuple[str, ...]
-) -> tuple[tuple[bool, int], ...] | None:
+) -> tuple[tuple[int, int], ...] | None:
     """Of each sum of ints: (is a column, its number or the code itself); None: not simple."""
-    found: list[tuple[bool, int]] = []
+    found: list[tuple[int, int]] = []
     for item in items:
         if item.op == "count":
             continue
@@ -140,64 +144,10 @@ def int_arguments(
         if isinstance(argument, Var):
             if rule.types[argument.name] != INT or argument.name not in outputs:
                 return None
-            found.append((True, outputs.index(argument.name)))
+            found.append((1, outputs.index(argument.name)))
         else:
             code = store.encode(argument, INT) if argument.type == INT else None
             if code is None:
                 return None
-            found.append((False, code))
+            found.append((0, code))
     return tuple(found)
-
-
-def group_of(state: Relation, key: Row, sums: int) -> list[int]:
-    """Number and sums of a group; zeros when there is none."""
-    found, rest = look_up(state, np.array([key], np.int64).reshape(1, -1))
-    if not found[0]:
-        return [0] * (1 + sums)
-    count, *words = rest[0].tolist()
-    return [count, *[_sum(words[at : at + WIDE]) for at in range(0, WIDE * sums, WIDE)]]
-
-
-def state_row(key: Row, group: Sequence[int]) -> Row | None:
-    """A group as the state keeps it; None without assignments."""
-    count, *sums = group
-    return (*key, count, *[word for s in sums for word in _words(s)]) if count else None
-
-
-def _words(number: int) -> Row:
-    """A sum as WIDE words, the lowest first; those above a small one repeat its sign."""
-    if _LEAST <= number <= _GREATEST:
-        return (number, *(_ABOVE_NEGATIVE if number < 0 else _ABOVE_POSITIVE))
-    return struct.unpack(f"<{WIDE}q", number.to_bytes(8 * WIDE, "little", signed=True))
-
-
-def _sum(words: list[int]) -> int:
-    """The inverse of `_words`."""
-    if tuple(words[1:]) == (_ABOVE_NEGATIVE if words[0] < 0 else _ABOVE_POSITIVE):
-        return words[0]
-    return int.from_bytes(struct.pack(f"<{WIDE}q", *words), "little", signed=True)
-
-
-def words_fit(row: Row | None) -> bool:
-    return not row or (min(row) >= _LEAST and max(row) <= _GREATEST)
-
-
-def replaced(relation: Relation, old: Row | None, new: Row | None) -> Relation:
-    if old is not None and new is not None:
-        changed = relation.replace_row(old, new)
-        assert changed is not None, "a group that is not there changes"
-        return changed
-    if old is not None:
-        changed = relation.erase_row(old)
-        assert changed is not None, "a group that is not there changes"
-        relation = changed
-    if new is not None:
-        changed = relation.insert_row(new)
-        assert changed is not None, "a group is there already"
-        relation = changed
-    return relation
-
-
-def row_array(rows: list[Row], arity: int) -> np.ndarray:
-    array = np.array(sorted(rows), np.int64)
-    return array.reshape(-1, arity)

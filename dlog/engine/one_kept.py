@@ -7,6 +7,7 @@ group or two, handled by Python and kernels that take one group.  `aggregate_del
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -17,20 +18,11 @@ from dlog.algebra import LIMBS, WORDS_PER_SUM
 from dlog.engine.aggregate_deltas import Kept
 from dlog.engine.delta_strategy import DeltaStrategy
 from dlog.engine.group_parts import FloatPart, Part, ScanPart, SumPart
-from dlog.engine.one_group import (
-    Place,
-    Row,
-    group_of,
-    head_places,
-    int_arguments,
-    replaced,
-    row_array,
-    state_row,
-    words_fit,
-)
+from dlog.engine.one_group import Place, head_places, int_arguments
 from dlog.engine.store import Store
-from dlog.engine.strategy import Cycle
 from dlog.heads import float_kernels, scan_kernels
+from dlog.heads.group_kernels import GROUP, LITERAL
+from dlog.heads.kernels import WIDE
 from dlog.heads.lookup import look_up
 from dlog.heads.scans import extremes
 from dlog.ir.rules import Var
@@ -38,6 +30,11 @@ from dlog.jit import Words
 from dlog.planning.versions import facts_name
 from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
+
+Row = tuple[int, ...]
+FEW = 4  # assignments that are taken one by one
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+_ABOVE_POSITIVE, _ABOVE_NEGATIVE = (0,) * (WIDE - 1), (-1,) * (WIDE - 1)
 
 
 class OnePart(Protocol):
@@ -51,6 +48,9 @@ class OnePart(Protocol):
         """The results of its aggregates, by number; whether the group exists, as far as the part can tell."""
 
 
+Followed = dict[str, tuple[Relation, Relation]]  # a part's relation before and after
+
+
 @dataclass(frozen=True)
 class OneKept:
     """Where in a join's output a rule's groups stand, what it keeps, and where in its head they go."""
@@ -60,51 +60,51 @@ class OneKept:
     head: tuple[Place, ...]
     parts: tuple[OnePart, ...]
 
-    def follow(self, cycle: Cycle, output: np.ndarray, sign: int) -> bool:
-        """Take the assignments of a join's output (columns, n) in; False: not simple, drop the cycle."""
-        relations = cycle.store.relations
-        if len(relations[facts_name(self.name)]):  # a row may have another derivation
-            return False
-        rows = output.T.tolist()
-        versions = [self._changed(cycle, part, rows, sign) for part in self.parts]
-        if any(before is None for before, _ in versions):
-            return False
+    def follow(
+        self, relations: dict[str, Relation], followed: Followed, rows: list[list[int]], sign: int
+    ) -> tuple[Relation, Change] | None:
+        """Take a few assignments in: (the head, how it changed).  `followed` has the parts that this step has
+        changed so far.  None: not simple, the relations must be dropped."""
+        if len(relations[facts_name(self.name)]) or len(rows) > FEW:  # or a row may have another derivation
+            return None
+        versions = [self._changed(relations, followed, part, rows, sign) for part in self.parts]
         head = relations[self.name]
         inserted: list[Row] = []
         erased: list[Row] = []
         for key in dict.fromkeys(tuple(values[g] for g in self.groups) for values in rows):
             old, new = (self._row(key, [pair[i] for pair in versions]) for i in (0, 1))
             if not (words_fit(old) and words_fit(new)):
-                return False
+                return None
             if old != new:
                 head = replaced(head, old, new)
                 erased += [old] if old is not None else []
                 inserted += [new] if new is not None else []
-        change = Change(row_array(inserted, head.arity), row_array(erased, head.arity))
-        cycle.publish(self.name, head, change)
-        return True
+        return head, Change(row_array(inserted, head.arity), row_array(erased, head.arity))
 
     def _changed(
-        self, cycle: Cycle, part: OnePart, rows: list[list[int]], sign: int
-    ) -> tuple[Relation | None, Relation]:
-        """A part's relation before and after; one that rules share changes once in a cycle."""
-        relations = cycle.store.relations
-        if part.state not in cycle.followed:
+        self,
+        relations: dict[str, Relation],
+        followed: Followed,
+        part: OnePart,
+        rows: list[list[int]],
+        sign: int,
+    ) -> tuple[Relation, Relation]:
+        """A part's relation before and after; one that rules share changes once in a step."""
+        if part.state not in followed:
             before = relations[part.state]
-            cycle.followed[part.state] = (before, part.changed(before, rows, sign))
-        relations[part.state] = cycle.followed[part.state][1]
-        return cycle.followed[part.state]
+            followed[part.state] = (before, part.changed(before, rows, sign))
+        relations[part.state] = followed[part.state][1]
+        return followed[part.state]
 
-    def _row(self, key: Row, states: Sequence[Relation | None]) -> Row | None:
+    def _row(self, key: Row, states: Sequence[Relation]) -> Row | None:
         """The head's row of a group in one version; None without assignments."""
         results: dict[int, int] = {}
         for part, state in zip(self.parts, states, strict=True):
-            assert state is not None
             if not part.read(state, key, results):
                 return None
         row = []
         for kind, number in self.head:
-            row.append(key[number] if kind == "group" else number if kind == "literal" else results[number])
+            row.append(key[number] if kind == GROUP else number if kind == LITERAL else results[number])
         return tuple(row)
 
 
@@ -190,7 +190,7 @@ class OneScan:
 class OneSums:
     state: str
     groups: tuple[int, ...]
-    arguments: tuple[tuple[bool, int], ...]
+    arguments: tuple[tuple[int, int], ...]
     places: tuple[tuple[int, int], ...]  # number of the aggregate, place in the group: 0 is the count
 
     def changed(self, state: Relation, rows: list[list[int]], sign: int) -> Relation:
@@ -267,3 +267,57 @@ def _exchanged(state: Relation, gone: list[Row], come: list[Row]) -> Relation:
     for row in later.values():
         state = replaced(state, None, row)
     return state
+
+
+def group_of(state: Relation, key: Row, sums: int) -> list[int]:
+    """Number and sums of a group; zeros when there is none."""
+    found, rest = look_up(state, np.array([key], np.int64).reshape(1, -1))
+    if not found[0]:
+        return [0] * (1 + sums)
+    count, *words = rest[0].tolist()
+    return [count, *[_sum(words[at : at + WIDE]) for at in range(0, WIDE * sums, WIDE)]]
+
+
+def state_row(key: Row, group: Sequence[int]) -> Row | None:
+    """A group as the state keeps it; None without assignments."""
+    count, *sums = group
+    return (*key, count, *[word for s in sums for word in _words(s)]) if count else None
+
+
+def _words(number: int) -> Row:
+    """A sum as WIDE words, the lowest first; those above a small one repeat its sign."""
+    if _LEAST <= number <= _GREATEST:
+        return (number, *(_ABOVE_NEGATIVE if number < 0 else _ABOVE_POSITIVE))
+    return struct.unpack(f"<{WIDE}q", number.to_bytes(8 * WIDE, "little", signed=True))
+
+
+def _sum(words: list[int]) -> int:
+    """The inverse of `_words`."""
+    if tuple(words[1:]) == (_ABOVE_NEGATIVE if words[0] < 0 else _ABOVE_POSITIVE):
+        return words[0]
+    return int.from_bytes(struct.pack(f"<{WIDE}q", *words), "little", signed=True)
+
+
+def words_fit(row: Row | None) -> bool:
+    return not row or (min(row) >= _LEAST and max(row) <= _GREATEST)
+
+
+def replaced(relation: Relation, old: Row | None, new: Row | None) -> Relation:
+    if old is not None and new is not None:
+        changed = relation.replace_row(old, new)
+        assert changed is not None, "a group that is not there changes"
+        return changed
+    if old is not None:
+        changed = relation.erase_row(old)
+        assert changed is not None, "a group that is not there changes"
+        relation = changed
+    if new is not None:
+        changed = relation.insert_row(new)
+        assert changed is not None, "a group is there already"
+        relation = changed
+    return relation
+
+
+def row_array(rows: list[Row], arity: int) -> np.ndarray:
+    array = np.array(sorted(rows), np.int64)
+    return array.reshape(-1, arity)

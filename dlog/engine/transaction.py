@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from dlog.engine.database import Database
 
 Op = str  # "+", "-" or "^", as in the language
-FEW_CHANGES = 6  # rows of a transaction that are followed one by one: each costs a tenth of the long way
+FEW_CHANGES = 1024  # rows of one statement that go the short way
+FEW_SINGLE_CHANGES = 64  # rows that come and go in several statements
+MOST_STEPS = 4  # each costs a tenth of the long way
+SignedRows = tuple[int, str, Any]  # +1 or -1, a predicate, rows of codes
 
 
 @dataclass(frozen=True)
@@ -179,24 +182,38 @@ class Transaction:
             codes = python_codes(self._store, predicate, rows)
         self.changes.append((op, predicate, codes))
 
-    def few_rows(self) -> list[tuple[int, str, tuple[int, ...]]] | None:
-        """All that there is to do, when it is to insert or erase a few rows of codes: those to erase first.
+    def few_rows(self) -> list[SignedRows] | None:
+        """All that there is to do, when it is to insert or erase a few rows of codes, as steps.
 
         A row's sign is what was said of it last.
         """
         changes = self.changes
         if self.queries or self.program is not self._found or not changes:
             return None
-        if len(changes) == 1:
-            op, name, codes = changes[0]
-            if op != "^" and type(codes) is tuple and len(codes) == 1:
-                return [(1 if op == "+" else -1, name, codes[0])]
-        if any(op == "^" or type(codes) is not tuple for op, _, codes in changes):
+        if len(changes) > MOST_STEPS:
+            return self._merged()
+        steps: list[SignedRows] = []
+        signs: dict[str, str] = {}
+        for op, name, codes in changes:
+            if op == "^" or type(codes) is list or not 0 < len(codes) <= FEW_CHANGES:
+                return None
+            if signs.setdefault(name, op) != op and type(codes) is tuple:
+                return self._merged()
+            steps.append((1 if op == "+" else -1, name, codes))
+        return steps
+
+    def _merged(self) -> list[SignedRows] | None:
+        """The same when single rows of a predicate come and go: those to erase first, so that there are no
+        more states in between than need be."""
+        if any(op == "^" or type(codes) is not tuple for op, _, codes in self.changes):
             return None
-        if sum(len(codes) for _, _, codes in changes) > FEW_CHANGES:
+        if sum(len(codes) for _, _, codes in self.changes) > FEW_SINGLE_CHANGES:
             return None
-        last = {(name, row): 1 if op == "+" else -1 for op, name, codes in changes for row in codes}
-        return sorted((sign, name, row) for (name, row), sign in last.items())
+        last = {(name, row): 1 if op == "+" else -1 for op, name, codes in self.changes for row in codes}
+        steps: dict[tuple[int, str], list[tuple[int, ...]]] = {}
+        for sign, name, row in sorted((sign, name, row) for (name, row), sign in last.items()):
+            steps.setdefault((sign, name), []).append(row)
+        return [(sign, name, rows) for (sign, name), rows in steps.items()]
 
     def _take(self, extension: Extension) -> None:
         store = self.database.store.under(extension.program.predicates)

@@ -40,12 +40,20 @@ from dlog.storage.arena_kernels import (
     USED_EXTENTS,
     USED_WORDS,
 )
-from dlog.storage.kernels import adopt_extent, new_extent, release_extent, release_root, take_dead
+from dlog.storage.kernels import (
+    adopt_extent,
+    new_extent,
+    release_extent,
+    release_root,
+    release_roots,
+    take_dead,
+)
 
 DEFAULT_BYTES = 64 << 30
 SMALLEST_BYTES = 256 << 20
 ARENA_MAGIC = 0x646C6F67  # "dlog"
 PAGE_BYTES = mmap.PAGESIZE
+PENDING_ROOTS = 32  # versions that are released together
 SMALL_BYTES = 4 << 20  # of an arena, that are handed out in small pages
 HUGE_PAGE_BYTES = 2 << 20  # filling a large extent is 3 times as fast with these
 MAP_NORESERVE = 0x4000 if sys.platform == "linux" else 0  # not named by the mmap module before Python 3.13
@@ -111,9 +119,18 @@ class Arena:
         release_extent(self.A, record, count)
         self.reclaim()
 
-    def drop_root(self, root: int) -> None:
-        """Release a version now, or soon when the arena is busy.  Safe in a finalizer."""
+    def forget_root(self, root: int) -> None:
+        """Release a version with some others, at the next change at the latest.  Safe in a finalizer."""
         self._pending.append(root)
+        if len(self._pending) >= PENDING_ROOTS:
+            self._release_soon()
+
+    def drop_root(self, root: int) -> None:
+        """Release a version now, or soon when the arena is busy."""
+        self._pending.append(root)
+        self._release_soon()
+
+    def _release_soon(self) -> None:
         if self.lock.acquire(False):
             try:
                 self.release_dropped()
@@ -123,8 +140,11 @@ class Arena:
     def release_dropped(self) -> None:
         """REQUIRES: lock held."""
         pending = self._pending
-        while pending:
+        n = len(pending)  # finalizers may add more at any moment
+        if n == 1:
             release_root(self.A, pending.popleft())
+        elif n:
+            release_roots(self.A, np.array([pending.popleft() for _ in range(n)], np.int64), n)
         if self.words[DEAD_LARGE]:
             self.reclaim()
 

@@ -166,7 +166,7 @@ class Index:
 
     def __del__(self, _finalizing: Any = sys.is_finalizing) -> None:
         if getattr(self, "root", 0) and not _finalizing():
-            self.arena.drop_root(self.root)
+            self.arena.forget_root(self.root)
 
     # Reading
 

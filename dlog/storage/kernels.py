@@ -55,6 +55,12 @@ def release_root(A: Words, root: int) -> None:
     arena_kernels.release_root(pointer(A), root)
 
 
+@kernel
+def release_roots(A: Words, roots: Words, n: int) -> None:
+    for i in range(n):
+        arena_kernels.release_root(pointer(A), roots[i])
+
+
 # Reading
 
 

@@ -110,9 +110,7 @@ class Relation:
         roots, change = few
         if not change:
             return self.snapshot(), change
-        arena, arity = self.arena, self.arity
-        made = [Index(arena, root, arity) for root in roots]
-        return self._version(dict(zip(self._indices, made, strict=True))), change
+        return self.of_roots(roots), change
 
     def apply_in_place(self, inserts: Any = None, erases: Any = None) -> Change:
         """The same on this handle, as `Index.apply_in_place`.
@@ -122,7 +120,7 @@ class Relation:
         few = self._changed_by_few(inserts, erases, 1)
         if few is not None:
             roots, change = few
-            for index, root in zip(self._indices.values(), roots, strict=True):
+            for index, root in zip(self._indices.values(), roots.tolist(), strict=True):
                 index.renew(root)
             return change
         first, *others = self._indices
@@ -138,7 +136,7 @@ class Relation:
                 self._indices[order].apply_in_place(inserted, erased)
         return change
 
-    def _changed_by_few(self, inserts: Any, erases: Any, in_place: int) -> tuple[list[int], Change] | None:
+    def _changed_by_few(self, inserts: Any, erases: Any, in_place: int) -> tuple[Words, Change] | None:
         """(Roots under a small batch, the net change); None: it must go the long way.  One kernel call."""
         k, arena = self.arity, self.arena
         rows = _joined(inserts, erases, k)
@@ -146,23 +144,41 @@ class Relation:
             return None
         m = len(rows)
         n_erases = 0 if erases is None else len(erases)
-        roots = np.array([index.root for index in self._indices.values()], np.int64)
-        orders, natural = _layout(tuple(self._indices))
+        roots = self.roots()
         net = np.empty((m, k), np.int64)
         with arena.lock:
             arena.release_dropped()
             found = change_rows(
-                arena.A, k, len(roots), orders, roots, rows.reshape(-1), m - n_erases, n_erases, in_place,
-                net.reshape(-1),
+                arena.A, k, len(roots), self.layout(), roots, rows.reshape(-1), m - n_erases, n_erases,
+                in_place, net.reshape(-1),
             )  # fmt: skip
             if found == NEEDS_BATCH:
                 return None
             n = arena.words[RESULT]
             arena.reclaim()
-        change = Change(net[:n], net[n:found])
-        if not natural:
-            change = Change(*map(_sorted, change))
-        return roots.tolist(), change
+        return roots, self.in_order(Change(net[:n], net[n:found]))
+
+    # What kernels that change all orders are given, and what they give
+
+    def roots(self) -> Words:
+        """Of the indices, in their order."""
+        return np.array([index.root for index in self._indices.values()], np.int64)
+
+    def layout(self) -> Words:
+        """The column orders, one after the other; not to be written to."""
+        return _layout(tuple(self._indices))
+
+    def of_roots(self, roots: Words) -> Relation:
+        """The version that these roots are of; takes them over."""
+        arena, arity, indices = self.arena, self.arity, {}
+        for order, root in zip(self._indices, roots.tolist(), strict=True):
+            indices[order] = Index(arena, root, arity)
+        return self._version(indices)
+
+    def in_order(self, change: Change) -> Change:
+        """A change in the order of the first index, in that of the predicate's own columns."""
+        first = next(iter(self._indices))
+        return change if first == tuple(range(self.arity)) else Change(*map(_sorted, change))
 
     def insert_row(self, row: Sequence[int]) -> Relation | None:
         """A new version with one row more; None when the row is there."""
@@ -277,10 +293,8 @@ def _joined(inserts: Any, erases: Any, k: int) -> Words | None:
 
 
 @lru_cache(maxsize=4096)
-def _layout(orders: tuple[Order, ...]) -> tuple[Words, bool]:
-    """Column orders as kernels read them, and whether the first one is the natural one."""
-    first = orders[0]
-    return np.array([c for order in orders for c in order], np.int64), first == tuple(range(len(first)))
+def _layout(orders: tuple[Order, ...]) -> Words:
+    return np.array([c for order in orders for c in order], np.int64)
 
 
 def _checked(order: Sequence[int], arity: int) -> Order:

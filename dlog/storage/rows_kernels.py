@@ -31,7 +31,6 @@ from dlog.storage.ops_kernels import locate
 from dlog.storage.pointer import pointer
 
 NEEDS_BATCH: Final = -1  # answer of `change_rows`: nothing has been done
-REBUILD_SHARE: Final = 4  # a batch of more than a quarter of the rows is merged into a new flat extent
 RUN: Final = 8  # rows that are sorted by insertion
 
 
@@ -98,7 +97,9 @@ def change_all(A, k, n_orders, orders, roots, new_roots, rows, n_inserts, n_eras
 def is_small(A, root, m, k):
     """Whether a batch of m rows is small beside an index, and surely finds memory."""
     n, n_nodes = A[root + N_ROWS], A[root + N_NODES]
-    if n == 0 or m * REBUILD_SHARE > n or m * (k + OP_COLUMNS + 2) >= LARGE_WORDS:
+    if n == 0 or (m > n and n + m > LEAF_ROWS):  # to be merged into a new flat extent
+        return False
+    if m * (k + OP_COLUMNS + 2) >= LARGE_WORDS:
         return False
     if list_words(m, n_nodes) >= LARGE_WORDS:
         return False
@@ -168,9 +169,14 @@ def load_ops(A, ops, m, rows, n_inserts, k, orders, at):
 
 @helper
 def sorted_numbers(A, numbers, m, rows, k, orders, at):
-    """The numbers of rows in their order, equal ones as they came; returns where they lie.  O(m log m)."""
+    """The numbers of rows in their order, equal ones as they came; returns where they lie.  O(m log m), or
+    O(m) when they are in order."""
+    in_order = True
     for i in range(m):
         A[numbers + i] = i
+        in_order = in_order and (i == 0 or not is_before(rows, i, i - 1, k, orders, at))
+    if in_order:
+        return numbers
     for start in range(0, m, RUN):
         for i in range(start + 1, min(start + RUN, m)):
             number, x = A[numbers + i], i

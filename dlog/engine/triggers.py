@@ -1,28 +1,28 @@
-"""Owns the short way of a transaction that inserts or erases one base fact.
+"""Owns triggers: what a row of a base predicate that comes or goes sets off, ready to be fired.
 
-Correct output: as `maintain`, which it leaves everything to that is not simple.  It is simple when every
-stratum that reads the predicate keeps support counts and has only plain joins over it.  Most single rows then
-derive nothing and cost one call of a kernel; what they do derive goes on by the general way.
+There is one when every stratum that reads the predicate keeps support counts, or the sums of groups, and has
+only plain joins over it.  All indices and all delta joins are then one call of a kernel, for one row or for
+some.  Knows nothing of what becomes of the rows that joins give: see `few_rows`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from dlog.engine.delta_strategy import DeltaStrategy, counts_name
+from dlog.engine.delta_strategy import DeltaStrategy
+from dlog.engine.few_rows_kernels import MARK_ROWS, fire_rows
 from dlog.engine.heads import stored_as
-from dlog.engine.maintain import Maintenance, maintain
+from dlog.engine.maintain import Maintenance
 from dlog.engine.one_group import OneGroup, one_group
 from dlog.engine.one_kept import OneKept, one_kept
-from dlog.engine.one_row_kernels import NOTHING, TOO_LARGE, V, fire
+from dlog.engine.one_row_kernels import TOO_LARGE, V, fire
 from dlog.engine.rule_deltas import Planned, RuleDeltas
 from dlog.engine.store import Store
-from dlog.engine.strategy import Cycle
-from dlog.heads.counts import apply_counts
-from dlog.heads.lookup import look_up
+from dlog.heads.group_kernels import GROUP
 from dlog.ir.rules import Atom, Const, Program, Rule, Var
 from dlog.jit import Words
 from dlog.lftj.assemble import Assembled
@@ -30,21 +30,23 @@ from dlog.lftj.opcodes import CHUNK
 from dlog.lftj.triejoin import NO_WORDS
 from dlog.planning.deltas import INSERT
 from dlog.planning.pipeline import Join
-from dlog.planning.versions import is_change, is_old, old_name
-from dlog.storage.batch import Change
+from dlog.planning.versions import is_change, old_name
+from dlog.storage.arena import Arena
 from dlog.storage.index import Index
 from dlog.storage.relation import Order, Relation
 
+Rows = Sequence[tuple[int, ...]] | Words  # of codes
+
 CAPACITY = 256  # rows of a join that the short way takes
+CAPACITY_OF_SOME = 1 << 13  # the same for several rows at once
 BUDGET = 1 << 14  # operations of a join: about 100 us
+BUDGET_OF_SOME = 1 << 17  # the same for several rows at once
 REPLAN = 16
-FEW_ROWS = 4  # of a head that change one by one
-FEW_GROUPS = 4  # assignments of an aggregation that the short way takes
 NEVER = object()  # in place of a trigger: rows of a predicate always go the general way
 
 
 @dataclass(frozen=True)
-class _Use:
+class Use:
     """A join of a trigger and where its rows go."""
 
     strategy: DeltaStrategy
@@ -55,8 +57,37 @@ class _Use:
     ends: bool = False  # whether the heads are read by no rule and cannot give a key two values
 
 
+class Output(NamedTuple):
+    """The rows that a join gave: column c of row i is words[c * stride + i]."""
+
+    use: Use
+    words: Words
+    stride: int
+    n: int
+
+    def column(self, c: int) -> Words:
+        return self.words[c * self.stride : c * self.stride + self.n]
+
+    def rows(self) -> list[list[int]]:
+        return self.words.reshape(-1, self.stride)[:, : self.n].T.tolist()
+
+
 # A join, assembled, the atoms it reads as (predicate, columns), and whether it compares strings.
-_Found = tuple[_Use, Assembled, tuple[tuple[str, tuple[int, ...]], ...], bool]
+_Found = tuple[Use, Assembled, tuple[tuple[str, tuple[int, ...]], ...], bool]
+
+
+@dataclass
+class Room:
+    """What a kernel writes for transactions up to a size; `shape` tells it the capacity."""
+
+    marks_held: list[Index]
+    shape: Words
+    marks: Words
+    available: Words
+    out: Words
+    counts: Words
+    rows: Words
+    net: Words
 
 
 @dataclass
@@ -69,33 +100,32 @@ class Trigger:
     functional_keys: int  # of a function, else -1
     orders: tuple[Order, ...]
     rows: int  # of the relation when plans were made
-    uses: list[_Use]
+    uses: list[Use]
     others: list[tuple[str, Order, int]]  # predicate, order, place among the available roots
-    marks_held: list[Index]
-    shape: Words
+    mark_orders: list[Order]
     order_words: Words
-    marks: Words
-    available: Words
     joins: Words
     words: Words
     initial: Words
     states: Words
     roots: Words
+    width: int  # columns of an output
     ranks: Callable[[], Words]
-    out: Words
-    counts: Words
-    row: Words
     strata: frozenset[int]
     ways: Mapping[str, str]  # of the strata, by their first predicates: see `Cycle.ways`
+    one: Room
+    some: Room | None = None  # for several rows, made when they first come
     seen: dict[str, Relation] = field(default_factory=dict)
     # Views, which are written one word at a time in a third of the time that arrays take.
     most: int = field(init=False)
     places: memoryview = field(init=False)
     row_words: memoryview = field(init=False)
+    used: Room = field(init=False)  # by the last firing
 
     def __post_init__(self) -> None:
         self.most = self.rows * REPLAN
-        self.places, self.row_words = self.available.data, self.row.data
+        self.used = self.one
+        self.places, self.row_words = self.one.available.data, self.one.rows.data
 
     def fits(self, relation: Relation) -> bool:
         indices = relation._indices
@@ -110,155 +140,109 @@ class Trigger:
                 index = relation._indices.get(order)
                 if index is None:
                     return False
-                self.available[place] = index.root
+                self.places[place] = index.root
         for name, _, _ in self.others:
             self.seen[name] = relations[name]
         return True
 
-    def fire(self, store: Store, relation: Relation, row: tuple[int, ...]) -> int:
+    def fire(self, store: Store, relation: Relation, rows: Rows) -> int:
         """See `one_row_kernels.fire`."""
-        arena, places, words = store.arena, self.places, self.row_words
+        arena, places = store.arena, self.places
         for place, index in enumerate(relation._indices.values()):
             places[place] = index.root
-        for place, code in enumerate(row):
+        if len(rows) > 1:
+            return self._fire_some(store, rows)
+        room, words = self.one, self.row_words
+        for place, code in enumerate(rows[0]):
             words[place] = code
+        self.used = room
         with arena.lock:
             if arena._pending:
                 arena.release_dropped()
             return fire(
                 arena.A,
-                self.shape,
+                room.shape,
                 self.order_words,
-                self.marks,
-                self.available,
+                room.marks,
+                room.available,
                 self.joins,
                 self.words,
                 self.initial,
                 self.states,
                 self.roots,
                 self.ranks(),
-                self.row,
-                self.out,
-                self.counts,
+                room.rows,
+                room.out,
+                room.counts,
             )
 
+    def _fire_some(self, store: Store, rows: Rows) -> int:
+        n, arena = len(rows), store.arena
+        if n > MARK_ROWS:
+            return TOO_LARGE
+        if self.some is None:
+            self.some = _room(arena, self, MARK_ROWS)
+        self.used = room = self.some
+        kept = len(self.one.available) - len(self.mark_orders)
+        room.available[:kept] = self.one.available[:kept]
+        room.rows[: n * self.arity] = np.asarray(rows, np.int64).reshape(-1)
+        with arena.lock:
+            arena.release_dropped()
+            return fire_rows(
+                arena.A,
+                room.shape,
+                self.order_words,
+                room.marks,
+                room.available,
+                self.joins,
+                self.words,
+                self.initial,
+                self.states,
+                self.roots,
+                self.ranks(),
+                room.rows,
+                n,
+                room.net,
+                room.out,
+                room.counts,
+            )
+
+    @property
+    def operations(self) -> int:
+        """Of the last firing."""
+        return int(self.used.counts[len(self.uses)])
+
+    def changed(self, rows: Rows) -> Rows:
+        """Of the rows of the last firing those that it changed; not to be kept."""
+        if self.used is self.one:
+            return rows
+        return self.used.net[: int(self.used.counts[-1]) * self.arity].reshape(-1, self.arity).copy()
+
     def version(self, relation: Relation) -> Relation:
-        """The new version of the predicate: takes over the roots that `fire` made."""
-        arena, arity, places = relation.arena, relation.arity, self.places
+        """The new version of the predicate: takes over the roots that the last firing made."""
+        arena, arity = relation.arena, relation.arity
         place = len(self.orders)
-        indices = {}
-        for order in self.orders:
-            indices[order] = Index(arena, places[place], arity)
-            place += 1
+        roots = self.used.available[place : 2 * place].tolist()
+        indices = {order: Index(arena, root, arity) for order, root in zip(self.orders, roots, strict=True)}
         return relation._version(indices)
 
-    def outputs(self) -> list[tuple[_Use, Words]]:
-        """Joins that gave rows, with these as (columns, n)."""
-        capacity, columns = int(self.shape[5]), int(self.shape[6])
-        out = self.out.reshape(-1, columns, capacity)
-        counts = self.counts.tolist()
-        return [(use, out[j, :, : counts[j]]) for j, use in enumerate(self.uses) if counts[j]]
+    def outputs(self) -> list[Output]:
+        """Joins that gave rows.  REQUIRES: some did."""
+        room = self.used
+        capacity = int(room.shape[5])
+        size = capacity * self.width
+        counts = room.counts.tolist()
+        if len(self.uses) == 1:
+            return [Output(self.uses[0], room.out, capacity, counts[0])]
+        return [
+            Output(use, room.out[j * size : (j + 1) * size], capacity, counts[j])
+            for j, use in enumerate(self.uses)
+            if counts[j]
+        ]
 
 
-def follow_row(
-    maintenance: Maintenance,
-    trigger: Trigger,
-    store: Store,
-    row: tuple[int, ...],
-    begin: Callable[[], Cycle],
-) -> tuple[Relation, int] | None:
-    """(The predicate's new version, operations); None: not simple, and nothing has been done.
-
-    A row that changes nothing gives the same version.  What the row derives is done in a cycle that `begin`
-    makes.
-    """
-    relation = store.relations[trigger.name]
-    if not trigger.bring_roots(store.relations):
-        return None
-    found = trigger.fire(store, relation, row)
-    if found == NOTHING:
-        return relation, 0
-    if found == TOO_LARGE:
-        return None
-    later = trigger.version(relation)
-    operations = int(trigger.counts[len(trigger.uses)])
-    if trigger.functional_keys >= 0 and trigger.sign > 0 and not _is_function(trigger, later, row):
-        return None
-    if found:
-        outputs = trigger.outputs()
-        cycle = begin()
-        if not all(use.strategy.ready(store) for use, _ in outputs):
-            return None
-        store.relations[trigger.name] = later
-        store.relations[old_name(trigger.name)] = relation
-        if not _follow_heads(maintenance, trigger, cycle, outputs):
-            return None
-    return later, operations
-
-
-def _is_function(trigger: Trigger, later: Relation, row: tuple[int, ...]) -> bool:
-    key = np.array([row[: trigger.functional_keys]], np.int64)
-    return int(look_up(later, key)[0][0]) == 1
-
-
-def _follow_heads(
-    maintenance: Maintenance, trigger: Trigger, cycle: Cycle, outputs: list[tuple[_Use, Words]]
-) -> bool:
-    """False: not simple, the cycle must be dropped."""
-    relations = cycle.store.relations
-    for strategy in dict.fromkeys(use.strategy for use, _ in outputs):
-        own = [(use, output) for use, output in outputs if use.strategy is strategy]
-        if any(use.group is not None for use, _ in own):
-            use, output = own[0]
-            small = len(own) == 1 and output.shape[1] <= FEW_GROUPS
-            if use.group is None or not small or not use.group.follow(cycle, output, use.sign):
-                return False
-            continue
-        parts = [_head_rows(head, output, use.sign) for use, output in own for head in use.heads]
-        rows, signs = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        counts, head = counts_name(strategy.name), relations[strategy.name]
-        alone = not len(relations[counts]) and strategy.counts_are_one(cycle.store)
-        if alone and len(rows) <= FEW_ROWS:
-            cycle.publish(strategy.name, *_change_few(head, rows, signs))
-            continue
-        later, relations[counts], change = apply_counts(head, relations[counts], rows, signs)
-        cycle.publish(strategy.name, later, change)
-    if all(use.ends for use, _ in outputs):  # nothing is to be checked, and nobody reads the heads
-        for use, _ in outputs:
-            relations.pop(old_name(use.strategy.name), None)
-        del relations[old_name(trigger.name)]
-        return True
-    maintain(maintenance, cycle, done=trigger.strata)
-    for name in [n for n in relations if is_old(n) or is_change(n)]:
-        del relations[name]
-    return True
-
-
-def _change_few(head: Relation, rows: Words, signs: Words) -> tuple[Relation, Change]:
-    """A few rows of a head in which each has one derivation or none."""
-    net: dict[tuple[int, ...], int] = {}
-    for row, sign in zip(map(tuple, rows.tolist()), signs.tolist(), strict=True):
-        net[row] = net.get(row, 0) + sign
-    inserted = sorted(row for row, sign in net.items() if sign > 0)
-    erased = sorted(row for row, sign in net.items() if sign < 0)
-    for change, few in ((Relation.erase_row, erased), (Relation.insert_row, inserted)):
-        for row in few:
-            changed = change(head, row)
-            assert changed is not None, "a row has two derivations, or none to lose"
-            head = changed
-    k = head.arity
-    return head, Change(
-        np.array(inserted, np.int64).reshape(-1, k), np.array(erased, np.int64).reshape(-1, k)
-    )
-
-
-def _head_rows(head: tuple[tuple[bool, int], ...], output: Words, sign: int) -> tuple[Words, Words]:
-    """Rows of a head, and what they count."""
-    n = output.shape[1]
-    rows = np.empty((n, len(head)), np.int64)
-    for c, (is_slot, word) in enumerate(head):
-        rows[:, c] = output[word] if is_slot else word
-    return rows, np.full(n, sign)
+NO_WORD = np.zeros(1, np.int64)
+NO_ROOM = Room([], *(NO_WORD,) * 7)
 
 
 def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -> Trigger | None:
@@ -359,7 +343,7 @@ def _use(
     if any(t is None for t in targets):
         return None
     ends = not is_read and not store.predicates[strategy.name].is_functional
-    use = _Use(strategy, planned.variant.sign, tuple(t for t in targets if t is not None), ends=ends)
+    use = Use(strategy, planned.variant.sign, tuple(t for t in targets if t is not None), ends=ends)
     return _found(deltas, join, use)
 
 
@@ -370,17 +354,17 @@ def _group_use(
     if group is None:
         return None
     ends = not is_read and _has_one_value(store, strategy.name, group)
-    return _found(deltas, join, _Use(strategy, planned.variant.sign, (), group, ends))
+    return _found(deltas, join, Use(strategy, planned.variant.sign, (), group, ends))
 
 
 def _has_one_value(store: Store, name: str, group: OneGroup | OneKept) -> bool:
     """Whether rows of a head with one key are of one group."""
     declared = store.predicates[name]
-    keys = {place for place in group.head[: declared.n_keys] if place[0] == "group"}
+    keys = {place for place in group.head[: declared.n_keys] if place[0] == GROUP}
     return not declared.is_functional or len(keys) == len(group.groups)
 
 
-def _found(deltas: RuleDeltas, join: Join, use: _Use) -> _Found:
+def _found(deltas: RuleDeltas, join: Join, use: Use) -> _Found:
     plan = deltas.runner.planned(join, list(join.forms), join.outputs, None)
     atoms = tuple((atom.predicate, atom.columns) for atom in plan.compiled.atoms)
     return use, plan.assembled, atoms, plan.compiled.uses_ranks
@@ -419,7 +403,7 @@ def _assembled(
     relation = store.relations[name]
     orders = tuple(relation._indices)
     places: dict[tuple[str, Order], int] = {}
-    marks: dict[Order, Index] = {}
+    marks: list[Order] = []
     others: list[tuple[str, Order, int]] = []
     words: list[Words] = []
     joins: list[int] = []
@@ -431,8 +415,8 @@ def _assembled(
         if is_change(predicate):
             order = (*columns, *(c for c in range(arity) if c not in columns))
             if order not in marks:
-                marks[order] = Index.build(store.arena, [tuple(range(arity))], arity)
-            return -1 - list(marks).index(order)
+                marks.append(order)
+            return -1 - marks.index(order)
         order = next(o for o in store.relations[plain].orders if o[: len(columns)] == columns)
         if plain == name:
             at = list(orders).index(order)
@@ -460,22 +444,9 @@ def _assembled(
     for start, at in sources:
         resolved = [first_mark - 1 - p if p < 0 else p for p in at]
         joins[start + 4] = put(np.array(resolved, np.int64))
-    available = np.zeros(first_mark + len(marks), np.int64)
-    available[first_mark:] = [index.root for index in marks.values()]
     declared = store.predicates[name]
-    width = max([1, *(a.n_columns for _, a, _, _ in found)])
     uses_ranks = any(ranks for _, _, _, ranks in found)
-    shape = [
-        arity,
-        1 if sign == INSERT else 0,
-        len(orders),
-        len(marks),
-        len(found),
-        CAPACITY,
-        width,
-        BUDGET,
-    ]
-    return Trigger(
+    trigger = Trigger(
         name,
         sign,
         arity,
@@ -484,25 +455,47 @@ def _assembled(
         max(1, len(relation)),
         [use for use, _, _, _ in found],
         [(plain, order, 2 * len(orders) + p) for plain, order, p in others],
-        list(marks.values()),
-        np.array(shape, np.int64),
+        marks,
         np.array([c for order in orders for c in order], np.int64),
-        np.array([w for order, index in marks.items() for w in (index.root, *order)], np.int64),
-        available,
         np.array(joins, np.int64) if joins else np.zeros(V, np.int64),
         np.concatenate(words) if words else np.zeros(1, np.int64),
         np.concatenate(initials) if initials else np.zeros(1, np.int64),
         np.concatenate(initials) if initials else np.zeros(1, np.int64),
         np.zeros(max([1, *(len(a.ranges) for _, a, _, _ in found)]), np.int64),
+        max([1, *(a.n_columns for _, a, _, _ in found)]),
         (lambda: store.dictionary.rank) if uses_ranks else (lambda: NO_WORDS),
-        np.zeros(max(1, len(found)) * CAPACITY * width, np.int64),
-        np.zeros(len(found) + 1, np.int64),
-        np.zeros(arity, np.int64),
         frozenset(maintenance.readers.get(name, ())),
         {s.name: s.way for s in _readers(maintenance, store, name)},
+        NO_ROOM,
+    )
+    trigger.one = _room(store.arena, trigger, 1)
+    trigger.__post_init__()
+    return trigger
+
+
+def _room(arena: Arena, trigger: Trigger, rows: int) -> Room:
+    """For transactions of up to so many rows."""
+    k, n_orders, n_joins = trigger.arity, len(trigger.orders), len(trigger.uses)
+    marks = [_mark(arena, k, rows) for _ in trigger.mark_orders]
+    roots = [index.root for index in marks]
+    described = [(root, *order) for root, order in zip(roots, trigger.mark_orders, strict=True)]
+    capacity, budget = (CAPACITY, BUDGET) if rows == 1 else (CAPACITY_OF_SOME, BUDGET_OF_SOME)
+    op = 1 if trigger.sign == INSERT else 0
+    shape = [k, op, n_orders, len(marks), n_joins, capacity, trigger.width, budget]
+    available = np.zeros(2 * n_orders + len(trigger.others) + len(marks), np.int64)
+    available[len(available) - len(marks) :] = roots
+    return Room(
+        marks,
+        np.array(shape, np.int64),
+        np.array(described, np.int64).reshape(-1),
+        available,
+        np.zeros(max(1, n_joins) * capacity * trigger.width, np.int64),
+        np.zeros(n_joins + 2, np.int64),
+        np.zeros(rows * k, np.int64),
+        np.zeros(rows * k, np.int64),
     )
 
 
-def one_row_change(trigger: Trigger, row: tuple[int, ...]) -> Change:
-    rows, none = np.array([row], np.int64), np.empty((0, trigger.arity), np.int64)
-    return Change(rows, none) if trigger.sign > 0 else Change(none, rows)
+def _mark(arena: Arena, k: int, rows: int) -> Index:
+    """A flat index with room for so many rows, whatever they are."""
+    return Index.build(arena, np.repeat(np.arange(rows).reshape(-1, 1), k, axis=1), k)
