@@ -10,13 +10,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from dlog.m3.convert import convert
 from dlog.m3.functions import register_function
 from dlog.m3.parse import parse, parse_file
+from dlog.m3.print import print_program
 from dlog.m3.typecheck import check
 
 __all__ = [
-    "check", "check_axioms", "parse", "parse_file", "product_ring", "register_function", "register_ring"
-]  # fmt: skip
+    "check",
+    "check_axioms",
+    "convert",
+    "parse",
+    "parse_file",
+    "print_program",
+    "product_ring",
+    "register_function",
+    "register_ring",
+]
 
 _LATER = {
     "check_axioms": "dlog.m3.ring_axioms",

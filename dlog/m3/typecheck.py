@@ -206,26 +206,26 @@ class _Checker:
     def _keys(
         self, target: ast.MapAccess, declared: ast.MapDeclaration, scope: Scope, found: Scope
     ) -> tuple[ast.Variable, ...]:
-        """The target's inputs and keys with the types of the map; each is bound by header or expression."""
+        """The target's inputs and keys with their types; each is bound by header or expression."""
         for variable in target.inputs:
             if variable.name not in scope:
                 message = f"input variable {variable.name} is not bound"
                 self.error(message, variable, "it must be a parameter of the trigger")
         columns = (*declared.inputs, *declared.keys)
         variables = (*target.inputs, *target.keys)
-        for column, variable in zip(columns, variables, strict=False):
+        typed = list(variables)
+        for index, (column, variable) in enumerate(zip(columns, variables, strict=False)):
             binding = found.get(variable.name)
             if binding is None:
                 help = did_you_mean(variable.name, found, "bind it in the expression")
                 self.error(f"key {variable.name} is not bound by the expression", variable, help)
                 continue
+            typed[index] = replace(variable, type=binding.type)
             self.expressions.check_annotation(variable, binding)
             if not self.types.fits(binding.type, column.type):
-                self.error(
-                    f"{variable.name} is {binding.type}, and key {column.name} {column.type}", variable
-                )
-        typed = (replace(v, type=c.type) for c, v in zip(columns, variables, strict=False))
-        return (*typed, *variables[len(columns) :])
+                message = f"{variable.name} is {binding.type}, and key {column.name} {column.type}"
+                self.error(message, variable)
+        return tuple(typed)
 
     def _initial(
         self, target: ast.MapAccess, declared: ast.MapDeclaration, scope: Scope, context: Context

@@ -141,7 +141,7 @@ class _Maker:
     def declare(self, index: int) -> None:
         value = self.draw(st.sampled_from([INT, FLOAT]))
         kinds = self.draw(st.lists(KINDS, max_size=3))
-        inputs = 1 if self.in_a5 and kinds and self.draw(st.integers(0, 5)) == 0 else 0
+        inputs = 1 if self.in_a5 and kinds and self.draw(st.integers(0, 5)) == 3 else 0
         keys = [ast.Column(f"k{i}", self.map_type(kind)) for i, kind in enumerate(kinds)]
         type_ = self.map_type(value)
         definition = ast.Constant("int", 0)
@@ -158,7 +158,7 @@ class _Maker:
             access = ast.MapAccess(f"M{index}", self.maps[index].type, variables[:inputs], variables[inputs:])
             return ast.Query(f"Q{index}", ast.product([*bound, access]))
         access = ast.MapAccess(f"M{index}", self.maps[index].type, (), variables)
-        if variables and self.draw(st.integers(0, 4)) == 0:
+        if variables and self.draw(st.integers(0, 4)) == 3:
             return ast.Query(f"Q{index}", ast.AggSum(variables[:1], access))
         return ast.Query(f"Q{index}", access)
 
@@ -181,7 +181,7 @@ class _Maker:
 
     def statement(self, scope: _Scope) -> ast.Assign | ast.If:
         scope.depth = 0
-        if not self.in_a5 and self.draw(st.integers(0, 9)) == 0:
+        if not self.in_a5 and self.draw(st.integers(0, 9)) == 7:
             condition = self.comparison(scope.inner()).node
             assert isinstance(condition, ast.Comparison)
             then = (self.assign(scope.inner()),)
@@ -209,7 +209,7 @@ class _Maker:
         expression = self.as_kind(ast.product(factors), made.kind, value)
         variables = tuple(self.variable(n, k) for n, k in zip(names, kinds, strict=True))
         extra = [n for n in made.outputs if n not in names]
-        if extra and (self.in_a5 or self.draw(st.integers(0, 3))):
+        if extra and (self.in_a5 or self.draw(st.integers(0, 3)) != 2):
             kept = tuple(v for v in dict.fromkeys(variables) if v.name in made.outputs)
             expression = ast.AggSum(kept, expression)
         initial = self.initial(index, {**parameters, **dict(zip(names, kinds, strict=True))}, scope)
@@ -239,7 +239,7 @@ class _Maker:
         return ast.Assign(target, "+=", ast.Constant("int", 1))
 
     def initial(self, index: int, kinds: dict[str, str], scope: _Scope) -> ast.Node | None:
-        if self.draw(st.integers(0, 5)):
+        if self.draw(st.integers(0, 5)) != 3:
             return None
         if self.draw(st.booleans()):
             return ast.Constant("int", self.draw(st.integers(0, 2)))
@@ -298,7 +298,7 @@ class _Maker:
         bound = tuple(self.variable(n, k) for n, k in zip(names, kinds, strict=False))
         variables, outputs = self.variables(scope, kinds[inputs:])
         initial = None
-        if self.in_a5 and not outputs and self.draw(st.integers(0, 6)) == 0:
+        if self.in_a5 and not outputs and self.draw(st.integers(0, 6)) == 4:
             initial = ast.Constant("int", self.draw(st.integers(0, 2)))
         type_ = self.maps[index].type if self.draw(st.booleans()) or self.in_a5 else None
         return _Made(ast.MapAccess(f"M{index}", type_, bound, variables, initial), value, outputs)
@@ -329,14 +329,14 @@ class _Maker:
         kind = self.draw(st.sampled_from(kinds))
         names = scope.of_kind(kind)
         if kind in (INT, FLOAT):
-            if not self.in_a5 and scope.depth < 2 and self.draw(st.integers(0, 2)) == 0:
+            if not self.in_a5 and scope.depth < 2 and self.draw(st.integers(0, 2)) == 1:
                 return self.scalar_sum(scope)
-            if scope.depth < 2 and self.draw(st.integers(0, 3)) == 0:
+            if scope.depth < 2 and self.draw(st.integers(0, 3)) == 2:
                 left, right = self.number(scope), self.number(scope)
                 mixed = FLOAT if FLOAT in (left.kind, right.kind) else INT
                 make = ast.total if self.draw(st.booleans()) else ast.product
                 return _Made(make([left.node, right.node]), mixed)
-        if names and self.draw(st.integers(0, 3)):
+        if names and self.draw(st.integers(0, 3)) != 2:
             return _Made(self.variable(self.draw(st.sampled_from(names)), kind), kind)
         return _Made(self.constant(kind), kind)
 
@@ -364,7 +364,7 @@ class _Maker:
         if body is None:
             body = self.value(scope, (self.draw(KINDS),))
         known = scope.of_kind(body.kind)
-        if known and self.draw(st.integers(0, 3)) == 0:
+        if known and self.draw(st.integers(0, 3)) == 2:
             name = self.draw(st.sampled_from(known))
             return _Made(ast.Lift(self.variable(name, body.kind), body.node), INT)
         name = self.fresh_name()
@@ -386,7 +386,7 @@ class _Maker:
     def aggregate(self, scope: _Scope) -> _Made:
         made = self.product(scope.inner(), 3)
         keep = [n for n in made.outputs if self.draw(st.booleans())]
-        bound = [n for n in scope.kinds if self.draw(st.integers(0, 9)) == 0]
+        bound = [n for n in scope.kinds if self.draw(st.integers(0, 9)) == 7]
         kinds = {**scope.kinds, **made.outputs}
         keys = tuple(self.variable(n, kinds[n]) for n in [*keep, *bound])
         return _Made(ast.AggSum(keys, made.node), made.kind, {n: made.outputs[n] for n in keep})
@@ -477,7 +477,7 @@ class _Maker:
         return tuple(events)
 
     def change(self, source: ast.Source, there: list[tuple[Any, ...]]) -> tuple[tuple[Any, ...], int]:
-        if there and self.draw(st.integers(0, 2)) == 0:
+        if there and self.draw(st.integers(0, 2)) == 1:
             return there.pop(self.draw(st.integers(0, len(there) - 1))), -1
         row = self.draw(self.row(source))
         there.append(row)
