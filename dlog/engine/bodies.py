@@ -14,6 +14,7 @@ import numpy as np
 
 from dlog.engine import batch
 from dlog.engine.decomposed import WEIGHT, Parts, Planned
+from dlog.engine.late import is_ranked, is_scan, kept_rows, scanned_rows
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures, RuleMeasure
 from dlog.engine.parallel import in_parallel, parts_of
@@ -45,6 +46,7 @@ from dlog.types import INT, MAX_PRECISION, Type
 
 TABLE = "$table"
 ROW = "$row"
+_MANY = 1024  # rows of each atom from which on a join leaves its last comparisons to arrays
 _REPLAN = 16  # a plan is made anew when an atom has grown or shrunk by this factor
 
 
@@ -67,7 +69,7 @@ class BodyRunner:
         self.measures = measures
         self.measure = measure or RuleMeasure(rule)
         self.jobs = jobs
-        self.plans: dict[tuple[int, bool, tuple[str, ...]], Planned] = {}
+        self.plans: dict[tuple[int, bool, bool, tuple[str, ...]], Planned] = {}
         self.parts: dict[tuple[int, bool], Parts | tuple[int, ...]] = {}
         self.weighted = False
 
@@ -137,26 +139,47 @@ class BodyRunner:
         return Table(found.n, {v: (kept if v in carried else found).columns[v] for v in outputs})
 
     def rows(self, join: Join, forms: list[Form], outputs: tuple[str, ...], table: Table | None) -> Table:
-        planned = self.planned(join, forms, outputs, table)
-        runs = self.join_runs(planned, table)
+        view = self.view(table)
+        many = min((view.rows(f.predicate) for f in forms if isinstance(f, Atom)), default=0) >= _MANY
+        planned = self.planned(join, forms, outputs, table, late=many and bool(outputs))
         self.watch.pending(0)
-        found = in_parallel([partial(self.collect, run) for run in runs], self.watch)
+        parts = self.scanned(planned.compiled, view) if many else None
+        if parts is None:
+            runs = self.join_runs(planned, table)
+            found = in_parallel([partial(self.collect, run, planned.compiled) for run in runs], self.watch)
+            for run in runs:
+                self.measure.count(run.counters())
+            parts = [part for parts in found for part in parts]
         self.watch.check()
-        for run in runs:
-            self.measure.count(run.counters())
-        parts = [part for parts in found for part in parts]
-        total = sum(part.shape[1] for part in parts)
         if not outputs:
-            return Table(total, {})
-        rows = np.concatenate(parts, axis=1).T if parts else np.empty((0, len(outputs)), np.int64)
-        return Table.of_rows(outputs, rows)
+            return Table(sum(part.shape[1] for part in parts), {})
+        empty = np.empty((len(outputs), 0), np.int64)
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts or [empty], axis=1)
+        return Table.of_rows(outputs, rows.T)
 
-    def collect(self, run: JoinRun) -> list[np.ndarray]:
+    def scanned(self, join: CompiledJoin, view: Readable) -> list[np.ndarray] | None:
+        """All output of a join that reads one relation from end to end, where its rows lie in one piece."""
+        if not is_scan(join):
+            return None
+        use = join.atoms[0]
+        index = view.index(use.predicate, use.columns)
+        parts = scanned_rows(join, index, self.store.dictionary)
+        if parts is None:
+            return None
+        found = []
+        for part in parts:
+            self.watch.check()
+            found.append(part)
+            self.watch.pending(self.watch.pending_rows + part.shape[1])
+        self.measure.nexts += len(index)
+        return found
+
+    def collect(self, run: JoinRun, join: CompiledJoin) -> list[np.ndarray]:
         """All output of a join, in (columns, rows) parts."""
         parts = []
         for part in run.batches(between=self.watch.check):
-            parts.append(part.T.copy())
-            self.watch.pending(self.watch.pending_rows + len(part))
+            parts.append(kept_rows(join, part.T, self.store.dictionary))
+            self.watch.pending(self.watch.pending_rows + parts[-1].shape[1])
         return parts
 
     def planned(
@@ -166,16 +189,17 @@ class BodyRunner:
         outputs: tuple[str, ...],
         table: Table | None,
         count: bool = False,
+        late: bool = False,
     ) -> Planned:
         """The plan for a join, made anew when sizes have changed so much that another order may be better."""
-        key = (id(join), count, () if table is None else tuple(table.columns))
+        key = (id(join), count, late, () if table is None else tuple(table.columns))
         known = self.plans.get(key)
         view = self.view(table)
         if known is not None:
             sizes = tuple(view.rows(use.predicate) for use in known.compiled.atoms)
             if all(_alike(a, b) for a, b in zip(sizes, known.sizes, strict=True)):
                 return known
-        planned = self.compile(forms, outputs, view, join.bag, count)
+        planned = self.compile(forms, outputs, view, join.bag, count, late=late)
         self.warn_cross_product(planned.compiled, view)
         self.plans[key] = planned
         self.measure.planned(planned.compiled)
@@ -193,6 +217,7 @@ class BodyRunner:
         count: bool,
         first: str | None = None,
         implied: Implied | None = None,
+        late: bool = False,
     ) -> Planned:
         compiled = compile_join(
             forms,
@@ -205,6 +230,7 @@ class BodyRunner:
             count=count,
             first=first,
             implied=implied,
+            late=late,
         )
         sizes = tuple(view.rows(use.predicate) for use in compiled.atoms)
         return Planned(compiled, assemble(compiled.plan), sizes)
@@ -262,7 +288,7 @@ class BodyRunner:
         for use in sorted(uses, key=lambda use: -len(use.columns)):  # what is read less deeply reads along
             view.index(use.predicate, use.columns)
         keep = [view.index(use.predicate, use.columns) for use in uses]
-        ranks = self.store.dictionary.rank if planned.compiled.uses_ranks else NO_WORDS
+        ranks = self.store.dictionary.rank if is_ranked(planned.compiled) else NO_WORDS
         run = JoinRun(planned.assembled, self.store.arena.A, [index.root for index in keep], ranks)
         run.indices = keep  # type: ignore[attr-defined]  # as long as the run, or a part of it, reads them
         return run

@@ -318,7 +318,8 @@ class _Work:
         """All output of one join, in (columns, rows) parts."""
         run = self.start(step, made, bounds)
         runs = [run] if bounds != WHOLE else self.runner.split(run)
-        found = in_parallel([partial(self.runner.collect, r) for r in runs], self.runner.watch)
+        join = self.parts.planned(step, made).compiled
+        found = in_parallel([partial(self.runner.collect, r, join) for r in runs], self.runner.watch)
         for each in runs:
             self.runner.measure.count(each.counters())
         return [part for parts in found for part in parts]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dlog.io import arrow_schema, nullary_table
 from dlog.ir.rules import Column
-from dlog.storage.dictionary import Dictionary
+from dlog.storage.dictionary import Dictionary, codes_of
 from dlog.storage.sort import sorted_columns
 from dlog.storage.values import decode
 
@@ -81,7 +81,8 @@ class Result:
 
     def _in_order(self, codes: list[np.ndarray]) -> list[np.ndarray]:
         """Rows sorted by value: strings by rank, which is turned back into codes."""
-        rank, order = self._dictionary.ranking()
         strings = [c.type.name == "string" for c in self.columns]
+        texts = [c for c, text in zip(codes, strings, strict=True) if text]
+        rank, order = self._dictionary.ranking(codes_of(texts))
         keys = [rank[c] if text else c for c, text in zip(codes, strings, strict=True)]
         return [order[k] if text else k for k, text in zip(sorted_columns(keys), strings, strict=True)]

@@ -191,8 +191,10 @@ class DeltaRunner(BodyRunner):
         outputs: tuple[str, ...],
         table: Table | None,
         count: bool = False,
+        late: bool = False,
     ) -> _Plan:
-        """The plan of a join; made anew when a relation has grown or shrunk a lot."""
+        """The plan of a join; made anew when a relation has grown or shrunk a lot.  It is never `late`: a
+        single row is given to the same plans."""
         key = (id(join), count, () if table is None else tuple(table.columns))
         plan = self.kept.get(key)
         statistics = Standing(self.store, table)

@@ -112,7 +112,32 @@ def _pointer_at(typing_context: Any, array: Any, offset: Any) -> Any:
     return numba.types.CPointer(array.dtype)(array, numba.types.int64), generate
 
 
-_INTRINSICS = {"pointer": _pointer, "pointer_at": _pointer_at}
+def _load_word(typing_context: Any, data: Any, at: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(_word_place(context, builder, args), align=1)
+
+    return numba.types.int64(data, numba.types.int64), generate
+
+
+def _store_word(typing_context: Any, data: Any, at: Any, word: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[2], _word_place(context, builder, args), align=1)
+        return context.get_dummy_value()
+
+    return numba.types.void(data, numba.types.int64, numba.types.int64), generate
+
+
+def _word_place(context: Any, builder: Any, args: Any) -> Any:
+    word = context.get_value_type(numba.types.CPointer(numba.types.int64))
+    return builder.bitcast(builder.gep(args[0], [args[1]]), word)
+
+
+_INTRINSICS = {
+    "pointer": _pointer,
+    "pointer_at": _pointer_at,
+    "load_word": _load_word,
+    "store_word": _store_word,
+}
 _made: list[Any] = []  # numba holds them weakly
 
 

@@ -41,6 +41,19 @@ def _pointer_at(array: Any, offset: int) -> Any:
     return array[offset:]
 
 
+def _load_word(data: Any, at: int) -> int:
+    word = 0
+    for i in range(7):
+        word |= int(data[at + i]) << (8 * i)
+    top = int(data[at + 7])
+    return word | ((top - ((top & 128) << 1)) << 56)  # the highest bit is the sign
+
+
+def _store_word(data: Any, at: int, word: int) -> None:
+    for i in range(8):
+        data[at + i] = (word >> (8 * i)) & 255
+
+
 _ARE_ARRAYS = DISABLED or BOUNDSCHECK
 
 # The address of an array's first element, typed.
@@ -48,3 +61,9 @@ pointer: Any = helper(_pointer) if _ARE_ARRAYS else _Intrinsic("pointer")
 
 # The address of the element at an offset: for arrays that lie one after the other in a larger one.
 pointer_at: Any = helper(_pointer_at) if _ARE_ARRAYS else _Intrinsic("pointer_at")
+
+# Eight bytes from any place on as one word, the first of them the lowest.
+load_word: Any = helper(_load_word) if _ARE_ARRAYS else _Intrinsic("load_word")
+
+# The same to a place.
+store_word: Any = helper(_store_word) if _ARE_ARRAYS else _Intrinsic("store_word")

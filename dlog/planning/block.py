@@ -98,7 +98,7 @@ class Compiler:
         self.constants: dict[int, tuple[int, int]] = {}  # code -> (slot, code)
         self.extra_constants: list[tuple[int, int]] = []
         self.atoms: list[AtomState] = []
-        self.uses_ranks = False
+        self.ranked = 0  # steps that compare strings
 
     def slot(self, name: str) -> int:
         return self.slots.setdefault(name, len(self.slots) + len(self.constants))
@@ -419,7 +419,7 @@ class Block:
         type = self.c.type(variables[0] if variables else form.inputs[0])
         a, b = (self.operand(x, type) for x in form.inputs)
         if type.name == "string" and form.name not in ("eq", "ne"):
-            self.c.uses_ranks = True
+            self.c.ranked += 1
             self.steps.append(RankCompare(_COMPARE[form.name], a, b))
         else:
             self.steps.append(Compare(_COMPARE[form.name], a, b))
@@ -429,7 +429,7 @@ class Block:
         type = self.c.type(form.inputs[0])
         kind = type.name if type.name in ("int", "unsigned", "float", "string") else "int"
         if kind == "string":
-            self.c.uses_ranks = True
+            self.c.ranked += 1
         inputs = [self.operand(a, self.c.type(a)) for a in form.inputs]
         op = _operation(form, type)
         self.into(form.output, lambda slot: Compute(op, kind, slot, *inputs))

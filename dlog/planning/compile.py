@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from dlog.ir.rules import Atom, Form, Var
 from dlog.lftj.plan import (
+    Compare,
     Count,
     Emit,
     Leap,
     Or,
     Plan,
     RangeStep,
+    RankCompare,
+    Step,
 )
 from dlog.planning.arrange import AtomUse, arranged, arrangement
 from dlog.planning.block import Block, Compiler, Encode, cut
@@ -25,6 +29,8 @@ from dlog.planning.cost import Statistics
 from dlog.planning.cross_products import cross_products
 from dlog.planning.key_order import Implied, KeyOrder
 from dlog.types import Type
+
+Comparison: TypeAlias = Compare | RankCompare
 
 _ESTIMATED = 6  # variables up to which an estimate compares all orders: 2 ms; each more doubles it
 
@@ -39,6 +45,7 @@ class CompiledJoin:
     cross_products: tuple[tuple[str, ...], ...] = ()
     given: tuple[tuple[str, int], ...] = ()  # variables of the driver and the slots that they come in
     names: tuple[tuple[str, int], ...] = ()  # all variables and their slots, to show the plan
+    late: tuple[Comparison, ...] = ()  # what is left to test on the rows that come out
 
 
 def compile_join(
@@ -54,6 +61,7 @@ def compile_join(
     driver: Atom | None = None,
     first: str | None = None,
     implied: Implied | None = None,
+    late: bool = False,
 ) -> CompiledJoin:
     """A plan for a conjunction of kernel forms.
 
@@ -61,6 +69,9 @@ def compile_join(
     the type cannot hold it).  With `count` the plan only counts assignments.  A `driver` is an atom besides
     the forms whose rows are given one by one: its variables are parameters of the plan, bound before it runs.
     `first` names a variable to begin with; `implied` tells which atoms are semijoins, and of what.
+
+    If `late`, the caller makes the comparisons that would come last, of outputs only: on arrays they take 3
+    ns a row, in the join 30, and the join's last level can then be written in batches.
     """
     compiler = Compiler(types, columns, statistics, encode, first, implied)
     known = () if driver is None else tuple(dict.fromkeys(a.name for a in driver.args if isinstance(a, Var)))
@@ -73,6 +84,10 @@ def compile_join(
     slots = tuple(compiler.slot(v) for v in outputs)
     if not bag and not count:
         steps = cut(steps, set(slots))
+    constants = {slot for slot, _ in compiler.constants.values()}
+    left = last_comparisons(steps, set(slots), constants) if late else ()
+    steps = steps[: len(steps) - len(left)]
+    ranked = compiler.ranked > sum(isinstance(step, RankCompare) for step in left)
     plan = Plan(
         tuple(len(state.order) for state in compiler.atoms),
         (*steps, Count() if count else Emit(slots)),
@@ -82,7 +97,20 @@ def compile_join(
     )
     tied = cross_products(forms if driver is None else (driver, *forms), statistics.rows)
     names = tuple(compiler.slots.items())
-    return CompiledJoin(plan, tuple(uses), tuple(outputs), key_order, compiler.uses_ranks, tied, given, names)
+    return CompiledJoin(plan, tuple(uses), tuple(outputs), key_order, ranked, tied, given, names, left)
+
+
+def last_comparisons(steps: Sequence[Step], outputs: set[int], constants: set[int]) -> tuple[Comparison, ...]:
+    """Those at the end of a plan, of an output with another or with a constant."""
+    found: list[Comparison] = []
+    for step in reversed(steps):
+        if not isinstance(step, Compare | RankCompare):
+            break
+        operands = {step.a, step.b}
+        if not operands & outputs or not operands <= outputs | constants:
+            break
+        found.append(step)
+    return tuple(reversed(found))
 
 
 def estimate_join(

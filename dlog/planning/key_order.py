@@ -158,6 +158,22 @@ class _Search:
                 total += _NEW_INDEX * model.rows
         return total
 
+    def is_scan(self, names: Sequence[str]) -> bool:
+        """Whether all there is to do is to read one relation from end to end, and to compare what it has."""
+        if len(self.models) != 1 or self.semijoins or self.results or self.equalities:
+            return False
+        atom = self.models[0].atom
+        plain = all(isinstance(a, Var) for a in atom.args) and len(self.models[0].columns) == len(atom.args)
+        compared = all(isinstance(a, Var) for f in self.primitives for a in f.inputs)
+        return plain and compared and set(names) == set(self.models[0].columns) <= self.needed
+
+    def scan_order(self) -> list[str]:
+        """The variables of one atom in a column order that exists: any other would have to be made."""
+        atom = self.models[0].atom
+        existing = self.statistics.orders(atom.predicate)
+        order = existing[0] if existing else range(len(atom.args))
+        return [a.name for a in (atom.args[c] for c in order) if isinstance(a, Var)]
+
     def is_better(self, a: _State, b: _State) -> bool:
         """Of orders that cost the same, the one that needs fewer new column orders."""
         if abs(a.cost - b.cost) > _SAME * b.cost:
@@ -212,6 +228,9 @@ def choose_key_order(
     names = tuple(dict.fromkeys(variables))
     search.wanted, search.given = frozenset(names), frozenset(bound)
     start = _State(0.0, 1.0, (), (), search.closure(frozenset(bound)))
+    if first is None and not start.bound and search.is_scan(names):
+        for name in search.scan_order():
+            start = search.step(start, name)
     if first is not None and first not in start.bound:
         start = search.step(start, first)
     todo = [v for v in names if v not in start.bound]

@@ -15,7 +15,7 @@ Most rules are one Join.  Knows nothing of sizes or indices.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dlog.ir.primitives import SIGNATURES
@@ -80,12 +80,13 @@ def plan_pipeline(
     outputs = tuple(dict.fromkeys(outputs))
     planner = _Planner(list(forms), outputs, types, bag, set(bound))
     planner.run()
-    return Pipeline(tuple(planner.operations), outputs)
+    return Pipeline(tuple(joined_at_once(planner.operations, outputs)), outputs)
 
 
 class _Planner:
     def __init__(self, forms: list[Form], outputs: tuple[str, ...], types: Types, bag: bool, bound: set[str]):
         self.waiting = forms
+        self.order = outputs
         self.outputs = set(outputs)
         self.types = types
         self.bag = bag
@@ -150,7 +151,8 @@ class _Planner:
         self.waiting = [f for f in self.waiting if not any(f is g for g in forms)]
         needed = self.outputs | {v for f in self.waiting for v in form_variables(f)}
         self.bound |= {v for f in forms for v in form_variables(f)}
-        outputs = tuple(v for v in dict.fromkeys(sorted(self.bound)) if v in needed)
+        in_order = dict.fromkeys((*(v for v in self.order if v in self.bound), *sorted(self.bound)))
+        outputs = tuple(v for v in in_order if v in needed)  # as the head has them, which saves it a copy
         self.bound = set(outputs)  # the table has no other columns from here on
         self.operations.append(Join(tuple(forms), outputs, self.bag))
 
@@ -193,6 +195,55 @@ class _Planner:
         if SIGNATURES[form.name, len(form.inputs)].generator:
             return Generate(form)
         return Compute(form)
+
+
+# Texts that are only joined to others
+
+
+def joined_at_once(operations: Sequence[Operation], outputs: Iterable[str]) -> list[Operation]:
+    """`x = cat(a, b), y = cat(x, c)` as `y = cat(a, b, c)`, where nothing else reads x: the dictionary never
+    sees it.
+
+    >>> x, y, a = Var("x"), Var("y"), Var("a")
+    >>> steps = [Compute(Primitive("cat", (a, a), x)), Compute(Primitive("cat", (x, a), y))]
+    >>> [str(step.primitive) for step in joined_at_once(steps, ["y"])]
+    ['y = cat(a, a, a)']
+    """
+    kept: list[Operation] = []
+    for index, operation in enumerate(operations):
+        later = operations[index + 1 :]
+        for before in [o for o in kept if isinstance(o, Compute)]:
+            name = _joined_name(before.primitive)
+            if name is None or name in outputs or not isinstance(operation, Compute):
+                continue
+            form = operation.primitive
+            others = [o for o in (*kept, *later) if o is not before]
+            if form.name != "cat" or form.inputs.count(Var(name)) != 1 or form.output == Var(name):
+                continue
+            if not any(name in _mentioned(o) for o in others):
+                at = form.inputs.index(Var(name))
+                inputs = (*form.inputs[:at], *before.primitive.inputs, *form.inputs[at + 1 :])
+                operation = Compute(replace(form, inputs=inputs))
+                kept.remove(before)
+        kept.append(operation)
+    return kept
+
+
+def _joined_name(form: Primitive) -> str | None:
+    """The variable that a concatenation gives its value."""
+    return form.output.name if form.name == "cat" and isinstance(form.output, Var) else None
+
+
+def _mentioned(operation: Operation) -> set[str]:
+    match operation:
+        case Join():
+            return {v for f in operation.forms for v in form_variables(f)} | set(operation.outputs)
+        case Anti():
+            return set(operation.shared) | {v for o in operation.body.operations for v in _mentioned(o)}
+        case Union():
+            inner = (v for b in operation.branches for o in b.operations for v in _mentioned(o))
+            return set(operation.outputs) | set(inner)
+    return form_variables(operation.primitive)
 
 
 # What the join kernel can do itself

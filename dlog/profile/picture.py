@@ -32,7 +32,8 @@ class _Row:
 
 def picture(join: CompiledJoin, rows: Mapping[str, int], columns: Mapping[str, tuple[str, ...]]) -> str:
     """Inline SVG.  `rows` and `columns` are those of the predicates.  O(steps * atoms)."""
-    lines = list(_steps(join.plan.steps, 0, _names(join)))
+    *steps, end = join.plan.steps
+    lines = list(_steps([*steps, *join.late, end], 0, _names(join)))
     if join.given:  # a row of the recursive atom drives the plan
         lines.insert(0, _Row(0, f"given a new row with {', '.join(name for name, _ in join.given)}", "block"))
     sizes = dict(zip(join.key_order.variables, join.key_order.sizes, strict=True))

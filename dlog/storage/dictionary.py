@@ -8,17 +8,23 @@ their UTF-8 bytes (which is that of their code points).
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from dlog.jit import Words
+from dlog.storage.byte_kernels import SLACK
 from dlog.storage.dictionary_kernels import (
     ABSENT,
+    AHEAD,
+    META,
     N_BYTES,
     N_CODES,
+    NEEDED,
     Bytes,
+    encode_joined,
     encode_strings,
     find_strings,
     merge_order,
@@ -27,6 +33,7 @@ from dlog.storage.dictionary_kernels import (
 from dlog.storage.sort import as_words, writable
 from dlog.storage.text_sort_kernels import sort_texts, stack_words
 
+FEW = 16  # to merge a text takes as long as to sort so many: it is sought in the others
 FIRST_SLOTS = 1 << 10
 FIRST_BYTES = 1 << 12
 MOST_STRING_BYTES = 2**31 - 1  # what 32-bit offsets of an Arrow string array can reach
@@ -46,7 +53,7 @@ class Dictionary:
         self._table = np.zeros(FIRST_SLOTS, np.int64)
         self._text: Bytes = np.zeros(FIRST_BYTES, np.uint8)
         self._ends = np.zeros(FIRST_SLOTS, np.int64)
-        self._meta = np.zeros(3, np.int64)
+        self._meta = np.zeros(META, np.int64)
         self._order = np.empty(0, np.int64)  # codes in the order of their texts, when rank was last built
         self._rank = np.empty(0, np.int64)
         self._lock = threading.Lock()
@@ -69,7 +76,25 @@ class Dictionary:
         with self._lock:
             done = 0
             while (done := self._encode_from(done, data, starts, n, out)) < n:
-                self._grow(int(starts[done + 1] - starts[done]))
+                self._grow()
+        return out
+
+    def encode_joined(self, columns: Sequence[Words]) -> Words:
+        """The codes of texts joined row by row, of any number of columns of codes.  O(bytes), expected.
+
+        Each text is written once, into the dictionary's own bytes.
+
+        >>> names = Dictionary()
+        >>> a, b = names.encode(pa.array(["a", "b"]))
+        >>> names.decode(names.encode_joined([np.array([a, b, a]), np.array([b, b, b])])).to_pylist()
+        ['ab', 'bb', 'ab']
+        """
+        rows, n, width = np.concatenate(columns), len(columns[0]), len(columns)
+        out, places = np.empty(n, np.int64), np.empty(AHEAD + 1, np.int64)
+        with self._lock:
+            done = 0
+            while (done := self._join_from(done, rows, width, n, places, out)) < n:
+                self._grow()
         return out
 
     def encode_one(self, text: str) -> int:
@@ -103,22 +128,44 @@ class Dictionary:
     @property
     def rank(self) -> Words:
         """rank[code] = position of its text in order.  Read-only; kept until a text is added."""
-        return self.ranking()[0]
+        return self.ranking(len(self))[0]
 
-    def ranking(self) -> tuple[Words, Words]:
-        """(rank, order): order has all codes in the order of their texts, rank is its inverse.
+    def ranks(self, *columns: Words) -> list[Words]:
+        """Numbers in the order of the texts for each column of codes, to be compared with each other alone.
 
-        O(bytes) for n new texts, which are merged with the others in O(all + new log all).
+        Texts that came after all of these need not be in order yet.
+
+        >>> names = Dictionary()
+        >>> codes = names.encode(pa.array(["b", "a", "c"]))
+        >>> [ranks.tolist() for ranks in names.ranks(codes[:2], codes[1:2])]
+        [[1, 0], [0]]
+        """
+        rank, _ = self.ranking(codes_of(columns))
+        return [rank[column] for column in columns]
+
+    def ranking(self, n: int) -> tuple[Words, Words]:
+        """(rank, order) of at least the first n codes: order has the codes in the order of their texts, rank
+        is its inverse.
+
+        O(bytes) of all, or of the new texts if they are few, which are merged in O(all + new log all).
         """
         with self._lock:
-            n, known = len(self), len(self._order)
+            known = len(self._order)
             if n > known:
-                order, rank = np.empty(n, np.int64), np.empty(n, np.int64)
-                new = self.in_order(np.arange(known, n))
-                merge_order(self._text, self._ends, self._order, known, new, n - known, order)
+                order, rank = self._merged(n), np.empty(n, np.int64)
                 rank[order] = np.arange(n)
                 self._order, self._rank = order, rank
             return self._rank, self._order
+
+    def _merged(self, n: int) -> Words:
+        """The first n codes in the order of their texts, from those whose order is known if they are most."""
+        known = len(self._order)
+        if (n - known) * FEW >= known:
+            return self.in_order(np.arange(n))
+        order = np.empty(n, np.int64)
+        new = self.in_order(np.arange(known, n))
+        merge_order(self._text, self._ends, self._order, known, new, n - known, order)
+        return order
 
     def buffers(self) -> tuple[Bytes, Words]:
         """(bytes, ends) of all texts, for kernels: text c is bytes[ends[c]:ends[c + 1]]."""
@@ -145,23 +192,32 @@ class Dictionary:
     def _encode_from(self, first: int, data: Bytes, starts: Words, n: int, out: Words) -> int:
         return encode_strings(data, starts, first, n, self._table, self._text, self._ends, self._meta, out)
 
-    def _grow(self, needed: int) -> None:
-        """Double what is full; bytes for at least the next text."""
-        n, used = len(self), int(self._meta[N_BYTES])
-        if 2 * n >= len(self._table):
+    def _join_from(self, first: int, rows: Words, width: int, n: int, places: Words, out: Words) -> int:
+        arrays = self._table, self._text, self._ends, self._meta
+        return encode_joined(rows, width, first, n, *arrays, places, out)
+
+    def _grow(self) -> None:
+        """Double what is full, or has no room for AHEAD more; bytes for at least those that are needed."""
+        n, used, needed = len(self), int(self._meta[N_BYTES]), int(self._meta[NEEDED])
+        if 2 * (n + AHEAD) > len(self._table):
             table = np.zeros(2 * len(self._table), np.int64)
             refill_table(self._table, table)
             self._table = table
-        if n + 2 > len(self._ends):
-            self._ends = _longer(self._ends, 2 * len(self._ends))
-        if used + needed >= len(self._text):
-            self._text = _longer(self._text, max(2 * len(self._text), used + needed + 1))
+        if n + AHEAD + 1 > len(self._ends):
+            self._ends = _longer(self._ends, n + 1, 2 * len(self._ends))
+        if used + needed + SLACK > len(self._text):
+            self._text = _longer(self._text, used, max(2 * len(self._text), used + needed + SLACK))
 
 
-def _longer(array: Any, size: int) -> Any:
-    """A copy with more room.  The old array stays as it is for those who share it."""
-    longer = np.zeros(size, array.dtype)
-    longer[: len(array)] = array
+def codes_of(columns: Sequence[Words]) -> int:
+    """How many of a dictionary's first codes have all that occur in some columns."""
+    return max((int(column.max()) + 1 for column in columns if len(column)), default=0)
+
+
+def _longer(array: Any, used: int, size: int) -> Any:
+    """A copy of what is used, with more room.  The old array stays as it is for those who share it."""
+    longer = np.empty(size, array.dtype)
+    longer[:used] = array[:used]
     return longer
 
 

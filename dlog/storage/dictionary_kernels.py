@@ -1,9 +1,9 @@
 """Owns the hash table of strings.  Knows nothing of Arrow or of types.
 
 Strings lie one after the other: string i of a list is data[ends[i]:ends[i + 1]].  The table is an array of
-slots, its size a power of two; a slot is 0 or (hash << 32) | (code + 1).  Hashes have 31 bits, so that their
-arithmetic never leaves int64 and runs uncompiled as well.  meta is [number of codes, bytes of text used, a
-word without meaning].  One byte of text stays unused, so that even an empty text at the end can be looked at.
+slots, its size a power of two; a slot is 0 or (hash << 32) | (code + 1).  meta is [number of codes, bytes of
+text used, bytes that would need room, a word without meaning].  SLACK bytes of text stay unused, so that any
+text can be read and written by words.
 """
 
 from __future__ import annotations
@@ -11,79 +11,61 @@ from __future__ import annotations
 from typing import Final
 
 from dlog.jit import Bytes, Words, helper, kernel
+from dlog.storage.byte_kernels import SLACK, append_bytes, copy_bytes, hash_bytes, move_bytes, same_bytes
 from dlog.storage.pointer import pointer
 
-HASH_MASK: Final = 0x7FFFFFFF
 CODE_MASK: Final = 0xFFFFFFFF
-FNV_START: Final = 2166136261 & HASH_MASK
-FNV_FACTOR: Final = 16777619
 N_CODES: Final = 0
 N_BYTES: Final = 1
-SEEN: Final = 2
+NEEDED: Final = 2
+SEEN: Final = 3
+META: Final = 4
 ABSENT: Final = -1
 AHEAD: Final = 32
 
 
 @helper
-def hash_of(data: Bytes, start: int, end: int) -> int:
-    """FNV-1a, then mixed once more: the low bits choose the slot."""
-    h = FNV_START
-    for i in range(start, end):
-        h = ((h ^ int(data[i])) * FNV_FACTOR) & HASH_MASK
-    return h ^ (h >> 15)
-
-
-@helper
 def find_slot(
-    data: Bytes, start: int, end: int, h: int, table: Words, mask: int, text: Bytes, ends: Words
+    data: Bytes, start: int, end: int, limit: int, h: int, table: Words, mask: int, text: Bytes, ends: Words
 ) -> int:
     """The slot that holds the string, or the empty one where it belongs.  O(length) expected."""
     slot = h & mask
     while table[slot] != 0:
-        if table[slot] >> 32 == h and is_equal(data, start, end, text, ends, (table[slot] & CODE_MASK) - 1):
-            return slot
+        if table[slot] >> 32 == h:
+            code = (table[slot] & CODE_MASK) - 1
+            at = ends[code]
+            if ends[code + 1] - at == end - start and same_bytes(data, start, end, limit, text, at):
+                return slot
         slot = (slot + 1) & mask
     return slot
 
 
 @helper
-def is_equal(data: Bytes, start: int, end: int, text: Bytes, ends: Words, code: int) -> bool:
-    """Whether data[start:end] is the text of a code."""
-    at = ends[code]
-    if ends[code + 1] - at != end - start:
-        return False
-    i = 0
-    while start + i < end and data[start + i] == text[at + i]:
-        i += 1
-    return start + i == end
-
-
-@helper
 def look_ahead(
-    data: Bytes,
-    starts: Words,
-    first: int,
-    last: int,
-    table: Words,
-    mask: int,
-    text: Bytes,
-    ends: Words,
-    out: Words,
+    table: Words, mask: int, text: Bytes, ends: Words, hashes: Words, first: int, last: int
 ) -> int:
-    """Hashes of some strings to `out`; reads what their look-up will read, so that cache misses overlap.
+    """Reads what looking up these hashes will read, so that cache misses overlap.
 
     The sum of what was read is returned only to make the reads happen.
     """
-    for i in range(first, last):
-        out[i] = hash_of(data, starts[i], starts[i + 1])
     seen = 0
     for i in range(first, last):
-        seen += table[out[i] & mask] & 1
+        seen += table[hashes[i] & mask] & 1
     for i in range(first, last):
-        code = (table[out[i] & mask] & CODE_MASK) - 1
+        code = (table[hashes[i] & mask] & CODE_MASK) - 1
         if code >= 0:
             seen += int(text[ends[code]])
     return seen
+
+
+@helper
+def add_code(slots: Words, slot: int, h: int, length: int, ends: Words, meta: Words) -> None:
+    """The next code for the text that begins where the others end."""
+    code = meta[N_CODES]
+    meta[N_BYTES] += length
+    meta[N_CODES] = code + 1
+    ends[code + 1] = meta[N_BYTES]
+    slots[slot] = (h << 32) | (code + 1)
 
 
 @kernel
@@ -100,27 +82,84 @@ def encode_strings(
 ) -> int:
     """Codes of strings [first, n), new ones in order of arrival.  Returns n, or where room has run out."""
     d, t, e, slots = pointer(data), pointer(text), pointer(ends), pointer(table)
+    limit, mask = len(data), len(table) - 1
     ahead = first
     for i in range(first, n):
+        start, end = starts[i], starts[i + 1]
         if i == ahead:
             ahead = min(n, i + AHEAD)
-            meta[SEEN] = look_ahead(d, starts, i, ahead, slots, len(table) - 1, t, e, out)
-        start, end = starts[i], starts[i + 1]
+            for j in range(i, ahead):
+                out[j] = hash_bytes(d, starts[j], starts[j + 1], limit)
+            meta[SEEN] = look_ahead(slots, mask, t, e, out, i, ahead)
         h = out[i]
-        slot = find_slot(d, start, end, h, slots, len(table) - 1, t, e)
+        slot = find_slot(d, start, end, limit, h, slots, mask, t, e)
         if slots[slot] == 0:
-            code = meta[N_CODES]
-            used = meta[N_BYTES]
-            if 2 * code >= len(table) or code + 2 > len(ends) or used + end - start >= len(text):
+            code, used = meta[N_CODES], meta[N_BYTES]
+            if 2 * code >= len(table) or code + 2 > len(ends) or used + end - start + SLACK > len(text):
+                meta[NEEDED] = end - start
                 return i
-            for x in range(end - start):
-                t[used + x] = d[start + x]
-            e[code + 1] = used + end - start
-            meta[N_BYTES] = used + end - start
-            meta[N_CODES] = code + 1
-            slots[slot] = (h << 32) | (code + 1)
+            copy_bytes(d, start, end, limit, t, used)
+            add_code(slots, slot, h, end - start, e, meta)
         out[i] = (slots[slot] & CODE_MASK) - 1
     return n
+
+
+@kernel
+def encode_joined(
+    columns: Words,
+    width: int,
+    first: int,
+    n: int,
+    table: Words,
+    text: Bytes,
+    ends: Words,
+    meta: Words,
+    places: Words,
+    out: Words,
+) -> int:
+    """Codes of rows [first, n), each the texts of `width` codes joined: code c of row i is word c * n + i.
+
+    The texts of AHEAD rows are written after those of the dictionary, then looked up; a new one stays where
+    it is, or moves down over those that were known.  `places` has room for AHEAD + 1 words.  Returns n, or
+    where room has run out.
+    """
+    t, e, slots, p = pointer(text), pointer(ends), pointer(table), pointer(columns)
+    limit, mask = len(text), len(table) - 1
+    for block in range(first, n, AHEAD):
+        last = min(n, block + AHEAD)
+        needed = joined_length(p, width, n, block, last, e)
+        codes, to = meta[N_CODES], meta[N_BYTES]
+        if 2 * (codes + AHEAD) > len(table) or codes + AHEAD + 1 > len(ends) or to + needed + SLACK > limit:
+            meta[NEEDED] = needed
+            return block
+        for i in range(block, last):
+            places[i - block] = to
+            for c in range(width):
+                code = p[c * n + i]
+                to = append_bytes(t, e[code], e[code + 1], to)
+        places[last - block] = to
+        for i in range(block, last):
+            out[i] = hash_bytes(t, places[i - block], places[i - block + 1], limit)
+        meta[SEEN] = look_ahead(slots, mask, t, e, out, block, last)
+        for i in range(block, last):
+            start, end, h = places[i - block], places[i - block + 1], out[i]
+            slot = find_slot(t, start, end, limit, h, slots, mask, t, e)
+            if slots[slot] == 0:
+                move_bytes(t, start, end, meta[N_BYTES])
+                add_code(slots, slot, h, end - start, e, meta)
+            out[i] = (slots[slot] & CODE_MASK) - 1
+    return n
+
+
+@helper
+def joined_length(columns: Words, width: int, n: int, first: int, last: int, ends: Words) -> int:
+    """The bytes of rows [first, last) joined."""
+    total = 0
+    for c in range(width):
+        for i in range(first, last):
+            code = columns[c * n + i]
+            total += ends[code + 1] - ends[code]
+    return total
 
 
 @kernel
@@ -129,9 +168,10 @@ def find_strings(
 ) -> None:
     """Codes of strings, ABSENT for those without one."""
     d, t, e, slots = pointer(data), pointer(text), pointer(ends), pointer(table)
+    limit = len(data)
     for i in range(n):
-        h = hash_of(d, starts[i], starts[i + 1])
-        slot = find_slot(d, starts[i], starts[i + 1], h, slots, len(table) - 1, t, e)
+        h = hash_bytes(d, starts[i], starts[i + 1], limit)
+        slot = find_slot(d, starts[i], starts[i + 1], limit, h, slots, len(table) - 1, t, e)
         out[i] = (table[slot] & CODE_MASK) - 1 if table[slot] != 0 else ABSENT
 
 

@@ -29,7 +29,7 @@ from dlog.storage.kernels import (
     read_rows,
     release_root,
 )
-from dlog.storage.layout import FLAT_BASE, LEAF_ROWS, N_ROWS, ROOT_REFERENCES
+from dlog.storage.layout import FLAT_BASE, FLAT_STRIDE, LEAF_ROWS, N_ROWS, ROOT_REFERENCES
 from dlog.storage.leaf_kernels import ERASE, INSERT
 from dlog.storage.row_kernels import NEEDS_BATCH, UNCHANGED
 from dlog.storage.sort import Rows, as_rows, from_columns
@@ -218,6 +218,14 @@ class Index:
         out = np.empty((self.arity, n), np.int64)
         read_rows(self.arena.A, self.root, self.arity, 1, n, out.reshape(-1))
         return out
+
+    def flat_columns(self) -> list[Words] | None:
+        """The columns where they lie, if that is in one piece; to be read before this version goes.  O(1)."""
+        if not self.is_flat:
+            return None
+        words, n = self.arena.words, len(self)
+        base, stride = int(words[self.root + FLAT_BASE]), int(words[self.root + FLAT_STRIDE])
+        return [self.arena.A[base + c * stride : base + c * stride + n] for c in range(self.arity)]
 
     @property
     def is_flat(self) -> bool:

@@ -1,5 +1,6 @@
-"""Gives kernels the functions that make bare pointers of arrays.  See `dlog.jit.pointers`."""
+"""Gives kernels the functions that make bare pointers of arrays, and read words among bytes.  See
+`dlog.jit.pointers`."""
 
-from dlog.jit import pointer, pointer_at
+from dlog.jit import load_word, pointer, pointer_at, store_word
 
-__all__ = ["pointer", "pointer_at"]
+__all__ = ["load_word", "pointer", "pointer_at", "store_word"]

@@ -47,13 +47,74 @@ _PIECES = st.lists(st.sampled_from(["a", "b", "\0", "é", "漢", "common ", "012
 @settings(deadline=None, max_examples=30, derandomize=True)
 @given(st.lists(_PIECES.map("".join), min_size=40, max_size=400), st.integers(0, 40))
 def test_model_rank_of_many_texts_that_begin_alike(texts: list[str], known: int) -> None:
-    """Enough of them for the radix sort, some in the order already."""
+    """Enough of them for the radix sort, some in the order already; at last a few, which are merged."""
     names = Dictionary()
-    for part in (texts[:known], texts[known:]):
+    for part in (texts[:known], texts[known:], ["new", "a new one", ""]):
         names.encode(pa.array(part, pa.string()))
-        rank, order = names.ranking()
+        rank, order = names.ranking(len(names))
         assert [names.decode_one(code) for code in order.tolist()] == sorted(names.texts().to_pylist())
         assert rank[order].tolist() == list(range(len(names)))
+
+
+_LENGTHS = st.integers(0, 40).map(lambda n: ("0123456789é" * 4)[:n])
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(
+    st.lists(_PIECES.map("".join) | _LENGTHS, min_size=1, max_size=12),
+    st.lists(st.lists(st.integers(0, 11), min_size=3, max_size=3), max_size=80),
+    st.lists(st.lists(st.integers(0, 11), min_size=3, max_size=3), max_size=40),
+    st.integers(1, 3),
+)
+def test_model_joined_texts(
+    pieces: list[str], rows: list[list[int]], more: list[list[int]], width: int
+) -> None:
+    """New ones, known ones and repeated ones side by side, in any mixture; codes in order of arrival."""
+    names = Dictionary()
+    codes = names.encode(pa.array(pieces, pa.string()))
+    model = {text: code for code, text in enumerate(names.texts().to_pylist())}
+    for part in (rows, more, rows):
+        chosen = np.array(part, np.int64).reshape(-1, 3)[:, :width] % len(pieces)
+        expected = ["".join(pieces[i] for i in row) for row in chosen.tolist()]
+        joined = names.encode_joined([codes[chosen[:, c]] for c in range(width)])
+        assert joined.tolist() == [model.setdefault(text, len(model)) for text in expected]
+        assert names.texts().to_pylist() == list(model)
+        names.check()
+
+
+def test_joined_texts_longer_than_all_room() -> None:
+    names = Dictionary()
+    long, short = names.encode(pa.array(["x" * 100_000, "y"]))
+    rows = [np.array([long, short] * 40), np.array([long, long] * 40)]
+    assert [len(t) for t in names.decode(names.encode_joined(rows)).to_pylist()] == [200_000, 100_001] * 40
+    names.check()
+
+
+def test_numbered_texts_have_hashes_of_their_own() -> None:
+    """Texts that differ in a few digits must not share slots: look-ups would go through long runs."""
+    for pattern in ("%d", "user%d@example.org", "team %07d", "%d" + " and more" * 5):
+        names = Dictionary()
+        names.encode(pa.array([pattern % i for i in range(30_000)]))
+        slots = names._table
+        hashes = slots[slots != 0] >> 32
+        assert len(np.unique(hashes)) > 0.999 * len(hashes)
+        displaced = (np.flatnonzero(slots) - hashes) & (len(slots) - 1)
+        assert displaced.mean() < 1
+
+
+@settings(deadline=None, max_examples=30, derandomize=True)
+@given(st.lists(_PIECES.map("".join), min_size=1, max_size=60), st.data())
+def test_model_ranks_compare_as_texts(texts: list[str], data: st.DataObject) -> None:
+    """Of some codes, however many of the dictionary's texts have been put in order for them."""
+    names = Dictionary()
+    codes = names.encode(pa.array(texts, pa.string()))
+    for _ in range(4):
+        places = st.lists(st.integers(0, len(texts) - 1), max_size=8)
+        a, b = (np.array(data.draw(places), np.int64) for _ in range(2))
+        first, second = names.ranks(codes[a], codes[b])
+        for i, x in zip(a, first, strict=True):
+            for j, y in zip(b, second, strict=True):
+                assert (x < y, x == y) == (texts[i] < texts[j], texts[i] == texts[j])
 
 
 def test_rank_stays_until_a_text_is_added() -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from dlog.engine.batch import arithmetic, conversions, dates, decimals, texts
-from dlog.engine.batch.columns import Column, Dictionary, Mask, Result, aligned, ranks_of
+from dlog.engine.batch.columns import Column, Dictionary, Mask, Result, aligned
 from dlog.engine.batch.decimals import narrow, widen
 from dlog.engine.batch.ranges import ranges
 from dlog.jit import Words
@@ -34,6 +34,8 @@ def compute(name: str, inputs: Sequence[Column], output: Type, dictionary: Dicti
     Decimals are exact and then rounded half to even to the scale of `output`.  O(n).
     """
     inputs = aligned(inputs)
+    if name == "cat":  # of any number of texts
+        return texts.cat(inputs, output, dictionary)
     if (name, len(inputs)) in texts.FUNCTIONS:
         return texts.FUNCTIONS[name, len(inputs)](inputs, output, dictionary)
     if name in conversions.FUNCTIONS:
@@ -87,5 +89,6 @@ def _comparable(name: str, inputs: Sequence[Column], dictionary: Dictionary) -> 
     if a.type.is_decimal or b.type.is_decimal:
         return decimals.comparable(a, b)
     if a.type.name == "string" and name not in ("eq", "ne"):
-        return ranks_of(a, dictionary), ranks_of(b, dictionary)
+        first, second = dictionary.ranks(a.codes, b.codes)
+        return first, second
     return a.codes, b.codes

@@ -172,8 +172,8 @@ def at_places(codes: Words, valid: Mask, type: Type, places: Words | None) -> Re
 
 
 def ranks_of(column: Column, dictionary: Dictionary) -> Words:
-    """Numbers in the order of the texts."""
-    return dictionary.rank[column.codes]
+    """Numbers in the order of the texts, to be compared with each other alone."""
+    return dictionary.ranks(column.codes)[0]
 
 
 def distinct(codes: Words) -> tuple[Words, Words]:

@@ -44,29 +44,6 @@ def parts_hold(text: Bytes, ends: Words, parts: Words, rows: Words, kind: int, o
         out[i] = found
 
 
-@kernel
-def joined_ends(ends: Words, a: Words, b: Words, out_ends: Words) -> None:
-    """The ends of texts joined two by two, from out_ends[0] = 0.  REQUIRES: one more place than rows."""
-    out_ends[0] = 0
-    for i in range(len(a)):
-        length = ends[a[i] + 1] - ends[a[i]] + ends[b[i] + 1] - ends[b[i]]
-        out_ends[i + 1] = out_ends[i] + length
-
-
-@kernel
-def join_texts(text: Bytes, ends: Words, a: Words, b: Words, out_ends: Words, out: Bytes) -> None:
-    """Texts joined two by two.  REQUIRES: `joined_ends`."""
-    t, e, o = pointer(text), pointer(ends), pointer(out)
-    for i in range(len(a)):
-        to = out_ends[i]
-        for j in range(e[a[i]], e[a[i] + 1]):
-            o[to] = t[j]
-            to += 1
-        for j in range(e[b[i]], e[b[i] + 1]):
-            o[to] = t[j]
-            to += 1
-
-
 @helper
 def after_characters(text: Bytes, at: int, end: int, count: int) -> int:
     """Where a text goes on after some characters: bytes 10xxxxxx continue one."""

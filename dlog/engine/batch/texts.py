@@ -32,8 +32,6 @@ from dlog.engine.batch.text_kernels import (
     ENDS,
     STARTS,
     copy_slices,
-    join_texts,
-    joined_ends,
     parts_hold,
     slice_ends,
 )
@@ -90,13 +88,8 @@ def code(inputs: Sequence[Column], output: Type, _: Dictionary) -> Result:
 
 
 def cat(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
-    a, b = (c.codes for c in inputs)
-    text, ends = dictionary.buffers()
-    out_ends = np.empty(len(a) + 1, np.int64)
-    joined_ends(ends, a, b, out_ends)
-    out = np.empty(int(out_ends[-1]), np.uint8)
-    join_texts(text, ends, a, b, out_ends, out)
-    return Column(_encoded(out, out_ends, dictionary), STRING), None
+    """Of any number of columns."""
+    return Column(dictionary.encode_joined([c.codes for c in inputs]), STRING), None
 
 
 def _encoded(data: Any, ends: Words, dictionary: Dictionary) -> Words:
@@ -278,7 +271,6 @@ FUNCTIONS: dict[tuple[str, int], Callable[..., Result]] = {
     ("trim", 1): of_texts(trim),
     ("strlen", 1): length,
     ("ord", 1): code,
-    ("cat", 2): cat,
     ("substr", 3): substr,
     ("replace", 3): replace,
     ("split", 3): part,

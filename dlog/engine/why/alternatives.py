@@ -14,12 +14,14 @@ import numpy as np
 from dlog.engine.bodies import ROW, BodyRunner
 from dlog.engine.evaluate import as_plain
 from dlog.engine.heads import aggregate_table, body_outputs, head_rows, stored_as
+from dlog.engine.late import kept_rows
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures
 from dlog.engine.store import Store
 from dlog.engine.table import Table
 from dlog.ir.rules import Atom, Const, Disjunction, Form, Primitive, Rule, Stratum, Var
 from dlog.lftj.triejoin import Join as JoinRun
+from dlog.planning.compile import CompiledJoin
 from dlog.planning.pipeline import Pipeline, plan_pipeline
 
 FIRST_LIMIT = 1 << 16  # rows of one join; when a search fails with it, it begins again with more
@@ -100,11 +102,11 @@ class LimitedRunner(BodyRunner):
     limit = FIRST_LIMIT
     truncated = False
 
-    def collect(self, run: JoinRun) -> list[np.ndarray]:
+    def collect(self, run: JoinRun, join: CompiledJoin) -> list[np.ndarray]:
         parts, rows = [], 0
         for part in run.batches(between=self.watch.check):
-            parts.append(part.T.copy())
-            rows += len(part)
+            parts.append(kept_rows(join, part.T, self.store.dictionary))
+            rows += parts[-1].shape[1]
             if rows >= self.limit:
                 self.truncated = True
                 break

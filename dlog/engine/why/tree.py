@@ -167,7 +167,7 @@ class _Tree:
             name: self.value(values[index], rule.types[name])
             if isinstance(values, np.ndarray)
             else values[index].as_py()
-            for name, values in table.columns.items()
+            for name, values in sorted(table.columns.items())
             if name in rule.types
         }
 
