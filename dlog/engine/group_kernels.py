@@ -26,7 +26,7 @@ SPREAD_HIGH: Final = 0x4F1BBCDD
 def hash_of(word: int) -> int:
     """32 bits that depend on all bits of the word."""
     mixed = ((word & LOW) * SPREAD_LOW) ^ (((word >> 32) & LOW) * SPREAD_HIGH)
-    return (mixed >> 31) & LOW
+    return (mixed ^ (mixed >> 31)) & LOW
 
 
 @kernel
@@ -48,6 +48,24 @@ def split_by_hash(words: Words, n: int, bounds: Words, out: Words, rows: Words) 
         out[place] = words[i]
         rows[place] = i
         next_place[part] = place + 1
+
+
+@kernel
+def split_along(words: Words, n: int, bounds: Words, values: Words, out: Words) -> None:
+    """The values of rows in the order in which `split_by_hash` put the words."""
+    next_place = bounds[:PARTS].copy()
+    for i in range(n):
+        part = hash_of(words[i]) >> 24
+        out[next_place[part]] = values[i]
+        next_place[part] += 1
+
+
+@kernel
+def gather_pairs(pairs: Words, numbers: Words, out: Words) -> None:
+    """Two words for each number."""
+    for i in range(len(numbers)):
+        out[2 * i] = pairs[2 * numbers[i]]
+        out[2 * i + 1] = pairs[2 * numbers[i] + 1]
 
 
 @kernel

@@ -162,7 +162,7 @@ class _Rows:
 
     def values(self, codes: Words) -> Words:
         """One word a row, in the order in which the grouping goes through rows."""
-        return codes if self.grouping.rows is None else codes[self.grouping.rows]
+        return self.grouping.in_parts(codes)
 
     def zeros(self, width: int) -> Words:
         return np.zeros(width * self.grouping.slots, np.int64)
@@ -171,6 +171,10 @@ class _Rows:
         """The values of slots that are present, in order; `width` words each."""
         if width == 1:
             return values[self.grouping.present]
+        if width == 2:
+            out = np.empty(2 * len(self.grouping.present), np.int64)
+            kernels.gather_pairs(values, self.grouping.present, out)
+            return out
         return values.reshape(-1, width)[self.grouping.present].reshape(-1)
 
     def overflow(self, fits: np.ndarray) -> None:
