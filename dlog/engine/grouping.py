@@ -120,7 +120,9 @@ def _direct(fields: list[_Field], bits: int, n: int) -> Grouping:
 
 
 def _numbered(words: Words, n: int) -> tuple[Words, Words | None, Words, Words | None]:
-    """(numbers of words, the rows they stand for, first place of each number, bounds of parts); None: one part.
+    """(numbers of words, the rows they stand for, first place of each number, bounds of parts).
+
+    The second and the last are None where there is one part: rows are in order.
 
     Many groups are split by hash first, so that each part's table stays in the cache: a million groups in 10
     million rows took 2.2 s with one table.

@@ -3,8 +3,9 @@
 Correct output: the rows of all good lines in order, and each bad line once, with its number and reason.
 
 The text is cut into blocks that end at a line end.  A block is read by pyarrow's CSV reader; when that
-fails, the block alone is split again by `csv_splitter`, which finds the bad rows (about 10 times slower,
-but still without Python code per row when nothing is quoted).
+fails, it is cut into pieces, until the piece with the bad row is small.  That one is split by `csv_splitter`,
+which finds the bad rows (about 10 times slower, but still without Python code per row when nothing is
+quoted).
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from dlog.io.source import BLOCK_BYTES, NEWLINE, Source, byte_array, count_newli
 from dlog.io.text_cells import Misfits
 from dlog.types import FLOAT, STRING
 
+_PIECES = 16  # of a block with a bad row
+_SMALL = 1 << 16  # bytes that are split carefully at once
 _QUOTE, _RETURN = ord('"'), ord("\r")
 
 
@@ -72,6 +75,7 @@ class _Block:
     end: int
     line: int
     simple: bool
+    plain: bool  # nothing is quoted, so that every line end ends a record
 
     def text(self) -> pa.Buffer:
         return self.data[self.start : self.end]
@@ -107,7 +111,7 @@ def _next_block(data: pa.Buffer, start: int, line: int, layout: Layout) -> _Bloc
         length = _quoted_length(piece, quotes, end == data.size, layout.delimiter)
         simple = simple and length > 0
         end = start + (length or len(piece))
-    return _Block(data, start, end, line, simple)
+    return _Block(data, start, end, line, simple, plain=not len(quotes))
 
 
 def _quoted_length(piece: np.ndarray, quotes: np.ndarray, last: bool, delimiter: bytes) -> int:
@@ -153,7 +157,27 @@ def _read_block(
 ) -> tuple[pa.Table, int]:
     """The rows of the block, and where the next one starts."""
     table = _read_fast(block, layout, columns) if block.simple else None
-    return (table, block.end) if table is not None else _read_carefully(block, layout, columns, rejections)
+    if table is not None:
+        return table, block.end
+    if block.simple and block.plain and block.end - block.start > _SMALL:
+        return _read_pieces(block, layout, columns, rejections), block.end
+    return _read_carefully(block, layout, columns, rejections)
+
+
+def _read_pieces(block: _Block, layout: Layout, columns: Columns, rejections: Rejections) -> pa.Table:
+    """A block with a bad row, piece by piece: the others are read fast.
+
+    Where every piece has one, the attempts add to a careful reading what a fast one or two would take.
+    """
+    size = (block.end - block.start) // _PIECES
+    tables, start, line = [], block.start, block.line
+    while start < block.end:
+        end = min(line_end(block.data, start, size), block.end)
+        piece = _Block(block.data, start, end, line, simple=True, plain=True)
+        tables.append(_read_block(piece, layout, columns, rejections)[0])
+        line += count_newlines(block.data[start:end])
+        start = end
+    return pa.concat_tables(tables)
 
 
 def _read_fast(block: _Block, layout: Layout, columns: Columns) -> pa.Table | None:

@@ -91,9 +91,12 @@ def checked_cells(cells, type):
     return column, misfits
 
 
-def three_ways(text, columns, monkeypatch_context, **options):
+def four_ways(text, columns, monkeypatch_context, **options):
     usual = judged(text, columns, **options)
     with monkeypatch_context() as patch:
+        patch.setattr(csv_reader, "_SMALL", 3)
+        patch.setattr(csv_reader, "_PIECES", 2)
+        in_pieces = judged(text, columns, **options)
         patch.setattr(csv_reader, "BLOCK_BYTES", 20)
         in_blocks = judged(text, columns, **options)
         patch.setattr(csv_reader, "_read_fast", lambda *_: None)
@@ -101,6 +104,7 @@ def three_ways(text, columns, monkeypatch_context, **options):
         patch.setattr(text_cells, "convert", checked_cells)
         carefully = judged(text, columns, **options)
     assert usual == carefully
+    assert usual == in_pieces
     assert usual == in_blocks
     return usual
 
@@ -111,7 +115,7 @@ def test_differential_plain_text(case):
 
     columns, lines, end, ended = case
     text = end.join("\t".join(cells) for cells in lines) + (end if ended and lines else "")
-    _, _, rejected = three_ways(text, columns, pytest.MonkeyPatch.context, delimiter="\t")
+    _, _, rejected = four_ways(text, columns, pytest.MonkeyPatch.context, delimiter="\t")
     strings = [type == STRING for _, type in columns]
     if all(strings):
         assert rejected == sum(len(cells) != len(columns) for cells in model_rows(text, len(columns)))
@@ -131,7 +135,7 @@ def model_rows(text, width):
 def test_oracle_plain_strings(text):
     columns = [("a", STRING), ("b", STRING)]
 
-    values, _, _ = three_ways(text, columns, pytest.MonkeyPatch.context, delimiter="\t")
+    values, _, _ = four_ways(text, columns, pytest.MonkeyPatch.context, delimiter="\t")
     expected = [row for row in model_rows(text, 2) if len(row) == 2]
     assert values == repr([[row[i] for row in expected] for i in range(2)])
 
@@ -143,7 +147,7 @@ def test_differential_quoted_text(case):
 
     columns, lines, end, ended = case
     text = end.join(",".join(cells) for cells in lines) + (end if ended and lines else "")
-    three_ways(text, columns, pytest.MonkeyPatch.context, delimiter=",", quoted=True)
+    four_ways(text, columns, pytest.MonkeyPatch.context, delimiter=",", quoted=True)
 
 
 @given(st.text('ab,\n\r"', max_size=40))
@@ -151,7 +155,7 @@ def test_differential_quoted_text(case):
 def test_oracle_quoted_strings(text):
 
     columns = [("a", STRING), ("b", STRING)]
-    values, _, _ = three_ways(text, columns, pytest.MonkeyPatch.context, delimiter=",", quoted=True)
+    values, _, _ = four_ways(text, columns, pytest.MonkeyPatch.context, delimiter=",", quoted=True)
     expected = [row for row in model_quoted_rows(text) if row is not None and len(row) == 2]
     assert values == repr([[row[i] for row in expected] for i in range(2)])
 
