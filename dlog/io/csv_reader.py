@@ -159,17 +159,21 @@ def _read_block(
     table = _read_fast(block, layout, columns) if block.simple else None
     if table is not None:
         return table, block.end
-    if block.simple and block.plain and block.end - block.start > _SMALL:
-        return _read_pieces(block, layout, columns, rejections), block.end
+    size = block.end - block.start
+    if block.simple and block.plain and size > _SMALL:
+        size //= _PIECES
+        if line_end(block.data, block.start, size) < block.end:  # it is more than one long line
+            return _read_pieces(block, size, layout, columns, rejections), block.end
     return _read_carefully(block, layout, columns, rejections)
 
 
-def _read_pieces(block: _Block, layout: Layout, columns: Columns, rejections: Rejections) -> pa.Table:
-    """A block with a bad row, piece by piece: the others are read fast.
+def _read_pieces(
+    block: _Block, size: int, layout: Layout, columns: Columns, rejections: Rejections
+) -> pa.Table:
+    """A block with a bad row, in pieces of a size or of one line: the others are read fast.
 
     Where every piece has one, the attempts add to a careful reading what a fast one or two would take.
     """
-    size = (block.end - block.start) // _PIECES
     tables, start, line = [], block.start, block.line
     while start < block.end:
         end = min(line_end(block.data, start, size), block.end)
