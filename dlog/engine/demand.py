@@ -67,6 +67,8 @@ def described(rewriting: Rewriting) -> list[str]:
     lines = ["goal-directed: rules run only as far as outputs, queries and checks need them"]
     for name, parts in rewriting.restricted.items():
         lines.append(f"  {name}: only the rows that are wanted, in {' and '.join(parts)}")
+    if rewriting.restricted:
+        lines.append("  (b: rows are wanted for given values of this argument, f: for all of them)")
     for name, why in rewriting.full.items():
         if not rewriting.program.predicates[name].auxiliary:
             lines.append(f"  {name}: in full, because {why}")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from dlog.engine.evaluate import as_plain, delta_variants
 from dlog.engine.expected import Expected
 from dlog.engine.explain_orders import explain_orders
 from dlog.engine.heads import body_outputs, only_counts, takes_weights
@@ -15,9 +17,25 @@ from dlog.planning.compile import CompiledJoin, compile_join, estimate_join
 from dlog.planning.decompose import GAIN, SECONDS, WHOLE, decompose
 from dlog.planning.key_order import KeyOrder
 from dlog.planning.options import ALWAYS, NEVER
-from dlog.planning.pipeline import Anti, Compute, Generate, Join, Pipeline, Test, Union, plan_pipeline
+from dlog.planning.pipeline import (
+    Anti,
+    Compute,
+    Generate,
+    Join,
+    Pipeline,
+    Test,
+    Union,
+    in_kernel,
+    plan_pipeline,
+)
 from dlog.planning.sub_joins import PREFIX, WEIGHT, Decomposition
+from dlog.planning.versions import base_name, is_change
 from dlog.types import INT
+
+_LEGEND = (
+    "key order: the order in which variables get their values, the one that is expected to visit the fewest;",
+    "  ~ is what the numbers of rows, of distinct values and of frequent values let expect",
+)
 
 
 def explain(
@@ -40,31 +58,61 @@ def explain(
             continue
         lines.append(_title(number, stratum))
         for rule in rules:
-            lines += [f"  {line}" for line in _rule(rule, store)]
+            lines += [f"  {line}" for line in _rule(rule, store, stratum)]
         lines += [f"  {line}" for line in maintained(stratum)]
     if not lines and predicate is not None:
         lines.append(f"{predicate} has no rules: {store.rows(predicate):,} base facts")
     if predicate is None:
         lines += explain_orders(program, store)
+    if any("key order" in line for line in lines):
+        lines += _LEGEND
     return "\n".join(lines)
 
 
 def _title(number: int, stratum: Stratum) -> str:
     names = ", ".join(stratum.predicates)
-    how = "recursive, semi-naive" if stratum.recursive else "evaluated once"
+    how = "recursive, semi-naive: from the rows that are new" if stratum.recursive else "evaluated once"
     if stratum.combine:
         how = "recursive, " + ", ".join(f"{op} per key of {name}" for name, op in stratum.combine.items())
     return f"stratum {number}: {names} ({how})"
 
 
-def _rule(rule: Rule, store: Store) -> Iterator[str]:
+def _rule(rule: Rule, store: Store, stratum: Stratum) -> Iterator[str]:
     where = f"{rule.span.file}:{rule.span.line}: " if rule.span else ""
     yield f"{where}{rule}"
-    pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, bool(rule.aggregates))
-    yield from (f"  {line}" for line in _pipeline(pipeline, rule, store, ()))
+    names = set(stratum.predicates) if stratum.recursive else set()
+    plain = as_plain(rule) if rule.heads[0].predicate in stratum.combine else rule
+    variants = list(delta_variants(plain, names))
+    if variants and all(in_kernel(f, rule.types) for forms in variants for f in forms):
+        for forms in variants:
+            yield from (f"  {line}" for line in _new_row(forms, plain, store))
+    else:
+        pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, bool(rule.aggregates))
+        yield from (f"  {line}" for line in _pipeline(pipeline, rule, store, ()))
     if rule.aggregates:
-        groups = ", ".join(map(str, rule.groups)) or "all rows"
-        yield f"  then {', '.join(map(str, rule.aggregates))} for each {groups}"
+        groups = ", ".join(map(str, rule.groups))
+        over = f"for each {groups}" if groups else "over all of them"
+        yield f"  then {', '.join(map(str, rule.aggregates))} {over}"
+
+
+def _new_row(forms: tuple[Form, ...], rule: Rule, store: Store) -> Iterator[str]:
+    """What a recursive rule does with a row that is new in one of its atoms."""
+    driver = next(f for f in forms if isinstance(f, Atom) and is_change(f.predicate))
+    others = [f for f in forms if f is not driver]
+    shown = replace(driver, predicate=base_name(driver.predicate))
+    atoms = any(isinstance(f, Atom) for f in others)
+    yield f"for each new {shown}" + (":" if atoms else ", nothing else is read")
+    view = Readable(store, {})
+    compiled = compile_join(
+        others,
+        body_outputs(rule),
+        rule.types,
+        view.column_types,
+        Expected(store),
+        store.encode,
+        driver=driver,
+    )
+    yield from (f"  {line}" for line in (*_order(compiled.key_order), *_atoms(compiled, store)))
 
 
 def _pipeline(pipeline: Pipeline, rule: Rule, store: Store, bound: tuple[str, ...]) -> Iterator[str]:
@@ -152,7 +200,10 @@ def _parts(d: Decomposition) -> Iterator[str]:
             yield f"    {', '.join(gone)} not needed any more" + ("; rows keep count" if s.weighted else "")
         if d.chunk is None:
             yield f"    key order [{', '.join(s.order)}]"
+    counted = [_shown(s.name) for s in d.sub_joins if s.weighted]
     yield f"  then {_forms(d.joined())}"
+    if counted:
+        yield f"    where a row counts as often as its rows of {' and '.join(counted)} together"
     if d.chunk is None and not d.probes:
         yield f"    key order [{', '.join(d.key_order)}]"
     for probe in d.probes:
@@ -160,7 +211,7 @@ def _parts(d: Decomposition) -> Iterator[str]:
     if d.chunk is not None:
         yield f"  range by range of {d.chunk}, first in every key order, so that parts stay small"
     for text, cost in d.rejected[1:]:
-        yield f"  rejected: {text}, {_seconds(cost)}"
+        yield f"  rejected, as it would take {_seconds(cost)}: {text}"
 
 
 def _not_taken(considered: Decomposition | None) -> Iterator[str]:
@@ -169,9 +220,10 @@ def _not_taken(considered: Decomposition | None) -> Iterator[str]:
         return
     whole = dict(considered.rejected)[WHOLE]
     first = ", ".join(f"{{{', '.join(s.outputs)}}}" for s in considered.sub_joins)
+    near = ", too little less to be worth it" if considered.cost < whole else ""
     yield (
         f"in one join, estimated at {_seconds(whole)}: "
-        f"with parts over {first} it would take {_seconds(considered.cost)}"
+        f"with parts over {first} it would take {_seconds(considered.cost)}{near}"
     )
 
 
@@ -181,7 +233,8 @@ def _forms(forms: Sequence[Form]) -> str:
 
 def _shown(text: str) -> str:
     """Names that rules cannot have, as words."""
-    return text.replace(PREFIX, "part").replace(WEIGHT, "count")
+    text = re.sub(rf"(\w*)\[([^]]*)\] = {re.escape(WEIGHT)}\d*", r"\1(\2)", text.replace(PREFIX, "part"))
+    return text.replace(WEIGHT, "count")
 
 
 def _seconds(cost: float) -> str:
@@ -196,12 +249,16 @@ def _vars(form: object) -> list[Var]:
 
 
 def _atoms(compiled: CompiledJoin, store: Store) -> Iterator[str]:
-    for use in compiled.atoms:
+    for use, atom in zip(compiled.atoms, compiled.read, strict=True):
         if use.predicate == "$table":
             continue
         names = [store.predicates[use.predicate].columns[c].name for c in use.columns]
         by = f"by {', '.join(names)}" if names else "for any row"
-        yield f"reads {use.predicate} {by} ({store.rows(use.predicate):,} rows now)"
+        yield f"reads {atom} {by} ({_now(store.rows(use.predicate))})"
+
+
+def _now(rows: int) -> str:
+    return f"{rows:,} row{'' if rows == 1 else 's'} now" if rows else "none yet"
 
 
 def _round(size: float) -> str:

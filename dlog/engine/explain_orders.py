@@ -28,7 +28,8 @@ def explain_orders(program: Program, store: Store) -> Iterator[str]:
     }
     if kept:
         total = sum(map(len, kept.values()))
-        yield f"column orders: {total} of {len(kept)} predicates that rules read"
+        names = f"{len(kept)} predicates" if len(kept) > 1 else "predicate"
+        yield f"column orders: {total} in all, of the {names} that rules read; each with those that read it"
     for name, orders in kept.items():
         yield f"  {name}: {len(orders)}"
         for order, users in orders.items():

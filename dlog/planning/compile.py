@@ -46,6 +46,7 @@ class CompiledJoin:
     given: tuple[tuple[str, int], ...] = ()  # variables of the driver and the slots that they come in
     names: tuple[tuple[str, int], ...] = ()  # all variables and their slots, to show the plan
     late: tuple[Comparison, ...] = ()  # what is left to test on the rows that come out
+    read: tuple[Atom, ...] = ()  # the atom of each use
 
 
 def compile_join(
@@ -97,7 +98,8 @@ def compile_join(
     )
     tied = cross_products(forms if driver is None else (driver, *forms), statistics.rows)
     names = tuple(compiler.slots.items())
-    return CompiledJoin(plan, tuple(uses), tuple(outputs), key_order, ranked, tied, given, names, left)
+    read = tuple(state.atom for state in compiler.atoms)
+    return CompiledJoin(plan, tuple(uses), tuple(outputs), key_order, ranked, tied, given, names, left, read)
 
 
 def last_comparisons(steps: Sequence[Step], outputs: set[int], constants: set[int]) -> tuple[Comparison, ...]:

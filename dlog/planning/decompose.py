@@ -106,7 +106,8 @@ class _Draft:
 
     def describe(self) -> str:
         names = [
-            f"{'reduce to' if s.reduces else 'first'} {{{', '.join(s.outputs)}}}" for s in self.sub_joins
+            f"{'a semijoin' if s.reduces else 'a part'} over {{{', '.join(s.outputs)}}}"
+            for s in self.sub_joins
         ]
         return ", ".join(names)
 
