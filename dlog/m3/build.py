@@ -18,7 +18,7 @@ from dlog.language.source import Source, Span
 from dlog.m3 import ast
 from dlog.m3.ast import A5
 from dlog.m3.dialects import TYPES
-from dlog.m3.lexer import BadLiteral, check_range, number
+from dlog.m3.lexer import BadLiteral, number
 
 
 class _Negated:
@@ -212,8 +212,6 @@ class Builder(Transformer):
             result = operand if result is None else self._combine(operand, c[index + 1], result)
             for minus in reversed(minuses):
                 result = self._negative(minus, result)
-            if isinstance(result, ast.Constant):
-                self._check_range(result)
         assert result is not None
         return result
 
@@ -232,22 +230,15 @@ class Builder(Transformer):
 
     def _signed(self, operand: Any) -> ast.Node:
         if not isinstance(operand, _Negated):
-            if isinstance(operand, ast.Constant):
-                self._check_range(operand)
             return operand
         inner = operand.operand
         plain = isinstance(inner, ast.Constant) and isinstance(inner.value, int | float)
         if not plain or inner.span.text().startswith("("):
             self.error("dbtoaster has no minus", operand.minus, "write (-1 * b) for -b")
             return self._signed(inner)
-        result = self._negative(operand.minus, inner)
-        assert isinstance(result, ast.Constant)
-        self._check_range(result)
-        return result
+        return self._negative(operand.minus, inner)
 
     def _combine(self, left: ast.Node, op: Token, right: ast.Node) -> ast.Node:
-        if isinstance(left, ast.Constant):
-            self._check_range(left)
         if op.type == "STAR":
             return ast.product([left, right])
         return ast.total([left, right if op.type == "PLUS" else self._negative(op, right)])
@@ -263,13 +254,6 @@ class Builder(Transformer):
                     (ast.Constant(first.type, -first.value, span=first.span), *rest), span=span
                 )
         return ast.product([ast.Constant("int", -1, span=span), node])
-
-    def _check_range(self, constant: ast.Constant) -> None:
-        if constant.type in ("int", "long") and isinstance(constant.value, int):
-            try:
-                check_range(constant.type, constant.value, self.dialect)
-            except BadLiteral as bad:
-                self.error(bad.message, constant, bad.help)
 
     # Operands
 
@@ -339,7 +323,8 @@ class Builder(Transformer):
         if isinstance(argument, ast.TypeRef):
             return argument
         if argument[2] is not None:
-            self.error("a map has one type", argument, f"write {argument[0]}")
+            self.error("a map has a type here, and no variable", argument, f"write {argument[2]}")
+            return argument[2]
         return self._type(argument[0])
 
     def aggsum(self, c: list[Any]) -> ast.Node:

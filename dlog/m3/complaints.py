@@ -85,9 +85,10 @@ def _innermost_open(s: Situation) -> Token | None:
 
 
 def _unfinished(s: Situation) -> SourceError | None:
-    if s.token is not None:
-        return None
     open_ = _innermost_open(s)
+    cut = s.token is not None and s.token.type == "SEMI" and open_ is not None and open_.type != "LBRACE"
+    if s.token is not None and not cut:
+        return None
     if open_ is not None:
         return SourceError(f"`{open_}` is not closed", span=s.span(open_))
     if "SEMI" in s.accepts:

@@ -116,7 +116,7 @@ class Expressions:
         where = lacks if isinstance(lacks, ast.Variable) else variable
         other = has if where is lacks else lacks
         seen = f" in {place(other.span, where.span)}" if other is not None and other.span else ""
-        message = f"{variable.name} has no type here, so that a5 takes it for a float, and one{seen}"
+        message = f"{variable.name} has no type here, which means float in a5, and has one{seen}"
         self.error(message, where, f"write {variable.name}:{binding.type}")
 
     # Values
@@ -127,8 +127,10 @@ class Expressions:
     def _variable(self, node: ast.Variable, scope: Scope, context: Context) -> Result:
         binding = scope.get(node.name)
         if binding is None:
-            help = "a relation, a map or (x ^= ..) to the left binds it"
-            self.error(f"{node.name} is not bound here", node, did_you_mean(node.name, scope, help))
+            help = did_you_mean(node.name, scope, "a relation, a map or (x ^= ..) to the left binds it")
+            if "-" in node.name:
+                help = f"a5 reads one name here; for a difference, write {node.name.replace('-', ' - ')}"
+            self.error(f"{node.name} is not bound here", node, help)
             return Result(node, node.type)
         self.check_annotation(node, binding)
         return Result(replace(node, type=binding.type), binding.type)
@@ -147,7 +149,8 @@ class Expressions:
         if len(results) < function.least or (len(results) > len(function.takes) and not function.more):
             most = "or more" if function.more else f"to {len(function.takes)}" if function.optional else ""
             wanted = f"{function.least} {most}".strip()
-            self.error(f"{function.name} takes {wanted} arguments, not {len(results)}", node)
+            noun = "argument" if wanted == "1" else "arguments"
+            self.error(f"{function.name} takes {wanted} {noun}, not {len(results)}", node)
         for index, result in enumerate(results):
             kind = function.kind_of(index)
             if kind is not None and not self._is_kind(result.type, kind):
@@ -218,23 +221,25 @@ class Expressions:
         outputs: Scope = {}
         factors: list[ast.Node] = []
         type_: TypeRef | None = None
-        for index, factor in enumerate(node.factors):
+        for factor in node.factors:
             result = self.visit(factor, {**scope, **outputs}, context)
             outputs |= result.outputs
             factors.append(result.node)
             self._check_ring(result.type, factor)
-            if index and not self.types.multiplies(type_, result.type):
+            if not self.types.is_ring(result.type):
+                continue
+            if not self.types.multiplies(type_, result.type):
                 self.error(f"{type_} and {result.type} cannot be multiplied", factor)
                 type_ = None
-            type_ = self.types.product(type_, result.type) if self.types.is_ring(result.type) else type_
+            type_ = self.types.product(type_, result.type)
         return Result(replace(node, factors=tuple(factors)), type_, outputs)
 
     def _sum(self, node: ast.Sum, scope: Scope, context: Context) -> Result:
         results = [self.visit(term, scope, context) for term in node.terms]
         type_: TypeRef | None = None
-        for index, (term, result) in enumerate(zip(node.terms, results, strict=True)):
+        for term, result in zip(node.terms, results, strict=True):
             self._check_ring(result.type, term)
-            if index and not self.types.adds(type_, result.type):
+            if self.types.is_ring(result.type) and not self.types.adds(type_, result.type):
                 self.error(f"{type_} and {result.type} cannot be added", term)
             elif self.types.is_ring(result.type):
                 type_ = self.types.sum(type_, result.type)

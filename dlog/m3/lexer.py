@@ -13,7 +13,7 @@ from lark import Token
 from dlog.errors import Diagnostics
 from dlog.language.source import Source, Span
 from dlog.m3.ast import A5
-from dlog.m3.dialects import DECIMAL_LITERAL, KEYWORDS, RANGES
+from dlog.m3.dialects import DECIMAL_LITERAL, KEYWORDS
 
 _SYMBOLS = {
     "(": "LPAR", ")": "RPAR", "[": "LSQB", "]": "RSQB", "{": "LBRACE", "}": "RBRACE", ",": "COMMA",
@@ -41,7 +41,10 @@ _PATTERNS = {
 
 
 def tokenize(source: Source, dialect: str | None, diagnostics: Diagnostics) -> list[Token]:
-    """The tokens of a text; with no dialect, names are read without `-`.  O(characters)."""
+    """The tokens of a text; with no dialect, names are read without `-`.  O(characters).
+
+    What cannot be read is a token of kind BAD, after its error was noted.
+    """
     tokens: list[Token] = []
     for match in _PATTERNS[dialect == A5].finditer(source.text):
         kind = match.lastgroup or ""
@@ -52,8 +55,8 @@ def tokenize(source: Source, dialect: str | None, diagnostics: Diagnostics) -> l
             diagnostics.error(_UNREADABLE[kind].format(match.group()), span, _HELP.get(match.group()))
             if kind == "open_comment":
                 break
-        else:
-            tokens.append(_token(kind, match.group(), span))
+            kind = "bad"
+        tokens.append(_token(kind, match.group(), span))
     return tokens
 
 
@@ -135,15 +138,6 @@ def _float(text: str) -> float:
     if value == float("inf"):
         raise BadLiteral(f"`{text}` is greater than every float")
     return value
-
-
-def check_range(kind: str, value: int, dialect: str) -> None:
-    """Raises when an integer constant does not fit its type."""
-    low, high = RANGES[dialect][kind]
-    if not low <= value <= high:
-        wider = kind == "int" and dialect != A5 and -(2**63) <= value < 2**63
-        help = f"write {value}L" if wider else None
-        raise BadLiteral(f"{value} does not fit {kind}, which ends at {high}", help)
 
 
 def plain_float(value: float) -> str:

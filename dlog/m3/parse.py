@@ -44,7 +44,8 @@ def parse_source(source: Source, dialect: str | None = None) -> ast.Program:
     if dialect is None:
         dialect = detect(tokenize(source, None, Diagnostics()))
     tokens = tokenize(source, dialect, diagnostics)
-    statements = [_parse_statement(source, dialect, chunk, diagnostics) for chunk in _chunks(tokens)]
+    chunks = [chunk for chunk in _chunks(tokens) if not any(t.type == "BAD" for t in chunk)]
+    statements = [_parse_statement(source, dialect, chunk, diagnostics) for chunk in chunks]
     found = [statement for statement in statements if statement is not None]
     if dialect != A5:
         _check_order(found, diagnostics)

@@ -42,7 +42,9 @@ def _constant(node: ast.Constant, dialect: str, types: tuple[str, ...]) -> _Foun
         return node, f"{dialect} has no constants of type {node.type}", None
     low, high = RANGES[dialect].get(node.type, (node.value, node.value))
     if isinstance(node.value, int) and not low <= node.value <= high:  # type: ignore[operator]
-        return node, f"{node.value} does not fit {node.type} in {dialect}", None
+        wider = node.type == "int" and dialect == DBTOASTER and -(2**63) <= node.value < 2**63
+        message = f"{node.value} does not fit {node.type} in {dialect}, which ends at {high}"
+        return node, message, f"write {node.value}L" if wider else None
     return None
 
 

@@ -216,6 +216,8 @@ class _Checker:
         typed = list(variables)
         for index, (column, variable) in enumerate(zip(columns, variables, strict=False)):
             binding = found.get(variable.name)
+            if binding is None and index < len(target.inputs):
+                continue
             if binding is None:
                 help = did_you_mean(variable.name, found, "bind it in the expression")
                 self.error(f"key {variable.name} is not bound by the expression", variable, help)

@@ -1,0 +1,5 @@
+DECLARE MAP M(int)[][k:int] := 0;
+ON SYSTEM READY {
+  M[][x] += (x ^= 1);
+  M[][x:int] += (x:float ^= 1);
+}

@@ -1,0 +1,3 @@
+DECLARE MAP M(int)[][] := 0;
+DECLARE QUERY A := M(x:int)[][];
+DECLARE QUERY B := (TRUE ^= 1);

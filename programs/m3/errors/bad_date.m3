@@ -1,0 +1,1 @@
+DECLARE QUERY Q := {DATE('1995-02-30') < DATE('today')};

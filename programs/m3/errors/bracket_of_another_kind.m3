@@ -1,0 +1,2 @@
+DECLARE QUERY Q := AggSum([x), 1);
+DECLARE QUERY P := 1);

@@ -1,0 +1,2 @@
+CREATE TABLE R(a int);
+DECLARE QUERY Q := R(T<1>);

@@ -1,0 +1,2 @@
+DECLARE MAP M(long)[x: int][];
+DECLARE QUERY Q := M[x][];

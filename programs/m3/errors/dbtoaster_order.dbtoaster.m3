@@ -1,0 +1,5 @@
+CREATE STREAM R(a int);
+DECLARE MAP M(long)[][];
+ON SYSTEM READY { }
+DECLARE QUERY Q := M[][];
+CREATE STREAM S(a int);

@@ -1,0 +1,2 @@
+CREATE TABLE T(a int);
+DECLARE QUERY A := AggSum([], T(a:int));

@@ -1,0 +1,1 @@
+DECLARE QUERY Q := (x ^= 1) * {x IN [1, x]};

@@ -1,0 +1,2 @@
+DECLARE MAP M(long)[][];
+DECLARE QUERY Q := M(double)[][];

@@ -1,0 +1,2 @@
+CREATE TABLE T(a int);
+DECLARE QUERY Q := AggSum([b], T(a));

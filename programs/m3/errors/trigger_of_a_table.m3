@@ -1,0 +1,2 @@
+CREATE TABLE T(a int);
+ON + T(a) { }

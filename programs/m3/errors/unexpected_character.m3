@@ -1,0 +1,2 @@
+DECLARE QUERY Q := 1 % 2;
+DECLARE QUERY P := 1 § 2;

@@ -1,0 +1,3 @@
+DECLARE MAP Total(long)[][];
+DECLARE QUERY Q := Totl[][];
+ON SYSTEM READY { Other[][] += 1; }

@@ -1,0 +1,2 @@
+CREATE STREAM R(a duoble);
+DECLARE MAP M(RingSum)[][];

@@ -1,0 +1,1 @@
+DECLARE QUERY Q := {'a = 'b'};

@@ -1,0 +1,1 @@
+ON SYSTEM READY { M[][] = 1; M[][] -= 1; }
