@@ -209,64 +209,48 @@ class OneSums:
         return group[0] > 0
 
 
-@dataclass(frozen=True)
 class OneFloats:
-    state: str
-    groups: tuple[int, ...]
-    columns: tuple[int, ...]
-    items: tuple[tuple[int, int], ...]  # number of the aggregate, number of the sum
+    """Has room for kernels to work in, which they leave as they found it: one thread commits at a time."""
+
+    def __init__(
+        self,
+        state: str,
+        groups: tuple[int, ...],
+        columns: tuple[int, ...],
+        items: tuple[tuple[int, int], ...],
+    ):
+        self.state, self.groups, self.columns = state, groups, columns
+        self.items = items  # number of the aggregate, number of the sum
+        self.width = len(groups) + 3
+        self.order = tuple(range(self.width))
+        self.erased, self.inserted = np.empty((2, WORDS_PER_SUM, self.width), np.int64)
+        self.work, self.quotient = np.zeros(2 * WORDS_PER_SUM, np.int64), np.zeros(LIMBS, np.int64)
+        self.bounds, self.no_counts = np.array([0, 1]), np.zeros(1, np.int64)
+        self.out = np.zeros(2, np.int64)
 
     def changed(self, state: Relation, rows: list[list[int]], sign: int) -> Relation:
-        work, out = np.zeros(2 * WORDS_PER_SUM, np.int64), np.zeros(2, np.int64)
-        bounds, signs = np.array([0, 1]), np.array([sign])
-        width = len(self.groups) + 3
-        erased, inserted = np.empty((2, WORDS_PER_SUM * width), np.int64)
+        signs, out = np.array([sign]), self.out
         for values in rows:
             for number, column in enumerate(self.columns):
                 named = np.array([*(values[g] for g in self.groups), number], np.int64)
-                code, index = np.array([values[column]]), state.index(tuple(range(width)))
+                code, index = np.array([values[column]]), state.index(self.order)
                 float_kernels.change_sums(
-                    index.arena.A,
-                    index.root,
-                    width - 2,
-                    named,
-                    1,
-                    bounds,
-                    code,
-                    signs,
-                    work,
-                    erased,
-                    inserted,
-                    out,
-                )
-                gone, come = (
-                    [tuple(row) for row in rows_[: n * width].reshape(n, width).tolist()]
-                    for rows_, n in ((erased, int(out[0])), (inserted, int(out[1])))
-                )
-                state = _exchanged(state, gone, come)
+                    index.arena.A, index.root, self.width - 2, named, 1, self.bounds, code, signs, self.work,
+                    self.erased.reshape(-1), self.inserted.reshape(-1), out,
+                )  # fmt: skip
+                state, _ = state.apply(inserts=self.inserted[: out[1]], erases=self.erased[: out[0]])
         return state
 
     def read(self, state: Relation, key: Row, results: dict[int, int]) -> bool:
-        index = state.index(tuple(range(state.arity)))
-        out, none = np.empty(1, np.int64), np.zeros(1, np.int64)
-        work, quotient = np.zeros(WORDS_PER_SUM, np.int64), np.zeros(LIMBS, np.int64)
+        index = state.index(self.order)
         for number, place in self.items:
             named = np.array([*key, place], np.int64)
             float_kernels.read_sums(
-                index.arena.A, index.root, len(named), named, 1, none, work, quotient, out
-            )
-            results[number] = int(out[0])
+                index.arena.A, index.root, len(named), named, 1, self.no_counts, self.work, self.quotient,
+                self.out,
+            )  # fmt: skip
+            results[number] = int(self.out[0])
         return True
-
-
-def _exchanged(state: Relation, gone: list[Row], come: list[Row]) -> Relation:
-    """Words of a sum, by place: a word that changes is one row for another."""
-    later = {row[:-1]: row for row in come}
-    for row in gone:
-        state = replaced(state, row, later.pop(row[:-1], None))
-    for row in later.values():
-        state = replaced(state, None, row)
-    return state
 
 
 def group_of(state: Relation, key: Row, sums: int) -> list[int]:
