@@ -15,6 +15,9 @@ from typing import Any
 
 import duckdb
 
+import dlog
+from dlog.engine.evaluate import Evaluation, evaluate
+
 DLOG = "dlog"  # the name of our side
 RUNS = 3
 PATIENCE = 30.0  # seconds after which no further round of runs begins
@@ -159,6 +162,17 @@ def duck(**tables: Any) -> duckdb.DuckDBPyConnection:
         connection.execute(f"create table {name} as select * from given")
         connection.unregister("given")
     return connection
+
+
+def derive_again(database: dlog.Database) -> None:
+    """Evaluate all rules over the base facts as they are, in relations that nobody sees."""
+    store = database.store
+    kept = store.relations
+    try:
+        store.relations = database._start()
+        evaluate(database.program, store, Evaluation())
+    finally:
+        store.relations = kept
 
 
 def at_least(floor: int, size: float) -> int:

@@ -51,6 +51,7 @@ class DeltaStrategy:
     """REQUIRES: the stratum is not recursive, hence has one predicate."""
 
     way = "delta"
+    reads_changes = True
 
     def __init__(self, program: Program, stratum: Stratum, store: Store):
         (self.name,) = stratum.predicates

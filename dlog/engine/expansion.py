@@ -33,6 +33,7 @@ from dlog.planning.deltas import outer_variables
 from dlog.planning.pipeline import Join, plan_pipeline
 from dlog.planning.versions import base_name, is_old
 from dlog.storage.index import Index
+from dlog.storage.relation import Order
 from dlog.types import Type
 
 _expand = np.errstate(all="ignore")(kernels.expand) if DISABLED else kernels.expand
@@ -128,6 +129,7 @@ class Expansion:
             self.shape = self._shape(self._after_head)
             evaluation = recursion.evaluation
             self.runner = BodyRunner(recursion.store, self.rule, evaluation.watch, evaluation.measures)
+        self.orders: list[tuple[str, Order]] = []
         self.generation = -1
         self.job = np.zeros(kernels.JOB, np.int64)
 
@@ -191,7 +193,7 @@ class Expansion:
             self._plan()
         assert self.compiled is not None
         self.state[:] = self.assembled.initial  # what an earlier version left there leads astray
-        self.indices = [shared.index(use.predicate, use.columns) for use in self.compiled.atoms]
+        self.indices = self._current_indices()
         attach(
             shared.store.arena.A,
             self.state,
@@ -201,7 +203,21 @@ class Expansion:
         self.ranks = shared.store.dictionary.rank if self.compiled.uses_ranks else NO_WORDS
         self.generation = shared.generation
 
+    def _current_indices(self) -> list[Index]:
+        """Those that the plan reads, of the versions as they are now: in the orders of the last ones."""
+        assert self.compiled is not None
+        relations = self.recursion.store.relations
+        if self.orders:
+            found = [relations[name].find(order) for name, order in self.orders]
+            if None not in found:
+                return found  # type: ignore[return-value]
+        indices = [self.recursion.index(use.predicate, use.columns) for use in self.compiled.atoms]
+        names = [use.predicate for use in self.compiled.atoms]
+        self.orders = [(name, relations[name].order_of(i)) for name, i in zip(names, indices, strict=True)]
+        return indices
+
     def _plan(self) -> None:
+        self.orders = []
         self.compiled = self._compiled(self.unchecked)
         if len(self.unchecked) < len(self.forms) and max(self.compiled.key_order.sizes, default=1) > _FEW:
             self.compiled = self._compiled(self.forms)

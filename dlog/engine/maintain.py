@@ -237,7 +237,7 @@ def _follow(strategy: Strategy | None, stratum: Stratum, cycle: Cycle, from_scra
         recompute(stratum, cycle)
     elif strategy.ready(cycle.store):
         cycle.ways[stratum.predicates[0]] = strategy.way
-        cycle.open(strategy.reads)
+        cycle.open(strategy.reads, strategy.reads_changes)
         strategy.apply(cycle)
     else:
         strategy.rebuild(cycle)

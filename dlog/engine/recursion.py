@@ -69,6 +69,7 @@ class StageStrategy:
     """
 
     way = "stages"
+    reads_changes = False
 
     def __init__(self, program: Program, stratum: Stratum, store: Store):
         self.program = program

@@ -68,17 +68,16 @@ class Cycle:
         """The same for a version that was made anew.  O(rows), or O(change) if the two share pages."""
         self.publish(name, relation, net_difference(self.store.relations[name], relation))
 
-    def open(self, names: Iterable[str]) -> None:
-        """Make sure that all versions of these predicates can be read.  O(names + changes).
-
-        Changes become relations only here: a stratum that is evaluated from scratch does not read them.
+    def open(self, names: Iterable[str], changes: bool = True) -> None:
+        """Make sure that all versions of these predicates can be read, their changes, too, as relations.
+        O(names + changes).
         """
         relations = self.store.relations
         for name in names:
             change = self.changes.get(name)
             if change is None:
                 relations[old_name(name)] = relations[name]
-            elif inserted_name(name) not in relations:
+            elif changes and inserted_name(name) not in relations:
                 relations[inserted_name(name)] = self._relation(inserted_name(name), change.inserted)
                 relations[erased_name(name)] = self._relation(erased_name(name), change.erased)
 
@@ -110,6 +109,7 @@ class Strategy(Protocol):
     """
 
     way: str  # its name to a user
+    reads_changes: bool  # as relations, which the engine makes before `apply`
     stratum: Stratum
     reads: frozenset[str]
 

@@ -81,6 +81,14 @@ class Relation:
         """The index of an order that is kept.  It belongs to this version: take `snapshot()` to keep it."""
         return self._indices[tuple(order)]
 
+    def find(self, order: Order) -> Index | None:
+        """The index of an order, if it is kept."""
+        return self._indices.get(order)
+
+    def order_of(self, index: Index) -> Order:
+        """The order of one of the indices."""
+        return next(order for order, found in self._indices.items() if found is index)
+
     def add_order(self, order: Sequence[int]) -> Index:
         """Keep one more order, from now on and in versions made from this one.  O(n) when it is new."""
         order = _checked(order, self.arity)

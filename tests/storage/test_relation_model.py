@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,8 +38,19 @@ class Orders(RuleBasedStateMachine):
 
     @rule(recipe=recipes(MOST), share=st.sampled_from([0, 0.05, 0.5]), in_place=st.booleans())
     def apply(self, recipe: Recipe, share: float, in_place: bool) -> None:
+        self.change(recipe.rows(self.arity), some(self.model, recipe.seed, share), in_place, as_arrays=False)
+
+    @rule(recipe=recipes(40), share=st.sampled_from([0, 0.01, 0.2]), in_place=st.booleans())
+    def apply_few(self, recipe: Recipe, share: float, in_place: bool) -> None:
+        """Arrays that are small beside the relation: one kernel call.  Rows repeat, and some are in both."""
         inserts, erases = recipe.rows(self.arity), some(self.model, recipe.seed, share)
+        inserts = inserts + inserts[::3] + erases[::5]
+        self.change(inserts, erases + inserts[1:4], in_place, as_arrays=True)
+
+    def change(self, inserts: Any, erases: Any, in_place: bool, as_arrays: bool) -> None:
         expected = (self.model - set(erases)) | set(inserts)
+        if as_arrays and self.arity:
+            inserts, erases = (np.array(r, np.int64).reshape(-1, self.arity) for r in (inserts, erases))
         if in_place:
             change = self.relation.apply_in_place(inserts, erases)
         else:
