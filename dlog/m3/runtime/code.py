@@ -1,0 +1,104 @@
+"""Owns instructions while they are written: addresses, columns, frames, constants.  Knows no M3.
+
+A frame is a set of rows that columns have values for.  The root of a trigger has a row for each row that it
+runs for (one, for a batch); expanding or filtering makes a child, each row of which comes from one row of its
+parent.  A loop runs what stands in it once for each chunk of its frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dlog.jit import Words
+from dlog.m3.runtime import layout as o
+
+
+class Label:
+    """An address in the code, or a column, that becomes known later."""
+
+    __slots__ = ("address",)
+
+    def __init__(self, address: int = -1):
+        self.address = address
+
+
+Word = int | Label
+
+
+@dataclass(eq=False)
+class Frame:
+    """`rows`: the column that tells for each row the parent's row; None of a root.
+
+    `cache` has columns that were computed in this frame already, by what they are.
+    """
+
+    word: int
+    parent: Frame | None = None
+    rows: Word | None = None
+    is_single: bool = False  # always one row
+    cache: dict[Hashable, Word] = field(default_factory=dict)
+
+    def is_within(self, other: Frame) -> bool:
+        frame: Frame | None = self
+        while frame is not None:
+            if frame is other:
+                return True
+            frame = frame.parent
+        return False
+
+
+class Code:
+    """The instructions of a program, being written."""
+
+    def __init__(self) -> None:
+        self.words: list[Word] = []
+        self.top = o.STATE_HEADER  # the first free word of the state
+        self.columns = 0
+        self._most_columns = 0
+        self._constants: dict[int, Label] = {}
+
+    def emit(self, op: int, *args: Word) -> None:
+        """An instruction and its operands; it goes on behind itself."""
+        self.words += [op, len(self.words) + 2 + max(len(args), 4), *args, *[0] * (4 - len(args))]
+
+    def here(self) -> Label:
+        return Label(len(self.words))
+
+    def place(self, label: Label) -> None:
+        label.address = len(self.words)
+
+    # ---- what instructions work on
+
+    def column(self) -> int:
+        self.columns += 1
+        self._most_columns = max(self._most_columns, self.columns)
+        return (self.columns - 1) * o.CHUNK
+
+    def free_columns(self) -> None:
+        """All columns can be used again: nothing that was computed is needed any more."""
+        self.columns = 0
+
+    def state(self, words: int) -> int:
+        self.top += words
+        return self.top - words
+
+    def frame(self, parent: Frame | None = None, rows: Word | None = None, single: bool = False) -> Frame:
+        return Frame(self.state(1), parent, rows, single)
+
+    def constant(self, word: int) -> Label:
+        """A column that has this word in all rows, always."""
+        return self._constants.setdefault(word, Label())
+
+    # ---- the end
+
+    def finish(self) -> tuple[Words, Words]:
+        """The code, and the columns as they are before the first run."""
+        columns = np.zeros((self._most_columns + len(self._constants), o.CHUNK), np.int64)
+        for i, (word, label) in enumerate(self._constants.items(), self._most_columns):
+            label.address = i * o.CHUNK
+            columns[i] = word
+        code = np.array([w.address if isinstance(w, Label) else w for w in self.words], np.int64)
+        return code, columns.reshape(-1)

@@ -1,0 +1,379 @@
+"""Owns operations between columns and maps: looking up, adding, expanding along chains.  Knows no statements.
+
+Each works on one frame: `n` rows, column values at offsets in `cols`.  The keys of an operation are listed in
+the code, as offsets of their columns.  Hashes come as a column, so that the probes of different rows do not
+wait for each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dlog.jit import helper
+from dlog.lftj.primitives import multiply
+from dlog.m3.runtime.arithmetic_kernels import add_ints, multiply_ints, sum_of_doubled, to_bits, to_float
+from dlog.m3.runtime.layout import (
+    CHUNK,
+    DOUBLED,
+    EMPTY,
+    END_OF_CHAIN,
+    FLOAT,
+    INT,
+    M_BASE,
+    M_INDICES,
+    M_KEYS,
+    M_KINDS,
+    M_MASK,
+    M_SHIFT,
+    M_UPDATES,
+    M_USED,
+    M_VALUES,
+    M_WORDS,
+)
+from dlog.m3.runtime.map_kernels import (
+    MULTIPLIER,
+    hash_more,
+    is_live,
+    link,
+    live_from,
+    places_of,
+    shifted,
+    take_slot,
+)
+
+
+@helper
+def hash_columns(cols, n, out, code, at, count):
+    """REQUIRES: at least one column."""
+    first = code[at]
+    for i in range(n):
+        key = cols[first + i]
+        cols[out + i] = multiply(key ^ shifted(key, 32), MULTIPLIER)
+    for j in range(1, count):
+        column = code[at + j]
+        for i in range(n):
+            cols[out + i] = hash_more(cols[out + i], cols[column + i])
+
+
+@helper
+def find(arena, maps, m, cols, hash, i, code, at, count):
+    """The slot of row i's key, or -1 - the empty slot where it would be."""
+    base, words, mask = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK]
+    slot = shifted(cols[hash + i], maps[m + M_SHIFT])
+    while True:
+        place = base + slot * words
+        if arena[place] == EMPTY:
+            return -1 - slot
+        j = 0
+        while j < count and arena[place + j] == cols[code[at + j] + i]:
+            j += 1
+        if j == count:
+            return slot
+        slot = (slot + 1) & mask
+
+
+@helper
+def look_up(arena, maps, m, cols, n, hash, code, at, count):
+    """Values of the entries, 0 where there is none.  Value columns are listed behind the keys."""
+    values, base, words = maps[m + M_VALUES], maps[m + M_BASE], maps[m + M_WORDS]
+    out = at + count
+    if count == 0:
+        for v in range(values):
+            for i in range(n):
+                cols[code[out + v] + i] = arena[base + v]
+        return
+    if count == 1 and values == 1:
+        look_up_one(arena, maps, m, cols, n, hash, code[at], code[out])
+        return
+    for i in range(n):
+        slot = find(arena, maps, m, cols, hash, i, code, at, count)
+        for v in range(values):
+            word = arena[base + slot * words + count + v] if slot >= 0 else np.int64(0)
+            cols[code[out + v] + i] = word
+
+
+@helper
+def look_up_one(arena, maps, m, cols, n, hash, keys, out):
+    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
+    for i in range(n):
+        key = cols[keys + i]
+        slot = shifted(cols[hash + i], shift)
+        found = arena[base + slot * words]
+        while found != key and found != EMPTY:
+            slot = (slot + 1) & mask
+            found = arena[base + slot * words]
+        cols[out + i] = arena[base + slot * words + 1] if found != EMPTY else np.int64(0)
+
+
+@helper
+def look_up_times(arena, maps, m, cols, n, hash, code, at, count, state, pc):
+    """A column times the values of entries: a row that is 0 already is not looked up.
+
+    REQUIRES: values are one integer.
+    """
+    given, out = code[at + count], code[at + count + 1]
+    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
+    if count == 1:
+        keys = code[at]
+        for i in range(n):
+            value = cols[given + i]
+            if value == 0:
+                cols[out + i] = 0
+            else:
+                key = cols[keys + i]
+                slot = shifted(cols[hash + i], shift)
+                found = arena[base + slot * words]
+                while found != key and found != EMPTY:
+                    slot = (slot + 1) & mask
+                    found = arena[base + slot * words]
+                other = arena[base + slot * words + 1] if found != EMPTY else np.int64(0)
+                cols[out + i] = multiply_ints(value, other, state, pc)
+        return
+    for i in range(n):
+        if cols[given + i] == 0:
+            cols[out + i] = 0
+        else:
+            slot = np.int64(0) if count == 0 else find(arena, maps, m, cols, hash, i, code, at, count)
+            other = arena[base + slot * words + count] if slot >= 0 else np.int64(0)
+            cols[out + i] = multiply_ints(cols[given + i], other, state, pc)
+
+
+@helper
+def found(arena, maps, m, cols, n, hash, code, at, count):
+    """1 where there is an entry, also one of value 0."""
+    out = code[at + count]
+    for i in range(n):
+        if count == 0:
+            cols[out + i] = 1 if maps[m + M_USED] > 0 else 0
+        else:
+            slot = find(arena, maps, m, cols, hash, i, code, at, count)
+            cols[out + i] = 1 if slot >= 0 else 0
+
+
+@helper
+def accumulate(arena, maps, m, cols, n, hash, code, at, count, state, pc):
+    """Add a value to the entry of each row.  REQUIRES: room for n more slots."""
+    base, words, values = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_VALUES]
+    indices, vals = maps[m + M_INDICES], at + count
+    maps[m + M_UPDATES] += n
+    if count == 1 and values == 1 and indices == 0 and maps[maps[m + M_KINDS]] == INT:
+        accumulate_one(arena, maps, m, cols, n, hash, code[at], code[vals], state, pc)
+        return
+    for i in range(n):
+        slot = find(arena, maps, m, cols, hash, i, code, at, count)
+        is_new = slot < 0
+        slot = -1 - slot if is_new else slot
+        place = base + slot * words
+        if is_new:
+            for j in range(count):
+                arena[place + j] = cols[code[at + j] + i]
+        was_live = is_live(arena, place + count, values)
+        add_value(arena, place + count, maps, m, cols, i, code, vals, state, pc)
+        if is_new:
+            take_slot(arena, maps, m, slot)
+        elif indices > 0 and not was_live:
+            link(arena, maps, m, slot)
+
+
+@helper
+def accumulate_one(arena, maps, m, cols, n, hash, keys, vals, state, pc):
+    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
+    used = np.int64(0)
+    for i in range(n):
+        key = cols[keys + i]
+        slot = shifted(cols[hash + i], shift)
+        other = arena[base + slot * words]
+        while other != key and other != EMPTY:
+            slot = (slot + 1) & mask
+            other = arena[base + slot * words]
+        place = base + slot * words
+        if other == EMPTY:
+            arena[place] = key
+            used += 1
+        arena[place + 1] = add_ints(arena[place + 1], cols[vals + i], state, pc)
+    maps[m + M_USED] += used
+
+
+@helper
+def add_total(arena, maps, m, cols, n, code, vals, state, pc):
+    """Add all rows to the one entry of a map without keys."""
+    base = maps[m + M_BASE]
+    if n > 0:
+        maps[m + M_USED] = 1
+    if maps[m + M_VALUES] == 1 and maps[maps[m + M_KINDS]] == INT:
+        total, column = arena[base], code[vals]
+        for i in range(n):
+            total = add_ints(total, cols[column + i], state, pc)
+        arena[base] = total
+    else:
+        for i in range(n):
+            add_value(arena, base, maps, m, cols, i, code, vals, state, pc)
+
+
+@helper
+def add_value(arena, at, maps, m, cols, i, code, vals, state, pc):
+    """Add row i's value to the words at a place."""
+    kinds = maps[m + M_KINDS]
+    for v in range(maps[m + M_VALUES]):
+        kind, word = maps[kinds + v], cols[code[vals + v] + i]
+        if kind == INT:
+            arena[at + v] = add_ints(arena[at + v], word, state, pc)
+        elif kind == FLOAT:
+            arena[at + v] = to_bits(to_float(arena[at + v]) + to_float(word) + 0.0)
+        elif kind == DOUBLED:
+            low = to_float(cols[code[vals + v + 1] + i])
+            high, low = sum_of_doubled(to_float(arena[at + v]), to_float(arena[at + v + 1]), to_float(word), low)
+            arena[at + v] = to_bits(high)
+            arena[at + v + 1] = to_bits(low)
+
+
+@helper
+def make_slots(arena, maps, m, cols, n, hash, code, at, count):
+    """The slot of each row, made where there is none.  REQUIRES: room for n more slots."""
+    base, words, out = maps[m + M_BASE], maps[m + M_WORDS], code[at + count]
+    maps[m + M_UPDATES] += n
+    for i in range(n):
+        slot = np.int64(0) if count == 0 else find(arena, maps, m, cols, hash, i, code, at, count)
+        is_new = slot < 0
+        slot = -1 - slot if is_new else slot
+        if is_new:
+            for j in range(count):
+                arena[base + slot * words + j] = cols[code[at + j] + i]
+            take_slot(arena, maps, m, slot)
+        elif maps[m + M_INDICES] > 0:
+            link(arena, maps, m, slot)
+        cols[out + i] = slot
+    if count == 0 and n > 0:
+        maps[m + M_USED] = 1
+
+
+@helper
+def forget(arena, maps, m, cols, n, hash, code, at, count):
+    """Make the entries of rows 0."""
+    base, words = maps[m + M_BASE], maps[m + M_WORDS]
+    maps[m + M_UPDATES] += n
+    for i in range(n):
+        slot = np.int64(0) if count == 0 else find(arena, maps, m, cols, hash, i, code, at, count)
+        if slot >= 0:
+            for v in range(maps[m + M_VALUES]):
+                arena[base + slot * words + count + v] = 0
+
+
+@helper
+def erase(arena, maps, m, cols, n, slots):
+    """Make the entries in slots 0."""
+    base, words, keys = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_KEYS]
+    maps[m + M_UPDATES] += n
+    for i in range(n):
+        for v in range(maps[m + M_VALUES]):
+            arena[base + cols[slots + i] * words + keys + v] = 0
+
+
+# ---- expanding: each row to the entries that agree with it
+
+
+@helper
+def chain_head(arena, maps, m, index, places, cols, hash, i, code, at, count):
+    """The head of row i's chain: 1 + a slot, or 0."""
+    base, words, mask = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK]
+    heads = base + (mask + 1) * (words + index)
+    place = shifted(cols[hash + i], maps[m + M_SHIFT])
+    head = arena[heads + place]
+    while head != 0:
+        slot_at, j = base + (head - 1) * words, 0
+        while j < count and arena[slot_at + maps[places + 1 + j]] == cols[code[at + j] + i]:
+            j += 1
+        if j == count:
+            break
+        place = (place + 1) & mask
+        head = arena[heads + place]
+    return head
+
+
+@helper
+def chain_open(arena, maps, m, index, cols, n, hash, rows, slots, code, at, count):
+    """The first live slot of each row's chain; rows without one are left out.  Returns how many are left."""
+    places = places_of(maps, m, index)
+    link_at = maps[m + M_KEYS] + maps[m + M_VALUES] + index
+    left = 0
+    for i in range(n):
+        head = chain_head(arena, maps, m, index, places, cols, hash, i, code, at, count)
+        slot = live_from(arena, maps, m, link_at, head - 1, np.int64(-1))
+        if slot >= 0:
+            cols[rows + left] = i
+            cols[slots + left] = slot
+            left += 1
+    return left
+
+
+@helper
+def chain_found(arena, maps, m, cols, n, hash, code, at, count):
+    out, index = code[at + count], code[at + count + 1]
+    places = places_of(maps, m, index)
+    for i in range(n):
+        head = chain_head(arena, maps, m, index, places, cols, hash, i, code, at, count)
+        cols[out + i] = 1 if head != 0 else 0
+
+
+@helper
+def chain_next(arena, maps, m, index, cols, state, cursor, rows, slots, row_out, slot_out):
+    """Up to CHUNK pairs of a row and a slot; 0 at the end.
+
+    All chains advance together, one slot each: their memory accesses do not wait for each other.  The cursor
+    is (chains left in this round, place in it, chains kept for the next round).
+    """
+    link_at = maps[m + M_KEYS] + maps[m + M_VALUES] + index
+    base, words = maps[m + M_BASE], maps[m + M_WORDS]
+    active, at, kept = state[cursor], state[cursor + 1], state[cursor + 2]
+    out = 0
+    while True:
+        if at == active:
+            active, at, kept = kept, np.int64(0), np.int64(0)
+            if active == 0:
+                break
+        if out == CHUNK:
+            break
+        row, slot = cols[rows + at], cols[slots + at]
+        cols[row_out + out] = row
+        cols[slot_out + out] = slot
+        out += 1
+        at += 1
+        following = arena[base + slot * words + link_at]
+        if following != END_OF_CHAIN:
+            following = live_from(arena, maps, m, link_at, following, slot)
+            if following >= 0:
+                cols[rows + kept] = row
+                cols[slots + kept] = following
+                kept += 1
+    state[cursor], state[cursor + 1], state[cursor + 2] = active, at, kept
+    return out
+
+
+@helper
+def scan_next(arena, maps, m, cols, n, state, cursor, row_out, slot_out):
+    """Up to CHUNK pairs of a row and a live slot, each row with every slot; 0 at the end."""
+    base, words, keys, values = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_KEYS], maps[m + M_VALUES]
+    slots = maps[m + M_MASK] + 1
+    row, slot = state[cursor], state[cursor + 1]
+    out = 0
+    while row < n and out < CHUNK:
+        while slot < slots and out < CHUNK:
+            at = base + slot * words
+            if arena[at] != EMPTY and is_live(arena, at + keys, values):
+                cols[row_out + out] = row
+                cols[slot_out + out] = slot
+                out += 1
+            slot += 1
+        if slot == slots:
+            row += 1
+            slot = np.int64(0)
+    state[cursor], state[cursor + 1] = row, slot
+    return out
+
+
+@helper
+def load_slots(arena, maps, m, cols, n, slots, word, out):
+    base, words = maps[m + M_BASE], maps[m + M_WORDS]
+    for i in range(n):
+        cols[out + i] = arena[base + cols[slots + i] * words + word]
+

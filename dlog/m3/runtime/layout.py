@@ -1,0 +1,116 @@
+"""Owns where the words of maps, of the machine's state and of its instructions lie.  Does nothing.
+
+A map is a table of slots in the arena: `keys`, then the words of its value, then one link for each index.
+The first word of an empty slot is EMPTY, which no key can be: integers reach from -(2^63 - 1) to 2^63 - 1,
+and no code of a float, date or string is that low.  A slot whose value is 0 is dead: it keeps its key, so
+that probes go on behind it, and is left out when the table is made anew.
+
+An index serves reads in which only some keys are bound.  It is a table of heads, as long as that of slots,
+open addressing by the hash of those keys: a head is 1 + the first slot of a chain, 0 where there is none.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+EMPTY: Final = -(2**63)
+CHUNK: Final = 1024  # rows that an operation works on at a time: a column of them is 8 KiB
+
+# Words of a map in the array of all maps.
+M_BASE: Final = 0  # of the first slot, in the arena
+M_MASK: Final = 1  # slots - 1; slots are a power of 2
+M_SHIFT: Final = 2  # of a hash, to a slot
+M_USED: Final = 3  # slots that are not empty
+M_LIMIT: Final = 4  # as many slots may be used before the table is made anew
+M_KEYS: Final = 5
+M_VALUES: Final = 6
+M_WORDS: Final = 7  # of a slot
+M_KINDS: Final = 8  # where in the array of all maps the kinds of its value words are
+M_KEEPS: Final = 9  # 1: entries of value 0 belong to the domain
+M_UPDATES: Final = 10  # rows added since the live slots were counted
+M_INDICES: Final = 11  # how many
+M_INDEX: Final = 12  # where in the array of all maps their key places are: each a count, then that many
+M_WORDS_OF_MAP: Final = 16
+
+# Kinds of value words.  A float of 106 bits is two words, whose sum it is: what was added to it can be taken
+# back without a rest.
+INT, FLOAT, DOUBLED, LOW = range(4)
+
+END_OF_CHAIN: Final = -1
+UNLINKED: Final = -2  # the link of a slot that no chain holds
+
+# Words of the machine's state.
+PC: Final = 0
+STATUS: Final = 1
+FIRST: Final = 2  # of the rows that the trigger runs for
+COUNT: Final = 3
+EVENT: Final = 4  # which event is under way
+ASKED: Final = 5  # of Python: a map that must grow, or a call
+ROOM: Final = 6  # for how many more entries
+OVERFLOW: Final = 7  # 1 + the address of the instruction that overflowed, or 0
+INPUT: Final = 8  # where the rows of the event begin in the input
+STRIDE: Final = 9  # from a column of the input to the next
+STATE_HEADER: Final = 16
+
+# Words of an event: rows of one relation, `step` of them at a time.
+E_ENTRY: Final = 0
+E_INPUT: Final = 1
+E_STRIDE: Final = 2
+E_FIRST: Final = 3
+E_END: Final = 4
+E_STEP: Final = 5
+E_WORDS: Final = 6
+
+# Why the machine stopped.
+RUNNING, DONE, GROW, CALL = range(4)
+
+# Instructions.  `frame` is a word of the state that holds a number of rows, columns are offsets.
+(
+    END,  # the trigger is done for these rows
+    JUMP,  # to
+    JUMP_EMPTY,  # frame, to
+    JUMP_FALSE,  # column, to: by its first row
+    ROOT,  # frame, batch: as many rows as the event has, or one
+    LOAD,  # frame, out, input column
+    DELTA_OPEN,  # cursor
+    DELTA_NEXT,  # frame, cursor, exit
+    DELTA_LOAD,  # frame, cursor, out, input column
+    INPUT_GATHER,  # frame, rows, out, input column: rows of the event
+    DELTA_GATHER,  # frame, rows, out, input column, delta's frame, cursor
+    HASH,  # frame, out, n, columns..
+    LOOK_UP,  # frame, map, hash, n, keys.., values..
+    LOOK_UP_TIMES,  # frame, map, hash, n, keys.., value, out: the value times that of the entry, an int
+    SLOTS,  # frame, map, hash, n, keys.., out: the slots of rows, made where there are none
+    FOUND,  # frame, map, hash, n, keys.., out: 1 or 0
+    CHAIN_FOUND,  # frame, map, hash, n, keys.., out, index: whether any entry agrees, also one of value 0
+    CHAIN_OPEN,  # frame, map, index, hash, cursor, rows, slots, n, keys..
+    CHAIN_NEXT,  # frame, map, index, cursor, rows, slots, row out, slot out, exit
+    SCAN_OPEN,  # cursor
+    SCAN_NEXT,  # frame, parent, map, cursor, row out, slot out, exit
+    SLOT_LOAD,  # frame, map, slots, word, out
+    GATHER,  # frame, column, rows, out
+    SPREAD,  # frame, column, out: its first row
+    ZERO,  # frame, out
+    ROW_SUM,  # frame, kind, column, rows, out; a doubled float has its low columns behind: low, out
+    ADD,  # frame, kind, a, b, out; with low columns behind: a, b, out
+    MULTIPLY,  # as ADD
+    MULTIPLY_DECIMAL,  # frame, unit, a, b, out
+    DIVIDE,  # frame, 0, a, b, out: of floats; 0 where b is 0
+    CONVERT,  # frame, how, a, out
+    COMPARE,  # frame, op, a, b, out
+    RANK,  # frame, a, out: of texts
+    NONZERO,  # frame, n, columns.., out
+    BOTH,  # frame, a, b, out
+    EITHER,  # frame, a, b, out
+    INVERT,  # frame, a, out
+    FILTER,  # frame, condition, child, rows out
+    ACCUMULATE,  # frame, map, hash, n, keys.., values..
+    TOTAL,  # frame, map, values..: of a map without keys
+    CLEAR,  # map
+    ERASE,  # frame, map, slots: makes entries 0
+    FORGET,  # frame, map, hash, n, keys..: makes entries 0
+    CALL_PYTHON,  # which, frame
+) = range(44)  # fmt: skip
+
+# How CONVERT converts.  A float in a value is its bits; in a key it is its code, which has the order of floats.
+INT_TO_BITS, BITS_TO_CODE, CODE_TO_BITS, INT_TO_CODE, CODE_TO_INT, BITS_TO_INT = range(6)

@@ -1,0 +1,268 @@
+"""Owns maps inside kernels: finding, adding, chains by index, making a table anew.  See `layout`.
+
+Knows nothing of names, types or statements.  Kernels never take memory: where a table may get too full they
+say so, and `maps` makes a new one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dlog.jit import Words, helper, kernel, pointer
+from dlog.lftj.primitives import add, multiply
+from dlog.m3.runtime.layout import (
+    EMPTY,
+    END_OF_CHAIN,
+    M_BASE,
+    M_INDEX,
+    M_INDICES,
+    M_KEEPS,
+    M_KEYS,
+    M_MASK,
+    M_SHIFT,
+    M_USED,
+    M_VALUES,
+    M_WORDS,
+    UNLINKED,
+)
+
+MULTIPLIER = np.int64(-7046029254386353131)  # 2^64 / golden ratio, as a signed word
+SECOND = np.int64(-4417276706812531889)
+
+
+@helper
+def shifted(word, by):
+    """Logical shift to the right."""
+    return np.uint64(np.int64(word).view(np.uint64) >> np.uint64(by)).view(np.int64)
+
+
+@helper
+def hash_one(key):
+    """Its upper bits tell the slot.  The lower half of a float's code is often 0: the upper one is mixed in."""
+    return multiply(key ^ shifted(key, 32), MULTIPLIER)
+
+
+@helper
+def hash_more(hash, key):
+    return multiply(add(hash ^ shifted(hash, 29), multiply(key, SECOND)), MULTIPLIER)
+
+
+@helper
+def is_live(arena, at, n):
+    """Whether n value words are not all 0."""
+    for v in range(n):
+        if arena[at + v] != 0:
+            return True
+    return False
+
+
+@helper
+def slot_hash(arena, at, n):
+    """The hash of the first n words at a place; 0 of none."""
+    hash = np.int64(0)
+    for j in range(n):
+        hash = hash_one(arena[at]) if j == 0 else hash_more(hash, arena[at + j])
+    return hash
+
+
+@helper
+def places_of(maps, m, index):
+    """Where the places of an index's keys are listed."""
+    at = maps[m + M_INDEX]
+    for _ in range(index):
+        at += 1 + maps[at]
+    return at
+
+
+@helper
+def sub_hash(arena, at, maps, places):
+    """The hash of those keys of a slot that an index is by."""
+    hash = np.int64(0)
+    for j in range(maps[places]):
+        key = arena[at + maps[places + 1 + j]]
+        hash = hash_one(key) if j == 0 else hash_more(hash, key)
+    return hash
+
+
+@helper
+def same_keys(arena, one, other, maps, places):
+    for j in range(maps[places]):
+        place = maps[places + 1 + j]
+        if arena[one + place] != arena[other + place]:
+            return False
+    return True
+
+
+@helper
+def link(arena, maps, m, slot):
+    """Put a slot in front of its chain in every index whose chain does not hold it.  O(indices) expected."""
+    base, words, mask = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK]
+    at = base + slot * words
+    first_link = maps[m + M_KEYS] + maps[m + M_VALUES]
+    places = maps[m + M_INDEX]
+    for index in range(maps[m + M_INDICES]):
+        link_at = at + first_link + index
+        if arena[link_at] == UNLINKED:
+            heads = base + (mask + 1) * (words + index)
+            place = shifted(sub_hash(arena, at, maps, places), maps[m + M_SHIFT])
+            head = arena[heads + place]
+            while head != 0 and not same_keys(arena, at, base + (head - 1) * words, maps, places):
+                place = (place + 1) & mask
+                head = arena[heads + place]
+            arena[link_at] = head - 1  # END_OF_CHAIN when there was none
+            arena[heads + place] = slot + 1
+        places += 1 + maps[places]
+
+
+@helper
+def live_from(arena, maps, m, link_at, slot, before):
+    """The first live slot of a chain from `slot` on, or END_OF_CHAIN.  Amortised O(1).
+
+    Dead slots behind `before` leave the chain; the head of a chain stays, since it tells the chain's keys.
+    """
+    base, words = maps[m + M_BASE], maps[m + M_WORDS]
+    keys, values, keeps = maps[m + M_KEYS], maps[m + M_VALUES], maps[m + M_KEEPS]
+    while slot >= 0:
+        at = base + slot * words
+        if is_live(arena, at + keys, values):
+            return slot
+        following = arena[at + link_at]
+        if before >= 0 and keeps == 0:
+            arena[base + before * words + link_at] = following
+            arena[at + link_at] = UNLINKED
+        else:
+            before = slot
+        slot = following
+    return np.int64(END_OF_CHAIN)
+
+
+@helper
+def take_slot(arena, maps, m, slot):
+    """A slot that was empty now has a key."""
+    maps[m + M_USED] += 1
+    if maps[m + M_INDICES] > 0:
+        link(arena, maps, m, slot)
+
+
+# ---- kernels for `maps`
+
+
+@kernel
+def clear_table(arena_words: Words, map_words: Words, m: int) -> None:
+    """Make every slot empty.  O(slots)."""
+    clear(pointer(arena_words), pointer(map_words), m)
+
+
+@helper
+def clear(arena, maps, m):
+    base, words, slots = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK] + 1
+    keys, first_link = maps[m + M_KEYS], maps[m + M_KEYS] + maps[m + M_VALUES]
+    for at in range(base, base + slots * words, words):
+        for w in range(first_link):
+            arena[at + w] = 0
+        for w in range(first_link, words):
+            arena[at + w] = UNLINKED
+        if keys > 0:
+            arena[at] = EMPTY
+    heads = base + slots * words
+    for at in range(heads, heads + slots * maps[m + M_INDICES]):
+        arena[at] = 0
+    maps[m + M_USED] = 0
+
+
+@kernel
+def count_live(arena_words: Words, map_words: Words, m: int) -> int:
+    """How many slots a new table would have to take over.  O(slots)."""
+    arena, maps = pointer(arena_words), pointer(map_words)
+    base, words = maps[m + M_BASE], maps[m + M_WORDS]
+    keys, values, keeps = maps[m + M_KEYS], maps[m + M_VALUES], maps[m + M_KEEPS]
+    live = 0
+    for at in range(base, base + (maps[m + M_MASK] + 1) * words, words):
+        if (keys == 0 or arena[at] != EMPTY) and (keeps == 1 or is_live(arena, at + keys, values)):
+            live += 1
+    return live
+
+
+@kernel
+def take_over(arena_words: Words, map_words: Words, m: int, old_base: int, old_slots: int) -> None:
+    """Put the live slots of an old table into a new one.  O(old slots).
+
+    REQUIRES: the new one is cleared and has room; slots have the same words.
+    """
+    arena, maps = pointer(arena_words), pointer(map_words)
+    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
+    keys, values, keeps = maps[m + M_KEYS], maps[m + M_VALUES], maps[m + M_KEEPS]
+    for at in range(old_base, old_base + old_slots * words, words):
+        if arena[at] != EMPTY and (keeps == 1 or is_live(arena, at + keys, values)):
+            slot = shifted(slot_hash(arena, at, keys), shift)
+            while arena[base + slot * words] != EMPTY:
+                slot = (slot + 1) & mask
+            for w in range(keys + values):
+                arena[base + slot * words + w] = arena[at + w]
+            take_slot(arena, maps, m, slot)
+
+
+@kernel
+def read_entries(arena_words: Words, map_words: Words, m: int, out: Words, capacity: int) -> int:
+    """Keys and values of all entries whose value is not 0: word w of entry i is out[w * capacity + i].
+
+    Returns their number.  O(slots).
+    """
+    arena, maps = pointer(arena_words), pointer(map_words)
+    base, words, keys, values = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_KEYS], maps[m + M_VALUES]
+    n = 0
+    for at in range(base, base + (maps[m + M_MASK] + 1) * words, words):
+        if (keys == 0 or arena[at] != EMPTY) and is_live(arena, at + keys, values):
+            for w in range(keys + values):
+                out[w * capacity + n] = arena[at + w]
+            n += 1
+    return n
+
+
+@kernel
+def check_table(arena_words: Words, map_words: Words, m: int) -> int:
+    """0 if the table is sound, else the number of the rule that it breaks.
+
+    1 used slots are counted rightly, 2 every key is found from its hash, 3 every live slot is in the chain of
+    its keys, once.  O(slots * longest chain).
+    """
+    arena, maps = pointer(arena_words), pointer(map_words)
+    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
+    keys, values = maps[m + M_KEYS], maps[m + M_VALUES]
+    used = 0
+    for slot in range(mask + 1 if keys > 0 else 0):
+        at = base + slot * words
+        if arena[at] == EMPTY:
+            continue
+        used += 1
+        probe = shifted(slot_hash(arena, at, keys), shift)
+        while probe != slot:
+            if arena[base + probe * words] == EMPTY:
+                return 2
+            probe = (probe + 1) & mask
+        places = maps[m + M_INDEX]
+        for index in range(maps[m + M_INDICES]):
+            if is_live(arena, at + keys, values) and times_in_chain(arena, maps, m, index, places, slot) != 1:
+                return 3
+            places += 1 + maps[places]
+    return 0 if used == maps[m + M_USED] or keys == 0 else 1
+
+
+@helper
+def times_in_chain(arena, maps, m, index, places, wanted):
+    base, words, mask = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK]
+    at = base + wanted * words
+    heads = base + (mask + 1) * (words + index)
+    place = shifted(sub_hash(arena, at, maps, places), maps[m + M_SHIFT])
+    while arena[heads + place] != 0 and not same_keys(
+        arena, at, base + (arena[heads + place] - 1) * words, maps, places
+    ):
+        place = (place + 1) & mask
+    slot = arena[heads + place] - 1
+    times = 0
+    while slot >= 0 and times < 2:
+        if slot == wanted:
+            times += 1
+        slot = arena[base + slot * words + maps[m + M_KEYS] + maps[m + M_VALUES] + index]
+    return times
+

@@ -1,0 +1,168 @@
+"""Owns the memory of maps: where their tables lie, when one is made anew, larger or smaller.
+
+Correct output: a map behaves as a dict from keys to values in which what is missing is 0.  Its memory is in
+proportion to its entries that are not 0: a table is made anew when it is half full, as large as its live
+slots need, and when many rows were added since the live slots were last counted.  So a row costs amortised
+O(1), and slots that died are found without counting every death.
+
+Knows nothing of statements; values are words, as a ring lays them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.jit import Words
+from dlog.m3.runtime.layout import (
+    M_BASE,
+    M_INDEX,
+    M_INDICES,
+    M_KEEPS,
+    M_KEYS,
+    M_KINDS,
+    M_LIMIT,
+    M_MASK,
+    M_SHIFT,
+    M_UPDATES,
+    M_USED,
+    M_VALUES,
+    M_WORDS,
+    M_WORDS_OF_MAP,
+)
+from dlog.m3.runtime.map_kernels import check_table, clear_table, count_live, read_entries, take_over
+from dlog.storage.arena import Arena
+
+SMALLEST = 8  # slots
+COUNT_AFTER = 1 << 12  # rows at least, before live slots are counted
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a map looks like: the kinds of its value words, and which keys each index is by."""
+
+    keys: int
+    kinds: tuple[int, ...]
+    indices: tuple[tuple[int, ...], ...] = ()
+    keeps: bool = False
+
+
+class Maps:
+    """The maps of one program.  A map is known by its address in `words`."""
+
+    def __init__(self, shapes: Sequence[Shape], arena: Arena | None = None):
+        self.arena = arena or Arena()
+        self.shapes = tuple(shapes)
+        self.addresses = addresses(shapes)
+        self.words = self._headers()
+        self._records = [-1] * len(shapes)
+        for i in range(len(shapes)):
+            self._make(i, SMALLEST if shapes[i].keys else 1)
+
+    def _headers(self) -> Words:
+        at = M_WORDS_OF_MAP * len(self.shapes)
+        lists: list[int] = []
+        more = sum(len(s.kinds) + sum(1 + len(i) for i in s.indices) for s in self.shapes)
+        words = np.zeros(at + more, np.int64)
+        for address, shape in zip(self.addresses, self.shapes, strict=True):
+            words[address + M_KEYS] = shape.keys
+            words[address + M_VALUES] = len(shape.kinds)
+            words[address + M_WORDS] = shape.keys + len(shape.kinds) + len(shape.indices)
+            words[address + M_KEEPS] = shape.keeps
+            words[address + M_INDICES] = len(shape.indices)
+            words[address + M_KINDS] = at + len(lists)
+            lists += shape.kinds
+            words[address + M_INDEX] = at + len(lists)
+            for index in shape.indices:
+                lists += [len(index), *index]
+        words[at:] = lists
+        return words
+
+    # ---- growing and shrinking
+
+    def grow(self, address: int, room: int) -> None:
+        """A table with room for so many more entries.  O(slots)."""
+        i = address // M_WORDS_OF_MAP
+        live = count_live(self.arena.A, self.words, address)
+        self._renew(i, _slots(live + room))
+
+    def settle(self) -> None:
+        """Give back the memory of maps that shrank.  Amortised O(1) for each row that was added."""
+        for i, address in enumerate(self.addresses):
+            slots = int(self.words[address + M_MASK]) + 1
+            if self.words[address + M_UPDATES] > max(slots, COUNT_AFTER):
+                self.words[address + M_UPDATES] = 0
+                wanted = _slots(count_live(self.arena.A, self.words, address)) if self.shapes[i].keys else 1
+                if 4 * wanted < slots:
+                    self._renew(i, wanted)
+
+    def shrink_cleared(self, address: int) -> None:
+        """After a map was emptied, before it is filled again: a table as large as it was full."""
+        i = address // M_WORDS_OF_MAP
+        slots, wanted = int(self.words[address + M_MASK]) + 1, _slots(int(self.words[address + M_USED]))
+        if 8 * wanted < slots:
+            self._renew(i, wanted)
+
+    def _renew(self, i: int, slots: int) -> None:
+        address, record = self.addresses[i], self._records[i]
+        base, old = int(self.words[address + M_BASE]), int(self.words[address + M_MASK]) + 1
+        self._make(i, slots)
+        take_over(self.arena.A, self.words, address, base, old)
+        with self.arena.lock:
+            self.arena.release_extent(record)
+
+    def _make(self, i: int, slots: int) -> None:
+        """An empty table in place of the one that is there, whose memory stays."""
+        address, shape = self.addresses[i], self.shapes[i]
+        words = slots * (int(self.words[address + M_WORDS]) + len(shape.indices))
+        with self.arena.lock:
+            self._records[i], base = self.arena.new_extent(max(words, 1))
+        self.words[address + M_BASE] = base
+        self.words[address + M_MASK] = slots - 1
+        self.words[address + M_SHIFT] = 64 - (slots.bit_length() - 1) if slots > 1 else 63
+        self.words[address + M_LIMIT] = slots // 2
+        self.words[address + M_UPDATES] = 0
+        clear_table(self.arena.A, self.words, address)
+
+    # ---- reading
+
+    def table(self, i: int) -> Words:
+        """(slots, words): the table itself, to be read or written."""
+        address = self.addresses[i]
+        base, slots = int(self.words[address + M_BASE]), int(self.words[address + M_MASK]) + 1
+        width = int(self.words[address + M_WORDS])
+        return self.arena.A[base : base + slots * width].reshape(slots, width)
+
+    def entries(self, i: int) -> Words:
+        """(words, entries): the keys and value words of all entries whose value is not 0.  O(slots)."""
+        address, shape = self.addresses[i], self.shapes[i]
+        capacity = count_live(self.arena.A, self.words, address)
+        out = np.empty((shape.keys + len(shape.kinds)) * max(capacity, 1), np.int64)
+        n = read_entries(self.arena.A, self.words, address, out, max(capacity, 1))
+        return out.reshape(-1, max(capacity, 1))[:, :n]
+
+    def memory(self) -> int:
+        """Bytes of all tables."""
+        total = 0
+        for i, address in enumerate(self.addresses):
+            slots = int(self.words[address + M_MASK]) + 1
+            total += 8 * slots * (int(self.words[address + M_WORDS]) + len(self.shapes[i].indices))
+        return total
+
+    def check(self) -> None:
+        """Assert that every table is sound.  O(slots * longest chain)."""
+        for address in self.addresses:
+            broken = check_table(self.arena.A, self.words, address)
+            assert broken == 0, f"map at {address} breaks rule {broken}"
+            assert self.words[address + M_KEYS] == 0 or self.words[address + M_USED] <= self.words[address + M_LIMIT]
+
+
+def addresses(shapes: Sequence[Shape]) -> list[int]:
+    return [M_WORDS_OF_MAP * i for i in range(len(shapes))]
+
+
+def _slots(entries: int) -> int:
+    """A third full at most, so that a table is not made anew soon."""
+    return max(SMALLEST, 1 << (3 * entries - 1).bit_length()) if entries else SMALLEST

@@ -1,0 +1,301 @@
+"""Owns a program at work: batches in, maps up to date, results out.  Knows no files.
+
+A batch is rows of one relation with multiplicities: 1 for each time a row is inserted, -1 for each time it is
+deleted.  A relation with a batch trigger gets the batch as it is; with single-tuple triggers, its rows one by
+one in order, insertions before deletions of the same row where a multiplicity is not 1 or -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dlog.errors import DataError, DlogError, did_you_mean
+from dlog.io import to_arrow
+from dlog.jit import Words
+from dlog.m3 import ast
+from dlog.m3.rings import FLOAT_RING, INTEGER_RING
+from dlog.m3.runtime import layout as o
+from dlog.m3.runtime.code import Label, Word
+from dlog.m3.runtime.compiler import Compiled, compile_program
+from dlog.m3.runtime.machine import run, start
+from dlog.m3.runtime.maps import Maps
+from dlog.m3.runtime.statements import LOAD, QUERY
+from dlog.m3.runtime.stores import Store
+from dlog.m3.runtime.values import KEY_TYPES, kind_of
+from dlog.m3.typecheck import check
+from dlog.storage.dictionary import Dictionary
+from dlog.storage.values import decode, encode
+from dlog.types import Type
+
+LONGEST_BATCH = 1 << 40
+_NO_RANKS = np.zeros(1, np.int64)
+
+
+class Runtime:
+    """A program with its maps.
+
+    >>> from dlog import m3
+    >>> runtime = Runtime(m3.parse('''
+    ...     CREATE STREAM R(a int, b int);
+    ...     DECLARE MAP Q(long)[][a: int] := 0;
+    ...     DECLARE QUERY Q := Q(long)[][a];
+    ...     ON BATCH UPDATE OF R { Q(long)[][a] += AggSum([a], (DELTA R)(a, b) * b); }'''))
+    >>> runtime.apply("R", [(1, 10), (1, 20), (2, 5)])
+    >>> runtime.apply("R", [(2, 5)], [-1])
+    >>> runtime["Q"].to_pylist()
+    [{'a': 1, 'value': 30}]
+    """
+
+    def __init__(self, program: ast.Program, checked: bool = False):
+        self.program = program if checked else check(program)
+        self.dictionary = Dictionary()
+        self.compiled: Compiled = compile_program(self.program, self.dictionary)
+        self.maps = Maps([store.shape for store in self.compiled.stores.all])
+        self._state = np.zeros(max(self.compiled.state_words, 64), np.int64)
+        self._columns = self.compiled.columns.copy()
+        self._arrays = _Arrays(self)
+        self._is_ready = False
+        self._broken: str | None = None
+        self.rows = 0  # that were applied
+
+    # ---- changes
+
+    def load(self, table: str, rows: Any) -> None:
+        """Rows of a table, before the first change of a stream."""
+        source = self._source(table, ast.TABLE)
+        if self._is_ready:
+            raise DlogError(f"table {table} is loaded after the system became ready")
+        self.load_words(table, self._encoded(source, rows))
+
+    def load_words(self, table: str, words: Words) -> None:
+        n = words.shape[1]
+        inputs = np.concatenate([words, np.ones((1, n), np.int64)])
+        entry = self.compiled.entries[table, LOAD]
+        self._run(np.array([entry, 0, n, 0, n, LONGEST_BATCH], np.int64), inputs.reshape(-1))
+
+    def ready(self) -> None:
+        """All tables are loaded: run ON SYSTEM READY.  The first change does it, if nobody did before."""
+        if not self._is_ready:
+            self._is_ready = True
+            entry = self.compiled.entries.get((None, ast.READY))
+            if entry is not None:
+                self._run(np.array([entry, 0, 0, 0, 1, 1], np.int64), np.zeros(1, np.int64))
+
+    def apply(self, relation: str, rows: Any, multiplicities: Any = None) -> None:
+        """Change a stream by rows (a list of tuples, an Arrow table, a data frame, an array), each inserted
+        once unless `multiplicities` says otherwise.
+        """
+        source = self._source(relation, ast.STREAM)
+        words = self._encoded(source, rows)
+        self.apply_words(relation, words, _multiplicities(multiplicities, words.shape[1]))
+
+    def insert(self, relation: str, *row: Any) -> None:
+        """One row."""
+        self.apply(relation, [row])
+
+    def delete(self, relation: str, *row: Any) -> None:
+        self.apply(relation, [row], [-1])
+
+    def apply_words(self, relation: str, words: Words, multiplicities: Words) -> None:
+        """The same of encoded columns: an array (columns, rows) of codes."""
+        self.ready()
+        n = words.shape[1]
+        inputs = np.empty((len(words) + 1, n), np.int64)
+        inputs[:-1] = words
+        inputs[-1] = multiplicities
+        events = self.events(relation, multiplicities, n)
+        if events is None:
+            inputs, events = self._repeated(relation, inputs)
+        self._run(events, inputs.reshape(-1))
+        self.rows += n
+
+    def events(self, relation: str, multiplicities: Words, n: int) -> Words | None:
+        """What the machine has to do for rows that lie at the beginning of the input; None when rows must be
+        repeated first.
+        """
+        entries = self.compiled.entries
+        if n == 0:
+            return np.zeros(0, np.int64)
+        if (relation, ast.BATCH) in entries:
+            return np.array([entries[relation, ast.BATCH], 0, n, 0, n, LONGEST_BATCH], np.int64)
+        if not np.all(np.abs(multiplicities) == 1):
+            return None
+        changes = np.flatnonzero(np.diff(multiplicities)) + 1
+        firsts = np.concatenate([[0], changes])
+        ends = np.concatenate([changes, [n]])
+        signs = multiplicities[firsts]
+        out = np.zeros((len(firsts), o.E_WORDS), np.int64)
+        kept = np.ones(len(firsts), bool)
+        for event, sign in ((ast.INSERT, 1), (ast.DELETE, -1)):
+            chosen = signs == sign
+            entry = entries.get((relation, event))
+            if entry is None:
+                kept &= ~chosen
+                continue
+            step = o.CHUNK if (relation, event) in self.compiled.together else 1
+            out[chosen, o.E_ENTRY], out[chosen, o.E_STEP] = entry, step
+        out[:, o.E_STRIDE], out[:, o.E_FIRST], out[:, o.E_END] = n, firsts, ends
+        return out[kept].reshape(-1)
+
+    def _repeated(self, relation: str, inputs: Words) -> tuple[Words, Words]:
+        inputs = np.repeat(inputs, np.abs(inputs[-1]), axis=1)
+        inputs[-1] = np.sign(inputs[-1])
+        events = self.events(relation, inputs[-1], inputs.shape[1])
+        assert events is not None
+        return np.ascontiguousarray(inputs), events
+
+    def _run(self, events: Words, inputs: Words) -> None:
+        """Run the machine to the end, doing what it asks for."""
+        if self._broken:
+            raise DlogError(f"the maps are no longer right, since {self._broken}")
+        maps, state, n = self.maps, self._state, len(events) // o.E_WORDS
+        if not start(state, events, n):
+            return
+        try:
+            while True:
+                ranks = self.dictionary.rank if self.compiled.stores.uses_ranks else _NO_RANKS
+                ranks = ranks if len(ranks) else _NO_RANKS
+                status = run(maps.arena.A, maps.words, self.compiled.code, state, self._columns, inputs, events,
+                             ranks, n)  # fmt: skip
+                if status == o.DONE:
+                    break
+                if status == o.GROW:
+                    maps.grow(int(state[o.ASKED]), int(state[o.ROOM]))
+                else:
+                    self._call(int(state[o.ASKED]))
+        except BaseException as error:
+            self._broken = f"a batch was left half done: {error}"
+            raise
+        if state[o.OVERFLOW]:
+            self._raise_overflow(int(state[o.OVERFLOW]) - 1)
+        maps.settle()
+
+    def _call(self, which: int) -> None:
+        call = self.compiled.calls[which]
+        self._arrays.rows = int(self._state[call.frame])
+        if self._arrays.rows:
+            call.run(self._arrays)
+
+    def _raise_overflow(self, address: int) -> None:
+        statement = self.compiled.statement_at(address)
+        self._broken = "an integer was beyond 64 bits"
+        target = f" of {statement.target.name}" if isinstance(statement, ast.Assign) else ""
+        span = statement.span if statement is not None else None
+        raise DataError(f"an integer is beyond 64 bits in a value{target}", span=span)
+
+    # ---- results
+
+    def __getitem__(self, name: str) -> pa.Table:
+        """A query's result, or else a map, as an Arrow table: its keys, then `value`.
+
+        Sorted by keys.  A result without keys has one row.
+        """
+        result = self.compiled.results.get(name)
+        if result is not None:
+            if not result.is_map:
+                entry = self.compiled.entries[name, QUERY]
+                self.ready()
+                self._run(np.array([entry, 0, 0, 0, 1, 1], np.int64), np.zeros(1, np.int64))
+            return self._table(result.store, result.names)
+        declared = self.program.map(name)
+        if declared is None:
+            known = [*self.compiled.results, *(m.name for m in self.program.maps)]
+            raise DlogError(f"there is no query or map {name}", help=did_you_mean(name, known))
+        names = [c.name for c in (*declared.inputs, *declared.keys)]
+        return self._table(self.compiled.stores.map(name), tuple(names))
+
+    def results(self) -> Iterator[tuple[str, pa.Table]]:
+        """All queries by name."""
+        for query in self.program.queries:
+            yield query.name, self[query.name]
+
+    def _table(self, store: Store, names: Sequence[str]) -> pa.Table:
+        words = self.maps.entries(store.number)
+        k = len(store.key_kinds)
+        if k == 0 and words.shape[1] == 0:
+            words = np.zeros((store.ring.words, 1), np.int64)
+        keys = [decode(words[j], KEY_TYPES[kind], self.dictionary) for j, kind in enumerate(store.key_kinds)]
+        value = "value" if "value" not in names else "value of map"
+        table = pa.table([*keys, _values(store, words[k:])], names=[*_distinct(names), value])
+        return table.sort_by([(name, "ascending") for name in table.column_names[:k]]) if k else table
+
+    # ---- rows
+
+    def _source(self, name: str, kind: str) -> ast.Source:
+        source = self.program.source(name)
+        if source is None:
+            known = [s.name for s in self.program.sources]
+            raise DlogError(f"there is no relation {name}", help=did_you_mean(name, known))
+        if source.kind != kind:
+            raise DlogError(f"{name} is a {source.kind}, not a {kind}")
+        return source
+
+    def _encoded(self, source: ast.Source, rows: Any) -> Words:
+        return self.encode_table(source, to_arrow(rows, columns_of(source), source.name))
+
+    def encode_table(self, source: ast.Source, table: pa.Table) -> Words:
+        """(columns, rows): the codes of an Arrow table.  Raises DataError for a number that is reserved."""
+        types = [type_ for _, type_ in columns_of(source)]
+        out = np.empty((len(types), table.num_rows), np.int64)
+        for j, type_ in enumerate(types):
+            out[j] = encode(table.column(j), type_, self.dictionary)
+        bad = np.argwhere(out == o.EMPTY)
+        if len(bad):
+            message = f"{source.columns[bad[0][0]].name}: {o.EMPTY} is below the least number that maps can hold"
+            raise DataError(f"{source.name}: row {bad[0][1]}: {message}")
+        return out
+
+    def check(self) -> None:
+        self.maps.check()
+
+
+class _Arrays:
+    """What a call of Python gets: columns of the frame at work, and tables of maps."""
+
+    def __init__(self, runtime: Runtime):
+        self._runtime = runtime
+        self.rows = 0
+
+    def __call__(self, column: Word, rows: int | None = None) -> Words:
+        at = column.address if isinstance(column, Label) else column
+        return self._runtime._columns[at : at + (self.rows if rows is None else rows)]
+
+    def table(self, number: int) -> Words:
+        return self._runtime.maps.table(number)
+
+
+def columns_of(source: ast.Source) -> list[tuple[str, Type]]:
+    return [(c.name, KEY_TYPES[kind_of(c.type)]) for c in source.columns]
+
+
+def _multiplicities(given: Any, n: int) -> Words:
+    if given is None:
+        return np.ones(n, np.int64)
+    out = np.asarray(given, np.int64)
+    if out.ndim == 0:
+        out = np.full(n, out)
+    if out.shape != (n,):
+        raise DataError(f"{n} rows and {len(out)} multiplicities")
+    return out
+
+
+def _values(store: Store, words: Words) -> pa.Array:
+    if store.ring is INTEGER_RING:
+        return pa.array(words[0].copy())
+    if store.ring is FLOAT_RING:
+        high, low = (np.ascontiguousarray(w).view(np.float64) for w in words)
+        return pa.array(high + low)
+    return pa.array(store.ring.values(np.ascontiguousarray(words.T)))
+
+
+def _distinct(names: Iterable[str]) -> list[str]:
+    out: list[str] = []
+    for name in names:
+        while name in out:
+            name += "'"
+        out.append(name)
+    return out

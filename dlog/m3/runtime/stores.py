@@ -1,0 +1,138 @@
+"""Owns which maps a program's code works on: declared ones, tables, batches, and scratch maps of its own.
+
+Each is a `Store`; what indices it needs is found out while code is written.  Holds no data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dlog.jit import Words
+from dlog.m3 import ast
+from dlog.m3.rings import FLOAT_RING, INTEGER_RING, Ring, ring_of, rings_of
+from dlog.m3.runtime.code import Frame, Word
+from dlog.m3.runtime.layout import M_WORDS_OF_MAP
+from dlog.m3.runtime.maps import Shape
+from dlog.m3.runtime.values import (
+    FLOAT_KIND,
+    INT_KIND,
+    RING_KIND,
+    Arithmetic,
+    Value,
+    kind_of,
+    segment_sums,
+    word_kinds,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Store:
+    """A map as code sees it."""
+
+    name: str
+    number: int
+    key_kinds: tuple[str, ...]
+    ring: Ring
+    keeps: bool = False
+    indices: list[tuple[int, ...]] = field(default_factory=list)
+
+    @property
+    def address(self) -> int:
+        return M_WORDS_OF_MAP * self.number
+
+    @property
+    def is_integer(self) -> bool:
+        return self.ring is INTEGER_RING
+
+    def value(self, columns: tuple[Word, ...]) -> Value:
+        return as_value(self.ring, columns)
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(len(self.key_kinds), word_kinds(self.ring), tuple(self.indices), self.keeps)
+
+
+def as_value(ring: Ring, columns: tuple[Word, ...]) -> Value:
+    if ring is INTEGER_RING:
+        return Value(INT_KIND, columns)
+    if ring is FLOAT_RING:
+        return Value(FLOAT_KIND, columns)
+    return Value(RING_KIND, columns, ring)
+
+
+class Stores:
+    """All stores of a program."""
+
+    def __init__(self, program: ast.Program):
+        self.program = program
+        self.rings = rings_of(program)
+        self.all: list[Store] = []
+        self.uses_ranks = False
+        keeping = {n.name for n in program.walk() if isinstance(n, ast.MapAccess) and n.initial is not None}
+        self._maps = {m.name: self._declared(m, m.name in keeping) for m in program.maps}
+        self._tables = {
+            s.name: self._new(f"table {s.name}", self.column_kinds(s.name), INTEGER_RING)
+            for s in program.sources
+            if s.kind == ast.TABLE
+        }
+        self._deltas: dict[str, Store] = {}
+
+    def _declared(self, declared: ast.MapDeclaration, keeps: bool) -> Store:
+        assert declared.type is not None
+        kinds = tuple(kind_of(c.type) for c in (*declared.inputs, *declared.keys))
+        return self._new(declared.name, kinds, self.rings.get(declared.type.name) or ring_of(declared.type), keeps)
+
+    def _new(self, name: str, kinds: tuple[str, ...], ring: Ring, keeps: bool = False) -> Store:
+        self.all.append(Store(name, len(self.all), kinds, ring, keeps))
+        return self.all[-1]
+
+    def map(self, name: str) -> Store:
+        return self._maps[name]
+
+    def table(self, name: str) -> Store:
+        return self._tables[name]
+
+    @property
+    def tables(self) -> dict[str, Store]:
+        return self._tables
+
+    def delta(self, name: str) -> Store:
+        """The rows of the batch as a map: filled at the trigger's start, if it is used."""
+        if name not in self._deltas:
+            self._deltas[name] = self._new(f"batch of {name}", self.column_kinds(name), INTEGER_RING)
+        return self._deltas[name]
+
+    def scratch(self, kinds: tuple[str, ...], ring: Ring) -> Store:
+        return self._new("scratch", kinds, ring)
+
+    def column_kinds(self, relation: str) -> tuple[str, ...]:
+        source = self.program.source(relation)
+        assert source is not None
+        return tuple(kind_of(c.type) for c in source.columns)
+
+    def index(self, store: Store, places: tuple[int, ...]) -> int:
+        """The number of the index by the keys at these places."""
+        if places not in store.indices:
+            store.indices.append(places)
+        return store.indices.index(places)
+
+    def as_value(self, ring: Ring, columns: tuple[Word, ...]) -> Value:
+        return as_value(ring, columns)
+
+    def add_in_python(
+        self, arithmetic: Arithmetic, frame: Frame, store: Store, slots: Word, columns: tuple[Word, ...]
+    ) -> None:
+        """Add elements of a ring that kernels do not know to the entries in slots."""
+        ring, n_keys = store.ring, len(store.key_kinds)
+
+        def run(arrays: Callable[[Word], Words]) -> None:
+            elements = np.stack([arrays(c) for c in columns], axis=1)
+            found, sums = segment_sums(ring, elements, arrays(slots))
+            table: Words = arrays.table(store.number)  # type: ignore[attr-defined]
+            entries = table[found][:, n_keys : n_keys + ring.words]
+            table[found, n_keys : n_keys + ring.words] = ring.add(entries, sums)
+
+        arithmetic.call(frame, run)
