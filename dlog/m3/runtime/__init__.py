@@ -5,7 +5,8 @@
 | `layout` | where the words of maps, frames and instructions lie |
 | `map_kernels`, `maps` | maps: hash tables with chains for partly bound keys, their growth and memory |
 | `column_kernels`, `machine` | operations on columns, and the one kernel that runs compiled triggers |
-| `code`, `values`, `bodies`, `statements`, `compiler` | from a checked program to instructions |
+| `code`, `values`, `rows`, `scalars`, `joins`, `bodies` | from expressions to instructions |
+| `statements`, `compiler` | from triggers and programs to instructions |
 | `runtime` | a program at work: batches in, results out |
 | `streams`, `results` | files to batches; results to tables, CSV and JSON |
 """

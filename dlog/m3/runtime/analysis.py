@@ -56,6 +56,10 @@ def maps_read(node: ast.Node) -> Names:
     return frozenset(n.name for n in node.walk() if isinstance(n, ast.MapAccess))
 
 
+def has_initial(node: ast.Node) -> bool:
+    return any(isinstance(n, ast.MapAccess) and n.initial is not None for n in node.walk())
+
+
 def expands(node: ast.Node, bound: Names) -> bool:
     """Whether rows may become several: something is read of which not all variables are bound."""
     if isinstance(node, ast.Lift):
@@ -99,7 +103,7 @@ class Typing:
                 return self.multiplicity
         return self.condition
 
-    def _fold(self, combine, nodes: tuple[ast.Node, ...]) -> TypeRef:  # type: ignore[no-untyped-def]
+    def _fold(self, combine, nodes: tuple[ast.Node, ...]) -> TypeRef:
         type_ = self.of(nodes[0])
         for node in nodes[1:]:
             type_ = combine(type_, self.of(node))

@@ -59,7 +59,7 @@ def multiply_ints(a, b, state, pc):
 
 @helper
 def sum_of_doubled(a, b, c, d):
-    """(a + b) + (c + d) of doubled floats, high words a and c: Knuth's sums of both, then carried up twice."""
+    """(a + b) + (c + d) of doubled floats, high words a and c: Knuth's sums of both, carried up twice."""
     high = a + c
     if not np.isfinite(high):
         return high, 0.0
@@ -101,7 +101,10 @@ def add_columns(cols, n, kind, a, b, out, code, lows, state, pc):
         a_low, b_low, out_low = code[lows], code[lows + 1], code[lows + 2]
         for i in range(n):
             high, low = sum_of_doubled(
-                to_float(cols[a + i]), to_float(cols[a_low + i]), to_float(cols[b + i]), to_float(cols[b_low + i])
+                to_float(cols[a + i]),
+                to_float(cols[a_low + i]),
+                to_float(cols[b + i]),
+                to_float(cols[b_low + i]),
             )
             cols[out + i] = to_bits(high)
             cols[out_low + i] = to_bits(low)
@@ -121,7 +124,10 @@ def multiply_columns(cols, n, kind, a, b, out, code, lows, state, pc):
         a_low, b_low, out_low = code[lows], code[lows + 1], code[lows + 2]
         for i in range(n):
             high, low = product_of_doubled(
-                to_float(cols[a + i]), to_float(cols[a_low + i]), to_float(cols[b + i]), to_float(cols[b_low + i])
+                to_float(cols[a + i]),
+                to_float(cols[a_low + i]),
+                to_float(cols[b + i]),
+                to_float(cols[b_low + i]),
             )
             cols[out + i] = to_bits(high)
             cols[out_low + i] = to_bits(low)

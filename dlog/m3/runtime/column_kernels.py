@@ -140,14 +140,23 @@ def look_up_times(arena, maps, m, cols, n, hash, code, at, count, state, pc):
 
 @helper
 def found(arena, maps, m, cols, n, hash, code, at, count):
-    """1 where there is an entry, also one of value 0."""
+    """1 where there is an entry; without keys, where there is any."""
+    base, words, values, keys = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_VALUES], maps[m + M_KEYS]
     out = code[at + count]
+    if count == 0:
+        some = np.int64(0)
+        for slot in range(maps[m + M_MASK] + 1):
+            place = base + slot * words
+            if (keys == 0 or arena[place] != EMPTY) and is_live(arena, place + keys, values):
+                some = np.int64(1)
+                break
+        for i in range(n):
+            cols[out + i] = some
+        return
     for i in range(n):
-        if count == 0:
-            cols[out + i] = 1 if maps[m + M_USED] > 0 else 0
-        else:
-            slot = find(arena, maps, m, cols, hash, i, code, at, count)
-            cols[out + i] = 1 if slot >= 0 else 0
+        slot = find(arena, maps, m, cols, hash, i, code, at, count)
+        is_there = slot >= 0 and is_live(arena, base + slot * words + count, values)
+        cols[out + i] = 1 if is_there else 0
 
 
 @helper
@@ -222,7 +231,9 @@ def add_value(arena, at, maps, m, cols, i, code, vals, state, pc):
             arena[at + v] = to_bits(to_float(arena[at + v]) + to_float(word) + 0.0)
         elif kind == DOUBLED:
             low = to_float(cols[code[vals + v + 1] + i])
-            high, low = sum_of_doubled(to_float(arena[at + v]), to_float(arena[at + v + 1]), to_float(word), low)
+            high, low = sum_of_doubled(
+                to_float(arena[at + v]), to_float(arena[at + v + 1]), to_float(word), low
+            )
             arena[at + v] = to_bits(high)
             arena[at + v + 1] = to_bits(low)
 
@@ -309,10 +320,11 @@ def chain_open(arena, maps, m, index, cols, n, hash, rows, slots, code, at, coun
 @helper
 def chain_found(arena, maps, m, cols, n, hash, code, at, count):
     out, index = code[at + count], code[at + count + 1]
-    places = places_of(maps, m, index)
+    places, link_at = places_of(maps, m, index), maps[m + M_KEYS] + maps[m + M_VALUES] + index
     for i in range(n):
         head = chain_head(arena, maps, m, index, places, cols, hash, i, code, at, count)
-        cols[out + i] = 1 if head != 0 else 0
+        slot = live_from(arena, maps, m, link_at, head - 1, np.int64(-1))
+        cols[out + i] = 1 if slot >= 0 else 0
 
 
 @helper
@@ -376,4 +388,3 @@ def load_slots(arena, maps, m, cols, n, slots, word, out):
     base, words = maps[m + M_BASE], maps[m + M_WORDS]
     for i in range(n):
         cols[out + i] = arena[base + cols[slots + i] * words + word]
-

@@ -10,7 +10,15 @@ from dlog.m3 import ast
 from dlog.m3.runtime.analysis import Typing
 from dlog.m3.runtime.bodies import Body
 from dlog.m3.runtime.code import Code
-from dlog.m3.runtime.statements import LOAD, QUERY, Result, is_independent, write_load, write_query, write_trigger
+from dlog.m3.runtime.statements import (
+    LOAD,
+    QUERY,
+    Result,
+    is_independent,
+    write_load,
+    write_query,
+    write_triggers,
+)
 from dlog.m3.runtime.stores import Stores
 from dlog.m3.runtime.values import Arithmetic, PythonCall
 from dlog.storage.dictionary import Dictionary
@@ -46,12 +54,14 @@ def compile_program(program: ast.Program, dictionary: Dictionary) -> Compiled:
     entries: dict[tuple[str | None, str], int] = {}
     together = set()
     spans: list[tuple[int, ast.Node]] = []
+    groups: dict[tuple[str | None, str], list[ast.Trigger]] = {}
     for trigger in program.triggers:
-        key = (trigger.relation, trigger.event)
+        groups.setdefault((trigger.relation, trigger.event), []).append(trigger)
+    for key, triggers in groups.items():
         entries[key] = len(code.words)
-        if is_independent(trigger):
+        if len(triggers) == 1 and is_independent(triggers[0]):
             together.add(key)
-        write_trigger(Body(code, arithmetic, stores, typing, dictionary), trigger, spans)
+        write_triggers(Body(code, arithmetic, stores, typing, dictionary), triggers, spans)
     for table in stores.tables:
         entries[table, LOAD] = len(code.words)
         write_load(Body(code, arithmetic, stores, typing, dictionary), table)
@@ -62,5 +72,14 @@ def compile_program(program: ast.Program, dictionary: Dictionary) -> Compiled:
         results[query.name] = write_query(body, query, spans)
     words, columns = code.finish()
     return Compiled(
-        program, stores, words, columns, code.top, entries, frozenset(together), tuple(calls), tuple(spans), results
+        program,
+        stores,
+        words,
+        columns,
+        code.top,
+        entries,
+        frozenset(together),
+        tuple(calls),
+        tuple(spans),
+        results,
     )

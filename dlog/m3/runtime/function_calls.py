@@ -56,6 +56,21 @@ def call_function(
     return Value(kind, (out,))
 
 
+def date_number(arithmetic: Arithmetic, frame: Frame, date: Value) -> Value:
+    """A date as the number 19950315."""
+    out = arithmetic.code.column()
+
+    def run(arrays: Callable[..., Words]) -> None:
+        days = arrays(date.column).astype("datetime64[D]")
+        months = days.astype("datetime64[M]")
+        years = days.astype("datetime64[Y]").astype(np.int64) + 1970
+        month, day = months.astype(np.int64) % 12 + 1, (days - months).astype(np.int64) + 1
+        arrays(out)[:] = years * 10000 + month * 100 + day
+
+    arithmetic.call(frame, run)
+    return Value(INT_KIND, (out,))
+
+
 def _lifted(
     arithmetic: Arithmetic, frame: Frame, node: ast.Call, arguments: list[Value], ring: Ring
 ) -> Value:

@@ -5,6 +5,9 @@ The first word of an empty slot is EMPTY, which no key can be: integers reach fr
 and no code of a float, date or string is that low.  A slot whose value is 0 is dead: it keeps its key, so
 that probes go on behind it, and is left out when the table is made anew.
 
+A map with initial values has one more value word, which is not 0 for every entry of its domain; so entries of
+value 0 stay.
+
 An index serves reads in which only some keys are bound.  It is a table of heads, as long as that of slots,
 open addressing by the hash of those keys: a head is 1 + the first slot of a chain, 0 where there is none.
 """
@@ -26,7 +29,6 @@ M_KEYS: Final = 5
 M_VALUES: Final = 6
 M_WORDS: Final = 7  # of a slot
 M_KINDS: Final = 8  # where in the array of all maps the kinds of its value words are
-M_KEEPS: Final = 9  # 1: entries of value 0 belong to the domain
 M_UPDATES: Final = 10  # rows added since the live slots were counted
 M_INDICES: Final = 11  # how many
 M_INDEX: Final = 12  # where in the array of all maps their key places are: each a count, then that many
@@ -112,5 +114,5 @@ RUNNING, DONE, GROW, CALL = range(4)
     CALL_PYTHON,  # which, frame
 ) = range(44)  # fmt: skip
 
-# How CONVERT converts.  A float in a value is its bits; in a key it is its code, which has the order of floats.
+# How CONVERT converts.  A float in a value is its bits; in a key it is its code, in the order of floats.
 INT_TO_BITS, BITS_TO_CODE, CODE_TO_BITS, INT_TO_CODE, CODE_TO_INT, BITS_TO_INT = range(6)

@@ -16,7 +16,6 @@ from dlog.m3.runtime.layout import (
     M_BASE,
     M_INDEX,
     M_INDICES,
-    M_KEEPS,
     M_KEYS,
     M_MASK,
     M_SHIFT,
@@ -38,7 +37,7 @@ def shifted(word, by):
 
 @helper
 def hash_one(key):
-    """Its upper bits tell the slot.  The lower half of a float's code is often 0: the upper one is mixed in."""
+    """Its upper bits tell the slot.  A float's code is often 0 in its lower half: the upper is mixed in."""
     return multiply(key ^ shifted(key, 32), MULTIPLIER)
 
 
@@ -50,10 +49,10 @@ def hash_more(hash, key):
 @helper
 def is_live(arena, at, n):
     """Whether n value words are not all 0."""
-    for v in range(n):
-        if arena[at + v] != 0:
-            return True
-    return False
+    v = 0
+    while v < n and arena[at + v] == 0:
+        v += 1
+    return v < n
 
 
 @helper
@@ -121,13 +120,13 @@ def live_from(arena, maps, m, link_at, slot, before):
     Dead slots behind `before` leave the chain; the head of a chain stays, since it tells the chain's keys.
     """
     base, words = maps[m + M_BASE], maps[m + M_WORDS]
-    keys, values, keeps = maps[m + M_KEYS], maps[m + M_VALUES], maps[m + M_KEEPS]
+    keys, values = maps[m + M_KEYS], maps[m + M_VALUES]
     while slot >= 0:
         at = base + slot * words
         if is_live(arena, at + keys, values):
             return slot
         following = arena[at + link_at]
-        if before >= 0 and keeps == 0:
+        if before >= 0:
             arena[base + before * words + link_at] = following
             arena[at + link_at] = UNLINKED
         else:
@@ -175,10 +174,10 @@ def count_live(arena_words: Words, map_words: Words, m: int) -> int:
     """How many slots a new table would have to take over.  O(slots)."""
     arena, maps = pointer(arena_words), pointer(map_words)
     base, words = maps[m + M_BASE], maps[m + M_WORDS]
-    keys, values, keeps = maps[m + M_KEYS], maps[m + M_VALUES], maps[m + M_KEEPS]
+    keys, values = maps[m + M_KEYS], maps[m + M_VALUES]
     live = 0
     for at in range(base, base + (maps[m + M_MASK] + 1) * words, words):
-        if (keys == 0 or arena[at] != EMPTY) and (keeps == 1 or is_live(arena, at + keys, values)):
+        if (keys == 0 or arena[at] != EMPTY) and is_live(arena, at + keys, values):
             live += 1
     return live
 
@@ -191,9 +190,9 @@ def take_over(arena_words: Words, map_words: Words, m: int, old_base: int, old_s
     """
     arena, maps = pointer(arena_words), pointer(map_words)
     base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
-    keys, values, keeps = maps[m + M_KEYS], maps[m + M_VALUES], maps[m + M_KEEPS]
+    keys, values = maps[m + M_KEYS], maps[m + M_VALUES]
     for at in range(old_base, old_base + old_slots * words, words):
-        if arena[at] != EMPTY and (keeps == 1 or is_live(arena, at + keys, values)):
+        if arena[at] != EMPTY and is_live(arena, at + keys, values):
             slot = shifted(slot_hash(arena, at, keys), shift)
             while arena[base + slot * words] != EMPTY:
                 slot = (slot + 1) & mask
@@ -265,4 +264,3 @@ def times_in_chain(arena, maps, m, index, places, wanted):
             times += 1
         slot = arena[base + slot * words + maps[m + M_KEYS] + maps[m + M_VALUES] + index]
     return times
-

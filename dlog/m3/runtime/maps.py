@@ -20,7 +20,6 @@ from dlog.m3.runtime.layout import (
     M_BASE,
     M_INDEX,
     M_INDICES,
-    M_KEEPS,
     M_KEYS,
     M_KINDS,
     M_LIMIT,
@@ -46,7 +45,6 @@ class Shape:
     keys: int
     kinds: tuple[int, ...]
     indices: tuple[tuple[int, ...], ...] = ()
-    keeps: bool = False
 
 
 class Maps:
@@ -70,7 +68,6 @@ class Maps:
             words[address + M_KEYS] = shape.keys
             words[address + M_VALUES] = len(shape.kinds)
             words[address + M_WORDS] = shape.keys + len(shape.kinds) + len(shape.indices)
-            words[address + M_KEEPS] = shape.keeps
             words[address + M_INDICES] = len(shape.indices)
             words[address + M_KINDS] = at + len(lists)
             lists += shape.kinds
@@ -156,7 +153,8 @@ class Maps:
         for address in self.addresses:
             broken = check_table(self.arena.A, self.words, address)
             assert broken == 0, f"map at {address} breaks rule {broken}"
-            assert self.words[address + M_KEYS] == 0 or self.words[address + M_USED] <= self.words[address + M_LIMIT]
+            used, limit = self.words[address + M_USED], self.words[address + M_LIMIT]
+            assert self.words[address + M_KEYS] == 0 or used <= limit
 
 
 def addresses(shapes: Sequence[Shape]) -> list[int]:

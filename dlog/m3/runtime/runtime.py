@@ -153,14 +153,24 @@ class Runtime:
         if self._broken:
             raise DlogError(f"the maps are no longer right, since {self._broken}")
         maps, state, n = self.maps, self._state, len(events) // o.E_WORDS
+        code, columns = self.compiled.code, self._columns
         if not start(state, events, n):
             return
         try:
             while True:
                 ranks = self.dictionary.rank if self.compiled.stores.uses_ranks else _NO_RANKS
                 ranks = ranks if len(ranks) else _NO_RANKS
-                status = run(maps.arena.A, maps.words, self.compiled.code, state, self._columns, inputs, events,
-                             ranks, n)  # fmt: skip
+                status = run(
+                    maps.arena.A,
+                    maps.words,
+                    self.compiled.code,
+                    state,
+                    self._columns,
+                    inputs,
+                    events,
+                    ranks,
+                    n,
+                )
                 if status == o.DONE:
                     break
                 if status == o.GROW:
@@ -216,6 +226,9 @@ class Runtime:
     def _table(self, store: Store, names: Sequence[str]) -> pa.Table:
         words = self.maps.entries(store.number)
         k = len(store.key_kinds)
+        words = words[: k + store.ring.words]
+        if store.keeps:  # entries of value 0 are there and not shown
+            words = words[:, words[k:].any(axis=0)]
         if k == 0 and words.shape[1] == 0:
             words = np.zeros((store.ring.words, 1), np.int64)
         keys = [decode(words[j], KEY_TYPES[kind], self.dictionary) for j, kind in enumerate(store.key_kinds)]
@@ -245,7 +258,9 @@ class Runtime:
             out[j] = encode(table.column(j), type_, self.dictionary)
         bad = np.argwhere(out == o.EMPTY)
         if len(bad):
-            message = f"{source.columns[bad[0][0]].name}: {o.EMPTY} is below the least number that maps can hold"
+            message = (
+                f"{source.columns[bad[0][0]].name}: {o.EMPTY} is below the least number that maps can hold"
+            )
             raise DataError(f"{source.name}: row {bad[0][1]}: {message}")
         return out
 

@@ -8,13 +8,16 @@ go over these rows together: they share the columns and hashes that they have in
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dlog.m3 import ast
 from dlog.m3.runtime import layout as o
-from dlog.m3.runtime.analysis import assignments, maps_read, outputs
-from dlog.m3.runtime.bodies import Body, Bound
+from dlog.m3.runtime.analysis import assignments, has_initial, maps_read, outputs
+from dlog.m3.runtime.bodies import Body
 from dlog.m3.runtime.code import Label
+from dlog.m3.runtime.rows import Bound
 from dlog.m3.runtime.stores import Store
 from dlog.m3.runtime.values import kind_of
 
@@ -22,22 +25,41 @@ QUERY, LOAD = "query", "load"
 _BATCH = "the batch"
 
 
-def write_trigger(body: Body, trigger: ast.Trigger, spans: list[tuple[int, ast.Node]]) -> None:
-    """The code of a trigger, from its root frame to its END."""
-    code, single = body.code, trigger.event in (ast.BATCH, ast.READY)
+def write_triggers(body: Body, triggers: list[ast.Trigger], spans: list[tuple[int, ast.Node]]) -> None:
+    """The code of all triggers of one event, in order, from their root frame to the END."""
+    code, first = body.code, triggers[0]
     code.free_columns()
-    body.frame.is_single = single
-    code.emit(o.ROOT, body.frame.word, int(single))
-    kinds = body.stores.column_kinds(trigger.relation) if trigger.relation else ()
-    for j, parameter in enumerate(trigger.parameters):
-        body.bound[parameter.name] = Bound(kinds[j], body.frame, ("input", j))
-    if trigger.event == ast.BATCH and _joins_batch(trigger):
-        assert trigger.relation is not None
-        store = body.stores.delta(trigger.relation)
-        code.emit(o.CLEAR, store.address)
-        _store_batch(body, trigger.relation, store)
-    _Writer(body, trigger, spans).statements(trigger.statements)
+    body.frame.is_single = first.event in (ast.BATCH, ast.READY)
+    code.emit(o.ROOT, body.frame.word, int(body.frame.is_single))
+    kinds = body.stores.column_kinds(first.relation) if first.relation else ()
+    with _batch_as_map(body, triggers):
+        for trigger in triggers:
+            body.bound = {
+                p.name: Bound(kind, body.frame, ("input", j))
+                for j, (p, kind) in enumerate(zip(trigger.parameters, kinds, strict=False))
+            }
+            _Writer(body, trigger, spans).statements(trigger.statements)
     code.emit(o.END)
+
+
+@contextmanager
+def _batch_as_map(body: Body, triggers: list[ast.Trigger]) -> Iterator[None]:
+    """Code that stores the batch as a map; it is left out when the code behind it does not need that."""
+    relation = triggers[0].relation
+    if triggers[0].event != ast.BATCH or relation is None:
+        yield
+        return
+    targets = (a.target.name for t in triggers for a in assignments(t.statements))
+    body.consolidates = any(body.stores.map(name).keeps for name in targets)
+    store, behind = body.stores.delta(relation), Label()
+    body.code.emit(o.JUMP, behind)
+    at = len(body.code.words)
+    body.code.emit(o.CLEAR, store.address)
+    _store_batch(body, relation, store)
+    body.code.place(behind)
+    yield
+    if body.joins_batch:
+        behind.address = at
 
 
 @dataclass(frozen=True)
@@ -84,18 +106,8 @@ def is_independent(trigger: ast.Trigger) -> bool:
         and all(isinstance(s, ast.Assign) for s in trigger.statements)
         and all(a.op == "+=" and a.target.initial is None for a in found)
         and not any(maps_read(a.expression) & written for a in found)
-        and not any(isinstance(n, ast.MapAccess) and n.initial is not None for n in trigger.walk())
+        and not has_initial(trigger)
     )
-
-
-def _joins_batch(trigger: ast.Trigger) -> bool:
-    """Whether the batch is read other than by one scan at the beginning of a summand."""
-    for statement in assignments(trigger.statements):
-        for term in _terms(statement.expression):
-            found = [n for n in term.walk() if isinstance(n, ast.DeltaRelation)]
-            if found and (len(found) > 1 or _leading(term) is not found[0]):
-                return True
-    return False
 
 
 def write_load(body: Body, table: str) -> None:
@@ -199,18 +211,18 @@ class _Writer:
 
     def _rows(self, statement: ast.Assign) -> str | None:
         """What the statement begins with: the batch, or all entries of a map.  None: neither, or not only."""
-        if self.parameters or statement.target.initial is not None or not self.body.frame.is_single:
+        if self.parameters or not self.body.frame.is_single or self.body.consolidates:
             return None
         terms = _terms(statement.expression)
         leading = _leading(terms[0])
         deltas = [n for n in statement.expression.walk() if isinstance(n, ast.DeltaRelation)]
-        has_initial = any(n.initial is not None for n in statement.walk() if isinstance(n, ast.MapAccess))
-        if len(terms) != 1 or leading is None or has_initial:
+        if len(terms) != 1 or leading is None or has_initial(statement):
             return None
         if isinstance(leading, ast.DeltaRelation):
             return _BATCH if deltas == [leading] else None
-        is_scan = isinstance(leading, ast.MapAccess) and not deltas and (leading.inputs or leading.keys)
-        return f"map {leading.name}" if is_scan else None  # type: ignore[union-attr]
+        if isinstance(leading, ast.MapAccess) and not deltas and (leading.inputs or leading.keys):
+            return f"map {leading.name}"
+        return None
 
     def _together(self, group: list[ast.Assign]) -> None:
         body = self.body
@@ -258,7 +270,7 @@ class _Writer:
         self._mark(statement)
         body, store = self.body, self.stores.map(statement.target.name)
         reads_itself = statement.target.name in maps_read(statement.expression)
-        if reads_itself or statement.target.initial is not None:
+        if reads_itself or statement.target.initial is not None or has_initial(statement.expression):
             self._staged(statement, store)
         else:
             if statement.op == ":=":
@@ -272,7 +284,7 @@ class _Writer:
     def _staged(self, statement: ast.Assign, store: Store) -> None:
         """Compute all, then store all."""
         body = self.body
-        scratch = self.stores.scratch(store.key_kinds, store.ring)
+        scratch = self.stores.scratch(store.key_kinds, store.ring, store.keeps)
         self.code.emit(o.CLEAR, scratch.address)
         for term in _terms(statement.expression):
             with body.inner():
@@ -280,7 +292,7 @@ class _Writer:
                 self._add(statement, scratch)
         if statement.op == ":=":
             self._forget(statement, store)
-        body.move(scratch, store, statement.target)
+        body.move(scratch, store, statement.target, statement.op == "+=")
 
     def _forget(self, statement: ast.Assign, store: Store) -> None:
         """Empty the part of the target that `:=` replaces: what agrees with its bound keys."""
@@ -299,6 +311,8 @@ class _Writer:
                 self.code.emit(o.ERASE, body.frame.word, store.address, slots)
 
     def _add(self, statement: ast.Assign, store: Store) -> None:
+        if store.keeps:
+            self.body.keep_nonzero()
         keys = (*statement.target.inputs, *statement.target.keys)
         columns = [self.body.key(v.name, k) for v, k in zip(keys, store.key_kinds, strict=True)]
         self.body.accumulate(store, columns)

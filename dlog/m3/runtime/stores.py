@@ -14,7 +14,7 @@ from dlog.jit import Words
 from dlog.m3 import ast
 from dlog.m3.rings import FLOAT_RING, INTEGER_RING, Ring, ring_of, rings_of
 from dlog.m3.runtime.code import Frame, Word
-from dlog.m3.runtime.layout import M_WORDS_OF_MAP
+from dlog.m3.runtime.layout import INT, M_WORDS_OF_MAP
 from dlog.m3.runtime.maps import Shape
 from dlog.m3.runtime.values import (
     FLOAT_KIND,
@@ -51,8 +51,14 @@ class Store:
         return as_value(self.ring, columns)
 
     @property
+    def words(self) -> int:
+        """Of a value; one more where entries of value 0 stay."""
+        return self.ring.words + self.keeps
+
+    @property
     def shape(self) -> Shape:
-        return Shape(len(self.key_kinds), word_kinds(self.ring), tuple(self.indices), self.keeps)
+        kinds = word_kinds(self.ring) + (INT,) * self.keeps
+        return Shape(len(self.key_kinds), kinds, tuple(self.indices))
 
 
 def as_value(ring: Ring, columns: tuple[Word, ...]) -> Value:
@@ -83,7 +89,8 @@ class Stores:
     def _declared(self, declared: ast.MapDeclaration, keeps: bool) -> Store:
         assert declared.type is not None
         kinds = tuple(kind_of(c.type) for c in (*declared.inputs, *declared.keys))
-        return self._new(declared.name, kinds, self.rings.get(declared.type.name) or ring_of(declared.type), keeps)
+        ring = self.rings.get(declared.type.name) or ring_of(declared.type)
+        return self._new(declared.name, kinds, ring, keeps)
 
     def _new(self, name: str, kinds: tuple[str, ...], ring: Ring, keeps: bool = False) -> Store:
         self.all.append(Store(name, len(self.all), kinds, ring, keeps))
@@ -105,8 +112,8 @@ class Stores:
             self._deltas[name] = self._new(f"batch of {name}", self.column_kinds(name), INTEGER_RING)
         return self._deltas[name]
 
-    def scratch(self, kinds: tuple[str, ...], ring: Ring) -> Store:
-        return self._new("scratch", kinds, ring)
+    def scratch(self, kinds: tuple[str, ...], ring: Ring, keeps: bool = False) -> Store:
+        return self._new("scratch", kinds, ring, keeps)
 
     def column_kinds(self, relation: str) -> tuple[str, ...]:
         source = self.program.source(relation)
@@ -118,9 +125,6 @@ class Stores:
         if places not in store.indices:
             store.indices.append(places)
         return store.indices.index(places)
-
-    def as_value(self, ring: Ring, columns: tuple[Word, ...]) -> Value:
-        return as_value(ring, columns)
 
     def add_in_python(
         self, arithmetic: Arithmetic, frame: Frame, store: Store, slots: Word, columns: tuple[Word, ...]
@@ -134,5 +138,7 @@ class Stores:
             table: Words = arrays.table(store.number)  # type: ignore[attr-defined]
             entries = table[found][:, n_keys : n_keys + ring.words]
             table[found, n_keys : n_keys + ring.words] = ring.add(entries, sums)
+            if store.keeps:
+                table[found, n_keys + ring.words] = 1
 
         arithmetic.call(frame, run)

@@ -150,7 +150,9 @@ class Arithmetic:
             return self._multiply_rings(frame, a, b)
         if a.kind == INT_KIND and b.kind == INT_KIND:
             return Value(INT_KIND, (self.binary(o.MULTIPLY, frame, o.INT, a.column, b.column),))
-        return Value(FLOAT_KIND, self._doubled(o.MULTIPLY, frame, self.doubled(frame, a), self.doubled(frame, b)))
+        return Value(
+            FLOAT_KIND, self._doubled(o.MULTIPLY, frame, self.doubled(frame, a), self.doubled(frame, b))
+        )
 
     def add(self, frame: Frame, a: Value, b: Value) -> Value:
         if a.kind == RING_KIND or b.kind == RING_KIND:
@@ -267,7 +269,9 @@ class Arithmetic:
         out = tuple(self.code.column() for _ in range(ring.words))
 
         def run(arrays: Callable[[Word], Words]) -> None:
-            given = [np.stack([arrays(c) for c in part], axis=1) for part in (columns[:cut], columns[cut:]) if part]
+            given = [
+                np.stack([arrays(c) for c in part], axis=1) for part in (columns[:cut], columns[cut:]) if part
+            ]
             result = function(*given)
             for w, column in enumerate(out):
                 arrays(column)[:] = result[:, w]
@@ -287,7 +291,9 @@ class Arithmetic:
             return
         for w, kind in enumerate(word_kinds(ring)):
             if kind == o.DOUBLED:
-                self.code.emit(o.ROW_SUM, frame.word, kind, columns[w], rows, out[w], columns[w + 1], out[w + 1])
+                self.code.emit(
+                    o.ROW_SUM, frame.word, kind, columns[w], rows, out[w], columns[w + 1], out[w + 1]
+                )
             elif kind != o.LOW:
                 self.code.emit(o.ROW_SUM, frame.word, kind, columns[w], rows, out[w])
 

@@ -1,0 +1,70 @@
+"""Maps in kernels against dicts, under random changes, with keys that collide; chains against filtering."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlog.m3 import parse
+from dlog.m3.runtime.map_kernels import MULTIPLIER
+from dlog.m3.runtime.runtime import Runtime
+
+# Keys whose hashes begin alike: multiples of the inverse of the hash's multiplier, as far as it is linear.
+INVERSE = pow(int(MULTIPLIER) % 2**64, -1, 2**64)
+COLLIDING = sorted({(i * INVERSE) % 2**32 for i in range(1, 40)})
+keys = st.integers(-3, 3) | st.sampled_from(COLLIDING) | st.integers(-(2**63) + 1, 2**63 - 1)
+changes = st.lists(st.tuples(keys, keys, st.integers(-2, 2)), max_size=60)
+
+PROGRAM = """
+CREATE STREAM R(a long, b long, n long); CREATE STREAM ASK(a long, b long);
+DECLARE MAP M(long)[][a: long, b: long] := 0;
+DECLARE MAP BY_A(long)[][a: long, b: long] := 0; DECLARE MAP BY_B(long)[][a: long, b: long] := 0;
+DECLARE MAP BOTH(long)[][a: long, b: long] := 0;
+ON BATCH UPDATE OF R { M[][a, b] += (DELTA R)(a, b, n) * n; }
+ON BATCH UPDATE OF ASK {
+  BY_A[][a, c] := (DELTA ASK)(a, b) * M[][a, c];
+  BY_B[][c, b] := (DELTA ASK)(a, b) * M[][c, b];
+  BOTH[][a, b] := (DELTA ASK)(a, b) * M[][a, b];
+}
+"""
+
+
+def as_dict(runtime: Runtime, name: str) -> dict[tuple[int, int], int]:
+    table = runtime[name].to_pydict()
+    return {(a, b): v for a, b, v in zip(table["a"], table["b"], table["value"], strict=True)}
+
+
+@settings(max_examples=100)
+@given(st.lists(st.tuples(changes, keys, keys), max_size=8))
+def test_oracle_dict(steps: list) -> None:
+    runtime = Runtime(parse(PROGRAM))
+    model: dict[tuple[int, int], int] = {}
+    for rows, a, b in steps:
+        runtime.apply("R", rows)
+        for x, y, n in rows:
+            model[x, y] = model.get((x, y), 0) + n
+        runtime.apply("ASK", [(a, b)])
+        runtime.check()
+        live = {key: n for key, n in model.items() if n}
+        assert as_dict(runtime, "M") == live
+        assert as_dict(runtime, "BY_A") == {k: n for k, n in live.items() if k[0] == a}
+        assert as_dict(runtime, "BY_B") == {k: n for k, n in live.items() if k[1] == b}
+        assert as_dict(runtime, "BOTH") == {k: n for k, n in live.items() if k == (a, b)}
+
+
+def test_memory_follows_the_data() -> None:
+    """Rows that come and go, always new ones, leave no more than a small table behind."""
+    runtime = Runtime(parse(PROGRAM))
+    for start in range(0, 400_000, 20_000):
+        rows = [(start + i, i % 7, 1) for i in range(20_000)]
+        runtime.apply("R", rows)
+        runtime.apply("R", rows, [-1] * len(rows))
+        runtime.check()
+        runtime.apply("ASK", [(start, 3)])
+        assert as_dict(runtime, "M") == {} == as_dict(runtime, "BY_A")
+    assert runtime.maps.memory() < 20_000_000
+    for start in range(0, 40_000, 1000):  # small changes: the table shrinks
+        rows = [(start + i, 0, 1) for i in range(1000)]
+        runtime.apply("R", rows)
+        runtime.apply("R", rows, [-1] * len(rows))
+    assert runtime.maps.memory() < 1_000_000

@@ -1,0 +1,70 @@
+"""The runtime against the naive interpreter: random programs, after every event, every map and query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from dlog.m3 import ast
+from dlog.m3.runtime.runtime import Runtime
+from dlog.m3.typecheck import check
+from tests.oracle.m3_naive import Naive
+from tests.oracle.m3_programs import Case, cases, run_naive
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+
+def rows_of(table: Any) -> dict[tuple[Any, ...], Any]:
+    """An Arrow table as keys and values that are not 0."""
+    columns = [column.to_pylist() for column in table.columns]
+    return {row[:-1]: row[-1] for row in zip(*columns, strict=True) if row[-1] != 0}
+
+
+def assert_same(runtime: Runtime, oracle: Naive) -> None:
+    for declared in oracle.program.maps:
+        assert rows_of(runtime[declared.name]) == pytest.approx(oracle.map(declared.name)), declared.name
+    for query in oracle.program.queries:
+        assert rows_of(runtime[query.name]) == pytest.approx(oracle.query(query.name)), query.name
+
+
+def compare(case: Case) -> None:
+    program = check(case.program)
+    case = Case(program, case.tables, case.events)
+    runtime = Runtime(program, checked=True)
+    for table, rows in case.tables.items():
+        runtime.load(table, rows)
+    runtime.ready()
+    events = iter(case.events)
+    started = False
+
+    def after_each(oracle: Naive) -> None:
+        nonlocal started
+        if started:
+            event = next(events)
+            runtime.apply(event.relation, [row for row, _ in event.rows], [n for _, n in event.rows])
+        started = True
+        runtime.check()
+        assert_same(runtime, oracle)
+
+    run_naive(case, after_each)
+
+
+@settings(max_examples=150, suppress_health_check=SLOW)
+@given(cases(batch=False))
+def test_oracle_single_tuples(case: Case) -> None:
+    compare(case)
+
+
+@settings(max_examples=150, suppress_health_check=SLOW)
+@given(cases(dialect=ast.DBTOASTER, batch=True))
+def test_oracle_batches(case: Case) -> None:
+    compare(case)
+
+
+@pytest.mark.fuzz
+@settings(max_examples=5000, suppress_health_check=SLOW)
+@given(cases())
+def test_oracle_any_program(case: Case) -> None:
+    compare(case)
