@@ -160,17 +160,7 @@ class Runtime:
             while True:
                 ranks = self.dictionary.rank if self.compiled.stores.uses_ranks else _NO_RANKS
                 ranks = ranks if len(ranks) else _NO_RANKS
-                status = run(
-                    maps.arena.A,
-                    maps.words,
-                    self.compiled.code,
-                    state,
-                    self._columns,
-                    inputs,
-                    events,
-                    ranks,
-                    n,
-                )
+                status = run(maps.arena.A, maps.words, code, state, columns, inputs, events, ranks, n)
                 if status == o.DONE:
                     break
                 if status == o.GROW:
