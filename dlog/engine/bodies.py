@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine import batch
+from dlog.engine.complements import Complement, find_complement
 from dlog.engine.decomposed import WEIGHT, Parts, Planned
 from dlog.engine.late import is_ranked, is_scan, kept_rows, scanned_rows
 from dlog.engine.limits import Watch
@@ -71,6 +72,7 @@ class BodyRunner:
         self.jobs = jobs
         self.plans: dict[tuple[int, bool, bool, tuple[str, ...]], Planned] = {}
         self.parts: dict[tuple[int, bool], Parts | tuple[int, ...]] = {}
+        self.complements: dict[int, Complement | None] = {}
         self.weighted = False
 
     def run(self, pipeline: Pipeline, table: Table | None = None, weighted: bool = False) -> Table:
@@ -115,6 +117,8 @@ class BodyRunner:
     # Joins
 
     def join(self, join: Join, table: Table | None) -> Table:
+        if table is None and (sparse := self.complement(join)) is not None:
+            return self.join(sparse.rest, sparse.table(self.store))
         forms: list[Form] = list(join.forms)
         if table is None:
             if parts := self.decomposed(join, join.outputs):
@@ -137,6 +141,13 @@ class BodyRunner:
             return found.only(outputs)
         kept = table.only(carried).take(found.columns["$number"])
         return Table(found.n, {v: (kept if v in carried else found).columns[v] for v in outputs})
+
+    def complement(self, join: Join) -> Complement | None:
+        """Two of the join's forms that are a sparse complement, and the join without them."""
+        if id(join) not in self.complements:
+            self.complements[id(join)] = find_complement(join) if self.store.inclusions else None
+        found = self.complements[id(join)]
+        return found if found is not None and found.is_sparse(self.store) else None
 
     def rows(self, join: Join, forms: list[Form], outputs: tuple[str, ...], table: Table | None) -> Table:
         view = self.view(table)

@@ -76,6 +76,7 @@ def program_bodies(program: Program) -> Iterator[tuple[Rule, tuple[Form, ...]]]:
 
 
 def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluation: Evaluation) -> None:
+    store.inclusions = program.inclusions
     if stratum.combine:
         _CombiningStratum(program, stratum, store, evaluation).run()
     else:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from dlog.engine.complements import find_complement
 from dlog.engine.evaluate import as_plain, delta_variants
 from dlog.engine.expected import Expected
 from dlog.engine.explain_orders import explain_orders
@@ -50,6 +51,7 @@ def explain(
     `maintained` tells how a stratum follows transactions.
     """
     lines: list[str] = []
+    store.inclusions = program.inclusions
     for number, stratum in enumerate(program.strata, 1):
         rules = [
             r for r in stratum.rules if predicate is None or any(h.predicate == predicate for h in r.heads)
@@ -134,6 +136,14 @@ def _pipeline(pipeline: Pipeline, rule: Rule, store: Store, bound: tuple[str, ..
 
 
 def _join(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Iterator[str]:
+    sparse = None if bound else find_complement(join)
+    if sparse is not None and sparse.is_sparse(store):
+        rows = _round(store.rows(sparse.whole.predicate) - store.rows(sparse.part.predicate))
+        yield f"{sparse}: counts are compared, as {sparse.part.predicate} is inside; {rows} rows are expected"
+        join = sparse.rest
+        bound = tuple(v.name for v in sparse.whole.args if isinstance(v, Var))
+        if not join.forms:
+            return
     if not bound and sum(isinstance(f, Atom) for f in join.forms) > 1:
         considered = _considered(join, rule, store)
         if considered is not None and _is_taken(considered, store):

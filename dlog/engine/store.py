@@ -39,6 +39,7 @@ class Store:
         self.requirements: dict[str, set[Requirement]] = {}  # what plans to come are known to read
         self.chosen_orders: dict[str, tuple[tuple[int, ...], ...]] = {}  # made when a plan first reads one
         self.options = Options()  # of the planner
+        self.inclusions: frozenset[tuple[str, str]] = frozenset()  # (S, T): rules derive S inside T
         self.shared_parts = SharedParts()
         self.decompositions: dict[Hashable, tuple[tuple[int, ...], Decomposition | None]] = {}  # by join
         self._codes: dict[tuple[str, object, Type], int | None] = {}

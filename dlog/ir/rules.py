@@ -318,6 +318,13 @@ class Program:
     pragmas: tuple[ast.Pragma, ...]
     source: ast.Program = field(repr=False)
 
+    @cached_property
+    def inclusions(self) -> frozenset[tuple[str, str]]:
+        """See `dlog.ir.inclusions`."""
+        from dlog.ir.inclusions import inclusions
+
+        return inclusions(self)
+
     def check(self) -> None:
         """Assert all invariants of the program.  O(size of its rules)."""
         for rule in (*self.rules, *(r for stratum in self.strata for r in stratum.rules)):

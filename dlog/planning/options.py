@@ -29,6 +29,7 @@ class Options:
     `probes`      sub-joins are hash tables, asked for each row of the last join, instead of indices
     `chunks`      a join of large sub-joins runs range by range of one variable
     `sharing`     sub-joins that are equal but for names are computed once
+    `complements` `T(x), !S(x)` with S inside T compares counts, and never looks at rows that both have
     """
 
     semijoins: str = AUTO
@@ -36,13 +37,14 @@ class Options:
     probes: str = AUTO
     chunks: str = AUTO
     sharing: str = AUTO
+    complements: str = AUTO
 
     @classmethod
     def parse(cls, text: str, base: Options | None = None, span: Span | None = None) -> Options:
         """Words such as `no-semijoins` or `always-sub-joins`, separated by commas or spaces.
 
-        >>> Options.parse("no-semijoins always-chunks")
-        Options(semijoins='never', sub_joins='auto', probes='auto', chunks='always', sharing='auto')
+        >>> Options.parse("no-semijoins always-chunks").chunks
+        'always'
         """
         options = base or cls()
         for word in text.replace(",", " ").split():

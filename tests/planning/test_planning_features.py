@@ -20,7 +20,7 @@ from tests.oracle.naive import evaluate
 from tests.oracle.programs import ALL, programs
 
 SETTINGS = (
-    "no-semijoins no-sub-joins",
+    "no-semijoins no-sub-joins always-complements",
     "always-semijoins no-sub-joins no-probes",
     "always-sub-joins no-semijoins always-probes always-chunks",
     "always-sub-joins no-semijoins no-probes always-sharing",

@@ -27,6 +27,7 @@ TESTS = Path(__file__).parent
         "test_relation_model.py",
         "test_arena.py",
         "test_interval_tree.py",
+        "test_complement.py",
     ],
 )
 def test_tiny_pages(name: str) -> None:

@@ -1,0 +1,37 @@
+"""Owns which derived predicates are inside others whatever the facts: a sound, syntactic answer.
+
+S is inside T when every rule of S has T, with the head's own arguments, as a positive atom of its body:
+
+    # S(x, y) <- T(x, y), bad(y).       S(x, y) <- T(x, y), worse(x).
+
+That is true of what rules derive; base facts of S are the caller's to rule out.
+"""
+
+from __future__ import annotations
+
+from dlog.ir.rules import Atom, Program
+
+
+def inclusions(program: Program) -> frozenset[tuple[str, str]]:
+    """Pairs (S, T) such that the rules of S derive rows of T only.  O(rules, and the atoms of each)."""
+    candidates: dict[str, set[str]] = {}
+    for stratum in program.strata:
+        for rule in stratum.rules:
+            for head in rule.heads:
+                around = {
+                    form.predicate
+                    for form in rule.body.forms
+                    if isinstance(form, Atom) and form.args == head.args and _alike(program, form, head)
+                }
+                known = candidates.get(head.predicate)
+                candidates[head.predicate] = around if known is None else known & around
+    return frozenset(
+        (inner, outer) for inner, outers in candidates.items() for outer in outers if inner != outer
+    )
+
+
+def _alike(program: Program, a: Atom, b: Atom) -> bool:
+    """Whether columns have the same types, so that equal values are equal codes."""
+    return [c.type for c in program.predicates[a.predicate].columns] == [
+        c.type for c in program.predicates[b.predicate].columns
+    ]
