@@ -156,6 +156,8 @@ class Assign(Node):
     The expression is computed whole before the target changes.  Each key of the target is bound (a trigger
     parameter) or an output variable of the expression; output variables that are no keys are summed out.
     `+=` adds.  `:=` first forgets every entry that agrees with the target's bound keys, then adds.
+    Input variables of the target that are not parameters stand for each that the map's domain has: the
+    statement is done for all of them, with them bound.
     `target.initial`: an entry that `+=` adds to and that is not in the map's domain is first given that
     value, computed with the entry's keys bound, before the statement changes anything.
     """

@@ -189,12 +189,14 @@ class _Checker:
         )
 
     def _assign(self, node: ast.Assign, scope: Scope, context: Context) -> ast.Assign:
-        result = self.expressions.visit(node.expression, scope, context)
         target = node.target
         declared = self.expressions.declared(target)
+        if declared is not None:
+            scope = self._with_inputs(target, declared, scope)
+        result = self.expressions.visit(node.expression, scope, context)
         if declared is None:
             return replace(node, expression=result.node)
-        keys = self._keys(target, declared, scope, {**scope, **result.outputs})
+        keys = self._keys(target, declared, {**scope, **result.outputs})
         self._check_fits(result.type, declared, node.expression)
         expression = self._summed(node, result)
         inputs, keys = keys[: len(target.inputs)], keys[len(target.inputs) :]
@@ -203,21 +205,20 @@ class _Checker:
             target = replace(target, initial=self._initial(target, declared, scope, context))
         return replace(node, target=target, expression=expression)
 
+    def _with_inputs(self, target: ast.MapAccess, declared: ast.MapDeclaration, scope: Scope) -> Scope:
+        """Input variables of a target that are not parameters range over those that the map has."""
+        known = zip(target.inputs, declared.inputs, strict=False)
+        return {**{v.name: Binding(column.type, v) for v, column in known}, **scope}
+
     def _keys(
-        self, target: ast.MapAccess, declared: ast.MapDeclaration, scope: Scope, found: Scope
+        self, target: ast.MapAccess, declared: ast.MapDeclaration, found: Scope
     ) -> tuple[ast.Variable, ...]:
         """The target's inputs and keys with their types; each is bound by header or expression."""
-        for variable in target.inputs:
-            if variable.name not in scope:
-                message = f"input variable {variable.name} is not bound"
-                self.error(message, variable, "it must be a parameter of the trigger")
         columns = (*declared.inputs, *declared.keys)
         variables = (*target.inputs, *target.keys)
         typed = list(variables)
         for index, (column, variable) in enumerate(zip(columns, variables, strict=False)):
             binding = found.get(variable.name)
-            if binding is None and index < len(target.inputs):
-                continue
             if binding is None:
                 help = did_you_mean(variable.name, found, "bind it in the expression")
                 self.error(f"key {variable.name} is not bound by the expression", variable, help)

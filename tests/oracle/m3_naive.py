@@ -117,11 +117,13 @@ class Naive:
             return
         target, contents = node.target, self.maps[node.target.name]
         names = [v.name for v in (*target.inputs, *target.keys)]
+        bounds = self._with_inputs(target, env)
         added: dict[Row, Any] = {}
-        for assignment, value in self.evaluate(node.expression, env).items():
-            inner = {**env, **dict(assignment)}
-            key = tuple(inner[n] for n in names)
-            added[key] = added[key] + value if key in added else value
+        for bound in bounds:
+            for assignment, value in self.evaluate(node.expression, bound).items():
+                inner = {**bound, **dict(assignment)}
+                key = tuple(inner[n] for n in names)
+                added[key] = added[key] + value if key in added else value
         initial: dict[Row, Any] = {}
         if node.op == "+=" and target.initial is not None:
             for key in added:
@@ -129,13 +131,21 @@ class Naive:
                     inner = {**dict(zip(names, key, strict=True)), **env}
                     initial[key] = self.scalar(target.initial, inner)
         if node.op == ":=":
-            for key in [k for k in contents if _agrees(k, names, env)]:
+            for key in [k for k in contents if any(_agrees(k, names, bound) for bound in bounds)]:
                 del contents[key]
         contents.update(initial)
         for key, value in added.items():
             contents[key] = contents[key] + value if key in contents else value
             if is_zero(contents[key]) and target.name not in self.keep_zeros:
                 del contents[key]
+
+    def _with_inputs(self, target: ast.MapAccess, env: Environment) -> list[Environment]:
+        """The bindings once for each combination of input variables in the map that agrees with them."""
+        names = [v.name for v in target.inputs]
+        if all(name in env for name in names):
+            return [env]
+        inputs = dict.fromkeys(key[: len(names)] for key in self.maps[target.name])
+        return [{**dict(zip(names, key, strict=True)), **env} for key in inputs if _agrees(key, names, env)]
 
     # Expressions
 
