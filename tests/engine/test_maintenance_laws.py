@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -296,6 +297,40 @@ def test_oracle_few_rows_at_once() -> None:
         db.check()
         db.verify()
     assert short > 60
+
+
+def test_oracle_some_rows_at_once() -> None:
+    """Dozens of rows of a predicate are one firing: rows that are there, that repeat, that come and go."""
+    rng = random.Random(9)
+    db = dlog.Database(source=SALES + "pair(i, c, a) <- sale(i, s, a), shop(s, c), sale(a, s, i).")
+    db.apply(insert={"shop": [(s, s % 3) for s in range(30)], "sale": [(i, i % 7, i) for i in range(300)]})
+    db.apply(insert={"sale": [(0, 0, 0)]})
+    short = 0
+    for _ in range(40):
+        before = contents(db)
+        with db.transaction() as tx:
+            for _ in range(rng.choice((1, 1, 2, 3))):
+                amounts = rng.choice(((0, 1, 60), (2**54, -(2**54)), tuple(range(40))))
+                many = rng.choice((5, 17, 60, 200))
+                rows = [(rng.randrange(40), rng.randrange(9), rng.choice(amounts)) for _ in range(many)]
+                if rng.random() < 0.5:
+                    rows = rng.choices(db["sale"].rows() or rows, k=many) + rows[:3]
+                (tx.insert if rng.random() < 0.5 else tx.erase)("sale", rows)
+            expected = set(before["sale"])
+            for op, _, codes in tx.changes:
+                rows = set(map(tuple, np.asarray(codes).tolist()))
+                expected = expected | rows if op == "+" else expected - rows
+        short += len(db._short) > 0
+        assert tx.commit_info is not None
+        changes = tx.commit_info.changes
+        assert set(contents(db)["sale"]) == expected
+        for name, rows in contents(db).items():
+            old, new = set(before[name]), set(rows)
+            found = (changes[name].inserted, changes[name].erased) if name in changes else ((), ())
+            assert tuple(map(list, found)) == (sorted(new - old), sorted(old - new)), name
+        db.check()
+        db.verify()
+    assert short > 20
 
 
 def test_between_two_rows_anything_may_be_broken() -> None:
