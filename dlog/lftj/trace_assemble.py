@@ -6,7 +6,7 @@ under a guide.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -168,8 +168,13 @@ class _TraceAssembler(Assembler):
         return args
 
     def exact_leap(self, step: Leap, fail: Label) -> Label:
-        """Own words: the guide's item and end, two bounds, the phase, and the ends of the next note."""
-        own = self.own(7)
+        """Own words: the guide's item and end, two bounds, the phase, the ends of the next note, the greatest
+        key so far.  Under a guide those without notes come first: where one of them lacks a key, nothing
+        is noted."""
+        if self.is_guided:
+            participants = sorted(step.participants, key=lambda p: p in self.notes)
+            step = replace(step, participants=tuple(participants))
+        own = self.own(8)
         args = self.leap_words(step, own, own + 2)
         tail = Label()
         args[5] = tail

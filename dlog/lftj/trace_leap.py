@@ -2,8 +2,8 @@
 
 A note is written before the step that it belongs to.  Exact leaps follow the maintenance paper, 4.1: atoms in
 the order of the rule, the first one advanced after a match, each operation noted for itself, from the key
-sought to the key found.  Within one item of a guide, iterators are first put at the least upper bound of its
-start, and what is noted ends at its end.
+sought to the key found.  Within one item of a guide, the first iterator is put at the least upper bound of
+its start, each other one at that of the key that the one before it found, and what is noted ends at its end.
 
 Infinities need no values: a note is a closed interval, and an operation that begins before the first key, or
 runs off the end, is noted from the least or up to the greatest int64, which may be keys themselves.
@@ -39,6 +39,7 @@ FULL: Final = 3  # there is no room for a note
 PHASE: Final = 4  # own words of an exact leap, behind those of a guided one
 NOTE_A: Final = 5
 NOTE_B: Final = 6
+MOST: Final = 7
 
 
 @helper
@@ -185,8 +186,21 @@ def exact_leap(arena, code, at, state, trace, room):
             moving = phase if phase < n else 0
         if not move(arena, code, at, state, moving, phase, trace, room):
             return FULL
-        state[own + PHASE] = phase + 1 if phase < n else n
+        if phase < n and not has_passed(arena, code, at, state, moving):
+            state[own + PHASE] = phase + 1
+        else:
+            state[own + PHASE] = n
     return SEARCHING
+
+
+@helper
+def has_passed(arena, code, at, state, j):
+    """Whether participant j is behind the item: it lacks all of the item's keys, so no other need be asked."""
+    block = code[at + L_RANGES + j]
+    position = state[block + RANGE + LO]
+    if position >= state[block + HI]:
+        return True
+    return key_of(arena, state, block, position) > state[code[at + L_OWN] + UPPER]
 
 
 @helper
@@ -245,9 +259,9 @@ def move(arena, code, at, state, j, phase, trace, room):
     if phase < n:
         state[OPENS] += 1
         position = state[block + LO]
+        state[own + NOTE_A] = low if phase == 0 or low == MIN_KEY else state[own + MOST]
         if low != MIN_KEY:
-            position = seek(arena, state, block, position, state[block + HI], low)
-        state[own + NOTE_A] = low
+            position = seek(arena, state, block, position, state[block + HI], state[own + NOTE_A])
     elif phase == n:
         position = state[block + RANGE + LO]
         position = seek(arena, state, block, position, state[block + HI], state[own + NOTE_A])
@@ -265,6 +279,8 @@ def move(arena, code, at, state, j, phase, trace, room):
             )
     state[block + RANGE + LO] = position
     found = key_of(arena, state, block, position) if position < state[block + HI] else MAX_KEY
+    if phase < n:
+        state[own + MOST] = found
     if template > 0:
         state[own + NOTE_B] = min(found, high)
         note(code, template, state, trace, room)

@@ -5,12 +5,12 @@ are `others`, the run is sensitive to keys from a to b, both inclusive.
 
 Exact indices of leaps that an oracle can lead to in parts are kept by context, too.  There, after a cycle,
 
-    of an interval that the oracle covers in part, the rest stays.  If all of it went, a change of its other
+    of an interval whose end the oracle covers, the rest stays; where it covers only keys inside, all.  If all of it went, a change of its other
     keys would be missed: at x = 0 let I = {1, 10, 15} and R = {5, 20}, R sensitive in [10, 20]; erase
     I(0, 10), the oracle being the point 10, then insert R(15)
-    a piece that is left is joined with what was noted anew right beside it; and a changed key of an atom that
-    is not traced contributes the intervals of others that hold it, not only itself: so intervals are not
-    broken into ever smaller pieces
+    intervals of a context that lie in one gap of the atom are one; and a changed key of an atom that is not
+    traced contributes the intervals of others that hold it, not only itself: so intervals are not broken
+    into ever smaller pieces
 
 All other indices are at any time what a fresh evaluation notes, so old notes are found by their rows.
 """
@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 
 from dlog.jit import Words
-from dlog.sensitivity.kernels import glue, overlapping
+from dlog.sensitivity.kernels import clip, glue, overlapping
 from dlog.sensitivity.rows import changes, sorted_rows
 from dlog.sensitivity.watches import Watch
 from dlog.storage.arena import Arena
 from dlog.storage.batch import Change
 from dlog.storage.index import Index
-from dlog.storage.interval_tree import Matches, build_intervals, cut, stabbing
+from dlog.storage.interval_tree import Matches, build_intervals, stabbing
 from dlog.storage.relation import Relation
 
 
@@ -87,37 +87,33 @@ class Intervals:
         later, _ = self.relation.apply(inserts=change.inserted, erases=change.erased)
         return Intervals(self.spec, later)
 
-    def meeting(self, covers: Words) -> tuple[Words, Words]:
-        """(Rows that meet one of the covers, which are rows of this form; for each the number of the cover).
-
-        REQUIRES: kept by context.  O((covers + found) log n)."""
+    def meeting(self, covers: Words) -> Words:
+        """Rows that meet one of the covers, which are rows of this form, and those right beside them; some
+        maybe several times.  REQUIRES: kept by context.  O((covers + found) log n)."""
         order = self.spec.context_order
         index = self.relation.index(order)
         asked = np.ascontiguousarray(covers[:, list(order)])
-        room = 4 * len(asked) + 16
-        while True:
-            out, which = np.empty((room, self.spec.arity), np.int64), np.empty(room, np.int64)
+        d, n, room = self.spec.arity - 2, 0, 4 * len(asked) + 16
+        while n == 0 or n > room:
+            room = max(room, n)
+            out = np.empty((room, self.spec.arity), np.int64)
             n = overlapping(
-                index.arena.A,
-                index.root,
-                self.spec.arity - 2,
-                asked.reshape(-1),
-                len(asked),
-                out.reshape(-1),
-                which,
-                room,
+                index.arena.A, index.root, d, asked.reshape(-1), len(asked), out.reshape(-1), room
             )
-            if n <= room:
-                return out[:n, np.argsort(order)], which[:n]
-            room = n
+            if n == 0:
+                break
+        return out[:n, np.argsort(order)]
 
     def holding(self, points: Words) -> tuple[Words, Words]:
         """For rows of this form with a = b: from where to where intervals go that hold that key."""
-        rows, which = self.meeting(points)
-        a, b = points[:, self.spec.prefix].copy(), points[:, self.spec.prefix].copy()
-        np.minimum.at(a, which, rows[:, self.spec.prefix])
-        np.maximum.at(b, which, rows[:, self.spec.prefix + 1])
-        return a, b
+        p = self.spec.prefix
+        low, high = points[:, p].copy(), points[:, p].copy()
+        for i in range(len(points)):
+            rows = self.meeting(points[i : i + 1])
+            rows = rows[(rows[:, p] <= points[i, p]) & (rows[:, p + 1] >= points[i, p])]
+            if len(rows):
+                low[i], high[i] = rows[:, p].min(), rows[:, p + 1].max()
+        return low, high
 
     def check(self) -> None:
         """Assert all invariants of one index.  O(n log n)."""
@@ -138,22 +134,23 @@ def recorded(arena: Arena, spec: Spec, rows: Words) -> Intervals:
     return Intervals(spec, relation)
 
 
-def covered_changes(index: Intervals, covers: Words, noted: Words) -> Change:
+def covered_changes(index: Intervals, words: Words, root: int, covers: Words, noted: Words) -> Change:
     """What becomes of an index kept by context: covered parts go, what was noted comes.
 
-    REQUIRES: the covers of one context are disjoint.  O((covers + found + noted) log n)."""
+    `root` is that of the new version of what the index watches.  REQUIRES: the covers of one context are disjoint.  O((covers + found + noted) log n)."""
     spec = index.spec
     order = list(spec.context_order)
     covers = changes(np.empty((0, spec.arity), np.int64), covers[:, order])[1]  # sorted by context, each once
     natural = np.argsort(order)
-    found = changes(np.empty((0, spec.arity), np.int64), index.meeting(covers[:, natural])[0][:, order])[1]
+    found = changes(np.empty((0, spec.arity), np.int64), index.meeting(covers[:, natural])[:, order])[1]
     starts, ends = _ranges(covers, found, spec.arity - 2)
-    lows, highs = (np.ascontiguousarray(covers[:, c]) for c in (-2, -1))
-    pieces, _ = cut(found, spec.arity - 2, lows, highs, starts, ends)
+    pieces = np.empty_like(found)
+    d = spec.arity - 2
+    left = clip(found.reshape(-1), len(found), d, starts, ends, covers.reshape(-1), pieces.reshape(-1))
     fresh = changes(np.empty((0, spec.arity), np.int64), noted[:, order])[1]
-    marked = np.concatenate([_marked(pieces, 1), _marked(fresh, 0)])
+    marked = np.concatenate([_marked(pieces[:left], 1), _marked(fresh, 0)])
     marked = sorted_rows(marked)
-    n = glue(marked.reshape(-1), len(marked), spec.arity - 2)
+    n = glue(words, root, spec.prefix, marked.reshape(-1), len(marked), d)
     erased, inserted = changes(found, marked[:n, :-1])
     return Change(inserted[:, natural], erased[:, natural])
 

@@ -205,13 +205,12 @@ def write_items(rows: Words, m: int, width: int, wild: int, kept: Words, cursors
 
 
 @kernel
-def overlapping(
-    A: Words, root: int, d: int, covers: Words, n: int, out: Words, which: Words, room: int
-) -> int:
-    """Rows (d columns of context, a, b) of an index that meet one of n covers of the same form.
+def overlapping(A: Words, root: int, d: int, covers: Words, n: int, out: Words, room: int) -> int:
+    """Rows (d columns of context, a, b) of an index that meet one of n covers of the same form, and in its
+    context the last row before and the first row behind.
 
-    Writes at most `room` of them, with the number of the cover of each, and returns how many there are.  All
-    intervals of one context end in the order in which they begin.  O(n d log rows + found).
+    Writes at most `room` of them, some maybe several times, and returns how many there are.  All intervals of
+    one context end in the order in which they begin.  O(n d log rows + found).
     """
     k = d + 2
     found = 0
@@ -232,16 +231,22 @@ def overlapping(
             continue
         last = covers[i * k + d + 1]
         at = hi if last == GREATEST else seek_lub(A, root, d, lo, hi, last + 1)
-        while at > lo:
+        if at < hi:
+            found = put_found(A, root, at, k, out, found, room)
+        meets = True
+        while at > lo and meets:
             at = previous_position(A, root, at)
-            if key_at(A, root, d + 1, at) < covers[i * k + d]:
-                break
-            if found < room:
-                for x in range(k):
-                    out[found * k + x] = key_at(A, root, x, at)
-                which[found] = i
-            found += 1
+            meets = key_at(A, root, d + 1, at) >= covers[i * k + d]
+            found = put_found(A, root, at, k, out, found, room)
     return found
+
+
+@helper
+def put_found(A: Words, root: int, at: int, k: int, out: Words, found: int, room: int) -> int:
+    if found < room:
+        for x in range(k):
+            out[found * k + x] = key_at(A, root, x, at)
+    return found + 1
 
 
 @helper
@@ -260,26 +265,86 @@ def previous_position(A: Words, root: int, position: int) -> int:
 
 
 @kernel
-def glue(rows: Words, n: int, d: int) -> int:
-    """Join pieces of intervals with what follows or precedes them without a gap; returns how many are left.
+def clip(rows: Words, n: int, d: int, starts: Words, ends: Words, covers: Words, out: Words) -> int:
+    """Rows (d columns of context, a, b) without what covers their ends; returns how many are left.
 
-    Rows are (d columns of context, a, b, whether it is a piece), sorted.  In place.  O(n d).
+    What covers row i are the rows starts[i] <= j < ends[i] of the same form, sorted and disjoint.  A cover
+    inside of an interval leaves it whole.  O(covers of each row).
+    """
+    k = d + 2
+    m = 0
+    for i in range(n):
+        a, b = rows[i * k + d], rows[i * k + d + 1]
+        left = True
+        for j in range(starts[i], ends[i]):
+            low, high = covers[j * k + d], covers[j * k + d + 1]
+            if low <= a and high >= a:
+                if high >= b:
+                    left = False
+                    break
+                a = high + 1
+        j = ends[i] - 1
+        while left and j >= starts[i]:
+            low, high = covers[j * k + d], covers[j * k + d + 1]
+            if low <= b and high >= b:
+                if low <= a:
+                    left = False
+                    break
+                b = low - 1
+            j -= 1
+        if left:
+            for c in range(d):
+                out[m * k + c] = rows[i * k + c]
+            out[m * k + d] = a
+            out[m * k + d + 1] = b
+            m += 1
+    return m
+
+
+@kernel
+def glue(A: Words, root: int, p: int, rows: Words, n: int, d: int) -> int:
+    """Join intervals that lie in one gap of an atom, and leave out what a piece holds; returns how many are
+    left.
+
+    Rows are (d columns of context, a, b, whether it is a piece), sorted; the first p columns of the context
+    are the first of the atom's index.  In place.  O(n (d + p log rows of the atom)).
     """
     k = d + 3
     m = 0
+    piece_end = LEAST
+    has_piece = False
     for i in range(n):
-        joined = m > 0 and (rows[i * k + k - 1] == 1 or rows[(m - 1) * k + k - 1] == 1)
+        same = m > 0
         for c in range(d):
-            joined = joined and rows[(m - 1) * k + c] == rows[i * k + c]
-        if joined and rows[(m - 1) * k + d + 1] != GREATEST:
-            joined = rows[(m - 1) * k + d + 1] + 1 == rows[i * k + d]
-        else:
-            joined = False
-        if joined:
+            same = same and rows[(m - 1) * k + c] == rows[i * k + c]
+        has_piece = has_piece and same
+        is_piece = rows[i * k + k - 1] == 1
+        if has_piece and not is_piece and rows[i * k + d + 1] <= piece_end:
+            continue
+        last, first = rows[(m - 1) * k + d + 1] if same else GREATEST, rows[i * k + d]
+        if same and last < first and is_gap(A, root, p, rows, i * k, last, first):
             rows[(m - 1) * k + d + 1] = rows[i * k + d + 1]
-            rows[(m - 1) * k + k - 1] = rows[i * k + k - 1]
+            rows[(m - 1) * k + k - 1] = max(rows[(m - 1) * k + k - 1], rows[i * k + k - 1])
         else:
             for c in range(k):
                 rows[m * k + c] = rows[i * k + c]
             m += 1
+        if is_piece:
+            has_piece, piece_end = True, rows[(m - 1) * k + d + 1]
     return m
+
+
+@helper
+def is_gap(A: Words, root: int, p: int, prefix: Words, at: int, low: int, high: int) -> bool:
+    """Whether an index has, behind the p words of a prefix, no key from low to below high."""
+    if A[root + N_ROWS] == 0:
+        return True
+    lo, hi = 0, end_position(A, root)
+    for c in range(p):
+        key = prefix[at + c]
+        lo = seek_lub(A, root, c, lo, hi, key)
+        if lo >= hi or key_at(A, root, c, lo) != key:
+            return True
+        hi = run_end(A, root, c, lo, hi)
+    lo = seek_lub(A, root, p, lo, hi, low)
+    return lo >= hi or key_at(A, root, p, lo) >= high

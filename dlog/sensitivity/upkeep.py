@@ -189,7 +189,8 @@ class Upkeep:
         for i, index in enumerate(intervals):
             before, after = (_all_notes(runs, i) for runs in (old, new))
             if index.spec.by_context:
-                edit = covered_changes(index, _all_notes(old, self._covers[i]), after)
+                atom = self.watched.indexed[i].atom
+                edit = covered_changes(index, words, roots[1][atom], _all_notes(old, self._covers[i]), after)
             else:
                 erased_rows, inserted_rows = changes(before, after)
                 edit = Change(inserted_rows, erased_rows)
