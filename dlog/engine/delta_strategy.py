@@ -53,8 +53,11 @@ class DeltaStrategy:
     way = "delta"
     reads_changes = True
 
-    def __init__(self, program: Program, stratum: Stratum, store: Store):
+    def __init__(self, program: Program, stratum: Stratum, store: Store, reasons: Sequence[str] = ()):
+        """`reasons` tell why each rule is kept as it is."""
         (self.name,) = stratum.predicates
+        self.reasons = tuple(reasons)
+        self.ways = [DeltaStrategy.way] * len(stratum.rules)
         self.program = program
         self.stratum = stratum
         self.store = store
@@ -289,10 +292,17 @@ class DeltaStrategy:
             how = "each row has one derivation, which is not counted"
         else:
             how = "the number of derivations of each row is kept"
-        lines = [how, *(a.explain() for a in self.aggregates)]
+        lines = [how, *self._reasons(), *(a.explain() for a in self.aggregates)]
         for deltas in self._deltas():
             lines += [line for line in deltas.explain() if line not in lines]
         return lines
+
+    def _reasons(self) -> Iterator[str]:
+        """The way of each rule and why."""
+        several = len(self.stratum.rules) > 1
+        for rule, way, reason in zip(self.stratum.rules, self.ways, self.reasons, strict=False):
+            where = f"line {rule.span.line}: " if rule.span and several else ""
+            yield f"{where}{way}, because {reason}"
 
     def check(self, store: Store) -> None:
         """Counts and sums against those of all derivations, made anew."""

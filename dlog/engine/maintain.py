@@ -15,7 +15,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from dlog.engine import trace_strategy
+from dlog.engine import trace_choice
 from dlog.engine.column_orders import LARGE, choose, shared_predicates
 from dlog.engine.conflicts import check_constraints, check_function
 from dlog.engine.delta_strategy import DeltaStrategy
@@ -49,10 +49,10 @@ def choose_strategy(
     `wanted` names the strategy that a user asked for.
     """
     if not stratum.recursive:
-        choices = [trace_strategy.choose_way(store, rule, wanted) for rule in stratum.rules]
-        if any(choice.way != trace_strategy.DELTA for choice in choices):
+        choices = [trace_choice.choose_way(store, rule, wanted) for rule in stratum.rules]
+        if any(choice.way != trace_choice.DELTA for choice in choices):
             return TraceStrategy(program, stratum, store, choices)
-        return DeltaStrategy(program, stratum, store)
+        return DeltaStrategy(program, stratum, store, [choice.reason for choice in choices])
     return None if unsupported(program, stratum, store) else StageStrategy(program, stratum, store)
 
 

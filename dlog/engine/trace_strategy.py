@@ -6,37 +6,15 @@ traced, or that deltas serve better, stay with deltas.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 from dlog.engine.delta_strategy import DeltaStrategy
 from dlog.engine.heads import head_rows
 from dlog.engine.rule_deltas import RuleDeltas
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle
-from dlog.engine.trace_deltas import TraceDeltas, untraceable
-from dlog.ir.rules import Program, Rule, Stratum
+from dlog.engine.trace_choice import GRANULARITY, Choice
+from dlog.engine.trace_deltas import TraceDeltas
+from dlog.ir.rules import Program, Stratum
 from dlog.jit import Words
-from dlog.sensitivity.watches import COARSE, EXACT
-
-DELTA, TRACE, TRACE_EXACT = "delta", "trace", "trace-exact"
-GRANULARITY = {TRACE: COARSE, TRACE_EXACT: EXACT}
-
-
-@dataclass(frozen=True)
-class Choice:
-    """How a rule is kept, and why."""
-
-    way: str
-    reason: str
-
-
-def choose_way(store: Store, rule: Rule, wanted: str | None) -> Choice:
-    """The way of one rule.  Reads statistics only."""
-    reason = untraceable(rule)
-    if wanted in GRANULARITY:
-        return Choice(DELTA, reason) if reason else Choice(wanted, "it was asked for")
-    return Choice(DELTA, reason or "no trace was asked for")
 
 
 class TraceStrategy(DeltaStrategy):
@@ -45,8 +23,7 @@ class TraceStrategy(DeltaStrategy):
     way = "trace"
 
     def __init__(self, program: Program, stratum: Stratum, store: Store, choices: list[Choice]):
-        super().__init__(program, stratum, store)
-        self.choices = choices
+        super().__init__(program, stratum, store, [c.reason for c in choices])
         self.traced: list[TraceDeltas] = []
         plain = iter(range(len(self.plain)))
         aggregates = iter(self.aggregates)
@@ -57,6 +34,7 @@ class TraceStrategy(DeltaStrategy):
                 continue
             made = TraceDeltas(store, rule, f"~{self.name}/{number}", GRANULARITY[choice.way])
             self.traced.append(made)
+            self.ways[number] = choice.way
             if place is not None:
                 self.plain[place] = made
             elif aggregate is not None:
@@ -88,15 +66,6 @@ class TraceStrategy(DeltaStrategy):
         with cycle.evaluation.measures.of(deltas.rule):
             table = deltas.record(cycle)
         return [(head_rows(cycle.store, head, table, deltas.rule), None) for head in self._heads(deltas.rule)]
-
-    def explain(self, store: Store) -> list[str]:
-        first, *others = super().explain(store)
-        return [first, *self._reasons(), *others]
-
-    def _reasons(self) -> Iterator[str]:
-        for rule, choice in zip(self.stratum.rules, self.choices, strict=True):
-            where = f"line {rule.span.line}: " if rule.span and len(self.choices) > 1 else ""
-            yield f"{where}{choice.way}, because {choice.reason}"
 
     def check_state(self, store: Store, fresh: Store) -> None:
         super().check_state(store, fresh)

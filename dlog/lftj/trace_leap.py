@@ -195,7 +195,7 @@ def exact_leap(arena, code, at, state, trace, room):
 
 @helper
 def has_passed(arena, code, at, state, j):
-    """Whether participant j is behind the item: it lacks all of the item's keys, so no other need be asked."""
+    """Whether participant j is behind the item: it lacks all of its keys, so no other need be asked."""
     block = code[at + L_RANGES + j]
     position = state[block + RANGE + LO]
     if position >= state[block + HI]:

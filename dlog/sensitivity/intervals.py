@@ -5,9 +5,9 @@ are `others`, the run is sensitive to keys from a to b, both inclusive.
 
 Exact indices of leaps that an oracle can lead to in parts are kept by context, too.  There, after a cycle,
 
-    of an interval whose end the oracle covers, the rest stays; where it covers only keys inside, all.  If all of it went, a change of its other
-    keys would be missed: at x = 0 let I = {1, 10, 15} and R = {5, 20}, R sensitive in [10, 20]; erase
-    I(0, 10), the oracle being the point 10, then insert R(15)
+    of an interval whose end the oracle covers, the rest stays; one that is covered only inside stays whole.
+    If all of it went, a change of its other keys would be missed: at x = 0 let I = {1, 10, 15} and
+    R = {5, 20}, R sensitive in [10, 20]; erase I(0, 10), the oracle being the point 10, then insert R(15)
     intervals of a context that lie in one gap of the atom are one; and a changed key of an atom that is not
     traced contributes the intervals of others that hold it, not only itself: so intervals are not broken
     into ever smaller pieces
@@ -137,7 +137,8 @@ def recorded(arena: Arena, spec: Spec, rows: Words) -> Intervals:
 def covered_changes(index: Intervals, words: Words, root: int, covers: Words, noted: Words) -> Change:
     """What becomes of an index kept by context: covered parts go, what was noted comes.
 
-    `root` is that of the new version of what the index watches.  REQUIRES: the covers of one context are disjoint.  O((covers + found + noted) log n)."""
+    `root` is that of the new version of what the index watches.  REQUIRES: the covers of one context are
+    disjoint.  O((covers + found + noted) log n)."""
     spec = index.spec
     order = list(spec.context_order)
     covers = changes(np.empty((0, spec.arity), np.int64), covers[:, order])[1]  # sorted by context, each once

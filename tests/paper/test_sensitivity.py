@@ -60,8 +60,8 @@ def test_maintenance_of_4_1_1() -> None:
     assert oracle.intervals() == [[(2, 2), (6, GREATEST)]]
     upkept = upkeep.maintain(ARENA.A, oracle, ([a.root, b.root], [a_new.root, b_new.root]), intervals)
     assert (upkept.erased.tolist(), upkept.inserted.tolist()) == ([[2]], [])
-    # At 2 nothing changes for A: what is left of [1, 2] joins what was noted at 2.  A at 6 goes on to 8, where
-    # B ends.
+    # At 2 nothing changes for A: what is left of [1, 2] joins what was noted at 2.  A at 6 goes on to 8, and
+    # there B ends.
     revised = [list(map(tuple, index.rows().tolist())) for index in upkept.intervals]
     assert revised[0] == [(LEAST, 0), (1, 2), (3, 4), (6, 6), (6, 8)]
     assert revised[1] == [(LEAST, 1), (2, 2), (4, 6), (8, GREATEST)]

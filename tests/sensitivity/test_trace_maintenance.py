@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine import trace_strategy
+from dlog.engine import trace_choice
 from dlog.engine.store import Store
-from dlog.engine.trace_strategy import DELTA, TRACE, TRACE_EXACT, Choice
+from dlog.engine.trace_choice import DELTA, TRACE, TRACE_EXACT, Choice
 from dlog.errors import ConstraintError, DataError
 from dlog.ir.rules import Rule
 from tests.engine.test_maintenance import commit, relaxed, ways
@@ -29,17 +29,17 @@ WANTED = (TRACE, TRACE_EXACT)
 @contextmanager
 def mixed(seed: int) -> Iterator[None]:
     """Each rule kept in a way of its own."""
-    kept = trace_strategy.choose_way
+    kept = trace_choice.choose_way
 
     def choose(store: Store, rule: Rule, wanted: str | None) -> Choice:
         way = random.Random(f"{seed} {rule}").choice((DELTA, TRACE, TRACE_EXACT))
-        return kept(store, rule, None if way == DELTA else way)
+        return kept(store, rule, way)
 
-    trace_strategy.choose_way = choose
+    trace_choice.choose_way = choose
     try:
         yield
     finally:
-        trace_strategy.choose_way = kept
+        trace_choice.choose_way = kept
 
 
 def follow(data: st.DataObject, text: str, wanted: str, most: int = 6, least: int = 1) -> None:
