@@ -18,7 +18,7 @@ from dlog.engine.demand import derived_predicates, described, evaluate_goals, re
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.engine.facts import change_facts
 from dlog.engine.few_rows import combined, follow_rows
-from dlog.engine.limits import Limits, Watch, held_interrupts
+from dlog.engine.limits import Limits, Watch
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
 from dlog.engine.maintain import Maintenance, change_program, check_tables, maintain
 from dlog.engine.measure import Measures
@@ -29,6 +29,7 @@ from dlog.engine.strategy import Cycle, net_difference
 from dlog.engine.transaction import Change, Changes, Commit, Subscribers, Subscription, Transaction
 from dlog.engine.view import View, interruptible
 from dlog.errors import DataError, DlogError, Interrupted, UnsupportedError, VerifyError, did_you_mean
+from dlog.interrupts import begin, end, poll, uninterrupted
 from dlog.ir.check import load_program
 from dlog.ir.rules import Program, Stratum
 from dlog.language import ast
@@ -58,6 +59,7 @@ class Database(View):
     [(2,), (3,)]
     """
 
+    @uninterrupted
     def __init__(
         self,
         path: str | Path | None = None,
@@ -157,6 +159,7 @@ class Database(View):
         self.store.relations |= computed
         self.pending -= computed.keys()
 
+    @uninterrupted
     def complete(self) -> None:
         """Evaluates what is still pending."""
         if self.pending:
@@ -255,6 +258,7 @@ class Database(View):
         self.require(predicate)
         return self._subscribers.add(predicate, callback)
 
+    @uninterrupted
     def snapshot(self) -> View:
         """The state after the last commit, to read in any thread while transactions go on; waits for none.
 
@@ -278,6 +282,7 @@ class Database(View):
         a time."""
         with self._lock:
             shown = self._shown
+            outermost = begin()
             try:
                 commit = self._commit(transaction)
             except BaseException as error:
@@ -286,6 +291,9 @@ class Database(View):
                     if isinstance(error, KeyboardInterrupt):
                         raise Interrupted("interrupted while changing facts") from None
                 raise
+            finally:
+                if outermost:
+                    end()
         if self._subscribers.subscriptions:
             self._subscribers.tell()
         return commit
@@ -307,6 +315,7 @@ class Database(View):
             differences = self._replace_state(transaction)
             self._operations += sum(m.seeks + m.nexts for m in self.measures.rules.values())
         self.version += 1
+        poll()  # the last moment to take it back
         self._show()
         seconds = time.perf_counter() - started
         for number in self._short:
@@ -355,7 +364,7 @@ class Database(View):
         tables = self._maintenance.tables  # those before: facts that come with `.table` are its first ones
         watch = Watch(self.limits)
         try:
-            with interruptible(watch), held_interrupts(watch):
+            with interruptible(watch):
                 watch.doing = "changing facts"
                 store.relations = dict(store.relations)
                 cycle = Cycle(program, store, self._evaluation(program, watch))
@@ -389,6 +398,7 @@ class Database(View):
         with self._lock:
             self._verify()
 
+    @uninterrupted
     def _verify(self) -> None:
         self.complete()
         store, measures = self.store, self.measures
@@ -420,6 +430,7 @@ class Database(View):
 
     # Looking inside
 
+    @uninterrupted
     def explain(self, predicate: str | None = None) -> str:
         """How rules are evaluated, in words.  Never runs a rule.
 
@@ -457,6 +468,7 @@ class Database(View):
                 lines += [f"    {line}" for line in self._maintained(stratum)]
         return ["under transactions, in full:", *lines] if lines else []
 
+    @uninterrupted
     def why(self, fact: str) -> str:
         """One well-founded derivation of a fact, as a tree in words.  Raises when the fact does not hold."""
         from dlog.engine.why import derivation_tree
@@ -467,6 +479,7 @@ class Database(View):
         """What the last evaluation measured, rule by rule; `print` shows it as a table."""
         return self.measures
 
+    @uninterrupted
     def check(self) -> None:
         """Assert every invariant of the state.  O(size of the database)."""
         for relation in self.store.relations.values():

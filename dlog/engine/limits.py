@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dlog.errors import LimitError
+from dlog.interrupts import poll
 
 
 @dataclass(frozen=True)
@@ -36,15 +34,13 @@ class Watch:
         self.derived_rows = 0
         self.pending_rows = 0
         self.stopped = False
-        self.interrupted = False  # by a Ctrl-C that is held until the next look
         self.beat: Callable[[], None] = lambda: None  # called now and then: work goes on
 
     def check(self) -> None:
-        """Raises LimitError when a limit is passed.  A few microseconds."""
+        """Raises LimitError when a limit is passed, and lets Ctrl-C be heard.  A few microseconds."""
         limits = self.limits
         self.beat()
-        if self.interrupted:
-            raise KeyboardInterrupt
+        poll()
         if self.stopped:
             raise LimitError(f"stopped while {self.doing}")
         if limits.timeout is not None and time.monotonic() - self.started > limits.timeout:
@@ -61,28 +57,6 @@ class Watch:
     def pending(self, rows: int) -> None:
         """Rows that a rule has produced and that are not stored yet; repeated ones may be among them."""
         self.pending_rows = rows
-
-
-@contextmanager
-def held_interrupts(watch: Watch) -> Iterator[None]:
-    """In the block Ctrl-C waits for the next look at the limits, so that it never comes while memory is being
-    handed out; a second one does not wait.  Only for the main thread, and Python's own handling of Ctrl-C."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield
-        return
-
-    def hold(number: int, frame: object) -> None:
-        watch.interrupted = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    signal.signal(signal.SIGINT, hold)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    if watch.interrupted:
-        raise KeyboardInterrupt
 
 
 def resident_bytes() -> int:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from dlog.engine.store import Store
 from dlog.errors import DataError, Diagnostics
+from dlog.interrupts import poll
 from dlog.io import InputOptions, Loaded, ParameterError, find_file, read, to_arrow
 from dlog.ir.rules import FactDelta, Predicate, Program
 from dlog.language import ast
@@ -48,6 +49,7 @@ def load_inputs(
             find_input(directive, facts)
     diagnostics.raise_if_any()
     for number, directive in enumerate(inputs):
+        poll()
         if progress is not None:
             progress(directive.predicate, number, len(inputs))
         with _collected(diagnostics):

@@ -7,14 +7,16 @@ release the interpreter's lock.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from dlog.engine.limits import Watch
+from dlog.interrupts import poll
 from dlog.lftj.triejoin import Join
 
 T = TypeVar("T")
 _SMALL = 20_000  # rows of the largest atom below which threads cost more than they give
+_LOOK = 0.1  # seconds after which a thread that waits for others looks for Ctrl-C
 _PARTS = 4  # ranges per core, so that one with heavy keys does not keep the others waiting
 
 
@@ -29,20 +31,23 @@ def in_parallel(tasks: Sequence[Callable[[], T]], watch: Watch) -> list[T]:
         return [tasks[0]()]
     with ThreadPoolExecutor(max(1, len(tasks) // _PARTS)) as pool:
         futures = [pool.submit(task) for task in tasks]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            watch.stopped = True
-            raise
+        return _results(futures, watch)
 
 
 def in_threads(loops: Sequence[Callable[[], None]], watch: Watch) -> None:
     """Runs each in a thread of its own.  The first error stops the others, which look at the watch."""
     with ThreadPoolExecutor(len(loops)) as pool:
-        futures = [pool.submit(loop) for loop in loops]
-        try:
-            for future in futures:
-                future.result()
-        except BaseException:
-            watch.stopped = True
-            raise
+        _results([pool.submit(loop) for loop in loops], watch)
+
+
+def _results(futures: Sequence[Future[T]], watch: Watch) -> list[T]:
+    """Waits for all.  An error, or Ctrl-C, which only the main thread gets, stops them."""
+    try:
+        while wait(futures, _LOOK, FIRST_EXCEPTION).not_done:
+            poll()
+            if any(future.done() and future.exception() for future in futures):
+                break
+        return [future.result() for future in futures]
+    except BaseException:
+        watch.stopped = True
+        raise

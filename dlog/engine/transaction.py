@@ -17,6 +17,7 @@ from dlog.engine.loading import python_codes, quick_codes
 from dlog.engine.result import Result
 from dlog.engine.statements import Extension, extend, without
 from dlog.errors import DataError, DlogError, SubscriberError, did_you_mean
+from dlog.interrupts import uninterrupted
 from dlog.ir.rules import Predicate, Program
 from dlog.language import ast
 from dlog.storage.batch import Change as Difference
@@ -179,8 +180,12 @@ class Transaction:
             return
         codes = quick_codes(declared, rows)
         if codes is None:
-            codes = python_codes(self._store, predicate, rows)
+            codes = self._slow_codes(predicate, rows)
         self.changes.append((op, predicate, codes))
+
+    @uninterrupted
+    def _slow_codes(self, predicate: str, rows: Any) -> Any:
+        return python_codes(self._store, predicate, rows)
 
     def few_rows(self) -> list[SignedRows] | None:
         """All that there is to do, when it is to insert or erase a few rows of codes, as steps.
@@ -215,6 +220,7 @@ class Transaction:
             steps.setdefault((sign, name), []).append(row)
         return [(sign, name, rows) for (sign, name), rows in steps.items()]
 
+    @uninterrupted
     def _take(self, extension: Extension) -> None:
         store = self.database.store.under(extension.program.predicates)
         changes = [(op, name, store.literal_rows(name, rows)) for op, name, rows in extension.facts]

@@ -14,6 +14,7 @@ from dlog.engine.limits import Limits, Watch
 from dlog.engine.result import Result
 from dlog.engine.store import Store
 from dlog.errors import DataError, Interrupted, LimitError, SourceError, did_you_mean
+from dlog.interrupts import uninterrupted
 from dlog.ir.check import check_program
 from dlog.ir.rules import Column, Program, Rule
 from dlog.ir.scope import free_variables
@@ -43,6 +44,7 @@ class View:
         self.require(predicate)
         return self._result(predicate, self.program.predicates[predicate].columns, self.relation(predicate))
 
+    @uninterrupted
     def relation(self, predicate: str) -> Relation:
         """All rows of a predicate, computed now if they are not there yet."""
         if predicate in self.pending:
@@ -56,6 +58,7 @@ class View:
         """Names of the predicates of the program, in source order."""
         return [name for name, p in self.program.predicates.items() if not p.auxiliary]
 
+    @uninterrupted
     def _result(self, name: str, columns: tuple[Column, ...], relation: Relation) -> Result:
         return Result(name, columns, relation.rows(), self.store.dictionary)
 
@@ -70,6 +73,7 @@ class View:
             )
         return self.answer(statements[0])
 
+    @uninterrupted
     def answer(self, query: ast.Query) -> Result:
         """The same for a query that is parsed."""
         earlier = tuple(s for s in self.tree.statements if not isinstance(s, ast.Query))

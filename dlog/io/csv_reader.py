@@ -11,12 +11,14 @@ quoted).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from dlog.interrupts import aside, poll
 from dlog.io import text_cells
 from dlog.io.columns import (
     Columns,
@@ -52,6 +54,7 @@ def read_text(
     layout = _layout(options, columns, data)
     tables, start = [], 0
     while start < data.size:
+        poll()
         block = _next_block(data, start, line, layout)
         table, end = _read_block(block, layout, columns, rejections)
         tables.append(table)
@@ -193,7 +196,8 @@ def _read_fast(block: _Block, layout: Layout, columns: Columns) -> pa.Table | No
     wanted = [names[i] for i in sources]
     types = {name: arrow_type(type) for name, (_, type) in zip(wanted, columns, strict=True)}
     try:
-        table = csv.read_csv(
+        read = partial(
+            csv.read_csv,
             pa.BufferReader(block.text()),
             csv.ReadOptions(column_names=names),
             _parse_options(layout, columns),
@@ -206,6 +210,7 @@ def _read_fast(block: _Block, layout: Layout, columns: Columns) -> pa.Table | No
                 false_values=list(text_cells.FALSE_TEXTS),
             ),
         )
+        table = aside(read)
     except pa.ArrowInvalid:
         return None
     table = table.rename_columns([name for name, _ in columns])

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import json as arrow_json
 
 from dlog.errors import DataError
+from dlog.interrupts import poll
 from dlog.io import text_cells
 from dlog.io.columns import (
     Columns,
@@ -90,6 +91,7 @@ def _line_tables(
 ) -> Iterator[pa.Table]:
     start, line = 0, 1
     while start < data.size:
+        poll()
         end = line_end(data, start, BLOCK_BYTES)
         block = data[start:end]
         table = _read_objects(block, columns) if columns and options.columns is None else None

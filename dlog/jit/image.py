@@ -18,6 +18,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
+from dlog.interrupts import heard
 from dlog.jit import cache
 
 FILE = "kernels.image"
@@ -38,7 +39,8 @@ def functions_of(module: str, source: Path) -> dict[str, Any]:
             raise NoImage(failure.read_text())
         from dlog.jit.compiling import compile_all
 
-        compile_all()
+        with heard():
+            compile_all()
         file = cache.find(source, FILE)
         if file is None:
             raise NoImage(f"no machine code was made for {module}")

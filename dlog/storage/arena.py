@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlog.errors import LimitError
+from dlog.interrupts import cannot_come
 from dlog.jit import Words
 from dlog.storage.arena_kernels import (
     BUMP,
@@ -131,7 +132,8 @@ class Arena:
         self._release_soon()
 
     def _release_soon(self) -> None:
-        if self.lock.acquire(False):
+        """Now, or with the next change: when the arena is busy, or when Ctrl-C could come in the middle."""
+        if cannot_come() and self.lock.acquire(False):
             try:
                 self.release_dropped()
             finally:

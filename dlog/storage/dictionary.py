@@ -154,7 +154,8 @@ class Dictionary:
             if n > known:
                 order, rank = self._merged(n), np.empty(n, np.int64)
                 rank[order] = np.arange(n)
-                self._order, self._rank = order, rank
+                self._rank = rank
+                self._order = order  # last: it tells up to where both are done
             return self._rank, self._order
 
     def _merged(self, n: int) -> Words:

@@ -37,8 +37,8 @@ from tests.oracle.values import DoesNotFit
 REFUSED = (ConstraintError, DataError, OverflowError, DoesNotFit)  # what an oracle raises
 KINDS = (
     *["change"] * 4,
-    *("change_and_undo", "roll_back", "abort", "constrain"),
-    *["add_rules", "remove_rule"] * 2,
+    *("change_and_undo", "roll_back", "constrain"),
+    *["abort", "add_rules", "remove_rule"] * 2,
 )
 Contents = dict[str, list]  # type: ignore[type-arg]
 
@@ -178,7 +178,7 @@ class TransactionMachine(RuleBasedStateMachine):
         transaction = self.changes(data, 5, derived=True)
         if not self.accepts(transaction):
             return
-        look = data.draw(st.integers(0, 12), label="interrupted at look")
+        look = data.draw(st.integers(0, 6), label="interrupted at look")
         limited = look == 0
         self.db.limits = Limits(rows=0) if limited else Limits(timeout=3600)  # the long way, with looks
         relations = self.db.store.relations
@@ -216,7 +216,7 @@ class TransactionMachine(RuleBasedStateMachine):
 
     def changes(self, data: st.DataObject, size: int, derived: bool) -> Transaction:
         found = data.draw(
-            transactions(self.program, most=1, size=size, derived=derived, base=self.base),
+            transactions(self.program, most=1, size=size, derived=derived, base=self.base, conflicts=True),
             label="transaction",
         )
         return found[0]

@@ -66,12 +66,14 @@ def transactions(
     derived: bool = False,
     least: int = 1,
     base: Facts | None = None,
+    conflicts: bool = False,
 ) -> list[Transaction]:
     """From `least` to `most` transactions of at most `size` changes, from the program's own facts, or from
     `base`, onwards.
 
     Half of the changes erase a fact that is there.  With `derived`, predicates that have rules get and lose
-    base facts too.  A new value of a function is an upsert, or an insert where the key has no base fact.
+    base facts too.  A new value of a function is an upsert, or an insert where the key has no base fact; with
+    `conflicts`, now and then an insert where it has one.
     """
     base = {name: set(rows) for name, rows in (base or base_facts(program)).items()}
     with_rules = {head.predicate for rule in program.rules for head in rule.heads}
@@ -84,7 +86,7 @@ def transactions(
     for _ in range(draw(st.integers(least, most))):
         transaction = []
         for _ in range(draw(st.integers(1, size))):
-            change = draw(_change(base, draw(st.sampled_from(predicates))))
+            change = draw(_change(base, draw(st.sampled_from(predicates)), conflicts))
             apply_all(base, [change])
             transaction.append(change)
         result.append(transaction)
@@ -92,7 +94,7 @@ def transactions(
 
 
 @st.composite
-def _change(draw: Draw, base: Facts, predicate: Predicate) -> Change:
+def _change(draw: Draw, base: Facts, predicate: Predicate, conflicts: bool) -> Change:
     rows = sorted(base[predicate.name], key=repr)
     if rows and draw(st.booleans()):
         return Change("-", predicate.name, draw(st.sampled_from(rows)), predicate.is_functional)
@@ -100,5 +102,5 @@ def _change(draw: Draw, base: Facts, predicate: Predicate) -> Change:
     row = fitted(draw(st.tuples(*values)), predicate)
     if not predicate.is_functional:
         return Change("+", predicate.name, row)
-    taken = any(other[:-1] == row[:-1] for other in rows)
+    taken = any(other[:-1] == row[:-1] for other in rows) and not (conflicts and draw(st.integers(0, 7)) == 7)
     return Change("^" if taken or draw(st.booleans()) else "+", predicate.name, row, True)
