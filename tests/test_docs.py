@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
     "README.md",
     "docs/language.md",
+    "docs/m3.md",
     "docs/transactions.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -35,6 +36,16 @@ PROGRAMS = [(d, i) for d in DOCUMENTS for i in range(len(blocks(d, "prolog")))]
 def test_programs_in_documents_run(document: str, number: int) -> None:
     text = blocks(document, "prolog")[number]
     dlog.Database(source=text).check()
+
+
+TRIGGER_PROGRAMS = [(d, i) for d in DOCUMENTS for i in range(len(blocks(d, "m3")))]
+
+
+@pytest.mark.parametrize(("document", "number"), TRIGGER_PROGRAMS)
+def test_trigger_programs_in_documents_are_right(document: str, number: int) -> None:
+    from dlog import m3
+
+    m3.check(m3.parse(blocks(document, "m3")[number]))
 
 
 LANGUAGE = (ROOT / "docs/language.md").read_text(encoding="utf-8")
@@ -97,9 +108,8 @@ def _without_times(text: str) -> str:
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_lead_somewhere(document: str) -> None:
-    text = re.sub(
-        r"^```.*?^```", "", (ROOT / document).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
-    )
+    text = (ROOT / document).read_text(encoding="utf-8")
+    text = re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (ROOT / document).parent.joinpath(target).exists(), target
 
