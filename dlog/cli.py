@@ -142,10 +142,8 @@ def m3_check(
 ) -> None:
     """Check M3 programs: print their errors, or nothing."""
     from dlog.m3 import check, parse_file
-    from dlog.m3.ast import DIALECTS
 
-    if dialect not in (None, *DIALECTS):
-        raise DlogError(f"unknown dialect {dialect}", help=f"one of {', '.join(DIALECTS)}")
+    dialect = _dialect(dialect)
     failed = False
     for path in programs:
         try:
@@ -155,6 +153,56 @@ def m3_check(
             failed = True
     if failed:
         raise typer.Exit(1)
+
+
+@app.command("m3-run")
+def m3_run(
+    program: Annotated[Path, typer.Argument(metavar="PROGRAM.m3", help="an M3 program")],
+    batch: Annotated[int, typer.Option("--batch", "-b", min=1, help="rows of a stream at a time")] = 1000,
+    facts: Annotated[
+        Path | None, typer.Option("--facts", "-F", help="folder of the files; else the program's")
+    ] = None,
+    format: Annotated[str, typer.Option(metavar="table|csv|json", help="how results are printed")] = "table",
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="go on without rows that cannot be taken, and count them")
+    ] = False,
+    dialect: Annotated[
+        str | None, typer.Option(metavar="a5|dbtoaster", help="the dialect; else what the text shows")
+    ] = None,
+    stats: Annotated[bool, typer.Option("--stats", help="rows, time and memory on standard error")] = False,
+) -> None:
+    """Run an M3 program over the files that it names, and print its queries."""
+    import time
+
+    from dlog.m3 import parse_file
+    from dlog.m3.runtime.results import FORMATS, print_results
+    from dlog.m3.runtime.runtime import Runtime
+    from dlog.m3.runtime.streams import Reader, run_files
+    from dlog.progress import Screen
+
+    if format not in FORMATS:
+        raise DlogError(f"unknown format {format}", help=f"one of {', '.join(FORMATS)}")
+    runtime = Runtime(parse_file(program, _dialect(dialect)))
+    started = time.perf_counter()
+    with Screen() as screen:
+        reader = Reader(facts or program.parent, skip_bad_rows, screen.print)
+        run_files(runtime, reader, batch, screen)
+    print_results(runtime.results(), format, sys.stdout)
+    sys.stdout.flush()
+    if reader.skipped:
+        print(f"{reader.skipped:,} bad row{'' if reader.skipped == 1 else 's'} skipped", file=sys.stderr)
+    if stats:
+        seconds = time.perf_counter() - started
+        memory = f"{runtime.maps.memory() / 1e6:,.1f} MB of maps"
+        print(f"{runtime.rows:,} rows in {seconds:.2f} s, {memory}", file=sys.stderr)
+
+
+def _dialect(dialect: str | None) -> str | None:
+    from dlog.m3.ast import DIALECTS
+
+    if dialect not in (None, *DIALECTS):
+        raise DlogError(f"unknown dialect {dialect}", help=f"one of {', '.join(DIALECTS)}")
+    return dialect
 
 
 @app.command()

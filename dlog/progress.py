@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 _QUIET_SECONDS = 1.5  # work that is done by then shows nothing
 _LINE_SECONDS = 5.0  # between two plain lines
-_WORDS = {"load": "loading", "evaluate": "evaluating", "write": "writing"}
+_WORDS = {"load": "loading", "evaluate": "evaluating", "run": "running over", "write": "writing"}
 
 
 class _Step(NamedTuple):

@@ -44,6 +44,20 @@ class Body(Joins):
             self.value = self._slot_value(source, slots)
             self.accumulate(target, keys)
 
+    def bind_inputs(self, store: Store, target: ast.MapAccess) -> None:
+        """Input variables of a target that are not bound stand for each that the map has: go over these."""
+        if all(v.name in self.bound for v in target.inputs):
+            return
+        inputs = store.key_kinds[: len(target.inputs)]
+        found = self.stores.scratch(inputs, INTEGER_RING)
+        self.code.emit(o.CLEAR, found.address)
+        with self.inner():
+            others = tuple(replace(v, name=f"{v.name} of the map") for v in target.keys)
+            self._expand(store, (*target.inputs, *others))
+            self.value = None
+            self.accumulate(found, [self.key(v.name, k) for v, k in zip(target.inputs, inputs, strict=True)])
+        self._scan_groups(found, [v.name for v in target.inputs], False)
+
     def _move_total(self, source: Store, target: Store, access: ast.MapAccess) -> None:
         if access.initial is not None:
             with self.inner():

@@ -289,6 +289,8 @@ class Joins(Scalars):
         if by_row:
             self.code.emit(o.SLOT_LOAD, frame.word, store.address, slots, 0, rows)
         for j, name in enumerate(names, int(by_row)):
+            if name in self.bound:
+                continue
             self.bound[name] = Bound(store.key_kinds[j], frame, ("slot", store.address, slots, j))
 
     def accumulate(self, store: Store, keys: list[Word]) -> None:

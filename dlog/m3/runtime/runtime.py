@@ -8,6 +8,7 @@ one in order, insertions before deletions of the same row where a multiplicity i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,15 @@ from dlog.types import Type
 
 LONGEST_BATCH = 1 << 40
 _NO_RANKS = np.zeros(1, np.int64)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Rows of a relation as codes, (columns, rows), with their multiplicities."""
+
+    relation: str
+    words: Words
+    multiplicities: Words
 
 
 class Runtime:
@@ -102,51 +112,57 @@ class Runtime:
 
     def apply_words(self, relation: str, words: Words, multiplicities: Words) -> None:
         """The same of encoded columns: an array (columns, rows) of codes."""
-        self.ready()
-        n = words.shape[1]
-        inputs = np.empty((len(words) + 1, n), np.int64)
-        inputs[:-1] = words
-        inputs[-1] = multiplicities
-        events = self.events(relation, multiplicities, n)
-        if events is None:
-            inputs, events = self._repeated(relation, inputs)
-        self._run(events, inputs.reshape(-1))
-        self.rows += n
+        if not self.has_batch_trigger(relation) and not np.all(np.abs(multiplicities) == 1):
+            words = np.repeat(words, np.abs(multiplicities), axis=1)
+            multiplicities = np.repeat(np.sign(multiplicities), np.abs(multiplicities))
+        nothing = np.zeros(len(multiplicities), np.int64)
+        self.apply_steps([Step(relation, words, multiplicities)], nothing, nothing)
 
-    def events(self, relation: str, multiplicities: Words, n: int) -> Words | None:
-        """What the machine has to do for rows that lie at the beginning of the input; None when rows must be
-        repeated first.
+    def apply_steps(self, steps: Sequence[Step], which: Words, batch: Words) -> None:
+        """Rows of several relations, in the order of `which` says: for each row its step; the rows of a step
+        come in their order.  Rows of the same relation and batch, one behind the other, are one batch.
+
+        REQUIRES: multiplicities of 1 or -1 where there is no batch trigger.
         """
-        entries = self.compiled.entries
-        if n == 0:
-            return np.zeros(0, np.int64)
-        if (relation, ast.BATCH) in entries:
-            return np.array([entries[relation, ast.BATCH], 0, n, 0, n, LONGEST_BATCH], np.int64)
-        if not np.all(np.abs(multiplicities) == 1):
-            return None
-        changes = np.flatnonzero(np.diff(multiplicities)) + 1
-        firsts = np.concatenate([[0], changes])
-        ends = np.concatenate([changes, [n]])
-        signs = multiplicities[firsts]
-        out = np.zeros((len(firsts), o.E_WORDS), np.int64)
-        kept = np.ones(len(firsts), bool)
-        for event, sign in ((ast.INSERT, 1), (ast.DELETE, -1)):
-            chosen = signs == sign
-            entry = entries.get((relation, event))
-            if entry is None:
-                kept &= ~chosen
-                continue
-            step = o.CHUNK if (relation, event) in self.compiled.together else 1
-            out[chosen, o.E_ENTRY], out[chosen, o.E_STEP] = entry, step
-        out[:, o.E_STRIDE], out[:, o.E_FIRST], out[:, o.E_END] = n, firsts, ends
-        return out[kept].reshape(-1)
+        self.ready()
+        inputs = [np.concatenate([step.words, step.multiplicities[None, :]]).reshape(-1) for step in steps]
+        bases = np.cumsum([0, *(len(part) for part in inputs)])
+        events = self._events(steps, which, batch, bases)
+        self._run(events, np.concatenate(inputs) if len(inputs) != 1 else inputs[0])
+        self.rows += len(which)
 
-    def _repeated(self, relation: str, inputs: Words) -> tuple[Words, Words]:
-        inputs = np.repeat(inputs, np.abs(inputs[-1]), axis=1)
-        inputs[-1] = np.sign(inputs[-1])
-        events = self.events(relation, inputs[-1], inputs.shape[1])
-        assert events is not None
-        return np.ascontiguousarray(inputs), events
+    def _events(self, steps: Sequence[Step], which: Words, batch: Words, bases: Words) -> Words:
+        """What the machine has to do: an event for each row of rows that one trigger takes together."""
+        n = len(which)
+        place, sign = np.empty(n, np.int64), np.ones(n, np.int64)
+        for number, step in enumerate(steps):
+            rows = which == number
+            place[rows] = np.arange(len(step.multiplicities))
+            if not self.has_batch_trigger(step.relation):
+                sign[rows] = step.multiplicities
+        changes = np.diff(which) | np.diff(batch) | np.diff(sign)
+        firsts = np.concatenate([[0] if n else [], np.flatnonzero(changes) + 1]).astype(np.int64)
+        lasts = np.append(firsts[1:], n)[: len(firsts)] - 1
+        events = np.zeros((len(firsts), o.E_WORDS), np.int64)
+        for number, step in enumerate(steps):
+            for value in (1, -1):
+                rows = (which[firsts] == number) & (sign[firsts] == value)
+                events[rows, o.E_ENTRY], events[rows, o.E_STEP] = self._entry(step.relation, value)
+                events[rows, o.E_INPUT] = bases[number]
+                events[rows, o.E_STRIDE] = len(step.multiplicities)
+        events[:, o.E_FIRST], events[:, o.E_END] = place[firsts], place[lasts] + 1
+        return events[events[:, o.E_ENTRY] >= 0].reshape(-1)
+
+    def _entry(self, relation: str, sign: int) -> tuple[int, int]:
+        """Where the trigger for rows begins, and how many of them it takes at a time; -1: there is none."""
+        entries = self.compiled.entries
+        if (relation, ast.BATCH) in entries:
+            return entries[relation, ast.BATCH], LONGEST_BATCH
+        key = (relation, ast.INSERT if sign > 0 else ast.DELETE)
+        return entries.get(key, -1), o.CHUNK if key in self.compiled.together else 1
+
+    def has_batch_trigger(self, relation: str) -> bool:
+        return (relation, ast.BATCH) in self.compiled.entries
 
     def _run(self, events: Words, inputs: Words) -> None:
         """Run the machine to the end, doing what it asks for."""
@@ -294,7 +310,14 @@ def _values(store: Store, words: Words) -> pa.Array:
     if store.ring is FLOAT_RING:
         high, low = (np.ascontiguousarray(w).view(np.float64) for w in words)
         return pa.array(high + low)
-    return pa.array(store.ring.values(np.ascontiguousarray(words.T)))
+    return pa.array([_plain(value) for value in store.ring.values(np.ascontiguousarray(words.T))])
+
+
+def _plain(value: Any) -> Any:
+    """An element of a ring as Arrow takes it: a tuple has the fields 1, 2, and so on."""
+    if isinstance(value, tuple):
+        return {str(i): _plain(part) for i, part in enumerate(value, 1)}
+    return value
 
 
 def _distinct(names: Iterable[str]) -> list[str]:

@@ -107,6 +107,7 @@ def is_independent(trigger: ast.Trigger) -> bool:
         and all(a.op == "+=" and a.target.initial is None for a in found)
         and not any(maps_read(a.expression) & written for a in found)
         and not has_initial(trigger)
+        and all(v in trigger.parameters for a in found for v in a.target.inputs)
     )
 
 
@@ -270,7 +271,13 @@ class _Writer:
         self._mark(statement)
         body, store = self.body, self.stores.map(statement.target.name)
         reads_itself = statement.target.name in maps_read(statement.expression)
-        if reads_itself or statement.target.initial is not None or has_initial(statement.expression):
+        ranges = any(v.name not in self.parameters for v in statement.target.inputs)
+        if (
+            reads_itself
+            or ranges
+            or statement.target.initial is not None
+            or has_initial(statement.expression)
+        ):
             self._staged(statement, store)
         else:
             if statement.op == ":=":
@@ -286,10 +293,12 @@ class _Writer:
         body = self.body
         scratch = self.stores.scratch(store.key_kinds, store.ring, store.keeps)
         self.code.emit(o.CLEAR, scratch.address)
-        for term in _terms(statement.expression):
-            with body.inner():
-                body.join(term)
-                self._add(statement, scratch)
+        with body.inner():
+            body.bind_inputs(store, statement.target)
+            for term in _terms(statement.expression):
+                with body.inner():
+                    body.join(term)
+                    self._add(statement, scratch)
         if statement.op == ":=":
             self._forget(statement, store)
         body.move(scratch, store, statement.target, statement.op == "+=")

@@ -1,0 +1,226 @@
+"""Owns files -> rows with multiplicities, and the order in which several streams are read.
+
+Deletions come in two conventions.  `CSV(deletions := 'true')`: rows begin with an order and an event (1
+inserts, 0 deletes), and streams are merged by the order.  Else a row may end with one column more than the
+relation has, its multiplicity (-1 deletes); the first row of a file shows it.  A delimiter behind the last
+column is ignored, as database generators write it.
+
+Streams without an order take turns, batch by batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from dlog.errors import DataError, DlogError
+from dlog.io import InputOptions, Loaded, find_file, read
+from dlog.io.columns import Rejected
+from dlog.jit import Words
+from dlog.m3 import ast
+from dlog.m3.runtime.runtime import Runtime, Step, columns_of
+from dlog.types import INT
+
+Progress = Callable[[str, str, int, int], None]  # as of `dlog.progress.Screen`
+
+BATCH = 1000
+_ROWS_AT_ONCE = 1 << 16  # that are handed to the machine together
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The rows of one file.  `order` is None when the file has none."""
+
+    relation: str
+    words: Words
+    multiplicities: Words
+    order: Words | None = None
+
+
+@dataclass
+class Reader:
+    """How files are found, and what happens to rows that cannot be taken."""
+
+    folder: Path
+    skip_bad_rows: bool = False
+    warn: Callable[[str], None] = print
+    skipped: int = 0
+
+    def read(self, runtime: Runtime, source: ast.Source) -> Stream:
+        """All rows of a source.  Raises the first bad row, with file and line, unless they are skipped."""
+        width = len(source.columns)
+        try:
+            options, extra = self._options(source)
+            columns = columns_of(source)
+            if source.deletions:
+                columns = [("order", INT), ("event", INT), *columns]
+            elif extra:
+                columns = [*columns, ("multiplicity", INT)]
+            loaded = read(options, columns)
+        except DataError as error:
+            self._bad(DataError(error.message, span=error.span or source.span, help=error.help))
+            return Stream(source.name, np.zeros((width, 0), np.int64), np.zeros(0, np.int64))
+        self._report(loaded, source)
+        table = loaded.table
+        if source.deletions:
+            order, event = (table.column(j).to_numpy().astype(np.int64) for j in range(2))
+            words = runtime.encode_table(source, table.drop_columns(["order", "event"]) if width else table)
+            return self._with_events(Stream(source.name, words, event, order), options)
+        counts = (
+            table.column(width).to_numpy().astype(np.int64) if extra else np.ones(table.num_rows, np.int64)
+        )
+        return Stream(source.name, runtime.encode_table(source, table), counts)
+
+    def _options(self, source: ast.Source) -> tuple[InputOptions, bool]:
+        """How the file is read, and whether its rows end with a multiplicity."""
+        if source.format != "csv":
+            raise DataError(f"{source.name}: only CSV files can be read, not {source.format}")
+        assert source.file is not None
+        path = self.folder / source.file
+        if not path.exists() and Path(source.file).exists():
+            path = Path(source.file)
+        options = InputOptions(source.name, path=path, delimiter=source.delimiter.replace("\\t", "\t"))
+        try:
+            found = find_file(options)
+        except DataError:
+            raise DataError(f'cannot read {source.name}: there is no file "{path}"') from None
+        width = len(source.columns) + 2 * source.deletions
+        cells = _first_line(found).split(options.delimiter)
+        if len(cells) == width + 1 and not cells[-1].strip():
+            return replace(options, columns=tuple(range(width))), False
+        return options, not source.deletions and len(cells) == width + 1
+
+    def _with_events(self, stream: Stream, options: InputOptions) -> Stream:
+        """Events 1 and 0 as multiplicities 1 and -1."""
+        good = (stream.multiplicities == 0) | (stream.multiplicities == 1)
+        if not good.all():
+            row = int(np.argmin(good))
+            reason = f"event: {stream.multiplicities[row]} is neither 1 (insert) nor 0 (delete)"
+            self._reject(Rejected(str(options.path), row + 1, reason, ""), int((~good).sum()))
+        signs = 2 * stream.multiplicities - 1
+        assert stream.order is not None
+        return Stream(stream.relation, stream.words[:, good], signs[good], stream.order[good])
+
+    def _report(self, loaded: Loaded, source: ast.Source) -> None:
+        if not loaded.rejected_count:
+            return
+        for rejected in loaded.rejected[1:] if self.skip_bad_rows else ():
+            self.warn(f"{rejected.file}:{rejected.line}: warning: row not taken: {rejected.reason}")
+        self._reject(loaded.rejected[0], loaded.rejected_count)
+
+    def _reject(self, rejected: Rejected, count: int) -> None:
+        if not self.skip_bad_rows:
+            help = "--skip-bad-rows goes on without such rows"
+            raise BadRow(rejected, help)
+        self.warn(f"{rejected.file}:{rejected.line}: warning: row not taken: {rejected.reason}")
+        self.skipped += count
+
+    def _bad(self, error: DataError) -> None:
+        if not self.skip_bad_rows:
+            raise error
+        self.warn(error.render().replace("error:", "warning:", 1))
+        self.skipped += 1
+
+
+class BadRow(DataError):
+    """A row of a file that the program cannot take."""
+
+    def __init__(self, rejected: Rejected, help: str | None = None):
+        super().__init__(rejected.reason, help=help)
+        self.rejected = rejected
+
+    def __str__(self) -> str:
+        return str(self.rejected)
+
+    def render(self) -> str:
+        lines = [f"{self.rejected.file}:{self.rejected.line}: error: {self.rejected.reason}"]
+        lines += [self.rejected.text] if self.rejected.text else []
+        return "\n".join([*lines, f"help: {self.help}"] if self.help else lines)
+
+
+def _first_line(path: Path) -> str:
+    if path.suffix == ".gz":
+        import gzip
+
+        with gzip.open(path, "rt", errors="replace") as compressed:
+            return _first_of(compressed)
+    with path.open(errors="replace") as file:
+        return _first_of(file)
+
+
+def _first_of(lines) -> str:
+    return next((line.rstrip("\r\n") for line in lines if line.strip()), "")
+
+
+# ---- running a program over its files
+
+
+def run_files(runtime: Runtime, reader: Reader, batch: int = BATCH, progress: Progress | None = None) -> None:
+    """Load the tables, then read all streams to their ends.  O(rows) and what the triggers cost."""
+    sources = [s for s in runtime.program.sources if s.file is not None]
+    streams: list[Stream] = []
+    for number, source in enumerate(sources):
+        if progress is not None:
+            progress("load", source.name, number, len(sources))
+        stream = reader.read(runtime, source)
+        if source.kind == ast.TABLE:
+            runtime.load_words(
+                source.name, np.repeat(stream.words, np.maximum(stream.multiplicities, 0), axis=1)
+            )
+        else:
+            streams.append(_one_by_one(runtime, stream))
+    runtime.ready()
+    feed(runtime, streams, batch, progress)
+
+
+def _one_by_one(runtime: Runtime, stream: Stream) -> Stream:
+    """For single-tuple triggers a row of multiplicity 3 is three rows."""
+    counts = stream.multiplicities
+    if runtime.has_batch_trigger(stream.relation) or np.all(np.abs(counts) == 1):
+        return stream
+    times = np.abs(counts)
+    order = None if stream.order is None else np.repeat(stream.order, times)
+    words = np.repeat(stream.words, times, axis=1)
+    return Stream(stream.relation, words, np.repeat(np.sign(counts), times), order)
+
+
+def feed(runtime: Runtime, streams: list[Stream], batch: int, progress: Progress | None = None) -> None:
+    """Apply the rows of all streams, in batches."""
+    if batch < 1:
+        raise DlogError("a batch has at least one row")
+    relation, row, group = _sequence(runtime, streams, batch)
+    total, start = len(relation), 0
+    while start < total:
+        if progress is not None:
+            progress("run", f"{total:,} rows", start, total)
+        end = min(start + max(_ROWS_AT_ONCE, batch), total)
+        while end < total and group[end] == group[end - 1]:  # a batch is not cut
+            end = start + int(np.searchsorted(group[start:], group[end - 1], side="right"))
+        steps = []
+        for number, stream in enumerate(streams):
+            chosen = row[start:end][relation[start:end] == number]
+            steps.append(Step(stream.relation, stream.words[:, chosen], stream.multiplicities[chosen]))
+        runtime.apply_steps(steps, relation[start:end], group[start:end])
+        start = end
+
+
+def _sequence(runtime: Runtime, streams: list[Stream], batch: int) -> tuple[Words, Words, Words]:
+    """For each place in the order of all rows: the stream, the row in it, and the batch's number."""
+    sizes = [s.words.shape[1] for s in streams]
+    relation = np.repeat(np.arange(len(streams)), sizes)
+    row = np.concatenate([np.arange(n) for n in sizes]) if streams else np.zeros(0, np.int64)
+    ordered = [s for s in streams if s.order is not None]
+    if ordered and len(ordered) == len(streams):
+        keys = np.concatenate([s.order for s in streams if s.order is not None])
+        places = np.lexsort((relation, keys))
+        relation, row = relation[places], row[places]
+        group = np.arange(len(row)) // batch
+        if all(runtime.has_batch_trigger(s.relation) for s in streams):
+            places = np.lexsort((np.arange(len(row)), relation, group))
+            relation, row, group = relation[places], row[places], group[places]
+        return relation, row, group
+    places = np.lexsort((row, relation, row // batch))
+    return relation[places], row[places], (row // batch)[places]
