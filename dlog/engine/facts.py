@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.strategy import Cycle, net_difference
-from dlog.heads.lookup import look_up
+from dlog.heads.lookup import contained, look_up
 from dlog.planning.versions import facts_name
 from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
@@ -54,6 +54,14 @@ def _apply(relation: Relation, op: str, codes: Any, n_keys: int) -> tuple[Relati
     replaced = _with_keys(relation, rows[:, :n_keys])
     later, _ = relation.apply(inserts=rows, erases=replaced)
     return later, net_difference(relation, later)
+
+
+def upserted(relation: Relation, codes: Any, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
+    """(Rows to erase, rows to insert) of `^`: those that change something.  O(m log n)."""
+    rows = _last_of_key(_as_array(codes, relation.arity), n_keys)
+    there = contained(relation, rows)
+    rows = rows[~there]
+    return _with_keys(relation, rows[:, :n_keys]), rows
 
 
 def _as_array(codes: Any, arity: int) -> np.ndarray:

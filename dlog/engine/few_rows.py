@@ -16,6 +16,7 @@ import numpy as np
 from dlog.engine.delta_strategy import DeltaStrategy, counts_name
 from dlog.engine.evaluate import Evaluation
 from dlog.engine.maintain import Maintenance, maintain
+from dlog.engine.one_group import OneGroup
 from dlog.engine.one_kept import FEW, Followed, OneKept
 from dlog.engine.one_row_kernels import NOTHING, TOO_LARGE
 from dlog.engine.store import Store
@@ -105,6 +106,8 @@ def _follow(
     store.relations = {**relations, name: later}
     if not found:
         return Step(trigger, rows, {}, trigger.ways, operations)
+    if trigger.alone is not None:
+        return _follow_group(store.relations, trigger, trigger.alone, rows, operations)
     outputs = trigger.outputs()
     followed: Followed = {}
     changes = _change_heads(store, outputs, followed)
@@ -122,6 +125,18 @@ def _follow(
     for head, (changed, _) in changes.items():  # nobody reads the heads, and nothing is to be checked
         store.relations[head] = changed
     return Step(trigger, rows, {head: change for head, (_, change) in changes.items()}, ways, operations)
+
+
+def _follow_group(
+    relations: dict[str, Relation], trigger: Trigger, group: OneGroup, rows: Rows, operations: int
+) -> Step | None:
+    """The same when the rows lead to groups, and these nowhere."""
+    (output,) = trigger.outputs()
+    changed = group.follow(relations, output.words, output.stride, output.n, output.use.sign)
+    if changed is None:
+        return None
+    relations[group.name], change = changed
+    return Step(trigger, rows, {group.name: change}, trigger.ways, operations)
 
 
 def _close(relations: dict[str, Relation]) -> None:

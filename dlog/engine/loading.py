@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from dlog.engine.store import Store
 from dlog.errors import DataError, Diagnostics
-from dlog.interrupts import poll
+from dlog.interrupts import poll, uninterrupted
 from dlog.io import InputOptions, Loaded, ParameterError, find_file, read, to_arrow
 from dlog.ir.rules import FactDelta, Predicate, Program
 from dlog.language import ast
+from dlog.storage.dictionary import Dictionary
 from dlog.storage.values import encode, float_codes
-from dlog.types import FLOAT
+from dlog.types import FLOAT, INT, STRING
 
 Progress = Callable[[str, int, int], None]
 
@@ -129,8 +130,10 @@ FEW = 16
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
-def quick_codes(predicate: Predicate, rows: Any) -> tuple[tuple[int, ...], ...] | np.ndarray | None:
-    """Codes of a few rows of integers and floats, or of an array of integers; None for all else:
+def quick_codes(
+    predicate: Predicate, rows: Any, dictionary: Dictionary
+) -> tuple[tuple[int, ...], ...] | np.ndarray | None:
+    """Codes of a few rows of integers, floats and strings, or of an array of integers; None for all else:
     `python_codes` takes it.
 
     One row costs 1 us here, and 150 us as an Arrow table.
@@ -143,8 +146,8 @@ def quick_codes(predicate: Predicate, rows: Any) -> tuple[tuple[int, ...], ...] 
     if type(rows) is not list:
         return None
     if not predicate.has_only_ints:
-        few = len(rows) <= FEW and predicate.has_only_numbers
-        return _number_codes(predicate, rows) if few else None
+        few = 0 < len(rows) <= FEW and predicate.has_plain_columns
+        return _plain_codes(predicate, rows, dictionary) if few else None
     if len(rows) > FEW:
         return _int_rows(rows, arity) if arity else None
     for row in rows:
@@ -156,15 +159,33 @@ def quick_codes(predicate: Predicate, rows: Any) -> tuple[tuple[int, ...], ...] 
     return tuple(rows) or None
 
 
-def _number_codes(predicate: Predicate, rows: list[Any]) -> tuple[tuple[int, ...], ...] | None:
-    """The same where some columns are floats; a float column takes floats only here."""
-    kinds = [float if column.type == FLOAT else int for column in predicate.columns]
+@uninterrupted
+def _plain_codes(
+    predicate: Predicate, rows: list[Any], dictionary: Dictionary
+) -> tuple[tuple[int, ...], ...] | None:
+    """The same where some columns are floats or strings, which take nothing else here."""
+    kinds = [_PYTHON[column.type] for column in predicate.columns]
     for row in rows:
         if type(row) is not tuple or [type(value) for value in row] != kinds:
             return None
-    floats = iter(float_codes(np.array([v for row in rows for v in row if type(v) is float])).tolist())
-    codes = tuple(tuple(next(floats) if type(v) is float else v for v in row) for row in rows)
-    return codes if codes and all(_LEAST <= v <= _GREATEST for row in codes for v in row) else None
+    columns = [
+        _column_codes(kind, c, dictionary) for kind, c in zip(kinds, zip(*rows, strict=True), strict=True)
+    ]
+    return None if None in columns else tuple(zip(*columns, strict=True))
+
+
+_PYTHON = {INT: int, FLOAT: float, STRING: str}
+
+
+def _column_codes(kind: type, values: Sequence[Any], dictionary: Dictionary) -> Sequence[int] | None:
+    if kind is float:
+        return float_codes(np.array(values)).tolist()
+    if kind is str:
+        try:
+            return dictionary.encode(pa.array(values, pa.string())).tolist()
+        except (UnicodeEncodeError, pa.ArrowException):  # half of a pair of surrogates
+            return None
+    return values if all(_LEAST <= value <= _GREATEST for value in values) else None
 
 
 def _int_rows(rows: list[Any], arity: int) -> np.ndarray | None:

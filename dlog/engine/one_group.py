@@ -40,6 +40,10 @@ class OneGroup:
     head: tuple[Place, ...]
 
     @cached_property
+    def facts(self) -> str:
+        return facts_name(self.name)
+
+    @cached_property
     def layout(self) -> Words:
         pairs = [word for pair in (*self.arguments, *self.head) for word in pair]
         sizes = (len(self.groups), len(self.arguments), len(self.head))
@@ -50,9 +54,9 @@ class OneGroup:
     ) -> tuple[Relation, Change] | None:
         """Take n assignments in, column c of which begins at c * stride: (the head, how it changed), and the
         state in its place.  None: not simple, and nothing has been done."""
-        if len(relations[facts_name(self.name)]):  # a row may have another derivation
+        state, head = relations.get(self.state), relations[self.name]
+        if state is None or len(relations[self.facts]):  # a row may have another derivation
             return None
-        state, head = relations[self.state], relations[self.name]
         arena, h = state.arena, head.arity
         state_roots, head_roots = state.roots(), head.roots()
         room = self._room(n, max(state.arity, h))

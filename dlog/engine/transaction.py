@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+import numpy as np
+
+from dlog.engine.facts import upserted
 from dlog.engine.loading import python_codes, quick_codes
 from dlog.engine.result import Result
 from dlog.engine.statements import Extension, extend, without
@@ -178,14 +181,16 @@ class Transaction:
         if declared is None:
             self._require(predicate)
             return
-        codes = quick_codes(declared, rows)
+        codes = quick_codes(declared, rows, self.database.store.dictionary)
         if codes is None:
             codes = self._slow_codes(predicate, rows)
         self.changes.append((op, predicate, codes))
 
     @uninterrupted
     def _slow_codes(self, predicate: str, rows: Any) -> Any:
-        return python_codes(self._store, predicate, rows)
+        codes = python_codes(self._store, predicate, rows)
+        few = type(codes) is list and codes and len(codes[0]) <= FEW_CHANGES
+        return np.stack(codes, axis=1) if few else codes
 
     def few_rows(self) -> list[SignedRows] | None:
         """All that there is to do, when it is to insert or erase a few rows of codes, as steps.
@@ -197,7 +202,11 @@ class Transaction:
             return None
         if len(changes) > MOST_STEPS:
             return self._merged()
-        steps: list[SignedRows] = []
+        if changes[0][0] == "^" and len(changes) == 1:
+            return self._upsert_steps(*changes[0][1:])
+        if len(changes) == 2 and (steps := _apart(*changes)) is not None:
+            return steps
+        steps = []
         signs: dict[str, str] = {}
         for op, name, codes in changes:
             if op == "^" or type(codes) is list or not 0 < len(codes) <= FEW_CHANGES:
@@ -206,6 +215,15 @@ class Transaction:
                 return self._merged()
             steps.append((1 if op == "+" else -1, name, codes))
         return steps
+
+    def _upsert_steps(self, name: str, codes: Any) -> list[SignedRows] | None:
+        """One upsert: the rows that it replaces, then its own."""
+        if type(codes) is list or not 0 < len(codes) <= FEW_CHANGES:
+            return None
+        relation = self.database.store.relations[name]
+        replaced, rows = upserted(relation, codes, self.program.predicates[name].n_keys)
+        steps: list[SignedRows] = [(-1, name, replaced), (1, name, rows)]
+        return [step for step in steps if len(step[2])] or None
 
     def _merged(self) -> list[SignedRows] | None:
         """The same when single rows of a predicate come and go: those to erase first, so that there are no
@@ -232,6 +250,17 @@ class Transaction:
     @property
     def _store(self) -> Any:
         return self.database.store.under(self.program.predicates)
+
+
+def _apart(one: tuple[Op, str, Any], other: tuple[Op, str, Any]) -> list[SignedRows] | None:
+    """Two statements on different rows, each a single one: what is erased first."""
+    (op, name, row), (other_op, other_name, other_row) = one, other
+    if type(row) is not tuple or type(other_row) is not tuple or len(row) > 1 or len(other_row) > 1:
+        return None
+    if op == "^" or other_op == "^" or (row == other_row and name == other_name):
+        return None
+    steps = [(1 if op == "+" else -1, name, row), (1 if other_op == "+" else -1, other_name, other_row)]
+    return steps if op == "-" else steps[::-1]
 
 
 class Subscribers:

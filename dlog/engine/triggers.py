@@ -121,8 +121,12 @@ class Trigger:
     places: memoryview = field(init=False)
     row_words: memoryview = field(init=False)
     used: Room = field(init=False)  # by the last firing
+    alone: OneGroup | None = field(init=False)  # what the only join leads to, if nobody reads its head
 
     def __post_init__(self) -> None:
+        only = self.uses[0] if len(self.uses) == 1 else None
+        is_alone = only is not None and only.ends and isinstance(only.group, OneGroup)
+        self.alone = only.group if is_alone else None  # type: ignore[union-attr, assignment]
         self.most = self.rows * REPLAN
         self.used = self.one
         self.places, self.row_words = self.one.available.data, self.one.rows.data

@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 from dlog.language import ast
 from dlog.language.source import Span
-from dlog.types import FLOAT, INT, Type
+from dlog.types import FLOAT, INT, STRING, Type
 
 
 @dataclass(frozen=True)
@@ -243,9 +243,9 @@ class Predicate:
         return all(column.type == INT for column in self.columns)
 
     @cached_property
-    def has_only_numbers(self) -> bool:
-        """Whether all columns are ints or floats."""
-        return all(column.type in (INT, FLOAT) for column in self.columns)
+    def has_plain_columns(self) -> bool:
+        """Whether all columns are ints, floats or strings."""
+        return all(column.type in (INT, FLOAT, STRING) for column in self.columns)
 
     def show(self, args: tuple[object, ...]) -> str:
         keys = ", ".join(map(str, args[: self.n_keys]))

@@ -333,6 +333,42 @@ def test_oracle_some_rows_at_once() -> None:
     assert short > 20
 
 
+def test_oracle_upserts_and_strings_go_the_short_way() -> None:
+    rng = random.Random(10)
+    db = dlog.Database(
+        source="""
+        city[p] = c -> string(p), string(c).  height[p] = h -> string(p), float(h).
+        lives(c, p) <- city[p] = c.
+        people[c] = n <- agg<<n = count()>> city[_] = c.
+        tall(p, c) <- height[p] = h, city[p] = c, h > 1.8.
+        before(p, q) <- city[p] = c, city[q] = c, p < q.
+        """
+    )
+    names = [f"p{i}" for i in range(30)]
+    db.apply(insert={"city": [(p, "Rome") for p in names[:20]], "height": [(p, 1.7) for p in names[:9]]})
+    db.apply(upsert={"city": [("p0", "Oslo")]})
+    short = 0
+    for _ in range(60):
+        many = rng.choice((1, 1, 3, 25))
+        people = rng.choices(names, k=many)
+        model = dict(db["city"].rows())
+        with db.transaction() as tx:
+            if rng.random() < 0.6:
+                rows = [(p, rng.choice(("Rome", "Oslo", "Bern", "new" + p))) for p in people]
+                tx.upsert("city", rows)
+                model |= dict(rows)
+            elif rng.random() < 0.5:
+                tx.upsert("height", [(p, rng.choice((1.5, 1.9, -0.0))) for p in people])
+            else:
+                gone = {p: model.pop(p) for p in people if p in model}
+                tx.erase("city", list(gone.items()))
+        short += len(db._short) > 0
+        assert dict(db["city"].rows()) == model
+        db.check()
+        db.verify()
+    assert short > 30
+
+
 def test_between_two_rows_anything_may_be_broken() -> None:
     """Rows of a transaction are followed one by one, but only the state after the last one is judged."""
     db = dlog.Database(
