@@ -23,6 +23,13 @@ edge(x, y) -> int(x), int(y).
 reach(x, y) <- edge(x, y).
 reach(x, z) <- reach(x, y), edge(y, z).
 """
+TWO_STRATA = """
+edge(x, y) -> int(x), int(y).
+there(x, y) <- edge(x, y), x % 2 = 0.
+there(x, z) <- there(x, y), edge(y, z).
+back(y, x) <- edge(x, y), y % 2 = 0.
+back(z, x) <- back(z, y), edge(x, y).
+"""
 CLOSURE_SQL = """
 with recursive reach(x, y) as (
     select x, y from edge union select reach.x, edge.y from reach join edge on reach.y = edge.x
@@ -77,6 +84,7 @@ def benchmark(scale: float) -> Iterator[Row]:
         yield from derive(f"closure, {name}", CLOSURE, CLOSURE_SQL, ("edge", "reach"), edges, aim)
         if name == "wide acyclic":
             yield from both_cores(f"closure, {name}", CLOSURE, ("edge", "reach"), edges)
+            yield from both_cores("two independent strata", TWO_STRATA, ("edge", "there"), edges)
     n = size(3000)
     parents = [int(rng.integers(0, max(1, i // 3))) for i in range(1, n)]
     tree = np.stack([np.arange(1, n), np.array(parents)], axis=1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from dlog.engine.growth import Growth
 from dlog.engine.heads import aggregate_rule, body_outputs, head_rows
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures, RuleMeasure
+from dlog.engine.side_by_side import run_all
 from dlog.engine.store import Store
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Program, Rule, Stratum
 from dlog.planning.pipeline import Pipeline, plan_pipeline
@@ -49,12 +49,7 @@ def evaluate(program: Program, store: Store, evaluation: Evaluation) -> None:
         if predicate.is_functional and not any(name in s.predicates for s in program.strata):
             check_function(program, store, name)
     choose_for_program(program, store, program_bodies(program))
-    for number, stratum in enumerate(program.strata):
-        evaluation.watch.beat = partial(
-            evaluation.progress, ", ".join(stratum.predicates), number, len(program.strata)
-        )
-        evaluation.watch.check()
-        evaluate_stratum(program, stratum, store, evaluation)
+    run_all(program, store, evaluation, lambda stratum, own: evaluate_stratum(program, stratum, store, own))
     evaluation.watch.beat = lambda: None
     store.shared_parts.clear()
     forget(store)

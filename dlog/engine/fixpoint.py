@@ -259,12 +259,13 @@ class _Fixpoint:
         queues, table, store = self.queues, self.table, self.store
         ranks = store.dictionary.rank if self.ranked else NO_WORDS
         started = time.perf_counter()
-        status = int(
-            _drive(
-                store.arena.A, self.codes, self.states, ranks, table, queues.queues, queues.rows, queues.seen,
-                self.out, self.scratch, OUTPUT_ROWS, self.budget,
-            )
-        )  # fmt: skip
+        with self.watch.aside():
+            status = int(
+                _drive(
+                    store.arena.A, self.codes, self.states, ranks, table, queues.queues, queues.rows,
+                    queues.seen, self.out, self.scratch, OUTPUT_ROWS, self.budget,
+                )
+            )  # fmt: skip
         self.seconds += time.perf_counter() - started
         if self.traced:
             self.share()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from dlog.errors import LimitError
@@ -24,11 +26,40 @@ class Limits:
         return self.timeout is None and self.rows is None and self.memory is None
 
 
+class Turn:
+    """A lock that its holder puts aside while it does what disturbs nobody."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holder = 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._holder = threading.get_ident()
+
+    def __exit__(self, *error: object) -> None:
+        self._holder = 0
+        self._lock.release()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """In the block others may have the turn.  Nothing happens in a thread that does not hold it."""
+        if self._holder != threading.get_ident():
+            yield
+            return
+        self.__exit__()
+        try:
+            yield
+        finally:
+            self.__enter__()
+
+
 class Watch:
     """Looks at the limits between slices of work.  `doing` says what is going on, for the message."""
 
-    def __init__(self, limits: Limits | None = None):
+    def __init__(self, limits: Limits | None = None, turn: Turn | None = None):
         self.limits = limits or Limits()
+        self.turn = turn  # of strata that run side by side
         self.started = time.monotonic()
         self.doing = "starting"
         self.derived_rows = 0
@@ -49,6 +80,10 @@ class Watch:
             raise LimitError(f"limit of {limits.rows:,} derived rows reached while {self.doing}")
         if limits.memory is not None and resident_bytes() > limits.memory:
             raise LimitError(f"memory limit of {limits.memory:,} bytes reached while {self.doing}")
+
+    def aside(self) -> AbstractContextManager[None]:
+        """For work that only reads: what runs side by side may go on meanwhile."""
+        return nullcontext() if self.turn is None else self.turn.aside()
 
     def derived(self, rows: int) -> None:
         self.derived_rows += rows
