@@ -9,7 +9,7 @@ DECLARE MAP ABOVE(int)[Q:float][] := AggSum([], BIDS(BROKER:int, V:int, P:float)
 DECLARE MAP SEEN(int)[][P:float] := 0;
 DECLARE MAP DIFFERENCE(int)[][] := 0;
 
-DECLARE QUERY ABOVE := (Q:float ^= 10.5) * ABOVE(int)[Q:float][]:(
+DECLARE QUERY ABOVE_TEN := (Q:float ^= 10.5) * ABOVE(int)[Q:float][]:(
   AggSum([], VOLUME(int)[][P:float] * {P:float > Q:float}));
 DECLARE QUERY DIFFERENCE := DIFFERENCE(int)[][];
 

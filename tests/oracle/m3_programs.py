@@ -191,16 +191,14 @@ class _Maker:
     def assign(self, scope: _Scope) -> ast.Assign:
         index = self.draw(st.integers(0, len(self.maps) - 1))
         value, kinds, inputs = self.map_kinds[index]
+        names = [self.target_input(scope, kind) for kind in kinds[:inputs]]
         parameters = dict(scope.kinds)
         scope.level, scope.depth = index, 0
         made = self.product(scope, 3)
-        factors, names = [made.node], []
-        for place, kind in enumerate(kinds):
-            known = parameters if place < inputs else {**parameters, **made.outputs}
-            candidates = [name for name, k in known.items() if k == kind]
+        factors = [made.node]
+        for kind in kinds[inputs:]:
+            candidates = [name for name, k in {**parameters, **made.outputs}.items() if k == kind]
             if not candidates:
-                if place < inputs:  # only a parameter can be an input
-                    return self.scalar_assign(_Scope(parameters))
                 name = self.fresh_name()
                 factors.append(ast.Lift(self.variable(name, kind), self.constant(kind)))
                 made.outputs[name] = kind
@@ -218,25 +216,14 @@ class _Maker:
         )
         return ast.Assign(target, self.draw(st.sampled_from(["+=", "+=", "+=", ":="])), expression)
 
-    def scalar_assign(self, scope: _Scope) -> ast.Assign:
-        """A statement that does nothing much, where no other fits."""
-        for index, (_, kinds, _) in enumerate(self.map_kinds):
-            names = []
-            for kind in kinds:
-                candidates = scope.of_kind(kind)
-                names.append(candidates[0] if candidates else None)
-            if None not in names:
-                variables = tuple(self.variable(str(n), k) for n, k in zip(names, kinds, strict=True))
-                inputs = self.map_kinds[index][2]
-                type_ = self.maps[index].type
-                target = ast.MapAccess(f"M{index}", type_, variables[:inputs], variables[inputs:])
-                return ast.Assign(target, "+=", ast.Constant("int", 1))
-        self.maps.append(
-            ast.MapDeclaration(f"M{len(self.maps)}", self.map_type(INT), (), (), ast.Constant("int", 0))
-        )
-        self.map_kinds.append((INT, [], 0))
-        target = ast.MapAccess(self.maps[-1].name, self.maps[-1].type, (), ())
-        return ast.Assign(target, "+=", ast.Constant("int", 1))
+    def target_input(self, scope: _Scope, kind: str) -> str:
+        """A parameter, or a variable that stands for each input that the map has."""
+        candidates = scope.of_kind(kind)
+        if candidates and self.draw(st.booleans()):
+            return self.draw(st.sampled_from(candidates))
+        name = self.fresh_name()
+        scope.kinds[name] = kind
+        return name
 
     def initial(self, index: int, kinds: dict[str, str], scope: _Scope) -> ast.Node | None:
         if self.draw(st.integers(0, 5)) != 3:

@@ -126,7 +126,7 @@ SQL: dict[str, dict[str, str]] = {
             sum(sales * sales) FROM house NATURAL JOIN shop"""
     },
     "inputs": {
-        "ABOVE": "SELECT 10.5, sum(volume) FROM bids WHERE price > 10.5",
+        "ABOVE_TEN": "SELECT 10.5, sum(volume) FROM bids WHERE price > 10.5",
         "DIFFERENCE": "SELECT sum(volume - broker) FROM bids",
     },
 }
