@@ -1,6 +1,7 @@
 """Every shipped program under every treatment writes what `expected/` says.
 
-One program, many treatments, one expectation: run by the command, run with kernels uncompiled.
+One program, many treatments, one expectation: run by the command, with kernels uncompiled, in threads, and
+with every feature of the planner forced and forbidden.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from dlog.planning.options import ENVIRONMENT, Options
+from tests.planning.test_planning_features import SETTINGS
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 NAMES = sorted(
@@ -48,6 +52,25 @@ def test_oracle_expected_output(name: str, tmp_path: Path, capfdbinary: pytest.C
     check_outputs(name, tmp_path, capfdbinary.readouterr().out.decode())
     assert not database.warnings
     database.check()
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_oracle_expected_output_whatever_the_planner_does(
+    setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All programs, and all files of transactions, with features of the planner forced on and off."""
+    from dlog.engine.run import run_program
+
+    monkeypatch.setenv(ENVIRONMENT, setting)
+    for name in NAMES:
+        out = tmp_path / name
+        out.mkdir(parents=True)
+        with open(tmp_path / "printed", "wb") as printed:
+            database = run_program(PROGRAMS / f"{name}.dl", PROGRAMS / name / "facts", out, stdout=printed)
+        assert database.store.options == Options.parse(setting)
+        expected = PROGRAMS / name / "expected"
+        for file in {p.name for p in expected.iterdir()} - {"stdout.txt"}:
+            assert lines(out / file) == lines(expected / file), (name, file)
 
 
 def test_differential_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

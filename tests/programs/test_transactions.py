@@ -11,8 +11,10 @@ import pytest
 import dlog
 from dlog.apply import Options, apply_file
 from dlog.engine.show import fact_text
+from dlog.planning.options import ENVIRONMENT
 from tests.oracle.naive import evaluate, evaluate_base
 from tests.oracle.shipped import PROGRAMS, read_inputs
+from tests.planning.test_planning_features import SETTINGS
 
 FILES = sorted(PROGRAMS.glob("*/*.tx"))
 WANTED = {
@@ -33,13 +35,29 @@ def test_oracle_transactions(path: Path, capsys: pytest.CaptureFixture[str]) -> 
     name = path.parent.name
     database = dlog.Database(PROGRAMS / f"{name}.dl", facts=path.parent / "facts")
     tally = apply_file(database, path, Options(changes=True, verify=True, keep_going=True))
-    printed = re.sub(r"^(// \d+: ).*/programs/", r"\1programs/", capsys.readouterr().out, flags=re.MULTILINE)
+    printed = printed_changes(capsys)
     assert printed == path.with_suffix(".changes").read_text()
     assert tally.failed == path.read_text().count("aborted")
     assert tally.committed > 2
 
     if name not in SLOW:
         against_naive(path, database, printed)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_oracle_changes_whatever_the_planner_does(
+    setting: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same changes with features of the planner forced on and off; each file under two settings."""
+    monkeypatch.setenv(ENVIRONMENT, setting)
+    for path in FILES[SETTINGS.index(setting) % 3 :: 3]:
+        database = dlog.Database(PROGRAMS / f"{path.parent.name}.dl", facts=path.parent / "facts")
+        apply_file(database, path, Options(changes=True, keep_going=True))
+        assert printed_changes(capsys) == path.with_suffix(".changes").read_text(), path
+
+
+def printed_changes(capsys: pytest.CaptureFixture[str]) -> str:
+    return re.sub(r"^(// \d+: ).*/programs/", r"\1programs/", capsys.readouterr().out, flags=re.MULTILINE)
 
 
 def against_naive(path: Path, database: dlog.Database, printed: str) -> None:
