@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dlog.engine.delta_strategy import DeltaStrategy
 from dlog.engine.demand import derived_predicates, described, evaluate_goals, rewriting_for
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.engine.facts import change_facts
@@ -25,7 +24,7 @@ from dlog.engine.measure import Measures
 from dlog.engine.result import Result
 from dlog.engine.statements import settled
 from dlog.engine.store import Store
-from dlog.engine.strategy import Cycle, net_difference
+from dlog.engine.strategy import FROM_SCRATCH, Cycle, net_difference
 from dlog.engine.transaction import Change, Changes, Commit, Subscribers, Subscription, Transaction
 from dlog.engine.view import View, interruptible
 from dlog.errors import DataError, DlogError, Interrupted, UnsupportedError, VerifyError, did_you_mean
@@ -319,7 +318,8 @@ class Database(View):
         self._show()
         seconds = time.perf_counter() - started
         for number in self._short:
-            self._maintenance.note(number, DeltaStrategy.way, seconds)
+            strategy = self._maintenance.strategies[number]
+            self._maintenance.note(number, FROM_SCRATCH if strategy is None else strategy.way, seconds)
         changes = Changes(differences, self.program.predicates, self.store.dictionary)
         queries = transaction.queries
         answers = [(q.span.text(), self.answer(q)) for q in queries] if queries else ()

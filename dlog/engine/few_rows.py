@@ -103,7 +103,7 @@ def _follow(
     if trigger.functional_keys >= 0 and sign > 0 and not _is_function(trigger, later, rows):
         return None
     operations = trigger.operations
-    store.relations = {**relations, name: later}
+    store.relations = {**relations, name: later, **trigger.state()}
     if not found:
         return Step(trigger, rows, {}, trigger.ways, operations)
     if trigger.alone is not None:

@@ -81,6 +81,13 @@ class TraceDeltas(RuleDeltas):
         self.pipeline = trace_pipeline(rule)
         self.traces: Traces | None = None
 
+    @property
+    def outputs_of_join(self) -> tuple[str, ...]:
+        """The variables that the rows of the join have."""
+        join = self.pipeline.operations[0]
+        assert isinstance(join, Join)
+        return join.outputs
+
     # What is kept
 
     def ready(self, store: Store) -> bool:

@@ -211,6 +211,10 @@ class Trigger:
                 room.counts,
             )
 
+    def state(self) -> Mapping[str, Relation]:
+        """What else the last firing changed, besides the predicate: what strategies keep."""
+        return NO_STATE
+
     @property
     def operations(self) -> int:
         """Of the last firing."""
@@ -245,6 +249,7 @@ class Trigger:
         ]
 
 
+NO_STATE: Mapping[str, Relation] = {}
 NO_WORD = np.zeros(1, np.int64)
 NO_ROOM = Room([], *(NO_WORD,) * 7)
 
@@ -258,8 +263,7 @@ def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -
     if trigger is NEVER:
         return None
     if not _is_simple(maintenance, store, name):
-        maintenance.triggers[key] = NEVER
-        return None
+        return _other_trigger(maintenance, store, key)
     maintenance.prepare(maintenance.readers.get(name, ()), store)
     strategies = _readers(maintenance, store, name)
     if not all(strategy.ready(store) for strategy in strategies):
@@ -269,21 +273,41 @@ def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -
     return made
 
 
+def _other_trigger(maintenance: Maintenance, store: Store, key: tuple[str, int]) -> Trigger | None:
+    """The trigger of a predicate that a traced rule reads."""
+    from dlog.engine.trace_triggers import trace_trigger
+
+    name, sign = key
+    strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
+    if not _may_trigger(maintenance, name) or any(type(s) is DeltaStrategy for s in strategies):
+        maintenance.triggers[key] = NEVER
+        return None
+    if not all(strategy is not None and strategy.ready(store) for strategy in strategies):
+        return None
+    made = trace_trigger(maintenance, store, name, sign)
+    maintenance.triggers[key] = NEVER if made is None else made
+    return made
+
+
+def _may_trigger(maintenance: Maintenance, name: str) -> bool:
+    program = maintenance.program
+    if name in maintenance.owner or program.predicates[name].arity == 0 or _meets_table(maintenance, name):
+        return False
+    return _reads_apart(maintenance, program, name)
+
+
 def _readers(maintenance: Maintenance, store: Store, name: str) -> list[DeltaStrategy]:
     strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
     return [s for s in strategies if type(s) is DeltaStrategy]
 
 
 def _is_simple(maintenance: Maintenance, store: Store, name: str) -> bool:
-    program = maintenance.program
-    if name in maintenance.owner or program.predicates[name].arity == 0 or _meets_table(maintenance, name):
-        return False
     strategies = _readers(maintenance, store, name)
     if len(strategies) < len(maintenance.readers.get(name, ())):
         return False
     if any(s.by_existence or (s.aggregates and s.plain) for s in strategies):
         return False
-    return _reads_apart(maintenance, program, name)
+    return _may_trigger(maintenance, name)
 
 
 def _meets_table(maintenance: Maintenance, name: str) -> bool:
@@ -303,7 +327,7 @@ def _make(
                 if planned.variant.group >= 0:
                     return None
                 if (planned.variant.sign > 0) == (sign > 0):
-                    made = _use(store, strategy, deltas, planned, _is_read(maintenance, strategy.name))
+                    made = _use(store, strategy, deltas, planned, is_read(maintenance, strategy.name))
                     if made is None:
                         return None
                     found.append(made)
@@ -327,7 +351,7 @@ def _reads_apart(maintenance: Maintenance, program: Program, name: str) -> bool:
     return True
 
 
-def _is_read(maintenance: Maintenance, name: str) -> bool:
+def is_read(maintenance: Maintenance, name: str) -> bool:
     """Whether anything follows from a predicate: other rules, or an error."""
     constraints = maintenance.program.constraints
     return bool(maintenance.readers.get(name)) or any(c.violations == name for c in constraints)
@@ -343,7 +367,7 @@ def _use(
     if strategy.aggregates:
         return _group_use(store, strategy, deltas, planned, join, is_read)
     heads = [h for h in deltas.rule.heads if h.predicate == strategy.name]
-    targets = [_head(store, deltas.rule, head, join.outputs) for head in heads]
+    targets = [plain_head(store, deltas.rule, head, join.outputs) for head in heads]
     if any(t is None for t in targets):
         return None
     ends = not is_read and not store.predicates[strategy.name].is_functional
@@ -374,7 +398,7 @@ def _found(deltas: RuleDeltas, join: Join, use: Use) -> _Found:
     return use, plan.assembled, atoms, plan.compiled.uses_ranks
 
 
-def _head(
+def plain_head(
     store: Store, rule: Rule, head: Atom, outputs: tuple[str, ...]
 ) -> tuple[tuple[bool, int], ...] | None:
     columns = []

@@ -50,15 +50,20 @@ def row_changes(
 
 @kernel
 def sort_few(rows: Words, n: int, k: int) -> None:
-    """Sort rows in place.  O(n^2 k): for a few."""
-    for i in range(1, n):
-        j = i
-        while j > 0 and compare_rows(rows, j, rows, j - 1, k) < 0:
-            for c in range(k):
-                word = rows[j * k + c]
-                rows[j * k + c] = rows[(j - 1) * k + c]
-                rows[(j - 1) * k + c] = word
-            j -= 1
+    """Sort rows in place.  O(n^1.5 k): for a few."""
+    gap = 1
+    while 3 * gap + 1 < n:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            j = i
+            while j >= gap and compare_rows(rows, j, rows, j - gap, k) < 0:
+                for c in range(k):
+                    word = rows[j * k + c]
+                    rows[j * k + c] = rows[(j - gap) * k + c]
+                    rows[(j - gap) * k + c] = word
+                j -= gap
+        gap //= 3
 
 
 @helper

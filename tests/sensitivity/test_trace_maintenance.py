@@ -42,14 +42,21 @@ def mixed(seed: int) -> Iterator[None]:
         trace_choice.choose_way = kept
 
 
-def follow(data: st.DataObject, text: str, wanted: str, most: int = 6, least: int = 1) -> None:
+def follow(
+    data: st.DataObject,
+    text: str,
+    wanted: str,
+    most: int = 6,
+    least: int = 1,
+    sizes: tuple[int, ...] = (1, 4),
+) -> None:
     program = accepted(text)
     base = base_facts(program)
     try:
         evaluate_base(program, base)
     except (ConstraintError, DataError, OverflowError):
         return
-    size = data.draw(st.sampled_from((1, 4)))
+    size = data.draw(st.sampled_from(sizes))
     changes = data.draw(transactions(program, most, size, derived=data.draw(st.booleans()), least=least))
     db = dlog.Database(source=text, strategy=wanted)
     for transaction in changes:
@@ -75,6 +82,27 @@ def test_oracle_nonrecursive(wanted: str) -> None:
             follow(data, text, wanted)
 
     check()
+
+
+def test_oracle_one_row() -> None:
+    """Transactions of one row over plain joins; many of them go the short way."""
+    short: list[bool] = []
+    commit_rows = dlog.Database._commit_rows
+
+    def counted(db: dlog.Database, transaction: dlog.engine.transaction.Transaction) -> object:
+        found = commit_rows(db, transaction)
+        short.append(found is not None)
+        return found
+
+    @relaxed(40)
+    @given(st.data(), programs(CONJUNCTIVE.with_("comparisons", "functions")))
+    def check(data: st.DataObject, text: str) -> None:
+        follow(data, text, TRACE, most=12, sizes=(1,))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dlog.Database, "_commit_rows", counted)
+        check()
+    assert sum(short) > len(short) / 10
 
 
 @relaxed(30)
