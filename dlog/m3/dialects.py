@@ -116,25 +116,22 @@ def _is_typed_variable(tokens: Sequence[Token], index: int) -> bool:
     start = index
     while start > 0 and tokens[start - 1].type in ("NAME", "COLON", "COMMA", "DATE"):
         start -= 1
-    opener = tokens[start - 1] if start else None
-    if not _is(opener, "LSQB"):
+    before = [tokens[i] if i >= 0 else None for i in (start - 1, start - 2, start - 3)]
+    if not _is(before[0], "LSQB"):
         return True
-    # After `[`: a key of a map when `]` stands before it, else a function or the list of an AggSum.
-    declared = any(_is(t, "DECLARE") for t in tokens[max(0, start - 60) : start] if t.type != "SEMI")
-    listed = start > 2 and _is(tokens[start - 2], "LPAR") and _is(tokens[start - 3], "AGGSUM")
-    if listed:
+    if _is(before[1], "LPAR") and _is(before[2], "AGGSUM"):
         return True
-    return _is(tokens[start - 2] if start > 1 else None, "RSQB") and not (
-        declared and _in_header(tokens, start)
-    )
+    # `[][x:int]` are keys, of a declaration or of a map that is used.
+    return _is(before[1], "RSQB") and not _in_declaration(tokens, start)
 
 
-def _in_header(tokens: Sequence[Token], index: int) -> bool:
-    """Whether `DECLARE MAP` stands before, with no `:=` between."""
-    for token in reversed(tokens[:index]):
-        if token.type in ("SETVALUE", "SEMI"):
+def _in_declaration(tokens: Sequence[Token], index: int) -> bool:
+    """Whether `DECLARE` stands before, with no `:=` or `;` between."""
+    while index > 0:
+        index -= 1
+        if tokens[index].type in ("SETVALUE", "SEMI", "LBRACE"):
             return False
-        if token.type == "DECLARE":
+        if tokens[index].type == "DECLARE":
             return True
     return False
 

@@ -41,9 +41,12 @@ def parse_file(path: str | Path, dialect: str | None = None) -> ast.Program:
 def parse_source(source: Source, dialect: str | None = None) -> ast.Program:
     """Raises all syntax errors together."""
     diagnostics = Diagnostics()
-    if dialect is None:
-        dialect = detect(tokenize(source, None, Diagnostics()))
     tokens = tokenize(source, dialect, diagnostics)
+    if dialect is None:
+        dialect = detect(tokens)
+        if dialect == A5:  # whose names may have a minus
+            diagnostics = Diagnostics()
+            tokens = tokenize(source, dialect, diagnostics)
     chunks = [chunk for chunk in _chunks(tokens) if not any(t.type == "BAD" for t in chunk)]
     statements = [_parse_statement(source, dialect, chunk, diagnostics) for chunk in chunks]
     found = [statement for statement in statements if statement is not None]
