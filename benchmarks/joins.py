@@ -8,6 +8,7 @@ in their indices, plans included.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from benchmarks.harness import Aim, Row, at_least, compare, duck, within
 from benchmarks.triangles import power_law
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.jit import Words
+from dlog.planning.options import NEVER
 
 GRAPH = "e(x, y) -> int(x), int(y).  s(x) -> int(x).  t(x) -> int(x).\n"
 PATH = "s(a), e(a, b), e(b, c), e(c, d), t(d)"
@@ -44,6 +46,7 @@ ENTITLEMENTS_SQL = (
     "create or replace temp table crowd as select x, count(*) n from exposed group by x",
 )
 RULES = 300
+SHARING = 16
 
 
 def benchmark(scale: float) -> Iterator[Row]:
@@ -51,6 +54,7 @@ def benchmark(scale: float) -> Iterator[Row]:
     yield from cycles(at_least(1000, 100_000 * scale))
     yield from updated(at_least(3000, 1_000_000 * scale), at_least(100, 10_000 * scale))
     yield from many_rules(at_least(100, 2_000 * scale))
+    yield from shared_rules(at_least(100, 300_000 * scale))
     yield from entitlements(at_least(2000, 2_500_000 * scale))
 
 
@@ -116,6 +120,34 @@ def updated(edges: int, changes: int) -> Iterator[Row]:
             {"freshly loaded": lambda database=fresh: run(database, "n")},  # type: ignore[misc]
             {"freshly loaded": within(1.5)},
         )
+
+
+def shared_rules(items: int) -> Iterator[Row]:
+    """Rules over the same costly sub-body, each with a filter of its own: alone none would make it."""
+    random = np.random.default_rng(3)
+    tables = {
+        "sold": pairs(random, items, 365, 5 * items),
+        "priced": pairs(random, items, 100, 5 * items),
+        **{f"t{k}": [np.sort(random.choice(100, 70, replace=False))] for k in range(SHARING)},
+    }
+    lines = ["sold(i, d) -> int(i), int(d).  priced(i, c) -> int(i), int(c)."]
+    for k in range(SHARING):
+        lines.append(f"t{k}(c) -> int(c).")
+        lines.append(f"p{k}[d] = n <- agg<<n = count()>> sold(i, d), priced(i, c), t{k}(c).")
+    shared, alone = (loaded("\n".join(lines), tables) for _ in range(2))
+    alone.store.options = replace(alone.store.options, sharing=NEVER)
+    last = f"p{SHARING - 1}"
+    yield from compare(
+        f"{SHARING} rules over one sub-body",
+        f"{5 * items:,} rows",
+        lambda: run(shared, last),
+        {"each rule alone": lambda: run(alone, last)},
+    )
+
+
+def pairs(random: np.random.Generator, a: int, b: int, n: int) -> list[Words]:
+    rows = np.stack([random.integers(0, a, n), random.integers(0, b, n)], axis=1)
+    return list(np.unique(rows, axis=0).T)
 
 
 def many_rules(rows: int) -> Iterator[Row]:

@@ -22,13 +22,13 @@ from dlog.engine.parallel import in_parallel, parts_of
 from dlog.engine.readable import Passing, Readable
 from dlog.engine.store import Store
 from dlog.engine.table import Table, distinct_rows
+from dlog.engine.wants import Body
 from dlog.ir.rules import Atom, Const, Form, Operand, Primitive, Rule, Var
 from dlog.lftj.assemble import assemble
 from dlog.lftj.triejoin import NO_WORDS
 from dlog.lftj.triejoin import Join as JoinRun
-from dlog.planning.compile import CompiledJoin, compile_join, estimate_join
+from dlog.planning.compile import CompiledJoin, compile_join
 from dlog.planning.cross_products import cross_products
-from dlog.planning.decompose import decompose
 from dlog.planning.key_order import Implied
 from dlog.planning.options import NEVER
 from dlog.planning.pipeline import (
@@ -276,11 +276,10 @@ class BodyRunner:
         key = (join.forms, outputs, join.bag, count, options)
         known = self.store.decompositions.get(key)
         if known is None or not all(_alike(a, b) for a, b in zip(sizes, known[0], strict=True)):
-            readable = Readable(self.store, {})
             made = self.store.shared_parts.texts(self.store) if options.sharing != NEVER else ()
-            found = decompose(
-                join.forms, outputs, join.bag, readable, estimate_join, options, count=count, made=made
-            )
+            body = Body(join.forms, outputs, join.bag, count, options)
+            wants = self.store.wants
+            found = wants.plan(body, made) if wants is not None else body.plan(self.store, made)
             known = self.store.decompositions[key] = (sizes, found)
         return known[1]
 

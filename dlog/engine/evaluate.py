@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -19,14 +20,16 @@ from dlog.engine.conflicts import check_constraints, check_function
 from dlog.engine.driven import driven, place
 from dlog.engine.fixpoint import run_fixpoint
 from dlog.engine.growth import Growth
-from dlog.engine.heads import aggregate_rule, body_outputs, head_rows
+from dlog.engine.heads import aggregate_rule, body_outputs, head_rows, only_counts, takes_weights
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures, RuleMeasure
 from dlog.engine.side_by_side import run_all
 from dlog.engine.store import Store
+from dlog.engine.wants import Body, Wants
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Program, Rule, Stratum
-from dlog.planning.pipeline import Pipeline, plan_pipeline
-from dlog.planning.versions import delta_name
+from dlog.planning.options import NEVER, Options
+from dlog.planning.pipeline import Join, Pipeline, plan_pipeline
+from dlog.planning.versions import delta_name, is_change
 from dlog.storage.relation import Relation
 
 
@@ -49,9 +52,11 @@ def evaluate(program: Program, store: Store, evaluation: Evaluation) -> None:
         if predicate.is_functional and not any(name in s.predicates for s in program.strata):
             check_function(program, store, name)
     choose_for_program(program, store, program_bodies(program))
+    store.wants = Wants(store, partial(shared_bodies, program, store.options))
     run_all(program, store, evaluation, lambda stratum, own: evaluate_stratum(program, stratum, store, own))
     evaluation.watch.beat = lambda: None
     store.shared_parts.clear()
+    store.wants = None
     forget(store)
     evaluation.progress("", len(program.strata), len(program.strata))
     check_constraints(program, store)
@@ -68,6 +73,29 @@ def program_bodies(program: Program) -> Iterator[tuple[Rule, tuple[Form, ...]]]:
                 yield rule, forms
             if _reads(rule, names):
                 yield from ((rule, variant) for variant in delta_variants(rule, names))
+
+
+def shared_bodies(program: Program, options: Options) -> Iterator[Body]:
+    """The bodies that could share sub-joins: of rules that are not recursive."""
+    for rule, forms in program_bodies(program):
+        body = _body(rule, forms, options)
+        if body is not None:
+            yield body
+
+
+def _body(rule: Rule, forms: tuple[Form, ...], options: Options) -> Body | None:
+    """The body of a rule, if it begins with a join of several atoms that reads nothing that is only new."""
+    bag = bool(rule.aggregates)
+    operations = plan_pipeline(forms, body_outputs(rule), rule.types, bag).operations
+    first = operations[0]
+    if not isinstance(first, Join) or sum(isinstance(f, Atom) for f in first.forms) < 2:
+        return None
+    if any(is_change(f.predicate) for f in first.forms if isinstance(f, Atom)):
+        return None
+    count = bag and only_counts(rule) and len(operations) == 1
+    if bag and not (count or takes_weights(rule)):
+        options = replace(options, sub_joins=NEVER)
+    return Body(first.forms, () if count else first.outputs, bag, count, options)
 
 
 def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluation: Evaluation) -> None:

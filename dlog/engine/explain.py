@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from dlog.engine.complements import find_complement
-from dlog.engine.evaluate import as_plain, delta_variants
+from dlog.engine.evaluate import as_plain, delta_variants, shared_bodies
 from dlog.engine.expected import Expected
 from dlog.engine.explain_orders import explain_orders
 from dlog.engine.heads import body_outputs, only_counts, takes_weights
 from dlog.engine.readable import Readable
 from dlog.engine.store import Store
+from dlog.engine.wants import Body, Wants
 from dlog.ir.rules import Atom, Form, Program, Rule, Stratum, Var
 from dlog.planning.compile import CompiledJoin, compile_join, estimate_join
 from dlog.planning.decompose import GAIN, SECONDS, WHOLE, decompose
@@ -52,6 +54,8 @@ def explain(
     """
     lines: list[str] = []
     store.inclusions = program.inclusions
+    store = store.under(store.predicates)
+    store.wants = Wants(store, partial(shared_bodies, program, store.options))
     for number, stratum in enumerate(program.strata, 1):
         rules = [
             r for r in stratum.rules if predicate is None or any(h.predicate == predicate for h in r.heads)
@@ -145,6 +149,11 @@ def _join(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Itera
         if not join.forms:
             return
     if not bound and sum(isinstance(f, Atom) for f in join.forms) > 1:
+        joint = _joint(join, rule, store)
+        if joint is not None:
+            yield from _parts(joint)
+            yield "  parts that other rules have too are made once for all of them: alone they would not pay"
+            return
         considered = _considered(join, rule, store)
         if considered is not None and _is_taken(considered, store):
             yield from _parts(considered)
@@ -190,6 +199,16 @@ def _considered(join: Join, rule: Rule, store: Store) -> Decomposition | None:
     return decompose(
         join.forms, outputs, join.bag, Expected(store), estimate_join, options, count=count, gain=float("inf")
     )
+
+
+def _joint(join: Join, rule: Rule, store: Store) -> Decomposition | None:
+    """The plan in parts that is taken for the sake of other rules."""
+    count = bool(rule.aggregates) and only_counts(rule)
+    options = store.options
+    if join.bag and not takes_weights(rule):
+        options = replace(options, sub_joins=NEVER)
+    body = Body(join.forms, () if count else join.outputs, join.bag, count, options)
+    return store.wants.joint_plan(body, body.plan(store, ())) if store.wants is not None else None
 
 
 def _is_taken(d: Decomposition, store: Store) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,7 @@ class Store:
         self.options = Options()  # of the planner
         self.inclusions: frozenset[tuple[str, str]] = frozenset()  # (S, T): rules derive S inside T
         self.shared_parts = SharedParts()
+        self.wants: Any = None  # while a program is evaluated: `dlog.engine.wants.Wants`
         self.decompositions: dict[Hashable, tuple[tuple[int, ...], Decomposition | None]] = {}  # by join
         self._codes: dict[tuple[str, object, Type], int | None] = {}
         self._estimates: dict[str, tuple[int, list[tuple[float, float]]]] = {}
@@ -72,6 +74,7 @@ class Store:
         other._estimates = self._estimates.copy()
         other.decompositions = self.decompositions.copy()
         other.shared_parts = SharedParts()
+        other.wants = None
         return other
 
     def column_types(self, name: str) -> Sequence[Type]:

@@ -13,7 +13,7 @@ Reads statistics through the cost model, never data.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from typing import cast
@@ -61,18 +61,19 @@ def decompose(
     options: Options,
     count: bool = False,
     gain: float = GAIN,
-    made: Container[str] = (),
+    made: Collection[str] = (),
+    users: Callable[[str], int] | None = None,
 ) -> Decomposition | None:
     """The cheapest plan in parts; None where the undivided join is as good.
 
     `count`: no row is written, assignments are only counted.  `estimate` gives a key order and its cost.  A
     plan must cost less than `gain` times the undivided one.  `made` are texts of sub-joins that need not be
-    computed.
+    computed; `users` tells how many rules share the cost of one.
     """
     forced = ALWAYS in (options.semijoins, options.sub_joins)
     if options.semijoins == options.sub_joins == NEVER or not _has_parts(forms):
         return None
-    search = _Search(tuple(outputs), bag, count, statistics, estimate, options, made)
+    search = _Search(tuple(outputs), bag, count, statistics, estimate, options, made, users)
     whole = search.draft((), tuple(forms))
     if whole.cost < WORTHWHILE and not forced:
         return None
@@ -121,9 +122,12 @@ class _Search:
         statistics: Statistics,
         estimate: Estimate,
         options: Options,
-        made: Container[str],
+        made: Collection[str],
+        users: Callable[[str], int] | None,
     ):
         self.made = made
+        self.users = users or (lambda text: 1)
+        self.asked = Asked(outputs, bag, joint=users is not None or bool(made))
         self.outputs = outputs
         self.bag = bag
         self.count = count
@@ -157,7 +161,7 @@ class _Search:
         return drafts
 
     def following(self, draft: _Draft) -> Iterator[_Draft]:
-        for move in moves(draft.forms, Asked(self.outputs, self.bag), self.options):
+        for move in moves(draft.forms, self.asked, self.options):
             for shared in self.sharing():
                 following = self.apply(draft, move, shared)
                 if following is not None:
@@ -203,7 +207,9 @@ class _Search:
             order = self.estimate(move.forms, kept, weighted, self.view, None, self.implied)
             full = order if weighted else self.estimate(move.forms, kept, True, self.view, None, self.implied)
             rows = self.view.add(name, move.forms, kept, _last(full), weighted)
-            cost = 0.0 if text in self.made else order.cost + _store_cost(_last(order))
+            cost = 0.0
+            if text not in self.made:
+                cost = (order.cost + _store_cost(_last(order))) / max(1, self.users(text))
             self.known[name] = SubJoin(
                 name, move.forms, kept, weighted, move.reduces, rows, cost, order.variables
             )

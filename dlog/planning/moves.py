@@ -13,10 +13,15 @@ from dlog.planning.sub_joins import WEIGHT, is_sub_join
 
 @dataclass(frozen=True)
 class Asked:
-    """What a join must give: its outputs, and whether assignments count."""
+    """What a join must give: its outputs, and whether assignments count.
+
+    `joint`: others may have a part of it, too; then sub-joins are also taken out without what need not be in
+    them, such as a filter that only this join has.
+    """
 
     outputs: tuple[str, ...]
     bag: bool
+    joint: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,13 @@ def _elimination(forms: Sequence[Form], asked: Asked, name: str, group: list[Ato
             inside.append(form)
         elif name in form_variables(form):
             return
+    yield from _taken_out(forms, asked, scope, inside)
+    bare = [f for f in inside if name in form_variables(f)]
+    if asked.joint and len(bare) < len(inside):
+        yield from _taken_out(forms, asked, scope, bare)
+
+
+def _taken_out(forms: Sequence[Form], asked: Asked, scope: set[str], inside: list[Form]) -> Iterator[Move]:
     rest = [f for f in forms if not any(f is g for g in inside)]
     around = {v for f in rest for v in form_variables(f)} | set(asked.outputs)
     if any(isinstance(f, Atom) for f in rest) and (len(inside) > 1 or asked.bag):
