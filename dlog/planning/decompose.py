@@ -127,7 +127,8 @@ class _Search:
     ):
         self.made = made
         self.users = users or (lambda text: 1)
-        self.asked = Asked(outputs, bag, joint=users is not None or bool(made))
+        forced = ALWAYS in (options.semijoins, options.sub_joins)
+        self.asked = Asked(outputs, bag, joint=not forced and (users is not None or bool(made)))
         self.outputs = outputs
         self.bag = bag
         self.count = count
