@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dlog.errors import DataError, DlogError
@@ -32,6 +32,10 @@ def binary(ring: Ring, op: str, a: object, b: object) -> object:
     return ring.values(getattr(ring, op)(ring.column([a]), ring.column([b])))[0]
 
 
+@example(MAX - 1, 1)
+@example(MIN + 1, -1)
+@example(MAX, 1)
+@example(MIN, -1)
 @given(integers, integers)
 def test_oracle_integers_are_right_or_refused(a: int, b: int) -> None:
     for op, exact in (("add", a + b), ("multiply", a * b)):
