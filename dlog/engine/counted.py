@@ -20,7 +20,7 @@ from dlog.engine.bodies import BodyRunner
 from dlog.engine.driven import Driven
 from dlog.engine.expansion import Body, Expansion, Recursion, distinct
 from dlog.engine.fixpoint import Supports, run_fixpoint
-from dlog.engine.heads import apart, head_rows
+from dlog.engine.heads import apart, copied_rows, head_rows
 from dlog.engine.measure import RuleMeasure
 from dlog.jit import Words
 from dlog.planning.versions import delta_name, facts_name
@@ -81,6 +81,9 @@ def _heads(expansion: Expansion) -> tuple[Words, Words | None]:
     shared, rule = expansion.recursion, expansion.rule
     evaluation = shared.evaluation
     evaluation.watch.doing = f"evaluating {expansion.body.head.predicate}"
+    copied = copied_rows(shared.store, expansion.body.head, expansion.forms, rule)
+    if copied is not None:
+        return copied, None
     runner = BodyRunner(shared.store, rule, evaluation.watch, evaluation.measures, jobs=evaluation.jobs)
     table, weights = apart(runner.run(expansion.pipeline, weighted=not expansion.repeats))
     if expansion.repeats:

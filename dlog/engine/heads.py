@@ -17,7 +17,7 @@ from dlog.engine.groups import SumOverflow, aggregate
 from dlog.engine.store import Store
 from dlog.engine.table import Table
 from dlog.errors import DataError
-from dlog.ir.rules import Aggregate, Atom, Const, Rule, Var
+from dlog.ir.rules import Aggregate, Atom, Const, Form, Rule, Var
 from dlog.planning.pipeline import Join, Pipeline
 from dlog.types import INT, Type
 
@@ -62,6 +62,27 @@ def head_rows(store: Store, head: Atom, table: Table, rule: Rule) -> np.ndarray:
         else:
             out[index] = _codes(store, table, operand.name, rule, column.type, head)
     return out.T
+
+
+def copied_rows(store: Store, head: Atom, forms: tuple[Form, ...], rule: Rule) -> np.ndarray | None:
+    """As `head_rows`, of a body that is one atom whose columns the head takes over; None when it is not.
+
+    Nothing is planned or joined for it: small recursions begin with such a rule.  O(rows).
+    """
+    if rule.aggregates or len(forms) != 1 or not isinstance(forms[0], Atom):
+        return None
+    atom = forms[0]
+    places = {a.name: place for place, a in enumerate(atom.args) if isinstance(a, Var)}
+    columns = store.column_types(head.predicate)
+    given = store.column_types(atom.predicate)
+    taken = [places.get(a.name, -1) if isinstance(a, Var) else -1 for a in head.args]
+    if len(places) < len(atom.args) or not taken or -1 in taken or atom.predicate not in store.relations:
+        return None
+    same = all(given[place] == rule.types[name] for name, place in places.items())
+    if not same or not all(stored_as(rule, a, type) for a, type in zip(head.args, columns, strict=True)):
+        return None
+    rows = store.relations[atom.predicate].rows()
+    return rows if taken == list(range(rows.shape[1])) else rows[:, taken]
 
 
 def _shared_base(table: Table, names: list[str]) -> np.ndarray | None:

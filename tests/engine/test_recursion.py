@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 import dlog
 from dlog.engine import chunks, fixpoint
+from dlog.engine import evaluate as evaluate_module
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.errors import ConstraintError, DataError
 from tests.oracle.accepted import accepted
@@ -195,3 +196,35 @@ def test_differential_uncompiled() -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "passed" in done.stdout
+
+
+COPIES = """
+e(x, y) -> int(x), int(y).  w(x, y) -> string(x), decimal[6, 2](y).  f[x] = y -> int(x), int(y).
+e(1, 2). e(2, 1). e(2, 2). e(3, 1). w("a", 1.25). w("b", 2.5). f[1] = 5. f[2] = 5.
+same(x, y) <- e(x, y).   turned(y, x) <- e(x, y).   first(x) <- e(x, _).   twice(x, x) <- e(x, y).
+loop(x) <- e(x, x).      one(y) <- e(1, y).         with(x, 7) <- e(x, _). value(y) <- f[_] = y.
+rough(x, y) -> string(x), decimal[6, 1](y).          rough(x, y) <- w(x, y). text(y, x) <- w(x, y).
+there() <- e(_, _).      two(x), three(y) <- e(x, y).
+r(x, y) <- e(x, y).      r(y, x) <- r(x, y).        s(x) <- r(x, _).        r(x, x) <- s(x).
+"""
+
+
+def test_rules_that_take_columns_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bodies of one atom are not joined; with or without that, heads are the same."""
+    copied: list[bool] = []
+    copy = evaluate_module.copied_rows
+
+    def noted(*args: object) -> object:
+        rows = copy(*args)  # type: ignore[arg-type]
+        copied.append(rows is not None)
+        return rows
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluate_module, "copied_rows", noted)
+        db = dlog.Database(source=COPIES)
+    assert 8 <= sum(copied) < len(copied)
+    monkeypatch.setattr(evaluate_module, "copied_rows", lambda *args: None)
+    plain = dlog.Database(source=COPIES)
+    for name in db.predicates():
+        assert db[name].rows() == plain[name].rows(), name
+    assert sorted(db["turned"].rows()) == [(1, 2), (1, 3), (2, 1), (2, 2)]
