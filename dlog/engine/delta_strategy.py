@@ -34,7 +34,7 @@ from dlog.jit import Words
 from dlog.planning.arrange import AtomUse
 from dlog.planning.deltas import ERASE, INSERT, cover_variants, outer_variables, rule_variants
 from dlog.planning.pipeline import plan_pipeline
-from dlog.planning.versions import facts_name
+from dlog.planning.versions import facts_name, old_name
 from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
 
@@ -93,6 +93,11 @@ class DeltaStrategy:
         """Whether no row can have two derivations: then no counts are needed to begin with."""
         return self._derives_once and not len(store.relations[facts_name(self.name)])
 
+    def _had_facts(self, store: Store) -> bool:
+        """Whether there were base facts before the transaction: a rule may derive them, too."""
+        before = store.relations.get(old_name(facts_name(self.name)))
+        return before is not None and len(before) > 0
+
     @cached_property
     def _derives_once(self) -> bool:
         """Whether the rules alone derive no row twice."""
@@ -114,7 +119,7 @@ class DeltaStrategy:
             return False
         if self.by_existence or counts_name(self.name) in store.relations:
             return True
-        if self.counts_are_one(store):
+        if self.counts_are_one(store) and not self._had_facts(store):
             store.relations[counts_name(self.name)] = no_counts(store.arena, self._arity)
             return True
         return False

@@ -157,3 +157,18 @@ def test_oracle_everything(data: st.DataObject, text: str) -> None:
 @given(st.data(), programs(ALL, derived=6))
 def test_fuzz_everything(data: st.DataObject, text: str) -> None:
     follow(data, text, most=20, least=20)
+
+
+@pytest.mark.parametrize(
+    "rule", ["p(x) <- q(x).", "p(x), r(x) <- q(x).", "p(x) <- q(x), s(y).", "p(x) <- q(x), (q(x) ; s(x))."]
+)
+def test_a_base_fact_goes_and_a_rule_still_derives_it(rule: str) -> None:
+    """Also when the erased fact is the first change that the rule follows."""
+    declared = "".join(f"{name}(x) -> int(x). " for name in "qspr") + "q(1). s(1). s(2). "
+    db = dlog.Database(source=declared)
+    db.apply(insert={"p": [(1,), (2,)]})
+    db.add_rules(rule)
+    db.apply(erase={"p": [(1,), (2,)]})
+    assert db["p"].rows() == [(1,)]
+    db.check()
+    db.verify()
