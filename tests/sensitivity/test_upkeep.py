@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from intervaltree import IntervalTree
 
 from dlog.jit import Words
 from dlog.lftj.plan import Compare, Emit, Exists, Leap, Not, Or, Plan, Seek
@@ -248,6 +249,24 @@ def test_operations_are_flat() -> None:
             medians[granularity, n] = float(np.median(operations))
     for granularity in ("exact", "coarse, roaming"):
         assert medians[granularity, 100_000] <= 2 * medians[granularity, 1_000] + 20, medians
+
+
+@relaxed(100)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(-9, 9), st.integers(0, 6)), max_size=12))
+def test_differential_interval_trees(given_items: list[tuple[int, int, int]]) -> None:
+    """Intervals of two contexts, merged by another implementation."""
+    oracle = Oracle(2)
+    trees = {context: IntervalTree() for context in range(3)}
+    for context, low, length in given_items:
+        oracle.add(np.array([[context, low]]), np.array([low + length]))
+        trees[context].addi(low, low + length + 1)  # half-open there
+    for tree in trees.values():
+        tree.merge_overlaps(strict=True)
+    expected = [
+        ((context, context), (i.begin, i.end - 1)) for context, tree in trees.items() for i in sorted(tree)
+    ]
+    found = _tuples(oracle.guides()[0], 2) if oracle else []
+    assert found == expected
 
 
 def test_oracle_merges_contributions() -> None:
