@@ -138,7 +138,9 @@ class Expressions:
     def _call(self, node: ast.Call, scope: Scope, context: Context) -> Result:
         results = [self.scalar(a, scope, context, "in an argument") for a in node.arguments]
         function = functions.lookup(node.function)
-        if function is None:
+        if self.types.is_custom(node.type):
+            pass  # a function of the ring, which is known when the program runs
+        elif function is None:
             help = did_you_mean(node.function, functions.known(), "add it by dlog.m3.register_function")
             self.error(f"unknown function {node.function}", node, help)
         else:

@@ -11,8 +11,8 @@ what is shown is one float.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -27,6 +27,8 @@ from dlog.m3.typing import FLOATS, INTEGERS
 
 INT_WORD, FLOAT_WORD = "int", "float"
 Binary = Callable[[Words, Words], Words]
+# From parameters, as in lift<1>, and columns of floats to a column of elements.
+Lifting = Callable[[tuple[int, ...], Sequence[np.ndarray]], Words]
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ class Ring:
     """`layout` says of each word whether it holds an int or the bits of a float.
 
     `kernel` describes the ring to `ring_kernels`; it is None for a ring that has functions on columns
-    instead. `encode` makes the words of a value, `decode` the value of words; `lift` makes elements from
-    columns of numbers, for `[lift<k>: T](..)`.
+    instead.  `encode` makes the words of a value, `decode` the value of words.  `lift` makes elements from
+    columns of floats, for `[lift<k>: T](..)`, and `lifts` has those that are called by other names.
     """
 
     name: str
@@ -47,8 +49,9 @@ class Ring:
     times: Binary | None = None
     minus: Callable[[Words], Words] | None = None
     one: Any = 1
-    lift: Callable[[tuple[int, ...], Sequence[np.ndarray]], Words] | None = None
+    lift: Lifting | None = None
     is_exact: bool = True
+    lifts: Mapping[str, Lifting] = field(default_factory=dict)
 
     @property
     def words(self) -> int:
@@ -63,7 +66,26 @@ class Ring:
         assert parts[:, 1].tolist() == np.cumsum([0, *parts[:-1, 2]]).tolist()
         assert parts[:, 2].sum() == self.words
 
+    def lifting(self, name: str) -> Lifting | None:
+        """The function that a call `[name: T](..)` makes elements with."""
+        return self.lifts.get(name) or (self.lift if name == "lift" else None)
+
+    def with_lift(self, name: str, lifting: Lifting) -> Ring:
+        return replace(self, lifts={**self.lifts, name: lifting})
+
     # Columns of elements
+
+    def elements(self, *columns: Any) -> Words:
+        """Elements from one column of numbers for each word; a single number stands for a column of it.
+
+        >>> FLOAT_RING.values(FLOAT_RING.elements(np.array([1.5, 2.0]), 0))
+        [1.5, 2.0]
+        """
+        shaped = np.broadcast_arrays(*columns)
+        out = self.zeros(len(shaped[0]))
+        for k, (column, kind) in enumerate(zip(shaped, self.layout, strict=True)):
+            out[:, k] = column.astype(np.float64).view(np.int64) if kind == FLOAT_WORD else column
+        return out
 
     def zeros(self, n: int) -> Words:
         return np.zeros((n, self.words), np.int64)

@@ -199,3 +199,37 @@ def test_types_mean_rings() -> None:
     with pytest.raises(DlogError, match="already"):
         rings.register_ring("long", INTEGER_RING)
     assert rings.ring_of(TypeRef("float")) is FLOAT_RING
+
+
+LISTING = """CREATE TYPE Ring FROM FILE 'ring.hpp';
+CREATE STREAM R(a int, b int, f int); CREATE STREAM T(a int, c int);
+DECLARE MAP DELTA_AGG_VIEW_B(Ring)[][a: int]; DECLARE MAP AGG_VIEW_B(Ring)[][a: int];
+DECLARE MAP AGG_VIEW_C(Ring)[][a: int];
+DECLARE MAP DELTA_AGG_VIEW_A(Ring)[][]; DECLARE MAP AGG_VIEW_A(Ring)[][];
+DECLARE QUERY Q := AGG_VIEW_A(Ring)[][];
+ON BATCH UPDATE OF R {
+  DELTA_AGG_VIEW_B(Ring)[][A] := AggSum([A], ((DELTA R)(A, B, F) * ([f_B: Ring](B) * [f_F: Ring](F))));
+  AGG_VIEW_B(Ring)[][A] += DELTA_AGG_VIEW_B(Ring)[][A];
+  DELTA_AGG_VIEW_A(Ring)[][] := AggSum([],
+    ((DELTA_AGG_VIEW_B(Ring)[][A] * AGG_VIEW_C(Ring)[][A]) * [f_A: Ring](A)));
+  AGG_VIEW_A(Ring)[][] += DELTA_AGG_VIEW_A(Ring)[][];
+}
+ON BATCH UPDATE OF T { AGG_VIEW_C(Ring)[][a] += AggSum([a], (DELTA T)(a, c) * [f_F: Ring](c)); }
+"""
+
+
+def test_paper_batch_trigger_with_functions_of_a_ring() -> None:
+    """The trigger of example 4.8.2, over counts and sums of b: f_B is (1, b), all others are 1."""
+    from dlog.m3.runtime.runtime import Runtime
+
+    plain = product_ring(INTEGER_RING, FLOAT_RING)
+    ring = plain.with_lift("f_B", lambda _, columns: plain.elements(1, columns[0], 0))
+    for name in ("f_F", "f_A"):
+        ring = ring.with_lift(name, lambda _, columns: plain.elements(np.ones(len(columns[0])), 1, 0))
+    rings.register_ring("Ring", ring)
+    runtime = Runtime(parse(LISTING))
+    runtime.apply("T", [(1, 7), (1, 8), (2, 9)])
+    runtime.apply("R", [(1, 10, 0), (2, 30, 0), (3, 99, 0)])
+    runtime.apply("R", [(1, 5, 1), (2, 30, 0)], [1, -1])
+    # R joined with T: (1, 10) and (1, 5), twice each
+    assert list(runtime["Q"].to_pylist()[0]["value"].values()) == [4, 30.0]

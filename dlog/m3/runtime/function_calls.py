@@ -75,9 +75,11 @@ def _lifted(
     arithmetic: Arithmetic, frame: Frame, node: ast.Call, arguments: list[Value], ring: Ring
 ) -> Value:
     """`[lift<k>: T](..)`: an element of a ring for each row."""
-    if ring.lift is None:
-        raise UnsupportedError(f"ring {ring.name} has no lift", span=node.span)
-    out, lift = tuple(arithmetic.code.column() for _ in range(ring.words)), ring.lift
+    lift = ring.lifting(node.function)
+    if lift is None:
+        help = f"give it one by ring.with_lift({node.function!r}, ..)"
+        raise UnsupportedError(f"ring {ring.name} has no function {node.function}", span=node.span, help=help)
+    out = tuple(arithmetic.code.column() for _ in range(ring.words))
     values = [a if a.kind == FLOAT_KIND else arithmetic.to_float(frame, a) for a in arguments]
 
     def run(arrays: Callable[..., Words]) -> None:
