@@ -188,6 +188,7 @@ class Expressions:
 
     def _lift(self, node: ast.Lift, scope: Scope, context: Context) -> Result:
         body = self.scalar(node.body, scope, context, "in a lift")
+        self._check_untyped(node.body, scope)
         variable, binding = node.variable, scope.get(node.variable.name)
         if binding is not None:
             if not self.types.compares(binding.type, body.type):
@@ -201,6 +202,16 @@ class Expressions:
         self._check_lifted(variable, body.type)
         result = self._condition(replace(node, variable=replace(variable, type=body.type), body=body.node))
         return replace(result, outputs={variable.name: Binding(body.type, variable)})
+
+    def _check_untyped(self, body: ast.Node, scope: Scope) -> None:
+        """In a5 the type of a lifted value counts, so its variables must have been written with theirs."""
+        for inner in body.walk() if self.dialect == A5 else ():
+            if not isinstance(inner, ast.Variable) or inner.type is not None or inner.name not in scope:
+                continue
+            type_ = scope[inner.name].type
+            if type_ is not None and type_.name != "float":
+                message = f"{inner.name} has no type, so that a5 takes it for a float in this lift"
+                self.error(message, inner, f"write {inner.name}:{type_} here and where it is bound")
 
     def _check_lifted(self, variable: ast.Variable, type_: TypeRef | None) -> None:
         if self.dialect != A5 or type_ is None or variable.type == type_:
