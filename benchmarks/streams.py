@@ -1,0 +1,149 @@
+"""Max and exact float sums of groups over a stream of facts: semigroups and floats, which have no inverse.
+
+Facts of 1,000 groups come in, in transactions of several sizes: only in, and as a window of ten transactions
+that drops the oldest.  Seconds are for each fact that comes in, end to end from Python; medians of
+transactions on the wall clock where there is a peer.  Pathway, where it is installed (see `pathway_reach`),
+gets the same stream in fewer transactions.  DuckDB takes the same changes on a million facts and evaluates
+its query again after each transaction, a sample of them: the float sum there is not exact.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import numpy as np
+
+import dlog
+from benchmarks.harness import Row, at_least, faster
+from benchmarks.pathway_reach import interpreter
+from benchmarks.pathway_streams import replay
+
+PROGRAM = """
+sale(id, shop, amount) -> int(id), int(shop), {type}(amount).
+result[s] = r <- agg<<r = {op}(a)>> sale(_, s, a).
+"""
+KINDS = {"max": ("max", "int"), "float sums": ("sum", "float")}
+SHOPS = 1000
+WINDOW = 10  # transactions
+MOST = {1: 10_000, 100: 1000, 10_000: 100}  # transactions of a size
+FEWER = 60  # transactions that Pathway gets
+SAMPLE = 5  # transactions after which DuckDB evaluates again
+
+
+def benchmark(scale: float) -> Iterator[Row]:
+    rng = np.random.default_rng(8)
+    n = at_least(2000, 1_000_000 * scale)
+    shops = rng.integers(0, SHOPS, n)
+    amounts: dict[str, np.ndarray] = {
+        "max": rng.integers(0, 1 << 40, n),
+        "float sums": rng.standard_normal(n) * 10.0 ** rng.integers(-3, 6, n),
+    }
+    for kind in KINDS:
+        for size, most in MOST.items():
+            for window in (False, True):
+                what = f"{kind}, {'a window moves on' if window else 'insert only'}"
+                end = min(n, size * at_least(30, most * scale))
+                taken, shown = (shops[:end], amounts[kind][:end]), f"{size:,} in a transaction"
+                seconds, _ = streamed(kind, *taken, size, window)
+                steady = seconds[min(2, len(seconds) - 1) :]
+                yield Row(f"{what}: a fact", shown, sum(steady) / len(steady) / size)
+                if python := interpreter():
+                    few = tuple(column[: size * FEWER] for column in taken)
+                    yield against_pathway(python, what, kind, *few, size, window)
+            yield against_duckdb(kind, shops, amounts[kind], min(size, n // 20))
+
+
+def rows_of(shops: np.ndarray, amounts: np.ndarray, start: int, end: int) -> list[tuple[Any, ...]]:
+    return list(zip(range(start, end), shops[start:end].tolist(), amounts[start:end].tolist(), strict=True))
+
+
+def database(kind: str) -> dlog.Database:
+    op, type = KINDS[kind]
+    return dlog.Database(source=PROGRAM.format(op=op, type=type))
+
+
+def streamed(
+    kind: str, shops: np.ndarray, amounts: np.ndarray, size: int, window: bool
+) -> tuple[list[float], dict[int, float]]:
+    """(Seconds of each transaction, the results); these are checked."""
+    db, n = database(kind), len(shops)
+    parts = [rows_of(shops, amounts, i, min(i + size, n)) for i in range(0, n, size)]
+    seconds = []
+    for i, part in enumerate(parts):
+        started = time.perf_counter()
+        with db.transaction() as tx:
+            tx.insert("sale", part)
+            if window and i >= WINDOW:
+                tx.erase("sale", parts[i - WINDOW])
+        seconds.append(time.perf_counter() - started)
+    first = max(0, len(parts) - WINDOW) * size if window else 0
+    results = dict(db["result"].rows())
+    assert results == expected(kind, shops[first:], amounts[first:])
+    return seconds, results
+
+
+def expected(kind: str, shops: np.ndarray, amounts: np.ndarray) -> dict[int, float]:
+    order = np.argsort(shops, kind="stable")
+    found, starts = np.unique(shops[order], return_index=True)
+    groups = np.split(amounts[order], starts[1:])
+    fold = math.fsum if kind == "float sums" else max
+    return {int(shop): fold(values.tolist()) for shop, values in zip(found, groups, strict=True)}
+
+
+def against_pathway(
+    python: str, what: str, kind: str, shops: np.ndarray, amounts: np.ndarray, size: int, window: bool
+) -> Row:
+    """The median of a transaction, for each fact that comes in."""
+    ours, results = streamed(kind, shops, amounts, size, window)
+    theirs, found = replay(python, shops, amounts, kind == "float sums", size, WINDOW if window else 0)
+    assert all(math.isclose(found[s], r, rel_tol=1e-6, abs_tol=1e-6) for s, r in results.items())
+    skipped = min(WINDOW + 1, len(ours) - 1)
+    medians = [float(np.median(seconds[skipped:])) / size for seconds in (ours, theirs)]
+    return Row(what, f"{size:,} in a transaction", *medians, "Pathway", faster(5))
+
+
+def against_duckdb(kind: str, shops: np.ndarray, amounts: np.ndarray, size: int) -> Row:
+    """Facts come in and as many of the oldest go, on all other facts; the median of a transaction."""
+    n = len(shops) - SAMPLE * size
+    db, peer = database(kind), duckdb.connect()
+    with db.transaction() as tx:
+        tx.insert("sale", rows_of(shops, amounts, 0, n))
+    with db.transaction() as tx:  # the first change makes what is kept
+        tx.erase("sale", rows_of(shops, amounts, 0, 1))
+    ids = np.arange(len(shops))
+    peer.execute("CREATE TABLE sale AS SELECT unnest($1) AS id, unnest($2) AS shop, unnest($3) AS amount",
+                 [ids[1:n], shops[1:n], amounts[1:n]])  # fmt: skip
+    ours, theirs = [], []
+    for i in range(SAMPLE):
+        new = rows_of(shops, amounts, n + i * size, n + (i + 1) * size)
+        old = rows_of(shops, amounts, 1 + i * size, 1 + (i + 1) * size)
+        started = time.perf_counter()
+        with db.transaction() as tx:
+            tx.insert("sale", new)
+            tx.erase("sale", old)
+        middle = time.perf_counter()
+        found = recomputed(peer, kind, new, old)
+        ours.append(middle - started)
+        theirs.append(time.perf_counter() - middle)
+    assert all(math.isclose(found[s], r, rel_tol=1e-6, abs_tol=1e-6) for s, r in db["result"].rows())
+    medians = (float(np.median(ours)), float(np.median(theirs)))
+    return Row(
+        f"{kind} of {n:,} facts: a transaction", f"{size:,} in, {size:,} out", *medians, "DuckDB again"
+    )
+
+
+def recomputed(
+    peer: duckdb.DuckDBPyConnection, kind: str, new: list[Any], old: list[Any]
+) -> dict[int, float]:
+    """Changes the table and asks for all groups."""
+    ids, shops, amounts = zip(*new, strict=True)
+    peer.execute("INSERT INTO sale SELECT unnest($1), unnest($2), unnest($3)",
+                 [np.array(ids), np.array(shops), np.array(amounts)])  # fmt: skip
+    peer.execute("DELETE FROM sale WHERE id BETWEEN $1 AND $2", [old[0][0], old[-1][0]])
+    op = KINDS[kind][0]
+    answer = peer.execute(f"SELECT shop, {op}(amount) FROM sale GROUP BY shop").fetchnumpy()
+    return dict(zip(answer["shop"].tolist(), list(answer.values())[1].tolist(), strict=True))
