@@ -3,7 +3,7 @@
 The file has ids, shops and amounts, the reducer (0 max, 1 sum), the size of a transaction, and how many
 transactions a window holds (0: facts only come in).  Prints the seconds of each transaction, from its first
 fact to the end of its output, as JSON, and the results.  That a transaction is at its end is told by the sums
-of ids, which Pathway keeps as well.  Needs nothing of dlog; the interpreter is that of `pathway_reach`.
+of all ids, which Pathway keeps as well.  Needs nothing of dlog; the interpreter is that of `pathway_reach`.
 """
 
 from __future__ import annotations
@@ -79,17 +79,20 @@ def run(shops: list[int], amounts: list[Any], is_sum: bool, size: int, window: i
 
     sale = pw.io.python.read(Stream(), schema=pw.schema_builder(columns), autocommit_duration_ms=None)
     reducer = pw.reducers.sum if is_sum else pw.reducers.max
-    reduced = sale.groupby(sale.shop).reduce(
-        sale.shop, result=reducer(sale.amount), ids=pw.reducers.sum(sale.number)
-    )
+    reduced = sale.groupby(sale.shop).reduce(sale.shop, result=reducer(sale.amount))
+    numbers = sale.reduce(ids=pw.reducers.sum(sale.number))
 
     def changed(key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
-        nonlocal there
-        there += row["ids"] if is_addition else -row["ids"]
         if is_addition:
             results[row["shop"]] = row["result"]
 
+    def counted(key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
+        nonlocal there
+        if is_addition:
+            there = row["ids"]
+
     pw.io.subscribe(reduced, on_change=changed, on_time_end=lambda time: ready.set())
+    pw.io.subscribe(numbers, on_change=counted, on_time_end=lambda time: ready.set())
     pw.run(monitoring_level=pw.MonitoringLevel.NONE)
     return {"seconds": seconds, "results": results}
 

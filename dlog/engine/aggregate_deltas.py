@@ -31,7 +31,7 @@ from dlog.engine.measure import RuleMeasure
 from dlog.engine.rule_deltas import RuleDeltas
 from dlog.engine.scan_shapes import scan_shape
 from dlog.engine.store import Store
-from dlog.engine.strategy import Cycle
+from dlog.engine.strategy import Cycle, Followed
 from dlog.engine.table import Table, Values, distinct_rows
 from dlog.heads.sums import Groups, all_groups, apply_groups
 from dlog.ir.rules import Aggregate, Atom, Const, Program, Rule, Var
@@ -195,12 +195,17 @@ class Kept:
         self, cycle: Cycle, heads: list[Atom], tables: Iterable[tuple[int, Table]]
     ) -> Iterator[Signed]:
         given = [(sign, table) for sign, table in tables if table.n]
-        if not given:
-            return
-        changes = self._assignments(given)
-        states = [self._changed(cycle, part, changes, self.deltas.runner) for part in self.parts]
+        if given:
+            yield from self.follow_tables(cycle.store, cycle.followed, heads, given)
+
+    def follow_tables(
+        self, store: Store, followed: Followed, heads: list[Atom], tables: list[tuple[int, Table]]
+    ) -> Iterator[Signed]:
+        """The same without a cycle: `followed` has what was changed so far for the same changes."""
+        changes = self._assignments(tables)
+        states = [self._changed(store.relations, followed, part, changes) for part in self.parts]
         for sign, version in ((ERASE, 0), (INSERT, 1)):
-            for rows in self._rows(cycle.store, heads, [pair[version] for pair in states], changes.keys):
+            for rows in self._rows(store, heads, [pair[version] for pair in states], changes.keys):
                 yield rows, np.full(len(rows), sign)
 
     def _built(self, cycle: Cycle, part: Part, changes: Assignments, runner: BodyRunner) -> Relation:
@@ -213,17 +218,17 @@ class Kept:
         return relations[part.state]
 
     def _changed(
-        self, cycle: Cycle, part: Part, changes: Assignments, runner: BodyRunner
+        self, relations: dict[str, Relation], followed: Followed, part: Part, changes: Assignments
     ) -> tuple[Relation, Relation]:
         """A part's relation before and after.  One that rules share changes once in a cycle."""
-        relations = cycle.store.relations
-        before, after = cycle.followed.get(part.state, (None, None))
+        runner = self.deltas.runner
+        before, after = followed.get(part.state, (None, None))
         if after is None:
             before = relations[part.state]
             after = part.changed(before, changes, runner)
         elif before is None:  # it was made in this cycle, from nothing: what changed is taken back
             before = part.changed(after, changes.negative(), runner)
-        cycle.followed[part.state] = (before, after)
+        followed[part.state] = (before, after)
         relations[part.state] = after
         return before, after
 

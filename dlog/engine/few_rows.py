@@ -17,10 +17,10 @@ from dlog.engine.delta_strategy import DeltaStrategy, counts_name
 from dlog.engine.evaluate import Evaluation
 from dlog.engine.maintain import Maintenance, maintain
 from dlog.engine.one_group import OneGroup
-from dlog.engine.one_kept import FEW, Followed, OneKept
+from dlog.engine.one_kept import FEW, OneKept
 from dlog.engine.one_row_kernels import NOTHING, TOO_LARGE
 from dlog.engine.store import Store
-from dlog.engine.strategy import Cycle
+from dlog.engine.strategy import Cycle, Followed
 from dlog.engine.triggers import Output, Rows, Trigger, find_trigger
 from dlog.errors import DlogError, Interrupted
 from dlog.heads.counts import apply_counts, net_rows
@@ -176,7 +176,10 @@ def _changed_head(
         if len(outputs) > 1:
             return None
         if isinstance(group, OneKept):
-            return group.follow(relations, followed, first.rows(), sign) if first.n <= FEW else None
+            if first.n <= FEW:
+                return group.follow(relations, followed, first.rows(), sign)
+            columns = [first.column(c).copy() for c in range(len(group.outputs))]
+            return group.follow_many(store, followed, columns, sign)
         return group.follow(relations, first.words, first.stride, first.n, sign)
     parts = [_head_rows(head, output) for output in outputs for head in output.use.heads]
     rows, signs = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))

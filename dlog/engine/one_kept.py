@@ -2,7 +2,8 @@
 head's row.
 
 As `one_group`, for rules alone in their stratum, each group in a row of its own: what one row changes is a
-group or two, handled by Python and kernels that take one group.  `aggregate_deltas` does all else.
+group or two, handled by Python and kernels that take one group.  What many rows change goes through
+`aggregate_deltas`, which also does all that is not simple.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from dlog.engine.delta_strategy import DeltaStrategy
 from dlog.engine.group_parts import FloatPart, Part, ScanPart, SumPart
 from dlog.engine.one_group import Place, head_places, int_arguments
 from dlog.engine.store import Store
+from dlog.engine.strategy import Followed
+from dlog.engine.table import Table
 from dlog.heads import float_kernels, scan_kernels
+from dlog.heads.counts import net_rows
 from dlog.heads.group_kernels import GROUP, LITERAL
 from dlog.heads.kernels import WIDE
 from dlog.heads.lookup import look_up
@@ -48,17 +52,28 @@ class OnePart(Protocol):
         """The results of its aggregates, by number; whether the group exists, as far as the part can tell."""
 
 
-Followed = dict[str, tuple[Relation, Relation]]  # a part's relation before and after
-
-
 @dataclass(frozen=True)
 class OneKept:
     """Where in a join's output a rule's groups stand, what it keeps, and where in its head they go."""
 
     name: str
+    kept: Kept
+    outputs: tuple[str, ...]
     groups: tuple[int, ...]
     head: tuple[Place, ...]
     parts: tuple[OnePart, ...]
+
+    def follow_many(
+        self, store: Store, followed: Followed, columns: Sequence[Words], sign: int
+    ) -> tuple[Relation, Change] | None:
+        """As `follow`, for any number of assignments, by column."""
+        if len(store.relations[facts_name(self.name)]):
+            return None
+        table = Table(len(columns[0]), dict(zip(self.outputs, columns, strict=True)))
+        heads = [head for head in self.kept.rule.heads if head.predicate == self.name]
+        parts = list(self.kept.follow_tables(store, followed, heads, [(sign, table)]))
+        rows, signs = net_rows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        return store.relations[self.name].apply(inserts=rows[signs > 0], erases=rows[signs < 0])
 
     def follow(
         self, relations: dict[str, Relation], followed: Followed, rows: list[list[int]], sign: int
@@ -88,7 +103,7 @@ class OneKept:
         part: OnePart,
         rows: list[list[int]],
         sign: int,
-    ) -> tuple[Relation, Relation]:
+    ) -> tuple[Relation | None, Relation]:
         """A part's relation before and after; one that rules share changes once in a step."""
         if part.state not in followed:
             before = relations[part.state]
@@ -96,10 +111,11 @@ class OneKept:
         relations[part.state] = followed[part.state][1]
         return followed[part.state]
 
-    def _row(self, key: Row, states: Sequence[Relation]) -> Row | None:
+    def _row(self, key: Row, states: Sequence[Relation | None]) -> Row | None:
         """The head's row of a group in one version; None without assignments."""
         results: dict[int, int] = {}
         for part, state in zip(self.parts, states, strict=True):
+            assert state is not None
             if not part.read(state, key, results):
                 return None
         row = []
@@ -120,7 +136,8 @@ def one_kept(store: Store, strategy: DeltaStrategy, outputs: tuple[str, ...]) ->
     if places is None or any(part is None for part in parts):
         return None
     groups = tuple(outputs.index(name) for name in kept.groups)
-    return OneKept(strategy.name, groups, places, tuple(part for part in parts if part is not None))
+    found = tuple(part for part in parts if part is not None)
+    return OneKept(strategy.name, kept, outputs, groups, places, found)
 
 
 def _one_part(store: Store, kept: Kept, part: Part, outputs: tuple[str, ...]) -> OnePart | None:

@@ -23,6 +23,10 @@ from dlog.storage.relation import Relation
 FROM_SCRATCH = "from scratch"
 
 
+# State that strata may share, before (None: there was none) and after: whoever comes first changes it.
+Followed = dict[str, tuple[Relation | None, Relation]]
+
+
 @dataclass
 class Cycle:
     """One transaction on its way through the strata.
@@ -48,8 +52,7 @@ class Cycle:
     facts: dict[str, Change] = field(default_factory=dict)
     ways: dict[str, str] = field(default_factory=dict)
     operations: int = 0  # of strategies, besides those of `evaluation.measures`
-    # State that strata may share, before (None: there was none) and after: whoever comes first changes it.
-    followed: dict[str, tuple[Relation | None, Relation]] = field(default_factory=dict)
+    followed: Followed = field(default_factory=dict)
 
     def publish(self, name: str, relation: Relation, change: Change) -> None:
         """Make a predicate's new version known.  `change` is the net difference, sorted.

@@ -47,7 +47,7 @@ def aggregations(draw: st.DrawFn) -> str:
 @relaxed(60)
 @given(st.data(), aggregations())
 def test_oracle_aggregations(data: st.DataObject, text: str) -> None:
-    follow(data, text, most=8)
+    follow(data, text, most=8, sizes=(1, 4, 12))
 
 
 @pytest.mark.fuzz
@@ -191,6 +191,7 @@ def test_single_rows_go_the_short_way_and_come_back(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(dlog.Database, "_commit_rows", counted)
     rng = random.Random(11)
+    many = 0
     db, other = dlog.Database(source=ONE_ROW), dlog.Database(source=ONE_ROW)
     rows: list[tuple[object, ...]] = []
     apply(db, [Change("+", "e", (y,)) for y in range(2)])
@@ -204,6 +205,13 @@ def test_single_rows_go_the_short_way_and_come_back(monkeypatch: pytest.MonkeyPa
             rows.append(row)
             change = Change("+", "d", row)
         apply(db, [change])
+        if turn % 25 == 0:  # many rows at once, and away again
+            new = [(rng.randrange(3), rng.randrange(3), 100 + i, rng.choice(FLOATS)) for i in range(12)]
+            many = len(short)
+            apply(db, [Change("+", "d", row) for row in new])
+            db.check()
+            apply(db, [Change("-", "d", row) for row in new])
+            assert all(short[many:]) or turn == 0
         if turn % 10 == 0:
             apply(db, [Change("-" if (1,) in db["e"].rows() else "+", "e", (1,))])
             db.check()
