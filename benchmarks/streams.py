@@ -3,8 +3,10 @@
 Facts of 1,000 groups come in, in transactions of several sizes: only in, and as a window of ten transactions
 that drops the oldest.  Seconds are for each fact that comes in, end to end from Python, of processor time; or
 medians of transactions on the wall clock where there is a peer.  Pathway, where it is installed (see
-`pathway_reach`), gets the same stream in fewer transactions.  DuckDB takes the same changes on a million
-facts and evaluates its query again after each transaction, a sample of them: its float sum is not exact.
+`pathway_reach`), gets the same stream in fewer transactions; of float sums only facts that come in, since
+with facts that go it did not give their sums (99 of 615 groups were wrong, of whole numbers too).  DuckDB
+takes the same changes on a million facts and evaluates its query again after each transaction, a sample of
+them: its float sum is not exact.
 """
 
 from __future__ import annotations
@@ -51,10 +53,10 @@ def benchmark(scale: float) -> Iterator[Row]:
                 seconds, _ = streamed(kind, *taken, size, window)
                 steady = seconds[min(2, len(seconds) - 1) :]
                 yield Row(f"{what}: a fact", shown, sum(steady) / len(steady) / size)
-                if python := interpreter():
+                if (python := interpreter()) and not (window and kind == "float sums"):
                     few = tuple(column[: size * FEWER] for column in taken)
                     yield against_pathway(python, what, kind, *few, size, window)
-            yield against_duckdb(kind, shops, amounts[kind], min(size, n // 20))
+            yield against_duckdb(kind, shops, amounts[kind], min(size, n // 10))
 
 
 def rows_of(shops: np.ndarray, amounts: np.ndarray, start: int, end: int) -> list[tuple[Any, ...]]:
