@@ -50,7 +50,7 @@ def add_ints(a, b, state, pc):
 @helper
 def multiply_ints(a, b, state, pc):
     result = multiply(a, b)
-    if not (-SMALL < a < SMALL and -SMALL < b < SMALL):
+    if (add(a, SMALL) | add(b, SMALL)) >> 31 != 0:  # one of them is not in [-SMALL, SMALL)
         size = abs(float(a) * float(b))
         if size >= NEAR and (size > 1.5 * TWO63 or result == EMPTY or b == 0 or result // b != a):
             state[OVERFLOW] = pc + 1

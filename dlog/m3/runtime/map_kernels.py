@@ -19,9 +19,11 @@ from dlog.m3.runtime.layout import (
     M_KEYS,
     M_MASK,
     M_SHIFT,
+    M_UPDATES,
     M_USED,
     M_VALUES,
     M_WORDS,
+    M_WORDS_OF_MAP,
     UNLINKED,
 )
 
@@ -167,6 +169,7 @@ def clear(arena, maps, m):
     for at in range(heads, heads + slots * maps[m + M_INDICES]):
         arena[at] = 0
     maps[m + M_USED] = 0
+    maps[m + M_UPDATES] += slots  # so that a table that is far too large does not stay so
 
 
 @kernel
@@ -180,6 +183,16 @@ def count_live(arena_words: Words, map_words: Words, m: int) -> int:
         if (keys == 0 or arena[at] != EMPTY) and is_live(arena, at + keys, values):
             live += 1
     return live
+
+
+@kernel
+def changed_much(map_words: Words, m: int, least: int) -> int:
+    """The first map from address m on that many rows were added to since its live slots were counted; -1."""
+    while m < len(map_words):
+        if map_words[m + M_UPDATES] > max(map_words[m + M_MASK] + 1, least):
+            return m
+        m += M_WORDS_OF_MAP
+    return -1
 
 
 @kernel

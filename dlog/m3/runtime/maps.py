@@ -31,7 +31,14 @@ from dlog.m3.runtime.layout import (
     M_WORDS,
     M_WORDS_OF_MAP,
 )
-from dlog.m3.runtime.map_kernels import check_table, clear_table, count_live, read_entries, take_over
+from dlog.m3.runtime.map_kernels import (
+    changed_much,
+    check_table,
+    clear_table,
+    count_live,
+    read_entries,
+    take_over,
+)
 from dlog.storage.arena import Arena
 
 SMALLEST = 8  # slots
@@ -55,6 +62,7 @@ class Maps:
         self.shapes = tuple(shapes)
         self.addresses = addresses(shapes)
         self.words = self._headers()
+        self._own_words = self.words[: M_WORDS_OF_MAP * len(shapes)]
         self._records = [-1] * len(shapes)
         for i in range(len(shapes)):
             self._make(i, SMALLEST if shapes[i].keys else 1)
@@ -87,20 +95,14 @@ class Maps:
 
     def settle(self) -> None:
         """Give back the memory of maps that shrank.  Amortised O(1) for each row that was added."""
-        for i, address in enumerate(self.addresses):
-            slots = int(self.words[address + M_MASK]) + 1
-            if self.words[address + M_UPDATES] > max(slots, COUNT_AFTER):
-                self.words[address + M_UPDATES] = 0
-                wanted = _slots(count_live(self.arena.A, self.words, address)) if self.shapes[i].keys else 1
-                if 4 * wanted < slots:
-                    self._renew(i, wanted)
-
-    def shrink_cleared(self, address: int) -> None:
-        """After a map was emptied, before it is filled again: a table as large as it was full."""
-        i = address // M_WORDS_OF_MAP
-        slots, wanted = int(self.words[address + M_MASK]) + 1, _slots(int(self.words[address + M_USED]))
-        if 8 * wanted < slots:
-            self._renew(i, wanted)
+        address = changed_much(self._own_words, 0, COUNT_AFTER)
+        while address >= 0:
+            self.words[address + M_UPDATES] = 0
+            i, slots = address // M_WORDS_OF_MAP, int(self.words[address + M_MASK]) + 1
+            wanted = _slots(count_live(self.arena.A, self.words, address)) if self.shapes[i].keys else 1
+            if 4 * wanted < slots:
+                self._renew(i, wanted)
+            address = changed_much(self._own_words, address + M_WORDS_OF_MAP, COUNT_AFTER)
 
     def _renew(self, i: int, slots: int) -> None:
         address, record = self.addresses[i], self._records[i]
@@ -120,8 +122,8 @@ class Maps:
         self.words[address + M_MASK] = slots - 1
         self.words[address + M_SHIFT] = 64 - (slots.bit_length() - 1) if slots > 1 else 63
         self.words[address + M_LIMIT] = slots // 2
-        self.words[address + M_UPDATES] = 0
         clear_table(self.arena.A, self.words, address)
+        self.words[address + M_UPDATES] = 0
 
     # ---- reading
 

@@ -26,10 +26,10 @@ from dlog.m3.runtime.machine import run, start
 from dlog.m3.runtime.maps import Maps
 from dlog.m3.runtime.statements import LOAD, QUERY
 from dlog.m3.runtime.stores import Store
-from dlog.m3.runtime.values import KEY_TYPES, kind_of
+from dlog.m3.runtime.values import FLOAT_KIND, INT_KIND, KEY_TYPES, kind_of
 from dlog.m3.typecheck import check
 from dlog.storage.dictionary import Dictionary
-from dlog.storage.values import decode, encode
+from dlog.storage.values import decode, encode, float_codes
 from dlog.types import Type
 
 LONGEST_BATCH = 1 << 40
@@ -38,11 +38,10 @@ _NO_RANKS = np.zeros(1, np.int64)
 
 @dataclass(frozen=True)
 class Step:
-    """Rows of a relation as codes, (columns, rows), with their multiplicities."""
+    """Rows of a relation as codes: (columns + 1, rows), the last multiplicities."""
 
     relation: str
     words: Words
-    multiplicities: Words
 
 
 class Runtime:
@@ -68,6 +67,7 @@ class Runtime:
         self._state = np.zeros(max(self.compiled.state_words, 64), np.int64)
         self._columns = self.compiled.columns.copy()
         self._arrays = _Arrays(self)
+        self._kinds = {s.name: self.compiled.stores.column_kinds(s.name) for s in self.program.sources}
         self._is_ready = False
         self._broken: str | None = None
         self.rows = 0  # that were applied
@@ -82,10 +82,11 @@ class Runtime:
         self.load_words(table, self._encoded(source, rows))
 
     def load_words(self, table: str, words: Words) -> None:
+        """Of encoded columns: (columns + 1, rows), multiplicities last."""
         n = words.shape[1]
-        inputs = np.concatenate([words, np.ones((1, n), np.int64)])
         entry = self.compiled.entries[table, LOAD]
-        self._run(np.array([entry, 0, n, 0, n, LONGEST_BATCH], np.int64), inputs.reshape(-1))
+        events = np.array([entry, 0, n, 0, n, LONGEST_BATCH], np.int64)
+        self._run(events, np.ascontiguousarray(words).reshape(-1))
 
     def ready(self) -> None:
         """All tables are loaded: run ON SYSTEM READY.  The first change does it, if nobody did before."""
@@ -100,32 +101,62 @@ class Runtime:
         once unless `multiplicities` says otherwise.
         """
         source = self._source(relation, ast.STREAM)
-        words = self._encoded(source, rows)
-        self.apply_words(relation, words, _multiplicities(multiplicities, words.shape[1]))
+        self.apply_words(relation, self._encoded(source, rows, multiplicities))
 
     def insert(self, relation: str, *row: Any) -> None:
-        """One row."""
-        self.apply(relation, [row])
+        """One row.  About 10 us for a row of numbers."""
+        self._change(relation, row, 1)
 
     def delete(self, relation: str, *row: Any) -> None:
-        self.apply(relation, [row], [-1])
+        self._change(relation, row, -1)
 
-    def apply_words(self, relation: str, words: Words, multiplicities: Words) -> None:
-        """The same of encoded columns: an array (columns, rows) of codes."""
-        if not self.has_batch_trigger(relation) and not np.all(np.abs(multiplicities) == 1):
-            words = np.repeat(words, np.abs(multiplicities), axis=1)
-            multiplicities = np.repeat(np.sign(multiplicities), np.abs(multiplicities))
-        nothing = np.zeros(len(multiplicities), np.int64)
-        self.apply_steps([Step(relation, words, multiplicities)], nothing, nothing)
+    def _change(self, relation: str, row: tuple[Any, ...], sign: int) -> None:
+        codes = self._codes(relation, row)
+        if codes is None:
+            self.apply(relation, [row], [sign])
+        else:
+            self.apply_words(relation, np.array([[*codes, sign]], np.int64).T)
+
+    def _codes(self, relation: str, row: tuple[Any, ...]) -> list[int] | None:
+        """The codes of a row of plain numbers; None for all else, which Arrow takes."""
+        kinds = self._kinds.get(relation)
+        if kinds is None or len(kinds) != len(row):
+            return None
+        out = []
+        for kind, value in zip(kinds, row, strict=True):
+            if kind == INT_KIND and type(value) is int and -(2**63) < value < 2**63:
+                out.append(value)
+            elif kind == FLOAT_KIND and type(value) is float:
+                out.append(int(float_codes(np.array([value]))[0]))
+            else:
+                return None
+        return out
+
+    def apply_words(self, relation: str, words: Words) -> None:
+        """The same of encoded columns: an array (columns + 1, rows) of codes, the last multiplicities."""
+        if not self.has_batch_trigger(relation) and np.any(np.abs(words[-1]) != 1):
+            words = one_by_one(words)
+        n = words.shape[1]
+        sign = int(words[-1, 0]) if n else 0
+        if self.has_batch_trigger(relation) or np.all(words[-1] == sign):
+            self.ready()
+            entry, step = self._entry(relation, sign)
+            if n and entry >= 0:
+                events = np.array([entry, 0, n, 0, n, step], np.int64)
+                self._run(events, np.ascontiguousarray(words).reshape(-1))
+            self.rows += n
+        else:
+            nothing = np.zeros(n, np.int64)
+            self.apply_steps([Step(relation, words)], nothing, nothing)
 
     def apply_steps(self, steps: Sequence[Step], which: Words, batch: Words) -> None:
-        """Rows of several relations, in the order of `which` says: for each row its step; the rows of a step
-        come in their order.  Rows of the same relation and batch, one behind the other, are one batch.
+        """Rows of several relations, in the order that `which` says: for each row its step; the rows of a
+        step come in their order.  Rows of the same relation and batch, one behind the other, are one batch.
 
         REQUIRES: multiplicities of 1 or -1 where there is no batch trigger.
         """
         self.ready()
-        inputs = [np.concatenate([step.words, step.multiplicities[None, :]]).reshape(-1) for step in steps]
+        inputs = [np.ascontiguousarray(step.words).reshape(-1) for step in steps]
         bases = np.cumsum([0, *(len(part) for part in inputs)])
         events = self._events(steps, which, batch, bases)
         self._run(events, np.concatenate(inputs) if len(inputs) != 1 else inputs[0])
@@ -137,9 +168,9 @@ class Runtime:
         place, sign = np.empty(n, np.int64), np.ones(n, np.int64)
         for number, step in enumerate(steps):
             rows = which == number
-            place[rows] = np.arange(len(step.multiplicities))
+            place[rows] = np.arange(step.words.shape[1])
             if not self.has_batch_trigger(step.relation):
-                sign[rows] = step.multiplicities
+                sign[rows] = step.words[-1]
         changes = np.diff(which) | np.diff(batch) | np.diff(sign)
         firsts = np.concatenate([[0] if n else [], np.flatnonzero(changes) + 1]).astype(np.int64)
         lasts = np.append(firsts[1:], n)[: len(firsts)] - 1
@@ -149,7 +180,7 @@ class Runtime:
                 rows = (which[firsts] == number) & (sign[firsts] == value)
                 events[rows, o.E_ENTRY], events[rows, o.E_STEP] = self._entry(step.relation, value)
                 events[rows, o.E_INPUT] = bases[number]
-                events[rows, o.E_STRIDE] = len(step.multiplicities)
+                events[rows, o.E_STRIDE] = step.words.shape[1]
         events[:, o.E_FIRST], events[:, o.E_END] = place[firsts], place[lasts] + 1
         return events[events[:, o.E_ENTRY] >= 0].reshape(-1)
 
@@ -253,20 +284,23 @@ class Runtime:
             raise DlogError(f"{name} is a {source.kind}, not a {kind}")
         return source
 
-    def _encoded(self, source: ast.Source, rows: Any) -> Words:
-        return self.encode_table(source, to_arrow(rows, columns_of(source), source.name))
+    def _encoded(self, source: ast.Source, rows: Any, multiplicities: Any = None) -> Words:
+        table = to_arrow(rows, columns_of(source), source.name)
+        return self.encode_table(source, table, _multiplicities(multiplicities, table.num_rows))
 
-    def encode_table(self, source: ast.Source, table: pa.Table) -> Words:
-        """(columns, rows): the codes of an Arrow table.  Raises DataError for a number that is reserved."""
+    def encode_table(self, source: ast.Source, table: pa.Table, multiplicities: Words) -> Words:
+        """(columns + 1, rows): the codes of an Arrow table, and multiplicities.
+
+        Raises DataError for a number that is reserved.
+        """
         types = [type_ for _, type_ in columns_of(source)]
-        out = np.empty((len(types), table.num_rows), np.int64)
+        out = np.empty((len(types) + 1, table.num_rows), np.int64)
         for j, type_ in enumerate(types):
             out[j] = encode(table.column(j), type_, self.dictionary)
+        out[-1] = multiplicities
         bad = np.argwhere(out == o.EMPTY)
         if len(bad):
-            message = (
-                f"{source.columns[bad[0][0]].name}: {o.EMPTY} is below the least number that maps can hold"
-            )
+            message = f"{source.columns[bad[0][0]].name}: {o.EMPTY} is below what maps can hold"
             raise DataError(f"{source.name}: row {bad[0][1]}: {message}")
         return out
 
@@ -287,6 +321,13 @@ class _Arrays:
 
     def table(self, number: int) -> Words:
         return self._runtime.maps.table(number)
+
+
+def one_by_one(words: Words) -> Words:
+    """A row of multiplicity 3 as three rows, for single-tuple triggers."""
+    words = np.repeat(words, np.abs(words[-1]), axis=1)
+    words[-1] = np.sign(words[-1])
+    return words
 
 
 def columns_of(source: ast.Source) -> list[tuple[str, Type]]:

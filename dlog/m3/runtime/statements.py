@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlog.m3 import ast
 from dlog.m3.runtime import layout as o
@@ -316,7 +316,8 @@ class _Writer:
             self.code.emit(o.FORGET, body.frame.word, store.address, hashes, len(columns), *columns)
         else:
             with body.inner():
-                slots = body.expand_slots(store, keys)
+                others = (v if v in bound else replace(v, name=f"key {j}") for j, v in enumerate(keys))
+                slots = body.expand_slots(store, tuple(others))
                 self.code.emit(o.ERASE, body.frame.word, store.address, slots)
 
     def _add(self, statement: ast.Assign, store: Store) -> None:

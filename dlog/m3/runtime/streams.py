@@ -21,7 +21,7 @@ from dlog.io import InputOptions, Loaded, find_file, read
 from dlog.io.columns import Rejected
 from dlog.jit import Words
 from dlog.m3 import ast
-from dlog.m3.runtime.runtime import Runtime, Step, columns_of
+from dlog.m3.runtime.runtime import Runtime, Step, columns_of, one_by_one
 from dlog.types import INT
 
 Progress = Callable[[str, str, int, int], None]  # as of `dlog.progress.Screen`
@@ -32,11 +32,10 @@ _ROWS_AT_ONCE = 1 << 16  # that are handed to the machine together
 
 @dataclass(frozen=True)
 class Stream:
-    """The rows of one file.  `order` is None when the file has none."""
+    """The rows of one file: (columns + 1, rows), multiplicities last.  `order` is None when it has none."""
 
     relation: str
     words: Words
-    multiplicities: Words
     order: Words | None = None
 
 
@@ -62,17 +61,17 @@ class Reader:
             loaded = read(options, columns)
         except DataError as error:
             self._bad(DataError(error.message, span=error.span or source.span, help=error.help))
-            return Stream(source.name, np.zeros((width, 0), np.int64), np.zeros(0, np.int64))
+            return Stream(source.name, np.zeros((width + 1, 0), np.int64))
         self._report(loaded, source)
         table = loaded.table
         if source.deletions:
             order, event = (table.column(j).to_numpy().astype(np.int64) for j in range(2))
-            words = runtime.encode_table(source, table.drop_columns(["order", "event"]) if width else table)
-            return self._with_events(Stream(source.name, words, event, order), options)
-        counts = (
-            table.column(width).to_numpy().astype(np.int64) if extra else np.ones(table.num_rows, np.int64)
-        )
-        return Stream(source.name, runtime.encode_table(source, table), counts)
+            words = runtime.encode_table(source, table.select(list(range(2, 2 + width))), event)
+            return self._with_events(Stream(source.name, words, order), options)
+        counts = np.ones(table.num_rows, np.int64)
+        if extra:
+            counts = table.column(width).to_numpy().astype(np.int64)
+        return Stream(source.name, runtime.encode_table(source, table, counts))
 
     def _options(self, source: ast.Source) -> tuple[InputOptions, bool]:
         """How the file is read, and whether its rows end with a multiplicity."""
@@ -95,14 +94,16 @@ class Reader:
 
     def _with_events(self, stream: Stream, options: InputOptions) -> Stream:
         """Events 1 and 0 as multiplicities 1 and -1."""
-        good = (stream.multiplicities == 0) | (stream.multiplicities == 1)
+        events = stream.words[-1]
+        good = (events == 0) | (events == 1)
         if not good.all():
             row = int(np.argmin(good))
-            reason = f"event: {stream.multiplicities[row]} is neither 1 (insert) nor 0 (delete)"
+            reason = f"event: {events[row]} is neither 1 (insert) nor 0 (delete)"
             self._reject(Rejected(str(options.path), row + 1, reason, ""), int((~good).sum()))
-        signs = 2 * stream.multiplicities - 1
+        words = stream.words[:, good]
+        words[-1] = 2 * words[-1] - 1
         assert stream.order is not None
-        return Stream(stream.relation, stream.words[:, good], signs[good], stream.order[good])
+        return Stream(stream.relation, words, stream.order[good])
 
     def _report(self, loaded: Loaded, source: ast.Source) -> None:
         if not loaded.rejected_count:
@@ -167,9 +168,7 @@ def run_files(runtime: Runtime, reader: Reader, batch: int = BATCH, progress: Pr
             progress("load", source.name, number, len(sources))
         stream = reader.read(runtime, source)
         if source.kind == ast.TABLE:
-            runtime.load_words(
-                source.name, np.repeat(stream.words, np.maximum(stream.multiplicities, 0), axis=1)
-            )
+            runtime.load_words(source.name, stream.words)
         else:
             streams.append(_one_by_one(runtime, stream))
     runtime.ready()
@@ -178,13 +177,11 @@ def run_files(runtime: Runtime, reader: Reader, batch: int = BATCH, progress: Pr
 
 def _one_by_one(runtime: Runtime, stream: Stream) -> Stream:
     """For single-tuple triggers a row of multiplicity 3 is three rows."""
-    counts = stream.multiplicities
+    counts = stream.words[-1]
     if runtime.has_batch_trigger(stream.relation) or np.all(np.abs(counts) == 1):
         return stream
-    times = np.abs(counts)
-    order = None if stream.order is None else np.repeat(stream.order, times)
-    words = np.repeat(stream.words, times, axis=1)
-    return Stream(stream.relation, words, np.repeat(np.sign(counts), times), order)
+    order = None if stream.order is None else np.repeat(stream.order, np.abs(counts))
+    return Stream(stream.relation, one_by_one(stream.words), order)
 
 
 def feed(runtime: Runtime, streams: list[Stream], batch: int, progress: Progress | None = None) -> None:
@@ -202,7 +199,7 @@ def feed(runtime: Runtime, streams: list[Stream], batch: int, progress: Progress
         steps = []
         for number, stream in enumerate(streams):
             chosen = row[start:end][relation[start:end] == number]
-            steps.append(Step(stream.relation, stream.words[:, chosen], stream.multiplicities[chosen]))
+            steps.append(Step(stream.relation, stream.words[:, chosen]))
         runtime.apply_steps(steps, relation[start:end], group[start:end])
         start = end
 

@@ -144,8 +144,11 @@ class Arithmetic:
     # ---- sums and products
 
     def multiply(self, frame: Frame, a: Value | None, b: Value) -> Value:
-        if a is None:
+        one = self.one().columns
+        if a is None or (a.columns == one and a.kind == INT_KIND):
             return b
+        if b.columns == one and b.kind == INT_KIND:
+            return a
         if a.kind == RING_KIND or b.kind == RING_KIND:
             return self._multiply_rings(frame, a, b)
         if a.kind == INT_KIND and b.kind == INT_KIND:
