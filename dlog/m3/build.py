@@ -271,7 +271,9 @@ class Builder(Transformer):
         return ast.Constant("string", _unquoted(c[0]), span=self.span(*c))
 
     def date(self, c: list[Any]) -> ast.Node:
-        text = _unquoted(c[2])
+        return self._date(_unquoted(c[2]), c[2], self.span(*c))
+
+    def _date(self, text: str, where: Any, span: Span) -> ast.Node:
         match = re.fullmatch(r"(\d{4})-(\d{1,2})-(\d{1,2})", text)
         value = datetime.date(1, 1, 1)
         try:
@@ -279,8 +281,8 @@ class Builder(Transformer):
                 raise ValueError
             value = datetime.date(*map(int, match.groups()))
         except ValueError:
-            self.error(f"{c[2]} is not a date", c[2], "write DATE('1995-03-15')")
-        return ast.Constant("date", value, span=self.span(*c))
+            self.error(f"'{text}' is not a date", where, "write DATE('1995-03-15')")
+        return ast.Constant("date", value, span=span)
 
     def relation(self, c: list[Any]) -> ast.Node:
         variables: list[ast.Variable] = []
@@ -358,6 +360,8 @@ class Builder(Transformer):
 
     def call(self, c: list[Any]) -> ast.Node:
         name, parameters = c[1]
+        if name.lower() == "date" and isinstance(c[6], ast.Constant) and isinstance(c[6].value, str):
+            return self._date(c[6].value, c[6], self.span(*c))  # [date: date]('1995-03-15')
         arguments = tuple(x for x in c[6:-1] if isinstance(x, ast.Node))
         return ast.Call(name, c[3], arguments, parameters, span=self.span(*c))
 

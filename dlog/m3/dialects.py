@@ -62,17 +62,19 @@ def is_reserved(word: str, dialect: str) -> bool:
 def detect(tokens: Sequence[Token]) -> str:
     """The dialect that a text shows: the first thing that only one of them has decides.
 
-    Where nothing does, a map of ints speaks for a5, since in dbtoaster base relations count in longs; else
-    it is dbtoaster.
+    Where nothing does, a lift without a type speaks for dbtoaster, and then a map of ints for a5, since in
+    dbtoaster base relations count in longs; else it is dbtoaster.
     """
     weak = DBTOASTER
+    untyped = False
     for index, token in enumerate(tokens):
         dialect = _evidence(tokens, index)
         if dialect is not None:
             return dialect
+        untyped = untyped or (token.type == "LIFT" and index > 1 and _is(tokens[index - 2], "LPAR"))
         if token.upper() == "INT" and _is_map_type(tokens, index):
             weak = A5
-    return weak
+    return DBTOASTER if untyped else weak
 
 
 _ONLY_DBTOASTER = ("BATCH", "IF", "ELSE", "LOCAL", "DELTA")
