@@ -103,7 +103,9 @@ def _follow(
     if trigger.functional_keys >= 0 and sign > 0 and not _is_function(trigger, later, rows):
         return None
     operations = trigger.operations
-    store.relations = {**relations, name: later, **trigger.state()}
+    store.relations = relations.copy()  # faster than a display
+    store.relations[name] = later
+    store.relations.update(trigger.state())
     if not found:
         return Step(trigger, rows, {}, trigger.ways, operations)
     if trigger.alone is not None:
