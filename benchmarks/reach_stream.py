@@ -71,8 +71,8 @@ def graphs(scale: float, rng: np.random.Generator) -> Iterator[Case]:
     root = scale**0.5
     giant = rng.integers(0, at_least(10, 1500 * root), (at_least(25, 3500 * root), 2))
     for name, edges, aim in (
-        ("tree", tree(at_least(20, 100_000 * scale), rng), faster(100)),
-        ("layered", layered(at_least(4, 200 * root), 16, rng), faster(100)),
+        ("tree", tree(at_least(20, 200_000 * scale), rng), faster(100)),
+        ("layered", layered(at_least(4, 400 * root), 16, rng), faster(100)),
         ("giant component", giant, faster(1)),
     ):
         yield Case(f"reach, {name}", REACH, {"edge": np.unique(edges, axis=0)}, "edge", "reach", aim)

@@ -25,7 +25,15 @@ from dlog.engine.result import Result
 from dlog.engine.statements import settled
 from dlog.engine.store import Store
 from dlog.engine.strategy import FROM_SCRATCH, Cycle, net_difference
-from dlog.engine.transaction import Change, Changes, Commit, Subscribers, Subscription, Transaction
+from dlog.engine.transaction import (
+    Change,
+    Changes,
+    Commit,
+    Subscribers,
+    Subscription,
+    Transaction,
+    shown_ways,
+)
 from dlog.engine.view import View, interruptible
 from dlog.errors import DataError, DlogError, Interrupted, UnsupportedError, VerifyError, did_you_mean
 from dlog.interrupts import begin, end, poll, uninterrupted
@@ -323,7 +331,8 @@ class Database(View):
         changes = Changes(differences, self.program.predicates, self.store.dictionary)
         queries = transaction.queries
         answers = [(q.span.text(), self.answer(q)) for q in queries] if queries else ()
-        commit = Commit(self.version, changes, seconds, self._operations, answers, self._ways)
+        ways = shown_ways(self._ways, self.program)
+        commit = Commit(self.version, changes, seconds, self._operations, answers, ways)
         transaction.commit_info = commit
         if VERIFY:
             self.check()

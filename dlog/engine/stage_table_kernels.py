@@ -12,6 +12,7 @@ import numpy as np
 from dlog.engine.stage_layout import (
     ABSENT,
     COLUMNS,
+    COMBINE,
     COUNT,
     HEADER,
     IDENTITY,
@@ -286,13 +287,16 @@ def read_changes(
     new, old = pointer(new_words), pointer(old_words)
     width = head[WIDTH]
     n_new, n_old = np.int64(0), np.int64(0)
+    has_values = info(head, predicate, COMBINE) != 0
     for i in range(n):
         r = batch[i] * RECORD
+        alive = records[r + WHEN] >= 0
+        was = records[r + SHOWN] == 1 if shown == 1 else records[r + OLD_STAGE] > 0
+        if alive == was and not has_values:  # most facts only gain or lose a derivation
+            continue
         at = records[r + SLOT] * width
         if (table[at + width - 2] >> 1) & PREDICATE_MASK != predicate:
             continue
-        alive = records[r + WHEN] >= 0
-        was = records[r + SHOWN] == 1 if shown == 1 else records[r + OLD_STAGE] > 0
         then = records[r + SHOWN_VALUE] if shown == 1 else records[r + OLD_VALUE]
         same = k == 0 or table[at + k - 1] == then
         if alive and not (was and same):

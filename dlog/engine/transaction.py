@@ -52,7 +52,8 @@ class Commit(NamedTuple):
     """A transaction that took place: the version it made and what changed, base and derived.
 
     `operations` counts seeks and nexts of its joins; `answers` are those of queries that stood in its text;
-    `ways` tells how derived predicates followed: "delta", "stages" or "from scratch".
+    `ways` tells how derived predicates, and constraints by their texts, followed: "delta", "stages", "trace"
+    or "from scratch".
     """
 
     version: int
@@ -101,6 +102,21 @@ class Changes(Mapping[str, Change]):
     def __repr__(self) -> str:
         parts = (f"{n}: +{len(d.inserted):,} -{len(d.erased):,}" for n, d in self._differences.items())
         return f"<{', '.join(parts) or 'no change'}>"
+
+
+def shown_ways(ways: Mapping[str, str], program: Program) -> Mapping[str, str]:
+    """Ways by names that a user knows: a part of a predicate counts as the predicate, a constraint is its
+    text."""
+    for name in ways:
+        if "'" in name:
+            break
+    else:
+        return ways
+    texts = {c.violations: c.text for c in program.constraints}
+    shown: dict[str, str] = {}
+    for name, way in sorted(ways.items(), key=lambda item: "'" in item[0]):
+        shown.setdefault(texts.get(name, name.split("'")[0]), way)
+    return shown
 
 
 class Rollback(Exception):

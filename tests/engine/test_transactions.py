@@ -363,3 +363,10 @@ def test_ctrl_c_waits_until_a_commit_looks_at_its_limits(
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     db.execute("+edge(1, 2), +edge(2, 3).")
     db.verify()
+
+
+def test_ways_have_names_that_a_user_knows() -> None:
+    db = dlog.Database(source="a(x) -> int(x).  b(x) -> int(x).  a(x) -> b(x).  c(x) <- a(x), !b(x).")
+    for i in range(2):
+        commit = db.apply(insert={"b": [(i,)], "a": [(i,)]})
+        assert set(commit.ways) == {"c", "a(x) -> b(x)."}
