@@ -5,7 +5,8 @@ several sizes, growing and as a window; 300 rules of which one is concerned; bul
 much more than evaluating again; memory after many transactions that return to the start.  Times of single
 transactions are medians of processor time, end to end from Python; random and hub keys apart.
 Pathway, where it is installed (see `pathway_reach`), gets the same stream of facts in fewer transactions, on
-the wall clock.
+the wall clock.  Both sides are given rows of Python: dlog one list of tuples for each statement, Pathway one
+call for each fact, as its interface has it; a transaction is over when its output is there.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def follow_rows(
     done = []
     try:
         for sign, name, rows in steps:
-            step = _follow(maintenance, store, sign, name, rows, evaluation)
+            step = _follow(maintenance, store, sign, name, rows, evaluation, before)
             if step is None:
                 store.relations = before
                 return None
@@ -86,8 +86,9 @@ def _follow(
     name: str,
     rows: Rows,
     evaluation: Callable[[], Evaluation],
+    shared: dict[str, Relation],
 ) -> Step | None:
-    """The store's relations are a dict of their own afterwards, unless nothing has changed."""
+    """The store's relations are another dict than the shared one afterwards, unless nothing has changed."""
     relations = store.relations
     trigger = find_trigger(maintenance, store, name, sign)
     if trigger is None or not trigger.bring_roots(relations):
@@ -103,7 +104,8 @@ def _follow(
     if trigger.functional_keys >= 0 and sign > 0 and not _is_function(trigger, later, rows):
         return None
     operations = trigger.operations
-    store.relations = relations.copy()  # faster than a display
+    if relations is shared:
+        store.relations = relations.copy()  # faster than a display
     store.relations[name] = later
     store.relations.update(trigger.state())
     if not found:
