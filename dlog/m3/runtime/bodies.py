@@ -66,7 +66,7 @@ class Body(Joins):
                 self.value = self.scalar(access.initial)
                 self.accumulate(target, [])
         with self.inner():
-            if source.keeps:
+            if target.keeps:  # only what is not 0 is added
                 self.keep(self._found(source))
             self.value = self._looked_up(source, (), cached=False)
             self.accumulate(target, [])

@@ -272,12 +272,7 @@ class _Writer:
         body, store = self.body, self.stores.map(statement.target.name)
         reads_itself = statement.target.name in maps_read(statement.expression)
         ranges = any(v.name not in self.parameters for v in statement.target.inputs)
-        if (
-            reads_itself
-            or ranges
-            or statement.target.initial is not None
-            or has_initial(statement.expression)
-        ):
+        if reads_itself or ranges or store.keeps or has_initial(statement):
             self._staged(statement, store)
         else:
             if statement.op == ":=":
@@ -291,7 +286,7 @@ class _Writer:
     def _staged(self, statement: ast.Assign, store: Store) -> None:
         """Compute all, then store all."""
         body = self.body
-        scratch = self.stores.scratch(store.key_kinds, store.ring, store.keeps)
+        scratch = self.stores.scratch(store.key_kinds, store.ring)
         self.code.emit(o.CLEAR, scratch.address)
         with body.inner():
             body.bind_inputs(store, statement.target)
@@ -321,8 +316,6 @@ class _Writer:
                 self.code.emit(o.ERASE, body.frame.word, store.address, slots)
 
     def _add(self, statement: ast.Assign, store: Store) -> None:
-        if store.keeps:
-            self.body.keep_nonzero()
         keys = (*statement.target.inputs, *statement.target.keys)
         columns = [self.body.key(v.name, k) for v, k in zip(keys, store.key_kinds, strict=True)]
         self.body.accumulate(store, columns)

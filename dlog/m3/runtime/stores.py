@@ -112,8 +112,8 @@ class Stores:
             self._deltas[name] = self._new(f"batch of {name}", self.column_kinds(name), INTEGER_RING)
         return self._deltas[name]
 
-    def scratch(self, kinds: tuple[str, ...], ring: Ring, keeps: bool = False) -> Store:
-        return self._new("scratch", kinds, ring, keeps)
+    def scratch(self, kinds: tuple[str, ...], ring: Ring) -> Store:
+        return self._new("scratch", kinds, ring)
 
     def column_kinds(self, relation: str) -> tuple[str, ...]:
         source = self.program.source(relation)
