@@ -12,6 +12,7 @@ from intervaltree import IntervalTree  # type: ignore[import-untyped]
 
 from dlog.storage.arena import Arena
 from dlog.storage.interval_tree import GREATEST, LEAST, build_intervals, cut, stabbing
+from dlog.storage.layout import FANOUT, LEAF_ROWS
 from tests.storage.conftest import TINY
 
 Row = tuple[int, ...]
@@ -84,7 +85,7 @@ def test_a_query_with_more_matches_than_room() -> None:
 @pytest.mark.skipif(TINY, reason="the counts are those of real pages")
 def test_work_follows_matches_and_not_intervals() -> None:
     """One prefix, all intervals begin before x and few reach it: work is flat in n, linear in matches."""
-    page = 1024 + 256
+    page = LEAF_ROWS + FANOUT + LEAF_ROWS // 32 + 2
     for n in (10_000, 100_000, 1_000_000):
         starts = np.arange(n)
         for m in (0, 1, 10, 50):
@@ -93,7 +94,7 @@ def test_work_follows_matches_and_not_intervals() -> None:
             tree = build_intervals(Arena(1 << 28), np.stack([starts, ends], axis=1), 2, prefix=0)
             matches = stabbing(tree, 0, [[n + 5]])
             assert len(matches.rows) == m
-            assert matches.work <= (m + 1) * page + n // 200_000
+            assert matches.work <= (m + 1) * page + n // (LEAF_ROWS * FANOUT // 2)
 
 
 covers = st.lists(st.integers(-12, 12), max_size=12, unique=True).map(sorted)
