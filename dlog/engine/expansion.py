@@ -277,6 +277,8 @@ class Expansion:
             else:
                 columns[operand.name] = rows[:, c]
         given = Table(len(rows), {**columns, ROW: np.arange(len(rows))}).filter(mask)
+        evaluation = self.recursion.evaluation  # of this transaction
+        self.runner.watch, self.runner.measures = evaluation.watch, evaluation.measures
         return self.runner.run(self.pipeline, given)
 
     def act(self, found: Table, ids: Words, mode: int, step: int) -> None:

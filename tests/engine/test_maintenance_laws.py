@@ -224,6 +224,23 @@ def test_an_abort_leaves_the_full_state_as_before() -> None:
     db.verify()
 
 
+def test_limits_of_one_transaction_are_not_those_of_the_next() -> None:
+    """Also where it made plans of a recursion that are kept."""
+    db = dlog.Database(
+        source="""
+        e(x, y) -> string(x), string(y).  n(x) -> string(x).
+        r(x, y) <- e(x, y).
+        r(x, z) <- r(x, y), n(y), (e(y, z) ; e(z, y)), strlen(cat(x, z)) < 9.
+        """
+    )
+    db.apply(insert={"e": [("a", "b"), ("b", "c"), ("c", "d")], "n": [("c",)]})
+    db.apply(insert={"e": [("d", "a")]})
+    db.limits = Limits(rows=0)
+    unchanged(db, lambda: db.apply(insert={"n": [("b",), ("a",)]}), LimitError)
+    db.apply(insert={"n": [("b",), ("a",)]})
+    db.verify()
+
+
 def test_ctrl_c_anywhere_in_a_commit_leaves_the_full_state_as_before() -> None:
     db = dlog.Database(source=CHAIN)
     db.apply(insert={"e": [(1, 2), (2, 3), (3, 4)]})
