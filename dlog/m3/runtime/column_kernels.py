@@ -139,6 +139,29 @@ def look_up_times(arena, maps, m, cols, n, hash, code, at, count, state, pc):
 
 
 @helper
+def look_up_product(arena, maps, cols, n, hash, keys, given, out, code, at, count, state, pc):
+    """A column times the values of entries of several maps with the same key.
+
+    REQUIRES: each map has one key and one integer.
+    """
+    for i in range(n):
+        value, key, whole_hash = cols[given + i], cols[keys + i], cols[hash + i]
+        j = 0
+        while value != 0 and j < count:
+            m = code[at + j]
+            base, words, mask = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK]
+            slot = shifted(whole_hash, maps[m + M_SHIFT])
+            other = arena[base + slot * words]
+            while other != key and other != EMPTY:
+                slot = (slot + 1) & mask
+                other = arena[base + slot * words]
+            factor = arena[base + slot * words + 1] if other != EMPTY else np.int64(0)
+            value = multiply_ints(value, factor, state, pc)
+            j += 1
+        cols[out + i] = value
+
+
+@helper
 def found(arena, maps, m, cols, n, hash, code, at, count):
     """1 where there is an entry; without keys, where there is any."""
     base, words, values, keys = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_VALUES], maps[m + M_KEYS]

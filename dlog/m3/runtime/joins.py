@@ -55,20 +55,39 @@ class Joins(Scalars):
 
     def _times(self, node: ast.Node) -> None:
         """A factor that binds nothing."""
-        if isinstance(node, ast.MapAccess) and node.initial is None and self._is_plain_integer(node):
-            store = self.stores.map(node.name)
-            columns = self.keys_of(store, (*node.inputs, *node.keys))
-            value = self.running()
-            if value is not None and value.kind == INT_KIND:
-                out = self.code.column()
-                hashes = self.hashed(columns)
-                self.code.emit(
-                    o.LOOK_UP_TIMES, self.frame.word, store.address, hashes, len(columns), *columns,
-                    value.column, out,
-                )  # fmt: skip
-                self.value = Value(INT_KIND, (out,))
-                return
-        self.multiply(self.scalar(node))
+        value = self.running()
+        plain = isinstance(node, ast.MapAccess) and node.initial is None and self._is_plain_integer(node)
+        if not plain or value is None or value.kind != INT_KIND:
+            self.multiply(self.scalar(node))
+            return
+        assert isinstance(node, ast.MapAccess)
+        store = self.stores.map(node.name)
+        columns = self.keys_of(store, (*node.inputs, *node.keys))
+        hashes = self.hashed(columns)
+        if len(columns) == 1:
+            out = self._times_entry(store, hashes, columns[0], value.column)
+        else:
+            out = self.code.column()
+            self.code.emit(
+                o.LOOK_UP_TIMES, self.frame.word, store.address, hashes, len(columns), *columns,
+                value.column, out,
+            )  # fmt: skip
+        self.value = Value(INT_KIND, (out,))
+
+    def _times_entry(self, store: Store, hashes: Word, key: Word, value: Word) -> Word:
+        """The value times that of an entry; look-ups by the same key, one behind the other, are one."""
+        words = self.code.words
+        start, end, *last = self.product
+        if end == len(words) and last == [self.frame.word, hashes, key, value]:
+            words[start + 1] += 1
+            words[start + 7] += 1
+            words.append(store.address)
+            self.product = (start, len(words), *last)
+            return value
+        out, start = self.code.column(), len(words)
+        self.code.emit(o.LOOK_UP_PRODUCT, self.frame.word, hashes, key, value, out, 1, store.address)
+        self.product = (start, len(words), self.frame.word, hashes, key, out)
+        return out
 
     def _is_plain_integer(self, node: ast.MapAccess) -> bool:
         names = tuple(v.name for v in (*node.inputs, *node.keys))

@@ -64,7 +64,7 @@ E_STEP: Final = 5
 E_WORDS: Final = 6
 
 # Why the machine stopped.
-RUNNING, DONE, GROW, CALL = range(4)
+RUNNING, DONE, GROW, CALL, PAUSE = range(5)
 
 # Instructions.  `frame` is a word of the state that holds a number of rows, columns are offsets.
 (
@@ -82,6 +82,7 @@ RUNNING, DONE, GROW, CALL = range(4)
     HASH,  # frame, out, n, columns..
     LOOK_UP,  # frame, map, hash, n, keys.., values..
     LOOK_UP_TIMES,  # frame, map, hash, n, keys.., value, out: the value times that of the entry, an int
+    LOOK_UP_PRODUCT,  # frame, hash, keys, value, out, n, maps..: times the entries of maps with one key
     SLOTS,  # frame, map, hash, n, keys.., out: the slots of rows, made where there are none
     FOUND,  # frame, map, hash, n, keys.., out: 1 or 0
     CHAIN_FOUND,  # frame, map, hash, n, keys.., out, index: whether any entry agrees, also one of value 0
@@ -112,7 +113,7 @@ RUNNING, DONE, GROW, CALL = range(4)
     ERASE,  # frame, map, slots: makes entries 0
     FORGET,  # frame, map, hash, n, keys..: makes entries 0
     CALL_PYTHON,  # which, frame
-) = range(44)  # fmt: skip
+) = range(45)  # fmt: skip
 
 # How CONVERT converts.  A float in a value is its bits; in a key it is its code, in the order of floats.
 INT_TO_BITS, BITS_TO_CODE, CODE_TO_BITS, INT_TO_CODE, CODE_TO_INT, BITS_TO_INT = range(6)

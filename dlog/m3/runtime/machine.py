@@ -34,6 +34,7 @@ from dlog.m3.runtime.column_kernels import (
     hash_columns,
     load_slots,
     look_up,
+    look_up_product,
     look_up_times,
     make_slots,
     scan_next,
@@ -85,6 +86,7 @@ from dlog.m3.runtime.layout import (
     JUMP_FALSE,
     LOAD,
     LOOK_UP,
+    LOOK_UP_PRODUCT,
     LOOK_UP_TIMES,
     M_KEYS,
     M_LIMIT,
@@ -93,6 +95,7 @@ from dlog.m3.runtime.layout import (
     MULTIPLY_DECIMAL,
     NONZERO,
     OVERFLOW,
+    PAUSE,
     PC,
     RANK,
     ROOM,
@@ -121,8 +124,10 @@ def run(
     event_words: Words,
     rank_words: Words,
     n_events: int,
+    budget: int,
 ) -> int:
-    """Run the triggers of all events, from where the state says.  Returns DONE, GROW or CALL.
+    """Run the triggers of all events, from where the state says.  Returns DONE, GROW, CALL, or PAUSE after
+    `budget` instructions, so that the caller hears interrupts.
 
     After an overflow it is DONE too: the state tells.
     """
@@ -132,9 +137,24 @@ def run(
     pc = state[PC]
     status = np.int64(DONE)
     while True:
+        budget -= 1
+        if budget < 0:
+            status = np.int64(PAUSE)
+            break
         op = code[pc]
         a = pc + 2
-        if op in (LOOK_UP, LOOK_UP_TIMES, HASH, FOUND, CHAIN_FOUND, TOTAL, FORGET, ACCUMULATE, SLOTS):
+        if op in (
+            LOOK_UP,
+            LOOK_UP_TIMES,
+            LOOK_UP_PRODUCT,
+            HASH,
+            FOUND,
+            CHAIN_FOUND,
+            TOTAL,
+            FORGET,
+            ACCUMULATE,
+            SLOTS,
+        ):
             if op in (ACCUMULATE, SLOTS) and is_narrow(maps, code[a + 1], state[code[a]]):
                 state[ASKED], state[ROOM] = code[a + 1], state[code[a]]
                 status = np.int64(GROW)
@@ -209,7 +229,23 @@ def map_step(arena, maps, code, pc, state, cols):
     """Instructions with a list of columns."""
     op, a = code[pc], pc + 2
     n, m = state[code[a]], code[a + 1]
-    if op == LOOK_UP_TIMES:
+    if op == LOOK_UP_PRODUCT:
+        look_up_product(
+            arena,
+            maps,
+            cols,
+            n,
+            m,
+            code[a + 2],
+            code[a + 3],
+            code[a + 4],
+            code,
+            a + 6,
+            code[a + 5],
+            state,
+            pc,
+        )
+    elif op == LOOK_UP_TIMES:
         look_up_times(arena, maps, m, cols, n, code[a + 2], code, a + 4, code[a + 3], state, pc)
     elif op == LOOK_UP:
         look_up(arena, maps, m, cols, n, code[a + 2], code, a + 4, code[a + 3])

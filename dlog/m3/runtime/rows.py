@@ -50,6 +50,7 @@ class Rows:
         self._value_frame = self.frame
         self.leave = Label()  # where to go when no rows are left
         self.loops: list[tuple[Label, Label]] = []  # (head, exit) of the open ones
+        self.product: tuple = (0, -1)  # the last product of look-ups: where it is, and of what
         self.joins_batch = False  # the batch is read as a map, too
         self.consolidates = False  # batches are read as net changes
         self.repeated: set[tuple[str, tuple[str, ...]]] = set()  # look-ups that several statements do

@@ -33,6 +33,7 @@ from dlog.storage.values import decode, encode, float_codes
 from dlog.types import Type
 
 LONGEST_BATCH = 1 << 40
+BUDGET = 1 << 16  # instructions before Python hears interrupts: less than a second
 _NO_RANKS = np.zeros(1, np.int64)
 
 
@@ -207,9 +208,11 @@ class Runtime:
             while True:
                 ranks = self.dictionary.rank if self.compiled.stores.uses_ranks else _NO_RANKS
                 ranks = ranks if len(ranks) else _NO_RANKS
-                status = run(maps.arena.A, maps.words, code, state, columns, inputs, events, ranks, n)
+                status = run(maps.arena.A, maps.words, code, state, columns, inputs, events, ranks, n, BUDGET)
                 if status == o.DONE:
                     break
+                if status == o.PAUSE:
+                    continue
                 if status == o.GROW:
                     maps.grow(int(state[o.ASKED]), int(state[o.ROOM]))
                 else:
