@@ -50,6 +50,23 @@ def test_oracle_aggregations(data: st.DataObject, text: str) -> None:
     follow(data, text, most=8, sizes=(1, 4, 12))
 
 
+@pytest.mark.parametrize("strategy", ["delta", "trace", "trace-exact"])
+def test_oracle_aggregations_under_every_strategy(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept of groups is the same whatever tells the changes of assignments."""
+
+    class Forced(dlog.Database):
+        def __init__(self, *, source: str) -> None:
+            super().__init__(source=source, strategy=strategy)
+
+    @relaxed(12)
+    @given(st.data(), aggregations())
+    def check(data: st.DataObject, text: str) -> None:
+        follow(data, text, most=5)
+
+    monkeypatch.setattr(dlog, "Database", Forced)
+    check()
+
+
 @pytest.mark.fuzz
 @relaxed(1500, random=True)
 @given(st.data(), aggregations())
