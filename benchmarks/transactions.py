@@ -249,7 +249,7 @@ def memory(scale: float) -> Iterator[Row]:
         database.apply(erase={"edge": [pair]})
 
     present = {tuple(row) for row in edges.tolist()}
-    for pair in pairs[: rounds // 10]:
+    for pair in pairs[: rounds // 2]:  # freshly loaded indices become pages
         turn(pair)
     before = database.store.arena.usage().used_words
     for pair in pairs:
