@@ -263,6 +263,9 @@ class TraceDeltas(RuleDeltas):
         elif watch.how == TRACED:
             index = sizes.get(watch.note)
             size = "" if index is None else f": {len(index):,} intervals, {index.bytes:,} bytes"
+            if watch.below:
+                yield f"  {where}: by the sensitivity index of the column behind it"
+                return
             others = ", ".join(names.get(slot, "?") for slot in watch.others)
             yield f"  {where}: sensitivity index by {others or 'nothing else'}{size}"
 

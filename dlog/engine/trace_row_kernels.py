@@ -18,7 +18,7 @@ from dlog.jit import Words, helper, kernel
 from dlog.lftj.machine import attach
 from dlog.lftj.opcodes import DONE, NEXTS, OPENS, SEEKS, STATUS
 from dlog.lftj.trace_machine import run_traced_on
-from dlog.sensitivity.kernels import flatten, row_changes, sort_few
+from dlog.sensitivity.kernels import flatten, prefixed, row_changes, sort_few
 from dlog.storage.arena_kernels import ROW, release_root
 from dlog.storage.delta_kernels import deepest
 from dlog.storage.interval_kernels import POINT, STATE_WORDS, stab
@@ -46,9 +46,9 @@ SHAPE: Final = 16
 # predicate, else -1.
 ATOM: Final = 3
 # Words of a watch: its atom, level, depth, note (-1: not traced), wild depths as bits, where its checks begin
-# and how many they are; then for each key variable where it comes from: a column of the row, or behind that
-# the place in a row of the note; -1: anywhere.
-WATCH: Final = 7
+# and how many they are, whether its note is that of the level below; then for each key variable where it is
+# found: a column of the row, or from 1024 on the place in a row of the note; -1: anywhere.
+WATCH: Final = 8
 CHECK: Final = 3  # 0 for a constant, 1 for the same as another column; the column; the constant or the other
 NOTE: Final = 3  # of a note: columns of its prefix, its arity, the place of its root
 
@@ -94,7 +94,7 @@ def fire_traced(
                 release_root(A, available[n_orders + other])
             return NOTHING if changed == UNCHANGED else TOO_LARGE
         available[n_orders + o] = changed
-    m = contributions(A, shape, orders, available, atoms, watches, checks, notes, row, found, work)
+    m = contributions(arena, A, shape, orders, available, atoms, watches, checks, notes, row, found, work)
     done = m >= 0 and evaluate(
         arena,
         shape,
@@ -131,7 +131,7 @@ def put_key(A, row, orders, o, k):
 
 
 @helper
-def contributions(A, shape, orders, available, atoms, watches, checks, notes, row, found, work):
+def contributions(arena, A, shape, orders, available, atoms, watches, checks, notes, row, found, work):
     """Contributions of width + 3 words, the wild depths last; -1 if they are too many."""
     k, n_orders, width = shape[ARITY], shape[N_ORDERS], shape[WIDTH]
     m = 0
@@ -160,19 +160,27 @@ def contributions(A, shape, orders, available, atoms, watches, checks, notes, ro
             work[points + c] = A[ROW + c]
         rows = points + prefix + 1
         which = rows + shape[CAPACITY] * arity
-        n = stab(
-            A,
-            available[notes[note * NOTE + 2]],
-            prefix,
-            arity,
-            pointer_at(work, points),
-            1,
-            pointer(work),
-            pointer_at(work, rows),
-            pointer_at(work, which),
-            shape[CAPACITY],
-        )
-        if work[POINT] < 1 or m + n > shape[CAPACITY]:
+        root = available[notes[note * NOTE + 2]]
+        if watches[at + 7] == 1:
+            n = prefixed(
+                arena, root, prefix, arity, work[points:], 1, work[rows:], work[which:], shape[CAPACITY]
+            )
+        else:
+            n = stab(
+                A,
+                root,
+                prefix,
+                arity,
+                pointer_at(work, points),
+                1,
+                pointer(work),
+                pointer_at(work, rows),
+                pointer_at(work, which),
+                shape[CAPACITY],
+            )
+            if work[POINT] < 1:
+                return -1
+        if m + n > shape[CAPACITY]:
             return -1
         for i in range(n):
             put_key(A, row, orders, o, k)

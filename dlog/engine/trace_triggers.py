@@ -15,7 +15,7 @@ from dlog.engine.maintain import Maintenance
 from dlog.engine.one_row_kernels import TOO_LARGE
 from dlog.engine.store import Store
 from dlog.engine.trace_deltas import TraceDeltas, Traces
-from dlog.engine.trace_row_kernels import CHECK, SHAPE, fire_traced
+from dlog.engine.trace_row_kernels import CHECK, SHAPE, WATCH, fire_traced
 from dlog.engine.trace_strategy import TraceStrategy
 from dlog.engine.triggers import NO_WORD, Output, Room, Rows, Trigger, Use, is_read, plain_head
 from dlog.jit import Words
@@ -173,7 +173,7 @@ def _assembled(
         1 if sign == INSERT else 0,
         len(orders),
         len(traces.atoms),
-        len(watches) // (7 + width),
+        len(watches) // (WATCH + width),
         width,
         n_notes,
         CAPACITY,
@@ -245,7 +245,7 @@ def _tables(traces: Traces) -> tuple[Words, Words]:
         checks += _checks(watch, watched.constants) if watch.note < 0 else []
         wild = sum(1 << d for d in watch.wild)
         n = len(checks) // CHECK - first
-        words += [watch.atom, watch.level, watch.depth, watch.note, wild, first, n]
+        words += [watch.atom, watch.level, watch.depth, watch.note, wild, first, n, int(watch.below)]
         words += [_source(watch, d) for d in range(width)]
     return np.array(words or [0], np.int64), np.array(checks or [0], np.int64)
 
@@ -269,4 +269,4 @@ def _source(watch: Watch, depth: int) -> int:
         return place
     if kind == KEY:
         return len(watch.prefix)
-    return -1 if kind == ANY else OTHERS + len(watch.prefix) + 2 + place
+    return -1 if kind == ANY else OTHERS + len(watch.prefix) + watch.below + 2 + place

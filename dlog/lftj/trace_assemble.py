@@ -60,6 +60,7 @@ class _TraceAssembler(Assembler):
         numbered = [((note.atom, note.level), i) for i, note in enumerate(self.traced.notes)]
         self.covers = {p: i for p, i in numbered if self.traced.notes[i].form == COVER}
         self.notes = {p: i for p, i in numbered if self.traced.notes[i].form != COVER}
+        self.missed = {n.missed: i for i, n in enumerate(self.traced.notes) if n.missed is not None}
 
     def program(self) -> Words:
         fail = self.put(o.HALT, Label(0))
@@ -88,6 +89,9 @@ class _TraceAssembler(Assembler):
                 depth = self.depth(step)
                 return self.leap(step, fail, False) if depth < 0 else self.guided_leap(step, fail, depth)
             case Seek():
+                if (step.atom, step.level) in self.missed:
+                    self.seek_or_note(step, fail)
+                    return fail
                 self.note_at(step.atom, step.level, fail, self.slot(step.operand), self.slot(step.operand))
             case Value():
                 self.note_at(step.atom, step.level, fail, self.least, self.greatest)
@@ -99,6 +103,14 @@ class _TraceAssembler(Assembler):
         return guided.index(step.slot) if self.is_guided and step.slot in guided else -1
 
     # ---- notes
+
+    def seek_or_note(self, step: Seek, fail: Label) -> None:
+        """A seek; where it fails, a note."""
+        missed, behind = Label(), Label()
+        self.put(o.SEEK, missed, self.block(step.atom, step.level), self.slot(step.operand), next=behind)
+        number = self.missed[step.atom, step.level]
+        missed.address = self.note(number, fail, self.least, self.greatest, next=fail).address
+        behind.address = len(self.words)
 
     def note_at(self, atom: int, level: int, fail: Label, a: int, b: int) -> None:
         number = self.notes.get((atom, level))

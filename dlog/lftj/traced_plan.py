@@ -31,6 +31,7 @@ class Note:
     words: tuple[Word, ...]
     form: str
     span: tuple[Participant, ...] = ()
+    missed: Participant | None = None  # a seek that writes the same row, with form ALL, when it fails
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dlog.jit import Words
-from dlog.sensitivity.kernels import clip, glue, overlapping
+from dlog.sensitivity.kernels import clip, glue, overlapping, prefixed
 from dlog.sensitivity.rows import changes, sorted_rows
 from dlog.sensitivity.watches import Watch
 from dlog.storage.arena import Arena
@@ -81,6 +81,20 @@ class Intervals:
     def stabbing(self, points: Any) -> Matches:
         """Rows that hold a point (prefix, key)."""
         return stabbing(self.tree, self.spec.prefix, points)
+
+    def beginning(self, prefixes: Words) -> Matches:
+        """All rows that begin with one of some prefixes."""
+        asked = np.ascontiguousarray(prefixes)
+        n, d = asked.shape
+        room, count = 64, 65
+        while count > room:
+            room = max(room, count)
+            rows, points = np.empty((room, self.spec.arity), np.int64), np.empty(room, np.int64)
+            A, root = self.tree.arena.A, self.tree.root
+            count = prefixed(
+                A, root, d, self.spec.arity, asked.reshape(-1), n, rows.reshape(-1), points, room
+            )
+        return Matches(rows[:count], points[:count], count)
 
     def apply(self, change: Change) -> Intervals:
         """A new version."""

@@ -17,7 +17,7 @@ from dlog.storage.layout import (
     OFFSET_BITS,
     ROOT_HEADER,
 )
-from dlog.storage.trie_kernels import end_position, key_at, run_end, seek_lub
+from dlog.storage.trie_kernels import end_position, key_at, next_position, run_end, seek_lub
 
 FREE = -1
 ITEM = 4  # words of an item, as in `dlog.lftj.guide`
@@ -243,6 +243,34 @@ def overlapping(A: Words, root: int, d: int, covers: Words, n: int, out: Words, 
             at = previous_position(A, root, at)
             meets = key_at(A, root, d + 1, at) >= covers[i * k + d]
             found = put_found(A, root, at, k, out, found, room)
+    return found
+
+
+@kernel
+def prefixed(
+    A: Words, root: int, d: int, k: int, prefixes: Words, n: int, out: Words, which: Words, room: int
+) -> int:
+    """Rows of k words of an index that begin with one of n prefixes of d words, and the number of the prefix.
+
+    Writes at most `room` of them, and returns how many there are.  O(n d log rows + found)."""
+    found = 0
+    if A[root + N_ROWS] == 0:
+        return 0
+    for i in range(n):
+        lo, hi = 0, end_position(A, root)
+        c = 0
+        while c < d:
+            key = prefixes[i * d + c]
+            lo = seek_lub(A, root, c, lo, hi, key)
+            if lo >= hi or key_at(A, root, c, lo) != key:
+                break
+            hi = run_end(A, root, c, lo, hi)
+            c += 1
+        while c == d and lo < hi:
+            if found < room:
+                which[found] = i
+            found = put_found(A, root, lo, k, out, found, room)
+            lo = next_position(A, root, lo)
     return found
 
 

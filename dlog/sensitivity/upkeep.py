@@ -121,7 +121,7 @@ class Upkeep:
                 oracle.add(contexts, None, watch.wild)
             return
         index = intervals[watch.note]
-        matches = index.stabbing(points)
+        matches = index.beginning(points) if watch.below else index.stabbing(points)
         contexts = _contexts(watch, points[matches.points], matches.rows)
         ends: Words | None = None
         if watch.is_leap and self.watched.traced.exact:
@@ -212,7 +212,7 @@ def _contexts(watch: Watch, points: Words, rows: Words) -> Words:
         elif kind == KEY:
             contexts[:, d] = points[:, level]
         else:
-            contexts[:, d] = 0 if kind == ANY else rows[:, level + 2 + place]
+            contexts[:, d] = 0 if kind == ANY else rows[:, level + watch.below + 2 + place]
     return contexts
 
 

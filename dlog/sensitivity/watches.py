@@ -57,6 +57,7 @@ class Watch:
     sources: tuple[Source, ...]
     is_leap: bool
     note: int = -1  # the number of the note, if it is traced
+    below: bool = False  # whether the note is that of the level below: all rows of a prefix are meant
 
     @property
     def wild(self) -> tuple[int, ...]:
@@ -80,7 +81,8 @@ class Watched:
     @property
     def indexed(self) -> tuple[Watch, ...]:
         """The watches that have a sensitivity index, by the number of their notes."""
-        return tuple(sorted((w for w in self.watches if w.note >= 0), key=lambda w: w.note))
+        own = (w for w in self.watches if w.note >= 0 and not w.below)
+        return tuple(sorted(own, key=lambda w: w.note))
 
 
 # May the variables of these depths be anything, for a surgery of this atom?
@@ -96,6 +98,7 @@ def watched(
     """O(size of the plan)^2.  Without `drop_free` also free watches are traced: for the paper's examples."""
     survey = _Survey(plan, granularity, may_roam, drop_free)
     steps = survey.walk(plan.steps[:-1], True)
+    survey.share_notes()
     guided = {(w.atom, w.level) for w in survey.watches if w.is_leap}
     covers = [replace(n, form=COVER) for n in survey.notes if n.form == EACH and (n.atom, n.level) in guided]
     traced = TracedPlan(
@@ -173,6 +176,30 @@ class _Survey:
             self.notes.append(Note(watch.atom, watch.level, words, form, span))
             watch = replace(watch, note=len(self.notes) - 1)
         self.watches.append(watch)
+
+    def share_notes(self) -> None:
+        """Where a key is sought, and the level below is a participant of the next leap, one index does.
+
+        Its rows have the sought key in their prefix; where the key is not found a row is noted, too.  Where
+        it is found and the leap is not reached, something in between has failed, and is sensitive itself.
+        """
+        for i, watch in enumerate(self.watches):
+            if watch.note < 0 or self.notes[watch.note].form != POINT or watch.key is None:
+                continue
+            for lower in self.watches:
+                is_next = lower.is_leap and lower.depth == watch.depth + 1 and lower.how == TRACED
+                if is_next and (lower.atom, lower.level) == (watch.atom, watch.level + 1):
+                    kept = self.notes[lower.note]
+                    self.notes[lower.note] = replace(kept, missed=(watch.atom, watch.level))
+                    self.watches[i] = replace(watch, note=lower.note, below=True)
+        self.renumber()
+
+    def renumber(self) -> None:
+        """Leave out notes that no watch of their own has."""
+        own = [w.note for w in self.watches if w.note >= 0 and not w.below]
+        numbers = {old: new for new, old in enumerate(sorted(own))}
+        self.notes = [self.notes[old] for old in sorted(own)]
+        self.watches = [replace(w, note=numbers[w.note]) if w.note >= 0 else w for w in self.watches]
 
     # Leaps
 
