@@ -183,3 +183,16 @@ def test_run_takes_batches_of_any_relation() -> None:
     )
     done = run(program, [("S", [(1, 10), (1, 5), (2, 1)]), ("R", [(1, 2), (3, 9)]), ("R", [(2, 4)], [-3])])
     assert done["Q"].to_pylist() == [{"value": 30 - 12}]
+
+
+@pytest.mark.parametrize("name", ["constructs.a5.m3", "missed_trades.m3", "order_book.m3", "inputs.a5.m3"])
+def test_the_machine_can_pause_anywhere(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = next(path for path in PROGRAMS if path.name == name)
+    program = parse_file(path)
+    whole, pausing = Runtime(program), Runtime(program)
+    run_files(whole, Reader(path.parent))
+    monkeypatch.setattr("dlog.m3.runtime.runtime.BUDGET", 1)
+    run_files(pausing, Reader(path.parent))
+    assert [(n, t.to_pylist()) for n, t in pausing.results()] == [
+        (n, t.to_pylist()) for n, t in whole.results()
+    ]

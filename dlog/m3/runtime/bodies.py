@@ -108,7 +108,7 @@ class Body(Joins):
                 f"the initial value of {node.name} depends on {', '.join(sorted(other))}, which is no key"
             )
             raise UnsupportedError(message, span=node.initial.span)
-        if any(b.origin[0] == "slot" and b.origin[1] == store.address for b in self.bound.values()):
+        if any(address == store.address for _, _, address in self.loops):
             message = f"{node.name} would get initial values while it is read"
             raise UnsupportedError(message, span=node.span)
 

@@ -182,12 +182,12 @@ class Joins(Scalars):
                 o.CHAIN_OPEN, parent.word, store.address, index, self.hashed(keys), cursor, *work,
                 len(keys), *keys,
             )  # fmt: skip
-            _, end = self.open_loop()
+            end = self.open_loop(store.address)
             frame = self.child(rows)
             self.code.emit(o.CHAIN_NEXT, frame.word, store.address, index, cursor, *work, rows, slots, end)
         else:
             self.code.emit(o.SCAN_OPEN, cursor)
-            _, end = self.open_loop()
+            end = self.open_loop(store.address)
             frame = self.child(rows)
             self.code.emit(o.SCAN_NEXT, frame.word, parent.word, store.address, cursor, rows, slots, end)
         self.enter(frame)
@@ -250,7 +250,7 @@ class Joins(Scalars):
     def open_delta(self) -> None:
         cursor = self.code.state(2)
         self.code.emit(o.DELTA_OPEN, cursor)
-        _, end = self.open_loop()
+        end = self.open_loop()
         frame = self.child(self.code.constant(0))
         self.code.emit(o.DELTA_NEXT, frame.word, cursor, end)
         self.enter(frame)
@@ -300,7 +300,7 @@ class Joins(Scalars):
     def _scan_groups(self, store: Store, names: list[str], by_row: bool) -> None:
         unused, slots, cursor = self.code.column(), self.code.column(), self.code.state(3)
         self.code.emit(o.SCAN_OPEN, cursor)
-        _, end = self.open_loop()
+        end = self.open_loop()
         rows: Word = self.code.column() if by_row else self.code.constant(0)
         frame = self.child(rows)
         self.code.emit(o.SCAN_NEXT, frame.word, -1, store.address, cursor, unused, slots, end)
@@ -332,7 +332,7 @@ class Joins(Scalars):
         """A loop over all entries of a map.  REQUIRES: one row at work."""
         unused, slots, cursor = self.code.column(), self.code.column(), self.code.state(2)
         self.code.emit(o.SCAN_OPEN, cursor)
-        _, end = self.open_loop()
+        end = self.open_loop()
         frame = self.child(self.code.constant(0))
         self.code.emit(o.SCAN_NEXT, frame.word, -1, store.address, cursor, unused, slots, end)
         self.enter(frame)

@@ -49,7 +49,7 @@ class Rows:
         self._value: Value | None = None  # None is 1
         self._value_frame = self.frame
         self.leave = Label()  # where to go when no rows are left
-        self.loops: list[tuple[Label, Label]] = []  # (head, exit) of the open ones
+        self.loops: list[tuple[Label, Label, int]] = []  # (head, exit, map) of the open ones
         self.product: tuple = (0, -1)  # the last product of look-ups: where it is, and of what
         self.joins_batch = False  # the batch is read as a map, too
         self.consolidates = False  # batches are read as net changes
@@ -62,11 +62,14 @@ class Rows:
     def child(self, rows: Word, parent: Frame | None = None) -> Frame:
         return self.code.frame(parent or self.frame, rows)
 
-    def open_loop(self) -> tuple[Label, Label]:
-        """What follows is done once for each chunk, until `close_loops`."""
-        loop = (self.code.here(), Label())
+    def open_loop(self, store: int = -1) -> Label:
+        """What follows is done once for each chunk, until `close_loops`.  Returns where the loop ends.
+
+        `store` is the address of the map that is read, if it is one.
+        """
+        loop = (self.code.here(), Label(), store)
         self.loops.append(loop)
-        return loop
+        return loop[1]
 
     def enter(self, frame: Frame) -> None:
         """Go on in the frame of the loop that was opened last."""
@@ -75,7 +78,7 @@ class Rows:
 
     def close_loops(self, down_to: int = 0) -> None:
         while len(self.loops) > down_to:
-            head, end = self.loops.pop()
+            head, end, _ = self.loops.pop()
             self.code.emit(o.JUMP, head)
             self.code.place(end)
 
