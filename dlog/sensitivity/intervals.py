@@ -24,7 +24,7 @@ import numpy as np
 
 from dlog.jit import Words
 from dlog.sensitivity.kernels import clip, glue, overlapping, prefixed
-from dlog.sensitivity.rows import changes, sorted_rows
+from dlog.sensitivity.rows import changes, in_order, sorted_rows
 from dlog.sensitivity.watches import Watch
 from dlog.storage.arena import Arena
 from dlog.storage.batch import Change
@@ -101,32 +101,32 @@ class Intervals:
         later, _ = self.relation.apply(inserts=change.inserted, erases=change.erased)
         return Intervals(self.spec, later)
 
-    def meeting(self, covers: Words) -> Words:
-        """Rows that meet one of the covers, which are rows of this form, and those right beside them; some
-        maybe several times.  REQUIRES: kept by context.  O((covers + found) log n)."""
+    def meeting(self, covers: Words) -> tuple[Words, Words]:
+        """(Rows that meet one of the covers, which are rows of this form, and those right beside them, some
+        maybe several times; for each the number of the cover).
+
+        REQUIRES: kept by context.  O((covers + found) log n)."""
         order = self.spec.context_order
         index = self.relation.index(order)
-        asked = np.ascontiguousarray(covers[:, list(order)])
-        d, n, room = self.spec.arity - 2, 0, 4 * len(asked) + 16
-        while n == 0 or n > room:
-            room = max(room, n)
-            out = np.empty((room, self.spec.arity), np.int64)
-            n = overlapping(
-                index.arena.A, index.root, d, asked.reshape(-1), len(asked), out.reshape(-1), room
-            )
-            if n == 0:
-                break
-        return out[:n, np.argsort(order)]
+        asked = np.ascontiguousarray(covers[:, list(order)]).reshape(-1)
+        d, room, n = self.spec.arity - 2, 4 * len(covers) + 16, 0
+        while True:
+            out, which = np.empty((room, self.spec.arity), np.int64), np.empty(room, np.int64)
+            A, root = index.arena.A, index.root
+            n = overlapping(A, root, d, asked, len(covers), out.reshape(-1), which, room)
+            if n <= room:
+                return out[:n, np.argsort(order)], which[:n]
+            room = n
 
     def holding(self, points: Words) -> tuple[Words, Words]:
         """For rows of this form with a = b: from where to where intervals go that hold that key."""
         p = self.spec.prefix
         low, high = points[:, p].copy(), points[:, p].copy()
-        for i in range(len(points)):
-            rows = self.meeting(points[i : i + 1])
-            rows = rows[(rows[:, p] <= points[i, p]) & (rows[:, p + 1] >= points[i, p])]
-            if len(rows):
-                low[i], high[i] = rows[:, p].min(), rows[:, p + 1].max()
+        rows, which = self.meeting(points)
+        keys = points[which, p]
+        holds = (rows[:, p] <= keys) & (rows[:, p + 1] >= keys)
+        np.minimum.at(low, which[holds], rows[holds, p])
+        np.maximum.at(high, which[holds], rows[holds, p + 1])
         return low, high
 
     def check(self) -> None:
@@ -142,6 +142,7 @@ class Intervals:
 
 def recorded(arena: Arena, spec: Spec, rows: Words) -> Intervals:
     """An index of what was noted, in any order, maybe several times."""
+    rows = in_order(rows)
     relation = Relation.of_index(build_intervals(arena, rows, spec.arity, spec.prefix))
     if spec.by_context:
         relation.add_order(spec.context_order)
@@ -157,7 +158,7 @@ def covered_changes(index: Intervals, words: Words, root: int, covers: Words, no
     order = list(spec.context_order)
     covers = changes(np.empty((0, spec.arity), np.int64), covers[:, order])[1]  # sorted by context, each once
     natural = np.argsort(order)
-    found = changes(np.empty((0, spec.arity), np.int64), index.meeting(covers[:, natural])[:, order])[1]
+    found = changes(np.empty((0, spec.arity), np.int64), index.meeting(covers[:, natural])[0][:, order])[1]
     starts, ends = _ranges(covers, found, spec.arity - 2)
     pieces = np.empty_like(found)
     d = spec.arity - 2

@@ -66,6 +66,28 @@ def sort_few(rows: Words, n: int, k: int) -> None:
         gap //= 3
 
 
+@kernel
+def sort_dense(rows: Words, n: int, k: int, least: int, counts: Words, out: Words) -> None:
+    """Sort rows whose first word is from `least` to below least + len(counts) - 1.
+
+    By counting, then each run of one first word by itself.  O(n k + range) if runs are short."""
+    for i in range(len(counts)):
+        counts[i] = 0
+    for i in range(n):
+        counts[rows[i * k] - least + 1] += 1
+    for i in range(1, len(counts)):
+        counts[i] += counts[i - 1]
+    for i in range(n):
+        to = counts[rows[i * k] - least]
+        counts[rows[i * k] - least] = to + 1
+        for c in range(k):
+            out[to * k + c] = rows[i * k + c]
+    start = 0
+    for i in range(len(counts) - 1):  # each count is now the end of its run
+        sort_few(out[start * k :], counts[i] - start, k)
+        start = counts[i]
+
+
 @helper
 def compare_rows(a: Words, i: int, b: Words, j: int, k: int) -> int:
     for c in range(k):
@@ -210,12 +232,15 @@ def write_items(rows: Words, m: int, width: int, wild: int, kept: Words, cursors
 
 
 @kernel
-def overlapping(A: Words, root: int, d: int, covers: Words, n: int, out: Words, room: int) -> int:
+def overlapping(
+    A: Words, root: int, d: int, covers: Words, n: int, out: Words, which: Words, room: int
+) -> int:
     """Rows (d columns of context, a, b) of an index that meet one of n covers of the same form, and in its
     context the last row before and the first row behind.
 
-    Writes at most `room` of them, some maybe several times, and returns how many there are.  All intervals of
-    one context end in the order in which they begin.  O(n d log rows + found).
+    Writes at most `room` of them, some maybe several times, with the number of the cover of each, and returns
+    how many there are.  All intervals of one context end in the order in which they begin.
+    O(n d log rows + found).
     """
     k = d + 2
     found = 0
@@ -237,11 +262,15 @@ def overlapping(A: Words, root: int, d: int, covers: Words, n: int, out: Words, 
         last = covers[i * k + d + 1]
         at = hi if last == GREATEST else seek_lub(A, root, d, lo, hi, last + 1)
         if at < hi:
+            if found < room:
+                which[found] = i
             found = put_found(A, root, at, k, out, found, room)
         meets = True
         while at > lo and meets:
             at = previous_position(A, root, at)
             meets = key_at(A, root, d + 1, at) >= covers[i * k + d]
+            if found < room:
+                which[found] = i
             found = put_found(A, root, at, k, out, found, room)
     return found
 

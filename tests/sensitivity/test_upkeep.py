@@ -16,6 +16,7 @@ from dlog.jit import Words
 from dlog.lftj.plan import Compare, Emit, Exists, Leap, Not, Or, Plan, Seek
 from dlog.sensitivity.intervals import Intervals
 from dlog.sensitivity.oracle import Oracle
+from dlog.sensitivity.rows import MANY, in_order
 from dlog.sensitivity.upkeep import Upkeep, Upkept
 from dlog.sensitivity.watches import COARSE, EXACT, watched
 from dlog.storage.arena import Arena
@@ -249,6 +250,16 @@ def test_operations_are_flat() -> None:
             medians[granularity, n] = float(np.median(operations))
     for granularity in ("exact", "coarse, roaming"):
         assert medians[granularity, 100_000] <= 2 * medians[granularity, 1_000] + 20, medians
+
+
+def test_many_rows_in_order() -> None:
+    """By counting: the same as by comparing, also with rows that are there several times."""
+    rng = np.random.default_rng(2)
+    for least, most in ((0, 900), (-30_000, 5), (7, 7)):
+        rows = rng.integers(least, most + 1, (MANY + 9, 3))
+        assert np.array_equal(in_order(rows), rows[np.lexsort(rows.T[::-1])])
+    far = rng.integers(0, 1 << 60, (MANY, 2))
+    assert in_order(far) is far
 
 
 @relaxed(100)
