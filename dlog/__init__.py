@@ -60,6 +60,10 @@ def __getattr__(name: str) -> object:
         from dlog.engine.limits import Limits
 
         return Limits
+    if name == "m3":
+        import importlib
+
+        return importlib.import_module("dlog.m3")
     raise AttributeError(f"module 'dlog' has no attribute {name!r}")
 
 
