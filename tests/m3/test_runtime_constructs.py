@@ -217,3 +217,57 @@ def test_reserved_number_and_unknown_names() -> None:
         runtime["P"]
     with pytest.raises(DataError, match="2 rows and 1 multiplicities"):
         runtime.apply("R", [(1,), (2,)], [1])
+
+
+# The order of statements, in batches of several chunks
+
+ORDERED = """CREATE STREAM R(a int, b int); DECLARE MAP M(long)[][a: int] := 0; DECLARE MAP Q(long)[][] := 0;
+DECLARE MAP P(long)[][] := 0; DECLARE MAP N(long)[][a: int] := 0; DECLARE MAP D(long)[][a: int] := 0;
+ON BATCH UPDATE OF R {{ {} }}"""
+BEFORE = "Q[][] += AggSum([], (DELTA R)(a, b) * M[][a]);"
+WRITE = "M[][a] += AggSum([a], (DELTA R)(a, b));"
+AFTER = "P[][] += AggSum([], (DELTA R)(a, b) * M[][b]);"
+ITSELF = "M[][b] += AggSum([b], (DELTA R)(a, b) * M[][a] * {a < 3});"
+REPLACE = "D[][a] := AggSum([a], (DELTA R)(a, b) * b);"
+USE = "N[][a] += D[][a]; Q[][] += AggSum([], D[][a] * N[][a]);"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (BEFORE, WRITE, AFTER),
+        (WRITE, BEFORE, AFTER),
+        (WRITE, ITSELF, AFTER),
+        (REPLACE, USE, WRITE, REPLACE, USE),
+    ],
+)
+def test_oracle_statements_see_what_those_before_them_did(statements: tuple[str, ...]) -> None:
+    from dlog.m3 import check
+    from tests.oracle.m3_naive import Naive
+
+    program = check(parse(ORDERED.format(" ".join(statements))))
+    runtime, oracle = Runtime(program, checked=True), Naive(program)
+    rng = np.random.default_rng(4)
+    for _ in range(3):
+        rows = rng.integers(0, 40, (2600, 2))
+        counts = rng.choice([1, 1, -1], 2600)
+        runtime.apply("R", rows, counts)
+        oracle.batch("R", zip(map(tuple, rows.tolist()), counts.tolist(), strict=True))
+        for name in ("Q", "P", "M", "N", "D"):
+            assert rows_of(runtime, name) == oracle.map(name), name
+
+
+def test_oracle_single_tuples_in_order() -> None:
+    """Rows one after the other where a statement reads what another writes; together where none does."""
+    text = """CREATE STREAM R(a int); DECLARE MAP M(long)[][a: int] := 0; DECLARE MAP Q(long)[][] := 0;
+    ON + R(a) {{ {} }}"""
+    counts = "Q[][] += M[][a]; M[][a] += 1;"
+    rows = np.random.default_rng(5).integers(0, 7, 3000)
+    runtime = Runtime(parse(text.format(counts)))
+    runtime.apply("R", rows)
+    times = np.bincount(rows)
+    assert rows_of(runtime, "Q") == {(): int((times * (times - 1) // 2).sum())}
+    assert not runtime.compiled.together
+    other = Runtime(parse(text.format("Q[][] += a; M[][a] += 1;")))
+    other.apply("R", rows)
+    assert rows_of(other, "Q") == {(): int(rows.sum())} and other.compiled.together
