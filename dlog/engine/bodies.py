@@ -22,6 +22,7 @@ from dlog.engine.parallel import in_parallel, parts_of
 from dlog.engine.readable import Passing, Readable
 from dlog.engine.store import Store
 from dlog.engine.table import Table, distinct_rows
+from dlog.engine.tested import SHARE, Tested, tested_first
 from dlog.engine.wants import Body
 from dlog.ir.rules import Atom, Const, Form, Operand, Primitive, Rule, Var
 from dlog.lftj.assemble import assemble
@@ -30,7 +31,7 @@ from dlog.lftj.triejoin import Join as JoinRun
 from dlog.planning.compile import CompiledJoin, compile_join
 from dlog.planning.cross_products import cross_products
 from dlog.planning.key_order import Implied
-from dlog.planning.options import NEVER
+from dlog.planning.options import ALWAYS, NEVER
 from dlog.planning.pipeline import (
     Anti,
     Compute,
@@ -73,6 +74,7 @@ class BodyRunner:
         self.plans: dict[tuple[int, bool, bool, tuple[str, ...]], Planned] = {}
         self.parts: dict[tuple[int, bool], Parts | tuple[int, ...]] = {}
         self.complements: dict[int, Complement | None] = {}
+        self.tested: dict[int, tuple[Tested, ...]] = {}
         self.weighted = False
 
     def run(self, pipeline: Pipeline, table: Table | None = None, weighted: bool = False) -> Table:
@@ -81,10 +83,27 @@ class BodyRunner:
         If `weighted`, a bag may come with a column WEIGHT: how many assignments each row stands for.
         """
         self.weighted = weighted
+        if table is None:
+            table = self.tested_values(pipeline)
         for operation in pipeline.operations:
             table = self.operation(operation, table)
         assert table is not None
         return table
+
+    def tested_values(self, pipeline: Pipeline) -> Table | None:
+        """Values that pass tests on columns, for the first join to read; None where that would not pay."""
+        if id(pipeline) not in self.tested:
+            self.tested[id(pipeline)] = tested_first(pipeline, self.store)
+        best, least = None, 1.0 if self.store.options.semijoins == ALWAYS else SHARE
+        for tested in self.tested[id(pipeline)]:
+            values = self.join(tested.values, None)
+            values = values.take(distinct_rows(list(values.columns.values()), values.n))
+            passed = values
+            for test in tested.tests:
+                passed = self.test(test.primitive, passed)
+            if passed.n <= least * values.n:
+                best, least = passed, passed.n / max(values.n, 1)
+        return best
 
     def count(self, join: Join) -> int:
         """The number of assignments of a single join's variables."""

@@ -32,9 +32,10 @@ from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures, RuleMeasure
 from dlog.engine.side_by_side import run_all
 from dlog.engine.store import Store
+from dlog.engine.tested import tested_first
 from dlog.engine.wants import Body, Wants
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Program, Rule, Stratum
-from dlog.planning.options import NEVER, Options
+from dlog.planning.options import NEVER
 from dlog.planning.pipeline import Join, Pipeline, plan_pipeline
 from dlog.planning.versions import delta_name, is_change
 from dlog.storage.relation import Relation
@@ -59,7 +60,7 @@ def evaluate(program: Program, store: Store, evaluation: Evaluation) -> None:
         if predicate.is_functional and not any(name in s.predicates for s in program.strata):
             check_function(program, store, name)
     choose_for_program(program, store, program_bodies(program))
-    store.wants = Wants(store, partial(shared_bodies, program, store.options))
+    store.wants = Wants(store, partial(shared_bodies, program, store))
     run_all(program, store, evaluation, lambda stratum, own: evaluate_stratum(program, stratum, store, own))
     evaluation.watch.beat = lambda: None
     store.shared_parts.clear()
@@ -82,22 +83,26 @@ def program_bodies(program: Program) -> Iterator[tuple[Rule, tuple[Form, ...]]]:
                 yield from ((rule, variant) for variant in delta_variants(rule, names))
 
 
-def shared_bodies(program: Program, options: Options) -> Iterator[Body]:
+def shared_bodies(program: Program, store: Store) -> Iterator[Body]:
     """The bodies that could share sub-joins: of rules that are not recursive."""
     for rule, forms in program_bodies(program):
-        body = _body(rule, forms, options)
+        body = _body(rule, forms, store)
         if body is not None:
             yield body
 
 
-def _body(rule: Rule, forms: tuple[Form, ...], options: Options) -> Body | None:
-    """The body of a rule, if it begins with a join of several atoms that reads nothing that is only new."""
-    bag = bool(rule.aggregates)
-    operations = plan_pipeline(forms, body_outputs(rule), rule.types, bag).operations
+def _body(rule: Rule, forms: tuple[Form, ...], store: Store) -> Body | None:
+    """The body of a rule, if it begins with a join of several atoms that reads nothing that is only new, nor
+    is made smaller by tests first."""
+    bag, options = bool(rule.aggregates), store.options
+    pipeline = plan_pipeline(forms, body_outputs(rule), rule.types, bag)
+    operations = pipeline.operations
     first = operations[0]
     if not isinstance(first, Join) or sum(isinstance(f, Atom) for f in first.forms) < 2:
         return None
     if any(is_change(f.predicate) for f in first.forms if isinstance(f, Atom)):
+        return None
+    if tested_first(pipeline, store):
         return None
     count = bag and only_counts(rule) and len(operations) == 1
     if bag and not (count or takes_weights(rule)):

@@ -14,6 +14,7 @@ from dlog.engine.explain_orders import explain_orders
 from dlog.engine.heads import body_outputs, only_counts, takes_weights
 from dlog.engine.readable import Readable
 from dlog.engine.store import Store
+from dlog.engine.tested import SHARE, tested_first
 from dlog.engine.wants import Body, Wants
 from dlog.ir.rules import Atom, Form, Program, Rule, Stratum, Var
 from dlog.planning.compile import CompiledJoin, compile_join, estimate_join
@@ -55,7 +56,7 @@ def explain(
     lines: list[str] = []
     store.inclusions = program.inclusions
     store = store.under(store.predicates)
-    store.wants = Wants(store, partial(shared_bodies, program, store.options))
+    store.wants = Wants(store, partial(shared_bodies, program, store))
     for number, stratum in enumerate(program.strata, 1):
         rules = [
             r for r in stratum.rules if predicate is None or any(h.predicate == predicate for h in r.heads)
@@ -122,6 +123,11 @@ def _new_row(forms: tuple[Form, ...], rule: Rule, store: Store) -> Iterator[str]
 
 
 def _pipeline(pipeline: Pipeline, rule: Rule, store: Store, bound: tuple[str, ...]) -> Iterator[str]:
+    for tested in () if bound else tested_first(pipeline, store):
+        tests = ", ".join(str(test.primitive) for test in tested.tests)
+        yield f"first {tests}, on the values of {tested.atom} alone: the join reads those that pass"
+        yield f"  unless more than {SHARE:.0%} of them do"
+        bound = tested.values.outputs
     for operation in pipeline.operations:
         match operation:
             case Join():

@@ -179,6 +179,9 @@ class DeltaRunner(BodyRunner):
         uses = [use for use in compiled.atoms if use.predicate != _TABLE]
         return all(arrangement(use, view.arrangements(use.predicate)) == use.columns for use in uses)
 
+    def tested_values(self, pipeline: Pipeline) -> Table | None:
+        return None  # deltas are small
+
     def join(self, join: Join, table: Table | None) -> Table:
         if table is None:
             return self.rows(join, list(join.forms), join.outputs, None)
