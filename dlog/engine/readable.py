@@ -15,6 +15,7 @@ from dlog.engine.store import Store, column_estimate
 from dlog.engine.table import Table
 from dlog.storage.arena import Arena
 from dlog.storage.index import Index
+from dlog.storage.sample import sample_places
 from dlog.types import INT, Type
 
 _SAMPLE = 1 << 12
@@ -49,8 +50,8 @@ class Passing:
     def estimate(self, column: int) -> tuple[float, float]:
         """(distinct values, rows that share the value of a random row), from a sample."""
         if self._estimates is None:
-            every = max(1, self.n // _SAMPLE)
-            self._estimates = [column_estimate(np.asarray(c)[::every], self.n) for c in self.columns]
+            at = sample_places(self.n, _SAMPLE)
+            self._estimates = [column_estimate(np.asarray(c)[at], self.n) for c in self.columns]
         return self._estimates[column]
 
 

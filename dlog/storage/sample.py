@@ -1,8 +1,12 @@
-"""Owns samples of an index, for statistics: rows spread evenly over it, from a few leaves."""
+"""Owns samples of rows, for statistics.  They are random, but the same for the same rows.
+
+Rows at even distances would not do: they never meet two rows of a small group.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dlog.jit import Words
 from dlog.storage.index import Index
@@ -19,36 +23,46 @@ from dlog.storage.layout import (
     STRIDE,
 )
 
-_LEAVES = 256
+_SEED = 1
+
+
+def sample_places(n: int, size: int) -> Words:
+    """About `size` different numbers below n, at random, rising; all of them when there are fewer."""
+    if n <= size:
+        return np.arange(n)
+    return np.unique(np.random.default_rng(_SEED).integers(0, n, size))
 
 
 def sample(index: Index, size: int) -> Words:
-    """About `size` rows, evenly spread, as an (m, arity) array in index order; all rows when there are fewer.
+    """About `size` rows as an (m, arity) array in index order; all rows when there are fewer.
 
-    O(size + nodes).
+    O(size log size + nodes).
     """
     n, k = len(index), index.arity
     if n <= size or k == 0:
         return index.rows()
     A, root = index.arena.A, index.root
     flat, stride = int(A[root + FLAT_BASE]), int(A[root + FLAT_STRIDE])
+    at = sample_places(n, size)
     if flat >= 0:
-        at = np.linspace(0, n - 1, size).astype(np.int64)
         return np.stack([A[flat + c * stride + at] for c in range(k)], axis=1)
-    return np.concatenate([_from_leaf(A, e, k, max(1, size // _LEAVES)) for e in _leaves(A, root)])
+    entries, within = _in_leaves(A, root, at / n)
+    bases, strides = (A[entries + field] for field in (BASE, STRIDE))
+    return np.stack([A[bases + c * strides + within] for c in range(k)], axis=1)
 
 
-def _leaves(A: Words, root: int) -> list[int]:
-    """Addresses of the entries of up to _LEAVES leaves, evenly spread."""
+def _in_leaves(A: Words, root: int, parts: NDArray[np.float64]) -> tuple[Words, Words]:
+    """Where rows stand that come after these parts of all rows, were all leaves of one size: the addresses of
+    entries, and places in their leaves, each once.
+    """
     nodes = A[root + ROOT_HEADER : root + ROOT_HEADER + int(A[root + N_NODES])]
     ends = np.cumsum(A[nodes + N_ENTRIES])
-    chosen = np.unique(np.linspace(0, ends[-1] - 1, _LEAVES).astype(np.int64))
-    node_of = np.searchsorted(ends, chosen, side="right")
+    leaves, within = np.divmod(parts * int(ends[-1]), 1.0)
+    number = leaves.astype(np.int64)
+    node_of = np.searchsorted(ends, number, side="right")
     first = np.concatenate([[0], ends[:-1]])
-    return [int(e) for e in nodes[node_of] + NODE_HEADER + ENTRY * (chosen - first[node_of])]
-
-
-def _from_leaf(A: Words, entry: int, k: int, size: int) -> Words:
-    base, stride, fill = (int(A[entry + field]) for field in (BASE, STRIDE, FILL))
-    at = np.unique(np.linspace(0, fill - 1, size).astype(np.int64))
-    return np.stack([A[base + c * stride + at] for c in range(k)], axis=1)
+    entries = nodes[node_of] + NODE_HEADER + ENTRY * (number - first[node_of])
+    place = (within * A[entries + FILL]).astype(np.int64)
+    new = np.ones(len(place), np.bool_)
+    new[1:] = (number[1:] != number[:-1]) | (place[1:] != place[:-1])
+    return entries[new], place[new]

@@ -44,6 +44,18 @@ def test_distinct_values_and_partners(edges: np.ndarray) -> None:
         assert within(store.partners("e", column), (counts**2).sum() / len(edges), 1.5)
 
 
+def test_distinct_values_and_partners_after_changes() -> None:
+    """Rows in thousands of leaves, of many sizes: neighbours in a leaf are not taken for rows at random."""
+    values, each = 50_000, 10
+    edges = np.stack([np.repeat(np.arange(values), each), np.arange(values * each) * 7 % values], axis=1)
+    store = loaded(edges).store
+    for row in np.random.default_rng(6).permutation(edges)[:3000].tolist():
+        store.relations["e"] = store.relations["e"].erase_row(row).insert_row(row)
+    for column in (0, 1):
+        assert within(store.distinct("e", column), values, 2)
+        assert within(store.partners("e", column), each, 1.5)
+
+
 def test_sizes_of_joins(edges: np.ndarray) -> None:
     """2-paths by degrees; how many ends they have, by counting."""
     database = loaded(edges)
