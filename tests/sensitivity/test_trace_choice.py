@@ -1,0 +1,43 @@
+"""Deltas or a trace: chosen by what each would have to keep, told by explain, the same answers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dlog
+from dlog.engine import trace_choice
+
+WIDE = """
+a(x, y, z, w) -> int(x), int(y), int(z), int(w).  s(x) -> int(x).  r(z) -> int(z).  u(w) -> int(w).
+p(x, y, z, w) <- s(x), a(x, y, z, w), r(z), u(w).
+"""
+
+
+def database() -> dlog.Database:
+    rng = np.random.default_rng(1)
+    db = dlog.Database(source=WIDE)
+    rows = rng.integers(0, 50, (3000, 4)).tolist()
+    db.apply(insert={"a": rows, "s": [(0,), (1,)], "r": [(z,) for z in range(50)], "u": [(2,), (3,)]})
+    return db
+
+
+def test_small_relations_are_left_to_deltas() -> None:
+    db = database()
+    assert db.apply(insert={"r": [(60,)]}).ways == {"p": "delta"}
+    assert "delta, because what it reads is small" in db.explain("p")
+
+
+def test_a_trace_is_taken_where_deltas_need_more_column_orders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The few x of s come first; changes of r and u would need a by z and by w."""
+    monkeypatch.setattr(trace_choice, "LARGE", 1000)
+    db = database()
+    before = len(db.store.relations["a"].orders)
+    db.apply(insert={"r": [(60,)]})
+    told = db.explain("p")
+    assert "further column orders" in told and "trace, because deltas need" in told
+    for change in ({"erase": {"r": [(7,)]}}, {"insert": {"u": [(9,)]}}, {"erase": {"s": [(0,)]}}):
+        assert db.apply(**change).ways == {"p": "trace"}
+        db.verify()
+        db.check()
+    assert len(db.store.relations["a"].orders) == before, "what the evaluation reads is enough"
