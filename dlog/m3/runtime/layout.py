@@ -64,7 +64,7 @@ E_STEP: Final = 5
 E_WORDS: Final = 6
 
 # Why the machine stopped.
-RUNNING, DONE, GROW, CALL, PAUSE = range(5)
+DONE, GROW, CALL, PAUSE = range(4)
 
 # Instructions.  `frame` is a word of the state that holds a number of rows, columns are offsets.
 (
@@ -103,7 +103,6 @@ RUNNING, DONE, GROW, CALL, PAUSE = range(5)
     COMPARE,  # frame, op, a, b, out
     RANK,  # frame, a, out: of texts
     NONZERO,  # frame, n, columns.., out
-    BOTH,  # frame, a, b, out
     EITHER,  # frame, a, b, out
     INVERT,  # frame, a, out
     FILTER,  # frame, condition, child, rows out
@@ -113,7 +112,7 @@ RUNNING, DONE, GROW, CALL, PAUSE = range(5)
     ERASE,  # frame, map, slots: makes entries 0
     FORGET,  # frame, map, hash, n, keys..: makes entries 0
     CALL_PYTHON,  # which, frame
-) = range(45)  # fmt: skip
+) = range(44)  # fmt: skip
 
 # How CONVERT converts.  A float in a value is its bits; in a key it is its code, in the order of floats.
 INT_TO_BITS, BITS_TO_CODE, CODE_TO_BITS, INT_TO_CODE, CODE_TO_INT, BITS_TO_INT = range(6)

@@ -43,7 +43,6 @@ from dlog.m3.runtime.layout import (
     ACCUMULATE,
     ADD,
     ASKED,
-    BOTH,
     CALL,
     CALL_PYTHON,
     CHAIN_FOUND,
@@ -164,7 +163,7 @@ def run(
         elif op in (ADD, MULTIPLY, MULTIPLY_DECIMAL, DIVIDE, CONVERT, COMPARE, ROW_SUM):
             arithmetic_step(code, pc, state, cols)
             pc = code[pc + 1]
-        elif op in (GATHER, SPREAD, ZERO, BOTH, EITHER, INVERT, RANK, NONZERO):
+        elif op in (GATHER, SPREAD, ZERO, EITHER, INVERT, RANK, NONZERO):
             plain_step(code, pc, state, cols, ranks)
             pc = code[pc + 1]
         elif op in (LOAD, DELTA_LOAD, INPUT_GATHER, DELTA_GATHER):
@@ -299,9 +298,6 @@ def plain_step(code, pc, state, cols, ranks):
     elif op == ZERO:
         for i in range(n):
             cols[x + i] = 0
-    elif op == BOTH:
-        for i in range(n):
-            cols[z + i] = cols[x + i] & cols[y + i]
     elif op == EITHER:
         for i in range(n):
             cols[z + i] = cols[x + i] | cols[y + i]
