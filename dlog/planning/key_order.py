@@ -60,6 +60,7 @@ class _Search:
     ):
         self.models = models
         self.wanted: frozenset[str] = frozenset()  # all variables to be bound
+        implied = _implied_by(models, implied)
         self.semijoins = [(i, implied[m.atom]) for i, m in enumerate(models) if m.atom in implied]
         self.factors = [m for m in models if m.atom not in implied]
         self.primitives = [f for f in others if isinstance(f, Primitive)]
@@ -194,6 +195,14 @@ class _Search:
         if not existing or any(serves(o, needed) for o in existing):
             return 0
         return 1 if any(serves(o, needed) for o in self.statistics.arrangements(name)) else 2
+
+
+def _implied_by(models: Sequence[AtomModel], implied: Implied) -> Implied:
+    """The semijoins that other atoms imply.  In a sub-join that has only some of the forms a semijoin was made
+    of, the semijoin may be the only one to give a variable its values: there it is an atom like any other.
+    """
+    bound = {v for m in models if m.atom not in implied for v in m.columns}
+    return {atom: origin for atom, origin in implied.items() if origin <= bound}
 
 
 def _inputs(form: Primitive) -> set[str]:
