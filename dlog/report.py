@@ -57,12 +57,13 @@ def change_parts(commit: Commit, database: Database) -> list[str]:
 
 
 def cost_text(commit: Commit, database: Database) -> str:
-    """`12 operations; delta: far; stages: reach; 0.4 ms`: what a commit cost, and how predicates followed."""
+    """`12 operations; delta: far (4); stages: reach (8); 0.4 ms`: what a commit cost, and how predicates
+    followed, with the operations of each."""
     known = database.program.predicates
     ways: dict[str, list[str]] = {}
     for name, way in commit.ways.items():
         if name in known and not known[name].auxiliary:
-            ways.setdefault(way, []).append(name)
+            ways.setdefault(way, []).append(f"{name} ({commit.costs.get(name, 0):,})")
     told = [f"{way}: {', '.join(names)}" for way, names in ways.items()]
     return "; ".join([f"{commit.operations:,} operations", *told, milliseconds(commit.seconds)])
 

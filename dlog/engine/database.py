@@ -32,6 +32,8 @@ from dlog.engine.transaction import (
     Subscribers,
     Subscription,
     Transaction,
+    added_costs,
+    shown_costs,
     shown_ways,
 )
 from dlog.engine.view import View, interruptible
@@ -106,7 +108,7 @@ class Database(View):
         self._progress = progress or (lambda phase, what, done, total: None)
         self._subscribers = Subscribers()
         self._lock = threading.RLock()  # of whoever changes the state, or reads it in place
-        self._operations = 0
+        self._costs: Mapping[str, int] = {}
         self._ways: Mapping[str, str] = {}
         self._short: Collection[int] = ()  # the strata of the last transaction that went the short way
         tree, program = load_program(read_source(path) if path is not None else text_source(source or ""))
@@ -320,7 +322,6 @@ class Database(View):
         differences: Differences | None = self._commit_rows(transaction)
         if differences is None:
             differences = self._replace_state(transaction)
-            self._operations += sum(m.seeks + m.nexts for m in self.measures.rules.values())
         self.version += 1
         poll()  # the last moment to take it back
         self._show()
@@ -332,7 +333,8 @@ class Database(View):
         queries = transaction.queries
         answers = [(q.span.text(), self.answer(q)) for q in queries] if queries else ()
         ways = shown_ways(self._ways, self.program)
-        commit = Commit(self.version, changes, seconds, self._operations, answers, ways)
+        costs = shown_costs(self._costs, self.program)
+        commit = Commit(self.version, changes, seconds, sum(costs.values()), answers, ways, costs)
         transaction.commit_info = commit
         if VERIFY:
             self.check()
@@ -343,19 +345,22 @@ class Database(View):
 
     def _commit_rows(self, transaction: Transaction) -> Differences | None:
         """The short way for a few rows; None when the transaction has to go the long way."""
-        self._short, self._ways = (), {}
+        self._short, self._ways, self._costs = (), {}, {}
         rows = transaction.few_rows()
         if rows is None or not self.limits.none:
             return None
+        measures = self.measures
         steps = follow_rows(self._maintenance, self.store, rows, self._short_evaluation)
         if steps is None:
             return None
+        if self.measures is measures:
+            self.measures = NOT_MEASURED
         first = steps[0]
-        self._short, self._ways, self._operations = first.trigger.strata, first.ways, first.operations
+        self._short, self._ways, self._costs = first.trigger.strata, first.ways, first.costs
         for step in steps[1:]:
             self._short = self._short | step.trigger.strata
             self._ways = {**self._ways, **step.ways}
-            self._operations += step.operations
+            self._costs = added_costs(self._costs, step.costs)
         return lambda: combined(steps)
 
     def _short_evaluation(self) -> Evaluation:
@@ -387,7 +392,7 @@ class Database(View):
                 maintain(self._maintenance, cycle, renewed)
                 check_tables(tables, cycle)
                 cycle.close()
-                self._ways, self._operations = cycle.ways, cycle.operations
+                self._ways, self._costs = cycle.ways, cycle.costs
                 self.tree, self.program = tree, program
         except BaseException:
             self.measures, self._maintenance, store.relations, store.predicates = saved
@@ -485,7 +490,10 @@ class Database(View):
         return derivation_tree(self, fact)
 
     def stats(self) -> Measures:
-        """What the last evaluation measured, rule by rule; `print` shows it as a table."""
+        """What the last evaluation or transaction measured, rule by rule; `print` shows it as a table.
+
+        Empty after a transaction of a few rows that ran no rule by itself: `costs` of its commit tells more.
+        """
         return self.measures
 
     @uninterrupted
@@ -501,6 +509,7 @@ class Database(View):
                 strategy.check(self.store)
 
 
+NOT_MEASURED = Measures()
 STRATEGIES = ("delta", "trace", "trace-exact", "view_tree", "multilevel", "join_graph")
 SUPPORTED_STRATEGIES = frozenset({"delta", "trace", "trace-exact"})
 

@@ -131,6 +131,7 @@ class Expansion:
             self.runner = BodyRunner(recursion.store, self.rule, evaluation.watch, evaluation.measures)
         self.orders: list[tuple[str, Order]] = []
         self.generation = -1
+        self.seeks = self.nexts = 0  # of plans that are no longer attached
         self.job = np.zeros(kernels.JOB, np.int64)
 
     def _without_bound_facts(self) -> tuple[Form, ...]:
@@ -189,6 +190,7 @@ class Expansion:
     def attach(self) -> None:
         """Have a plan for the relations as they are now."""
         shared = self.recursion
+        self._count()
         if self.compiled is None or not all(map(_alike, self._sizes(), self.sizes)):
             self._plan()
         assert self.compiled is not None
@@ -202,6 +204,19 @@ class Expansion:
         )
         self.ranks = shared.store.dictionary.rank if self.compiled.uses_ranks else NO_WORDS
         self.generation = shared.generation
+
+    def _count(self) -> None:
+        """Take the state's operations out of it."""
+        if self.generation >= 0:
+            self.seeks += int(self.state[o.SEEKS])
+            self.nexts += int(self.state[o.NEXTS])
+            self.state[o.SEEKS] = self.state[o.NEXTS] = 0
+
+    def measure(self) -> tuple[int, int]:
+        """Seeks and nexts of the kernel since this was last asked for.  O(1)."""
+        self._count()
+        measured, self.seeks, self.nexts = (self.seeks, self.nexts), 0, 0
+        return measured
 
     def _current_indices(self) -> list[Index]:
         """Those that the plan reads, of the versions as they are now: in the orders of the last ones."""
@@ -279,6 +294,8 @@ class Expansion:
         given = Table(len(rows), {**columns, ROW: np.arange(len(rows))}).filter(mask)
         evaluation = self.recursion.evaluation  # of this transaction
         self.runner.watch, self.runner.measures = evaluation.watch, evaluation.measures
+        if self.rule.id >= 0:  # not that of base facts
+            self.runner.measure = evaluation.measures.measure(self.rule)
         return self.runner.run(self.pipeline, given)
 
     def act(self, found: Table, ids: Words, mode: int, step: int) -> None:

@@ -31,6 +31,7 @@ from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
 
 SignedRows = tuple[int, str, Rows]  # +1 or -1, a predicate, codes
+NO_COSTS: Mapping[str, int] = {}
 
 
 class Step(NamedTuple):
@@ -40,7 +41,7 @@ class Step(NamedTuple):
     rows: Rows  # those that changed something
     derived: Mapping[str, Change]
     ways: Mapping[str, str]
-    operations: int
+    costs: Mapping[str, int]  # operations, by the names of `ways`
 
     def changes(self) -> dict[str, Change]:
         if not len(self.rows):
@@ -96,22 +97,22 @@ def _follow(
     relation = relations[name]
     found = trigger.fire(store, relation, rows)
     if found == NOTHING:
-        return Step(trigger, (), {}, trigger.ways, 0)
+        return Step(trigger, (), {}, trigger.ways, NO_COSTS)
     if found == TOO_LARGE:
         return None
     later = trigger.version(relation)
     rows = trigger.changed(rows)
     if trigger.functional_keys >= 0 and sign > 0 and not _is_function(trigger, later, rows):
         return None
-    operations = trigger.operations
+    costs = trigger.costs()
     if relations is shared:
         store.relations = relations.copy()  # faster than a display
     store.relations[name] = later
     store.relations.update(trigger.state())
     if not found:
-        return Step(trigger, rows, {}, trigger.ways, operations)
+        return Step(trigger, rows, {}, trigger.ways, costs)
     if trigger.alone is not None:
-        return _follow_group(store.relations, trigger, trigger.alone, rows, operations)
+        return _follow_group(store.relations, trigger, trigger.alone, rows, costs)
     outputs = trigger.outputs()
     followed: Followed = {}
     changes = _change_heads(store, outputs, followed)
@@ -125,14 +126,14 @@ def _follow(
             cycle.publish(head, changed, change)
         maintain(maintenance, cycle, done=trigger.strata)
         _close(store.relations)
-        return Step(trigger, rows, cycle.changes, {**ways, **cycle.ways}, operations)
+        return Step(trigger, rows, cycle.changes, {**ways, **cycle.ways}, {**costs, **cycle.costs})
     for head, (changed, _) in changes.items():  # nobody reads the heads, and nothing is to be checked
         store.relations[head] = changed
-    return Step(trigger, rows, {head: change for head, (_, change) in changes.items()}, ways, operations)
+    return Step(trigger, rows, {head: change for head, (_, change) in changes.items()}, ways, costs)
 
 
 def _follow_group(
-    relations: dict[str, Relation], trigger: Trigger, group: OneGroup, rows: Rows, operations: int
+    relations: dict[str, Relation], trigger: Trigger, group: OneGroup, rows: Rows, costs: Mapping[str, int]
 ) -> Step | None:
     """The same when the rows lead to groups, and these nowhere."""
     (output,) = trigger.outputs()
@@ -140,7 +141,7 @@ def _follow_group(
     if changed is None:
         return None
     relations[group.name], change = changed
-    return Step(trigger, rows, {group.name: change}, trigger.ways, operations)
+    return Step(trigger, rows, {group.name: change}, trigger.ways, costs)
 
 
 def _close(relations: dict[str, Relation]) -> None:

@@ -207,7 +207,7 @@ def maintain(
             continue
         done.add(number)
         stratum = maintenance.program.strata[number]
-        started = time.perf_counter()
+        started, operations = time.perf_counter(), cycle.operations_of(stratum)
         strategy = maintenance.strategy(number, cycle.store)
         bulk = number in renewed or (
             strategy is not None and not maintenance.forced and _is_bulk(strategy, cycle)
@@ -218,6 +218,7 @@ def maintain(
             bulk = False
         _follow(strategy, stratum, cycle, bulk)
         maintenance.note(number, cycle.ways[stratum.predicates[0]], time.perf_counter() - started)
+        cycle.costs[stratum.predicates[0]] = cycle.operations_of(stratum) - operations
         changed = [name for name in stratum.predicates if name in cycle.changes]
         touched = _touched(maintenance, changed)
         maintenance.prepare(touched - done, cycle.store)

@@ -51,6 +51,10 @@ class RuleMeasure:
     seconds: float = 0.0
     trace: Trace | None = None  # only while a profile is made
 
+    @property
+    def operations(self) -> int:
+        return self.seeks + self.nexts
+
     def mark(self, rows: int = 0, new_rows: int = 0, seeks: int = 0, nexts: int = 0) -> None:
         """After a run, for a profile.  The arguments are what is done but not yet added to this measure."""
         if self.trace is not None:

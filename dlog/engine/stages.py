@@ -93,6 +93,11 @@ class StageTable:
         """Derivations and join operations since the transaction began."""
         return int(self.head[k.WORK] + self.head[k.SEARCHED])
 
+    @property
+    def derivations(self) -> int:
+        """Derivations looked at since the transaction began."""
+        return int(self.head[k.WORK])
+
     # Room
 
     def grow(self) -> None:

@@ -42,7 +42,7 @@ class Cycle:
 
     `changes` has the net change of every predicate that changed so far; `facts` has that of the base facts of
     derived predicates, for their strata to take in.  `ways` tells how each stratum that was touched followed:
-    the `way` of its strategy, or FROM_SCRATCH; by its first predicate.
+    the `way` of its strategy, or FROM_SCRATCH; by its first predicate.  `costs` has the operations of each.
     """
 
     program: Program
@@ -52,7 +52,13 @@ class Cycle:
     facts: dict[str, Change] = field(default_factory=dict)
     ways: dict[str, str] = field(default_factory=dict)
     operations: int = 0  # of strategies, besides those of `evaluation.measures`
+    costs: dict[str, int] = field(default_factory=dict)
     followed: Followed = field(default_factory=dict)
+
+    def operations_of(self, stratum: Stratum) -> int:
+        """Operations so far: of a stratum's rules, and of all that is not counted by rule.  O(rules)."""
+        measured = self.evaluation.measures.rules
+        return self.operations + sum(measured[r.id].operations for r in stratum.rules if r.id in measured)
 
     def publish(self, name: str, relation: Relation, change: Change) -> None:
         """Make a predicate's new version known.  `change` is the net difference, sorted.

@@ -51,9 +51,10 @@ class Change:
 class Commit(NamedTuple):
     """A transaction that took place: the version it made and what changed, base and derived.
 
-    `operations` counts seeks and nexts of its joins; `answers` are those of queries that stood in its text;
-    `ways` tells how derived predicates, and constraints by their texts, followed: "delta", "stages", "trace"
-    or "from scratch".
+    `operations` counts seeks and nexts of its joins, and derivations of recursions that it looked at;
+    `answers` are those of queries that stood in its text; `ways` tells how derived predicates, and
+    constraints by their texts, followed: "delta", "stages", "trace" or "from scratch"; `costs` has the
+    operations of each.
     """
 
     version: int
@@ -62,6 +63,7 @@ class Commit(NamedTuple):
     operations: int = 0
     answers: Sequence[tuple[str, Result]] = ()
     ways: Mapping[str, str] = MappingProxyType({})
+    costs: Mapping[str, int] = MappingProxyType({})
 
 
 class Changes(Mapping[str, Change]):
@@ -117,6 +119,24 @@ def shown_ways(ways: Mapping[str, str], program: Program) -> Mapping[str, str]:
     for name, way in sorted(ways.items(), key=lambda item: "'" in item[0]):
         shown.setdefault(texts.get(name, name.split("'")[0]), way)
     return shown
+
+
+def shown_costs(costs: Mapping[str, int], program: Program) -> Mapping[str, int]:
+    """Operations by the same names: those of a predicate's parts are its own."""
+    for name in costs:
+        if "'" in name:
+            break
+    else:
+        return costs
+    texts = {c.violations: c.text for c in program.constraints}
+    shown: dict[str, int] = {}
+    for name, operations in costs.items():
+        shown = added_costs(shown, {texts.get(name, name.split("'")[0]): operations})
+    return shown
+
+
+def added_costs(costs: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
+    return {**costs, **{name: costs.get(name, 0) + operations for name, operations in others.items()}}
 
 
 class Rollback(Exception):

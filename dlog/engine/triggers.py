@@ -19,14 +19,14 @@ from dlog.engine.heads import stored_as
 from dlog.engine.maintain import Maintenance
 from dlog.engine.one_group import OneGroup, one_group
 from dlog.engine.one_kept import OneKept, one_kept
-from dlog.engine.one_row_kernels import TOO_LARGE, V, fire
+from dlog.engine.one_row_kernels import TOO_LARGE, V_STATE, V, fire
 from dlog.engine.rule_deltas import Planned, RuleDeltas
 from dlog.engine.store import Store
 from dlog.heads.group_kernels import GROUP
 from dlog.ir.rules import Atom, Const, Program, Rule, Var
 from dlog.jit import Words
 from dlog.lftj.assemble import Assembled
-from dlog.lftj.opcodes import CHUNK
+from dlog.lftj.opcodes import CHUNK, NEXTS, SEEKS
 from dlog.lftj.triejoin import NO_WORDS
 from dlog.planning.deltas import INSERT
 from dlog.planning.pipeline import Join
@@ -219,6 +219,15 @@ class Trigger:
     def operations(self) -> int:
         """Of the last firing."""
         return int(self.used.counts[len(self.uses)])
+
+    def costs(self) -> Mapping[str, int]:
+        """Operations of the last firing by the names of `ways`.  O(joins)."""
+        if len(self.ways) == 1:
+            return dict.fromkeys(self.ways, self.operations)
+        costs = dict.fromkeys(self.ways, 0)
+        for use, start in zip(self.uses, self.joins[V_STATE::V].tolist(), strict=False):
+            costs[use.strategy.name] += int(self.states[start + SEEKS] + self.states[start + NEXTS])
+        return costs
 
     def changed(self, rows: Rows) -> Rows:
         """Of the rows of the last firing those that it changed; not to be kept."""

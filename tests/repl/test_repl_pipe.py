@@ -126,7 +126,8 @@ def test_commands(tmp_path: Path) -> None:
     assert "committed 3: -1 edge, -2 reach, -1 far (TIME)\nstratum" in out
     assert "far(x, y) <- reach(x, y), !edge(x, y)." in out
     assert re.search(
-        r"^transaction 3: -1 edge, -2 reach, -1 far; \d+ operations; stages: reach; delta: far; ",
+        r"^transaction 3: -1 edge, -2 reach, -1 far; "
+        r"\d+ operations; stages: reach \(\d+\); delta: far \(\d+\); ",
         out,
         re.MULTILINE,
     )
