@@ -15,6 +15,10 @@ from dlog.lftj.primitives import float_of
 
 LOW: Final = (1 << 32) - 1
 MIN: Final = -(1 << 63)
+MAX: Final = (1 << 63) - 1
+FRACTION_BITS: Final = 52  # of a float
+UNIT: Final = 1 << FRACTION_BITS
+MOST_EXPONENT: Final = 2047
 FIRST_TABLE: Final = 1 << 10
 PARTS: Final = 256  # so that the table of a part stays in the second cache for a million groups
 # Odd, below 2^31 and without pattern: the products below then stay in 63 bits.
@@ -219,3 +223,35 @@ def floats_by_group(ids: Words, base: int, codes: Words, n: int, starts: Words, 
         slot = ids[i] - base
         out[starts[slot]] = float_of(codes[i])
         starts[slot] += 1
+
+
+@kernel
+def float_exponents(codes: Words, n: int, out: Words) -> None:
+    """The least and the greatest exponent of floats that are not 0, as they are in their bits."""
+    least, greatest = MOST_EXPONENT, 0
+    for i in range(n):
+        code = codes[i]
+        exponent = ((code ^ (code >> 63)) >> FRACTION_BITS) & MOST_EXPONENT
+        greatest = max(greatest, exponent)
+        if code != 0:
+            least = min(least, max(exponent, 1))
+    out[0], out[1] = least, greatest
+
+
+@kernel
+def sum_floats(ids: Words, base: int, codes: Words, n: int, least: int, bits: int, out: Words) -> None:
+    """Floats as whole numbers of the last place that the exponent `least` has; what is below 2^bits of them
+    and what is above are summed apart, side by side in `out`.
+
+    REQUIRES: out is zero, two words a slot; no sum of such halves wraps.  Exact.
+    """
+    mask = (1 << bits) - 1
+    for i in range(n):
+        sign = codes[i] >> 63
+        word = codes[i] ^ (sign & MAX)
+        exponent = (word >> FRACTION_BITS) & MOST_EXPONENT
+        number = (word & (UNIT - 1)) | (UNIT if exponent > 0 else 0)
+        shift = max(exponent, least) - least
+        slot = 2 * (ids[i] - base)
+        out[slot] += ((number >> (bits - shift)) ^ sign) - sign
+        out[slot + 1] += (((number << shift) & mask) ^ sign) - sign

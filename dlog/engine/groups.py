@@ -44,6 +44,9 @@ from dlog.types import FLOAT, INT, STRING, Type
 MIN, MAX = -(2**63), 2**63 - 1
 MAX_DECIMAL = 10**76 - 1
 ROWS_LIMIT = 1 << 31
+_MOST_FIXED = 1900  # exponent up to which sums of fewer than 2^31 floats, and their halves, are finite
+_FEW_SLOTS = 1 << 17  # 2 MB of sums; for a million groups bringing floats together is faster
+_EXPONENT_OF_ONE = 1023 + 52  # of a float whose last place is 1
 
 
 class SumOverflow(DataError):
@@ -193,7 +196,7 @@ def _count(rows: _Rows, _: Column | None) -> Column:
 def _sum(rows: _Rows, column: Column | None) -> Column:
     assert column is not None
     if column.type == FLOAT:
-        return Column(float_codes(rows.read(float_sums(*_segments(rows, column)))), FLOAT)
+        return Column(float_codes(_float_sums(rows, column)), FLOAT)
     if column.type.is_decimal:
         return decimal_column(_decimal_sums(rows, column), Type("decimal", column.type.scale, 38))
     high, low = _int_sums(rows, column.codes, column.type).reshape(-1, 2).T
@@ -262,6 +265,37 @@ def _mean(rows: _Rows, column: Column | None) -> Column:
     else:
         sums = _widened(_int_sums(rows, column.codes, column.type))
     return Column(float_codes(quotients(sums, rows.counts, column.type.scale)), FLOAT)
+
+
+def _float_sums(rows: _Rows, column: Column) -> np.ndarray:
+    """Exact, rounded once.  Floats of about one size in few groups are summed as whole numbers of two words,
+    where they stand; others are brought together group by group.  O(n).
+    """
+    sums = _fixed_sums(rows, column) if rows.grouping.slots <= _FEW_SLOTS else None
+    return rows.read(float_sums(*_segments(rows, column))) if sums is None else sums
+
+
+def _fixed_sums(rows: _Rows, column: Column) -> np.ndarray | None:
+    """Sums as whole numbers of the last place of the smallest float; None if two words are too few.
+
+    A number has 53 bits and as many more as its exponent is above the least.  It is cut into two, of `bits`
+    bits at most, so that as many as the largest group has can be added up.
+    """
+    exponents = np.empty(2, np.int64)
+    kernels.float_exponents(column.codes, len(column), exponents)
+    least, greatest = (int(e) for e in exponents)
+    bits = 62 - int(rows.grouping.counts.max()).bit_length()
+    if greatest > _MOST_FIXED or bits < 32 or greatest - least > min(bits, 2 * bits - 53):
+        return None
+    least = least if greatest else 1
+    out, grouping = rows.zeros(2), rows.grouping
+    codes = rows.values(column.codes)
+    kernels.sum_floats(grouping.ids, grouping.base, codes, len(codes), least, bits, out)
+    high, low = rows.read(out, 2).reshape(-1, 2).T
+    halves = np.stack([high >> 32, high & kernels.LOW, low >> 32, low & kernels.LOW], axis=1)
+    places = np.array([bits + 32, bits, 32, 0]) + (least - _EXPONENT_OF_ONE)
+    pieces = np.ldexp(halves.astype(np.float64), places)
+    return float_sums(pieces.reshape(-1), 4 * np.arange(len(high) + 1))
 
 
 def _segments(rows: _Rows, column: Column) -> tuple[np.ndarray, Words]:

@@ -198,8 +198,8 @@ class _Search:
 
 
 def _implied_by(models: Sequence[AtomModel], implied: Implied) -> Implied:
-    """The semijoins that other atoms imply.  In a sub-join that has only some of the forms a semijoin was made
-    of, the semijoin may be the only one to give a variable its values: there it is an atom like any other.
+    """The semijoins that other atoms imply.  In a sub-join that lacks forms which a semijoin was made of, it
+    may be the only one to give a variable its values: then it is an atom like any other.
     """
     bound = {v for m in models if m.atom not in implied for v in m.columns}
     return {atom: origin for atom, origin in implied.items() if origin <= bound}

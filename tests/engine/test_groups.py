@@ -133,6 +133,22 @@ def test_aggregates_of_groups(op: str, type: Type, data: st.DataObject) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
+    st.integers(-1074, 823),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(-(2**53), 2**53), st.integers(0, 75)), min_size=1),
+)
+def test_sums_of_floats_of_about_one_size(least: int, rows: list[tuple[int, int, int]]) -> None:
+    """Whole numbers of one last place, as far as two words go, and beyond."""
+    members = [math.ldexp(number, least + shift) for _, number, shift in rows]
+    keys = np.array([key for key, _, _ in rows])
+    dictionary = Dictionary()
+    argument = column(members, FLOAT, dictionary)
+    (found,), (sums,) = aggregate([keys], len(rows), [("sum", argument)], dictionary)
+    expected = {k: model("sum", v) for (k,), v in grouped([(k,) for k in keys.tolist()], members).items()}
+    assert dict(zip(found.tolist(), values(sums, dictionary), strict=True)) == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(
     st.lists(st.tuples(KEYS, st.text("abé", max_size=3), st.integers(0, 9), st.text("xyz", max_size=2))),
     st.randoms(use_true_random=False),
 )

@@ -63,3 +63,17 @@ def test_sizes_of_joins(edges: np.ndarray) -> None:
     order = estimate_join(atoms, ("a", "c"), True, Readable(database.store, {}))
     truth = np.bincount(edges[:, 1], minlength=VALUES) @ np.bincount(edges[:, 0], minlength=VALUES)
     assert within(order.sizes[-1], float(truth), 3)
+
+
+def test_semijoin_that_alone_has_a_variable() -> None:
+    """Where the atoms that a semijoin was made of are not there, it counts as any atom."""
+    database = loaded(graph(0.0))
+    e, f = (Atom("e", (Var(x), Var(y)), 2) for x, y in ("ab", "db"))
+    view = Readable(database.store, {})
+    implied = {f: frozenset("abd")}
+    alone = estimate_join([e, f], ("a", "d"), True, view, None, implied).sizes[-1]
+    assert alone == estimate_join([e, f], ("a", "d"), True, view).sizes[-1] > 5 * database.store.rows("e")
+    other = Atom("e", (Var("d"), Var("a")), 2)
+    without = estimate_join([e, other], ("b", "d"), True, view).sizes[-1]
+    beside = estimate_join([e, other, f], ("b", "d"), True, view, None, implied).sizes[-1]
+    assert beside == pytest.approx(without, rel=0.1)
