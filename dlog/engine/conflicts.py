@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dlog.engine.bodies import BodyRunner
+from dlog.engine.heads import aggregate_rule, body_outputs, head_rows
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures
 from dlog.engine.show import literal_text
@@ -143,7 +144,7 @@ def derivation(program: Program, store: Store, name: str, row: np.ndarray) -> st
         head = next(h for h in rule.heads if h.predicate == name)
         where = f"{rule.span.file}:{rule.span.line}" if rule.span else "a rule"
         if rule.aggregates:
-            if _groups_match(store, rule, head, row):
+            if _aggregates_to(store, rule, head, row):
                 return f"from the aggregation at {where}"
             continue
         binding = _one_binding(program, store, rule, head, row)
@@ -189,12 +190,11 @@ def _top_variables(rule: Rule) -> list[Var]:
     return [a for f in rule.body.forms if isinstance(f, Atom) for a in f.args if isinstance(a, Var)]
 
 
-def _groups_match(store: Store, rule: Rule, head: Atom, row: np.ndarray) -> bool:
-    """Whether an aggregation could have made a row: its head's literals agree."""
-    for operand, code, type in zip(head.args, row.tolist(), store.column_types(head.predicate), strict=True):
-        if isinstance(operand, Const) and store.encode(operand, type) != code:
-            return False
-    return True
+def _aggregates_to(store: Store, rule: Rule, head: Atom, row: np.ndarray) -> bool:
+    """Whether an aggregation gives a row: a base fact may have the same key.  Runs its whole body."""
+    pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, True)
+    table = aggregate_rule(BodyRunner(store, rule, Watch(), Measures()), rule, pipeline)
+    return bool((head_rows(store, head, table, rule) == row).all(axis=1).any())
 
 
 def show_row(store: Store, predicate: Predicate, row: np.ndarray) -> str:

@@ -37,7 +37,15 @@ from dlog.engine.transaction import (
     shown_ways,
 )
 from dlog.engine.view import View, interruptible
-from dlog.errors import DataError, DlogError, Interrupted, UnsupportedError, VerifyError, did_you_mean
+from dlog.errors import (
+    DataError,
+    DlogError,
+    DlogErrors,
+    Interrupted,
+    UnsupportedError,
+    VerifyError,
+    did_you_mean,
+)
 from dlog.interrupts import begin, end, poll, uninterrupted
 from dlog.ir.check import load_program
 from dlog.ir.rules import Program, Stratum
@@ -527,7 +535,10 @@ def plan_only(path: str | Path, facts: str | Path) -> Database:
     """A database with its base facts loaded, where they are to be had, and no rule run."""
     try:
         return Database(path, facts=facts, evaluated=False)
-    except DataError:
+    except DlogError as error:
+        errors = error if isinstance(error, DlogErrors) else (error,)
+        if not all(isinstance(e, DataError) for e in errors):
+            raise
         return Database(path, facts=facts, evaluated=False, load=False)
 
 

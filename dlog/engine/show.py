@@ -45,9 +45,9 @@ def facts_text(predicate: Predicate, result: Result) -> list[str]:
 
 
 def change_lines(predicate: Predicate, change: Change) -> list[str]:
-    """`+fact` and `-fact` for each row that changed, sorted by row; what goes before what comes."""
+    """`+fact` and `-fact` for each row that changed, sorted by row."""
     signed = [(row, "-") for row in change.erased.rows()] + [(row, "+") for row in change.inserted.rows()]
-    signed.sort(key=lambda pair: tuple(_sort_key(v) for v in pair[0]))  # stable: `-` stays before `+`
+    signed.sort(key=lambda pair: tuple(_sort_key(v) for v in pair[0]))
     return [sign + fact_text(predicate, row) for row, sign in signed]
 
 

@@ -17,6 +17,7 @@ from dlog.language.parse import expand_includes, parse_source
 from dlog.language.source import Origin, Source, Span
 from dlog.language.vocabulary import DIRECTIVES, TOKEN
 
+PROMPT = "<prompt>"  # the name of what is typed at a terminal
 WORDS = ("begin", "commit", "rollback")
 _COMMAND = re.compile(r"\s*\.([A-Za-z_]+)(?:\s+(.*?))?\s*$", re.DOTALL)
 _WORD = re.compile(r"\s*(begin|commit|rollback)\s*\.?\s*(?://.*)?$")

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from dlog.errors import Diagnostics
 from dlog.m3 import ast
 from dlog.m3.ast import A5, TypeRef
-from dlog.m3.dialects import RANGES, is_reserved
+from dlog.m3.dialects import RANGES, is_reserved, require_dialect
 from dlog.m3.sayable import VALUES_ONLY, check_sayable
 from dlog.m3.typecheck import check
 
@@ -38,6 +38,7 @@ def convert(program: ast.Program, dialect: str) -> ast.Program:
     >>> print(print_program(convert(parse(text), "dbtoaster")).splitlines()[-2])
       Q(long)[][] += a * (2 + 1);
     """
+    require_dialect(dialect)
     if program.dialect == dialect:
         return program
     converted = _Converter(program.dialect, dialect).program(check(program))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from lark import Token
 
+from dlog.errors import DlogError
 from dlog.m3.ast import A5, DBTOASTER
 
 # Every spelling of a built-in type, and its one name in the syntax tree.
@@ -52,6 +53,12 @@ A5_RESERVED = (KEYWORDS - {"TYPE", "PARAMETER", "SCHEMA", "BATCH", "UPDATE", "OF
     "VARCHAR", "CHAR", "AS", "DO", "CORRECT", "FOR", "INT", "INTEGER", "FLOAT", "DOUBLE", "DECIMAL",
     "STRING", "TRUE", "FALSE",
 ))  # fmt: skip
+
+
+def require_dialect(name: str) -> None:
+    """Raises DlogError when there is no such dialect."""
+    if name not in TYPES:
+        raise DlogError(f"unknown dialect {name}", help=f"there are {' and '.join(TYPES)}")
 
 
 def is_reserved(word: str, dialect: str) -> bool:

@@ -20,7 +20,7 @@ from dlog.language.tables import load_tables
 from dlog.m3 import ast, complaints
 from dlog.m3.ast import A5
 from dlog.m3.build import Builder
-from dlog.m3.dialects import detect
+from dlog.m3.dialects import detect, require_dialect
 from dlog.m3.lexer import tokenize
 from dlog.m3.sayable import check_sayable
 
@@ -40,6 +40,8 @@ def parse_file(path: str | Path, dialect: str | None = None) -> ast.Program:
 
 def parse_source(source: Source, dialect: str | None = None) -> ast.Program:
     """Raises all syntax errors together."""
+    if dialect is not None:
+        require_dialect(dialect)
     diagnostics = Diagnostics()
     tokens = tokenize(source, dialect, diagnostics)
     if dialect is None:

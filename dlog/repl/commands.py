@@ -125,7 +125,7 @@ COMMANDS = {
     "rules": Command(_rules, "", "rules and constraints, with numbers"),
     "remove": Command(_remove, "RULE", "take a rule away: its number in .rules, or its text"),
     "print": Command(_print, "P", "the rows of a predicate"),
-    "stats": Command(_stats, "", "what the last transaction cost, rule by rule"),
+    "stats": Command(_stats, "", "what the last transaction cost, and how predicates followed"),
     "explain": Command(_explain, "[P]", "how rules are evaluated, and why"),
     "why": Command(_why, "FACT", "a derivation of a fact, as a tree"),
     "watch": Command(_watch, "[P]", "show the changes of a predicate after each commit; again: no longer"),

@@ -19,10 +19,10 @@ from dlog.engine.result import Result
 from dlog.engine.show import change_lines
 from dlog.engine.statements import REMOVABLE
 from dlog.engine.transaction import Change, Commit, Subscription, Transaction
-from dlog.errors import DlogError, Interrupted
+from dlog.errors import ConstraintError, DlogError, Interrupted
 from dlog.language import ast
 from dlog.language.printing import format_node
-from dlog.language.typed import Piece
+from dlog.language.typed import PROMPT, Piece
 from dlog.progress import Screen
 from dlog.repl.told import commit_line
 from dlog.report import print_rows
@@ -70,6 +70,7 @@ class Session:
         except DlogError as error:
             if error.span is None and piece.kind != "statements":
                 error.span = piece.span()
+            self._tell_place(error, piece)
             self._failure(error)
         except KeyboardInterrupt:
             self._failure(Interrupted("interrupted"))
@@ -88,6 +89,12 @@ class Session:
 
     def say(self, text: str) -> None:
         print(text, file=self.out)
+
+    def _tell_place(self, error: DlogError, piece: Piece) -> None:
+        """In a script, where a transaction stands whose error points at the rule or constraint it breaks."""
+        if isinstance(error, ConstraintError) and piece.name != PROMPT:
+            self.out.flush()
+            print(f"{piece.name}:{piece.line}: error: the transaction is rolled back", file=self.err)
 
     def _failure(self, error: DlogError) -> None:
         self.failures += 1

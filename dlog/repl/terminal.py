@@ -22,7 +22,7 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from dlog.ir.primitives import FUNCTORS, RELATIONS
-from dlog.language.typed import WORDS, Piece, Typed, is_complete
+from dlog.language.typed import PROMPT, WORDS, Piece, Typed, is_complete
 from dlog.language.vocabulary import AGGREGATES, DIRECTIVES, KEYWORDS, TOKEN
 from dlog.repl.commands import COMMANDS
 from dlog.repl.session import Session
@@ -44,7 +44,7 @@ _WORD_BEFORE = re.compile(r"\.?[A-Za-z_?][A-Za-z_0-9?.]*$|\.$")
 
 def serve(session: Session) -> int:
     """Until Ctrl-D or `.quit`.  Errors were shown when they happened, so the status is 0."""
-    typed = Typed("<prompt>")
+    typed = Typed(PROMPT)
     prompt = make_prompt(session)
     while not session.quits:
         try:

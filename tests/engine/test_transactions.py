@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import dlog
+from dlog.engine.database import plan_only
 from dlog.engine.statements import settled
 from dlog.engine.transaction import Change, Commit
 from dlog.ir.check import check_program
@@ -137,6 +138,19 @@ def test_an_aborted_transaction_leaves_everything_as_it_was(message: str) -> Non
     }
 
 
+def test_a_conflict_with_an_aggregate_says_which_value_is_a_fact() -> None:
+    source = "edge(1, 2). edge(1, 3). degree[x] = n <- agg<<n = count()>> edge(x, _)."
+    db = dlog.Database(source=source)
+    with pytest.raises(dlog.ConstraintError) as error:
+        db.execute("+degree[1] = 60.")
+    assert error.value.message.splitlines()[1:] == [
+        "  degree[1] = 2  from the aggregation at <string>:1",
+        "  degree[1] = 60  as a fact",
+    ]
+    with pytest.raises(dlog.ConstraintError, match=r"degree\[1\] = 1  as a fact"):
+        db.execute("+degree[1] = 1.")
+
+
 def test_subscribers_are_told_after_the_commit_until_they_close() -> None:
     db = dlog.Database(source=REACH)
     seen: list[Change] = []
@@ -190,6 +204,16 @@ def test_explain_says_how_rules_are_maintained_without_running_them() -> None:
     asks = text + " p(x) <- twice(x, _).  ?- reach(1, y)."
     told = dlog.Database(source=asks, evaluated=False).explain()
     assert "under transactions, in full:\n  reach\n" in told and told.count("maintained by") == 4
+
+
+def test_a_program_is_explained_without_its_facts(tmp_path: Path) -> None:
+    """However many files are missing; what is wrong in its text is still told."""
+    path = tmp_path / "program.dl"
+    path.write_text("e(x) -> int(x). f(x) -> int(x). both(x) <- e(x), f(x).\n.input e, f\n")
+    assert "maintained by strategy delta" in plan_only(path, tmp_path).explain()
+    path.write_text("both(x) <- e(x), f(y).\n.input e, f\n")
+    with pytest.raises(dlog.DlogError):
+        plan_only(path, tmp_path)
 
 
 def test_a_table_is_not_changed_by_transactions() -> None:

@@ -106,3 +106,12 @@ def test_what_has_no_form_is_told_with_its_place(dialect: str, message: str) -> 
 def test_one_dialect_stays_as_it_is() -> None:
     program = ast.Program(A5)
     assert convert(program, A5) is program
+
+
+def test_an_unknown_dialect_is_told() -> None:
+    program = parse("CREATE STREAM R(a int);")
+    with pytest.raises(DlogError, match="unknown dialect a6") as error:
+        convert(program, "a6")
+    assert error.value.help == "there are a5 and dbtoaster"
+    with pytest.raises(DlogError, match="unknown dialect a6"):
+        parse("CREATE STREAM R(a int);", dialect="a6")

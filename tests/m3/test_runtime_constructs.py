@@ -182,14 +182,18 @@ def test_one_row_at_a_time_is_the_same_as_many() -> None:
 
 def test_overflow_is_an_error_at_the_statement() -> None:
     text = """CREATE STREAM R(a long); DECLARE MAP Q(long)[][] := 0;
+    DECLARE QUERY P := AggSum([], Q[][] * 2);
     ON BATCH UPDATE OF R { Q[][] += AggSum([], (DELTA R)(a) * a * a); }"""
     runtime = Runtime(parse(text))
     runtime.apply("R", [(3_000_000_000,)])
     with pytest.raises(DataError, match="an integer is beyond 64 bits in a value of Q") as error:
         runtime.apply("R", [(3_100_000_000,)])
-    assert error.value.line == 2
+    assert error.value.line == 3
     with pytest.raises(DlogError, match="the maps are no longer right"):
         runtime.apply("R", [(1,)])
+    for name in ("P", "Q"):  # a query, and a map as it is: neither gives a wrong number
+        with pytest.raises(DlogError, match="the maps are no longer right"):
+            runtime[name]
 
 
 @pytest.mark.parametrize(

@@ -204,3 +204,12 @@ def test_rules_are_removed(tmp_path: Path) -> None:
     )
     assert "there is no rule 7" in done.stderr and "there is no such rule" in done.stderr
     assert done.returncode == 1
+
+
+def test_a_transaction_that_breaks_something_is_told_with_its_line() -> None:
+    """The message points at the constraint; the script's line stands before it."""
+    done = prompt("edge(1, 2).\nedge(x, y) -> x < y.\n\n+edge(3,\n  1).\nbegin\n+edge(4, 1).\ncommit\n")
+    lines = [line for line in done.stderr.splitlines() if line.startswith("<stdin>")]
+    broken = "<stdin>:2:1: error: constraint broken: edge(x, y) -> x < y."
+    back = "error: the transaction is rolled back"
+    assert lines == [f"<stdin>:4: {back}", broken, f"<stdin>:8: {back}", broken]

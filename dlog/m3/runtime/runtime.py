@@ -198,8 +198,7 @@ class Runtime:
 
     def _run(self, events: Words, inputs: Words) -> None:
         """Run the machine to the end, doing what it asks for."""
-        if self._broken:
-            raise DlogError(f"the maps are no longer right, since {self._broken}")
+        self._require_right()
         maps, state, n = self.maps, self._state, len(events) // o.E_WORDS
         code, columns = self.compiled.code, self._columns
         if not start(state, events, n):
@@ -224,6 +223,10 @@ class Runtime:
             self._raise_overflow(int(state[o.OVERFLOW]) - 1)
         maps.settle()
 
+    def _require_right(self) -> None:
+        if self._broken:
+            raise DlogError(f"the maps are no longer right, since {self._broken}")
+
     def _call(self, which: int) -> None:
         call = self.compiled.calls[which]
         self._arrays.rows = int(self._state[call.frame])
@@ -242,8 +245,9 @@ class Runtime:
     def __getitem__(self, name: str) -> pa.Table:
         """A query's result, or else a map, as an Arrow table: its keys, then `value`.
 
-        Sorted by keys.  A result without keys has one row.
+        Sorted by keys.  A result without keys has one row.  Raises DlogError once a change went wrong.
         """
+        self._require_right()
         result = self.compiled.results.get(name)
         if result is not None:
             if not result.is_map:
