@@ -14,7 +14,7 @@ from dlog.engine.measure import Measures
 from dlog.engine.show import literal_text
 from dlog.engine.store import Store
 from dlog.errors import ConstraintError
-from dlog.ir.rules import Atom, Conj, Const, Form, Negation, Operand, Predicate, Program, Rule, Var
+from dlog.ir.rules import Atom, Conj, Const, Form, Negation, Operand, Predicate, Primitive, Program, Rule, Var
 from dlog.ir.typecheck import quote
 from dlog.lftj.assemble import assemble
 from dlog.lftj.plan import Compare, Count, Leap, Plan, Step
@@ -129,13 +129,24 @@ def _holds(program: Program, store: Store, rule: Rule, row: np.ndarray, forms: l
 def _show_part(program: Program, store: Store, part: list[Form], binding: dict[str, int]) -> str:
     """One atom with its values; anything else as it was written."""
     form = part[0]
-    if len(part) == 1 and isinstance(form, Atom) and not program.predicates[form.predicate].auxiliary:
+    if _only_one_atom(part) and isinstance(form, Atom) and not program.predicates[form.predicate].auxiliary:
         return _show_atom(store, program.predicates[form.predicate], form, binding)
     spans = [f.span for f in part if f.span is not None]
     if not spans:
         return ""
     whole = min(spans, key=lambda s: s.start).to(max(spans, key=lambda s: s.end))
     return quote(whole.text())
+
+
+def _only_one_atom(part: list[Form]) -> bool:
+    """An atom, and perhaps further names for its values that nothing else reads: exact decimals have some."""
+    names = [name for form in part for name in Conj((), (form,)).variables()]
+    return all(
+        isinstance(form, Primitive)
+        and form.name == "eq"
+        and any(isinstance(a, Var) and names.count(a.name) == 1 for a in form.args)
+        for form in part[1:]
+    )
 
 
 def derivation(program: Program, store: Store, name: str, row: np.ndarray) -> str:

@@ -151,6 +151,16 @@ def test_a_conflict_with_an_aggregate_says_which_value_is_a_fact() -> None:
         db.execute("+degree[1] = 1.")
 
 
+def test_a_constraint_shows_what_is_missing_with_its_values() -> None:
+    source = """price[p] = m -> string(p), decimal[8, 2](m).  cost[p] = m -> string(p), decimal[8, 2](m).
+        sold(p) -> string(p).
+        sold(p) -> price[p] = _, cost[p] = m, m > 0."""
+    with pytest.raises(
+        dlog.ConstraintError, match='sold\\("tea"\\), but not price\\["tea"\\] = _ and not `cost'
+    ):
+        dlog.Database(source=source).execute('+sold("tea").')
+
+
 def test_subscribers_are_told_after_the_commit_until_they_close() -> None:
     db = dlog.Database(source=REACH)
     seen: list[Change] = []

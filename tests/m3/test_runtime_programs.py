@@ -127,6 +127,28 @@ def test_bad_rows_are_told_with_file_and_line(tmp_path: Path, bad: str, reason: 
     assert (shown(runtime, "Q"), reader.skipped) == ({(1,): 4.0}, 1)
 
 
+def test_skipped_rows_are_told_in_the_order_of_lines(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("x|1\n1|2.5\n1\n\n1|one\n")
+    warnings: list[str] = []
+    run_files(Runtime(parse(STREAM)), Reader(tmp_path, skip_bad_rows=True, warn=warnings.append))
+    assert [w.split("r.csv:")[1].split(":")[0] for w in warnings] == ["1", "3", "5"]
+
+
+def test_a_bad_event_is_told_with_its_line(tmp_path: Path) -> None:
+    """Blank lines and rows that were refused before it do not move it."""
+    text = """CREATE STREAM R(A int)
+    FROM FILE 'r.csv' LINE DELIMITED CSV(delimiter := '|', deletions := 'true');
+    DECLARE MAP Q(int)[][] := AggSum([], R(A:int) * A:int); DECLARE QUERY Q := Q(int)[][];
+    ON + R(A:int) { Q(int)[][] += A:int; }"""
+    (tmp_path / "r.csv").write_text("1|1|5\n\n2|1|6\n3|2|7\n4|1|8\n")
+    with pytest.raises(Exception, match="2 is neither 1") as error:
+        run_text(text, tmp_path)
+    shown_error = error.value.render()  # type: ignore[attr-defined]
+    assert shown_error.startswith(f"{tmp_path / 'r.csv'}:4: error: ") and "3|2|7" in shown_error
+    runtime, reader = run_text(text, tmp_path, skip_bad_rows=True)
+    assert (shown(runtime, "Q"), reader.skipped) == ({(): 19}, 1)
+
+
 def test_a_missing_file_is_told_at_its_declaration(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="there is no file") as error:
         run_text(STREAM, tmp_path)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
@@ -99,7 +100,8 @@ class Reader:
         if not good.all():
             row = int(np.argmin(good))
             reason = f"event: {events[row]} is neither 1 (insert) nor 0 (delete)"
-            self._reject(Rejected(str(options.path), row + 1, reason, ""), int((~good).sum()))
+            line, text = _line_with_event(options, int(events[row]))
+            self._reject(Rejected(str(options.path), line, reason, text), int((~good).sum()))
         words = stream.words[:, good]
         words[-1] = 2 * words[-1] - 1
         assert stream.order is not None
@@ -108,16 +110,19 @@ class Reader:
     def _report(self, loaded: Loaded, source: ast.Source) -> None:
         if not loaded.rejected_count:
             return
-        for rejected in loaded.rejected[1:] if self.skip_bad_rows else ():
-            self.warn(f"{rejected.file}:{rejected.line}: warning: row not taken: {rejected.reason}")
         self._reject(loaded.rejected[0], loaded.rejected_count)
+        for rejected in loaded.rejected[1:]:
+            self._warn(rejected)
 
     def _reject(self, rejected: Rejected, count: int) -> None:
         if not self.skip_bad_rows:
             help = "--skip-bad-rows goes on without such rows"
             raise BadRow(rejected, help)
-        self.warn(f"{rejected.file}:{rejected.line}: warning: row not taken: {rejected.reason}")
+        self._warn(rejected)
         self.skipped += count
+
+    def _warn(self, rejected: Rejected) -> None:
+        self.warn(f"{rejected.file}:{rejected.line}: warning: row not taken: {rejected.reason}")
 
     def _bad(self, error: DataError) -> None:
         if not self.skip_bad_rows:
@@ -143,17 +148,26 @@ class BadRow(DataError):
 
 
 def _first_line(path: Path) -> str:
+    with _opened(path) as lines:
+        return next((line.rstrip("\r\n") for line in lines if line.strip()), "")
+
+
+def _line_with_event(options: InputOptions, event: int) -> tuple[int, str]:
+    """The number and text of the first line with an event, to show a bad one.  O(lines before it)."""
+    with _opened(find_file(options)) as lines:
+        for number, line in enumerate(lines, 1):
+            cells = line.rstrip("\r\n").split(options.delimiter)
+            if len(cells) > 1 and cells[1].strip() == str(event):
+                return number, line.rstrip("\r\n")
+    return 1, ""
+
+
+def _opened(path: Path) -> IO[str]:
     if path.suffix == ".gz":
         import gzip
 
-        with gzip.open(path, "rt", errors="replace") as compressed:
-            return _first_of(compressed)
-    with path.open(errors="replace") as file:
-        return _first_of(file)
-
-
-def _first_of(lines) -> str:
-    return next((line.rstrip("\r\n") for line in lines if line.strip()), "")
+        return gzip.open(path, "rt", errors="replace")
+    return path.open(errors="replace")
 
 
 # ---- running a program over its files
