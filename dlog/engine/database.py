@@ -395,7 +395,7 @@ class Database(View):
                     store.predicates = dict(program.predicates)
                     self._maintenance, renewed = self._maintenance.renewed(program, store)
                     change_program(cycle, before)
-                change_facts(cycle, transaction.changes, self._maintenance.owner)
+                change_facts(cycle, transaction.statements(), self._maintenance.owner)
                 check_tables(tables, cycle)
                 maintain(self._maintenance, cycle, renewed)
                 check_tables(tables, cycle)
@@ -410,10 +410,16 @@ class Database(View):
     def base(self, predicate: str) -> Result:
         """The base facts of a predicate, without what rules derive."""
         self.require(predicate)
-        name = facts_name(predicate) if predicate in self._maintenance.owner else predicate
         columns = self.program.predicates[predicate].columns
         with self._lock:
-            return self._result(predicate, columns, self.store.relations[name])
+            relation = self.base_relation(predicate)
+            assert relation is not None
+            return self._result(predicate, columns, relation)
+
+    def base_relation(self, predicate: str) -> Relation | None:
+        """The same as a version; None if the predicate is new to the database."""
+        name = facts_name(predicate) if predicate in self._maintenance.owner else predicate
+        return self.store.relations.get(name)
 
     def verify(self) -> None:
         """Evaluates everything from scratch; raises VerifyError with the rows that differ, if any do."""

@@ -65,6 +65,16 @@ def upserted(relation: Relation, codes: Any, n_keys: int) -> tuple[np.ndarray, n
     return _with_keys(relation, rows[:, :n_keys]), rows
 
 
+def rows_with_keys(relation: Relation, rows: Any, n_keys: int) -> np.ndarray:
+    """The rows of a function that have the keys of these rows."""
+    return _with_keys(relation, _last_of_key(_as_array(rows, relation.arity), n_keys)[:, :n_keys])
+
+
+def net_change(relation: Relation, ops: list[tuple[str, Any]], n_keys: int) -> Change:
+    """What statements on one predicate change of its base facts, net."""
+    return _changed(relation, ops, n_keys)[1] if ops else net_difference(relation, relation)
+
+
 def _as_array(codes: Any, arity: int) -> np.ndarray:
     """Rows of codes, from rows or from a list of columns."""
     if isinstance(codes, list):

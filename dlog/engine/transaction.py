@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from dlog.engine.facts import upserted
+from dlog.engine.facts import net_change, rows_with_keys, upserted
 from dlog.engine.loading import python_codes, quick_codes
+from dlog.engine.pending import Pending
 from dlog.engine.result import Result
 from dlog.engine.statements import Extension, extend, without
 from dlog.errors import DataError, DlogError, SubscriberError, did_you_mean
@@ -25,13 +26,13 @@ from dlog.ir.rules import Predicate, Program
 from dlog.language import ast
 from dlog.storage.batch import Change as Difference
 from dlog.storage.dictionary import Dictionary
+from dlog.storage.relation import Relation
 
 if TYPE_CHECKING:
     from dlog.engine.database import Database
 
 Op = str  # "+", "-" or "^", as in the language
 FEW_CHANGES = 1024  # rows of one statement that go the short way
-FEW_SINGLE_CHANGES = 64  # rows that come and go in several statements
 MOST_STEPS = 4  # each costs a tenth of the long way
 SignedRows = tuple[int, str, Any]  # +1 or -1, a predicate, rows of codes
 
@@ -262,17 +263,59 @@ class Transaction:
         return [step for step in steps if len(step[2])] or None
 
     def _merged(self) -> list[SignedRows] | None:
-        """The same when single rows of a predicate come and go: those to erase first, so that there are no
-        more states in between than need be."""
-        if any(op == "^" or type(codes) is not tuple for op, _, codes in self.changes):
+        """The same for many statements: rows to erase first, so that there are no more states in between
+        than need be."""
+        if sum(len(codes) for _, _, codes in self.changes) > FEW_CHANGES:
             return None
-        if sum(len(codes) for _, _, codes in self.changes) > FEW_SINGLE_CHANGES:
+        pending = self._pending()
+        return None if pending is None else list(pending.steps()) or None
+
+    def statements(self) -> list[tuple[Op, str, Any]]:
+        """All changes, in order; those of many small statements put together, each row once."""
+        pending = self._pending() if len(self.changes) > MOST_STEPS else None
+        if pending is None:
+            return self.changes
+        return [("+" if sign > 0 else "-", name, rows) for sign, name, rows in pending.steps()]
+
+    def pending(self, predicate: str) -> Change:
+        """What the transaction would change of a predicate's base facts if it were committed now.
+
+        >>> import dlog
+        >>> db = dlog.Database(source="edge(1, 2). edge(2, 3).")
+        >>> with db.transaction() as tx:
+        ...     tx.insert("edge", [(3, 4), (1, 2)])
+        ...     tx.erase("edge", [(2, 3), (9, 9)])
+        ...     tx.pending("edge").inserted.rows(), tx.pending("edge").erased.rows()
+        ([(3, 4)], [(2, 3)])
+        """
+        self._require(predicate)
+        declared = self.program.predicates[predicate]
+        relation = self.database.base_relation(predicate)
+        if relation is None:
+            relation = Relation.build(self.database.store.arena, [], len(declared.columns))
+        ops = [(op, codes) for op, name, codes in self.changes if name == predicate]
+        change = net_change(relation, ops, declared.n_keys)
+        dictionary = self.database.store.dictionary
+        inserted, erased = (Result(predicate, declared.columns, rows, dictionary) for rows in change)
+        return Change(predicate, inserted, erased)
+
+    def _pending(self) -> Pending | None:
+        """The last word on each row; None if there are whole tables among the changes.  O(rows log rows)."""
+        if self.program is not self._found:
             return None
-        last = {(name, row): 1 if op == "+" else -1 for op, name, codes in self.changes for row in codes}
-        steps: dict[tuple[int, str], list[tuple[int, ...]]] = {}
-        for sign, name, row in sorted((sign, name, row) for (name, row), sign in last.items()):
-            steps.setdefault((sign, name), []).append(row)
-        return [(sign, name, rows) for (sign, name), rows in steps.items()]
+        if any(type(codes) is list or len(codes) > FEW_CHANGES for _, _, codes in self.changes):
+            return None
+        pending = Pending()
+        for op, name, codes in self.changes:
+            rows = codes if type(codes) is tuple else list(map(tuple, codes.tolist()))
+            if op == "^":
+                relation, n_keys = self.database.base_relation(name), self.program.predicates[name].n_keys
+                assert relation is not None
+                replaced = rows_with_keys(relation, rows, n_keys)
+                pending.replace(name, rows, n_keys, map(tuple, replaced.tolist()))
+            else:
+                pending.say(1 if op == "+" else -1, name, rows)
+        return pending
 
     @uninterrupted
     def _take(self, extension: Extension) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlog.engine.saving import save
-from dlog.engine.show import is_derived
+from dlog.engine.show import change_lines, is_derived
 from dlog.errors import DlogError, did_you_mean
 from dlog.language.parse import load_file
 from dlog.report import change_parts, cost_text, print_stats
@@ -110,6 +110,15 @@ def _watch(session: Session, argument: str) -> None:
         session.say(f"watching {', '.join(session.watched)}" if session.watched else "watching nothing")
 
 
+def _pending(session: Session, argument: str) -> None:
+    changes = session.pending(argument)
+    for change in changes:
+        for line in change_lines(session.predicate(change.predicate), change):
+            session.say(line)
+    if not any(len(change.inserted) + len(change.erased) for change in changes):
+        session.say("nothing is pending")
+
+
 def _save(session: Session, argument: str) -> None:
     save(session.database, Path(argument))
 
@@ -129,6 +138,7 @@ COMMANDS = {
     "explain": Command(_explain, "[P]", "how rules are evaluated, and why"),
     "why": Command(_why, "FACT", "a derivation of a fact, as a tree"),
     "watch": Command(_watch, "[P]", "show the changes of a predicate after each commit; again: no longer"),
+    "pending": Command(_pending, "[P]", "what the open transaction has changed of base facts so far"),
     "save": Command(_save, "DIR", "write the program and its base facts into a folder"),
     "quit": Command(_quit, "", "leave; so does Ctrl-D"),
 }

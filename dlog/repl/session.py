@@ -20,6 +20,7 @@ from dlog.engine.show import change_lines
 from dlog.engine.statements import REMOVABLE
 from dlog.engine.transaction import Change, Commit, Subscription, Transaction
 from dlog.errors import ConstraintError, DlogError, Interrupted
+from dlog.ir.rules import Predicate
 from dlog.language import ast
 from dlog.language.printing import format_node
 from dlog.language.typed import PROMPT, Piece
@@ -153,6 +154,17 @@ class Session:
         """Rules and constraints, as an open transaction would leave them."""
         tree = self.database.tree if self._open is None else self._open.tree
         return [format_node(s) for s in tree.statements if isinstance(s, REMOVABLE)]
+
+    def pending(self, predicate: str = "") -> list[Change]:
+        """What the open transaction changes of base facts: of one predicate, or of all that it names."""
+        if self._open is None:
+            return []
+        names = [predicate] if predicate else dict.fromkeys(name for _, name, _ in self._open.changes)
+        return [self._open.pending(name) for name in names]
+
+    def predicate(self, name: str) -> Predicate:
+        """A predicate as the open transaction knows it."""
+        return (self.database if self._open is None else self._open).program.predicates[name]
 
     def remove(self, rule: str) -> None:
         """Take a rule or constraint away: a transaction, or a part of the open one."""

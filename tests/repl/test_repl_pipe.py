@@ -213,3 +213,10 @@ def test_a_transaction_that_breaks_something_is_told_with_its_line() -> None:
     broken = "<stdin>:2:1: error: constraint broken: edge(x, y) -> x < y."
     back = "error: the transaction is rolled back"
     assert lines == [f"<stdin>:4: {back}", broken, f"<stdin>:8: {back}", broken]
+
+
+def test_what_is_pending_is_shown_in_order(tmp_path: Path) -> None:
+    text = "p(x) -> int(x).\nbegin\n+p(3).\n+p(1).\n+p(2).\n-p(3).\n.pending\n.pending p\ncommit\n.pending\n"
+    done = prompt(text, cwd=tmp_path)
+    lines = without_times(done.stdout).splitlines()[1:]
+    assert lines == ["+p(1)", "+p(2)"] * 2 + ["committed 2: +2 p (TIME)", "nothing is pending"]
