@@ -19,7 +19,7 @@ from dlog.errors import DlogError, SourceError, VerifyError
 from dlog.language import ast
 from dlog.language.source import read_source
 from dlog.language.typed import Piece, pieces
-from dlog.report import change_parts, cost_text, milliseconds, print_rows
+from dlog.report import change_parts, cost_text, looked_lines, milliseconds, print_rows
 
 
 @dataclass
@@ -135,6 +135,8 @@ def _run(database: Database, unit: _Unit, options: Options, tally: Tally) -> Non
         sys.stdout.flush()
         parts = ", ".join(change_parts(commit, database)) or "no change"
         print(f"{commit.version}: {parts}; {cost_text(commit, database)}", file=sys.stderr)
+        for line in looked_lines(commit, database):
+            print(f"  {line}", file=sys.stderr)
     if options.verify:
         database.verify()
 

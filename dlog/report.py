@@ -68,6 +68,13 @@ def cost_text(commit: Commit, database: Database) -> str:
     return "; ".join([f"{commit.operations:,} operations", *told, milliseconds(commit.seconds)])
 
 
+def looked_lines(commit: Commit, database: Database) -> list[str]:
+    """`p looked again at x in [2, 2], [6, +inf]`: each rule that a trace led to the places of a change."""
+    known = database.program.predicates
+    told = [looked for looked in commit.looked() if looked.predicate in known]
+    return [str(looked) for looked in told if not known[looked.predicate].auxiliary]
+
+
 def signed_counts(change: Change) -> str:
     signed = [f"-{len(change.erased):,}"] if len(change.erased) else []
     signed += [f"+{len(change.inserted):,}"] if len(change.inserted) else []

@@ -19,6 +19,7 @@ from dlog.engine.facts import change_facts
 from dlog.engine.few_rows import combined, follow_rows
 from dlog.engine.limits import Limits, Watch
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
+from dlog.engine.looked import Asked, nowhere
 from dlog.engine.maintain import Maintenance, change_program, check_tables, maintain
 from dlog.engine.measure import Measures
 from dlog.engine.result import Result
@@ -118,6 +119,7 @@ class Database(View):
         self._lock = threading.RLock()  # of whoever changes the state, or reads it in place
         self._costs: Mapping[str, int] = {}
         self._ways: Mapping[str, str] = {}
+        self._looked: Asked = nowhere
         self._short: Collection[int] = ()  # the strata of the last transaction that went the short way
         tree, program = load_program(read_source(path) if path is not None else text_source(source or ""))
         super().__init__(settled(tree, program), program, Store(program.predicates), limits or Limits(), 0)
@@ -342,7 +344,9 @@ class Database(View):
         answers = [(q.span.text(), self.answer(q)) for q in queries] if queries else ()
         ways = shown_ways(self._ways, self.program)
         costs = shown_costs(self._costs, self.program)
-        commit = Commit(self.version, changes, seconds, sum(costs.values()), answers, ways, costs)
+        commit = Commit(
+            self.version, changes, seconds, sum(costs.values()), answers, ways, costs, self._looked
+        )
         transaction.commit_info = commit
         if VERIFY:
             self.check()
@@ -353,7 +357,7 @@ class Database(View):
 
     def _commit_rows(self, transaction: Transaction) -> Differences | None:
         """The short way for a few rows; None when the transaction has to go the long way."""
-        self._short, self._ways, self._costs = (), {}, {}
+        self._short, self._ways, self._costs, self._looked = (), {}, {}, nowhere
         rows = transaction.few_rows()
         if rows is None or not self.limits.none:
             return None
@@ -365,10 +369,13 @@ class Database(View):
             self.measures = NOT_MEASURED
         first = steps[0]
         self._short, self._ways, self._costs = first.trigger.strata, first.ways, first.costs
+        self._looked = first.looked
         for step in steps[1:]:
             self._short = self._short | step.trigger.strata
             self._ways = {**self._ways, **step.ways}
             self._costs = added_costs(self._costs, step.costs)
+        if len(steps) > 1:
+            self._looked = lambda: [looked for step in steps for looked in step.looked()]
         return lambda: combined(steps)
 
     def _short_evaluation(self) -> Evaluation:
@@ -401,6 +408,8 @@ class Database(View):
                 check_tables(tables, cycle)
                 cycle.close()
                 self._ways, self._costs = cycle.ways, cycle.costs
+                told = cycle.looked
+                self._looked = lambda: told
                 self.tree, self.program = tree, program
         except BaseException:
             self.measures, self._maintenance, store.relations, store.predicates = saved

@@ -15,6 +15,7 @@ import numpy as np
 
 from dlog.engine.delta_strategy import DeltaStrategy, counts_name
 from dlog.engine.evaluate import Evaluation
+from dlog.engine.looked import Asked, nowhere
 from dlog.engine.maintain import Maintenance, maintain
 from dlog.engine.one_group import OneGroup
 from dlog.engine.one_kept import FEW, OneKept
@@ -42,6 +43,7 @@ class Step(NamedTuple):
     derived: Mapping[str, Change]
     ways: Mapping[str, str]
     costs: Mapping[str, int]  # operations, by the names of `ways`
+    looked: Asked = nowhere
 
     def changes(self) -> dict[str, Change]:
         if not len(self.rows):
@@ -104,13 +106,13 @@ def _follow(
     rows = trigger.changed(rows)
     if trigger.functional_keys >= 0 and sign > 0 and not _is_function(trigger, later, rows):
         return None
-    costs = trigger.costs()
+    costs, looked = trigger.costs(), trigger.looked()
     if relations is shared:
         store.relations = relations.copy()  # faster than a display
     store.relations[name] = later
     store.relations.update(trigger.state())
     if not found:
-        return Step(trigger, rows, {}, trigger.ways, costs)
+        return Step(trigger, rows, {}, trigger.ways, costs, looked)
     if trigger.alone is not None:
         return _follow_group(store.relations, trigger, trigger.alone, rows, costs)
     outputs = trigger.outputs()
@@ -126,10 +128,13 @@ def _follow(
             cycle.publish(head, changed, change)
         maintain(maintenance, cycle, done=trigger.strata)
         _close(store.relations)
-        return Step(trigger, rows, cycle.changes, {**ways, **cycle.ways}, {**costs, **cycle.costs})
+        found_later = cycle.looked
+        told = (lambda: [*looked(), *found_later]) if found_later else looked
+        return Step(trigger, rows, cycle.changes, {**ways, **cycle.ways}, {**costs, **cycle.costs}, told)
     for head, (changed, _) in changes.items():  # nobody reads the heads, and nothing is to be checked
         store.relations[head] = changed
-    return Step(trigger, rows, {head: change for head, (_, change) in changes.items()}, ways, costs)
+    derived = {head: change for head, (_, change) in changes.items()}
+    return Step(trigger, rows, derived, ways, costs, looked)
 
 
 def _follow_group(

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from dlog.engine.evaluate import Evaluation
+from dlog.engine.looked import Looked
 from dlog.engine.store import Store
 from dlog.ir.rules import Program, Stratum
 from dlog.planning.versions import erased_name, facts_name, inserted_name, is_change, is_old, old_name
@@ -51,6 +52,7 @@ class Cycle:
     changes: dict[str, Change] = field(default_factory=dict)
     facts: dict[str, Change] = field(default_factory=dict)
     ways: dict[str, str] = field(default_factory=dict)
+    looked: list[Looked] = field(default_factory=list)  # where rules that keep traces were looked at again
     operations: int = 0  # of strategies, besides those of `evaluation.measures`
     costs: dict[str, int] = field(default_factory=dict)
     followed: Followed = field(default_factory=dict)

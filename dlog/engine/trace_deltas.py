@@ -13,6 +13,7 @@ from itertools import count
 
 import numpy as np
 
+from dlog.engine.looked import Looked
 from dlog.engine.readable import Readable
 from dlog.engine.rule_deltas import RuleDeltas
 from dlog.engine.store import Store
@@ -28,12 +29,13 @@ from dlog.planning.deltas import ERASE, INSERT, outer_variables
 from dlog.planning.pipeline import Anti, Join, Pipeline, Union, plan_pipeline
 from dlog.planning.versions import old_name
 from dlog.sensitivity.intervals import Intervals
+from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.upkeep import Upkeep
 from dlog.sensitivity.watches import FREE, TRACED, WILD, Watch, watched
 from dlog.storage.batch import Change
 from dlog.storage.index import Index
 from dlog.storage.surgery import Surgeries, surgeries
-from dlog.types import INT
+from dlog.types import INT, Type
 
 ROAM = 512  # values that an oracle may leave open, for one changed row, before a trace is kept instead
 
@@ -60,6 +62,7 @@ class Traces:
     compiled: CompiledJoin
     upkeep: Upkeep
     names: tuple[str, ...]
+    keys: tuple[tuple[str, Type | None], ...]  # key variables and their types, for people
 
     @property
     def atoms(self) -> tuple[AtomUse, ...]:
@@ -115,7 +118,9 @@ class TraceDeltas(RuleDeltas):
         serial = next(_serial)
         notes = [compiled.atoms[w.atom].predicate for w in upkeep.watched.indexed]
         names = tuple(f"{self.state}:{serial}.{i} {name}" for i, name in enumerate(notes))
-        return Traces(compiled, upkeep, names)
+        slots = {slot: name for name, slot in compiled.names}
+        keys = [slots.get(slot, "?") for slot in upkeep.watched.keys]
+        return Traces(compiled, upkeep, names, tuple((name, self.rule.types.get(name)) for name in keys))
 
     def intervals(self, store: Store) -> tuple[Intervals, ...]:
         """The sensitivity indices as they are in a store.  REQUIRES: ready."""
@@ -169,6 +174,7 @@ class TraceDeltas(RuleDeltas):
         intervals = self.intervals(store)
         found, emptied = self._surgeries(cycle, old, new)
         oracle = upkeep.oracle(found, intervals, emptied)
+        cycle.looked.append(self.looked(oracle))
         roots = [index.root for index in old], [index.root for index in new]
         watch = cycle.evaluation.watch
         upkept = upkeep.maintain(store.arena.A, oracle, roots, intervals, self._ranks(), watch.check)
@@ -176,6 +182,11 @@ class TraceDeltas(RuleDeltas):
         self.keep(store, upkept.intervals)
         yield ERASE, self._finished(upkept.erased)
         yield INSERT, self._finished(upkept.inserted)
+
+    def looked(self, oracle: Oracle) -> Looked:
+        """What is told of an oracle.  O(variables)."""
+        assert self.traces is not None
+        return Looked.of(self.rule.heads[0].predicate, self.traces.keys, oracle, self.store.dictionary)
 
     def _versions(self, cycle: Cycle) -> tuple[list[Index], list[Index]]:
         """What each atom reads, before and after, in the same column order."""
@@ -237,8 +248,8 @@ class TraceDeltas(RuleDeltas):
     def explain(self) -> Iterator[str]:
         traces = self.traces or self.planned_traces()
         names = {slot: name for name, slot in traces.compiled.names}
-        keys = [names.get(slot, "?") for slot in traces.upkeep.watched.keys]
-        yield f"trace ({self.granularity}) in the key order [{', '.join(keys)}]"
+        keys = ", ".join(name for name, _ in traces.keys)
+        yield f"trace ({self.granularity}) in the key order [{keys}]"
         sizes = self._sizes(traces)
         for watch in traces.upkeep.watched.watches:
             yield from self._explain_watch(traces, watch, names, sizes)

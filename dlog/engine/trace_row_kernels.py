@@ -81,8 +81,9 @@ def fire_traced(
 
     `available`: roots of the predicate's orders, then room for the new ones; those of other atoms; those of
     notes, then room for the new ones.  `results`: numbers of erased and inserted assignments, operations,
-    fills of the notes of both versions, then whether each note changed.  `out` has room for both outputs and
-    both changes, `trace` for the notes of both versions, `found` for contributions, `work` for anything.
+    fills of the notes of both versions, whether each note changed, the number of contributions.  `out` has
+    room for both outputs and both changes, `trace` for the notes of both versions, `work` for anything.
+    `found` has the contributions afterwards, with -1 - depth in the place of their depth.
     """
     A = pointer(arena)
     k, n_orders = shape[ARITY], shape[N_ORDERS]
@@ -114,6 +115,7 @@ def fire_traced(
         results,
     )
     if done:
+        results[3 + 3 * shape[N_NOTES]] = m
         compare_outputs(shape, out, work, results)
         done = change_notes(A, shape, available, notes, trace, work, results)
     if not done:
@@ -256,7 +258,7 @@ def evaluate(
                 work[n * (width + 2) + c] = found[at + 1 + c]
             work[n * (width + 2) + width] = found[at]
             work[n * (width + 2) + width + 1] = found[at + 1 + width]
-            found[at] = -1
+            found[at] = -1 - found[at]
             n += 1
         todo -= n
         sort_few(work, n, width + 2)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from dlog.engine.looked import Asked
 from dlog.engine.maintain import Maintenance
 from dlog.engine.one_row_kernels import TOO_LARGE
 from dlog.engine.store import Store
@@ -21,6 +22,7 @@ from dlog.engine.triggers import NO_WORD, Output, Room, Rows, Trigger, Use, is_r
 from dlog.jit import Words
 from dlog.lftj.triejoin import NO_WORDS
 from dlog.planning.deltas import ERASE, INSERT
+from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.watches import ANY, COARSE, KEY, PREFIX, Watch
 from dlog.storage.index import Index
 from dlog.storage.interval_kernels import STATE_WORDS
@@ -94,6 +96,13 @@ class TraceTrigger(Trigger):
     def state(self) -> Mapping[str, Relation]:
         return self.changed_notes
 
+    def looked(self) -> Asked:
+        """The contributions are copied, since the next firing writes over them; the rest waits."""
+        found, results = self.buffers[0], self.buffers[-1]
+        width = len(self.traces.keys)
+        rows = found[: int(results[-1]) * (width + 3)].reshape(-1, width + 3).copy()
+        return lambda: [self.deltas.looked(_oracle(rows, width))]
+
     @property
     def operations(self) -> int:
         return int(self.buffers[-1][2])
@@ -106,6 +115,11 @@ class TraceTrigger(Trigger):
             for i, use in enumerate(self.uses)
             if results[i]
         ]
+
+
+def _oracle(found: Words, width: int) -> Oracle:
+    """Of contributions as the kernel leaves them."""
+    return Oracle.of_rows(width, np.column_stack([-1 - found[:, 0], found[:, 1:]]))
 
 
 def trace_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -> TraceTrigger | None:
@@ -189,7 +203,7 @@ def _assembled(
         np.zeros(STATE_WORDS + 6 * CAPACITY * (widest + 2) + 64, np.int64),
         np.zeros(max(1, 2 * CAPACITY * columns), np.int64),
         np.zeros(max(2, 2 * CAPACITY * sum(s.arity for s in specs)), np.int64),
-        np.zeros(3 + 3 * n_notes, np.int64),
+        np.zeros(4 + 3 * n_notes, np.int64),
     )
     arrays = (
         np.array(atoms, np.int64),

@@ -17,6 +17,7 @@ import numpy as np
 
 from dlog.engine.facts import net_change, rows_with_keys, upserted
 from dlog.engine.loading import python_codes, quick_codes
+from dlog.engine.looked import Asked, nowhere
 from dlog.engine.pending import Pending
 from dlog.engine.result import Result
 from dlog.engine.statements import Extension, extend, without
@@ -55,7 +56,8 @@ class Commit(NamedTuple):
     `operations` counts seeks and nexts of its joins, and derivations of recursions that it looked at;
     `answers` are those of queries that stood in its text; `ways` tells how derived predicates, and
     constraints by their texts, followed: "delta", "stages", "trace" or "from scratch"; `costs` has the
-    operations of each.
+    operations of each.  `looked()` tells for rules that are kept by their traces where the transaction made
+    them look again: `print` each of them.
     """
 
     version: int
@@ -65,6 +67,7 @@ class Commit(NamedTuple):
     answers: Sequence[tuple[str, Result]] = ()
     ways: Mapping[str, str] = MappingProxyType({})
     costs: Mapping[str, int] = MappingProxyType({})
+    looked: Asked = nowhere
 
 
 class Changes(Mapping[str, Change]):

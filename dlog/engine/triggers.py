@@ -16,6 +16,7 @@ import numpy as np
 from dlog.engine.delta_strategy import DeltaStrategy
 from dlog.engine.few_rows_kernels import MARK_ROWS, fire_rows
 from dlog.engine.heads import stored_as
+from dlog.engine.looked import Asked, nowhere
 from dlog.engine.maintain import Maintenance
 from dlog.engine.one_group import OneGroup, one_group
 from dlog.engine.one_kept import OneKept, one_kept
@@ -214,6 +215,10 @@ class Trigger:
     def state(self) -> Mapping[str, Relation]:
         """What else the last firing changed, besides the predicate: what strategies keep."""
         return NO_STATE
+
+    def looked(self) -> Asked:
+        """Where the last firing looked again at a rule that is kept by its trace."""
+        return nowhere
 
     @property
     def operations(self) -> int:

@@ -10,7 +10,7 @@ from dlog.engine.saving import save
 from dlog.engine.show import change_lines, is_derived
 from dlog.errors import DlogError, did_you_mean
 from dlog.language.parse import load_file
-from dlog.report import change_parts, cost_text, print_stats
+from dlog.report import change_parts, cost_text, looked_lines, print_stats
 
 if TYPE_CHECKING:
     from dlog.repl.session import Session
@@ -90,6 +90,8 @@ def _stats(session: Session, _: str) -> None:
         commit = session.last
         parts = ", ".join(change_parts(commit, session.database)) or "no change"
         session.say(f"transaction {commit.version}: {parts}; {cost_text(commit, session.database)}")
+        for line in looked_lines(commit, session.database):
+            session.say(f"  {line}")
     if session.database.measures.rules:
         print_stats(session.database, session.out)
 

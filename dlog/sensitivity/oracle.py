@@ -4,6 +4,9 @@ A *contribution* says: in this context (values of the first d - 1 key variables)
 whatever comes below.  Where some variables of the context may be anything the contribution is *wild* in them.
 An oracle is all contributions of one cycle, as guides for the machine: one for each set of wild depths.  It
 is never made into the tuples it stands for.
+
+People see an oracle variable by variable, as merged intervals.  Those are few, and nobody waits for them: the
+`intervaltree` package merges them.  What kernels read is made by `flatten`.
 """
 
 from __future__ import annotations
@@ -14,9 +17,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dlog.jit import Words
-from dlog.sensitivity.kernels import LEAST, flatten
+from dlog.sensitivity.kernels import GREATEST, LEAST, flatten
 
-__all__ = ["Oracle"]
+__all__ = ["SHOWN", "Oracle"]
+
+SHOWN = 1000  # contributions from which on only their number is shown
 
 
 @dataclass
@@ -51,6 +56,15 @@ class Oracle:
     def __bool__(self) -> bool:
         return bool(self.parts)
 
+    @classmethod
+    def of_rows(cls, width: int, rows: Words) -> Oracle:
+        """Contributions in any order, each followed by the bits of its wild depths."""
+        oracle = cls(width)
+        for bits in np.unique(rows[:, -1]).tolist():
+            wild = tuple(d for d in range(width) if bits >> d & 1)
+            oracle.parts[wild] = [rows[rows[:, -1] == bits, :-1]]
+        return oracle
+
     @property
     def everything(self) -> bool:
         """Whether some contribution leaves nothing out."""
@@ -62,12 +76,37 @@ class Oracle:
             return [np.array([-1, -1], np.int64)]
         return [_guide(parts, self.width, wild) for wild, parts in self.parts.items()]
 
-    def intervals(self) -> list[list[tuple[int, int]]]:
-        """The intervals of the first depth, guide by guide, for people."""
-        return [
-            [(int(a), int(b)) for a, b, *_ in guide[2:].reshape(-1, 4)[: (guide[1] - guide[0]) // 4]]
-            for guide in self.guides()
-        ]
+    def __len__(self) -> int:
+        """The number of contributions."""
+        return sum(len(part) for parts in self.parts.values() for part in parts)
+
+    def intervals(self, joined: Sequence[bool] = ()) -> list[list[tuple[int, int]]]:
+        """For each key variable the values that contributions lead to, for people: closed intervals,
+        ascending and disjoint.  What a contribution leaves open is everything.  Those that meet are one, and
+        so are neighbours where `joined` says so: not where the order of a variable's codes means nothing.
+
+        REQUIRES: fewer than SHOWN contributions.  O(n log n) for each variable."""
+        joined = joined or [True] * self.width
+        return [self._values(depth, joined[depth]) for depth in range(self.width)]
+
+    def _values(self, depth: int, joined: bool) -> list[tuple[int, int]]:
+        from intervaltree import IntervalTree  # only where somebody looks
+
+        tree = IntervalTree()
+        for wild, parts in self.parts.items():
+            for row in (row for part in parts for row in part.tolist()):
+                low, high = _side(row, depth, depth in wild)
+                tree.addi(low, high + 1)  # half open: beyond int64 a Python number goes on
+        tree.merge_overlaps(strict=not joined)
+        return [(interval.begin, interval.end - 1) for interval in sorted(tree)]
+
+
+def _side(row: list[int], depth: int, is_wild: bool) -> tuple[int, int]:
+    """From where to where one contribution goes at a depth, counted from 0."""
+    length = row[0]
+    if depth >= length or is_wild:
+        return LEAST, GREATEST
+    return row[1 + depth], row[-1] if depth == length - 1 else row[1 + depth]
 
 
 def _guide(parts: Sequence[Words], width: int, wild: tuple[int, ...]) -> Words:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 import dlog
+from dlog.engine.looked import Looked
 from dlog.lftj.plan import Emit, Leap, Plan
 from dlog.sensitivity.upkeep import Upkeep
 from dlog.sensitivity.watches import COARSE, EXACT, FREE, TRACED, WILD, Watched, watched
 from dlog.storage.arena import Arena
+from dlog.storage.dictionary import Dictionary
 from dlog.storage.index import Index
 from dlog.storage.interval_tree import GREATEST, LEAST
 from dlog.storage.surgery import surgeries
+from dlog.types import INT
 
 ARENA = Arena(1 << 28)
 
@@ -58,6 +61,8 @@ def test_maintenance_of_4_1_1() -> None:
     }
     oracle = upkeep.oracle({0: surgeries(a, a_new), 1: surgeries(b, b_new)}, intervals)
     assert oracle.intervals() == [[(2, 2), (6, GREATEST)]]
+    shown = Looked.of("C", (("x", INT),), oracle, Dictionary())
+    assert str(shown) == "C looked again at x in [2, 2], [6, +inf]"
     upkept = upkeep.maintain(ARENA.A, oracle, ([a.root, b.root], [a_new.root, b_new.root]), intervals)
     assert (upkept.erased.tolist(), upkept.inserted.tolist()) == ([[2]], [])
     # At 2 nothing changes for A: what is left of [1, 2] joins what was noted at 2.  A at 6 goes on to 8, and
