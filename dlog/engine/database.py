@@ -17,6 +17,7 @@ from dlog.engine.demand import derived_predicates, described, evaluate_goals, re
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.engine.facts import change_facts
 from dlog.engine.few_rows import combined, follow_rows
+from dlog.engine.layers import Layers, in_layers
 from dlog.engine.limits import Limits, Watch
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
 from dlog.engine.looked import Asked, nowhere
@@ -140,10 +141,13 @@ class Database(View):
                 self._evaluate_goals(watch)
             elif evaluated:
                 self._evaluate(watch)
+        self.store.relations = in_layers(self.store.relations)
         self._show()
 
     def _show(self) -> None:
-        """Let snapshots have the state as it is now: all of it at once.  O(1)."""
+        """Let snapshots have the state as it is now: all of it at once.  O(1); see `Layers.settle`."""
+        if type(self.store.relations) is Layers:
+            self.store.relations.settle()
         self._shown = (
             self.tree,
             self.program,
@@ -186,6 +190,7 @@ class Database(View):
             with interruptible(watch):
                 self.store.relations = self._start()
                 self._evaluate(watch)
+            self.store.relations = in_layers(self.store.relations)
             self._show()
 
     def _evaluation(self, program: Program, watch: Watch) -> Evaluation:
@@ -395,7 +400,7 @@ class Database(View):
         try:
             with interruptible(watch):
                 watch.doing = "changing facts"
-                store.relations = dict(store.relations)
+                store.relations = store.relations.copy()
                 cycle = Cycle(program, store, self._evaluation(program, watch))
                 renewed: set[int] = set()
                 if program is not before:

@@ -9,7 +9,7 @@ import numpy as np
 
 from dlog.engine.strategy import Cycle, net_difference
 from dlog.heads.lookup import contained, look_up
-from dlog.planning.versions import facts_name, old_name
+from dlog.planning.versions import facts_name
 from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
 
@@ -29,7 +29,7 @@ def change_facts(cycle: Cycle, statements: Sequence[Statement], derived: Collect
         if not change:
             continue
         if name in derived:
-            relations[old_name(target)] = relations[target]
+            cycle.keep_old(target, relations[target])
             relations[target] = later
             cycle.facts[name] = change
         else:

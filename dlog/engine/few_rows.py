@@ -27,7 +27,6 @@ from dlog.errors import DlogError, Interrupted
 from dlog.heads.counts import apply_counts, net_rows
 from dlog.heads.lookup import look_up
 from dlog.jit import Words
-from dlog.planning.versions import is_change, is_old, old_name
 from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
 
@@ -122,12 +121,12 @@ def _follow(
         return None
     ways = trigger.ways
     if not all(output.use.ends for output in outputs):
-        store.relations[old_name(name)] = relation
         cycle = Cycle(maintenance.program, store, evaluation(), followed={**followed})
+        cycle.keep_old(name, relation)
         for head, (changed, change) in changes.items():
             cycle.publish(head, changed, change)
         maintain(maintenance, cycle, done=trigger.strata)
-        _close(store.relations)
+        cycle.drop_versions()
         found_later = cycle.looked
         told = (lambda: [*looked(), *found_later]) if found_later else looked
         return Step(trigger, rows, cycle.changes, {**ways, **cycle.ways}, {**costs, **cycle.costs}, told)
@@ -147,11 +146,6 @@ def _follow_group(
         return None
     relations[group.name], change = changed
     return Step(trigger, rows, {group.name: change}, trigger.ways, costs)
-
-
-def _close(relations: dict[str, Relation]) -> None:
-    for name in [n for n in relations if is_old(n) or is_change(n)]:
-        del relations[name]
 
 
 def _is_function(trigger: Trigger, later: Relation, rows: Rows) -> bool:

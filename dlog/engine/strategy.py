@@ -16,7 +16,7 @@ from dlog.engine.evaluate import Evaluation
 from dlog.engine.looked import Looked
 from dlog.engine.store import Store
 from dlog.ir.rules import Program, Stratum
-from dlog.planning.versions import erased_name, facts_name, inserted_name, is_change, is_old, old_name
+from dlog.planning.versions import erased_name, facts_name, inserted_name, old_name
 from dlog.storage.batch import Change
 from dlog.storage.delta import difference
 from dlog.storage.relation import Relation
@@ -55,6 +55,7 @@ class Cycle:
     looked: list[Looked] = field(default_factory=list)  # where rules that keep traces were looked at again
     operations: int = 0  # of strategies, besides those of `evaluation.measures`
     costs: dict[str, int] = field(default_factory=dict)
+    versions: set[str] = field(default_factory=set)  # names of relations that end with the cycle
     followed: Followed = field(default_factory=dict)
 
     def operations_of(self, stratum: Stratum) -> int:
@@ -71,7 +72,7 @@ class Cycle:
             return
         assert name not in self.changes
         relations = self.store.relations
-        relations[old_name(name)] = relations[name]
+        self._keep(old_name(name), relations[name])
         relations[name] = relation
         self.changes[name] = change
 
@@ -87,10 +88,19 @@ class Cycle:
         for name in names:
             change = self.changes.get(name)
             if change is None:
-                relations[old_name(name)] = relations[name]
+                self._keep(old_name(name), relations[name])
             elif changes and inserted_name(name) not in relations:
-                relations[inserted_name(name)] = self._relation(inserted_name(name), change.inserted)
-                relations[erased_name(name)] = self._relation(erased_name(name), change.erased)
+                for version, rows in zip((inserted_name(name), erased_name(name)), change, strict=True):
+                    self._keep(version, self._relation(version, rows))
+
+    def keep_old(self, name: str, relation: Relation) -> None:
+        """The old version of what changes without being published."""
+        self._keep(old_name(name), relation)
+
+    def _keep(self, name: str, relation: Relation) -> None:
+        """Until the end of the cycle."""
+        self.store.relations[name] = relation
+        self.versions.add(name)
 
     def _relation(self, name: str, rows: np.ndarray) -> Relation:
         return Relation.build(self.store.arena, rows, rows.shape[1], self.store.read_orders.get(name, ()))
@@ -107,8 +117,12 @@ class Cycle:
             for order in self.store.read_orders.get(old_name(name), ()):
                 if before is not None and order in before.orders:
                     after.add_order(order)
-        for name in [n for n in relations if is_old(n) or is_change(n)]:
-            del relations[name]
+        self.drop_versions()
+
+    def drop_versions(self) -> None:
+        """Only new versions stay.  O(versions)."""
+        for name in self.versions:
+            del self.store.relations[name]
 
 
 class Strategy(Protocol):
