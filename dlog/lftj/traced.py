@@ -88,7 +88,8 @@ def _drain(
     for i, width in enumerate(assembled.widths):
         n = int(state[assembled.fills + i])
         if n:
-            notes[i].append(trace[at : at + n * width].reshape(n, width).copy())
+            written = trace[at : at + n * width].reshape(n, width)
+            notes[i].append(written if 2 * n > room else written.copy())  # the buffer is not used again
         at += width * room
     state[assembled.fills : assembled.fills + len(assembled.widths)] = 0
 

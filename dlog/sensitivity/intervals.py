@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from dlog.jit import Words
-from dlog.sensitivity.kernels import clip, glue, overlapping, prefixed
+from dlog.sensitivity.kernels import clip, glue, overlapping, prefixed, put_columns
 from dlog.sensitivity.rows import changes, in_order, sorted_rows
 from dlog.sensitivity.watches import Watch
 from dlog.storage.arena import Arena
@@ -142,11 +142,23 @@ class Intervals:
 
 def recorded(arena: Arena, spec: Spec, rows: Words) -> Intervals:
     """An index of what was noted, in any order, maybe several times."""
-    rows = in_order(rows)
-    relation = Relation.of_index(build_intervals(arena, rows, spec.arity, spec.prefix))
+    ordered = in_order(rows)
+    if ordered is None:
+        index = build_intervals(arena, rows, spec.arity, spec.prefix)
+    else:
+        index = _built(arena, spec, ordered)
+    relation = Relation.of_index(index)
     if spec.by_context:
         relation.add_order(spec.context_order)
     return Intervals(spec, relation)
+
+
+def _built(arena: Arena, spec: Spec, rows: Words) -> Index:
+    """The tree of rows that are in order, each once."""
+    flat, n, k = rows.reshape(-1), len(rows), spec.arity
+    return Index.of_sorted(
+        arena, k, n, lambda words, at: put_columns(flat, n, k, words, at), scan=spec.prefix + 1
+    )
 
 
 def covered_changes(index: Intervals, words: Words, root: int, covers: Words, noted: Words) -> Change:

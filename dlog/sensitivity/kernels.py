@@ -67,8 +67,9 @@ def sort_few(rows: Words, n: int, k: int) -> None:
 
 
 @kernel
-def sort_dense(rows: Words, n: int, k: int, least: int, counts: Words, out: Words) -> None:
-    """Sort rows whose first word is from `least` to below least + len(counts) - 1.
+def sort_dense(rows: Words, n: int, k: int, least: int, counts: Words, out: Words) -> int:
+    """Sort rows whose first word is from `least` to below least + len(counts) - 1, without repeats; returns
+    how many there are.
 
     By counting, then each run of one first word by itself.  O(n k + range) if runs are short."""
     for i in range(len(counts)):
@@ -82,10 +83,26 @@ def sort_dense(rows: Words, n: int, k: int, least: int, counts: Words, out: Word
         counts[rows[i * k] - least] = to + 1
         for c in range(k):
             out[to * k + c] = rows[i * k + c]
-    start = 0
+    start, kept = 0, 0
     for i in range(len(counts) - 1):  # each count is now the end of its run
-        sort_few(out[start * k :], counts[i] - start, k)
-        start = counts[i]
+        end = counts[i]
+        if end - start > 1:
+            sort_few(out[start * k :], end - start, k)
+        for j in range(start, end):
+            if j == start or compare_rows(out, j, out, kept - 1, k) != 0:
+                if kept < j:
+                    put_row(out, j, k, out, kept)
+                kept += 1
+        start = end
+    return kept
+
+
+@kernel
+def put_columns(rows: Words, n: int, k: int, A: Words, at: int) -> None:
+    """Write rows by columns: column c of row i to at + c * n + i.  O(n k)."""
+    for i in range(n):
+        for c in range(k):
+            A[at + c * n + i] = rows[i * k + c]
 
 
 @helper

@@ -22,19 +22,20 @@ def sorted_rows(rows: Words) -> Words:
     return np.ascontiguousarray(rows[np.lexsort(rows.T[::-1])])
 
 
-def in_order(rows: Words) -> Words:
-    """Many rows sorted, if their first words are dense: by counting, in a third of the time that sorting all
-    columns takes.  Others as they are.  O(n k) if few rows have the same first word."""
+def in_order(rows: Words) -> Words | None:
+    """Many rows sorted, each once, if their first words are dense: by counting, in a third of the time that
+    sorting all columns takes.  Otherwise None.  O(n k) if few rows have the same first word."""
     n, k = rows.shape
     if n < MANY:
-        return rows
-    least, most = int(rows[:, 0].min()), int(rows[:, 0].max())
+        return None
+    first = rows[:, 0]
+    least, most = int(first.min()), int(first.max())
     if most - least > 2 * n:
-        return rows
+        return None
     given = np.ascontiguousarray(rows)
     out, counts = np.empty_like(given), np.empty(most - least + 2, np.int64)
-    sort_dense(given.reshape(-1), n, k, least, counts, out.reshape(-1))
-    return out
+    kept = sort_dense(given.reshape(-1), n, k, least, counts, out.reshape(-1))
+    return out[:kept]
 
 
 def changes(old: Words, new: Words) -> tuple[Words, Words]:

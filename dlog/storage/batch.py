@@ -53,11 +53,11 @@ def build_root(arena: Arena, rows: Rows, k: int, scan: int) -> int:
     return _tree(arena, sort_rows(arena, rows), k, scan)
 
 
-def put_root(arena: Arena, k: int, n: int, put: Callable[[Words, int], None]) -> int:
-    """A flat tree over n sorted rows that `put` writes into its extent."""
+def put_root(arena: Arena, k: int, n: int, put: Callable[[Words, int], None], scan: int = 0) -> int:
+    """A flat tree over n sorted rows that `put` writes into its extent.  `scan` is the root's scan word."""
     owner, base = arena.new_extent(n * k)
     put(arena.A, base)
-    return _tree(arena, SortedRows(owner, base, n, n), k, 0)
+    return _tree(arena, SortedRows(owner, base, n, n), k, scan)
 
 
 def compact_root(arena: Arena, root: int, k: int) -> int:

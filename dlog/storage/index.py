@@ -73,11 +73,14 @@ class Index:
         return cls._load(arena, from_columns(columns, len(columns)), len(columns), scan)
 
     @classmethod
-    def of_sorted(cls, arena: Arena, arity: int, n: int, put: Callable[[Words, int], None]) -> Index:
-        """From n > 0 sorted, distinct rows that `put(words, at)` writes: column c of row i at + c * n + i."""
+    def of_sorted(
+        cls, arena: Arena, arity: int, n: int, put: Callable[[Words, int], None], *, scan: int | None = None
+    ) -> Index:
+        """From n > 0 sorted, distinct rows that `put(words, at)` writes: column c of row i at + c * n + i.
+        `scan` is as in `build`."""
         with arena.lock:
             arena.release_dropped()
-            return cls(arena, put_root(arena, arity, n, put), arity)
+            return cls(arena, put_root(arena, arity, n, put, 0 if scan is None else scan + 1), arity)
 
     @classmethod
     def _load(cls, arena: Arena, rows: Rows, arity: int, scan: int | None) -> Index:

@@ -14,13 +14,14 @@ from intervaltree import IntervalTree
 
 from dlog.jit import Words
 from dlog.lftj.plan import Compare, Emit, Exists, Leap, Not, Or, Plan, Seek
-from dlog.sensitivity.intervals import Intervals
+from dlog.sensitivity.intervals import Intervals, Spec, recorded
 from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.rows import MANY, in_order
 from dlog.sensitivity.upkeep import Upkeep, Upkept
 from dlog.sensitivity.watches import COARSE, EXACT, watched
 from dlog.storage.arena import Arena
 from dlog.storage.index import Index
+from dlog.storage.interval_tree import build_intervals, stabbing
 from dlog.storage.surgery import surgeries
 from tests.engine.test_maintenance import relaxed
 
@@ -257,9 +258,30 @@ def test_many_rows_in_order() -> None:
     rng = np.random.default_rng(2)
     for least, most in ((0, 900), (-30_000, 5), (7, 7)):
         rows = rng.integers(least, most + 1, (MANY + 9, 3))
-        assert np.array_equal(in_order(rows), rows[np.lexsort(rows.T[::-1])])
-    far = rng.integers(0, 1 << 60, (MANY, 2))
-    assert in_order(far) is far
+        ordered = in_order(rows)
+        assert ordered is not None and np.array_equal(ordered, np.unique(rows, axis=0))
+    assert in_order(rng.integers(0, 1 << 60, (MANY, 2))) is None
+
+
+def test_an_index_of_many_rows() -> None:
+    """Dense rows are laid out by themselves; the index is as one of the same rows sorted as usual."""
+    rng = np.random.default_rng(4)
+    spec = Spec(1, 1, False)
+    starts = rng.integers(-50, 50, MANY + 500)
+    columns = [
+        rng.integers(-400, 400, MANY + 500),
+        starts,
+        starts + rng.integers(0, 9, MANY + 500),
+        starts % 3,
+    ]
+    rows = np.column_stack([*columns])
+    index = recorded(ARENA, spec, rows)
+    index.check()
+    assert np.array_equal(index.rows(), np.unique(rows, axis=0))
+    points = np.array([(-400, 3), (7, -20), (399, 55), (400, 0)])
+    usual = build_intervals(ARENA, rows.tolist(), 4, 1)
+    for ours, theirs in zip(index.stabbing(points)[:2], stabbing(usual, 1, points)[:2], strict=True):
+        assert np.array_equal(ours, theirs)
 
 
 @relaxed(100)
