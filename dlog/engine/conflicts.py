@@ -83,7 +83,10 @@ def _violation(program: Program, store: Store, rule: Rule, row: np.ndarray) -> s
     names = [a.name for a in rule.heads[0].args if isinstance(a, Var)]
     binding = dict(zip(names, row.tolist(), strict=True))
     atoms = [f for f in rule.body.forms if isinstance(f, Atom)]
-    shown = [_show_atom(store, program.predicates[a.predicate], a, binding) for a in atoms]
+    whole = (
+        _one_binding(program, store, rule, rule.heads[0], row) or {}
+    ) | binding  # what `_` stands for, too
+    shown = [_show_atom(store, program.predicates[a.predicate], a, whole) for a in atoms]
     facts = ", ".join(shown) or ", ".join(
         f"{n} = {_show(store, rule.types[n], c)}" for n, c in binding.items()
     )

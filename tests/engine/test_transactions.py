@@ -161,6 +161,12 @@ def test_a_constraint_shows_what_is_missing_with_its_values() -> None:
         dlog.Database(source=source).execute('+sold("tea").')
 
 
+def test_a_broken_constraint_shows_whole_facts() -> None:
+    db = dlog.Database(source='road("a", "b", 5).  road(_, _, minutes) -> minutes > 0.')
+    with pytest.raises(dlog.ConstraintError, match=r'road\("b", "c", 0\), but not `minutes > 0`'):
+        db.execute('+road("b", "c", 0).')
+
+
 def test_subscribers_are_told_after_the_commit_until_they_close() -> None:
     db = dlog.Database(source=REACH)
     seen: list[Change] = []
