@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.lftj.iterator import TrieIterator
+from dlog.storage.layout import FANOUT
 from dlog.storage.trie_kernels import (
     end_position,
     key_at,
@@ -80,11 +81,11 @@ def test_oracle_seek_lub(rows, layout, key, data):
         assert end == reader.positions[lo + bisect_right(keys, keys[0])]
 
 
-@pytest.mark.parametrize("node_fills", [[256], [255, 1, 200], [1, 256]])
+@pytest.mark.parametrize("node_fills", [[FANOUT], [FANOUT - 1, 1, FANOUT - 56], [1, FANOUT]])
 def test_seeks_across_full_nodes(node_fills):
     """Leaves of one row, so that nodes and ordinals run over their limits."""
     reader = Reader([(3 * i,) for i in range(1300)], 1, ([1], node_fills))
-    for start in (0, 1, 254, 255, 256, 700, 1299):
+    for start in (0, 1, FANOUT - 2, FANOUT - 1, FANOUT, 700, 1299):
         for target in range(start, 1300, 7):
             for key in (3 * target - 1, 3 * target):
                 found = seek_lub(

@@ -203,10 +203,13 @@ def test_compare_finds_every_difference() -> None:
 
 
 def test_oracle_shares_no_code_with_the_engine() -> None:
-    allowed = ("dlog.errors", "dlog.types", "dlog.language", "dlog.ir")
+    """Syntax trees are shared: they say what a program is, not what it means."""
+    allowed = ("dlog.errors", "dlog.types", "dlog.language", "dlog.ir", "dlog.m3.ast")
     for path in Path(__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            names = []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [f"{node.module}.{a.name}" for a in node.names]
             names += [a.name for a in node.names] if isinstance(node, ast.Import) else []
             for name in names:
                 assert not name.startswith("dlog.") or name.startswith(allowed), f"{path.name} imports {name}"
