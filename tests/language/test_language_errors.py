@@ -295,7 +295,7 @@ HARD = {
     "comments in a component": ".comp A { " + "/*" * 50_000,
     "quotes": '"' * 100_001,
     "backslashes": '"' + "\\" * 100_001,
-    "points": "." * 50_000,
+    "points": "." * 20_000,
     "question marks": "?" * 100_000,
     "names with points": "a." * 50_000,
     "one line of rules": "p(x) <- q(x). " * 1_000,

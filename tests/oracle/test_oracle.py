@@ -203,8 +203,16 @@ def test_compare_finds_every_difference() -> None:
 
 
 def test_oracle_shares_no_code_with_the_engine() -> None:
-    """Syntax trees are shared: they say what a program is, not what it means."""
-    allowed = ("dlog.errors", "dlog.types", "dlog.language", "dlog.ir", "dlog.m3.ast")
+    """Parsers and syntax trees are shared: they say what a program is, not what it means."""
+    allowed = (
+        "dlog.errors",
+        "dlog.types",
+        "dlog.language",
+        "dlog.ir",
+        "dlog.m3.ast",
+        "dlog.m3.parse",
+        "dlog.m3.typecheck",
+    )
     for path in Path(__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = []
