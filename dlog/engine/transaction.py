@@ -310,7 +310,7 @@ class Transaction:
             return None
         pending = Pending()
         for op, name, codes in self.changes:
-            rows = codes if type(codes) is tuple else list(map(tuple, codes.tolist()))
+            rows = codes if type(codes) is tuple else tuple(map(tuple, codes.tolist()))
             if op == "^":
                 relation, n_keys = self.database.base_relation(name), self.program.predicates[name].n_keys
                 assert relation is not None
