@@ -63,8 +63,9 @@ def test_every_message_has_a_golden_file() -> None:
     assert {start for _, start in found} == ELSEWHERE
 
 
-# Not mistakes of a text: trees that cannot be printed, and functions that a program registers.
+# Not mistakes of a text: dialects that a caller names, trees that cannot be printed, registered functions.
 ELSEWHERE = {
+    'dialects: raise DlogError(f"unknown dialect',
     'functions: raise DlogError(f"unknown kind',
     'functions: raise DlogError(f"{name} is a function',
     'print: raise SourceError(f"M3 has no word',
