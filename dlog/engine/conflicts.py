@@ -187,17 +187,15 @@ def _bound_by(
     names: tuple[str, ...],
 ) -> dict[str, int] | None:
     """Codes of variables in one way that forms hold together with a head row; None when there is none."""
-    store.predicates[GOAL] = program.predicates[head.predicate]
-    store.relations[GOAL] = Relation.build(store.arena, row.reshape(1, -1), len(row))
-    try:
-        goal = Atom(GOAL, head.args, len(head.args))
-        pipeline = plan_pipeline((goal, *forms), names, rule.types, False)
-        table = BodyRunner(store, rule, Watch(), Measures()).run(pipeline)
-        if table.n == 0:
-            return None
-        return {n: int(table.columns[n][0]) for n in names if not table.is_wide(n)}
-    finally:
-        del store.relations[GOAL], store.predicates[GOAL]
+    view = store.snapshot()  # of its own: goals differ in their columns
+    view.predicates[GOAL] = program.predicates[head.predicate]
+    view.relations[GOAL] = Relation.build(view.arena, row.reshape(1, -1), len(row))
+    goal = Atom(GOAL, head.args, len(head.args))
+    pipeline = plan_pipeline((goal, *forms), names, rule.types, False)
+    table = BodyRunner(view, rule, Watch(), Measures()).run(pipeline)
+    if table.n == 0:
+        return None
+    return {n: int(table.columns[n][0]) for n in names if not table.is_wide(n)}
 
 
 def _top_variables(rule: Rule) -> list[Var]:

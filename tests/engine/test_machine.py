@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from dlog.engine.database import SUPPORTED_STRATEGIES
@@ -22,6 +22,7 @@ def run(programs: int, steps: int, random: bool = False) -> Seen:
             derandomize=not random,
             deadline=None,
             suppress_health_check=list(HealthCheck),
+            phases=list(Phase) if random else [Phase.explicit, Phase.generate],  # shrinking takes minutes
             print_blob=True,
         ),
     )

@@ -161,6 +161,13 @@ def test_a_constraint_shows_what_is_missing_with_its_values() -> None:
         dlog.Database(source=source).execute('+sold("tea").')
 
 
+def test_constraints_on_facts_of_different_widths_are_told_one_after_another() -> None:
+    db = dlog.Database(source="e(1, 2). e(2, 3). p(x) <- e(x, _), e(x, y), (e(z, w) ; e(z, v), !e(x, 0)).")
+    for text, fact in (("p(x) -> x != 1.", r"p\(1\)"), ("e(x, y) -> x != 1.", r"e\(1, 2\)")):
+        with pytest.raises(dlog.ConstraintError, match=fact):
+            db.add_rules(text)
+
+
 def test_a_broken_constraint_shows_whole_facts() -> None:
     db = dlog.Database(source='road("a", "b", 5).  road(_, _, minutes) -> minutes > 0.')
     with pytest.raises(dlog.ConstraintError, match=r'road\("b", "c", 0\), but not `minutes > 0`'):
