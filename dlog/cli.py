@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -122,15 +123,7 @@ def check(programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.dl..."
     from dlog.ir.check import load_program
     from dlog.language.source import read_source
 
-    failed = False
-    for path in programs:
-        try:
-            load_program(read_source(path))
-        except DlogError as error:
-            print(error.render(), file=sys.stderr)
-            failed = True
-    if failed:
-        raise typer.Exit(1)
+    _check_each(programs, lambda path: load_program(read_source(path)))
 
 
 @app.command("m3-check")
@@ -144,10 +137,15 @@ def m3_check(
     from dlog.m3 import check, parse_file
 
     dialect = _dialect(dialect)
+    _check_each(programs, lambda path: check(parse_file(path, dialect)))
+
+
+def _check_each(programs: list[Path], check: Callable[[Path], object]) -> None:
+    """Errors of all of them are printed; one is enough to fail."""
     failed = False
     for path in programs:
         try:
-            check(parse_file(path, dialect))
+            check(path)
         except DlogError as error:
             print(error.render(), file=sys.stderr)
             failed = True

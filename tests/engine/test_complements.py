@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 import dlog
 from dlog.engine import complements
 from dlog.ir.inclusions import inclusions
-from tests.engine.test_maintenance import follow, relaxed
+from tests.engine.test_maintenance import follow
+from tests.examples import relaxed
 from tests.oracle.accepted import accepted
 
 PRAGMA = '.pragma "planner" "always-complements"\n'

@@ -10,7 +10,7 @@ import dlog
 from dlog.engine.limits import Limits
 from dlog.errors import ConstraintError, DataError
 from dlog.ir.magic import Rewriting, goal_directed
-from tests.engine.test_random_programs import relaxed
+from tests.examples import relaxed
 from tests.oracle.accepted import accepted
 from tests.oracle.bodies import Draw, Features
 from tests.oracle.compare import same

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
@@ -15,22 +15,12 @@ from dlog.engine.transaction import Commit
 from dlog.errors import ConstraintError, DataError
 from dlog.ir.rules import Program
 from tests.engine.machine import WAYS, contents, enter, told, ways
+from tests.examples import relaxed
 from tests.oracle.accepted import accepted
 from tests.oracle.changes import Transaction, apply_all, transactions
 from tests.oracle.compare import same_program
 from tests.oracle.naive import Facts, base_facts, evaluate_base
 from tests.oracle.programs import ALL, CONJUNCTIVE, NONRECURSIVE, programs
-
-
-def relaxed(examples: int, random: bool = False) -> settings:
-    """The same programs in every run, unless `random`: new ones are what `make fuzz` is for."""
-    return settings(
-        max_examples=examples,
-        derandomize=not random,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-        print_blob=True,
-    )
 
 
 def follow(

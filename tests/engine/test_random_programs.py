@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 import dlog
 from dlog.errors import ConstraintError, DataError
+from tests.examples import relaxed
 from tests.oracle.accepted import accepted
 from tests.oracle.bodies import Features
 from tests.oracle.compare import same_program
 from tests.oracle.naive import evaluate
 from tests.oracle.programs import ALL, CONJUNCTIVE, NONRECURSIVE, RECURSIVE, programs
-
-
-def relaxed(examples: int, random: bool = False) -> settings:
-    """The same programs in every run, unless `random`: new ones are what `make fuzz` is for."""
-    return settings(
-        max_examples=examples,
-        derandomize=not random,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-        print_blob=True,
-    )
 
 
 def agree(text: str) -> None:

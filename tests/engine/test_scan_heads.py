@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.errors import ConstraintError
-from tests.engine.test_maintenance import apply, contents, follow, relaxed
+from tests.engine.test_maintenance import apply, contents, follow
+from tests.examples import relaxed
 from tests.oracle.changes import Change
 
 TYPES = ["int", "float", "string", "unsigned", "decimal(10, 2)", "date"]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 import dlog
 from dlog.engine import side_by_side
@@ -16,17 +16,8 @@ from dlog.engine.limits import Limits, Watch
 from dlog.engine.measure import Measures
 from dlog.errors import DlogError, LimitError
 from dlog.ir.rules import Stratum
+from tests.examples import relaxed
 from tests.oracle.programs import ALL, programs
-
-
-def relaxed(examples: int, random: bool = False) -> settings:
-    return settings(
-        max_examples=examples,
-        derandomize=not random,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-        print_blob=True,
-    )
 
 
 def outcome(text: str, jobs: int) -> tuple[object, ...]:

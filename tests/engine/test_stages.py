@@ -8,29 +8,19 @@ import re
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 import dlog
 from dlog.engine import chunks, expansion, fixpoint, recursion, rounds, stages
 from dlog.errors import ConstraintError, DataError
 from tests.engine.staged import Staged, check_counts
+from tests.examples import relaxed
 from tests.oracle.accepted import accepted
 from tests.oracle.changes import Change, Transaction, apply_all, transactions
 from tests.oracle.compare import same_program
 from tests.oracle.naive import base_facts, evaluate_base
 from tests.oracle.programs import ALL, programs
-
-
-def relaxed(examples: int, random: bool = False) -> settings:
-    return settings(
-        max_examples=examples,
-        derandomize=not random,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-        print_blob=True,
-    )
-
 
 LOWER = """
 e(x, y) -> int(x), int(y).   f(x, y) -> int(x), int(y).   n(x) -> int(x).

@@ -9,13 +9,12 @@ import dlog
 from dlog.engine.show import fact_text
 from dlog.engine.why import derivation, derivation_tree
 from dlog.errors import ConstraintError, DataError
+from tests.examples import relaxed
 from tests.oracle.accepted import accepted
 from tests.oracle.bodies import Features
 from tests.oracle.derivations import Checker, acyclic
 from tests.oracle.naive import base_facts, evaluate
 from tests.oracle.programs import ALL, NONRECURSIVE, RECURSIVE, programs
-
-from .test_random_programs import relaxed
 
 ASKED = 4  # facts of each predicate
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
@@ -14,6 +14,7 @@ from dlog.errors import ConstraintError
 from dlog.ir.rules import Conj, Program, Rule
 from dlog.planning.deltas import Variant, cover_variants, outer_variables, rule_variants
 from dlog.planning.versions import erased_name, inserted_name, old_name
+from tests.examples import relaxed
 from tests.oracle.accepted import accepted
 from tests.oracle.changes import apply_all, transactions
 from tests.oracle.naive import Facts, _Body, _Stratum, base_facts, evaluate_base
@@ -29,15 +30,6 @@ RULES = {
     "projection": "p(x) <- e(x, y), e(y, z).",
     "nested": "p(x) <- f(x), !(e(x, y), (f(y) ; !e(y, x))).",
 }
-
-
-def relaxed(examples: int, random: bool = False) -> settings:
-    return settings(
-        max_examples=examples,
-        derandomize=not random,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-    )
 
 
 def versions(program: Program, old: Facts, new: Facts) -> tuple[set[str], Facts]:

@@ -13,7 +13,7 @@ from dlog.engine.evaluate import Evaluation
 from dlog.engine.evaluate import evaluate as evaluate_rules
 from dlog.errors import ConstraintError, DataError, SourceError
 from dlog.planning.options import Options
-from tests.engine.test_random_programs import relaxed
+from tests.examples import relaxed
 from tests.oracle.accepted import accepted
 from tests.oracle.compare import same_program
 from tests.oracle.naive import evaluate

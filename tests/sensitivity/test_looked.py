@@ -15,7 +15,7 @@ import dlog
 from dlog.cli import app
 from dlog.sensitivity.kernels import GREATEST, LEAST
 from dlog.sensitivity.oracle import SHOWN, Oracle
-from tests.engine.test_maintenance import relaxed
+from tests.examples import relaxed
 
 EDGES = [(1, 2), (2, 3), (1, 3), (3, 4), (5, 6)]
 TRIANGLE = "edge(x, y) -> int(x), int(y).  t(x, y, z) <- edge(x, y), edge(y, z), edge(x, z)."

@@ -17,7 +17,8 @@ from dlog.engine.store import Store
 from dlog.engine.trace_choice import DELTA, TRACE, TRACE_EXACT, Choice
 from dlog.errors import ConstraintError, DataError
 from dlog.ir.rules import Rule
-from tests.engine.test_maintenance import commit, relaxed, ways
+from tests.engine.test_maintenance import commit, ways
+from tests.examples import relaxed
 from tests.oracle.accepted import accepted
 from tests.oracle.changes import transactions
 from tests.oracle.naive import base_facts, evaluate_base

@@ -23,7 +23,7 @@ from dlog.storage.arena import Arena
 from dlog.storage.index import Index
 from dlog.storage.interval_tree import build_intervals, stabbing
 from dlog.storage.surgery import surgeries
-from tests.engine.test_maintenance import relaxed
+from tests.examples import relaxed
 
 ARENA = Arena(1 << 30)
 PLANS = {
