@@ -119,11 +119,18 @@ def version(
 
 @app.command()
 def check(programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.dl...", help="programs")]) -> None:
-    """Check programs: print their errors, or nothing."""
+    """Check programs, or queries in SQL: print their errors, or nothing."""
     from dlog.ir.check import load_program
     from dlog.language.source import read_source
 
-    _check_each(programs, lambda path: load_program(read_source(path)))
+    def load(path: Path) -> object:
+        if path.suffix == ".sql":
+            from dlog.views.sql import read_sql
+
+            return read_sql(path)
+        return load_program(read_source(path))
+
+    _check_each(programs, load)
 
 
 @app.command("m3-check")

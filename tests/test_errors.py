@@ -130,7 +130,7 @@ def test_check_accepts_all_programs() -> None:
 # Nothing is untested: every line of the front end that makes an error must run for some golden file.
 
 MAKERS = {"SourceError", "UnsupportedError", "DataError", "DlogError", "_Misuse", "ValueError"}
-METHODS = {"error", "unsupported", "on_error", "on_last", "misuse"}
+METHODS = {"error", "unsupported", "on_error", "on_last", "misuse", "outside"}
 
 
 def test_every_message_has_a_golden_file() -> None:

@@ -1,0 +1,4 @@
+CREATE TYPE Ring FROM FILE 'ring.hpp';
+CREATE STREAM R(a int, b int) FROM FILE 'r.csv' LINE DELIMITED CSV (delimiter := '|');
+CREATE TABLE S(b int, c double, d date, t varchar(10));
+SELECT SUM(CASE WHEN a < b THEN [f: Ring](a) ELSE b END) FROM R;

@@ -1,0 +1,2 @@
+CREATE TABLE R(a int, A int);
+SELECT COUNT(*) FROM R;

@@ -1,0 +1,2 @@
+CREATE TABLE "R(a int);
+SELECT COUNT(*) FROM R;

@@ -1,0 +1,2 @@
+CREATE STREAM R(a int) FROM FILE 'r' LINE DELIMITED CSV (delimiter = '|');
+SELECT COUNT(*) FROM R;

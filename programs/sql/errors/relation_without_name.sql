@@ -1,0 +1,2 @@
+CREATE TABLE (a int);
+SELECT COUNT(*) FROM R;

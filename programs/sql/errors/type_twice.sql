@@ -1,0 +1,4 @@
+CREATE TYPE Ring FROM FILE 'ring.hpp';
+CREATE TYPE Ring FROM FILE 'ring.hpp';
+CREATE TABLE R(a int);
+SELECT COUNT(*) FROM R;

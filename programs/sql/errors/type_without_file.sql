@@ -1,0 +1,3 @@
+CREATE TYPE Ring 'ring.hpp';
+CREATE TABLE R(a int);
+SELECT COUNT(*) FROM R;

@@ -1,0 +1,2 @@
+CREATE TABLE R(a varchar(x));
+SELECT COUNT(*) FROM R;

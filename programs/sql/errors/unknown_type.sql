@@ -1,0 +1,2 @@
+CREATE TABLE R(a inte);
+SELECT COUNT(*) FROM R;

@@ -1,0 +1,2 @@
+CREATE TABLE R(a int);
+SELECT SUM([f: Ring](a)) FROM R;
