@@ -376,6 +376,8 @@ class Database(View):
         self._short, self._ways, self._costs = first.trigger.strata, first.ways, first.costs
         self._looked = first.looked
         for step in steps[1:]:
+            if not step.ways:
+                continue
             self._short = self._short | step.trigger.strata
             self._ways = {**self._ways, **step.ways}
             self._costs = added_costs(self._costs, step.costs)

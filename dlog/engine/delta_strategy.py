@@ -76,8 +76,13 @@ class DeltaStrategy:
     # What is kept, and why
 
     def _prefers_existence(self) -> bool:
-        """Whether counts would be far larger than the head.  Reads statistics only."""
+        """Whether counts would be far larger than the head.  Reads statistics only.
+
+        Counts that are there stay: nobody would keep them, and whoever comes later would take them for true.
+        """
         rules = self.stratum.rules
+        if counts_name(self.name) in self.store.relations:
+            return False
         if any(r.aggregates or not _is_exact(self.store, r, h) for r in rules for h in self._heads(r)):
             return False
         rows = self.store.rows(self.name)

@@ -17,12 +17,13 @@ from dlog.engine.delta_strategy import DeltaStrategy, counts_name
 from dlog.engine.evaluate import Evaluation
 from dlog.engine.looked import Asked, nowhere
 from dlog.engine.maintain import Maintenance, maintain
-from dlog.engine.one_group import OneGroup
+from dlog.engine.one_group import NONE, Assignments
 from dlog.engine.one_kept import FEW, OneKept
 from dlog.engine.one_row_kernels import NOTHING, TOO_LARGE
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle, Followed
-from dlog.engine.triggers import Output, Rows, Trigger, find_trigger
+from dlog.engine.trigger_search import find_trigger
+from dlog.engine.triggers import Output, Rows, Trigger
 from dlog.errors import DlogError, Interrupted
 from dlog.heads.counts import apply_counts, net_rows
 from dlog.heads.lookup import look_up
@@ -32,6 +33,7 @@ from dlog.storage.relation import Relation
 
 SignedRows = tuple[int, str, Rows]  # +1 or -1, a predicate, codes
 NO_COSTS: Mapping[str, int] = {}
+NO_WAYS: Mapping[str, str] = {}  # of a step whose strata, and what they cost, another one tells
 
 
 class Step(NamedTuple):
@@ -46,7 +48,7 @@ class Step(NamedTuple):
 
     def changes(self) -> dict[str, Change]:
         if not len(self.rows):
-            return {}
+            return {**self.derived}
         rows, none = np.asarray(self.rows, np.int64), np.empty((0, self.trigger.arity), np.int64)
         change = Change(rows, none) if self.trigger.sign > 0 else Change(none, rows)
         return {**self.derived, self.trigger.name: change}
@@ -63,14 +65,8 @@ def follow_rows(
     Raises only what a single step raises.
     """
     before = store.relations
-    done = []
     try:
-        for sign, name, rows in steps:
-            step = _follow(maintenance, store, sign, name, rows, evaluation, before)
-            if step is None:
-                store.relations = before
-                return None
-            done.append(step)
+        done = _follow_steps(maintenance, store, steps, evaluation)
     except BaseException as error:
         store.relations = before
         if isinstance(error, KeyboardInterrupt):
@@ -78,6 +74,26 @@ def follow_rows(
         if isinstance(error, DlogError) and len(steps) > 1:
             return None
         raise
+    if done is None:
+        store.relations = before
+    return done
+
+
+def _follow_steps(
+    maintenance: Maintenance,
+    store: Store,
+    steps: Sequence[SignedRows],
+    evaluation: Callable[[], Evaluation],
+) -> list[Step] | None:
+    shared = store.relations
+    if len(steps) == 2 and (pair := _pair(maintenance, store, *steps)) is not None:
+        return _follow_pair(store, pair, [rows for _, _, rows in steps], shared)
+    done = []
+    for sign, name, rows in steps:
+        step = _follow(maintenance, store, sign, name, rows, evaluation, shared)
+        if step is None:
+            return None
+        done.append(step)
     return done
 
 
@@ -90,31 +106,22 @@ def _follow(
     evaluation: Callable[[], Evaluation],
     shared: dict[str, Relation],
 ) -> Step | None:
-    """The store's relations are another dict than the shared one afterwards, unless nothing has changed."""
-    relations = store.relations
     trigger = find_trigger(maintenance, store, name, sign)
-    if trigger is None or not trigger.bring_roots(relations):
+    if trigger is None:
         return None
-    relation = relations[name]
-    found = trigger.fire(store, relation, rows)
+    relation = store.relations[name]
+    found, rows = _fire(trigger, store, rows, shared)
     if found == NOTHING:
         return Step(trigger, (), {}, trigger.ways, NO_COSTS)
     if found == TOO_LARGE:
         return None
-    later = trigger.version(relation)
-    rows = trigger.changed(rows)
-    if trigger.functional_keys >= 0 and sign > 0 and not _is_function(trigger, later, rows):
-        return None
     costs, looked = trigger.costs(), trigger.looked()
-    if relations is shared:
-        store.relations = relations.copy()  # faster than a display
-    store.relations[name] = later
-    store.relations.update(trigger.state())
+    fired = Step(trigger, rows, {}, trigger.ways, costs, looked)
     if not found:
-        return Step(trigger, rows, {}, trigger.ways, costs, looked)
-    if trigger.alone is not None:
-        return _follow_group(store.relations, trigger, trigger.alone, rows, costs)
+        return fired
     outputs = trigger.outputs()
+    if trigger.alone is not None:
+        return _follow_group(store.relations, fired, outputs)
     followed: Followed = {}
     changes = _change_heads(store, outputs, followed)
     if changes is None:
@@ -136,16 +143,91 @@ def _follow(
     return Step(trigger, rows, derived, ways, costs, looked)
 
 
-def _follow_group(
-    relations: dict[str, Relation], trigger: Trigger, group: OneGroup, rows: Rows, costs: Mapping[str, int]
-) -> Step | None:
-    """The same when the rows lead to groups, and these nowhere."""
-    (output,) = trigger.outputs()
-    changed = group.follow(relations, output.words, output.stride, output.n, output.use.sign)
+def _fire(trigger: Trigger, store: Store, rows: Rows, shared: dict[str, Relation]) -> tuple[int, Rows]:
+    """(What the firing answers, the rows that it changed); the predicate has its new version then.
+
+    The store's relations are another dict than the shared one afterwards, unless nothing has changed.
+    """
+    relations, name = store.relations, trigger.name
+    relation = relations[name]
+    if not trigger.bring_roots(relations):
+        return TOO_LARGE, ()
+    found = trigger.fire(store, relation, rows)
+    if found < 0:
+        return found, ()
+    later = trigger.version(relation)
+    rows = trigger.changed(rows)
+    if trigger.functional_keys >= 0 and trigger.sign > 0 and not _is_function(trigger, later, rows):
+        return TOO_LARGE, ()
+    if relations is shared:
+        relations = store.relations = relations.copy()  # faster than a display
+    relations[name] = later
+    relations.update(trigger.state())
+    return found, rows
+
+
+def _pair(
+    maintenance: Maintenance, store: Store, one: SignedRows, other: SignedRows
+) -> tuple[Trigger, Trigger] | None:
+    """The triggers of rows that come and rows that go of one predicate, if both lead to the same groups, and
+    these nowhere."""
+    if one[1] != other[1] or one[0] == other[0]:
+        return None
+    first = find_trigger(maintenance, store, one[1], one[0])
+    if first is None or first.alone is None:
+        return None
+    second = find_trigger(maintenance, store, one[1], other[0])
+    return None if second is None or second.alone != first.alone else (first, second)
+
+
+def _follow_pair(
+    store: Store, pair: tuple[Trigger, Trigger], given: Sequence[Rows], shared: dict[str, Relation]
+) -> list[Step] | None:
+    """Both steps, and then all groups at once: a window that moves on.  The first step tells the costs of
+    both."""
+    outputs: list[Output] = []
+    changed, operations = [], 0
+    for trigger, rows in zip(pair, given, strict=True):
+        found, rows = _fire(trigger, store, rows, shared)
+        if found == TOO_LARGE:
+            return None
+        changed.append(rows)
+        if found != NOTHING:
+            operations += trigger.operations
+        if found > 0:
+            outputs += trigger.outputs()
+    (first, second), ways = pair, pair[0].ways
+    step = Step(first, changed[0], {}, ways, dict.fromkeys(ways, operations))
+    last: Step | None = Step(second, changed[1], {}, NO_WAYS, NO_COSTS)
+    if outputs and last is not None:
+        last = _follow_group(store.relations, last, outputs)
+    return None if last is None else [step, last]
+
+
+def _follow_group(relations: dict[str, Relation], last: Step, outputs: Sequence[Output]) -> Step | None:
+    """The last step with what follows, when all that was found leads to groups, and these nowhere."""
+    trigger, rows, _, ways, costs, looked = last
+    group = trigger.alone
+    assert group is not None
+    given = _assignments(outputs)
+    changed = None if given is None else group.follow(relations, *given)
     if changed is None:
         return None
     relations[group.name], change = changed
-    return Step(trigger, rows, {group.name: change}, trigger.ways, costs)
+    return Step(trigger, rows, {group.name: change}, ways, costs, looked)
+
+
+def _assignments(outputs: Sequence[Output]) -> tuple[Assignments, Assignments] | None:
+    """What joins gave, as (those that are added, those that are taken away); None: it is not so simple."""
+    added = taken = NONE
+    for use, words, stride, n in outputs:
+        if use.sign > 0 and added is NONE:
+            added = words, stride, n
+        elif use.sign < 0 and taken is NONE:
+            taken = words, stride, n
+        else:
+            return None
+    return added, taken
 
 
 def _is_function(trigger: Trigger, later: Relation, rows: Rows) -> bool:
@@ -184,7 +266,8 @@ def _changed_head(
                 return group.follow(relations, followed, first.rows(), sign)
             columns = [first.column(c).copy() for c in range(len(group.outputs))]
             return group.follow_many(store, followed, columns, sign)
-        return group.follow(relations, first.words, first.stride, first.n, sign)
+        given = _assignments(outputs)
+        return None if given is None else group.follow(relations, *given)
     parts = [_head_rows(head, output) for output in outputs for head in output.use.heads]
     rows, signs = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
     counts, head = counts_name(strategy.name), relations[strategy.name]

@@ -85,7 +85,7 @@ class Maintenance:
     spent: dict[int, Spent] = field(default_factory=dict)  # by stratum, in the transactions that touched it
     wanted: str | None = None  # the strategy that a user asked for
     tables: Mapping[str, ast.Directive] = field(default_factory=dict)  # predicates that never change
-    triggers: dict[tuple[str, int], object] = field(default_factory=dict)  # see `dlog.engine.triggers`
+    triggers: dict[tuple[str, int], object] = field(default_factory=dict)  # see `dlog.engine.trigger_search`
     shared: frozenset[str] = frozenset()  # predicates whose column orders are a choice
     shared_readers: frozenset[int] = frozenset()  # strata that read them
     prepared: set[int] = field(default_factory=set)  # strata for whose plans column orders have been chosen
@@ -320,8 +320,8 @@ def change_program(cycle: Cycle, before: Program) -> None:
     for name, predicate in before.predicates.items():
         now = cycle.program.predicates.get(name)
         if now is None or now.arity != predicate.arity:
-            relations.pop(name, None)
-            relations.pop(facts_name(name), None)
+            cycle.store.forget(name)
+            cycle.store.forget(facts_name(name))
     for name, predicate in cycle.program.predicates.items():
         if name not in relations:
             relations[name] = Relation(cycle.store.arena, predicate.arity)

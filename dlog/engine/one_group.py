@@ -27,6 +27,8 @@ from dlog.storage.relation import Relation
 from dlog.types import INT
 
 Place = tuple[int, int]  # of a column of the head: see `group_kernels`
+Assignments = tuple[Words, int, int]  # (words, stride, n): column c begins at c * stride
+NONE: Assignments = (np.zeros(1, np.int64), 1, 0)
 
 
 @dataclass(frozen=True)
@@ -50,45 +52,52 @@ class OneGroup:
         return np.array([*sizes, *self.groups, *pairs], np.int64)
 
     def follow(
-        self, relations: dict[str, Relation], words: Words, stride: int, n: int, sign: int
+        self, relations: dict[str, Relation], added: Assignments, taken: Assignments
     ) -> tuple[Relation, Change] | None:
-        """Take n assignments in, column c of which begins at c * stride: (the head, how it changed), and the
-        state in its place.  None: not simple, and nothing has been done."""
+        """Take assignments in: (the head, how it changed), and the state in its place.  None: not simple,
+        and nothing has been done."""
         state, head = relations.get(self.state), relations[self.name]
         if state is None or len(relations[self.facts]):  # a row may have another derivation
             return None
-        arena, h = state.arena, head.arity
-        state_roots, head_roots = state.roots(), head.roots()
-        room = self._room(n, max(state.arity, h))
-        net = np.empty(2 * n * h, np.int64)
+        if len(head._indices) > _MOST_ORDERS:
+            return None
+        arena, h, n = state.arena, head.arity, added[2] + taken[2]
+        room = self._room if n <= _KEPT else _Room(n, self._width)
+        n_state, n_head = state.put_roots(room.of_state), head.put_roots(room.of_head)
+        net = np.empty((2 * n, h), np.int64)
         with arena.lock:
             arena.release_dropped()
             found = change_groups(
-                arena.A, self.layout, words, stride, n, sign, state.layout(), state_roots, len(state_roots),
-                head.layout(), head_roots, len(head_roots), *room, net,
+                arena.A, self.layout, *added, *taken, state.layout(), room.state_roots, n_state,
+                head.layout(), room.head_roots, n_head, room.state_rows, room.head_rows, room.unread,
+                net.reshape(-1),
             )  # fmt: skip
             if found < 0:
                 return None
             new = arena.words[RESULT]
-        relations[self.state] = state.of_roots(state_roots)
-        rows = net.reshape(-1, h)
-        change = Change(rows[:new], rows[new:found])
-        if not found:
-            return head, change
-        return head.of_roots(head_roots), head.in_order(change)
-
-    def _room(self, n: int, width: int) -> tuple[Words, Words, Words]:
-        """What a kernel writes on the way."""
-        if n > _KEPT:
-            return tuple(np.empty((3, 2 * n * width), np.int64))  # type: ignore[return-value]
-        return self._small_room
+        relations[self.state] = state.of_roots(room.of_state)
+        change = Change(net[:new], net[new:found])
+        return (head.of_roots(room.of_head), head.in_order(change)) if found else (head, change)
 
     @cached_property
-    def _small_room(self) -> tuple[Words, Words, Words]:
-        width = max(len(self.groups) + 1 + WIDE * len(self.arguments), len(self.head))
-        return tuple(np.empty((3, 2 * _KEPT * width), np.int64))  # type: ignore[return-value]
+    def _room(self) -> _Room:
+        return _Room(_KEPT, self._width)
+
+    @property
+    def _width(self) -> int:
+        return max(len(self.groups) + 1 + WIDE * len(self.arguments), len(self.head))
 
 
+class _Room:
+    """What a kernel writes on the way, for so many assignments."""
+
+    def __init__(self, n: int, width: int):
+        self.state_roots, self.head_roots = np.zeros((2, _MOST_ORDERS), np.int64)
+        self.of_state, self.of_head = self.state_roots.data, self.head_roots.data
+        self.state_rows, self.head_rows, self.unread = np.empty((3, 2 * n * width), np.int64)
+
+
+_MOST_ORDERS = 64  # of a relation that goes this way
 _KEPT = 16  # assignments for which there is always room
 
 

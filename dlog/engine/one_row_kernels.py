@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from dlog.jit import Words, kernel
+from dlog.jit import Words, helper, kernel
 from dlog.lftj.machine import attach, run_on
 from dlog.lftj.opcodes import DONE, NEXTS, SEEKS, STATUS
 from dlog.storage.arena_kernels import ROW, release_root
@@ -49,10 +49,10 @@ def fire(
     initial: Words,
     states: Words,
     roots: Words,
-    ranks: Words,
     row: Words,
     out: Words,
     counts: Words,
+    ranks: Words,
 ) -> int:
     """Change one row and run the joins.  shape: arity, op, orders, marks, joins, capacity, columns, budget.
 
@@ -60,8 +60,7 @@ def fire(
     number of rows to counts[j] and the operations of all to the last count.
     """
     A = pointer(arena)
-    k, op, n_orders, n_marks, n_joins = shape[0], shape[1], shape[2], shape[3], shape[4]
-    capacity, columns, budget = shape[5], shape[6], shape[7]
+    k, op, n_orders, n_marks = shape[0], shape[1], shape[2], shape[3]
     for o in range(n_orders):
         for c in range(k):
             A[ROW + c] = row[orders[o * k + c]]
@@ -75,6 +74,16 @@ def fire(
         root = marks[m * (1 + k)]
         for c in range(k):
             A[A[root + FLAT_BASE] + c * A[root + FLAT_STRIDE]] = row[marks[m * (1 + k) + 1 + c]]
+    return run_joins(
+        arena, n_orders, available, joins, words, initial, states, roots, ranks, out, counts, shape
+    )
+
+
+@helper
+def run_joins(arena, n_orders, available, joins, words, initial, states, roots, ranks, out, counts, shape):
+    """Run every join on the roots that are available.  TOO_LARGE: the new roots have been released."""
+    A = pointer(arena)
+    n_joins, capacity, columns, budget = shape[4], shape[5], shape[6], shape[7]
     total = 0
     operations = 0
     for j in range(n_joins):

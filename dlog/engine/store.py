@@ -52,6 +52,12 @@ class Store:
     def clear(self, name: str) -> None:
         self.relations[name] = Relation(self.arena, self.predicates[name].arity)
 
+    def forget(self, name: str) -> None:
+        """Drop a relation and all that is known of its columns: the name stands for another predicate now."""
+        self.relations.pop(name, None)
+        for known in (self.read_orders, self.requirements, self.chosen_orders, self._estimates):
+            known.pop(name, None)
+
     def under(self, predicates: dict[str, Predicate]) -> Store:
         """The same state seen under another program's predicates; relations are shared.  O(1)."""
         other = copy.copy(self)

@@ -18,7 +18,8 @@ from dlog.engine.store import Store
 from dlog.engine.trace_deltas import TraceDeltas, Traces
 from dlog.engine.trace_row_kernels import CHECK, SHAPE, WATCH, fire_traced
 from dlog.engine.trace_strategy import TraceStrategy
-from dlog.engine.triggers import NO_WORD, Output, Room, Rows, Trigger, Use, is_read, plain_head
+from dlog.engine.trigger_search import is_read, plain_head
+from dlog.engine.triggers import Joins, Output, Room, Rows, Trigger, Use
 from dlog.jit import Words
 from dlog.lftj.triejoin import NO_WORDS
 from dlog.planning.deltas import ERASE, INSERT
@@ -217,7 +218,7 @@ def _assembled(
         np.zeros(max(1, len(traces.atoms)), np.int64),
     )
     available = np.zeros(first_note + 2 * n_notes, np.int64)
-    room = Room([], shape, NO_WORD, available, NO_WORD, NO_WORD, np.zeros(declared.arity, np.int64), NO_WORD)
+    room = Room(shape, available, np.zeros(declared.arity, np.int64))
     ranks = store.dictionary
     return TraceTrigger(
         name=name,
@@ -227,19 +228,12 @@ def _assembled(
         orders=orders,
         rows=max(1, len(relation)),
         uses=uses,
-        others=[(plain, order, place) for (plain, order), place in others.items()],
-        mark_orders=[],
-        order_words=np.array([c for order in orders for c in order], np.int64),
-        joins=NO_WORD,
-        words=NO_WORD,
-        initial=NO_WORD,
-        states=NO_WORD,
-        roots=NO_WORD,
-        width=columns,
+        joins=Joins([(plain, order, place) for (plain, order), place in others.items()], width=columns),
         ranks=(lambda: ranks.rank) if traces.compiled.uses_ranks else (lambda: NO_WORDS),
         strata=frozenset(maintenance.readers.get(name, ())),
         ways={use.strategy.name: use.strategy.way for use in uses},
-        one=room,
+        arena=store.arena,
+        room=room,
         deltas=deltas,
         traces=traces,
         first_note=first_note,

@@ -1,6 +1,7 @@
 """Owns the change of groups in one kernel call: from a few assignments to the state's and the head's rows.
 
-Assignments come as columns.  The layout of a rule, as data:
+Assignments come as columns, those that are added apart from those that are taken away.  The layout of a
+rule, as data:
 
     groups g, sums s, columns of the head h
     g columns of the assignments             the group
@@ -15,11 +16,13 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from dlog.heads.kernels import MIN, WIDE
 from dlog.jit import Words, helper, kernel
 from dlog.storage.arena_kernels import EXTENT_BASE, RESULT, new_extent, release_extent
 from dlog.storage.layout import BASE, ENTRY, FILL, N_NODES, NODE_HEADER, ROOT_HEADER, STRIDE
-from dlog.storage.pointer import pointer
+from dlog.storage.pointer import pointer, pointer_at
 from dlog.storage.rows_kernels import change_all, is_small
 from dlog.storage.tree_kernels import compare, entry_bound, leaf_bound, node_bound
 
@@ -36,10 +39,12 @@ TOO_LARGE: Final = -2  # a number does not fit, or a relation must be built anew
 def change_groups(
     arena: Words,
     layout: Words,
-    columns: Words,
-    stride: int,
-    n: int,
-    sign: int,
+    gained: Words,
+    gained_stride: int,
+    added: int,
+    lost: Words,
+    lost_stride: int,
+    taken: int,
     state_orders: Words,
     state_roots: Words,
     n_state: int,
@@ -51,20 +56,30 @@ def change_groups(
     unread: Words,
     net: Words,
 ) -> int:
-    """Add (sign 1) or take away (-1) n assignments: the number of the head's rows that are new or gone, new
-    ones first in `net`, their number in RESULT; or TOO_LARGE, and nothing has been done.
+    """Add assignments and take others away: the number of the head's rows that are new or gone, new ones
+    first in `net`, their number in RESULT; or TOO_LARGE, and nothing has been done.
 
+    Column c of the assignments that are added begins at gained[c * gained_stride].
     Writes new roots over the old ones.  `state_rows`, `head_rows`
     and `unread` are room for two rows of each assignment.
-    O(n log n + n log groups).  REQUIRES: the first order of the state is the natural one.
+    O(n log n + n log groups) for n assignments.  REQUIRES: the first order of the state is the natural one.
     """
     A = pointer(arena)
     g, h = layout[0], layout[2]
     width = g + 1 + WIDE * layout[1]
-    work = new_extent(A, 2 * n + 2 * width, 1)
+    n = added + taken
+    k = np.int64(
+        max(len(gained) // gained_stride, len(lost) // lost_stride)
+    )  # one of them may have no columns
+    work = new_extent(A, 2 * n + 2 * width + n * k, 1)
     numbers = A[work + EXTENT_BASE]
     old, new = numbers + 2 * n, numbers + 2 * n + width
-    shape, given = pointer(layout), pointer(columns)
+    shape, given, stride = pointer(layout), pointer_at(arena, numbers + 2 * n + 2 * width), n
+    for c in range(k):
+        for i in range(added):
+            given[c * n + i] = gained[c * gained_stride + i]
+        for i in range(taken):
+            given[c * n + added + i] = lost[c * lost_stride + i]
     at = sorted_assignments(A, numbers, n, given, stride, shape)
     n_new, n_old, head_new, head_old = 0, 0, 0, 0
     fits = True
@@ -74,7 +89,7 @@ def change_groups(
         while end < n and not is_before(given, stride, A[at + i], A[at + end], shape):
             end += 1
         load_group(A, state_roots[0], old, given, stride, A[at + i], shape, width)
-        add_assignments(A, old, new, at, i, end, given, stride, shape, width, sign)
+        add_assignments(A, old, new, at, i, end, given, stride, shape, width, added)
         i = end
         fits = A[new + g] >= 0 and results_fit(A, old, shape) and results_fit(A, new, shape)
         if not fits or not differ(A, old, new, width):
@@ -190,12 +205,13 @@ def load_group(A, root, to, columns, stride, i, shape, width):
 
 
 @helper
-def add_assignments(A, old, new, at, i, end, columns, stride, shape, width, sign):
+def add_assignments(A, old, new, at, i, end, columns, stride, shape, width, added):
     """The group at `old` under assignments [i, end), to `new`."""
     g, s = shape[0], shape[1]
     for c in range(width):
         A[new + c] = A[old + c]
-    A[new + g] += sign * (end - i)
+    for j in range(i, end):
+        A[new + g] += 1 if A[at + j] < added else -1
     for x in range(s):
         is_column, word = shape[SHAPE + g + 2 * x], shape[SHAPE + g + 2 * x + 1]
         for j in range(i, end):
@@ -203,7 +219,7 @@ def add_assignments(A, old, new, at, i, end, columns, stride, shape, width, sign
                 A,
                 new + g + 1 + WIDE * x,
                 columns[word * stride + A[at + j]] if is_column == 1 else word,
-                sign,
+                1 if A[at + j] < added else -1,
             )
 
 

@@ -166,7 +166,8 @@ class _Search:
         atom = self.models[0].atom
         plain = all(isinstance(a, Var) for a in atom.args) and len(self.models[0].columns) == len(atom.args)
         compared = all(isinstance(a, Var) for f in self.primitives for a in f.inputs)
-        return plain and compared and set(names) == set(self.models[0].columns) <= self.needed
+        visited = set(self.models[0].columns)
+        return plain and compared and set(names) == visited and (self.bag or visited <= self.needed)
 
     def scan_order(self) -> list[str]:
         """The variables of one atom in a column order that exists: any other would have to be made."""

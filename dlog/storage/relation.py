@@ -118,7 +118,7 @@ class Relation:
         roots, change = few
         if not change:
             return self.snapshot(), change
-        return self.of_roots(roots), change
+        return self.of_roots(roots.data), change
 
     def apply_in_place(self, inserts: Any = None, erases: Any = None) -> Change:
         """The same on this handle, as `Index.apply_in_place`.
@@ -176,11 +176,18 @@ class Relation:
         """The column orders, one after the other; not to be written to."""
         return _layout(tuple(self._indices))
 
-    def of_roots(self, roots: Words) -> Relation:
+    def put_roots(self, words: memoryview) -> int:
+        """The same into words of a caller; returns how many there are."""
+        indices = self._indices
+        for place, index in enumerate(indices.values()):
+            words[place] = index.root
+        return len(indices)
+
+    def of_roots(self, roots: memoryview) -> Relation:
         """The version that these roots are of; takes them over."""
         arena, arity, indices = self.arena, self.arity, {}
-        for order, root in zip(self._indices, roots.tolist(), strict=True):
-            indices[order] = Index(arena, root, arity)
+        for place, order in enumerate(self._indices):
+            indices[order] = Index(arena, roots[place], arity)
         return self._version(indices)
 
     def in_order(self, change: Change) -> Change:

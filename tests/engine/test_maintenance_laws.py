@@ -261,6 +261,48 @@ def test_ctrl_c_anywhere_in_a_commit_leaves_the_full_state_as_before() -> None:
     db.verify()
 
 
+def test_a_part_of_a_rule_may_get_the_name_of_another_one() -> None:
+    """Parts are numbered: with a rule less, the second count of p is called as the first one was."""
+    db = dlog.Database(
+        source="""
+        e(x) -> int(x).  f(x, y) -> int(x), int(y).  e(1).  f(1, 1).
+        q(x, y) <- f(x, y), e(x).
+        q(x, y) <- f(y, x), e(x).
+        p(y, w) <- z = count : { e(x) }, w = count : { q(y, x) }, q(x, y), z > 0.
+        """
+    )
+    before = {name: p.arity for name, p in db.program.predicates.items()}
+    db.remove_rule("q(x, y) <- f(y, x), e(x).")
+    now = {name: p.arity for name, p in db.program.predicates.items()}
+    assert any(before.get(name, arity) != arity for name, arity in now.items())
+    assert db["p"].rows() == [(1, 1)]
+    db.check()
+
+
+def test_counts_survive_interrupts_whatever_is_preferred_meanwhile() -> None:
+    """An interrupt lets strategies be chosen anew: counts would be far larger than the head by then, and
+    are not at the next one.  They were kept all the time."""
+    rules = "e(x, y) -> int(x), int(y).  f(y, z) -> int(y), int(z).  p(x) <- e(x, y), f(y, z)."
+    db = dlog.Database(source=rules + " p(x) <- e(x, _), f(x, _).  e(1, 2).  f(2, 3).", strategy="delta")
+
+    def interrupted() -> None:
+        db.limits = Limits(timeout=3600)  # the long way, with looks
+        with interrupted_at(1), pytest.raises(Interrupted):
+            db.apply(insert={"e": [(77, 78)]})
+        db.limits = Limits()
+
+    db.apply(insert={"f": [(2, 4)]})
+    db.apply(insert={"f": [(2, z) for z in range(200)]})
+    interrupted()
+    db.apply(erase={"f": [(2, z) for z in range(2, 200)]})
+    db.check()
+    interrupted()
+    db.apply(erase={"f": [(2, 1)]})
+    db.check()
+    db.apply(erase={"f": [(2, 0)]})
+    assert db["p"].rows() == []
+
+
 def test_invariant_memory_is_flat() -> None:
     """Transactions that return to the start leave the arena as it was."""
     cycle_many(200)
