@@ -19,13 +19,14 @@ from dlog.errors import (
     LimitError,
     PlanError,
     SourceError,
+    StoreError,
     SubscriberError,
     UnsupportedError,
     VerifyError,
 )
 
 if TYPE_CHECKING:
-    from dlog.engine.database import Database
+    from dlog.durable.database import Database
     from dlog.engine.limits import Limits
     from dlog.ir.rules import Program
     from dlog.language import ast
@@ -42,6 +43,7 @@ __all__ = [
     "Limits",
     "PlanError",
     "SourceError",
+    "StoreError",
     "SubscriberError",
     "UnsupportedError",
     "VerifyError",
@@ -53,7 +55,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """The engine is imported when it is first asked for: checking and formatting do without it."""
     if name == "Database":
-        from dlog.engine.database import Database
+        from dlog.durable.database import Database
 
         return Database
     if name == "Limits":

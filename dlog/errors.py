@@ -95,6 +95,10 @@ class SubscriberError(DlogError):
     """A transaction took place, and a callback that was told of it failed; its error is the cause."""
 
 
+class StoreError(DlogError):
+    """The files of a durable database cannot be read, written or trusted."""
+
+
 class LimitError(DlogError):
     """A limit of time, rows or memory was reached, or the user interrupted."""
 

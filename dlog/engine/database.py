@@ -44,6 +44,7 @@ from dlog.errors import (
     DlogError,
     DlogErrors,
     Interrupted,
+    StoreError,
     UnsupportedError,
     VerifyError,
     did_you_mean,
@@ -53,7 +54,7 @@ from dlog.ir.check import load_program
 from dlog.ir.rules import Program, Stratum
 from dlog.language import ast
 from dlog.language.parse import expand_includes, parse
-from dlog.language.source import read_source, text_source
+from dlog.language.source import Source, read_source, text_source
 from dlog.planning.options import Options
 from dlog.planning.versions import facts_name, is_change, is_old
 from dlog.storage.batch import Change as Difference
@@ -83,7 +84,7 @@ class Database(View):
         self,
         path: str | Path | None = None,
         *,
-        source: str | None = None,
+        source: str | Source | None = None,
         facts: str | Path = ".",
         limits: Limits | None = None,
         progress: Progress | None = None,
@@ -122,7 +123,9 @@ class Database(View):
         self._ways: Mapping[str, str] = {}
         self._looked: Asked = nowhere
         self._short: Collection[int] = ()  # the strata of the last transaction that went the short way
-        tree, program = load_program(read_source(path) if path is not None else text_source(source or ""))
+        if path is not None:
+            source = read_source(path)
+        tree, program = load_program(source if isinstance(source, Source) else text_source(source or ""))
         super().__init__(settled(tree, program), program, Store(program.predicates), limits or Limits(), 0)
         self._maintenance = Maintenance.of(program, strategy)
         self.store.options = Options.of(program.pragmas)
@@ -133,6 +136,7 @@ class Database(View):
             if load:
                 self._load_inputs(facts)
             apply_deltas(self.program.deltas, self.store)
+            self._restore()
             for name in self._maintenance.owner:
                 self.store.relations[facts_name(name)] = self.store.relations[name]
             self.store.relations = self._start()
@@ -143,6 +147,20 @@ class Database(View):
                 self._evaluate(watch)
         self.store.relations = in_layers(self.store.relations)
         self._show()
+
+    # What a database that survives does besides: see `dlog.durable`
+
+    def _restore(self) -> None:
+        """Base facts from elsewhere, before rules run."""
+
+    def _next_version(self) -> int:
+        return self.version + 1
+
+    def _keep(self, transaction: Transaction, differences: Differences) -> None:
+        """The last thing before others see a commit.  When it raises, the commit does not take place."""
+
+    def _acknowledge(self) -> None:
+        """After a commit, outside of the lock, before anyone is told."""
 
     def _show(self) -> None:
         """Let snapshots have the state as it is now: all of it at once.  O(1); see `Layers.settle`."""
@@ -218,13 +236,14 @@ class Database(View):
 
     # Changing
 
-    def transaction(self) -> Transaction:
+    def transaction(self, batch_id: str | None = None) -> Transaction:
         """For a `with` block: commits at its end; an error in it, or in what follows from it, changes
         nothing.
 
         After the block `commit_info` of the transaction tells what changed; it is None after a rollback.
+        A `batch_id` names what is delivered: the same one is applied once, however often it comes.
         """
-        return Transaction(self)
+        return Transaction(self, batch_id)
 
     def apply(
         self,
@@ -318,6 +337,7 @@ class Database(View):
             finally:
                 if outermost:
                     end()
+        self._acknowledge()
         if self._subscribers.subscriptions:
             self._subscribers.tell()
         return commit
@@ -327,7 +347,7 @@ class Database(View):
         remember outside of the state: they are made anew."""
         store = self.store
         self.tree, self.program, store.relations, store.predicates, self.version, self.pending = self._shown
-        if isinstance(error, Interrupted) or not isinstance(error, DlogError):
+        if isinstance(error, Interrupted | StoreError) or not isinstance(error, DlogError):
             self._maintenance = Maintenance.of(self.program, self._maintenance.wanted)
 
     def _commit(self, transaction: Transaction) -> Commit:
@@ -337,8 +357,9 @@ class Database(View):
         differences: Differences | None = self._commit_rows(transaction)
         if differences is None:
             differences = self._replace_state(transaction)
-        self.version += 1
+        self.version = self._next_version()
         poll()  # the last moment to take it back
+        self._keep(transaction, differences)
         self._show()
         seconds = time.perf_counter() - started
         for number in self._short:

@@ -57,7 +57,8 @@ class Commit(NamedTuple):
     `answers` are those of queries that stood in its text; `ways` tells how derived predicates, and
     constraints by their texts, followed: "delta", "stages", "trace" or "from scratch"; `costs` has the
     operations of each.  `looked()` tells for rules that are kept by their traces where the transaction made
-    them look again: `print` each of them.
+    them look again: `print` each of them.  `repeated`: nothing was done, since a batch with this id had been
+    applied before.
     """
 
     version: int
@@ -68,6 +69,7 @@ class Commit(NamedTuple):
     ways: Mapping[str, str] = MappingProxyType({})
     costs: Mapping[str, int] = MappingProxyType({})
     looked: Asked = nowhere
+    repeated: bool = False
 
 
 class Changes(Mapping[str, Change]):
@@ -150,10 +152,22 @@ class Rollback(Exception):
 class Transaction:
     """Changes to base facts and to the program, kept until commit.  Later ones win over earlier ones."""
 
-    __slots__ = ("_found", "changes", "commit_info", "database", "program", "queries", "tree")
+    __slots__ = (
+        "_found",
+        "batch_id",
+        "changes",
+        "commit_info",
+        "database",
+        "merged",
+        "program",
+        "queries",
+        "tree",
+    )
 
-    def __init__(self, database: Database):
+    def __init__(self, database: Database, batch_id: str | None = None):
         self.database = database
+        self.batch_id = batch_id
+        self.merged: Any = None  # the moment of another branch whose changes these are: see `dlog.durable`
         self.tree: ast.Program = database.tree
         self.program: Program = database.program
         self._found = self.program

@@ -168,6 +168,12 @@ class Dictionary:
         merge_order(self._text, self._ends, self._order, known, new, n - known, order)
         return order
 
+    def since(self, first: int, last: int) -> tuple[Words, bytes]:
+        """(Lengths in bytes, all bytes) of the texts with the codes from `first` to before `last`."""
+        with self._lock:
+            ends = self._ends[first : last + 1]
+            return np.diff(ends), self._text[ends[0] : ends[-1]].tobytes()
+
     def buffers(self) -> tuple[Bytes, Words]:
         """(bytes, ends) of all texts, for kernels: text c is bytes[ends[c]:ends[c + 1]]."""
         return self._text, self._ends

@@ -1,0 +1,371 @@
+"""Owns the database that survives: the engine's, with a folder in which every commit is before it is told.
+
+Lifecycle.  1 Opening reads the checkpoint and the log, gives base facts, rules and texts their places, and
+evaluates.  2 A commit is written to the log when everything has followed and before anyone sees it; when
+that fails it does not take place.  3 A log that has become long is replaced by a checkpoint.  4 `close`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import weakref
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dlog.durable.branches import Branching
+from dlog.durable.checkpoint import Image
+from dlog.durable.files import Files
+from dlog.durable.folder import Folder, Found, read_folder
+from dlog.durable.frames import corruption
+from dlog.durable.past import Past
+from dlog.durable.records import BranchRecord, CommitRecord, Texts
+from dlog.durable.replay import replay, restore_texts
+from dlog.durable.states import base_relations, facts_of, program_text
+from dlog.durable.timeline import MAIN, Moment, Timeline
+from dlog.engine.database import Differences
+from dlog.engine.strategy import net_difference
+from dlog.engine.transaction import Commit, Transaction
+from dlog.errors import DlogError, StoreError, did_you_mean
+from dlog.interrupts import uninterrupted
+from dlog.language.source import Source, read_source
+from dlog.planning.versions import facts_name
+from dlog.storage.batch import Change as Difference
+from dlog.storage.relation import Relation
+
+FULL, GROUP, NONE = "full", "group", "none"
+DURABILITIES = (FULL, GROUP, NONE)
+
+
+class Database(Branching):
+    """A program with its data, in memory or in a folder.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> with Database(folder, source="reach(x, y) <- edge(x, y).  edge(1, 2).") as db:
+    ...     commit = db.execute("+edge(2, 3).")
+    >>> with Database(folder) as db:
+    ...     db.version, db["reach"].rows()
+    (1, [(1, 2), (2, 3)])
+    """
+
+    _folder: Folder | None = None
+    _reading: Found | None = None  # what a database that only reads has read
+    _found: Found | None = None  # while it is opened
+    _texts = 0  # codes whose texts are in the files
+    _deferred = 0  # blocks of `group` that are open
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        source: str | Source | None = None,
+        program: str | Path | None = None,
+        durability: str = FULL,
+        read_only: bool = False,
+        files: Files | None = None,
+        **options: Any,
+    ):
+        """From a program file (`path` or `program`) or a text (`source`), in memory; or, when `path` is a
+        folder or nothing yet, in that folder, where a program only counts when the folder is new.
+
+        `durability` says when a commit is told: "full", when it is on the disk; "group", the same, and
+        commits of several threads, or in a block of `group()`, share the wait; "none", when the system has
+        it, which survives the end of the process but not of the machine.  With `read_only` the folder is
+        read as it is now: any number of processes can do that while one writes.
+
+        Other options are those of `dlog.engine.database.Database`.
+        """
+        if durability not in DURABILITIES:
+            help = did_you_mean(durability, DURABILITIES, f"there are {', '.join(DURABILITIES)}")
+            raise DlogError(f"unknown durability {durability}", help=help)
+        folder = Path(path) if path is not None and is_folder(path) else None
+        if folder is None and path is not None:
+            if program is not None:
+                raise DlogError(f"{path} is a program, not a folder")
+            program, path = path, None
+        if program is not None and source is not None:
+            raise DlogError("a database has one program: give its path or its source, not both")
+        self.durability = durability
+        self._unsynced: deque[tuple[int, Any]] = deque()  # ends of records, and what was shown before each
+        if folder is None:
+            super().__init__(program, source=source, **options)
+            self._timeline = Timeline(Moment(0, (), self._shown))
+        else:
+            self._open(folder, files or Files(), program, source, read_only, options)
+
+    # Opening
+
+    def _open(
+        self,
+        path: Path,
+        files: Files,
+        program: str | Path | None,
+        source: str | Source | None,
+        read_only: bool,
+        options: dict[str, Any],
+    ) -> None:
+        given = source if program is None else read_source(program)
+        folder = None if read_only else Folder.open(path, files)
+        try:
+            found = self._found = read_folder(path, files)
+            if found is not None:
+                _require_same_program(path, found, given)
+                self._recover(path, found, options)
+            elif folder is None:
+                raise StoreError(f"there is no database in {path}")
+            else:
+                super().__init__(source=given, **options)
+                self._timeline = Timeline(Moment(0, (), self._shown))
+            self._origin = found.checkpoint.origin if found is not None else _digest(given)
+            if folder is None:
+                self._reading = found
+            else:
+                self._begin(folder, found)
+        except BaseException:
+            if folder is not None:
+                folder.close()
+            raise
+
+    def _recover(self, path: Path, found: Found, options: dict[str, Any]) -> None:
+        past = Past.of(found)
+        text = past.program(past.heads[MAIN])
+        self._timeline = found.checkpoint.timeline()
+        super().__init__(source=Source(str(path), text), **{**options, "load": False})
+
+    def _restore(self) -> None:
+        """Base facts and texts of the checkpoint, then what the log says."""
+        found = self._found
+        if found is None:
+            return
+        records = [record for _, record in found.records]
+        texts = [
+            *found.checkpoint.texts,
+            *(r.texts for r in records if isinstance(r, CommitRecord) and r.texts),
+        ]
+        n = len(records)
+        self._progress("recover", "texts", 0, n)
+        try:
+            restore_texts(self.store.dictionary, texts)
+        except ValueError as error:
+            raise corruption(found.checkpoint.path, 0, str(error)) from None
+        self._progress("recover", "facts", 0, n)
+        found.checkpoint.fill(self._timeline, self.store.arena)
+        self._progress("recover", "transactions", n, n)
+        replay(self._timeline, records, self.store.arena)
+        head = self._timeline.heads[MAIN]
+        for name, predicate in self.program.predicates.items():
+            relation = head.state.relations.get(name)
+            if relation is not None and relation.arity == predicate.arity:
+                self.store.relations[name] = relation
+        self.version = head.version
+        self._texts = len(self.store.dictionary)
+
+    def _begin(self, folder: Folder, found: Found | None) -> None:
+        """Takes the folder over.  A new one gets its first checkpoint: what the program brought with it."""
+        if found is None:
+            folder.checkpoint(self._image())
+            self._texts = len(self.store.dictionary)
+        else:
+            folder.begin(found, self.warn)
+        self._found = None
+        self._folder = folder
+        weakref.finalize(self, folder.close)
+
+    # Committing
+
+    def _commit(self, transaction: Transaction) -> Commit:
+        batch_id = transaction.batch_id
+        if batch_id is not None and batch_id in self._timeline.heads[self.current_branch].batches:
+            transaction.commit_info = Commit(self.version, {}, 0.0, repeated=True)
+            return transaction.commit_info
+        if self._reading is not None:
+            raise StoreError("the database was opened to be read only")
+        return super()._commit(transaction)
+
+    def _keep(self, transaction: Transaction, differences: Differences) -> None:
+        if self._folder is not None:
+            self._write(transaction, differences)
+        merged, timeline = transaction.merged, self._timeline
+        timeline.commit(self.current_branch, self.version, None, merged, transaction.batch_id)
+        if merged is not None:
+            timeline.prune()
+
+    def _write(self, transaction: Transaction, differences: Differences) -> None:
+        """The record of a commit in the log, and, where that is asked for, on the disk."""
+        log = self._log()
+        n = len(self.store.dictionary)
+        texts = None
+        if n > self._texts:
+            texts = Texts(self._texts, *self.store.dictionary.since(self._texts, n))
+        tree_before = self._shown[0]
+        record = CommitRecord(
+            self.version,
+            time.time(),
+            self.current_branch,
+            self._base_changes(transaction, differences),
+            None if self.tree is tree_before else program_text(self.tree),
+            transaction.batch_id,
+            None if transaction.merged is None else transaction.merged.version,
+            texts,
+        )
+        log.append(record.parts())
+        if self.durability == FULL:
+            log.sync()
+        else:
+            self._unsynced.append((log.size, self._shown))
+        self._texts = n
+
+    def _base_changes(self, transaction: Transaction, differences: Differences) -> dict[str, Difference]:
+        """The net change of base facts.  O(rows that changed), or O(predicates) when the program did."""
+        before = self._shown
+        if self.program is not before[1]:
+            return self._all_changes(base_relations(before[1], before[2]))
+        told = differences() if callable(differences) else differences
+        changes: dict[str, Difference] = {}
+        for _, name, _ in transaction.changes:
+            if name in self._maintenance.owner:
+                old, new = (relations[facts_name(name)] for relations in (before[2], self.store.relations))
+                changes[name] = net_difference(old, new)
+            elif name in told:
+                changes[name] = told[name]
+        return {name: change for name, change in changes.items() if change}
+
+    def _all_changes(self, before: Mapping[str, Relation]) -> dict[str, Difference]:
+        changes = {}
+        for name, relation in base_relations(self.program, self.store.relations).items():
+            old = before.get(name)
+            if old is None or old.arity != relation.arity:
+                old = Relation(self.store.arena, relation.arity)
+            change = net_difference(old, relation)
+            if change:
+                changes[name] = change
+        return changes
+
+    def _acknowledge(self) -> None:
+        if self._folder is None:
+            return
+        if self.durability == GROUP and not self._deferred:
+            self.sync()
+        if self._folder.wants_checkpoint:
+            try:
+                self.checkpoint()
+            except StoreError as error:
+                self.warn(f"warning: {error.message}")
+
+    def sync(self) -> None:
+        """Everything that was committed so far is on the disk afterwards, whatever the durability.
+
+        When it fails, the state is the last one that is known to be there, and nothing more is taken.
+        """
+        log = self._log()
+        try:
+            log.sync()
+        except StoreError:
+            self._fall_back()
+            raise
+        with self._lock:
+            while self._unsynced and self._unsynced[0][0] <= log.synced:
+                self._unsynced.popleft()
+
+    def _fall_back(self) -> None:
+        with self._lock:
+            if self._unsynced:
+                shown = self._unsynced[0][1]
+                self._unsynced.clear()
+                self._timeline.heads[self.current_branch].version = shown[4]
+                self._take_up(shown)
+
+    @contextmanager
+    def group(self) -> Iterator[None]:
+        """Commits in the block are told at once, and are on the disk, all of them, at its end.
+
+        REQUIRES: durability "group".
+        """
+        if self.durability != GROUP:
+            raise DlogError(f"durability is {self.durability}: commits are grouped with durability group")
+        self._deferred += 1
+        try:
+            yield
+        finally:
+            self._deferred -= 1
+            if not self._deferred and self._folder is not None:
+                self.sync()
+
+    def _log(self) -> Any:
+        if self._folder is None or self._folder.log is None:
+            raise StoreError("the database is closed" if self._folder is not None else "there is no folder")
+        return self._folder.log
+
+    # Files
+
+    def _write_branch(self, record: BranchRecord) -> None:
+        if self._reading is not None:
+            raise StoreError("the database was opened to be read only")
+        if self._folder is not None:
+            log = self._log()
+            log.append(record.parts())
+            if self.durability != NONE:
+                log.sync()
+
+    def _past(self) -> Past | None:
+        if self._reading is not None:
+            return Past.of(self._reading)
+        if self._folder is None:
+            return None
+        found = read_folder(self._folder.path, self._folder.files)
+        return None if found is None else Past.of(found)
+
+    def _image(self) -> Image:
+        timeline = self._timeline
+        facts = {moment.version: facts_of(moment.state) for moment in timeline.moments()}
+        return Image(timeline, facts, self.store.dictionary, self._origin)
+
+    @uninterrupted
+    def checkpoint(self) -> None:
+        """Writes everything into a new file, and begins a new log: opening is faster, and the versions
+        before this one, which no branch has, are forgotten.  O(size of the base facts)."""
+        with self._lock:
+            self.sync()
+            assert self._folder is not None
+            texts = len(self.store.dictionary)
+            self._folder.checkpoint(self._image())
+            self._texts = texts
+
+    def close(self) -> None:
+        """Brings everything to the disk and lets others write.  Reading goes on; transactions do not."""
+        with self._lock:
+            folder = self._folder
+            if folder is not None and folder.log is not None:
+                try:
+                    if not folder.log.poison:
+                        folder.log.sync()
+                finally:
+                    folder.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self.close()
+
+
+def is_folder(path: str | Path) -> bool:
+    """Whether a path names a folder of a database, there or yet to be made, and no program."""
+    path = Path(path)
+    return path.is_dir() or not (path.exists() or path.suffix == ".dl")
+
+
+def _digest(source: str | Source | None) -> str:
+    text = source.text if isinstance(source, Source) else source or ""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _require_same_program(path: Path, found: Found, given: str | Source | None) -> None:
+    """A command that made a database can be given again."""
+    if given is not None and _digest(given) != found.checkpoint.origin:
+        help = "leave the program out; rules are added by transactions"
+        raise StoreError(f"{path} was made from another program", help=help)

@@ -1,0 +1,230 @@
+"""Owns the folder of a durable database: its lock, and the checkpoint and the log of each generation.
+
+    lock             held by the one who writes
+    checkpoint-7     all up to some version
+    log-7            every commit since
+
+Lifecycle of a generation.  1 `checkpoint-8.new` is written beside what is there and synced.  2 `log-8` is
+made and synced, and the folder.  3 The checkpoint gets its name, and the folder is synced: from here on
+generation 8 counts.  4 The files of generation 7 go.  Whenever that stops, either 7 or 8 is whole; what is
+left of the other is removed by the next one who writes.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlog.durable.checkpoint import Image, Loaded, read_checkpoint, write_checkpoint
+from dlog.durable.files import Files, Handle, SyncError, folder_synced
+from dlog.durable.frames import LOG, Tail, corruption, read_header
+from dlog.durable.frames import records as framed_records
+from dlog.durable.log import Log
+from dlog.durable.records import CommitRecord, Record, read_record
+from dlog.errors import StoreError
+
+LOCK = "lock"
+LOG_BYTES = 64 << 20  # a log that is longer than this, and than its checkpoint, asks for a new one
+_OURS = re.compile(r"lock|(checkpoint|log)-(\d+)(\.new)?")
+_TRIES = 20  # of a reader, whose files a writer may remove
+
+READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+Warn = Callable[[str], None]
+
+
+@dataclass
+class Found:
+    """What the files of a database say."""
+
+    generation: int
+    checkpoint: Loaded
+    records: list[tuple[int, Record]] = field(default_factory=list)  # with their offsets in the log
+    tail: Tail = field(default_factory=lambda: Tail(0, 0))
+    log: Path = Path()
+
+
+def read_folder(folder: Path, files: Files) -> Found | None:
+    """Reads and checks everything; None when there is no database.  Changes nothing; needs no lock."""
+    for attempt in range(_TRIES):
+        with _told(folder, "read"):
+            try:
+                return _read(folder, files)
+            except FileNotFoundError:  # a checkpoint was made meanwhile: its files are there now
+                if attempt == _TRIES - 1:
+                    raise
+    raise AssertionError
+
+
+def _read(folder: Path, files: Files) -> Found | None:
+    names = files.names(folder)
+    generation = max((g for kind, g in map(_parsed, names) if kind == "checkpoint"), default=0)
+    if not generation:
+        _require_empty(folder, names)
+        return None
+    checkpoint = read_checkpoint(files, folder / f"checkpoint-{generation}", generation)
+    path = folder / f"log-{generation}"
+    data = files.read(path)
+    if read_header(data, path, LOG) != generation:
+        raise corruption(path, 0, "its name and its header do not agree")
+    framed, tail = framed_records(data, path)
+    found = Found(generation, checkpoint, tail=tail, log=path)
+    version = checkpoint.states[0]["last"]
+    for one in framed:
+        try:
+            record = read_record(one.payload)
+        except (ValueError, KeyError, IndexError, struct.error) as error:
+            raise corruption(path, one.offset, str(error)) from None
+        if isinstance(record, CommitRecord):
+            version += 1
+            if record.version != version:
+                raise corruption(path, one.offset, f"version {record.version} instead of {version}")
+        found.records.append((one.offset, record))
+    return found
+
+
+def _parsed(name: str) -> tuple[str, int]:
+    """(checkpoint or log, its generation); ("", 0) for all else, what is only being written among it."""
+    match = _OURS.fullmatch(name)
+    if match is None or match[1] is None or match[3]:
+        return "", 0
+    return match[1], int(match[2])
+
+
+def _require_empty(folder: Path, names: list[str]) -> None:
+    strange = [name for name in names if not _OURS.fullmatch(name)]
+    if strange:
+        raise StoreError(f"{folder} is no database: it has {strange[0]} in it", help="give an empty folder")
+    if any(_parsed(name)[0] == "log" and _parsed(name)[1] > 1 for name in names):
+        raise StoreError(
+            f"{folder} is damaged: it has a log and no checkpoint", help="restore it from a copy"
+        )
+
+
+class Folder:
+    """A folder that is open for writing."""
+
+    def __init__(self, path: Path, files: Files, lock: Handle):
+        self.path = path
+        self.generation = 0
+        self.log: Log | None = None
+        self.files = files
+        self._lock: Handle | None = lock
+        self._checkpoint_bytes = 0
+        self._asked_at = 0  # size of the log when a checkpoint was last tried
+
+    @classmethod
+    def open(cls, path: Path, files: Files) -> Folder:
+        """Makes the folder if need be, and locks it.  Raises when another one writes there."""
+        with _told(path, "open"):
+            _require_empty_or_ours(path, files)
+            files.make_folder(path)
+            lock = files.lock(path / LOCK)
+        if lock is None:
+            raise StoreError(
+                f"{path} is in use by {_holder(path, files)}", help="only one can write; many can read"
+            )
+        return cls(path, files, lock)
+
+    def begin(self, found: Found, warn: Warn) -> None:
+        """Goes on where the files end.  A tail that is no record is cut off, and told."""
+        tail, path = found.tail, found.log
+        if tail.cut:
+            warn(f"{path}: {tail.cut:,} bytes cut off at offset {tail.end}: {tail.reason}")
+        with _told(path, "open"):
+            self.log = Log.reopen(self.files, path, tail.end)
+            self.generation = found.generation
+            self._checkpoint_bytes = found.checkpoint.size
+            self._remove_others()
+
+    def checkpoint(self, image: Image) -> None:
+        """A new generation.  When it fails before its checkpoint has its name, the old one stays.
+
+        A failed sync poisons the log in use: nothing is known of the disk any more.
+        """
+        files, generation = self.files, self.generation + 1
+        if self.log is not None:
+            self.log.require_sound()
+        new, final = self.path / f"checkpoint-{generation}.new", self.path / f"checkpoint-{generation}"
+        log: Log | None = None
+        named = False
+        try:
+            size = write_checkpoint(files, new, generation, image)
+            log = Log.create(files, self.path / f"log-{generation}", generation)
+            folder_synced(files, self.path)
+            named = True
+            files.rename(new, final)
+            folder_synced(files, self.path)
+        except OSError as error:
+            self._failed(error, new, log, named)
+            raise StoreError(f"cannot write a checkpoint of {self.path}: {error.strerror}") from None
+        old, self.log = self.log, log
+        self.generation, self._checkpoint_bytes, self._asked_at = generation, size, 0
+        if old is not None:
+            old.close()
+        self._remove_others()
+
+    def _failed(self, error: OSError, new: Path, log: Log | None, named: bool) -> None:
+        """Whether the new checkpoint counts is not known once it may have its name: then nothing goes on."""
+        if self.log is not None:
+            self._asked_at = self.log.size
+            if named or isinstance(error, SyncError):
+                self.log.poison = f"a checkpoint of {self.path} failed ({error.strerror})"
+        if log is not None:
+            log.close()
+        if not named:
+            with suppress(OSError):
+                self.files.remove(new)
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """Whether the log is longer than what it would cost to write everything anew."""
+        if self.log is None or self.log.poison:
+            return False
+        return self.log.size - self._asked_at > max(LOG_BYTES, self._checkpoint_bytes)
+
+    def _remove_others(self) -> None:
+        """Files of other generations.  One that stays does no harm."""
+        kept = {LOCK, f"checkpoint-{self.generation}", f"log-{self.generation}"}
+        with suppress(OSError):
+            for name in self.files.names(self.path):
+                if name not in kept and _OURS.fullmatch(name):
+                    self.files.remove(self.path / name)
+
+    def close(self) -> None:
+        if self.log is not None:
+            self.log.close()
+            self.log = None
+        if self._lock is not None:
+            self.files.close(self._lock)
+            self._lock = None
+
+
+def _require_empty_or_ours(path: Path, files: Files) -> None:
+    names = files.names(path)
+    if not any(_parsed(name)[0] == "checkpoint" for name in names):
+        _require_empty(path, names)
+
+
+def _holder(path: Path, files: Files) -> str:
+    with suppress(OSError, ValueError):
+        return f"process {int(bytes(files.read(path / LOCK)))}"
+    return "another process"
+
+
+@contextmanager
+def _told(path: Path, what: str) -> Iterator[None]:
+    """Errors of the system as ours."""
+    try:
+        yield
+    except OSError as error:
+        where = error.filename or path
+        help = (
+            "read_only=True needs no right to write" if error.errno in READ_ONLY and what == "open" else None
+        )
+        raise StoreError(f"cannot {what} {where}: {error.strerror}", help=help) from None

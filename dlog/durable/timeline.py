@@ -1,0 +1,155 @@
+"""Owns branches: names of versions, and which version came from which.  Knows nothing of what they hold.
+
+A commit has a version number that no other commit has, on any branch, and a greater one than all before it.
+Of the versions of the past, *moments* are kept in memory: the heads of branches, and those from which two
+branches went apart, which merging needs.  A commit on a branch that shares its head with none moves the head.
+
+    main   1 -- 2 -- 5            heads: main 5, trial 4; kept for merging: 2
+                 \\-- 3 -- 4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dlog.errors import DlogError, did_you_mean
+
+MAIN = "main"
+
+
+class Batches:
+    """Ids of batches that have been applied: those of earlier moments, which are shared, and its own."""
+
+    __slots__ = ("_before", "own")
+
+    def __init__(self, *before: Batches):
+        self.own: set[str] = set()
+        self._before = before
+
+    def __contains__(self, batch_id: object) -> bool:
+        """O(branchings)."""
+        waiting, seen = [self], set()
+        while waiting:
+            one = waiting.pop()
+            if batch_id in one.own:
+                return True
+            for before in one._before:
+                if id(before) not in seen:
+                    seen.add(id(before))
+                    waiting.append(before)
+        return False
+
+    def all(self) -> set[str]:
+        return self.own.union(*(before.all() for before in self._before))
+
+
+@dataclass(eq=False)
+class Moment:
+    """A version that is kept: its number, the kept ones that it came from, and its state."""
+
+    version: int
+    parents: tuple[Moment, ...]
+    state: Any
+    batches: Batches = field(default_factory=Batches)
+    shared: bool = False  # another branch, or another moment, refers to it: it never changes again
+
+    def ancestors(self) -> dict[int, Moment]:
+        """Itself and all that it came from, by version."""
+        found: dict[int, Moment] = {}
+        waiting = [self]
+        while waiting:
+            one = waiting.pop()
+            if one.version not in found:
+                found[one.version] = one
+                waiting += one.parents
+        return found
+
+
+class Timeline:
+    """The branches.
+
+    >>> line = Timeline(Moment(2, (), "a"))
+    >>> line.branch("trial", "main")
+    >>> line.commit("trial", 3, "b"), line.commit("main", 4, "c")
+    (None, None)
+    >>> line.base("main", "trial").version, line.heads["trial"].version
+    (2, 3)
+    """
+
+    def __init__(self, first: Moment):
+        self.heads = {MAIN: first}
+        self.last = first.version  # the greatest version of all
+
+    def require(self, name: str) -> Moment:
+        if name not in self.heads:
+            help = did_you_mean(name, self.heads, f"there are {', '.join(self.heads)}")
+            raise DlogError(f"there is no branch {name}", help=help)
+        return self.heads[name]
+
+    def branch(self, name: str, of: str) -> None:
+        """A new name for the head of a branch.  O(1)."""
+        if name in self.heads:
+            raise DlogError(f"there is a branch {name} already")
+        head = self.require(of)
+        head.shared = True
+        self.heads[name] = head
+
+    def drop(self, name: str) -> None:
+        self.require(name)
+        if name == MAIN:
+            raise DlogError(f"{MAIN} cannot be dropped")
+        del self.heads[name]
+        self.prune()
+
+    def commit(
+        self,
+        name: str,
+        version: int,
+        state: Any,
+        merged: Moment | None = None,
+        batch_id: str | None = None,
+    ) -> None:
+        """The head of a branch moves on to a new version.  O(1)."""
+        head = self.heads[name]
+        if head.shared:
+            head = self.heads[name] = Moment(version, (head,), state, Batches(head.batches))
+        if merged is not None:
+            merged.shared = True
+            head.parents = (*head.parents, merged)
+            head.batches = Batches(head.batches, merged.batches)
+        head.version, head.state = version, state
+        if batch_id is not None:
+            head.batches.own.add(batch_id)
+        self.last = version
+
+    def base(self, one: str, other: str) -> Moment | None:
+        """The last moment that both branches came from; None when there is none."""
+        ours, theirs = self.require(one).ancestors(), self.require(other).ancestors()
+        common = ours.keys() & theirs.keys()
+        return ours[max(common)] if common else None
+
+    def moments(self) -> list[Moment]:
+        """All that are kept, the earliest first."""
+        found: dict[int, Moment] = {}
+        for head in self.heads.values():
+            found |= head.ancestors()
+        return [found[version] for version in sorted(found)]
+
+    def prune(self) -> None:
+        """Let go of moments that no merge can need.  Those that stay come from each other as before."""
+        names = list(self.heads)
+        bases = [self.base(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+        needed = {id(m) for m in (*bases, *self.heads.values())}
+        for moment in self.moments():
+            kept = (p for parent in moment.parents for p in _kept(parent, needed))
+            moment.parents = tuple(dict.fromkeys(kept))
+
+
+def _kept(moment: Moment, needed: set[int]) -> Iterator[Moment]:
+    """The moment if it is needed, else what it came from.  REQUIRES: earlier ones have been pruned."""
+    if id(moment) in needed:
+        yield moment
+    else:
+        yield from moment.parents
