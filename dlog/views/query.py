@@ -67,7 +67,8 @@ class Term:
 
     Each factor is a lifting function: a scalar of the variables in it.  Factors are as small as they can be:
     `a * c` is two factors, so that each can be applied where its variables are.  A factor of several
-    variables, as `a + c` or `[f: double](a, c)`, is applied where the last of them is summed out.
+    variables, as `a + c` or `[f: double](a, c)`, is applied at the first view that has all of them; until
+    then they are kept as keys.
     """
 
     factors: tuple[ast.Node, ...] = ()
@@ -137,8 +138,8 @@ class Query:
 
     @cached_property
     def scopes(self) -> tuple[tuple[str, ...], ...]:
-        """The variables of atoms, and of factors and conditions that have several: each of these sets must
-        lie on one path of a variable order.
+        """The variables of atoms, and of factors and conditions that have several.  In a variable order those
+        of an atom must lie on one path; those of an expression had better.
         """
         expressions = [variables_of(node) for node in (*self.factors, *self.conditions)]
         many = (found for found in expressions if len(found) > 1)

@@ -87,11 +87,11 @@ class View:
     `name`     X, the topmost variable that is summed out or kept here; the atom's name for a leaf
     `variables` the variables of the order that this view stands for, from the top down: one, or several after
                chain compression; none for a leaf, and for the view above several roots
-    `keys`     its schema: dep(X), then free variables, each once
+    `keys`     its schema: dep(X), then free variables and those that a factor further up needs, each once
     `relations` the names of the atoms below, in the query's order
     `children` views that are joined here
-    `factors`  lifting functions that are applied here: all factors of the query whose lowest variable is one
-               of `variables` (each term of the query uses those that are its own)
+    `factors`  lifting functions that are applied here: those of the query whose variables are all known here
+               and not further down (each term of the query uses those that are its own)
     `conditions` likewise
     `atom`     of a leaf, the atom's name; else None
     `materialised` whether the view is kept as a map
@@ -116,8 +116,11 @@ class View:
 
     @property
     def summed(self) -> tuple[str, ...]:
-        """The variables that are summed out here, from the top down; the others of `variables` are free."""
-        return tuple(v for v in self.variables if v not in self.keys)
+        """The variables that are summed out here: its own from the top down, then those that were kept for a
+        factor; others of `variables` are free, or are kept.
+        """
+        below = (key for child in self.children for key in child.keys)
+        return tuple(v for v in dict.fromkeys((*self.variables, *below)) if v not in self.keys)
 
     def walk(self) -> Iterator[View]:
         """This view and all below it, parents first."""
