@@ -93,7 +93,7 @@ def star(scale: float) -> Iterator[Row]:
     for name, text, feed, by_hand, aim in (
         ("star sum, batches of 1,000", whole, by_batches, in_batches, within(2)),
         ("star sum, rows taken together", single, by_batches, in_batches, None),
-        ("star sum, tuple by tuple", single, one_by_one, tuple_by_tuple, None),
+        ("star sum, tuple by tuple", single, one_by_one, tuple_by_tuple, within(2)),
     ):
         ours = ready(text, feed, batches, data)
         measured = timed({"dlog": ours, BY_HAND: lambda by_hand=by_hand: by_hand(batches, data, size)})
@@ -149,7 +149,7 @@ def in_batches(batches: list, data: list, size: int) -> int:
     words, result = tables(size), 0
     for r, part in batches:
         factors = part[1] if r == 0 else part[-1]
-        result += star_rows(words, size, part[0], factors, r, part.shape[1])
+        result += star_rows(words, size, part[0], factors, r, 0, part.shape[1])
     return result
 
 
@@ -157,11 +157,12 @@ def tuple_by_tuple(batches: list, data: list, size: int) -> int:
     words = tables(size)
     keys = np.stack([part[0] for part in data], axis=1).reshape(-1)
     factors = np.stack([part[1] if r == 0 else part[-1] for r, part in enumerate(data)], axis=1).reshape(-1)
-    return star_turns(words, size, keys, factors, len(keys))
+    return star_rows(words, size, keys, factors, 0, 1, len(keys))
 
 
 @kernel
-def star_rows(words: Words, size: int, keys: Words, factors: Words, relation: int, n: int) -> int:
+def star_rows(words: Words, size: int, keys: Words, factors: Words, relation: int, turn: int, n: int) -> int:
+    """Rows of one relation; with `turn` 1, of all in turns."""
     tables = pointer(words)
     shift, mask, result = 64, size - 1, 0
     while (1 << (64 - shift)) < size:
@@ -170,34 +171,12 @@ def star_rows(words: Words, size: int, keys: Words, factors: Words, relation: in
         key, product = keys[i], factors[i]
         start = np.uint64(np.int64(key * np.int64(-7046029254386353131)).view(np.uint64) >> np.uint64(shift))
         first = np.uint64(start).view(np.int64)
+        own = (relation + turn * i) % 6
         for r in range(6):
             slot, base = first, r * 2 * size
             while tables[base + 2 * slot] != key and tables[base + 2 * slot] != -1:
                 slot = (slot + 1) & mask
-            if r != relation:
-                product *= tables[base + 2 * slot + 1]
-            else:
-                tables[base + 2 * slot] = key
-                tables[base + 2 * slot + 1] += factors[i]
-        result += product
-    return result
-
-
-@kernel
-def star_turns(words: Words, size: int, keys: Words, factors: Words, n: int) -> int:
-    tables = pointer(words)
-    shift, mask, result = 64, size - 1, 0
-    while (1 << (64 - shift)) < size:
-        shift -= 1
-    for i in range(n):
-        key, product = keys[i], factors[i]
-        start = np.uint64(np.int64(key * np.int64(-7046029254386353131)).view(np.uint64) >> np.uint64(shift))
-        first = np.uint64(start).view(np.int64)
-        for r in range(6):
-            slot, base = first, r * 2 * size
-            while tables[base + 2 * slot] != key and tables[base + 2 * slot] != -1:
-                slot = (slot + 1) & mask
-            if r != i % 6:
+            if r != own:
                 product *= tables[base + 2 * slot + 1]
             else:
                 tables[base + 2 * slot] = key
@@ -244,6 +223,22 @@ def groups(scale: float) -> Iterator[Row]:
         pair = [rng.integers(0, first, rows), rng.integers(0, second, rows)]
         data[name] = np.stack([*pair, np.ones(rows, np.int64)])
     yield from against_duck("groups of a 3-way join, one batch", GROUPS, GROUPS_SQL, data, faster(5))
+    total, program = f"{3 * rows:,} tuples", parse(GROUPS)
+    for batch in (BATCH, 1):
+        waiting = [Runtime(program) for _ in range(RUNS)]
+        measured = timed({"dlog": lambda w=waiting, b=batch: in_turns(w.pop(), data, b)})
+        rate = 3 * rows / measured["dlog"].seconds / 1e6
+        yield Row(f"groups of a 3-way join, batches of {batch:,}: rate", total, rate, unit="M tuples/s")
+
+
+def in_turns(runtime: Runtime, data: dict[str, Words], batch: int) -> int:
+    """All relations, a batch of each in turn."""
+    steps, n = [Step(name, words) for name, words in data.items()], next(iter(data.values())).shape[1]
+    group = np.repeat(np.arange(n) // batch, len(steps))
+    which = np.tile(np.arange(len(steps)), n)
+    order = np.lexsort((which, group))
+    runtime.apply_steps(steps, which[order], group[order])
+    return runtime["Q"].num_rows
 
 
 def against_duck(name: str, text: str, sql: str, data: dict[str, Words], aim: Aim) -> Iterator[Row]:

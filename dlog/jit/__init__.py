@@ -11,6 +11,7 @@ parameters: `Words`, `Floats`, `Bytes`, `Bools`, `int` or `float`.
 | --- | --- |
 | `kernels` | what `@kernel` and `@helper` make of a function, and how a call finds machine code |
 | `pointers` | arrays as bare pointers, and words among bytes |
+| `prefetch` | memory that is asked for before it is needed |
 | `image` | machine code kept as a file: finding it, linking it, making it callable |
 | `cache` | where such files lie, how they are named, which ones go |
 | `compiling` | the first compilation: one process at a time, in processes of its own, shown on the screen |
@@ -25,6 +26,7 @@ array bounds, through `dispatch`; DLOG_CACHE_DIR is where images are kept.
 from dlog.jit.cache import BOUNDSCHECK, DISABLED
 from dlog.jit.kernels import KERNELS, Bools, Bytes, Floats, Words, compiled_kernels, helper, kernel
 from dlog.jit.pointers import load_word, pointer, pointer_at, store_word
+from dlog.jit.prefetch import prefetch
 
 __all__ = [
     "BOUNDSCHECK",
@@ -40,5 +42,6 @@ __all__ = [
     "load_word",
     "pointer",
     "pointer_at",
+    "prefetch",
     "store_word",
 ]

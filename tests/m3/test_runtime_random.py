@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from dlog.io import to_arrow
 from dlog.m3 import ast
-from dlog.m3.runtime.runtime import Runtime
+from dlog.m3.runtime.runtime import Runtime, Step, columns_of, one_by_one
 from dlog.m3.typecheck import check
 from tests.oracle.m3_naive import Naive
 from tests.oracle.m3_programs import Case, cases, run_naive
@@ -29,10 +31,12 @@ def assert_same(runtime: Runtime, oracle: Naive) -> None:
         assert rows_of(runtime[query.name]) == pytest.approx(oracle.query(query.name)), query.name
 
 
-def compare(case: Case) -> None:
+def compare(case: Case, row_code: bool = True) -> None:
     program = check(case.program)
     case = Case(program, case.tables, case.events)
     runtime = Runtime(program, checked=True)
+    if not row_code:
+        runtime.compiled.row_entries.clear()
     for table, rows in case.tables.items():
         runtime.load(table, rows)
     runtime.ready()
@@ -55,6 +59,35 @@ def compare(case: Case) -> None:
 @given(cases(batch=False))
 def test_oracle_single_tuples(case: Case) -> None:
     compare(case)
+
+
+@settings(max_examples=80, suppress_health_check=SLOW)
+@given(cases())
+def test_oracle_without_code_for_one_row(case: Case) -> None:
+    compare(case, row_code=False)
+
+
+@settings(max_examples=80, suppress_health_check=SLOW)
+@given(cases(batch=False))
+def test_oracle_all_events_in_one_run(case: Case) -> None:
+    """Rows of all relations as they come, handed over at once, are taken as if one by one."""
+    program = check(case.program)
+    runtime = Runtime(program, checked=True)
+    for table, rows in case.tables.items():
+        runtime.load(table, rows)
+    steps, which = [], []
+    for event in case.events:
+        source = next(s for s in program.sources if s.name == event.relation)
+        rows = to_arrow([row for row, _ in event.rows], columns_of(source), source.name)
+        counts = np.array([n for _, n in event.rows], np.int64)
+        words = one_by_one(runtime.encode_table(source, rows, counts))
+        which += [len(steps)] * words.shape[1]
+        steps.append(Step(event.relation, words))
+    if steps:
+        order = np.array(which, np.int64)
+        runtime.apply_steps(steps, order, order)
+    runtime.check()
+    assert_same(runtime, run_naive(Case(program, case.tables, case.events)))
 
 
 @settings(max_examples=150, suppress_health_check=SLOW)

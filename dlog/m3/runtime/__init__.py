@@ -4,9 +4,11 @@
 | --- | --- |
 | `layout` | where the words of maps, frames and instructions lie |
 | `map_kernels`, `maps` | maps: hash tables with chains for partly bound keys, their growth and memory |
-| `column_kernels`, `machine` | operations on columns, and the one kernel that runs compiled triggers |
+| `arithmetic_kernels`, `column_kernels`, `chain_kernels` | operations on columns, and between them and maps |
+| `event_kernels` | which rows a trigger takes together |
+| `instructions`, `machine`, `row_machine` | the kernel that runs compiled triggers, on columns or rows |
 | `code`, `values`, `rows`, `scalars`, `joins`, `bodies` | from expressions to instructions |
-| `statements`, `compiler` | from triggers and programs to instructions |
+| `statements`, `row_code`, `compiler` | from triggers and programs to instructions |
 | `runtime` | a program at work: batches in, results out |
 | `streams`, `results` | files to batches; results to tables, CSV and JSON |
 """

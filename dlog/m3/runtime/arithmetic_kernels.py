@@ -98,16 +98,7 @@ def add_columns(cols, n, kind, a, b, out, code, lows, state, pc):
         for i in range(n):
             cols[out + i] = to_bits(to_float(cols[a + i]) + to_float(cols[b + i]))
     else:
-        a_low, b_low, out_low = code[lows], code[lows + 1], code[lows + 2]
-        for i in range(n):
-            high, low = sum_of_doubled(
-                to_float(cols[a + i]),
-                to_float(cols[a_low + i]),
-                to_float(cols[b + i]),
-                to_float(cols[b_low + i]),
-            )
-            cols[out + i] = to_bits(high)
-            cols[out_low + i] = to_bits(low)
+        combine_doubled(cols, n, False, a, b, out, code, lows)
 
 
 @helper
@@ -121,16 +112,22 @@ def multiply_columns(cols, n, kind, a, b, out, code, lows, state, pc):
             x, y = to_float(cols[a + i]), to_float(cols[b + i])
             cols[out + i] = to_bits(x * y) if x != 0.0 and y != 0.0 else np.int64(0)
     else:
-        a_low, b_low, out_low = code[lows], code[lows + 1], code[lows + 2]
-        for i in range(n):
-            high, low = product_of_doubled(
-                to_float(cols[a + i]),
-                to_float(cols[a_low + i]),
-                to_float(cols[b + i]),
-                to_float(cols[b_low + i]),
-            )
-            cols[out + i] = to_bits(high)
-            cols[out_low + i] = to_bits(low)
+        combine_doubled(cols, n, True, a, b, out, code, lows)
+
+
+@helper
+def combine_doubled(cols, n, is_product, a, b, out, code, lows):
+    """Products or sums of doubled floats."""
+    a_low, b_low, out_low = code[lows], code[lows + 1], code[lows + 2]
+    for i in range(n):
+        x, x_low = to_float(cols[a + i]), to_float(cols[a_low + i])
+        y, y_low = to_float(cols[b + i]), to_float(cols[b_low + i])
+        if is_product:
+            high, low = product_of_doubled(x, x_low, y, y_low)
+        else:
+            high, low = sum_of_doubled(x, x_low, y, y_low)
+        cols[out + i] = to_bits(high)
+        cols[out_low + i] = to_bits(low)
 
 
 @helper

@@ -57,6 +57,7 @@ class Code:
         self.words: list[Word] = []
         self.top = o.STATE_HEADER  # the first free word of the state
         self.columns = 0
+        self.inputs: set[int] = set()  # columns of the event's rows that are read
         self._most_columns = 0
         self._constants: dict[int, Label] = {}
 

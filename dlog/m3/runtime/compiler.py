@@ -5,11 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
+import numpy as np
+
 from dlog.jit import Words
 from dlog.m3 import ast
 from dlog.m3.runtime.analysis import Typing
 from dlog.m3.runtime.bodies import Body
 from dlog.m3.runtime.code import Code
+from dlog.m3.runtime.row_code import row_code
 from dlog.m3.runtime.statements import (
     LOAD,
     QUERY,
@@ -27,7 +30,9 @@ from dlog.storage.dictionary import Dictionary
 @dataclass(frozen=True)
 class Compiled:
     """`entries` has the address of each trigger, by relation and event; `together` those triggers of single
-    tuples that can take many at a time.  A query's code fills the store of its result.
+    tuples that can take many at a time; `row_entries` where the code for one row begins, of those that have
+    it; `columns_read` which columns of a relation its triggers read.  A query's code fills the store of its
+    result.
     """
 
     program: ast.Program
@@ -37,6 +42,8 @@ class Compiled:
     state_words: int
     entries: dict[tuple[str | None, str], int]
     together: frozenset[tuple[str | None, str]]
+    row_entries: dict[tuple[str | None, str], int]
+    columns_read: dict[str | None, frozenset[int]]
     calls: tuple[PythonCall, ...]
     spans: tuple[tuple[int, ast.Node], ...]
     results: dict[str, Result]
@@ -54,6 +61,7 @@ def compile_program(program: ast.Program, dictionary: Dictionary) -> Compiled:
     entries: dict[tuple[str | None, str], int] = {}
     together = set()
     spans: list[tuple[int, ast.Node]] = []
+    read: dict[str | None, frozenset[int]] = {}
     groups: dict[tuple[str | None, str], list[ast.Trigger]] = {}
     for trigger in program.triggers:
         groups.setdefault((trigger.relation, trigger.event), []).append(trigger)
@@ -61,7 +69,9 @@ def compile_program(program: ast.Program, dictionary: Dictionary) -> Compiled:
         entries[key] = len(code.words)
         if len(triggers) == 1 and is_independent(triggers[0]):
             together.add(key)
+        code.inputs = set()
         write_triggers(Body(code, arithmetic, stores, typing, dictionary), triggers, spans)
+        read[key[0]] = read.get(key[0], frozenset()) | code.inputs
     for table in stores.tables:
         entries[table, LOAD] = len(code.words)
         write_load(Body(code, arithmetic, stores, typing, dictionary), table)
@@ -71,6 +81,7 @@ def compile_program(program: ast.Program, dictionary: Dictionary) -> Compiled:
         body = Body(code, arithmetic, stores, typing, dictionary)
         results[query.name] = write_query(body, query, spans)
     words, columns = code.finish()
+    words, row_entries = _with_row_code(words, {key: entries[key] for key in groups}, spans, stores)
     return Compiled(
         program,
         stores,
@@ -79,7 +90,29 @@ def compile_program(program: ast.Program, dictionary: Dictionary) -> Compiled:
         code.top,
         entries,
         frozenset(together),
+        row_entries,
+        read,
         tuple(calls),
         tuple(spans),
         results,
     )
+
+
+def _with_row_code(
+    code: Words,
+    entries: dict[tuple[str | None, str], int],
+    spans: list[tuple[int, ast.Node]],
+    stores: Stores,
+) -> tuple[Words, dict[tuple[str | None, str], int]]:
+    """All code, behind it that of triggers for one row; whose statements are noted in `spans`."""
+    parts, rows, length = [code], {}, len(code)
+    starts, nodes = [start for start, _ in spans], [node for _, node in spans]
+    plain = {s.address for s in stores.all if s.is_plain}
+    for key, entry in entries.items():
+        written = row_code(code, entry, length, plain.__contains__) if key[0] is not None else None
+        if written is not None:
+            rows[key] = length
+            spans += [(there, nodes[max(bisect_right(starts, here) - 1, 0)]) for there, here in written[1]]
+            parts.append(np.array(written[0], np.int64))
+            length += len(written[0])
+    return np.concatenate(parts), rows

@@ -52,6 +52,9 @@ ROOM: Final = 6  # for how many more entries
 OVERFLOW: Final = 7  # 1 + the address of the instruction that overflowed, or 0
 INPUT: Final = 8  # where the rows of the event begin in the input
 STRIDE: Final = 9  # from a column of the input to the next
+BY_ROW: Final = 10  # whether the event's rows go one by one through code for one row
+ONE: Final = 11  # always 1: the frame of such code
+BUDGET: Final = 12  # how many instructions, or rows one by one, until the machine pauses
 STATE_HEADER: Final = 16
 
 # Words of an event: rows of one relation, `step` of them at a time.
@@ -61,10 +64,22 @@ E_STRIDE: Final = 2
 E_FIRST: Final = 3
 E_END: Final = 4
 E_STEP: Final = 5
-E_WORDS: Final = 6
+E_ROWS: Final = 6  # where the code for one row begins; -1: there is none, or the rows are many
+E_WORDS: Final = 8
+
+# Words of a step, from which events are made: rows of one relation.  Each sign has its trigger.
+S_INPUT: Final = 0
+S_STRIDE: Final = 1
+S_SIGNS: Final = 2  # where its multiplicities begin in the input; -1: a batch trigger takes all rows
+S_NEXT: Final = 3  # the first row that no event has yet
+S_INSERT: Final = 4  # entry, step and rows, as of an event
+S_DELETE: Final = 7
+S_WORDS: Final = 10
+AHEAD: Final = 4  # events: so far before a row its entries are asked for
+FEW: Final = 4  # rows: more of them are better taken together
 
 # Why the machine stopped.
-DONE, GROW, CALL, PAUSE = range(4)
+DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the other way of running code
 
 # Instructions.  `frame` is a word of the state that holds a number of rows, columns are offsets.
 (
@@ -112,7 +127,12 @@ DONE, GROW, CALL, PAUSE = range(4)
     ERASE,  # frame, map, slots: makes entries 0
     FORGET,  # frame, map, hash, n, keys..: makes entries 0
     CALL_PYTHON,  # which, frame
-) = range(44)  # fmt: skip
+    ROW_AHEAD,  # (input column, n, maps..).., -1: what will be looked up, for plain maps; does nothing
+    ROW_LOADS,  # n, then n times: out, input column
+    ROW_PRODUCT,  # key, value, out, n, maps..: as LOOK_UP_PRODUCT, of plain maps
+    ROW_ADD,  # map, key, value: to an entry of a plain map
+    ROW_TOTAL,  # map, value: of a plain map without keys
+) = range(49)  # fmt: skip
 
 # How CONVERT converts.  A float in a value is its bits; in a key it is its code, in the order of floats.
 INT_TO_BITS, BITS_TO_CODE, CODE_TO_BITS, INT_TO_CODE, CODE_TO_INT, BITS_TO_INT = range(6)

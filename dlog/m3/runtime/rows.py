@@ -140,6 +140,8 @@ class Rows:
 
     def _load(self, bound: Bound, out: int) -> None:
         own, kind = bound.frame is self.frame, bound.origin[0]
+        if kind != "slot":
+            self.code.inputs.add(bound.origin[-1])
         if kind == "slot":
             _, store, slots, word = bound.origin
             self.code.emit(o.SLOT_LOAD, self.frame.word, store, self.column(bound.frame, slots), word, out)

@@ -22,7 +22,8 @@ from dlog.m3.rings import FLOAT_RING, INTEGER_RING
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.code import Label, Word
 from dlog.m3.runtime.compiler import Compiled, compile_program
-from dlog.m3.runtime.machine import run, start
+from dlog.m3.runtime.event_kernels import make_events, start
+from dlog.m3.runtime.machine import run
 from dlog.m3.runtime.maps import Maps
 from dlog.m3.runtime.statements import LOAD, QUERY
 from dlog.m3.runtime.stores import Store
@@ -34,6 +35,7 @@ from dlog.types import Type
 
 LONGEST_BATCH = 1 << 40
 BUDGET = 1 << 16  # instructions before Python hears interrupts: less than a second
+ROWS_AT_ONCE = 1 << 15  # of several relations: what the machine gets of them stays in the cache
 _NO_RANKS = np.zeros(1, np.int64)
 
 
@@ -67,6 +69,8 @@ class Runtime:
         self.maps = Maps([store.shape for store in self.compiled.stores.all])
         self._state = np.zeros(max(self.compiled.state_words, 64), np.int64)
         self._columns = self.compiled.columns.copy()
+        self._taken = self._events = np.empty(0, np.int64)  # memory of `apply_steps`
+        self._registers = self._columns[:: o.CHUNK].copy()
         self._arrays = _Arrays(self)
         self._kinds = {s.name: self.compiled.stores.column_kinds(s.name) for s in self.program.sources}
         self._is_ready = False
@@ -86,7 +90,7 @@ class Runtime:
         """Of encoded columns: (columns + 1, rows), multiplicities last."""
         n = words.shape[1]
         entry = self.compiled.entries[table, LOAD]
-        events = np.array([entry, 0, n, 0, n, LONGEST_BATCH], np.int64)
+        events = np.array([entry, 0, n, 0, n, LONGEST_BATCH, -1, 0], np.int64)
         self._run(events, np.ascontiguousarray(words).reshape(-1))
 
     def ready(self) -> None:
@@ -95,7 +99,7 @@ class Runtime:
             self._is_ready = True
             entry = self.compiled.entries.get((None, ast.READY))
             if entry is not None:
-                self._run(np.array([entry, 0, 0, 0, 1, 1], np.int64), np.zeros(1, np.int64))
+                self._run(_once(entry), np.zeros(1, np.int64))
 
     def apply(self, relation: str, rows: Any, multiplicities: Any = None) -> None:
         """Change a stream by rows (a list of tuples, an Arrow table, a data frame, an array), each inserted
@@ -141,9 +145,10 @@ class Runtime:
         sign = int(words[-1, 0]) if n else 0
         if self.has_batch_trigger(relation) or np.all(words[-1] == sign):
             self.ready()
-            entry, step = self._entry(relation, sign)
+            entry, step, rows = self._entry(relation, sign)
             if n and entry >= 0:
-                events = np.array([entry, 0, n, 0, n, step], np.int64)
+                few = n == 1 or (n <= o.FEW and step < LONGEST_BATCH)
+                events = np.array([entry, 0, n, 0, n, step, rows if few else -1, 0], np.int64)
                 self._run(events, np.ascontiguousarray(words).reshape(-1))
             self.rows += n
         else:
@@ -157,41 +162,45 @@ class Runtime:
         REQUIRES: multiplicities of 1 or -1 where there is no batch trigger.
         """
         self.ready()
-        inputs = [np.ascontiguousarray(step.words).reshape(-1) for step in steps]
-        bases = np.cumsum([0, *(len(part) for part in inputs)])
-        events = self._events(steps, which, batch, bases)
-        self._run(events, np.concatenate(inputs) if len(inputs) != 1 else inputs[0])
-        self.rows += len(which)
+        which, batch = (np.ascontiguousarray(words, np.int64) for words in (which, batch))
+        done = np.zeros(len(steps), np.int64)
+        for first, end in _slices(batch):
+            n = end - first
+            counts = np.bincount(which[first:end], minlength=len(steps))
+            inputs, table = self._inputs(steps, done, counts)
+            self._events = _room(self._events, n * o.E_WORDS)
+            made = make_events(which[first:end], batch[first:end], inputs, table, self._events, n)
+            self._run(self._events[: made * o.E_WORDS], inputs)
+            done += counts
+            self.rows += n
 
-    def _events(self, steps: Sequence[Step], which: Words, batch: Words, bases: Words) -> Words:
-        """What the machine has to do: an event for each row of rows that one trigger takes together."""
-        n = len(which)
-        place, sign = np.empty(n, np.int64), np.ones(n, np.int64)
-        for number, step in enumerate(steps):
-            rows = which == number
-            place[rows] = np.arange(step.words.shape[1])
-            if not self.has_batch_trigger(step.relation):
-                sign[rows] = step.words[-1]
-        changes = np.diff(which) | np.diff(batch) | np.diff(sign)
-        firsts = np.concatenate([[0] if n else [], np.flatnonzero(changes) + 1]).astype(np.int64)
-        lasts = np.append(firsts[1:], n)[: len(firsts)] - 1
-        events = np.zeros((len(firsts), o.E_WORDS), np.int64)
-        for number, step in enumerate(steps):
-            for value in (1, -1):
-                rows = (which[firsts] == number) & (sign[firsts] == value)
-                events[rows, o.E_ENTRY], events[rows, o.E_STEP] = self._entry(step.relation, value)
-                events[rows, o.E_INPUT] = bases[number]
-                events[rows, o.E_STRIDE] = step.words.shape[1]
-        events[:, o.E_FIRST], events[:, o.E_END] = place[firsts], place[lasts] + 1
-        return events[events[:, o.E_ENTRY] >= 0].reshape(-1)
+    def _inputs(self, steps: Sequence[Step], done: Words, counts: Words) -> tuple[Words, Words]:
+        """The next rows of each step, those of their columns that a trigger reads, and the words of steps."""
+        sizes = [step.words.shape[0] * n for step, n in zip(steps, counts.tolist(), strict=True)]
+        self._taken = _room(self._taken, sum(sizes))
+        table = np.zeros((len(steps), o.S_WORDS), np.int64)
+        base = 0
+        for words, step, first, n, size in zip(table, steps, done, counts, sizes, strict=True):
+            rows = self._taken[base : base + size].reshape(-1, n) if n else step.words[:, :0]
+            for column in {*self.compiled.columns_read.get(step.relation, ()), len(rows) - 1}:
+                rows[column] = step.words[column, first : first + n]
+            signs = -1 if self.has_batch_trigger(step.relation) else base + size - n
+            words[: o.S_INSERT] = base, n, signs, 0
+            words[o.S_INSERT : o.S_DELETE] = self._entry(step.relation, 1)
+            words[o.S_DELETE :] = self._entry(step.relation, -1)
+            base += size
+        return self._taken, table.reshape(-1)
 
-    def _entry(self, relation: str, sign: int) -> tuple[int, int]:
-        """Where the trigger for rows begins, and how many of them it takes at a time; -1: there is none."""
-        entries = self.compiled.entries
-        if (relation, ast.BATCH) in entries:
-            return entries[relation, ast.BATCH], LONGEST_BATCH
+    def _entry(self, relation: str, sign: int) -> tuple[int, int, int]:
+        """Where the trigger for rows begins, and how many of them it takes at a time; where its code for one
+        row begins.  -1: there is none.
+        """
+        entries, rows = self.compiled.entries, self.compiled.row_entries
+        key: tuple[str, str] = (relation, ast.BATCH)
+        if key in entries:
+            return entries[key], LONGEST_BATCH, rows.get(key, -1)
         key = (relation, ast.INSERT if sign > 0 else ast.DELETE)
-        return entries.get(key, -1), o.CHUNK if key in self.compiled.together else 1
+        return entries.get(key, -1), o.CHUNK if key in self.compiled.together else 1, rows.get(key, -1)
 
     def has_batch_trigger(self, relation: str) -> bool:
         return (relation, ast.BATCH) in self.compiled.entries
@@ -207,7 +216,10 @@ class Runtime:
             while True:
                 ranks = self.dictionary.rank if self.compiled.stores.uses_ranks else _NO_RANKS
                 ranks = ranks if len(ranks) else _NO_RANKS
-                status = run(maps.arena.A, maps.words, code, state, columns, inputs, events, ranks, n, BUDGET)
+                status = run(
+                    maps.arena.A, maps.words, code, state, columns, self._registers, inputs, events, ranks, n,
+                    BUDGET,
+                )  # fmt: skip
                 if status == o.DONE:
                     break
                 if status == o.PAUSE:
@@ -253,7 +265,7 @@ class Runtime:
             if not result.is_map:
                 entry = self.compiled.entries[name, QUERY]
                 self.ready()
-                self._run(np.array([entry, 0, 0, 0, 1, 1], np.int64), np.zeros(1, np.int64))
+                self._run(_once(entry), np.zeros(1, np.int64))
             return self._table(result.store, result.names)
         declared = self.program.map(name)
         if declared is None:
@@ -328,6 +340,27 @@ class _Arrays:
 
     def table(self, number: int) -> Words:
         return self._runtime.maps.table(number)
+
+
+def _once(entry: int) -> Words:
+    """The event that runs code once, without rows."""
+    return np.array([entry, 0, 0, 0, 1, 1, -1, 0], np.int64)
+
+
+def _room(words: Words, n: int) -> Words:
+    """An array of at least so many words: the given one, if it is."""
+    return words if len(words) >= n else np.empty(2 * n, np.int64)
+
+
+def _slices(batch: Words) -> Iterator[tuple[int, int]]:
+    """Where to cut rows, about ROWS_AT_ONCE apart and between batches."""
+    start, n = 0, len(batch)
+    while start < n:
+        end = min(start + ROWS_AT_ONCE, n)
+        while end < n and batch[end] == batch[end - 1]:
+            end += 1
+        yield start, end
+        start = end
 
 
 def one_by_one(words: Words) -> Words:

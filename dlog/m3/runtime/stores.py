@@ -47,6 +47,11 @@ class Store:
     def is_integer(self) -> bool:
         return self.ring is INTEGER_RING
 
+    @property
+    def is_plain(self) -> bool:
+        """At most one key, an integer as value, and no index: its slots are as small as can be."""
+        return self.is_integer and len(self.key_kinds) <= 1 and not self.keeps and not self.indices
+
     def value(self, columns: tuple[Word, ...]) -> Value:
         return as_value(self.ring, columns)
 
