@@ -94,18 +94,37 @@ def _subtree(
 def _side_by_side(
     nodes: Sequence[int], outlines: dict[int, _Outline], offsets: list[float], gap: float
 ) -> _Outline:
-    """Subtrees from left to right, each as near to those before it as the gap allows."""
+    """Subtrees from left to right, each as near to its neighbours as the gap allows.
+
+    What has play stands in the middle of it: halfway between where it is when all are pushed to the left and
+    where it is when all are pushed to the right.  Both keep the gap, so what is halfway does.
+    """
+    parts = [outlines.pop(node) for node in nodes]
+    left = _pushed(parts, gap)
+    mirrored = [_Outline([-x for x in part.right], [-x for x in part.left]) for part in reversed(parts)]
+    right = [-x for x in reversed(_pushed(mirrored, gap))]
+    play = left[-1] - right[-1] if parts else 0.0
     joined = _Outline()
-    for node in nodes:
-        outline = outlines.pop(node)
-        pairs = list(zip(joined.right, outline.left, strict=False))
-        shift = max((right + gap - left for right, left in pairs), default=0.0)
-        offsets[node] = shift
-        common = len(pairs)
-        joined.right[:common] = [x + shift for x in outline.right[:common]]
-        joined.left += [x + shift for x in outline.left[common:]]
-        joined.right += [x + shift for x in outline.right[common:]]
+    for node, part, low, high in zip(nodes, parts, left, right, strict=True):
+        shift = offsets[node] = (low + high + play) / 2
+        for level, (first, last) in enumerate(zip(part.left, part.right, strict=True)):
+            if level == len(joined.left):
+                joined.left.append(first + shift)
+                joined.right.append(last + shift)
+            joined.left[level] = min(joined.left[level], first + shift)
+            joined.right[level] = max(joined.right[level], last + shift)
     return joined
+
+
+def _pushed(parts: Sequence[_Outline], gap: float) -> list[float]:
+    """Where each subtree stands when all are pushed to the left; the first stands at 0."""
+    shifts: list[float] = []
+    occupied: list[float] = []  # the rightmost place of each level
+    for part in parts:
+        shift = max((r + gap - l for r, l in zip(occupied, part.left, strict=False)), default=0.0)
+        shifts.append(shift)
+        occupied[: len(part.right)] = [x + shift for x in part.right]
+    return shifts
 
 
 def _levels(

@@ -6,6 +6,7 @@ a text that fits its box here fits it in both formats.  Knows nothing of trees.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +18,14 @@ _HELVETICA = (
     667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611, 278, 278, 278, 469, 556,
     333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556,
     556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584,
+)  # fmt: skip
+_BOLD = (
+    278, 333, 474, 556, 556, 889, 722, 238, 333, 333, 389, 584, 278, 333, 278, 278,
+    556, 556, 556, 556, 556, 556, 556, 556, 556, 556, 333, 333, 584, 584, 584, 611,
+    975, 722, 722, 722, 722, 667, 611, 778, 722, 278, 556, 722, 611, 833, 722, 778,
+    667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611, 333, 278, 333, 584, 556,
+    333, 556, 611, 556, 611, 556, 333, 611, 611, 278, 278, 556, 278, 889, 611, 611,
+    611, 611, 389, 556, 333, 611, 556, 778, 556, 556, 500, 389, 280, 389, 584,
 )  # fmt: skip
 PLUS, TIMES, DELTA = "\N{CIRCLED PLUS}", "\N{CIRCLED TIMES}", "\N{GREEK SMALL LETTER DELTA}"
 SHAPES = (PLUS, TIMES)  # drawn, since not every font has them
@@ -37,16 +46,15 @@ class Run:
     bold: bool = False
 
     def width(self, size: float) -> float:
-        bold = 1.09 if self.bold else 1.0  # no letter of Helvetica Bold matters that is wider still
-        return sum(map(_width, self.text)) * size * self.scale * bold / 1000
+        return sum(_width(character, self.bold) for character in self.text) * size * self.scale / 1000
 
 
 Text = tuple[Run, ...]
 
 
-def _width(character: str) -> int:
-    code = ord(character) - 32
-    return _HELVETICA[code] if 0 <= code < len(_HELVETICA) else _OTHERS.get(character, _UNKNOWN)
+def _width(character: str, bold: bool) -> int:
+    code, table = ord(character) - 32, _BOLD if bold else _HELVETICA
+    return table[code] if 0 <= code < len(table) else _OTHERS.get(character, _UNKNOWN)
 
 
 def plain(text: str, bold: bool = False) -> Text:
@@ -112,3 +120,35 @@ def _appended(text: Text, run: Run) -> Text:
     if text and replace(text[-1], text="") == replace(run, text=""):
         return (*text[:-1], replace(run, text=text[-1].text + run.text))
     return (*text, run)
+
+
+# Operators
+
+
+def split_shapes(text: Iterable[Run]) -> list[Run]:
+    """Runs in which each operator that is drawn stands alone."""
+    found: list[Run] = []
+    for run in text:
+        part = ""
+        for character in run.text:
+            if character in SHAPES:
+                found += [replace(run, text=part)] if part else []
+                found.append(replace(run, text=character))
+                part = ""
+            else:
+                part += character
+        found += [replace(run, text=part)] if part else []
+    return found
+
+
+Strokes = tuple[tuple[float, float], float, list[tuple[tuple[float, float], ...]]]
+
+
+def operator_strokes(upright: bool, x: float, y: float, size: float) -> Strokes:
+    """The centre and radius of the circle of ⊕ (upright) or ⊗ at x on the line y, and its bars."""
+    radius = size * 0.34
+    cx, cy = x + size * _OTHERS[PLUS] / 2000, y - size * 0.34
+    reach = radius if upright else radius * math.sqrt(0.5)
+    ends = ((reach, 0.0), (0.0, reach)) if upright else ((reach, reach), (reach, -reach))
+    bars = [((cx - dx, cy - dy), (cx + dx, cy + dy)) for dx, dy in ends]
+    return (cx, cy), radius, list(bars)

@@ -1,0 +1,220 @@
+"""Owns how views are written down for people: V with its variable raised and its relations lowered, and
+definitions in the paper's operators (2.2.11).  Knows nothing of M3's text and of drawing.
+
+    V@A R,S,T[] = ⊕A (V@B R[A] ⊗ V@C S,T[A] ⊗ f_A(A))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dlog.m3 import ast
+from dlog.views.picture_text import DELTA, LOWERED, PLUS, RAISED, TIMES, Text, lowered, plain, raised
+from dlog.views.tree import View, ViewTree
+
+_MOST_RELATIONS = 7  # that are listed below a V
+_LONG_NAME = 3  # characters; longer names are abbreviated where several stand together
+
+
+@dataclass(frozen=True)
+class Notation:
+    """The names of one tree's relations, short and long."""
+
+    short: dict[str, str]
+
+    @classmethod
+    def of(cls, tree: ViewTree) -> Notation:
+        names = list(tree.root.relations)
+        together = len(names) > 1 and any(len(name) > _LONG_NAME for name in names)
+        return cls(_prefixes(names) if together else {name: name for name in names})
+
+    @property
+    def abbreviations(self) -> list[tuple[str, str]]:
+        """(short, long) of each name that is abbreviated."""
+        return [(short, long) for long, short in self.short.items() if short != long]
+
+    # Names
+
+    def name(self, view: View, change: str | None = None, several: bool = False) -> Text:
+        """`V@X` over its relations, or a relation; its change when an atom is given that changes.
+
+        `several`: other relations change too, so the change says whose it is.
+        """
+        delta = _delta(self.short[change] if several else "") if change is not None else ()
+        if view.is_leaf:
+            return (*delta, *plain(view.name, bold=True))
+        relations = [self.short[name] for name in view.relations]
+        below = f"{len(relations)} relations" if len(relations) > _MOST_RELATIONS else ",".join(relations)
+        return (*delta, *plain("V"), *raised(f"@{view.name}"), *lowered(below))
+
+    def keys(self, view: View) -> Text:
+        return plain(f"[{', '.join(view.keys)}]")
+
+    # Definitions
+
+    def definition(self, view: View, change: str | None = None, several: bool = False) -> list[Text]:
+        """Pieces of a line: `V[keys] = ⊕X (V ⊗ V ⊗ f(X))`.  REQUIRES: the view is no leaf."""
+        head = (*self.name(view, change, several), *self.keys(view), *plain(" = "))
+        sums = [(*plain(PLUS), *lowered(variable), *plain(" ")) for variable in view.summed]
+        operands = [self._operand(child, change, several) for child in view.children]
+        operands += [plain(scalar(node)) for node in (*view.factors, *view.conditions)]
+        if not operands:
+            operands = [plain("1")]
+        bracket = bool(sums) and len(operands) > 1
+        pieces = [head, *sums]
+        for index, operand in enumerate(operands):
+            first, last = index == 0, index == len(operands) - 1
+            open_ = plain("(") if bracket and first else ()
+            close = plain(")") if bracket and last else ()
+            pieces.append((*open_, *operand, *close, *(() if last else plain(f" {TIMES} "))))
+        return pieces
+
+    def _operand(self, child: View, change: str | None, several: bool) -> Text:
+        changed = change if change in child.relations else None
+        return (*self.name(child, changed, several), *self.keys(child))
+
+
+def changes_of(view: View) -> Sequence[str]:
+    """The atoms whose changes go through a view, in the order of its relations."""
+    return [name for name in view.relations if name in view.changes]
+
+
+def _delta(below: str) -> Text:
+    return (*plain(DELTA), *(lowered(below) if below else ()))
+
+
+def _prefixes(names: list[str]) -> dict[str, str]:
+    """The shortest beginnings that tell the names apart.
+
+    >>> _prefixes(["HOUSE", "SHOP", "SCHOOL"])
+    {'HOUSE': 'H', 'SHOP': 'SH', 'SCHOOL': 'SC'}
+    """
+    found: dict[str, str] = {}
+    for name in names:
+        others = [other.lower() for other in names if other != name]
+        lengths = (
+            n for n in range(1, len(name) + 1) if not any(o.startswith(name[:n].lower()) for o in others)
+        )
+        found[name] = name[: next(lengths, len(name))]
+    return found
+
+
+# Scalars
+
+
+def scalar(node: ast.Node) -> str:
+    """A lifting function or a condition as people write it.
+
+    >>> scalar(ast.Sum((ast.Call("f", ast.TypeRef("int"), (ast.Variable("a"),)), ast.Constant("int", -1))))
+    '(f(a) - 1)'
+    """
+    if isinstance(node, ast.Variable):
+        return node.name
+    if isinstance(node, ast.Constant):
+        return f"'{node.value}'" if isinstance(node.value, str) else str(node.value)
+    if isinstance(node, ast.Product):
+        return " * ".join(map(scalar, node.factors))
+    if isinstance(node, ast.Sum):
+        return f"({_joined([scalar(term) for term in node.terms])})"
+    if isinstance(node, ast.Call):
+        return _call(node)
+    if isinstance(node, ast.Comparison):
+        return f"{{{scalar(node.left)} {node.op} {scalar(node.right)}}}"
+    assert isinstance(node, ast.In), node
+    return f"{{{scalar(node.operand)} in {', '.join(map(scalar, node.values))}}}"
+
+
+def _joined(terms: list[str]) -> str:
+    text = terms[0]
+    for term in terms[1:]:
+        negative = term.startswith("-")
+        rest = term.removeprefix("-1 * ") if term.startswith("-1 * ") else term.removeprefix("-")
+        text += f" - {rest}" if negative else f" + {term}"
+    return text
+
+
+def _call(node: ast.Call) -> str:
+    arguments = ", ".join(map(scalar, node.arguments))
+    if node.function == "/" and len(node.arguments) == 1:
+        return f"1 / {arguments}"
+    parameters = f"<{', '.join(map(str, node.parameters))}>" if node.parameters else ""
+    return f"{node.function}{parameters}({arguments})"
+
+
+# Text
+
+
+def flat(text: Sequence[Text] | Text) -> str:
+    """Rich text in one line of characters: what is lowered stands behind `_`, in braces when it is long.
+
+    >>> flat((*plain("V"), *raised("@A"), *lowered("R,S"), *plain("[A]")))
+    'V@A_{R,S}[A]'
+    """
+    runs = [run for part in text for run in (part if isinstance(part, tuple) else (part,))]
+    found = ""
+    for run in runs:
+        if run.shift == LOWERED:
+            found += f"_{run.text}" if run.text.isalnum() else f"_{{{run.text}}}"
+        else:
+            assert run.shift in (0.0, RAISED)
+            found += run.text
+    return found
+
+
+def explain(tree: ViewTree) -> str:
+    """A view tree as text: what is kept, what changes whom, and every definition.
+
+    >>> leaf = View("R", ("A", "B"), ("R",), atom="R", changes=("R",))
+    >>> root = View("A", (), ("R",), ("A", "B"), (leaf,), (ast.Variable("A"),), (), None, True, ("R",))
+    >>> from dlog.views.tree import VariableOrder
+    >>> print(explain(ViewTree(root, VariableOrder(()))), end="")
+    V@A_R[]  materialised, changes with R
+    └── R[A, B]  stream
+    <BLANKLINE>
+    V@A_R[] = ⊕_A ⊕_B (R[A, B] ⊗ A)
+    δV@A_R[] = ⊕_A ⊕_B (δR[A, B] ⊗ A)
+    """
+    notation = Notation.of(tree)
+    lines = [f"{branch}{_described(notation, view)}" for branch, view in _branches(tree.root)]
+    lines.append("")
+    lines += [flat(pieces) for pieces in definitions(tree, notation)]
+    if notation.abbreviations:
+        lines += ["", "where " + ", ".join(f"{short} = {long}" for short, long in notation.abbreviations)]
+    return "\n".join(lines) + "\n"
+
+
+def definitions(tree: ViewTree, notation: Notation) -> list[list[Text]]:
+    """Of every view, parents first; below it, those of its changes."""
+    several = len(tree.root.changes) > 1
+    found: list[list[Text]] = []
+    for view in tree.walk():
+        if not view.is_leaf:
+            found.append(notation.definition(view))
+            found += [notation.definition(view, change, several) for change in changes_of(view)]
+    return found
+
+
+def _described(notation: Notation, view: View) -> str:
+    text = flat((*notation.name(view), *notation.keys(view)))
+    notes = ["stream" if view.changes else "table"] if view.is_leaf else []
+    if view.materialised:
+        notes.append("materialised")
+    if view.changes and not view.is_leaf:
+        notes.append(f"changes with {', '.join(changes_of(view))}")
+    return f"{text}  {', '.join(notes)}" if notes else text
+
+
+def _branches(root: View) -> list[tuple[str, View]]:
+    """The branch that is drawn before each view, parents first.  Without recursion: trees may be deep."""
+    found: list[tuple[str, View]] = []
+    waiting: list[tuple[str, str, View]] = [("", "", root)]
+    while waiting:
+        branch, below, view = waiting.pop()
+        found.append((branch, view))
+        children = list(view.children)
+        for child in reversed(children):
+            last = child is children[-1]
+            line, space = ("└── ", "    ") if last else ("├── ", "│   ")
+            waiting.append((below + line, below + space, child))
+    return found
