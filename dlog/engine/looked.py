@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dlog.engine.show import literal_text
-from dlog.sensitivity.kernels import GREATEST, LEAST
 from dlog.sensitivity.oracle import SHOWN, Oracle
+from dlog.sensitivity.oracle_kernels import GREATEST, LEAST
 from dlog.storage.dictionary import Dictionary
 from dlog.storage.values import decode_value
 from dlog.types import STRING, Type

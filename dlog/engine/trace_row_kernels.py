@@ -4,432 +4,490 @@
 3 old and new version are evaluated under the oracle.  4 what their outputs and notes differ in is found, and
 the notes go into new versions of the sensitivity indices.
 
-What is done is as `dlog.sensitivity.upkeep` does it in steps.  All that a rule needs is data: see `SHAPE`.
+What is done is as `dlog.sensitivity.upkeep` does it in steps.  All that a rule needs is data: its tables lie
+in one array, all that is written in another, and the shape says where each begins.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from dlog.engine.one_row_kernels import NOTHING, TOO_LARGE
+from dlog.engine.trace_row_layout import (
+    ARITY,
+    ATOM,
+    ATOMS,
+    BUDGET,
+    CAPACITY,
+    CHANGED,
+    CHECK,
+    CHECKS,
+    CODE,
+    COLUMNS,
+    CONTRIBUTIONS,
+    ERASED,
+    FILLS,
+    FOUND,
+    GUIDE,
+    INITIAL,
+    INITIAL_WORDS,
+    INSERTED,
+    INTERVAL,
+    LEVELS,
+    N_ARITY,
+    N_ATOM,
+    N_ATOMS,
+    N_COVER,
+    N_INDICES,
+    N_KEPT,
+    N_LAYOUT,
+    N_NOTES,
+    N_ORDERS,
+    N_PREFIX,
+    N_ROOT,
+    N_TRACE,
+    N_WATCHES,
+    N_WIDE,
+    NOTE,
+    NOTE_ROOTS,
+    NOTES,
+    OP,
+    OPERATIONS,
+    ORDERS,
+    OTHERS,
+    OUT,
+    RESULTS,
+    ROOTS,
+    STATE,
+    TRACE,
+    TRACE_WORDS,
+    W_ATOM,
+    W_BELOW,
+    W_CHECKS,
+    W_DEPTH,
+    W_ENDS,
+    W_LEVEL,
+    W_NOTE,
+    W_WILD,
+    WATCH,
+    WATCHES,
+    WIDE,
+    WIDE_WORDS,
+    WIDER,
+    WIDER_WORDS,
+    WIDTH,
+    WORK,
+)
 from dlog.jit import Words, helper, kernel
 from dlog.lftj.machine import attach
 from dlog.lftj.opcodes import DONE, NEXTS, OPENS, SEEKS, STATUS
 from dlog.lftj.trace_machine import run_traced_on
-from dlog.sensitivity.kernels import flatten, prefixed, row_changes, sort_few
+from dlog.sensitivity.index_kernels import covered, overlapping, prefixed, put_by_context
+from dlog.sensitivity.oracle_kernels import flatten
+from dlog.sensitivity.row_kernels import distinct, row_changes, sort_few
 from dlog.storage.arena_kernels import ROW, release_root
 from dlog.storage.delta_kernels import deepest
 from dlog.storage.interval_kernels import POINT, STATE_WORDS, stab
-from dlog.storage.leaf_kernels import ERASE, INSERT
+from dlog.storage.leaf_kernels import INSERT
 from dlog.storage.pointer import pointer, pointer_at
 from dlog.storage.row_kernels import NEEDS_BATCH, UNCHANGED, change_row
-
-# Words of the shape.
-ARITY: Final = 0
-OP: Final = 1
-N_ORDERS: Final = 2
-N_ATOMS: Final = 3
-N_WATCHES: Final = 4
-WIDTH: Final = 5  # key variables
-N_NOTES: Final = 6
-CAPACITY: Final = 7  # rows of an output, of a note, and contributions
-BUDGET: Final = 8
-COLUMNS: Final = 9
-FILLS: Final = 10
-GUIDE: Final = 11
-INITIAL: Final = 12  # words of the state before the guide
-SHAPE: Final = 16
-
-# Words of an atom: places of the roots that it reads, old and new, and its order if it reads the row's own
-# predicate, else -1.
-ATOM: Final = 3
-# Words of a watch: its atom, level, depth, note (-1: not traced), wild depths as bits, where its checks begin
-# and how many they are, whether its note is that of the level below; then for each key variable where it is
-# found: a column of the row, or from 1024 on the place in a row of the note; -1: anywhere.
-WATCH: Final = 8
-CHECK: Final = 3  # 0 for a constant, 1 for the same as another column; the column; the constant or the other
-NOTE: Final = 3  # of a note: columns of its prefix, its arity, the place of its root
+from dlog.storage.rows_kernels import NEEDS_BATCH as IS_LARGE
+from dlog.storage.rows_kernels import change_all
 
 
 @kernel
 def fire_traced(
-    arena: Words,
-    shape: Words,
-    orders: Words,
-    available: Words,
-    atoms: Words,
-    watches: Words,
-    checks: Words,
-    notes: Words,
-    code: Words,
-    initial: Words,
-    levels: Words,
-    state: Words,
-    roots: Words,
-    ranks: Words,
-    row: Words,
-    found: Words,
-    work: Words,
-    out: Words,
-    trace: Words,
-    results: Words,
+    arena: Words, shape: Words, tables: Words, available: Words, room: Words, ranks: Words, row: Words
 ) -> int:
     """Change one row and maintain the rule.  Answers NOTHING, TOO_LARGE (nothing has been done), or how many
     rows its assignments changed by.
 
     `available`: roots of the predicate's orders, then room for the new ones; those of other atoms; those of
-    notes, then room for the new ones.  `results`: numbers of erased and inserted assignments, operations,
-    fills of the notes of both versions, whether each note changed, the number of contributions.  `out` has
-    room for both outputs and both changes, `trace` for the notes of both versions, `work` for anything.
-    `found` has the contributions afterwards, with -1 - depth in the place of their depth.
+    sensitivity indices, then room for the new ones.  Afterwards contributions have -1 - depth in the place of
+    their depth.
     """
     A = pointer(arena)
     k, n_orders = shape[ARITY], shape[N_ORDERS]
     for o in range(n_orders):
-        put_key(A, row, orders, o, k)
+        put_key(A, row, tables, shape, o)
         changed = change_row(A, available[o], k, shape[OP], 0)
         if changed in (UNCHANGED, NEEDS_BATCH):
             for other in range(o):
                 release_root(A, available[n_orders + other])
             return NOTHING if changed == UNCHANGED else TOO_LARGE
         available[n_orders + o] = changed
-    m = contributions(arena, A, shape, orders, available, atoms, watches, checks, notes, row, found, work)
-    done = m >= 0 and evaluate(
-        arena,
-        shape,
-        available,
-        atoms,
-        code,
-        initial,
-        levels,
-        state,
-        roots,
-        ranks,
-        found,
-        m,
-        work,
-        out,
-        trace,
-        results,
-    )
+    results = shape[RESULTS]
+    for x in range(CHANGED + shape[N_INDICES] + 2 * shape[N_NOTES]):
+        room[results + x] = 0
+    m = contributions(arena, A, shape, tables, available, room, row)
+    done = m >= 0 and evaluate(arena, shape, tables, available, room, ranks, m)
     if done:
-        results[3 + 3 * shape[N_NOTES]] = m
-        compare_outputs(shape, out, work, results)
-        done = change_notes(A, shape, available, notes, trace, work, results)
+        room[results + CONTRIBUTIONS] = m
+        compare_outputs(shape, room)
+        done = change_notes(arena, A, shape, tables, available, room)
     if not done:
         for o in range(n_orders):
             release_root(A, available[n_orders + o])
         return TOO_LARGE
-    return int(results[0] + results[1])
+    return int(room[results + ERASED] + room[results + INSERTED])
 
 
 @helper
-def put_key(A, row, orders, o, k):
+def put_key(A, row, tables, shape, o):
     """The row in one column order, where kernels look for it."""
+    k = shape[ARITY]
     for c in range(k):
-        A[ROW + c] = row[orders[o * k + c]]
+        A[ROW + c] = row[tables[shape[ORDERS] + o * k + c]]
+
+
+# ---- contributions
 
 
 @helper
-def contributions(arena, A, shape, orders, available, atoms, watches, checks, notes, row, found, work):
-    """Contributions of width + 3 words, the wild depths last; -1 if they are too many."""
-    k, n_orders, width = shape[ARITY], shape[N_ORDERS], shape[WIDTH]
+def contributions(arena, A, shape, tables, available, room, row):
+    """How many contributions there are; -1 if they are too many."""
     m = 0
     for w in range(shape[N_WATCHES]):
-        at = w * (WATCH + width)
-        atom = watches[at]
-        o = atoms[atom * ATOM + 2]
+        at = shape[WATCHES] + w * (WATCH + shape[WIDTH])
+        o = tables[shape[ATOMS] + tables[at + W_ATOM] * ATOM + 2]
         if o < 0:
             continue
-        put_key(A, row, orders, o, k)
-        root = available[o] if shape[OP] == INSERT else available[n_orders + o]
-        if watches[at + 1] < deepest(A, root, ROW, 1, k) or not fits(A, watches, at, checks):
+        put_key(A, row, tables, shape, o)
+        root = available[o] if shape[OP] == INSERT else available[shape[N_ORDERS] + o]
+        new = deepest(A, root, ROW, 1, shape[ARITY])
+        if tables[at + W_LEVEL] < new or not fits(A, tables, shape[CHECKS], at):
             continue
-        note = watches[at + 3]
-        if note < 0:
+        if tables[at + W_NOTE] < 0:
             if m == shape[CAPACITY]:
                 return -1
-            put_contribution(A, watches, at, width, work, 0, found, m)
-            m += 1
-            continue
-        for x in range(STATE_WORDS):
-            work[x] = 0
-        prefix, arity = notes[note * NOTE], notes[note * NOTE + 1]
-        points = STATE_WORDS
-        for c in range(prefix + 1):
-            work[points + c] = A[ROW + c]
-        rows = points + prefix + 1
-        which = rows + shape[CAPACITY] * arity
-        root = available[notes[note * NOTE + 2]]
-        if watches[at + 7] == 1:
-            n = prefixed(
-                arena, root, prefix, arity, work[points:], 1, work[rows:], work[which:], shape[CAPACITY]
-            )
-        else:
-            n = stab(
-                A,
-                root,
-                prefix,
-                arity,
-                pointer_at(work, points),
-                1,
-                pointer(work),
-                pointer_at(work, rows),
-                pointer_at(work, which),
-                shape[CAPACITY],
-            )
-            if work[POINT] < 1:
+            put_contribution(A, shape, tables, at, room, 0, m)
+            if tables[at + W_ENDS] == WIDER and not widen(arena, shape, tables, available, room, w, m):
                 return -1
-        if m + n > shape[CAPACITY]:
-            return -1
-        for i in range(n):
-            put_key(A, row, orders, o, k)
-            put_contribution(A, watches, at, width, work, rows + i * arity, found, m)
             m += 1
+        else:
+            n = matching(arena, A, shape, tables, available, room, at)
+            if n < 0 or m + n > shape[CAPACITY]:
+                return -1
+            put_key(A, row, tables, shape, o)
+            arity = tables[shape[NOTES] + tables[at + W_NOTE] * NOTE + N_ARITY]
+            for i in range(n):
+                put_contribution(A, shape, tables, at, room, shape[WORK] + i * arity, m)
+                m += 1
     return m
 
 
 @helper
-def fits(A, watches, at, checks):
+def fits(A, tables, checks, at):
     """Whether the row has the constants, and the equal columns, that a watch asks for."""
-    start = watches[at + 5]
-    for i in range(watches[at + 6]):
-        check = (start + i) * CHECK
-        value = A[ROW + checks[check + 1]]
-        if value != (checks[check + 2] if checks[check] == 0 else A[ROW + checks[check + 2]]):
+    start = tables[at + W_CHECKS]
+    for i in range(tables[at + W_CHECKS + 1]):
+        check = checks + (start + i) * CHECK
+        value = A[ROW + tables[check + 1]]
+        other = tables[check + 2]
+        if value != (other if tables[check] == 0 else A[ROW + other]):
             return False
     return True
 
 
 @helper
-def put_contribution(A, watches, at, width, work, row, found, m):
-    depth, wild = watches[at + 2], watches[at + 4]
-    to = m * (width + 3)
-    found[to] = depth
+def matching(arena, A, shape, tables, available, room, at):
+    """Rows of a watch's index that hold the row's key, to the start of the work space; -1 if too many."""
+    note = shape[NOTES] + tables[at + W_NOTE] * NOTE
+    prefix, arity = tables[note + N_PREFIX], tables[note + N_ARITY]
+    root, capacity = available[tables[note + N_ROOT]], shape[CAPACITY]
+    rows = shape[WORK]
+    which = rows + capacity * arity
+    state = which + capacity
+    for x in range(STATE_WORDS):
+        room[state + x] = 0
+    points = state + STATE_WORDS
+    for c in range(prefix + 1):
+        room[points + c] = A[ROW + c]
+    if tables[at + W_BELOW] == 1:
+        n = prefixed(arena, root, prefix, arity, room[points:], 1, room[rows:], room[which:], capacity)
+        return n if n <= capacity else -1
+    n = stab(
+        A,
+        root,
+        prefix,
+        arity,
+        pointer_at(room, points),
+        1,
+        pointer_at(room, state),
+        pointer_at(room, rows),
+        pointer_at(room, which),
+        capacity,
+    )
+    return n if room[state + POINT] == 1 else -1
+
+
+@helper
+def put_contribution(A, shape, tables, at, room, row, m):
+    """One contribution of a watch, from the row and from a row of its note."""
+    depth, wild, width = tables[at + W_DEPTH], tables[at + W_WILD], shape[WIDTH]
+    to = shape[FOUND] + m * (width + 3)
+    room[to] = depth
     last = np.int64(-(2**63))
     for d in range(width):
         value = np.int64(-(2**63))
         if d < depth and (wild >> d) & 1 == 0:
-            source = watches[at + WATCH + d]
-            value = A[ROW + source] if source < 1024 else work[row + source - 1024]
-        found[to + 1 + d] = value
+            source = tables[at + WATCH + d]
+            value = A[ROW + source] if source < OTHERS else room[row + source - OTHERS]
+        room[to + 1 + d] = value
         if d == depth - 1:
             last = value
-    found[to + 1 + width] = last
-    found[to + 2 + width] = wild
+    if tables[at + W_ENDS] == INTERVAL:
+        interval = row + tables[shape[NOTES] + tables[at + W_NOTE] * NOTE + N_PREFIX]
+        room[to + depth] = room[interval]
+        last = room[interval + 1]
+    room[to + 1 + width] = last
+    room[to + 2 + width] = wild
 
 
 @helper
-def evaluate(
-    arena,
-    shape,
-    available,
-    atoms,
-    code,
-    initial,
-    levels,
-    state,
-    roots,
-    ranks,
-    found,
-    m,
-    work,
-    out,
-    trace,
-    results,
-):
+def widen(arena, shape, tables, available, room, w, m):
+    """Widen contribution m by the intervals of other participants that hold its key; False if too many."""
+    width, capacity, work = shape[WIDTH], shape[CAPACITY], shape[WORK]
+    to = shape[FOUND] + m * (width + 3)
+    last = to + 1 + width
+    key = room[last]
+    for i in range(shape[N_WIDE]):
+        at = shape[WIDE] + i * shape[WIDE_WORDS]
+        if tables[at] != w:
+            continue
+        note = shape[NOTES] + tables[at + 1] * NOTE
+        k = tables[note + N_ARITY]
+        for c in range(k - 2):
+            source = tables[at + WIDER_WORDS + 2 * c + 1]
+            room[work + c] = source if tables[at + WIDER_WORDS + 2 * c] == 1 else room[to + 1 + source]
+        room[work + k - 2] = key
+        room[work + k - 1] = key
+        rows = work + k
+        which = rows + capacity * k
+        root = available[tables[note + N_ROOT] + 1]
+        n = overlapping(arena, root, k - 2, room[work:], 1, room[rows:], room[which:], capacity)
+        if n > capacity:
+            return False
+        for j in range(n):
+            a, b = room[rows + j * k + k - 2], room[rows + j * k + k - 1]
+            if a <= key <= b:
+                room[to + room[to]] = min(room[to + room[to]], a)
+                room[last] = max(room[last], b)
+    return True
+
+
+# ---- evaluation
+
+
+@helper
+def evaluate(arena, shape, tables, available, room, ranks, m):
     """Run old and new under the contributions; False if there is too much to do."""
-    for x in range(3 + 3 * shape[N_NOTES]):
-        results[x] = 0
-    width = shape[WIDTH]
     todo = m
     old, new = np.int64(0), np.int64(0)
     while todo > 0:
-        wild = -1
-        n = 0
-        for i in range(m):  # the contributions of one set of wild depths
-            at = i * (width + 3)
-            if found[at] < 0 or (wild >= 0 and found[at + 2 + width] != wild):
-                continue
-            wild = found[at + 2 + width]
-            for c in range(width):
-                work[n * (width + 2) + c] = found[at + 1 + c]
-            work[n * (width + 2) + width] = found[at]
-            work[n * (width + 2) + width + 1] = found[at + 1 + width]
-            found[at] = -1 - found[at]
-            n += 1
-        todo -= n
-        sort_few(work, n, width + 2)
-        for i in range(n):  # the depth first, as `flatten` has it
-            at = i * (width + 2)
-            depth = work[at + width]
-            for c in range(width, 0, -1):
-                work[at + c] = work[at + c - 1]
-            work[at] = depth
-        place = n * (width + 2)
-        guide = shape[INITIAL]
-        size = flatten(work, n, width, wild, work[place:], work[place + n :], state[guide:])
-        place_guide(state, guide, size)
-        old = run_version(
-            arena,
-            shape,
-            available,
-            atoms,
-            0,
-            code,
-            initial,
-            levels,
-            state,
-            roots,
-            ranks,
-            old,
-            out,
-            trace,
-            results,
-        )
+        todo -= place_guide(shape, room, m)
+        old = run_version(arena, shape, tables, available, room, ranks, 0, old)
         if old < 0:
             return False
-        new = run_version(
-            arena,
-            shape,
-            available,
-            atoms,
-            1,
-            code,
-            initial,
-            levels,
-            state,
-            roots,
-            ranks,
-            new,
-            out,
-            trace,
-            results,
-        )
+        new = run_version(arena, shape, tables, available, room, ranks, 1, new)
         if new < 0:
             return False
-    results[0] = old
-    results[1] = new
+    room[shape[RESULTS] + ERASED] = old
+    room[shape[RESULTS] + INSERTED] = new
     return True
 
 
 @helper
-def place_guide(state, guide, size):
-    """Addresses of a guide, counted from its own start, in the state."""
-    if state[guide] >= 0:
-        state[guide] += guide
-        state[guide + 1] += guide
+def place_guide(shape, room, m):
+    """Make a guide, in the state, of the contributions of one set of wild depths; returns how many."""
+    width, work = shape[WIDTH], shape[WORK]
+    k = width + 2
+    wild = -1
+    n = 0
+    for i in range(m):
+        at = shape[FOUND] + i * (width + 3)
+        if room[at] < 0 or (wild >= 0 and room[at + 2 + width] != wild):
+            continue
+        wild = room[at + 2 + width]
+        for c in range(width):
+            room[work + n * k + c] = room[at + 1 + c]
+        room[work + n * k + width] = room[at]
+        room[work + n * k + width + 1] = room[at + 1 + width]
+        room[at] = -1 - room[at]
+        n += 1
+    sort_few(room[work:], n, k)
+    for i in range(n):  # the depth first, as `flatten` has it
+        at = work + i * k
+        depth = room[at + width]
+        for c in range(width, 0, -1):
+            room[at + c] = room[at + c - 1]
+        room[at] = depth
+    kept = work + n * k
+    base = shape[INITIAL_WORDS]
+    guide = shape[STATE] + base
+    size = flatten(room[work:], n, width, wild, room[kept:], room[kept + n :], room[guide:])
+    if room[guide] >= 0:  # addresses of a guide are counted from its own start
+        room[guide] += base
+        room[guide + 1] += base
     for item in range(guide + 2, guide + size, 4):
-        if state[item + 2] >= 0:
-            state[item + 2] += guide
-            state[item + 3] += guide
+        if room[item + 2] >= 0:
+            room[item + 2] += base
+            room[item + 3] += base
+    return n
 
 
 @helper
-def run_version(
-    arena,
-    shape,
-    available,
-    atoms,
-    version,
-    code,
-    initial,
-    levels,
-    state,
-    roots,
-    ranks,
-    rows,
-    out,
-    trace,
-    results,
-):
+def run_version(arena, shape, tables, available, room, ranks, version, rows):
     """Run one version behind `rows` rows; -1 if there is too much to do."""
-    n_notes, capacity, columns = shape[N_NOTES], shape[CAPACITY], shape[COLUMNS]
-    for x in range(len(initial)):
-        state[x] = initial[x]
-    state[shape[GUIDE]] = state[shape[INITIAL]]
-    state[shape[GUIDE] + 1] = state[shape[INITIAL] + 1]
+    n_notes, n_atoms, capacity = shape[N_NOTES], shape[N_ATOMS], shape[CAPACITY]
+    state, initial, levels, roots = shape[STATE], shape[INITIAL], shape[LEVELS], shape[ROOTS]
+    words = shape[INITIAL_WORDS]
+    for x in range(words):
+        room[state + x] = tables[initial + x]
+    room[state + shape[GUIDE]] = room[state + words]
+    room[state + shape[GUIDE] + 1] = room[state + words + 1]
+    fills = shape[RESULTS] + CHANGED + shape[N_INDICES] + version * n_notes
     for i in range(n_notes):
-        state[shape[FILLS] + i] = results[3 + version * n_notes + i]
-    for a in range(shape[N_ATOMS]):
-        roots[a] = available[atoms[a * ATOM + version]]
-    attach(arena, state, levels, roots)
+        room[state + shape[FILLS] + i] = room[fills + i]
+    for a in range(n_atoms):
+        room[roots + a] = available[tables[shape[ATOMS] + a * ATOM + version]]
+    attach(arena, room[state:], tables[levels : levels + 2 * n_atoms], room[roots : roots + n_atoms])
     n = run_traced_on(
         pointer(arena),
-        pointer(code),
-        pointer(state),
+        pointer_at(tables, shape[CODE]),
+        pointer_at(room, state),
         pointer(ranks),
-        pointer_at(out, version * capacity * columns),
+        pointer_at(room, shape[OUT] + version * capacity * shape[COLUMNS]),
         rows,
         capacity,
-        pointer_at(trace, version * (len(trace) // 2)),
+        pointer_at(room, shape[TRACE] + version * shape[TRACE_WORDS]),
         capacity,
         shape[BUDGET],
     )
-    results[2] += state[SEEKS] + state[NEXTS] + state[OPENS]
+    room[shape[RESULTS] + OPERATIONS] += room[state + SEEKS] + room[state + NEXTS] + room[state + OPENS]
     for i in range(n_notes):
-        results[3 + version * n_notes + i] = state[shape[FILLS] + i]
-    return n if state[STATUS] == DONE else np.int64(-1)
+        room[fills + i] = room[state + shape[FILLS] + i]
+    return n if room[state + STATUS] == DONE else np.int64(-1)
+
+
+# ---- what came of it
 
 
 @helper
-def compare_outputs(shape, out, work, results):
+def compare_outputs(shape, room):
     """Replace both outputs by what is erased and what is inserted, each once."""
-    capacity, columns = shape[CAPACITY], shape[COLUMNS]
+    capacity, columns, results, out = shape[CAPACITY], shape[COLUMNS], shape[RESULTS], shape[OUT]
     size = capacity * columns
+    work = room[shape[WORK] :]
     for version in range(2):
-        for i in range(results[version]):
+        for i in range(room[results + version]):
             for c in range(columns):
-                work[version * size + i * columns + c] = out[version * size + c * capacity + i]
-        sort_few(work[version * size :], results[version], columns)
-    counts = work[4 * size :]
-    row_changes(
-        work, results[0], work[size:], results[1], columns, work[2 * size :], work[3 * size :], counts
-    )
+                work[version * size + i * columns + c] = room[out + version * size + c * capacity + i]
+        sort_few(work[version * size :], room[results + version], columns)
+    n, m = room[results + ERASED], room[results + INSERTED]
+    row_changes(work, n, work[size:], m, columns, work[2 * size :], work[3 * size :], room[results:])
     for version in range(2):
-        results[version] = counts[version]
-        for i in range(counts[version]):
+        for i in range(room[results + version]):
             for c in range(columns):
-                out[version * size + c * capacity + i] = work[(2 + version) * size + i * columns + c]
+                room[out + version * size + c * capacity + i] = work[(2 + version) * size + i * columns + c]
 
 
 @helper
-def change_notes(A, shape, available, notes, trace, work, results):
+def change_notes(arena, A, shape, tables, available, room):
     """New versions of the indices whose notes differ; False, with nothing done, if one needs a batch."""
-    n_notes, capacity = shape[N_NOTES], shape[CAPACITY]
-    half = len(trace) // 2
-    at = 0
-    for i in range(n_notes):
-        arity, place = notes[i * NOTE + 1], notes[i * NOTE + 2]
-        n, m = results[3 + i], results[3 + n_notes + i]
-        size = capacity * arity
-        sort_few(trace[at:], n, arity)
-        sort_few(trace[half + at :], m, arity)
-        counts = work[2 * size :]
-        row_changes(trace[at:], n, trace[half + at :], m, arity, work, work[size:], counts)
-        root = available[place]
-        done = True
-        for op in (ERASE, INSERT):
-            rows = counts[0] if op == ERASE else counts[1]
-            start = 0 if op == ERASE else size
-            for j in range(rows):
-                if done:
-                    for c in range(arity):
-                        A[ROW + c] = work[start + j * arity + c]
-                    changed = change_row(A, root, arity, op, 0 if root == available[place] else 1)
-                    done = changed not in (UNCHANGED, NEEDS_BATCH)
-                    if done:
-                        root = changed
+    changed = shape[RESULTS] + CHANGED
+    for i in range(shape[N_INDICES]):
+        note = shape[NOTES] + i * NOTE
+        sizes, edit = shape[WORK], shape[WORK] + 2
+        done = note_edit(arena, shape, tables, available, room, i, sizes, edit)
+        inserts, erases = room[sizes], room[sizes + 1]
+        if done and inserts + erases > 0:
+            root, n_orders = tables[note + N_ROOT], tables[note + N_KEPT]
+            found = change_all(
+                A,
+                tables[note + N_ARITY],
+                n_orders,
+                pointer_at(tables, tables[note + N_LAYOUT]),
+                pointer_at(available, root),
+                pointer_at(available, root + shape[NOTE_ROOTS]),
+                pointer_at(room, edit),
+                inserts,
+                erases,
+                0,
+                pointer_at(room, edit + (inserts + erases) * tables[note + N_ARITY]),
+            )
+            done = found != IS_LARGE
+            room[changed + i] = 1 if found > 0 else 0
         if not done:
-            if root != available[place]:
-                release_root(A, root)
-            for other in range(i):
-                if results[3 + 2 * n_notes + other] == 1:
-                    release_root(A, available[notes[other * NOTE + 2] + n_notes])
+            release_notes(A, shape, tables, available, room, i)
             return False
-        results[3 + 2 * n_notes + i] = 1 if root != available[place] else 0
-        available[place + n_notes] = root
-        at += size
     return True
+
+
+@helper
+def release_notes(A, shape, tables, available, room, n):
+    """Give back the new versions of the first n indices."""
+    for i in range(n):
+        note = shape[NOTES] + i * NOTE
+        if room[shape[RESULTS] + CHANGED + i] == 1:
+            for o in range(tables[note + N_KEPT]):
+                release_root(A, available[tables[note + N_ROOT] + shape[NOTE_ROOTS] + o])
+
+
+@helper
+def note_edit(arena, shape, tables, available, room, i, sizes, edit):
+    """The rows that index i gains and then those that it loses; False if they are too many."""
+    note = shape[NOTES] + i * NOTE
+    k, n_notes = tables[note + N_ARITY], shape[N_NOTES]
+    fills = shape[RESULTS] + CHANGED + shape[N_INDICES]
+    new = shape[TRACE] + shape[TRACE_WORDS] + tables[note + N_TRACE]
+    m = room[fills + n_notes + i]
+    cover = tables[note + N_COVER]
+    if cover >= 0:
+        n = room[fills + cover]
+        covers = shape[TRACE] + tables[shape[NOTES] + cover * NOTE + N_TRACE]
+        return covered_edit(arena, shape, tables, available, room, note, covers, n, new, m, sizes, edit)
+    old, n = shape[TRACE] + tables[note + N_TRACE], room[fills + i]
+    sort_few(room[old:], n, k)
+    sort_few(room[new:], m, k)
+    gone = edit + shape[CAPACITY] * k
+    row_changes(room[old:], n, room[new:], m, k, room[gone:], room[edit:], room[sizes:])
+    erased, inserted = room[sizes], room[sizes + 1]
+    for x in range(erased * k):
+        room[edit + inserted * k + x] = room[gone + x]
+    room[sizes] = inserted
+    room[sizes + 1] = erased
+    return True
+
+
+@helper
+def covered_edit(arena, shape, tables, available, room, note, covers, n, noted, m, sizes, edit):
+    """The same of an index kept by context."""
+    p, k, capacity = tables[note + N_PREFIX], tables[note + N_ARITY], shape[CAPACITY]
+    asked = edit + 3 * capacity * k
+    fresh = asked + n * k
+    work = fresh + m * k
+    put_by_context(room[covers:], n, p, k, room[asked:])
+    put_by_context(room[noted:], m, p, k, room[fresh:])
+    sort_few(room[asked:], n, k)
+    sort_few(room[fresh:], m, k)
+    n = distinct(room[asked:], n, k)
+    m = distinct(room[fresh:], m, k)
+    atom = available[tables[shape[ATOMS] + tables[note + N_ATOM] * ATOM + 1]]
+    by_context = available[tables[note + N_ROOT] + 1]
+    found = covered(
+        arena,
+        by_context,
+        atom,
+        p,
+        k,
+        room[asked:],
+        n,
+        room[fresh:],
+        m,
+        capacity,
+        room[work:],
+        room[edit:],
+        room[sizes:],
+    )
+    return found <= capacity

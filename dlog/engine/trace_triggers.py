@@ -1,60 +1,70 @@
 """Owns triggers of rules that are kept by their traces: one row of a base predicate in one call of a kernel.
 
-There is one where a single rule reads the predicate, keeps a coarse trace and is one join with plain heads;
+There is one where a single rule reads the predicate, keeps a trace and is one join with plain heads;
 other rows go the general way.  See `dlog.engine.trace_row_kernels`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from dlog.engine import trace_row_layout as k
 from dlog.engine.looked import Asked
 from dlog.engine.maintain import Maintenance
 from dlog.engine.one_row_kernels import TOO_LARGE
 from dlog.engine.store import Store
 from dlog.engine.trace_deltas import TraceDeltas, Traces
-from dlog.engine.trace_row_kernels import CHECK, SHAPE, WATCH, fire_traced
+from dlog.engine.trace_row_kernels import fire_traced
 from dlog.engine.trace_strategy import TraceStrategy
 from dlog.engine.trigger_search import is_read, plain_head
 from dlog.engine.triggers import Joins, Output, Room, Rows, Trigger, Use
 from dlog.jit import Words
 from dlog.lftj.triejoin import NO_WORDS
 from dlog.planning.deltas import ERASE, INSERT
+from dlog.sensitivity.index_kernels import work_words
 from dlog.sensitivity.oracle import Oracle
-from dlog.sensitivity.watches import ANY, COARSE, KEY, PREFIX, Watch
-from dlog.storage.index import Index
+from dlog.sensitivity.watches import ANY, COARSE, EXACT, KEY, PREFIX, TRACED, Watch
+from dlog.storage.arena import Arena
 from dlog.storage.interval_kernels import STATE_WORDS
 from dlog.storage.relation import Order, Relation
 
-CAPACITY = 256  # rows of an output, notes of one kind, contributions
+# Rows of an output, notes of one kind, contributions: by granularity.
+CAPACITY = {COARSE: 256, EXACT: 1024}
 BUDGET = 1 << 14
-OTHERS = 1024  # from this number on a source is a place in a row of a note
 
 
 @dataclass
 class TraceTrigger(Trigger):
     deltas: TraceDeltas = field(kw_only=True)
     traces: Traces = field(kw_only=True)
-    first_note: int = field(kw_only=True)  # the place of the first note's root
-    arrays: tuple[Words, ...] = field(kw_only=True)  # what the kernel takes between `available` and ranks
-    buffers: tuple[Words, ...] = field(kw_only=True)  # found, work, out, trace, results
+    note_roots: list[int] = field(kw_only=True)  # for each sensitivity index the place of its first root
+    tables: Words = field(kw_only=True)  # what the kernel reads
+    written: Words = field(kw_only=True)  # what it writes
     changed_notes: dict[str, Relation] = field(default_factory=dict)
     held: dict[str, Relation] = field(default_factory=dict)
+    results: memoryview = field(init=False)
+    n_roots: int = field(init=False)  # of all sensitivity indices
+
+    def __post_init__(self, arena: Arena, room: Room | None) -> None:
+        super().__post_init__(arena, room)
+        self.results = self.written.data[int(self.one.shape[k.RESULTS]) :]
+        self.n_roots = int(self.one.shape[k.NOTE_ROOTS])
 
     def fits(self, relation: Relation) -> bool:
         return self.deltas.traces is self.traces and super().fits(relation)
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
-        for place, name in enumerate(self.traces.names, self.first_note):
+        for first, name in zip(self.note_roots, self.traces.names, strict=True):
             relation = relations.get(name)
             if relation is None:
                 return False
             if self.held.get(name) is not relation:
                 self.held[name] = relation
-                self.places[place] = next(iter(relation._indices.values())).root
+                for place, index in enumerate(relation._indices.values(), first):
+                    self.places[place] = index.root
         return super().bring_roots(relations)
 
     def fire(self, store: Store, relation: Relation, rows: Rows) -> int:
@@ -68,53 +78,45 @@ class TraceTrigger(Trigger):
         with arena.lock:
             if arena._pending:
                 arena.release_dropped()
-            found = fire_traced(  # type: ignore[call-arg]
-                arena.A,
-                room.shape,
-                self.order_words,
-                room.available,
-                *self.arrays,
-                self.ranks(),
-                room.rows,
-                *self.buffers,
+            found = fire_traced(
+                arena.A, room.shape, self.tables, room.available, self.written, self.ranks(), room.rows
             )
-        self._take_notes(store, found)
+        self._take_notes(found)
         return found
 
-    def _take_notes(self, store: Store, found: int) -> None:
+    def _take_notes(self, found: int) -> None:
         """The new versions of sensitivity indices, from the roots that a firing made."""
         self.changed_notes = {}
         if found < 0:
             return
-        n = len(self.traces.names)
-        results = self.buffers[-1].data
-        for i, name in enumerate(self.traces.names):
-            if results[3 + 2 * n + i]:
-                root = self.places[self.first_note + n + i]
-                index = Index(store.arena, root, self.traces.upkeep.specs[i].arity)
-                self.changed_notes[name] = Relation.of_index(index)
+        for i, (name, first) in enumerate(zip(self.traces.names, self.note_roots, strict=True), k.CHANGED):
+            if self.results[i]:
+                held = self.held[name]
+                start = first + self.n_roots
+                self.changed_notes[name] = held.of_roots(self.places[start : start + len(held._indices)])
 
     def state(self) -> Mapping[str, Relation]:
         return self.changed_notes
 
     def looked(self) -> Asked:
         """The contributions are copied, since the next firing writes over them; the rest waits."""
-        found, results = self.buffers[0], self.buffers[-1]
         width = len(self.traces.keys)
-        rows = found[: int(results[-1]) * (width + 3)].reshape(-1, width + 3).copy()
+        start, n = int(self.one.shape[k.FOUND]), self.results[k.CONTRIBUTIONS]
+        rows = self.written[start : start + n * (width + 3)].reshape(-1, width + 3).copy()
         return lambda: [self.deltas.looked(_oracle(rows, width))]
 
     @property
     def operations(self) -> int:
-        return int(self.buffers[-1][2])
+        return self.results[k.OPERATIONS]
 
     def outputs(self) -> list[Output]:
-        out, results = self.buffers[2], self.buffers[-1]
-        size = len(out) // 2
+        start, capacity = int(self.one.shape[k.OUT]), int(self.one.shape[k.CAPACITY])
+        size = capacity * self.joins.width
+        out = self.written[start : start + 2 * size]
         return [
-            Output(use, out[i * size : (i + 1) * size], CAPACITY, int(results[i]))
+            Output(use, out[i * size : (i + 1) * size], capacity, self.results[i])
             for i, use in enumerate(self.uses)
-            if results[i]
+            if self.results[i]
         ]
 
 
@@ -133,7 +135,7 @@ def trace_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) 
         return None
     (deltas,) = strategy.traced
     traces = deltas.traces
-    if traces is None or deltas.granularity != COARSE or len(deltas.pipeline.operations) > 1:
+    if traces is None or len(deltas.pipeline.operations) > 1:
         return None
     if any(watch.level < 0 for watch in traces.upkeep.watched.watches):
         return None
@@ -161,63 +163,28 @@ def _assembled(
     orders = tuple(relation._indices)
     others: dict[tuple[str, Order], int] = {}
     atoms: list[int] = []
-    own_orders = []
     for use, index in zip(traces.atoms, indices, strict=True):
         read = store.relations[use.predicate]
-        order = next(o for o in read.orders if read.index(o) is index)
+        order = read.order_of(index)
         if use.predicate == name:
             own = orders.index(order)
             atoms += [own, len(orders) + own, own]
         else:
-            own = -1
             place = others.setdefault((use.predicate, order), 2 * len(orders) + len(others))
             atoms += [place, place, -1]
-        own_orders.append(own)
     first_note = 2 * len(orders) + len(others)
-    guided, specs = traces.upkeep.guided, traces.upkeep.specs
-    watches, checks = _tables(traces)
-    notes = [w for i, s in enumerate(specs) for w in (s.prefix, s.arity, first_note + i)]
-    width, n_notes = len(traces.upkeep.watched.keys), len(specs)
-    columns = guided.assembled.n_columns
-    initial = guided.assembled.initial
-    guide_words = 2 + 4 * CAPACITY * max(width, 1)
-    shape = np.zeros(SHAPE, np.int64)
-    declared = store.predicates[name]
-    shape[:13] = [
-        declared.arity,
-        1 if sign == INSERT else 0,
-        len(orders),
-        len(traces.atoms),
-        len(watches) // (WATCH + width),
-        width,
-        n_notes,
-        CAPACITY,
-        BUDGET,
-        columns,
-        guided.fills,
-        guided.guide,
-        len(initial),
-    ]
-    widest = max([columns, *(s.arity for s in specs), width + 4])
-    buffers = (
-        np.zeros(CAPACITY * (width + 3), np.int64),
-        np.zeros(STATE_WORDS + 6 * CAPACITY * (widest + 2) + 64, np.int64),
-        np.zeros(max(1, 2 * CAPACITY * columns), np.int64),
-        np.zeros(max(2, 2 * CAPACITY * sum(s.arity for s in specs)), np.int64),
-        np.zeros(4 + 3 * n_notes, np.int64),
-    )
-    arrays = (
-        np.array(atoms, np.int64),
-        watches,
-        checks,
-        np.array(notes or [0], np.int64),
-        guided.assembled.code,
-        initial,
-        guided.assembled.levels,
-        np.zeros(len(initial) + guide_words, np.int64),
-        np.zeros(max(1, len(traces.atoms)), np.int64),
-    )
-    available = np.zeros(first_note + 2 * n_notes, np.int64)
+    capacity = CAPACITY[deltas.granularity]
+    layout = _Layout()
+    layout.put(k.ORDERS, [c for order in orders for c in order])
+    layout.put(k.ATOMS, atoms)
+    note_roots, n_roots = _put_notes(layout, traces, first_note, capacity)
+    _put_watches(layout, traces)
+    _put_program(layout, traces, capacity)
+    declared, shape = store.predicates[name], layout.shape
+    shape[k.ARITY], shape[k.OP] = declared.arity, 1 if sign == INSERT else 0
+    shape[k.N_ORDERS], shape[k.N_ATOMS] = len(orders), len(traces.atoms)
+    shape[k.NOTE_ROOTS], shape[k.CAPACITY], shape[k.BUDGET] = n_roots, capacity, BUDGET
+    available = np.zeros(first_note + 2 * n_roots, np.int64)
     room = Room(shape, available, np.zeros(declared.arity, np.int64))
     ranks = store.dictionary
     return TraceTrigger(
@@ -228,7 +195,7 @@ def _assembled(
         orders=orders,
         rows=max(1, len(relation)),
         uses=uses,
-        joins=Joins([(plain, order, place) for (plain, order), place in others.items()], width=columns),
+        joins=Joins([(*other, place) for other, place in others.items()], width=int(shape[k.COLUMNS])),
         ranks=(lambda: ranks.rank) if traces.compiled.uses_ranks else (lambda: NO_WORDS),
         strata=frozenset(maintenance.readers.get(name, ())),
         ways={use.strategy.name: use.strategy.way for use in uses},
@@ -236,26 +203,116 @@ def _assembled(
         room=room,
         deltas=deltas,
         traces=traces,
-        first_note=first_note,
-        arrays=arrays,
-        buffers=buffers,
+        note_roots=note_roots,
+        tables=np.array(layout.tables, np.int64),
+        written=np.zeros(layout.room, np.int64),
     )
 
 
-def _tables(traces: Traces) -> tuple[Words, Words]:
-    """Watches and their checks, as the kernel has them."""
+@dataclass
+class _Layout:
+    """Tables, one behind the other, and how much room there must be for what is written."""
+
+    shape: Words = field(default_factory=lambda: np.zeros(k.SHAPE, np.int64))
+    tables: list[int] = field(default_factory=list)
+    room: int = 0
+
+    def put(self, name: int, words: Iterable[int]) -> None:
+        self.shape[name] = len(self.tables)
+        self.tables += words
+
+    def reserve(self, name: int, words: int) -> None:
+        self.shape[name] = self.room
+        self.room += words
+
+
+def _put_notes(layout: _Layout, traces: Traces, first: int, capacity: int) -> tuple[list[int], int]:
+    """The places of the roots of each sensitivity index, and the number of all."""
+    upkeep = traces.upkeep
+    table: list[int] = []
+    places: list[int] = []
+    n_roots = trace = 0
+    for i, note in enumerate(upkeep.watched.traced.notes):
+        arity = len(note.words)
+        if i < len(upkeep.specs):
+            spec = upkeep.specs[i]
+            orders = [tuple(range(arity)), *([spec.context_order] if spec.by_context else [])]
+            places.append(first + n_roots)
+            table += [spec.prefix, arity, places[-1], len(orders), len(layout.tables)]
+            table += [upkeep.covers.get(i, -1), note.atom, trace]
+            layout.tables += [column for order in orders for column in order]
+            n_roots += len(orders)
+        else:
+            table += [0, arity, 0, 0, 0, -1, note.atom, trace]
+        trace += arity * capacity
+    layout.put(k.NOTES, table)
+    layout.shape[k.N_INDICES], layout.shape[k.N_NOTES] = len(places), len(table) // k.NOTE
+    layout.shape[k.TRACE_WORDS] = trace
+    return places, n_roots
+
+
+def _put_program(layout: _Layout, traces: Traces, capacity: int) -> None:
+    """What the machine runs, and room for it."""
+    guided, shape = traces.upkeep.guided, layout.shape
+    plan, width = guided.assembled, len(traces.upkeep.watched.keys)
+    layout.put(k.CODE, plan.code.tolist())
+    layout.put(k.INITIAL, plan.initial.tolist())
+    layout.put(k.LEVELS, plan.levels.tolist())
+    shape[k.COLUMNS], shape[k.FILLS], shape[k.GUIDE] = plan.n_columns, guided.fills, guided.guide
+    shape[k.WIDTH], shape[k.INITIAL_WORDS] = width, len(plan.initial)
+    layout.reserve(k.RESULTS, k.CHANGED + int(shape[k.N_INDICES] + 2 * shape[k.N_NOTES]))
+    layout.reserve(k.STATE, len(plan.initial) + 2 + 4 * capacity * max(width, 1))
+    layout.reserve(k.ROOTS, len(traces.atoms))
+    layout.reserve(k.FOUND, capacity * (width + 3))
+    layout.reserve(k.OUT, 2 * capacity * plan.n_columns)
+    layout.reserve(k.TRACE, 2 * int(shape[k.TRACE_WORDS]))
+    widest = max([plan.n_columns, width + 4, *(len(n.words) for n in guided.traced.notes)])
+    layout.reserve(k.WORK, STATE_WORDS + 64 + 5 * capacity * widest + work_words(widest, capacity, capacity))
+
+
+def _put_watches(layout: _Layout, traces: Traces) -> None:
+    """Watches, their checks, and what makes contributions wider."""
     watched = traces.upkeep.watched
-    width = len(watched.keys)
     words: list[int] = []
     checks: list[int] = []
-    for watch in watched.watches:
-        first = len(checks) // CHECK
+    wide: list[int] = []
+    for number, watch in enumerate(watched.watches):
+        first = len(checks) // k.CHECK
         checks += _checks(watch, watched.constants) if watch.note < 0 else []
         wild = sum(1 << d for d in watch.wild)
-        n = len(checks) // CHECK - first
+        n = len(checks) // k.CHECK - first
         words += [watch.atom, watch.level, watch.depth, watch.note, wild, first, n, int(watch.below)]
-        words += [_source(watch, d) for d in range(width)]
-    return np.array(words or [0], np.int64), np.array(checks or [0], np.int64)
+        words += [_ends(traces, watch), *(_source(watch, d) for d in range(len(watched.keys)))]
+        if _ends(traces, watch) == k.WIDER:
+            wide += [word for other in watched.widening(watch) for word in _wider(traces, number, other)]
+    layout.put(k.WATCHES, words)
+    layout.put(k.CHECKS, checks)
+    layout.put(k.WIDE, wide)
+    layout.shape[k.N_WATCHES] = len(watched.watches)
+    layout.shape[k.WIDE_WORDS] = widest = _wide_words(traces)
+    layout.shape[k.N_WIDE] = len(wide) // widest
+
+
+def _ends(traces: Traces, watch: Watch) -> int:
+    if not watch.is_leap or not traces.upkeep.watched.traced.exact:
+        return k.KEY
+    return k.INTERVAL if watch.how == TRACED else k.WIDER
+
+
+def _wider(traces: Traces, number: int, other: Watch) -> list[int]:
+    """A watch's contributions are made wider by the index of another one."""
+    watched = traces.upkeep.watched
+    found = [number, other.note]
+    for slot in (*other.prefix, *other.others):
+        if slot in watched.keys:
+            found += [0, watched.keys.index(slot)]
+        else:
+            found += [1, watched.constants[slot]]
+    return found + [0] * (_wide_words(traces) - len(found))
+
+
+def _wide_words(traces: Traces) -> int:
+    return k.WIDER_WORDS + 2 * max([0, *(spec.arity - 2 for spec in traces.upkeep.specs)])
 
 
 def _checks(watch: Watch, constants: Mapping[int, int]) -> list[int]:
@@ -277,4 +334,4 @@ def _source(watch: Watch, depth: int) -> int:
         return place
     if kind == KEY:
         return len(watch.prefix)
-    return -1 if kind == ANY else OTHERS + len(watch.prefix) + watch.below + 2 + place
+    return -1 if kind == ANY else k.OTHERS + len(watch.prefix) + watch.below + 2 + place

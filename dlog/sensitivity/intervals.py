@@ -23,8 +23,9 @@ from typing import Any
 import numpy as np
 
 from dlog.jit import Words
-from dlog.sensitivity.kernels import clip, glue, overlapping, prefixed, put_columns
-from dlog.sensitivity.rows import changes, in_order, sorted_rows
+from dlog.sensitivity.index_kernels import covered, overlapping, prefixed, work_words
+from dlog.sensitivity.row_kernels import put_columns
+from dlog.sensitivity.rows import distinct_rows, in_order
 from dlog.sensitivity.watches import Watch
 from dlog.storage.arena import Arena
 from dlog.storage.batch import Change
@@ -167,35 +168,17 @@ def covered_changes(index: Intervals, words: Words, root: int, covers: Words, no
     `root` is that of the new version of what the index watches.  REQUIRES: the covers of one context are
     disjoint.  O((covers + found + noted) log n)."""
     spec = index.spec
-    order = list(spec.context_order)
-    covers = changes(np.empty((0, spec.arity), np.int64), covers[:, order])[1]  # sorted by context, each once
-    natural = np.argsort(order)
-    found = changes(np.empty((0, spec.arity), np.int64), index.meeting(covers[:, natural])[0][:, order])[1]
-    starts, ends = _ranges(covers, found, spec.arity - 2)
-    pieces = np.empty_like(found)
-    d = spec.arity - 2
-    left = clip(found.reshape(-1), len(found), d, starts, ends, covers.reshape(-1), pieces.reshape(-1))
-    fresh = changes(np.empty((0, spec.arity), np.int64), noted[:, order])[1]
-    marked = np.concatenate([_marked(pieces[:left], 1), _marked(fresh, 0)])
-    marked = sorted_rows(marked)
-    n = glue(words, root, spec.prefix, marked.reshape(-1), len(marked), d)
-    erased, inserted = changes(found, marked[:n, :-1])
-    return Change(inserted[:, natural], erased[:, natural])
-
-
-def _ranges(covers: Words, rows: Words, d: int) -> tuple[Words, Words]:
-    """For each row the range of the covers of its context.  Both are sorted.  O((n + m) log)."""
-    both = np.concatenate([covers[:, :d], rows[:, :d]])
-    if d == 0:
-        return np.zeros(len(rows), np.int64), np.full(len(rows), len(covers))
-    order = np.lexsort(both.T[::-1])
-    fresh = np.ones(len(both), bool)
-    fresh[1:] = (both[order][1:] != both[order][:-1]).any(axis=1)
-    group = np.empty(len(both), np.int64)
-    group[order] = np.cumsum(fresh)
-    of_covers, of_rows = group[: len(covers)], group[len(covers) :]
-    return np.searchsorted(of_covers, of_rows, "left"), np.searchsorted(of_covers, of_rows, "right")
-
-
-def _marked(rows: Words, mark: int) -> Words:
-    return np.column_stack([rows, np.full(len(rows), mark, np.int64)])
+    k, order = spec.arity, list(spec.context_order)
+    asked, fresh = (distinct_rows(rows[:, order]) for rows in (covers, noted))
+    by_context = index.relation.index(spec.context_order).root
+    n, m, room, found = len(asked), len(fresh), 2 * len(asked) + 16, -1
+    sizes = np.empty(2, np.int64)
+    while found < 0 or found > room:
+        room = max(room, found)
+        work, edit = np.empty(work_words(k, room, m), np.int64), np.empty((2 * room + m, k), np.int64)
+        found = covered(
+            words, by_context, root, spec.prefix, k, asked.reshape(-1), n, fresh.reshape(-1), m, room,
+            work, edit.reshape(-1), sizes,
+        )  # fmt: skip
+    inserted, erased = sizes.tolist()
+    return Change(edit[:inserted], edit[inserted : inserted + erased])

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dlog.jit import Words
-from dlog.sensitivity.kernels import GREATEST, LEAST, flatten
+from dlog.sensitivity.oracle_kernels import GREATEST, LEAST, flatten
 
 __all__ = ["SHOWN", "Oracle"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dlog.jit import Words
-from dlog.sensitivity.kernels import row_changes, sort_dense, sort_few
+from dlog.sensitivity.row_kernels import row_changes, sort_dense, sort_few
 
 MANY = 1 << 14  # rows from which on counting is worth it
 FEW = 48  # rows that are sorted by insertion: below, a sort of numpy takes longer
@@ -36,6 +36,11 @@ def in_order(rows: Words) -> Words | None:
     out, counts = np.empty_like(given), np.empty(most - least + 2, np.int64)
     kept = sort_dense(given.reshape(-1), n, k, least, counts, out.reshape(-1))
     return out[:kept]
+
+
+def distinct_rows(rows: Words) -> Words:
+    """Sorted, each once.  O(n log n)."""
+    return changes(rows[:0], rows)[1]
 
 
 def changes(old: Words, new: Words) -> tuple[Words, Words]:

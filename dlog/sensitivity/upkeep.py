@@ -81,7 +81,7 @@ class Upkeep:
         return tuple(Spec.of(watch, self.watched.traced.exact) for watch in self.watched.indexed)
 
     @cached_property
-    def _covers(self) -> dict[int, int]:
+    def covers(self) -> dict[int, int]:
         """From the number of a note to that of the note of what is covered."""
         notes = self.watched.traced.notes
         covers = {(n.atom, n.level): i for i, n in enumerate(notes) if n.form == COVER}
@@ -144,16 +144,13 @@ class Upkeep:
     def _widened(self, watch: Watch, contexts: Words, intervals: Sequence[Intervals]) -> tuple[Words, Words]:
         """Points and the intervals of other participants that hold them: see `dlog.sensitivity.intervals`."""
         low, high = contexts[:, -1].copy(), contexts[:, -1].copy()
-        for other in self.watched.watches:
-            if other.how == TRACED and other.is_leap and other.depth == watch.depth:
-                points = self._points(other, contexts)
-                if points is not None:
-                    a, b = intervals[other.note].holding(points)
-                    low, high = np.minimum(low, a), np.maximum(high, b)
+        for other in self.watched.widening(watch):
+            a, b = intervals[other.note].holding(self._points(other, contexts))
+            low, high = np.minimum(low, a), np.maximum(high, b)
         return np.column_stack([contexts[:, :-1], low]), high
 
-    def _points(self, watch: Watch, contexts: Words) -> Words | None:
-        """Contexts as rows of a watch's index, a and b being the last key; None if they do not say it all."""
+    def _points(self, watch: Watch, contexts: Words) -> Words:
+        """Contexts as rows of a watch's index, a and b being the last key."""
         keys, constants = self.watched.keys, self.watched.constants
         columns = []
         for word in self.watched.traced.notes[watch.note].words:
@@ -161,10 +158,8 @@ class Upkeep:
                 columns.append(contexts[:, -1])
             elif word in keys:
                 columns.append(contexts[:, keys.index(word)])
-            elif word in constants:
-                columns.append(np.full(len(contexts), constants[word]))
             else:
-                return None
+                columns.append(np.full(len(contexts), constants[word]))
         return np.column_stack(columns)
 
     def maintain(
@@ -190,7 +185,7 @@ class Upkeep:
             before, after = (_all_notes(runs, i) for runs in (old, new))
             if index.spec.by_context:
                 atom = self.watched.indexed[i].atom
-                edit = covered_changes(index, words, roots[1][atom], _all_notes(old, self._covers[i]), after)
+                edit = covered_changes(index, words, roots[1][atom], _all_notes(old, self.covers[i]), after)
             else:
                 erased_rows, inserted_rows = changes(before, after)
                 edit = Change(inserted_rows, erased_rows)

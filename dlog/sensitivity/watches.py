@@ -84,6 +84,14 @@ class Watched:
         own = (w for w in self.watches if w.note >= 0 and not w.below)
         return tuple(sorted(own, key=lambda w: w.note))
 
+    def widening(self, watch: Watch) -> Iterator[Watch]:
+        """The other participants of a watch's leap whose intervals can be found by its contexts alone."""
+        for other in self.watches:
+            if other.how == TRACED and other.is_leap and other.depth == watch.depth:
+                slots = (*other.prefix, *other.others)
+                if all(slot in self.keys or slot in self.constants for slot in slots):
+                    yield other
+
 
 # May the variables of these depths be anything, for a surgery of this atom?
 MayRoam = Callable[[int, tuple[int, ...]], bool]

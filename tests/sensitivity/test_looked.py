@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import dlog
 from dlog.cli import app
-from dlog.sensitivity.kernels import GREATEST, LEAST
 from dlog.sensitivity.oracle import SHOWN, Oracle
+from dlog.sensitivity.oracle_kernels import GREATEST, LEAST
 from tests.examples import relaxed
 
 EDGES = [(1, 2), (2, 3), (1, 3), (3, 4), (5, 6)]

@@ -6,15 +6,19 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine import trace_choice
+from dlog.engine import trace_choice, trace_triggers
 from dlog.engine.store import Store
 from dlog.engine.trace_choice import DELTA, TRACE, TRACE_EXACT, Choice
+from dlog.engine.trace_row_kernels import TOO_LARGE, fire_traced
+from dlog.engine.trace_strategy import TraceStrategy
+from dlog.engine.trigger_search import NEVER
 from dlog.errors import ConstraintError, DataError
 from dlog.ir.rules import Rule
 from tests.engine.test_maintenance import commit, ways
@@ -85,7 +89,8 @@ def test_oracle_nonrecursive(wanted: str) -> None:
     check()
 
 
-def test_oracle_one_row() -> None:
+@pytest.mark.parametrize("wanted", WANTED)
+def test_oracle_one_row(wanted: str) -> None:
     """Transactions of one row over plain joins; many of them go the short way."""
     short: list[bool] = []
     commit_rows = dlog.Database._commit_rows
@@ -95,15 +100,73 @@ def test_oracle_one_row() -> None:
         short.append(found is not None)
         return found
 
-    @relaxed(40)
+    @relaxed(25)
     @given(st.data(), programs(CONJUNCTIVE.with_("comparisons", "functions")))
     def check(data: st.DataObject, text: str) -> None:
-        follow(data, text, TRACE, most=12, sizes=(1,))
+        follow(data, text, wanted, most=12, sizes=(1,))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dlog.Database, "_commit_rows", counted)
         check()
     assert sum(short) > len(short) / 10
+
+
+SHORT = """
+edge(x, y) -> int(x), int(y).  mark(x) -> int(x).
+{rule}
+"""
+RULES = (
+    "r(x, y, z) <- edge(x, y), edge(y, z), edge(x, z).",
+    "r(x, z) <- edge(x, y), edge(y, z), mark(y), !edge(x, z).",
+    "r(x, z) <- edge(x, y), mark(z), edge(z, y), x < z.",
+    "r(x) <- edge(x, y), edge(3, y), mark(y).",
+    "r(x, y) <- edge(x, x), edge(x, y), edge(y, 2).",
+)
+
+
+CHANGED = st.tuples(st.sampled_from(("edge", "edge", "mark")), st.integers(0, 5), st.integers(0, 5))
+EDGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=30, unique=True)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("wanted", WANTED)
+def test_differential_short_way(wanted: str, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row at a time, in one kernel call and in steps: the same rows and the same sensitivity indices."""
+    fired: list[int] = []
+
+    def counted(*args: Any) -> int:
+        fired.append(fire_traced(*args))
+        return fired[-1]
+
+    monkeypatch.setattr(trace_triggers, "fire_traced", counted)
+
+    @relaxed(6)
+    @given(EDGES, st.lists(CHANGED, max_size=16))
+    def check(edges: list[tuple[int, int]], changes: list[tuple[str, int, int]]) -> None:
+        kernel, steps = (dlog.Database(source=SHORT.format(rule=rule), strategy=wanted) for _ in range(2))
+        steps._maintenance.triggers.update(
+            {(name, sign): NEVER for name in ("edge", "mark") for sign in (1, -1)}
+        )
+        for db in (kernel, steps):
+            db.apply(insert={"edge": edges, "mark": [(1,), (2,)]})
+            db.apply(insert={"edge": [(6, 6)]})
+        for name, x, y in changes:
+            row = (x, y) if name == "edge" else (x,)
+            change = "erase" if row in kernel[name].rows() else "insert"
+            for db in (kernel, steps):
+                db.apply(**{change: {name: [row]}})
+            kernel.check()
+            assert sorted(kernel["r"].rows()) == sorted(steps["r"].rows())
+            assert noted(kernel) == noted(steps)
+
+    check()
+    assert sum(found != TOO_LARGE for found in fired) > 10
+
+
+def noted(db: dlog.Database) -> list[list[list[int]]]:
+    """The rows of all sensitivity indices."""
+    strategy = next(s for s in db._maintenance.strategies.values() if isinstance(s, TraceStrategy))
+    return [index.rows().tolist() for traced in strategy.traced for index in traced.intervals(db.store)]
 
 
 @relaxed(30)

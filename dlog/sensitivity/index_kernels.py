@@ -1,0 +1,338 @@
+"""Owns the kernels of sensitivity indices: rows by prefix and by context, and what a cycle makes of them.
+
+An index has rows (prefix, a, b, others); kept by context they are (prefix, others, a, b), see
+`dlog.sensitivity.intervals`.  Rows are row-major, k words each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dlog.jit import Words, helper, kernel
+from dlog.sensitivity.oracle_kernels import GREATEST, LEAST
+from dlog.sensitivity.row_kernels import compare_rows, distinct, row_changes, sort_few
+from dlog.storage.layout import (
+    BASE,
+    ENTRY,
+    FANOUT,
+    FILL,
+    FLAT_BASE,
+    FLAT_STRIDE,
+    N_ENTRIES,
+    N_NODES,
+    N_ROWS,
+    NODE_HEADER,
+    OFFSET_BITS,
+    ROOT_HEADER,
+    STRIDE,
+)
+from dlog.storage.pointer import pointer
+from dlog.storage.trie_kernels import address_paged, entry_of, lub, next_position, seek_lub_paged
+
+
+@kernel
+def covered(
+    A: Words,
+    root: int,
+    atom: int,
+    p: int,
+    k: int,
+    covers: Words,
+    n: int,
+    noted: Words,
+    m: int,
+    room: int,
+    work: Words,
+    edit: Words,
+    sizes: Words,
+) -> int:
+    """What becomes of an index kept by context: covered parts go, what was noted comes.
+
+    `root` is that of the index by context, `atom` that of the new version of what it watches, p the number of
+    columns of a prefix.  Covers and what was noted are sorted rows (context, a, b), each once.  Writes to
+    `edit` the rows to insert and then those to erase, in the index's own columns, and their numbers to
+    `sizes`.  Returns how many rows meet the covers: more than `room` is too many, and nothing is written.
+    `work` and `edit` have `work_words` and (2 room + m) k words.  O((covers + found + noted) log rows).
+    """
+    d = k - 2
+    n_found = overlapping(A, root, d, covers, n, work, work[room * k :], room)
+    if n_found > room:
+        return n_found
+    sort_few(work, n_found, k)
+    found = distinct(work, n_found, k)
+    pieces = work[room * k :]
+    left = clip(work, found, d, covers, n, pieces)
+    marked = work[2 * room * k :]
+    later = merged(pieces, left, noted, m, k, marked)
+    later = unmarked(marked, glue(pointer(A), atom, p, marked, later, d), k)
+    change = work[2 * room * k + (room + m) * (k + 1) :]
+    row_changes(work, found, marked, later, k, change, change[room * k :], sizes)
+    erased, inserted = sizes[0], sizes[1]
+    put_natural(change[room * k :], inserted, p, k, edit)
+    put_natural(change, erased, p, k, edit[inserted * k :])
+    sizes[0] = inserted
+    sizes[1] = erased
+    return n_found
+
+
+def work_words(k: int, room: int, m: int) -> int:
+    """How much room `covered` needs to work."""
+    return 3 * room * k + (room + m) * (2 * k + 1) + room
+
+
+@helper
+def merged(pieces, n, noted, m, k, out):
+    """Two sorted lists of rows as one, each row followed by whether it is a piece; returns n + m."""
+    i, j = 0, 0
+    while i < n or j < m:
+        is_piece = j == m or (i < n and compare_rows(pieces, i, noted, j, k) < 0)
+        at = (i + j) * (k + 1)
+        for c in range(k):
+            out[at + c] = pieces[i * k + c] if is_piece else noted[j * k + c]
+        out[at + k] = 1 if is_piece else 0
+        if is_piece:
+            i += 1
+        else:
+            j += 1
+    return n + m
+
+
+@helper
+def unmarked(rows, n, k):
+    """Rows without the word behind them, in place; returns n."""
+    for i in range(n):
+        for c in range(k):
+            rows[i * k + c] = rows[i * (k + 1) + c]
+    return n
+
+
+@helper
+def by_context(c, p, k):
+    """The place in a row (prefix, others, a, b) of column c of a row (prefix, a, b, others)."""
+    if c < p:
+        return c
+    return k - 2 + c - p if c < p + 2 else c - 2
+
+
+@helper
+def put_natural(rows, n, p, k, out):
+    """Rows by context as rows in the index's own columns."""
+    for i in range(n):
+        for c in range(k):
+            out[i * k + c] = rows[i * k + by_context(c, p, k)]
+
+
+@helper
+def put_by_context(rows, n, p, k, out):
+    """The other way round."""
+    for i in range(n):
+        for c in range(k):
+            out[i * k + by_context(c, p, k)] = rows[i * k + c]
+
+
+@kernel
+def overlapping(
+    A: Words, root: int, d: int, covers: Words, n: int, out: Words, which: Words, room: int
+) -> int:
+    """Rows (d columns of context, a, b) of an index that meet one of n covers of the same form, and in its
+    context the last row before and the first row behind.
+
+    Writes at most `room` of them, some maybe several times, with the number of the cover of each, and returns
+    how many there are.  All intervals of one context end in the order in which they begin.
+    O(n d log rows + found).
+    """
+    words = pointer(A)
+    k = d + 2
+    found = 0
+    first, hi = np.int64(0), np.int64(0)
+    for i in range(n):
+        if i == 0 or compare_contexts(covers, i - 1, covers, i, k, d) != 0:
+            first, hi = beginning(words, root, d, covers, i * k)
+        last = covers[i * k + d + 1]
+        at = hi if last == GREATEST else seek(words, root, d, first, hi, last + 1)
+        if at < hi:
+            if found < room:
+                which[found] = i
+            found = put_found(words, root, at, k, out, found, room)
+        meets = True
+        while at > first and meets:
+            at = previous_position(words, root, at)
+            if found < room:
+                which[found] = i
+            found = put_found(words, root, at, k, out, found, room)
+            last = out[(found - 1) * k + d + 1] if found <= room else key(words, root, d + 1, at)
+            meets = last >= covers[i * k + d]
+    return found
+
+
+@kernel
+def prefixed(
+    A: Words, root: int, d: int, k: int, prefixes: Words, n: int, out: Words, which: Words, room: int
+) -> int:
+    """Rows of k words of an index that begin with one of n prefixes of d words, and the number of the prefix.
+
+    Writes at most `room` of them, and returns how many there are.  O(n d log rows + found)."""
+    words = pointer(A)
+    found = 0
+    for i in range(n):
+        lo, hi = beginning(words, root, d, prefixes, i * d)
+        while lo < hi:
+            if found < room:
+                which[found] = i
+            found = put_found(words, root, lo, k, out, found, room)
+            lo = next_position(A, root, lo)
+    return found
+
+
+@helper
+def beginning(words, root, d, prefixes, at):
+    """From where to where rows begin with the d words at prefixes[at].  O(d log rows)."""
+    is_flat = words[root + FLAT_BASE] >= 0
+    lo, hi = np.int64(0), words[root + N_ROWS]
+    if not is_flat:
+        hi = (words[root + N_NODES] * FANOUT) << OFFSET_BITS
+    for c in range(d):
+        word = prefixes[at + c]
+        lo = seek(words, root, c, lo, hi, word)
+        if lo >= hi or key(words, root, c, lo) != word:
+            return hi, hi
+        if word != GREATEST:
+            hi = seek(words, root, c, lo, hi, word + 1)
+    return lo, hi
+
+
+@helper
+def seek(words, root, column, lo, hi, word):
+    """As `seek_lub`, on a pointer."""
+    base = words[root + FLAT_BASE]
+    if base >= 0:
+        base += column * words[root + FLAT_STRIDE]
+        return lub(words, base + lo, base + hi, word) - base
+    return seek_lub_paged(words, root, column, lo, hi, word)
+
+
+@helper
+def key(words, root, column, position):
+    """As `key_at`, on a pointer."""
+    base = words[root + FLAT_BASE]
+    if base >= 0:
+        return words[base + column * words[root + FLAT_STRIDE] + position]
+    return words[address_paged(words, root, column, position)]
+
+
+@helper
+def put_found(words, root, at, k, out, found, room):
+    if found < room:
+        start, stride = words[root + FLAT_BASE] + at, words[root + FLAT_STRIDE]
+        if words[root + FLAT_BASE] < 0:
+            entry = entry_of(words, root, at >> OFFSET_BITS)
+            start, stride = words[entry + BASE] + (at & ((1 << OFFSET_BITS) - 1)), words[entry + STRIDE]
+        for x in range(k):
+            out[found * k + x] = words[start + x * stride]
+    return found + 1
+
+
+@helper
+def previous_position(words, root, position):
+    """The position of the row before.  O(1).  REQUIRES: there is one."""
+    if words[root + FLAT_BASE] >= 0 or position & ((1 << OFFSET_BITS) - 1) > 0:
+        return position - 1
+    ordinal = position >> OFFSET_BITS
+    node = ordinal // FANOUT
+    entry = ordinal % FANOUT - 1
+    if entry < 0:
+        node -= 1
+        entry = words[words[root + ROOT_HEADER + node] + N_ENTRIES] - 1
+    fill = words[words[root + ROOT_HEADER + node] + NODE_HEADER + ENTRY * entry + FILL]
+    return ((node * FANOUT + entry) << OFFSET_BITS) + fill - 1
+
+
+@helper
+def clip(rows, n, d, covers, n_covers, out):
+    """Rows (d columns of context, a, b) without what covers their ends; returns how many are left.
+
+    Both are sorted, and the covers of one context are disjoint.  A cover inside of an interval leaves it
+    whole.  O(covers of each row's context).
+    """
+    k = d + 2
+    m, start = 0, 0
+    for i in range(n):
+        while start < n_covers and compare_contexts(covers, start, rows, i, k, d) < 0:
+            start += 1
+        end = start
+        while end < n_covers and compare_contexts(covers, end, rows, i, k, d) == 0:
+            end += 1
+        a, b = rows[i * k + d], rows[i * k + d + 1]
+        left = True
+        for j in range(start, end):
+            low, high = covers[j * k + d], covers[j * k + d + 1]
+            if low <= a and high >= a:
+                if high >= b:
+                    left = False
+                    break
+                a = high + 1
+        j = end - 1
+        while left and j >= start:
+            low, high = covers[j * k + d], covers[j * k + d + 1]
+            if low <= b and high >= b:
+                if low <= a:
+                    left = False
+                    break
+                b = low - 1
+            j -= 1
+        if left:
+            for c in range(d):
+                out[m * k + c] = rows[i * k + c]
+            out[m * k + d] = a
+            out[m * k + d + 1] = b
+            m += 1
+    return m
+
+
+@helper
+def compare_contexts(a, i, b, j, k, d):
+    """Of two rows of k words, by their first d."""
+    for c in range(d):
+        if a[i * k + c] != b[j * k + c]:
+            return -1 if a[i * k + c] < b[j * k + c] else 1
+    return 0
+
+
+@helper
+def glue(words, root, p, rows, n, d):
+    """Join intervals that lie in one gap of an atom, and leave out what a piece holds; returns how many are
+    left.
+
+    Rows are (d columns of context, a, b, whether it is a piece), sorted; the first p columns of the context
+    are the first of the atom's index.  In place.  O(n (d + log rows of the atom) + contexts p log rows).
+    """
+    k = d + 3
+    m = 0
+    piece_end = LEAST
+    has_piece = False
+    lo, hi, at = np.int64(0), np.int64(0), -1  # the atom's rows of the prefix of row `at`
+    for i in range(n):
+        same = m > 0 and compare_contexts(rows, m - 1, rows, i, k, d) == 0
+        has_piece = has_piece and same
+        is_piece = rows[i * k + k - 1] == 1
+        if has_piece and not is_piece and rows[i * k + d + 1] <= piece_end:
+            continue
+        last, first = rows[(m - 1) * k + d + 1] if same else GREATEST, rows[i * k + d]
+        joins = same and last < first
+        if joins:
+            if at != m - 1:
+                lo, hi = beginning(words, root, p, rows, i * k)
+                at = m - 1
+            gap = seek(words, root, p, lo, hi, last)
+            joins = gap >= hi or key(words, root, p, gap) >= first
+        if joins:
+            rows[(m - 1) * k + d + 1] = rows[i * k + d + 1]
+            rows[(m - 1) * k + k - 1] = max(rows[(m - 1) * k + k - 1], rows[i * k + k - 1])
+        else:
+            at = m if same and at == m - 1 else -1
+            for c in range(k):
+                rows[m * k + c] = rows[i * k + c]
+            m += 1
+        if is_piece:
+            has_piece, piece_end = True, rows[(m - 1) * k + d + 1]
+    return m

@@ -1,0 +1,122 @@
+"""Owns the kernels of sets of rows: in order, each once, and what is only in one of two.  Knows no meaning.
+
+Rows are row-major, k words each.
+"""
+
+from __future__ import annotations
+
+from dlog.jit import Words, helper, kernel
+
+
+@kernel
+def row_changes(
+    old: Words, n: int, new: Words, m: int, k: int, erased: Words, inserted: Words, sizes: Words
+) -> None:
+    """Rows only in `old` and only in `new`, each once; both are sorted, and may have rows several times.
+
+    Leaves the numbers of rows written in `sizes`.  O((n + m) k).
+    """
+    i, j, e, a = 0, 0, 0, 0
+    while i < n or j < m:
+        order = -1 if j == m else 1 if i == n else compare_rows(old, i, new, j, k)
+        if order < 0:
+            e = put_row(old, i, k, erased, e)
+        elif order > 0:
+            a = put_row(new, j, k, inserted, a)
+        if order <= 0:
+            i = after_same(old, i, n, k)
+        if order >= 0:
+            j = after_same(new, j, m, k)
+    sizes[0] = e
+    sizes[1] = a
+
+
+@kernel
+def sort_few(rows: Words, n: int, k: int) -> None:
+    """Sort rows in place.  O(n^1.5 k): for a few."""
+    gap = 1
+    while 3 * gap + 1 < n:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            j = i
+            while j >= gap and compare_rows(rows, j, rows, j - gap, k) < 0:
+                for c in range(k):
+                    word = rows[j * k + c]
+                    rows[j * k + c] = rows[(j - gap) * k + c]
+                    rows[(j - gap) * k + c] = word
+                j -= gap
+        gap //= 3
+
+
+@helper
+def distinct(rows, n, k):
+    """Leave each of n sorted rows once, in place; returns how many there are."""
+    kept = min(n, 1)
+    for i in range(1, n):
+        if compare_rows(rows, i, rows, kept - 1, k) != 0:
+            kept = put_row(rows, i, k, rows, kept)
+    return kept
+
+
+@kernel
+def sort_dense(rows: Words, n: int, k: int, least: int, counts: Words, out: Words) -> int:
+    """Sort rows whose first word is from `least` to below least + len(counts) - 1, without repeats; returns
+    how many there are.
+
+    By counting, then each run of one first word by itself.  O(n k + range) if runs are short."""
+    for i in range(len(counts)):
+        counts[i] = 0
+    for i in range(n):
+        counts[rows[i * k] - least + 1] += 1
+    for i in range(1, len(counts)):
+        counts[i] += counts[i - 1]
+    for i in range(n):
+        to = counts[rows[i * k] - least]
+        counts[rows[i * k] - least] = to + 1
+        for c in range(k):
+            out[to * k + c] = rows[i * k + c]
+    start, kept = 0, 0
+    for i in range(len(counts) - 1):  # each count is now the end of its run
+        end = counts[i]
+        if end - start > 1:
+            sort_few(out[start * k :], end - start, k)
+        for j in range(start, end):
+            if j == start or compare_rows(out, j, out, kept - 1, k) != 0:
+                if kept < j:
+                    put_row(out, j, k, out, kept)
+                kept += 1
+        start = end
+    return kept
+
+
+@kernel
+def put_columns(rows: Words, n: int, k: int, A: Words, at: int) -> None:
+    """Write rows by columns: column c of row i to at + c * n + i.  O(n k)."""
+    for i in range(n):
+        for c in range(k):
+            A[at + c * n + i] = rows[i * k + c]
+
+
+@helper
+def compare_rows(a: Words, i: int, b: Words, j: int, k: int) -> int:
+    for c in range(k):
+        if a[i * k + c] != b[j * k + c]:
+            return -1 if a[i * k + c] < b[j * k + c] else 1
+    return 0
+
+
+@helper
+def after_same(rows: Words, i: int, n: int, k: int) -> int:
+    """The first row behind those that are the same as row i."""
+    j = i + 1
+    while j < n and compare_rows(rows, i, rows, j, k) == 0:
+        j += 1
+    return j
+
+
+@helper
+def put_row(rows: Words, i: int, k: int, out: Words, at: int) -> int:
+    for c in range(k):
+        out[at * k + c] = rows[i * k + c]
+    return at + 1
