@@ -430,7 +430,7 @@ class Database(View):
                     store.predicates = dict(program.predicates)
                     self._maintenance, renewed = self._maintenance.renewed(program, store)
                     change_program(cycle, before)
-                change_facts(cycle, transaction.statements(), self._maintenance.owner)
+                change_facts(cycle, transaction.changes, self._maintenance.owner)
                 check_tables(tables, cycle)
                 maintain(self._maintenance, cycle, renewed)
                 check_tables(tables, cycle)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
+from dlog.engine.grouping import sorted_rows
 from dlog.engine.strategy import Cycle, net_difference
 from dlog.heads.lookup import contained, look_up
 from dlog.planning.versions import facts_name
@@ -37,12 +39,32 @@ def change_facts(cycle: Cycle, statements: Sequence[Statement], derived: Collect
 
 
 def _changed(relation: Relation, ops: list[tuple[str, Any]], n_keys: int) -> tuple[Relation, Change]:
+    """All statements on one predicate, in order; runs of them are put together first.  O(m log n)."""
     if len(ops) == 1:
         return _apply(relation, *ops[0], n_keys)
     later = relation
-    for op, codes in ops:
-        later, _ = _apply(later, op, codes, n_keys)
+    for is_upsert, run in groupby(ops, lambda item: item[0] == "^"):
+        said = [(op, _as_array(codes, relation.arity)) for op, codes in run]
+        if is_upsert:
+            later, _ = _apply(later, "^", np.concatenate([rows for _, rows in said]), n_keys)
+        else:
+            inserts, erases = _last_words(said)
+            later, _ = later.apply(inserts=inserts, erases=erases)
     return later, net_difference(relation, later)
+
+
+def _last_words(said: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """(Rows to insert, rows to erase) by what `+` and `-` say last of each row.  O(rows)."""
+    rows = np.concatenate([rows for _, rows in said])
+    comes = np.concatenate([np.full(len(rows), op == "+") for op, rows in said])
+    if comes.all() or not comes.any():
+        return rows[comes], rows[~comes]
+    if rows.shape[1]:
+        order = sorted_rows([np.ascontiguousarray(column) for column in rows.T], len(rows))
+        rows, comes = rows[order], comes[order]
+    is_last = np.ones(len(rows), bool)
+    is_last[:-1] = (rows[1:] != rows[:-1]).any(axis=1)
+    return rows[is_last & comes], rows[is_last & ~comes]
 
 
 def _apply(relation: Relation, op: str, codes: Any, n_keys: int) -> tuple[Relation, Change]:
@@ -95,8 +117,6 @@ def _with_keys(relation: Relation, keys: np.ndarray) -> np.ndarray:
     """The rows that have one of the keys.  A key has several values only inside a transaction."""
     found, rest = look_up(relation, keys)
     if (found > 1).any():
-        rows = relation.rows()
-        wanted = {tuple(key) for key in keys.tolist()}
-        mask = [tuple(key) in wanted for key in rows[:, : keys.shape[1]].tolist()]
-        return rows[np.array(mask, bool)]
+        rows, d = relation.rows(), keys.shape[1]
+        return rows[contained(Relation.build(relation.arena, keys, d), rows[:, :d])]
     return np.concatenate([keys, rest], axis=1)[found > 0]

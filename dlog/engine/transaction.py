@@ -287,13 +287,6 @@ class Transaction:
         pending = self._pending()
         return None if pending is None else list(pending.steps()) or None
 
-    def statements(self) -> list[tuple[Op, str, Any]]:
-        """All changes, in order; those of many small statements put together, each row once."""
-        pending = self._pending() if len(self.changes) > MOST_STEPS else None
-        if pending is None:
-            return self.changes
-        return [("+" if sign > 0 else "-", name, rows) for sign, name, rows in pending.steps()]
-
     def pending(self, predicate: str) -> Change:
         """What the transaction would change of a predicate's base facts if it were committed now.
 
@@ -318,9 +311,7 @@ class Transaction:
 
     def _pending(self) -> Pending | None:
         """The last word on each row; None if there are whole tables among the changes.  O(rows log rows)."""
-        if self.program is not self._found:
-            return None
-        if any(type(codes) is list or len(codes) > FEW_CHANGES for _, _, codes in self.changes):
+        if any(type(codes) is list for _, _, codes in self.changes):
             return None
         pending = Pending()
         for op, name, codes in self.changes:

@@ -71,3 +71,12 @@ def test_pending_of_a_predicate_that_is_new():
         assert tx.pending("a").erased.rows() == [(1,)]
         tx.rollback()
     assert db["a"].rows() == [(1,)]
+
+
+def test_an_upsert_replaces_all_values_that_its_key_has_inside_a_transaction():
+    db = dlog.Database(source=PROGRAM)
+    db.apply(insert={"price": [(1, 5), (2, 5)]})
+    with db.transaction() as tx:
+        tx.insert("price", [(1, 6), (3, 5)])
+        tx.upsert("price", [(1, 7), (4, 5)])
+    assert db["price"].rows() == [(1, 7), (2, 5), (3, 5), (4, 5)]
