@@ -27,7 +27,7 @@ def change_facts(cycle: Cycle, statements: Sequence[Statement], derived: Collect
     for name, ops in by_name.items():
         n_keys = cycle.program.predicates[name].n_keys
         target = facts_name(name) if name in derived else name
-        later, change = _changed(relations[target], ops, n_keys)
+        later, change = changed(relations[target], ops, n_keys)
         if not change:
             continue
         if name in derived:
@@ -38,7 +38,7 @@ def change_facts(cycle: Cycle, statements: Sequence[Statement], derived: Collect
             cycle.publish(name, later, change)
 
 
-def _changed(relation: Relation, ops: list[tuple[str, Any]], n_keys: int) -> tuple[Relation, Change]:
+def changed(relation: Relation, ops: list[tuple[str, Any]], n_keys: int) -> tuple[Relation, Change]:
     """All statements on one predicate, in order; runs of them are put together first.  O(m log n)."""
     if len(ops) == 1:
         return _apply(relation, *ops[0], n_keys)
@@ -94,7 +94,7 @@ def rows_with_keys(relation: Relation, rows: Any, n_keys: int) -> np.ndarray:
 
 def net_change(relation: Relation, ops: list[tuple[str, Any]], n_keys: int) -> Change:
     """What statements on one predicate change of its base facts, net."""
-    return _changed(relation, ops, n_keys)[1] if ops else net_difference(relation, relation)
+    return changed(relation, ops, n_keys)[1] if ops else net_difference(relation, relation)
 
 
 def _as_array(codes: Any, arity: int) -> np.ndarray:
