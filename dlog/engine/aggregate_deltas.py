@@ -27,7 +27,6 @@ from dlog.engine.group_parts import (
 )
 from dlog.engine.grouping import sorted_rows
 from dlog.engine.heads import aggregate_table, body_outputs, concat_keys, head_rows, takes_weights, weigh
-from dlog.engine.measure import RuleMeasure
 from dlog.engine.rule_deltas import RuleDeltas
 from dlog.engine.scan_shapes import scan_shape
 from dlog.engine.store import Store
@@ -313,7 +312,7 @@ class _Again:
     def rebuild(self, cycle: Cycle, heads: list[Atom]) -> list[Words]:
         rule = self.rule
         pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, True)
-        runner = _runner(cycle, rule)
+        runner = body_runner(cycle, rule)
         with cycle.evaluation.measures.of(rule):
             table = aggregate_table(runner, rule, runner.run(pipeline, weighted=takes_weights(rule)))
         return [head_rows(cycle.store, h, table, rule) for h in heads]
@@ -350,21 +349,21 @@ class _Again:
 
 
 def _deltas(store: Store, rule: Rule, outputs: tuple[str, ...] = ()) -> RuleDeltas:
-    reads = {atom.predicate for atom, _ in rule.body.atoms()}
-    return RuleDeltas(store, rule, rule_variants(rule, reads), bag=True, outputs=outputs)
+    variants = rule_variants(rule, rule.body.predicates())
+    return RuleDeltas(store, rule, variants, bag=True, outputs=outputs)
 
 
 def _all_assignments(
     cycle: Cycle, rule: Rule, outputs: tuple[str, ...], weighted: bool = False
 ) -> tuple[BodyRunner, Table]:
-    runner = _runner(cycle, rule)
+    runner = body_runner(cycle, rule)
     with cycle.evaluation.measures.of(rule):
         return runner, runner.run(
             plan_pipeline(rule.body.forms, outputs, rule.types, True), weighted=weighted
         )
 
 
-def _runner(cycle: Cycle, rule: Rule) -> BodyRunner:
-    evaluation = cycle.evaluation
-    measure = evaluation.measures.rules.setdefault(rule.id, RuleMeasure(rule))
-    return BodyRunner(cycle.store, rule, evaluation.watch, evaluation.measures, measure, evaluation.jobs)
+def body_runner(cycle: Cycle, rule: Rule) -> BodyRunner:
+    """For a rule's whole body in a cycle."""
+    evaluation, measures = cycle.evaluation, cycle.evaluation.measures
+    return BodyRunner(cycle.store, rule, evaluation.watch, measures, measures.measure(rule), evaluation.jobs)

@@ -20,6 +20,7 @@ from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures, RuleMeasure
 from dlog.engine.parallel import in_parallel, parts_of
 from dlog.engine.readable import Passing, Readable
+from dlog.engine.replan import alike
 from dlog.engine.store import Store
 from dlog.engine.table import Table, distinct_rows
 from dlog.engine.tested import SHARE, Tested, tested_first
@@ -49,7 +50,6 @@ from dlog.types import INT, MAX_PRECISION, Type
 TABLE = "$table"
 ROW = "$row"
 _MANY = 1024  # rows of each atom from which on a join leaves its last comparisons to arrays
-_REPLAN = 16  # a plan is made anew when an atom has grown or shrunk by this factor
 
 
 class BodyRunner:
@@ -227,7 +227,7 @@ class BodyRunner:
         view = self.view(table)
         if known is not None:
             sizes = tuple(view.rows(use.predicate) for use in known.compiled.atoms)
-            if all(_alike(a, b) for a, b in zip(sizes, known.sizes, strict=True)):
+            if alike(sizes, known.sizes):
                 return known
         planned = self.compile(forms, outputs, view, join.bag, count, late=late)
         self.warn_cross_product(planned.compiled, view)
@@ -275,7 +275,7 @@ class BodyRunner:
         known = self.parts.get(key)
         if known is not None:
             before = known.sizes if isinstance(known, Parts) else known
-            if all(_alike(a, b) for a, b in zip(sizes, before, strict=True)):
+            if alike(sizes, before):
                 return known if isinstance(known, Parts) else None
         found = self.decomposition(join, outputs, count, sizes)
         parts = Parts(self, found, sizes) if found is not None else None
@@ -294,7 +294,7 @@ class BodyRunner:
             options = replace(options, sub_joins=NEVER)
         key = (join.forms, outputs, join.bag, count, options)
         known = self.store.decompositions.get(key)
-        if known is None or not all(_alike(a, b) for a, b in zip(sizes, known[0], strict=True)):
+        if known is None or not alike(sizes, known[0]):
             made = self.store.shared_parts.texts(self.store) if options.sharing != NEVER else ()
             body = Body(join.forms, outputs, join.bag, count, options)
             wants = self.store.wants
@@ -408,10 +408,6 @@ class BodyRunner:
         total = total.take(first)
         base = table.take(total.columns[ROW])
         return Table(total.n, {**base.columns, **{v: total.columns[v] for v in fresh}})
-
-
-def _alike(a: int, b: int) -> bool:
-    return a <= _REPLAN * max(b, 64) and b <= _REPLAN * max(a, 64)
 
 
 def _take_column(column: batch.Column, rows: np.ndarray) -> batch.Column:

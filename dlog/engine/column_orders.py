@@ -97,7 +97,7 @@ def _pipeline_uses(
     for operation in pipeline.operations:
         match operation:
             case Join():
-                read = {atom.predicate for atom, _ in Conj((), operation.forms).atoms()}
+                read = Conj((), operation.forms).predicates()
                 if operation.forms and (wanted is None or not read.isdisjoint(wanted)):
                     yield from _join_uses(operation, rule, store, bound)
                 bound = operation.outputs

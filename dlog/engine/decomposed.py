@@ -219,7 +219,7 @@ class _Work:
     def shared(self, sub_join: SubJoin, made: Made) -> Passing:
         """What another rule, or a run before, has made of the same relations; else made now and kept."""
         store = self.runner.store
-        read = sorted({atom.predicate for atom, _ in Conj((), sub_join.forms).atoms()})
+        read = sorted(Conj((), sub_join.forms).predicates())
         if any(is_sub_join(name) or name not in store.relations for name in read):
             return self.passing(sub_join, made, WHOLE)
         text = shared_text(sub_join.forms, sub_join.outputs, sub_join.weighted)[0]

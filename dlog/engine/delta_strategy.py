@@ -17,13 +17,11 @@ from functools import cached_property
 
 import numpy as np
 
-from dlog.engine.aggregate_deltas import AggregateDeltas, Sums, aggregate_deltas
-from dlog.engine.bodies import BodyRunner
+from dlog.engine.aggregate_deltas import AggregateDeltas, Signed, Sums, aggregate_deltas, body_runner
 from dlog.engine.conflicts import check_function
 from dlog.engine.evaluate import Evaluation
 from dlog.engine.heads import apart, body_outputs, head_rows, stored_as
-from dlog.engine.measure import RuleMeasure
-from dlog.engine.rule_deltas import RuleDeltas
+from dlog.engine.rule_deltas import RuleDeltas, Standing
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle
 from dlog.engine.table import Table
@@ -32,13 +30,13 @@ from dlog.heads.lookup import contained, look_up
 from dlog.ir.rules import Atom, Const, Program, Rule, Stratum, Var
 from dlog.jit import Words
 from dlog.planning.arrange import AtomUse
+from dlog.planning.compile import compile_join
 from dlog.planning.deltas import ERASE, INSERT, cover_variants, outer_variables, rule_variants
-from dlog.planning.pipeline import plan_pipeline
+from dlog.planning.pipeline import Join, plan_pipeline
 from dlog.planning.versions import facts_name, old_name
 from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
 
-Signed = tuple[Words, Words]  # rows of the head, and how many derivations each gains or loses
 FAR_LARGER = 8  # counts are not kept when there are so many times more derivations than rows
 
 
@@ -61,7 +59,7 @@ class DeltaStrategy:
         self.program = program
         self.stratum = stratum
         self.store = store
-        self.reads = frozenset(a.predicate for r in stratum.rules for a, _ in r.body.atoms())
+        self.reads = stratum.reads
         self.by_existence = self._prefers_existence()
         self.plain: list[RuleDeltas] = []
         self.aggregates: list[AggregateDeltas] = []
@@ -181,7 +179,7 @@ class DeltaStrategy:
         evaluation = cycle.evaluation
         evaluation.watch.doing = f"evaluating {self.name}"
         rule = deltas.rule
-        runner = _runner(cycle.store, rule, evaluation)
+        runner = body_runner(cycle, rule)
         pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, not self.by_existence)
         with evaluation.measures.of(rule):
             table = runner.run(pipeline, weighted=not self.by_existence)
@@ -343,24 +341,18 @@ class DeltaStrategy:
 
 def is_projection_free(store: Store, rule: Rule, head: Atom) -> bool:
     """Whether each row of a head has one assignment: the head has all keys of the body, unrounded."""
-    types = store.column_types(head.predicate)
-    shown = {
-        a.name
-        for a, type in zip(head.args, types, strict=True)
-        if isinstance(a, Var) and stored_as(rule, a, type)
-    }
-    return rule.keys & set(outer_variables(rule)) <= shown
+    return rule.keys & set(outer_variables(rule)) <= _shown(store, rule, head)
 
 
 def _holds_groups(store: Store, rule: Rule, head: Atom) -> bool:
     """Whether an aggregation rule's head tells its groups apart."""
-    types = store.column_types(head.predicate)
-    shown = {
-        a.name
-        for a, type in zip(head.args, types, strict=True)
-        if isinstance(a, Var) and stored_as(rule, a, type)
-    }
-    return {v.name for v in rule.groups} <= shown
+    return {v.name for v in rule.groups} <= _shown(store, rule, head)
+
+
+def _shown(store: Store, rule: Rule, head: Atom) -> set[str]:
+    """The variables whose values a head's rows have, unrounded."""
+    given = zip(head.args, store.column_types(head.predicate), strict=True)
+    return {a.name for a, type in given if isinstance(a, Var) and stored_as(rule, a, type)}
 
 
 def _is_exact(store: Store, rule: Rule, head: Atom) -> bool:
@@ -371,10 +363,6 @@ def _is_exact(store: Store, rule: Rule, head: Atom) -> bool:
 
 def _assignments(store: Store, rule: Rule) -> float:
     """About how many assignments a rule's body has."""
-    from dlog.engine.rule_deltas import Standing
-    from dlog.planning.compile import compile_join
-    from dlog.planning.pipeline import Join
-
     pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, True)
     first = pipeline.operations[0]
     if not isinstance(first, Join) or not first.forms:
@@ -384,11 +372,6 @@ def _assignments(store: Store, rule: Rule) -> float:
         first.forms, first.outputs, rule.types, view.column_types, view, store.encode, bag=True
     )
     return compiled.key_order.sizes[-1] if compiled.key_order.sizes else 1.0
-
-
-def _runner(store: Store, rule: Rule, evaluation: Evaluation) -> BodyRunner:
-    measure = evaluation.measures.rules.setdefault(rule.id, RuleMeasure(rule))
-    return BodyRunner(store, rule, evaluation.watch, evaluation.measures, measure, evaluation.jobs)
 
 
 def _signs(rows: Words, sign: int) -> Signed:

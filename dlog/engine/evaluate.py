@@ -61,11 +61,14 @@ def evaluate(program: Program, store: Store, evaluation: Evaluation) -> None:
             check_function(program, store, name)
     choose_for_program(program, store, program_bodies(program))
     store.wants = Wants(store, partial(shared_bodies, program, store))
-    run_all(program, store, evaluation, lambda stratum, own: evaluate_stratum(program, stratum, store, own))
-    evaluation.watch.beat = lambda: None
-    store.shared_parts.clear()
-    store.wants = None
-    forget(store)
+    run = lambda stratum, own: evaluate_stratum(program, stratum, store, own)  # noqa: E731
+    try:
+        run_all(program, store, evaluation, run)
+    finally:
+        evaluation.watch.beat = lambda: None
+        store.shared_parts.clear()
+        store.wants = None
+        forget(store)
     evaluation.progress("", len(program.strata), len(program.strata))
     check_constraints(program, store)
 
@@ -79,7 +82,7 @@ def program_bodies(program: Program) -> Iterator[tuple[Rule, tuple[Form, ...]]]:
             forms = without(rule.body.forms, names)
             if forms is not None:
                 yield rule, forms
-            if _reads(rule, names):
+            if _mentions(rule.body, names):
                 yield from ((rule, variant) for variant in delta_variants(rule, names))
 
 
@@ -158,7 +161,7 @@ class _PlainStratum:
         recursive = [
             self.task(r, forms)
             for r in self.stratum.rules
-            if _reads(r, names)
+            if _mentions(r.body, names)
             for forms in delta_variants(r, names)
         ]
         if self.driven(recursive):
@@ -328,10 +331,6 @@ def as_plain(rule: Rule) -> Rule:
     return replace(rule, heads=heads, aggregates=())
 
 
-def _reads(rule: Rule, names: set[str]) -> bool:
-    return any(atom.predicate in names for atom, _ in rule.body.atoms())
-
-
 def _reads_forms(forms: tuple[Form, ...], name: str) -> bool:
     return _mentions(Conj((), forms), {name})
 
@@ -376,4 +375,4 @@ def without(forms: tuple[Form, ...], names: set[str]) -> tuple[Form, ...] | None
 
 
 def _mentions(conj: Conj, names: set[str]) -> bool:
-    return any(atom.predicate in names for atom, _ in conj.atoms())
+    return not names.isdisjoint(conj.predicates())

@@ -97,7 +97,7 @@ class Maintenance:
         owner = {}
         for number, stratum in enumerate(program.strata):
             owner.update(dict.fromkeys(stratum.predicates, number))
-            for name in _reads(stratum) - set(stratum.predicates):
+            for name in stratum.reads - set(stratum.predicates):
                 readers.setdefault(name, {})[number] = None
         found = {name: tuple(numbers) for name, numbers in readers.items()}
         tables = {d.predicate: d for d in program.directives if d.kind == "table"}
@@ -295,10 +295,6 @@ def _touched(maintenance: Maintenance, names: Iterable[str]) -> set[int]:
 
 def _owners(maintenance: Maintenance, names: Iterable[str]) -> set[int]:
     return {maintenance.owner[name] for name in names}
-
-
-def _reads(stratum: Stratum) -> set[str]:
-    return {atom.predicate for rule in stratum.rules for atom, _ in rule.body.atoms()}
 
 
 def _identity(stratum: Stratum) -> object:

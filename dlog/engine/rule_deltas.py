@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dlog.engine.bodies import BodyRunner, concatenate, sortable
+from dlog.engine.expected import Expected
 from dlog.engine.heads import body_outputs
 from dlog.engine.limits import Watch
-from dlog.engine.measure import Measures, RuleMeasure
+from dlog.engine.measure import Measures
+from dlog.engine.replan import alike
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle
 from dlog.engine.table import Table, distinct_rows
@@ -29,7 +31,6 @@ from dlog.types import INT, Type
 
 _TABLE = "$table"
 _TABLE_ROWS = 16  # what a plan takes a table of bindings to have: few
-_REPLAN = 16
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class RuleDeltas:
         wanted, where these are not what the rule itself needs."""
         self.rule = rule
         self.outputs = outputs or body_outputs(rule)
-        self.reads = frozenset(atom.predicate for atom, _ in rule.body.atoms())
+        self.reads = rule.body.predicates()
         types = {name: type for v in variants for name, type in v.types.items()}
         self.runner = DeltaRunner(store, replace(rule, types={**rule.types, **types}))
         self.variants = [Planned(v, self._pipeline(v, bag)) for v in variants]
@@ -78,7 +79,7 @@ class RuleDeltas:
         self.runner.watch = evaluation.watch
         self.runner.measures = evaluation.measures
         self.runner.jobs = evaluation.jobs
-        self.runner.measure = evaluation.measures.rules.setdefault(self.rule.id, RuleMeasure(self.rule))
+        self.runner.measure = evaluation.measures.measure(self.rule)
 
     def uses(self) -> Iterator[tuple[AtomUse, ...]]:
         """What each plan reads, of all variants that begin with a join; one is made after the other."""
@@ -103,7 +104,7 @@ class RuleDeltas:
 
     def _estimate(self, join: Join) -> str:
         """What one changed row costs, in words."""
-        order = estimate_join(join.forms, join.outputs, join.bag, _Assumed(self.runner.store, None))
+        order = estimate_join(join.forms, join.outputs, join.bag, Expected(Standing(self.runner.store, None)))
         bindings = order.sizes[-1] if order.sizes else 1.0
         shown = f"{bindings:.2g}" if bindings < 10 else f"{bindings:,.0f}"
         microseconds = order.cost * SECONDS * 1e6
@@ -116,20 +117,13 @@ class RuleDeltas:
 
     def active(self, cycle: Cycle) -> Iterator[Planned]:
         """The variants whose change is not empty."""
-        for planned in self.variants:
-            change = cycle.changes.get(planned.variant.changed)
-            if change is not None:
-                reads_inserted = planned.variant.change.predicate.startswith("+")
-                if len(change.inserted if reads_inserted else change.erased):
-                    yield planned
+        return (planned for planned in self.variants if _given(planned.variant, cycle))
 
     def share(self, cycle: Cycle) -> float:
         """The work that a change makes, as a share of what is read; a guess."""
         share = 0.0
         for planned in self.active(cycle):
-            change = cycle.changes[planned.variant.changed]
-            rows = len(change.inserted) if planned.variant.sign > 0 else len(change.erased)
-            share += rows / max(1, cycle.store.rows(planned.variant.changed))
+            share += _given(planned.variant, cycle) / max(1, cycle.store.rows(planned.variant.changed))
         return share
 
     def signed(self, cycle: Cycle) -> Iterator[tuple[int, Table]]:
@@ -153,6 +147,14 @@ class RuleDeltas:
             pipeline = plan_pipeline(forms, self.outputs, self.rule.types, bag, bound)
             self._bodies[old, bound] = pipeline
         return self.runner.run(self._bodies[old, bound], table)
+
+
+def _given(variant: Variant, cycle: Cycle) -> int:
+    """How many rows a variant begins with: under a negation those of the other sign."""
+    change = cycle.changes.get(variant.changed)
+    if change is None:
+        return 0
+    return len(change.inserted if variant.change.predicate.startswith("+") else change.erased)
 
 
 def _once(tables: list[Table], outer: tuple[str, ...]) -> Table:
@@ -203,7 +205,7 @@ class DeltaRunner(BodyRunner):
         statistics = Standing(self.store, table)
         if plan is not None:
             sizes = tuple(statistics.rows(use.predicate) for use in plan.compiled.atoms)
-            if all(_alike(a, b) for a, b in zip(sizes, plan.sizes, strict=True)):
+            if alike(sizes, plan.sizes):
                 return plan
         types = {**self.types, "$number": INT}
         compiled = compile_join(
@@ -260,23 +262,5 @@ class Standing:
         return list(self.store.column_types(name))
 
 
-class _Assumed(Standing):
-    """The same for an estimate: a relation that is still empty is taken to have a thousand rows, and a change
-    to have one."""
-
-    def rows(self, name: str) -> int:
-        return 1 if is_change(name) else super().rows(name) or 1000
-
-    def distinct(self, name: str, column: int) -> float:
-        return super().distinct(name, column) if is_change(name) or super().rows(name) else 100.0
-
-    def partners(self, name: str, column: int) -> float:
-        return super().partners(name, column) if is_change(name) or super().rows(name) else 10.0
-
-
 def _measured(name: str) -> str:
     return base_name(name) if is_old(name) else name
-
-
-def _alike(a: int, b: int) -> bool:
-    return a <= _REPLAN * max(b, 64) and b <= _REPLAN * max(a, 64)

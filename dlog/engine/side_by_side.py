@@ -69,7 +69,7 @@ def groups(program: Program, store: Store, jobs: int) -> Iterator[list[int]]:
     """
     strata = program.strata
     owners = {name: number for number, stratum in enumerate(strata) for name in stratum.predicates}
-    needs = [{owners[p] for p in _reads(s) if p in owners} - {n} for n, s in enumerate(strata)]
+    needs = [{owners[p] for p in s.reads if p in owners} - {n} for n, s in enumerate(strata)]
     waiting = list(range(len(strata)))
     while waiting:
         group = waiting[:1]
@@ -80,12 +80,8 @@ def groups(program: Program, store: Store, jobs: int) -> Iterator[list[int]]:
         waiting = [n for n in waiting if n not in group]
 
 
-def _reads(stratum: Stratum) -> set[str]:
-    return {atom.predicate for rule in stratum.rules for atom, _ in rule.body.atoms()}
-
-
 def _is_worth(stratum: Stratum, store: Store) -> bool:
-    large = sum(map(store.rows, _reads(stratum))) >= LARGE
+    large = sum(map(store.rows, stratum.reads)) >= LARGE
     return large and not any(_makes_strings(rule) for rule in stratum.rules)
 
 

@@ -45,7 +45,7 @@ class Body:
         self, store: Store, made: Collection[str], users: Callable[[str], int] | None = None
     ) -> Decomposition | None:
         """None where it is done at once, or reads what is not there yet."""
-        if any(atom.predicate not in store.relations for atom, _ in Conj((), self.forms).atoms()):
+        if not all(name in store.relations for name in Conj((), self.forms).predicates()):
             return None
         view = Readable(store, {})
         return decompose(

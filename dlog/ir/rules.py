@@ -159,6 +159,10 @@ class Conj:
             elif isinstance(form, Negation):
                 yield from form.body.walk()
 
+    def predicates(self) -> frozenset[str]:
+        """What is read at any depth, negated or not."""
+        return frozenset(atom.predicate for atom, _ in self.atoms())
+
     def variables(self) -> set[str]:
         return {v.name for v in self.occurrences()}
 
@@ -301,6 +305,11 @@ class Stratum:
     rules: tuple[Rule, ...]
     recursive: bool
     combine: Mapping[str, str] = field(default_factory=dict)  # predicate -> min or max, where recursive
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The predicates in the bodies of its rules, its own ones too."""
+        return frozenset().union(*(rule.body.predicates() for rule in self.rules))
 
 
 @dataclass

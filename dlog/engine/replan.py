@@ -1,0 +1,19 @@
+"""Owns the question whether sizes have changed so much that another plan may be better.  Knows no plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+REPLAN = 16  # the factor by which a relation grows or shrinks before its plans are made anew
+_FEW = 64  # rows up to which a relation counts as one of so many: any plan is quick
+
+
+def alike(sizes: Sequence[int], before: Sequence[int]) -> bool:
+    """Whether a plan made for relations of some sizes still suits them.  O(relations).
+
+    >>> alike([3, 1000], [60, 1000]), alike([100_000], [1000])
+    (True, False)
+    """
+    return all(
+        a <= REPLAN * max(b, _FEW) and b <= REPLAN * max(a, _FEW) for a, b in zip(sizes, before, strict=True)
+    )
