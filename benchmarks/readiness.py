@@ -18,24 +18,41 @@ import dlog
 from benchmarks.harness import RUNS, Row, at_least, within
 from benchmarks.transactions import graph, loaded, processor
 
+GENERATION = "same(x, y) <- edge(p, x), edge(p, y). same(x, y) <- edge(p, x), same(p, q), edge(q, y)."
 PROGRAMS = {
     "triangles": "triangle(x, y, z) <- edge(x, y), edge(y, z), edge(x, z).",
     "two steps, with counts": "near(x, z) <- edge(x, y), edge(y, z), x < 2000.",
     "degrees": "degree[x] = n <- agg<<n = count()>> edge(x, _).",
     "reachability": "reach(x, y) <- edge(x, y). reach(x, z) <- reach(x, y), edge(y, z).",
     "reachability, squared": "reach(x, y) <- edge(x, y). reach(x, z) <- reach(x, y), reach(y, z).",
+    "same generation, tree": GENERATION,
+    "same generation, two parents": GENERATION,
 }
 DECLARED = "edge(x, y) -> int(x), int(y).\n"
 # On random graphs below the size where nearly everything reaches everything, with so many edges.
 LOOSE = {"reachability": 1_300, "reachability, squared": 600}
+# On a tree whose nodes have three children: most pairs of a level are of the same generation.  With two
+# parents each, among all that came before, the pairs are spread thinly.
+CHILDREN, TREE, PARENTS = 3, 2_000, 20_000
 
 
 def benchmark(scale: float) -> Iterator[Row]:
     rng = np.random.default_rng(12)
     for name, rules in PROGRAMS.items():
-        n = LOOSE.get(name, at_least(500, 300_000 * scale))
-        edges = rng.integers(0, n // 2, (n, 2)) if name in LOOSE else graph(n, rng)
-        yield from ready(name, DECLARED + rules, np.unique(edges, axis=0))
+        yield from ready(name, DECLARED + rules, np.unique(edges_for(name, scale, rng), axis=0))
+
+
+def edges_for(name: str, scale: float, rng: np.random.Generator) -> np.ndarray:
+    if name == "same generation, tree":
+        children = np.arange(1, at_least(100, TREE * scale**0.5))
+        return np.stack([(children - 1) // CHILDREN, children], axis=1)
+    if name == "same generation, two parents":
+        n = at_least(500, PARENTS * scale)
+        pairs = np.sort(rng.integers(0, n, (2 * n, 2)), axis=1)
+        return pairs[pairs[:, 0] < pairs[:, 1]]
+    if name in LOOSE:
+        return rng.integers(0, LOOSE[name] // 2, (LOOSE[name], 2))
+    return graph(at_least(500, 300_000 * scale), rng)
 
 
 def ready(name: str, program: str, edges: np.ndarray) -> Iterator[Row]:

@@ -11,7 +11,7 @@ Correct output: as the fixpoint of all seeds at once, whatever the chunks and th
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING
@@ -168,11 +168,21 @@ def _between(columns: Words, pivot: int, low: int, high: int) -> Words:
 
 def _relation(before: Relation, parts: list[Words], pivot: int) -> Relation:
     """Chunks as a relation with the orders it had; those of the first column are in order already."""
-    n, natural, orders = sum(part.shape[1] for part in parts), tuple(range(before.arity)), before.orders
+    n = sum(part.shape[1] for part in parts)
     if n == len(before):
         return before
-    if pivot != 0 or natural not in orders:
-        return Relation.from_columns(before.arena, list(np.concatenate(parts, axis=1)), orders)
+    if pivot == 0:
+        return sorted_relation(before, n, parts)
+    return Relation.from_columns(before.arena, list(np.concatenate(parts, axis=1)), before.orders)
+
+
+def sorted_relation(before: Relation, n: int, parts: Iterable[Words]) -> Relation:
+    """The n rows that a relation has grown to, arrays of columns one behind the other in order, with the
+    orders it had.  Each part is done with before the next one is asked for."""
+    natural, orders = tuple(range(before.arity)), before.orders
+    if natural not in orders:
+        columns = np.concatenate([part.copy() for part in parts], axis=1)
+        return Relation.from_columns(before.arena, list(columns), orders)
 
     def put(words: Words, at: int) -> None:
         for part in parts:

@@ -3,10 +3,10 @@
 Correct output: the relations hold what evaluation from scratch gives, and the table of stages has all facts,
 each with a stage and the exact number of its derivations from lower stages (`dlog.engine.stages`).
 
-The driven fixpoint meets every derivation when the last of its recursive facts drives; the set that tells
-what is new then gives the head's support, too.  So being ready for change costs a wider row in a queue, and a
-table that is filled in the end.  Bodies that do not run inside the kernel, and recursive min and max, go
-the long way (`dlog.engine.recursion`).
+The driven fixpoint meets every derivation once, when the last of its recursive facts drives; the set that
+tells what is new then gives the head's support, too.  So being ready for change costs a wider row in a
+queue, and a table that is filled in the end.  Bodies that do not run inside the kernel, and recursive min and
+max, go the long way (`dlog.engine.recursion`).
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from dlog.engine.expansion import Body, Expansion, Recursion, distinct
 from dlog.engine.fixpoint import Supports, run_fixpoint
 from dlog.engine.heads import apart, copied_rows, head_rows
 from dlog.engine.measure import RuleMeasure
+from dlog.ir.rules import Atom, Form
 from dlog.jit import Words
-from dlog.planning.versions import delta_name, facts_name
+from dlog.planning.versions import delta_name, earlier_name, facts_name
 from dlog.storage.relation import Relation
 from dlog.storage.sort import weigh_rows
 from dlog.storage.support_kernels import COUNT_BITS
@@ -98,18 +99,22 @@ def _weights(parts: Sequence[tuple[Words, Words | None]]) -> Words | None:
 
 
 def _variants(recursion: Recursion, bodies: Sequence[Body]) -> Iterator[Driven]:
-    """A driven rule for each recursive fact of each body."""
+    """A driven rule for each recursive fact of each body.  Those before it are of earlier rounds, those
+    behind it of this one, too: so every derivation comes once."""
     measures = recursion.evaluation.measures.rules
-    first = 0  # the number of a body's first variant
     for body in bodies:
         facts = body.facts[1:]
         for place, atom in enumerate(facts):
             driver = replace(atom, predicate=delta_name(atom.predicate))
-            rest = tuple(f for f in body.forms if f is not atom)
-            others = tuple((fact, first + i) for i, fact in enumerate(facts) if i != place)
+            before = {id(fact) for fact in facts[:place]}
+            rest = tuple(_earlier(f) if id(f) in before else f for f in body.forms if f is not atom)
             measure = measures.setdefault(body.rule.id, RuleMeasure(body.rule))
-            yield Driven(body.rule, driver, rest, measure, True, others)
-        first += len(facts)
+            yield Driven(body.rule, driver, rest, measure, True)
+
+
+def _earlier(form: Form) -> Form:
+    assert isinstance(form, Atom)
+    return replace(form, predicate=earlier_name(form.predicate))
 
 
 def _work(items: Sequence[Driven]) -> int:

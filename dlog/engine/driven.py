@@ -13,7 +13,7 @@ from functools import cached_property
 from dlog.engine.heads import body_outputs, stored_as
 from dlog.engine.measure import RuleMeasure
 from dlog.engine.store import Store
-from dlog.ir.rules import Atom, Conj, Const, Form, Rule, Var
+from dlog.ir.rules import Atom, Conj, Const, Form, Rule
 from dlog.lftj import opcodes as o
 from dlog.lftj.assemble import Assembled, assemble
 from dlog.lftj.drive_layout import EQUALS, PARAMETER, REPEATS
@@ -30,8 +30,7 @@ _REPLAN = 16  # a plan is made anew when an atom has grown by this factor
 class Driven:
     """A variant of a rule: `driver` is the atom whose rows are given, `forms` are the rest of the body.
 
-    Where derivations are counted, every assignment is one, and `others` are the recursive atoms beside the
-    driver, each with the number of the variant that it drives.
+    Where derivations are counted, every assignment is one.
     """
 
     rule: Rule
@@ -39,18 +38,21 @@ class Driven:
     forms: tuple[Form, ...]
     measure: RuleMeasure
     counted: bool = False
-    others: tuple[tuple[Atom, int], ...] = ()
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
-        """What the body must tell: the variables of heads, and of the other recursive facts."""
-        named = [a.name for atom, _ in self.others for a in atom.args if isinstance(a, Var)]
-        return tuple(dict.fromkeys([*body_outputs(self.rule), *named]))
+        """What the body must tell: the variables of heads."""
+        return tuple(dict.fromkeys(body_outputs(self.rule)))
 
     @cached_property
     def predicates(self) -> frozenset[str]:
         """What the rest of the body reads, negated or not."""
-        return frozenset(base_name(atom.predicate) for atom, _ in Conj((), self.forms).atoms())
+        return frozenset(map(base_name, self.versions))
+
+    @cached_property
+    def versions(self) -> frozenset[str]:
+        """The same by the names of the versions that it reads."""
+        return frozenset(atom.predicate for atom, _ in Conj((), self.forms).atoms())
 
 
 @dataclass(frozen=True)
@@ -148,9 +150,8 @@ def place(rule: Rule) -> str:
     return f"{rule.span.file}:{rule.span.line} ({rule.heads[0].predicate})" if rule.span else str(rule)
 
 
-def fact_sources(store: Store, item: Driven, head: Atom) -> list[tuple[int, int]]:
-    """Where each column of a head, or of another fact, comes from: (column of the output, -), or (-1, a
-    constant)."""
+def head_sources(store: Store, item: Driven, head: Atom) -> list[tuple[int, int]]:
+    """Where each column of a head comes from: (column of the output, -), or (-1, a constant)."""
     outputs = item.outputs
     types = store.column_types(head.predicate)
     sources = []

@@ -9,7 +9,8 @@ together derive something, the later one finds the earlier.  When the kernel has
 go in, one batch for all, and it runs on.  4 at the end relations take over the queues.
 
 With supports (see `storage.support_kernels`) every derivation is counted as well, and whoever wants the
-supports is told them.
+supports is told them.  Where bodies read a predicate beside the driver, all queues then go in rounds: what a
+round adds has one stage, and bodies may read a predicate as it was *earlier*, without the rows of the round.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dlog.engine.chunks import find_pivots, run_chunks
-from dlog.engine.driven import Driven, DrivenPlan, fact_sources, place, plan_driven
+from dlog.engine.chunks import find_pivots, run_chunks, sorted_relation
+from dlog.engine.driven import Driven, DrivenPlan, head_sources, place, plan_driven
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures
 from dlog.engine.store import Store
@@ -32,8 +33,9 @@ from dlog.lftj.directory import add_directories
 from dlog.lftj.drive import drive
 from dlog.lftj.machine import attach
 from dlog.lftj.triejoin import BUDGET, FIRST_BUDGET, NO_WORDS
-from dlog.planning.versions import base_name
+from dlog.planning.versions import base_name, is_earlier
 from dlog.storage.index import Index
+from dlog.storage.relation import Relation
 from dlog.storage.row_queue import RowQueues
 from dlog.storage.row_queue_kernels import Q_COUNT, Q_READY
 
@@ -59,14 +61,35 @@ def run_fixpoint(
     `method` forces a kind of set (see `storage.row_queue`).  With `combine`, all of them are functions of
     which the best value of a key counts, by min or max, and no body reads one beside the driver.  REQUIRES:
     every recursive rule of these predicates is among the items, once for each recursive atom; where
-    derivations are counted they have one head each.
+    derivations are counted they have one head each, and read as earlier the atoms before the driver.
     """
     names = sorted(names)
     if not any(len(store.relations[name]) for name in names):
         return
+    earlier = {name for item in items for name in item.versions if is_earlier(name)}
+    for name in earlier:
+        relation = store.relations[base_name(name)]
+        store.relations[name] = Relation(store.arena, relation.arity, relation.orders)
+    try:
+        _run(store, names, items, watch, measures, method, jobs, combine, supports)
+    finally:
+        for name in earlier:
+            store.relations.pop(name).close()
+
+
+def _run(
+    store: Store,
+    names: list[str],
+    items: list[Driven],
+    watch: Watch,
+    measures: Measures,
+    method: str | None,
+    jobs: int,
+    combine: Mapping[str, str] | None,
+    supports: Supports | None,
+) -> None:
     plans = [(item, plan_driven(store, item)) for item in items]
     variants = [_Variant(item, plan) for item, plan in plans if plan is not None]
-    assert supports is None or len(variants) == len(items), "others are known by their number"
     for variant in variants:
         variant.item.measure.planned(variant.plan.compiled)
     pivots = None if combine else find_pivots([v.item for v in variants], names)
@@ -136,6 +159,8 @@ class _Fixpoint:
         self.number = {name: q for q, name in enumerate(names)}
         self.variants = variants
         self.read = set(names) & {p for v in variants for p in v.item.predicates}
+        self.earlier = sorted({p for v in variants for p in v.item.versions if is_earlier(p)})
+        self.gated = set(names) if self.read and supports is not None else self.read
         self.combine = {self.number[name]: op for name, op in (combine or {}).items()}
         self.supports = supports
         arities = [store.predicates[name].arity for name in names]
@@ -182,13 +207,7 @@ class _Fixpoint:
             words.append(len(item.rule.heads))
             for head in item.rule.heads:
                 words.append(self.number[head.predicate])
-                words += [word for pair in fact_sources(self.store, item, head) for word in pair]
-            if item.others:
-                words[at + d.V_OTHERS] = len(words)
-                words.append(len(item.others))
-            for other, its_variant in item.others:
-                words += [self.number[other.predicate], its_variant]
-                words += [word for pair in fact_sources(self.store, item, other) for word in pair]
+                words += [word for pair in head_sources(self.store, item, head) for word in pair]
         return np.array(words, np.int64)
 
     # Running
@@ -196,7 +215,7 @@ class _Fixpoint:
     def run(self) -> None:
         for name, q in self.number.items():
             self.queues.start(q, self.seed_columns(name), ROOM)
-            if name in self.read:
+            if name in self.gated:
                 self.queues[q, Q_READY] = self.queues.count(q)
         self.to_the_end()
         while self.take_in():
@@ -325,7 +344,7 @@ class _Fixpoint:
         parts = []
         for head in item.rule.heads:
             if self.number[head.predicate] == q:
-                sources = fact_sources(self.store, item, head)
+                sources = head_sources(self.store, item, head)
                 parts.append(np.stack([out[s] if s >= 0 else np.full(n, code) for s, code in sources]))
         return np.concatenate(parts, axis=1)
 
@@ -352,12 +371,15 @@ class _Fixpoint:
             self.lay_out()
 
     def take_in(self) -> bool:
-        """Put what is new in predicates that are read into their indices; whether there was any."""
-        waiting = [name for name in self.names if name in self.read and self.unready(self.number[name])]
+        """Let what is new drive, and put it into the indices that are read; whether there was any."""
+        waiting = [name for name in self.names if name in self.gated and self.unready(self.number[name])]
+        if waiting:
+            self.keep_earlier()
         for name in waiting:
             q = self.number[name]
-            rows = np.ascontiguousarray(self.queues.columns(q, self.queues[q, Q_READY]).T)
-            self.store.relations[name].apply_in_place(inserts=rows)
+            if name in self.read:
+                rows = np.ascontiguousarray(self.queues.columns(q, self.queues[q, Q_READY]).T)
+                self.store.relations[name].apply_in_place(inserts=rows)
             self.queues[q, Q_READY] = self.queues.count(q)
         if waiting:
             for variant in self.variants:
@@ -366,10 +388,23 @@ class _Fixpoint:
                     assert plan is not None
                     variant.plan = plan
                     self._bind(variant)
-                if variant.item.predicates.intersection(waiting):
+                if variant.item.predicates.intersection(self.read if self.earlier else waiting):
                     variant.attach(self.store)
             self.lay_out()
         return bool(waiting)
+
+    def keep_earlier(self) -> None:
+        """Versions as they are now, for those who read what was there before the round.  O(orders).
+
+        An order that only they read is kept by the growing relation, so that it grows with it."""
+        relations = self.store.relations
+        for variant in self.variants:
+            for use in variant.plan.compiled.atoms:
+                if is_earlier(use.predicate):
+                    self.store.index(base_name(use.predicate), use.columns)
+        for name in self.earlier:
+            relations[name].close()
+            relations[name] = relations[base_name(name)].snapshot()
 
     def unready(self, q: int) -> bool:
         return self.queues[q, Q_READY] < self.queues.count(q)
@@ -405,9 +440,25 @@ class _Fixpoint:
         self.watch.pending(0)
         for name, q in self.number.items():
             if self.supports is not None:
-                self.supports.keep(name, self.queues.block(q))
+                self.store_counted(name, q, self.supports)
+                continue
             new = self.queues.count(q) - len(self.store.relations[name])
             if (new or q in self.combine) and name not in self.read:
                 orders = self.store.relations[name].orders
                 self.store.relations[name] = self.queues.relation(q, self.store.arena, orders)
         self.watch.derived(self.rows - self.seeds)
+
+    def store_counted(self, name: str, q: int, supports: Supports) -> None:
+        """Supports to who wants them and rows to the relation, piece by piece, so that they stay in the
+        cache."""
+        parts = (self._kept(name, part, supports) for part in self.queues.parts(q))
+        before, n = self.store.relations[name], self.queues.count(q)
+        if name in self.read or n == len(before):
+            for _ in parts:
+                pass
+        else:
+            self.store.relations[name] = sorted_relation(before, n, parts)
+
+    def _kept(self, name: str, part: Words, supports: Supports) -> Words:
+        supports.keep(name, part)
+        return part[:-1]

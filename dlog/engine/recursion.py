@@ -228,8 +228,7 @@ class StageStrategy:
         store, shared = cycle.store, self.recursion
         old = {name: store.relations[name] for name in self.names}
         self._bind(cycle)
-        shared.table = StageTable(self.kinds)
-        shared.table.reserve(sum(map(len, old.values())), touched=False)
+        shared.table.clear(sum(map(len, old.values())))
         try:
             self.total_work = evaluate_counted(shared, self.bodies, self.start)
             check_functions(self.program, self.stratum, store)

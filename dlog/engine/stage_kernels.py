@@ -25,13 +25,13 @@ from dlog.engine.stage_layout import (
     LOSE,
     LOWER_GAIN,
     LOWER_LOSE,
-    MASK,
     MIN,
     N_ABSENT,
     N_FALLEN,
     PENDING,
     RECORD,
     SHAPE,
+    SLOTS,
     STAGE,
     STAGE_BITS,
     WARMED,
@@ -39,7 +39,7 @@ from dlog.engine.stage_layout import (
     WIDTH,
     WORK,
 )
-from dlog.engine.stage_table_kernels import find, hash_start, hash_word, info, insert, touch
+from dlog.engine.stage_table_kernels import find, hash_start, hash_word, home, info, insert, touch
 from dlog.jit import Words, helper, kernel, pointer
 
 WORTH_WARMING: Final = 8  # derivations; and a thousand times as many entries
@@ -76,7 +76,7 @@ def take_on(
     room = 1 + 2 * (head[WIDTH] - 2)
     predicate = shape[SHAPE]
     head[WORK] += n
-    if n >= WORTH_WARMING and head[MASK] >= WORTH_WARMING << 10:
+    if n >= WORTH_WARMING and head[SLOTS] > WORTH_WARMING << 10:
         warm(table, head, shape, rows, stride, n, room)
     for i in range(n):
         top = greatest_stage(table, records, head, shape, rows, stride, i, source, mode, step, room)
@@ -92,7 +92,7 @@ def take_on(
 def warm(table, head, shape, rows, stride, n, room):
     """Read the entries that derivations are going to look for, all at once: the processor then waits for many
     of them together, which takes a fraction of the time."""
-    width, mask = head[WIDTH], head[MASK]
+    width, slots = head[WIDTH], head[SLOTS]
     read = np.int64(0)
     for f in range(shape[1] + 1):
         if f > 0 and f - 1 == shape[0]:
@@ -101,11 +101,13 @@ def warm(table, head, shape, rows, stride, n, room):
         predicate = shape[at]
         identity = info(head, predicate, IDENTITY)
         for i in range(n):
-            h = hash_start(predicate)
+            h, last = hash_start(predicate), np.int64(0)
             for c in range(identity):
                 word = shape[at + 2 + 2 * c]
-                h = hash_word(h, word if shape[at + 1 + 2 * c] == 1 else rows[word * stride + i])
-            read ^= table[(h & mask) * width + width - 2]
+                last = word if shape[at + 1 + 2 * c] == 1 else rows[word * stride + i]
+                if c < identity - 1:
+                    h = hash_word(h, last)
+            read ^= table[home(h, last, slots) * width + width - 2]
     head[WARMED] = read
 
 

@@ -1,7 +1,7 @@
 """Owns the layout of stages in arrays: the contract of the kernels that keep the facts of a recursion.
 
 `head` is the header below, then PREDICATE_WORDS for each predicate (its columns, how many of them identify a
-fact, how values combine), then room for one row.  `table` is open addressing with linear probing: an entry is
+fact, how values combine), then room for one row.  `table` is open addressing in steps of STRIDE: an entry is
 the columns of a fact, STATE and COUNT.  STATE is 0 for an empty slot, else
 
     stage << STAGE_BITS | predicate << 1          of a fact that the transaction has not touched
@@ -20,7 +20,7 @@ pending ones by (value if values combine, stage).
 from typing import Final
 
 # The header.
-MASK: Final = 0  # slots - 1
+SLOTS: Final = 0  # a multiple of NEIGHBOURS, not of STRIDE, and more than that
 WIDTH: Final = 1  # words of an entry
 LIVE: Final = 2  # entries in use
 MOST_LIVE: Final = 3
@@ -33,8 +33,12 @@ WORK: Final = 9  # derivations looked at since the transaction began
 KEY: Final = 10  # where the room for one row begins
 SEARCHED: Final = 11  # join operations since the transaction began
 WARMED: Final = 12  # what was read ahead of its use; means nothing
+INVERSE: Final = 13  # STRIDE * INVERSE is 1, modulo SLOTS
 HEADER: Final = 16
 PREDICATE_WORDS: Final = 3
+NEIGHBOUR_BITS: Final = 6
+NEIGHBOURS: Final = 1 << NEIGHBOUR_BITS
+STRIDE: Final = NEIGHBOURS + 3  # a prime
 COLUMNS: Final = 0
 IDENTITY: Final = 1
 COMBINE: Final = 2

@@ -16,9 +16,9 @@ from dlog.engine.stage_layout import (
     COUNT,
     HEADER,
     IDENTITY,
+    INVERSE,
     KEY,
     LIVE,
-    MASK,
     MOST_LIVE,
     MOST_RECORDS,
     MULTIPLIER,
@@ -26,6 +26,8 @@ from dlog.engine.stage_layout import (
     N_FALLEN,
     N_HEAP,
     N_RECORDS,
+    NEIGHBOUR_BITS,
+    NEIGHBOURS,
     OLD_COUNT,
     OLD_STAGE,
     OLD_VALUE,
@@ -36,8 +38,10 @@ from dlog.engine.stage_layout import (
     SHOWN,
     SHOWN_VALUE,
     SLOT,
+    SLOTS,
     STAGE,
     STAGE_BITS,
+    STRIDE,
     WHEN,
     WIDTH,
     WORD_MASK,
@@ -47,6 +51,7 @@ from dlog.jit import Words, helper, kernel, pointer
 from dlog.storage.support_kernels import COUNT_BITS
 
 FILLED: Final = 64  # facts that are put into the table at a time
+HALF_MASK: Final = (1 << 32) - 1
 
 
 @helper
@@ -55,11 +60,12 @@ def info(head, predicate, word):
 
 
 @helper
-def hash_row(words, at, n, predicate):
+def home_of(words, at, n, predicate, slots):
+    """The slot where a fact belongs whose first n columns lie at `at`."""
     h = hash_start(predicate)
-    for c in range(n):
+    for c in range(n - 1):
         h = hash_word(h, words[at + c])
-    return h
+    return home(h, words[at + n - 1] if n > 0 else np.int64(0), slots)
 
 
 @helper
@@ -74,11 +80,37 @@ def hash_word(h, word):
 
 
 @helper
+def home(h, last, slots):
+    """The slot by a hash of all columns but the last, and that one.
+
+    Facts that differ in the last bits of it only are neighbours: when many come in order, memory is fetched
+    for several of them at once.
+    """
+    h = hash_word(h, last >> NEIGHBOUR_BITS)
+    group = ((h >> 32 & np.int64(HALF_MASK)) * (slots >> NEIGHBOUR_BITS)) >> 32
+    return group << NEIGHBOUR_BITS | (last ^ h) & (NEIGHBOURS - 1)
+
+
+@helper
+def after(slot, slots):
+    """Where to look next: not among the neighbours, which tend to be there, too."""
+    slot += STRIDE
+    return slot if slot < slots else slot - slots
+
+
+@helper
+def steps(start, end, head):
+    """How many slots are looked at on the way from one to another."""
+    slots = head[SLOTS]
+    return (end - start if end >= start else end - start + slots) * head[INVERSE] % slots
+
+
+@helper
 def find(table, head, predicate):
     """The slot of the fact whose row lies at KEY, or ~slot where it would go."""
     n = info(head, predicate, IDENTITY)
-    width, key, mask = head[WIDTH], head[KEY], head[MASK]
-    slot = hash_row(head, key, n, predicate) & mask
+    width, key, slots = head[WIDTH], head[KEY], head[SLOTS]
+    slot = home_of(head, key, n, predicate, slots)
     while True:
         at = slot * width
         state = table[at + width - 2]
@@ -90,7 +122,7 @@ def find(table, head, predicate):
                 c += 1
             if c == n:
                 return slot
-        slot = (slot + 1) & mask
+        slot = after(slot, slots)
 
 
 @helper
@@ -144,17 +176,17 @@ def insert(table, records, head, slot, predicate):
 @helper
 def remove(table, records, head, slot):
     """Take an entry out; those behind it move up, so that no search ends too early."""
-    width, mask = head[WIDTH], head[MASK]
+    width, slots = head[WIDTH], head[SLOTS]
     hole = slot
     at = slot
     while True:
-        at = (at + 1) & mask
+        at = after(at, slots)
         state = table[at * width + width - 2]
         if state == 0:
             break
         predicate = (state >> 1) & PREDICATE_MASK
-        home = hash_row(table, at * width, info(head, predicate, IDENTITY), predicate) & mask
-        if (at - home) & mask >= (at - hole) & mask:
+        belongs = home_of(table, at * width, info(head, predicate, IDENTITY), predicate, slots)
+        if steps(belongs, at, head) >= steps(hole, at, head):
             for w in range(width):
                 table[hole * width + w] = table[at * width + w]
             if state & 1:
@@ -175,17 +207,17 @@ def has_room(head, n):
 def rehash(
     old_words: Words, old_slots: int, table_words: Words, record_words: Words, head_words: Words
 ) -> None:
-    """Put all entries into a new, empty table whose MASK is set."""
+    """Put all entries into a new, empty table whose SLOTS are set."""
     old, table = pointer(old_words), pointer(table_words)
     records, head = pointer(record_words), pointer(head_words)
-    width, mask = head[WIDTH], head[MASK]
+    width, slots = head[WIDTH], head[SLOTS]
     for i in range(old_slots):
         state = old[i * width + width - 2]
         if state != 0:
             predicate = (state >> 1) & PREDICATE_MASK
-            slot = hash_row(old, i * width, info(head, predicate, IDENTITY), predicate) & mask
+            slot = home_of(old, i * width, info(head, predicate, IDENTITY), predicate, slots)
             while table[slot * width + width - 2] != 0:
-                slot = (slot + 1) & mask
+                slot = after(slot, slots)
             for w in range(width):
                 table[slot * width + w] = old[i * width + w]
             if state & 1:
@@ -203,18 +235,18 @@ def fill(
     """
     columns, homes = pointer(block), pointer(home_words)
     table, head = pointer(table_words), pointer(head_words)
-    k, width, mask = info(head, predicate, COLUMNS), head[WIDTH], head[MASK]
+    k, width, slots = info(head, predicate, COLUMNS), head[WIDTH], head[SLOTS]
     used = np.int64(0)
     for start in range(0, n, FILLED):
         end = min(n, start + FILLED)
         for i in range(start, end):
-            homes[i] = hash_column_row(columns, i, n, info(head, predicate, IDENTITY), predicate) & mask
+            homes[i] = home_in_columns(columns, i, n, info(head, predicate, IDENTITY), predicate, slots)
         for i in range(start, end):
             used += table[homes[i] * width + width - 2] != 0
         for i in range(start, end):
             slot = homes[i]
             while table[slot * width + width - 2] != 0:
-                slot = (slot + 1) & mask
+                slot = after(slot, slots)
             at = slot * width
             for c in range(k):
                 table[at + c] = columns[c * n + i]
@@ -226,13 +258,12 @@ def fill(
 
 
 @helper
-def hash_column_row(columns, i, stride, n, predicate):
-    """As `hash_row`, of a row that lies in columns."""
-    h = (predicate + 1) * np.int64(MULTIPLIER)
-    for c in range(n):
-        h = (h ^ columns[c * stride + i]) * np.int64(MULTIPLIER)
-        h ^= (h & np.int64(WORD_MASK)) >> 32
-    return h
+def home_in_columns(columns, i, stride, n, predicate, slots):
+    """As `home_of`, of a row that lies in columns."""
+    h = hash_start(predicate)
+    for c in range(n - 1):
+        h = hash_word(h, columns[c * stride + i])
+    return home(h, columns[(n - 1) * stride + i] if n > 0 else np.int64(0), slots)
 
 
 @kernel

@@ -26,7 +26,14 @@ import numpy as np
 from dlog.engine import stage_layout as k
 from dlog.engine.pending_kernels import next_births, next_deaths
 from dlog.engine.stage_kernels import take
-from dlog.engine.stage_table_kernels import fill, read_changes, read_facts, read_stages, rehash, settle
+from dlog.engine.stage_table_kernels import (
+    fill,
+    read_changes,
+    read_facts,
+    read_stages,
+    rehash,
+    settle,
+)
 from dlog.jit import DISABLED, Words
 from dlog.storage.batch import Change
 
@@ -35,6 +42,7 @@ _FILLED = 1 << 16  # facts put in at a time
 _LEAST_SLOTS = 4 * CHUNK
 _LEAST_RECORDS = 2 * CHUNK
 _LISTS = {"records": k.RECORD, "fallen": 1, "absent": 1, "batch": 1, "heap": k.HEAP_WORDS}  # words of each
+_COUNTERS = [k.N_RECORDS, k.N_FALLEN, k.N_ABSENT, k.N_HEAP, k.WORK, k.SEARCHED]  # of a transaction
 NO_IDS: Words = np.zeros(0, np.int64)
 
 # Uncompiled, numpy warns where the hash wraps.
@@ -103,25 +111,38 @@ class StageTable:
     def grow(self) -> None:
         """Make room for CHUNK derivations.  O(1) amortised."""
         if self.head[k.LIVE] + CHUNK > self.head[k.MOST_LIVE]:
-            self._resize(2 * (int(self.head[k.MASK]) + 1))
+            self._resize(2 * int(self.head[k.SLOTS]))
         fullest = int(max(self.head[k.N_RECORDS], self.head[k.N_HEAP])) + CHUNK
         if fullest > self.head[k.MOST_RECORDS]:
             self._more_records(2 * fullest)
 
     def reserve(self, facts: int, touched: bool) -> None:
         """Make room for so many facts, all of them touched or none.  REQUIRES: it is empty.  O(facts)."""
-        slots = _LEAST_SLOTS
-        while slots * 5 // 8 < facts + CHUNK:
-            slots *= 2
-        self._resize(slots)
+        self._resize(max(_LEAST_SLOTS, _slots_for(facts + CHUNK)))
         if touched:
             self._more_records(facts + _LEAST_RECORDS)
 
+    def clear(self, facts: int) -> None:
+        """Forget everything, and make room for so many facts that no transaction touches.
+
+        Memory that suits is taken again, which costs less than asking for new.  O(slots).
+        """
+        self.head[[k.LIVE, *_COUNTERS]] = 0
+        wanted = max(_LEAST_SLOTS, _slots_for(facts + CHUNK))
+        if wanted <= self.head[k.SLOTS] <= 2 * wanted:
+            self.table[:] = 0
+        else:
+            self.table = NO_IDS
+            self.head[k.SLOTS] = 0
+            self._resize(wanted)
+
     def _resize(self, slots: int) -> None:
-        old, self.table = self.table, np.zeros(slots * self.width, np.int64)
-        old_slots = int(self.head[k.MASK]) + 1 if len(old) else 0
-        self.head[k.MASK] = slots - 1
+        old_slots = int(self.head[k.SLOTS])
+        slots = max(2, -(-slots // k.NEIGHBOURS)) * k.NEIGHBOURS
+        slots += k.NEIGHBOURS if slots % k.STRIDE == 0 else 0
+        self.head[k.SLOTS], self.head[k.INVERSE] = slots, pow(k.STRIDE, -1, slots)
         self.head[k.MOST_LIVE] = slots * 5 // 8
+        old, self.table = self.table, np.zeros(slots * self.width, np.int64)
         _rehash(old, old_slots, self.table, self.records, self.head)
 
     def _more_records(self, n: int) -> None:
@@ -134,11 +155,9 @@ class StageTable:
 
     def _shrink(self) -> None:
         """Give back what a large transaction needed."""
-        slots = int(self.head[k.MASK]) + 1
+        slots = int(self.head[k.SLOTS])
         if slots > _LEAST_SLOTS and len(self) * 8 < slots:
-            while slots > _LEAST_SLOTS and len(self) * 4 < slots:
-                slots //= 2
-            self._resize(slots)
+            self._resize(max(_LEAST_SLOTS, _slots_for(2 * len(self))))
         if self.head[k.MOST_RECORDS] > 64 * _LEAST_RECORDS:
             self.records = self.fallen = self.absent = self.heap = self.batch = np.zeros(0, np.int64)
             self._more_records(_LEAST_RECORDS)
@@ -148,8 +167,8 @@ class StageTable:
         `storage.support_kernels`).  REQUIRES: no transaction.  O(n) expected.
         """
         n = block.shape[1]
-        while int(self.head[k.LIVE]) + n > int(self.head[k.MOST_LIVE]):
-            self._resize(2 * (int(self.head[k.MASK]) + 1))
+        if int(self.head[k.LIVE]) + n > int(self.head[k.MOST_LIVE]):
+            self._resize(max(2 * int(self.head[k.SLOTS]), _slots_for(len(self) + n + CHUNK)))
         for start in range(0, n, _FILLED):
             part = np.ascontiguousarray(block[:, start : start + _FILLED])
             m = part.shape[1]
@@ -259,7 +278,16 @@ class StageTable:
         """All facts of a predicate with stage and count, sorted.  REQUIRES: no transaction.  O(slots)."""
         columns = self.kinds[predicate].columns
         out = np.empty((len(self), columns + 2), np.int64)
-        slots = int(self.head[k.MASK]) + 1
+        slots = int(self.head[k.SLOTS])
         n = read_stages(predicate, columns, self.table, slots, self.head, out.reshape(-1))
         out = out[:n]
         return out[np.lexsort(out.T[::-1])]
+
+
+def _slots_for(facts: int) -> int:
+    """Slots for so many facts: not more than five in eight are used.
+
+    >>> _slots_for(100)
+    161
+    """
+    return facts * 8 // 5 + 1

@@ -18,7 +18,7 @@ from dlog.ir.rules import Const, Predicate
 from dlog.planning.indices import Requirement
 from dlog.planning.options import Options
 from dlog.planning.sub_joins import Decomposition
-from dlog.planning.versions import base_name, is_old
+from dlog.planning.versions import base_name, is_earlier, is_old
 from dlog.storage.arena import Arena
 from dlog.storage.dictionary import Dictionary
 from dlog.storage.index import Index
@@ -111,7 +111,7 @@ class Store:
 
     def arrangements(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
         """Orders that exist, then those that have been chosen (see `dlog.engine.column_orders`)."""
-        chosen = self.chosen_orders.get(base_name(name) if is_old(name) else name, ())
+        chosen = self.chosen_orders.get(base_name(name) if is_old(name) or is_earlier(name) else name, ())
         return [*self.orders(name), *chosen] if chosen and foreseen else self.orders(name)
 
     def distinct(self, name: str, column: int) -> float:

@@ -26,9 +26,6 @@ from dlog.lftj.drive_layout import (
     LOOKUP_OUTPUTS,
     N_VARIANTS,
     NEEDY,
-    OTHER_COLUMNS,
-    OTHER_QUEUE,
-    OTHER_VARIANT,
     PARAMETER,
     REPEATS,
     ROWS_FULL,
@@ -46,7 +43,6 @@ from dlog.lftj.drive_layout import (
     V_LOOKUP,
     V_NEW,
     V_OFFSET,
-    V_OTHERS,
     V_PENDING,
     V_ROUND,
     V_ROUNDS,
@@ -63,6 +59,7 @@ from dlog.storage.pointer import pointer, pointer_at
 from dlog.storage.row_queue_kernels import (
     BEST,
     HASH,
+    KEYED,
     OUT_OF_RANGE,
     Q_ARITY,
     Q_BASE,
@@ -77,7 +74,7 @@ from dlog.storage.row_queue_kernels import (
     WIDE,
     absorb,
 )
-from dlog.storage.support_kernels import SKIPPED, absorb_counted, row_of_output, stage_of
+from dlog.storage.support_kernels import absorb_counted, stage_of
 
 
 @kernel
@@ -164,7 +161,8 @@ def check_room(variants, at, queues, capacity):
         count -= queues[q + Q_STALE]  # not in the set any more
         if queues[q + Q_METHOD] == HASH and 2 * count > queues[q + Q_SIZE]:
             return SEEN_FULL
-        if (queues[q + Q_METHOD] == WIDE or queues[q + Q_METHOD] == BEST) and 4 * count > queues[q + Q_SIZE]:
+        method = queues[q + Q_METHOD]
+        if method in (WIDE, BEST, KEYED) and 4 * count > queues[q + Q_SIZE]:
             return SEEN_FULL
         head += 1 + 2 * queues[q + Q_ARITY]
     return DONE
@@ -320,8 +318,6 @@ def absorb_pending(variants, at, queues, rows, seen, out, capacity, scratch):
     head = variants[at + V_HEADS]
     n = variants[at + V_PENDING]
     staged = variants[STAGED]
-    if variants[at + V_OTHERS] > 0:
-        look_at_others(variants, at, queues, rows, seen, out, capacity, n)
     for _ in range(variants[head]):
         q = variants[head + 1]
         if staged > 0:
@@ -342,29 +338,4 @@ def absorb_pending(variants, at, queues, rows, seen, out, capacity, scratch):
 @helper
 def set_tops(out, staged, start, end, top):
     for i in range(start, end):
-        out[staged + i] = top
-
-
-@helper
-def look_at_others(variants, at, queues, rows, seen, out, capacity, n):
-    """The tops of n derivations with several recursive facts: the greatest stage among these.
-
-    Each of its facts finds such a derivation when it drives, if the others are in their indices: it counts
-    where the last one does, that is when all others have driven their variants.
-    """
-    staged = variants[STAGED]
-    for i in range(n):
-        top = out[staged + i]
-        other = variants[at + V_OTHERS]
-        left = variants[other]
-        other += 1
-        while left > 0 and top >= 0:
-            q = variants[other + OTHER_QUEUE]
-            row = row_of_output(queues, q, rows, seen, out, capacity, i, variants, other + OTHER_COLUMNS)
-            if row < variants[VARIANTS + VARIANT * variants[other + OTHER_VARIANT] + V_CURSOR]:
-                top = max(top, stage_of(queues, q, rows, row))
-            else:
-                top = np.int64(SKIPPED)
-            other += OTHER_COLUMNS + 2 * queues[q * QUEUE + Q_ARITY]
-            left -= 1
         out[staged + i] = top

@@ -26,14 +26,7 @@ V_ROUND: Final = 12  # where its round ends: at the last row that was there when
 V_ROUNDS: Final = 13
 V_LOOKUP: Final = 14  # where its look-up is described; 0: it is none
 V_OFFSET: Final = 15  # rows of output that a look-up's unfinished row has given already
-V_OTHERS: Final = 16  # where the other recursive facts of a derivation are described (see below); 0: none
-VARIANT: Final = 17
-
-# Others: their number, then for each its queue, the variant that it drives, and two words per column, as of a
-# head.
-OTHER_QUEUE: Final = 0
-OTHER_VARIANT: Final = 1
-OTHER_COLUMNS: Final = 2
+VARIANT: Final = 16
 
 # A look-up: the plan is one seek of a driver's column and then all values of the index's last column.
 LOOKUP_BLOCK: Final = 0  # the range block of the first level

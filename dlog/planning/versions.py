@@ -6,13 +6,18 @@ meets a predicate's name, and a plan that reads it needs to know nothing of vers
 
 from __future__ import annotations
 
-_DELTA, _OLD, _INSERTED, _ERASED, _FACTS = "Δ", "old ", "+", "-", "base "
-_PREFIXES = (_OLD, _DELTA, _INSERTED, _ERASED, _FACTS)
+_DELTA, _EARLIER, _OLD, _INSERTED, _ERASED, _FACTS = "Δ", "earlier ", "old ", "+", "-", "base "
+_PREFIXES = (_OLD, _DELTA, _EARLIER, _INSERTED, _ERASED, _FACTS)
 
 
 def delta_name(predicate: str) -> str:
     """The rows that the last iteration added to a predicate."""
     return _DELTA + predicate
+
+
+def earlier_name(predicate: str) -> str:
+    """A predicate without the rows that the last iteration added."""
+    return _EARLIER + predicate
 
 
 def old_name(predicate: str) -> str:
@@ -49,6 +54,10 @@ def base_name(name: str) -> str:
 
 def is_old(name: str) -> bool:
     return name.startswith(_OLD)
+
+
+def is_earlier(name: str) -> bool:
+    return name.startswith(_EARLIER)
 
 
 def is_change(name: str) -> bool:

@@ -10,7 +10,7 @@ Kernels fill queues (`absorb`); this module gives them room.  Knows nothing of p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -25,6 +25,7 @@ from dlog.storage.row_queue_kernels import (
     BITMAP,
     CELLS,
     HASH,
+    KEYED,
     MAX,
     MIN,
     Q_ARITY,
@@ -50,7 +51,7 @@ from dlog.storage.row_queue_kernels import (
     unpack_keys,
 )
 from dlog.storage.sort import sorted_with_last, sorted_words
-from dlog.storage.support_kernels import read_cells
+from dlog.storage.support_kernels import read_cells, rehash_pairs, settle_supports
 
 GROWTH: Final = 8  # room that is not yet used costs address space only; each step copies all rows
 KEY_BITS: Final = 62
@@ -59,7 +60,10 @@ SMALL_BITMAP: Final = 1 << 17  # bits: in the first cache
 CHUNK_BITMAP: Final = 1 << 23  # bits: in the second
 DENSE: Final = 128  # a hash table takes 128 bits a row and more
 SMALL_CELLS: Final = 1 << 14  # words
-DENSE_CELLS: Final = 8  # words: a hash table of whole rows takes 4 to 8 a row, in two places
+DENSE_CELLS: Final = 8  # words: a hash table of pairs takes 4 to 8 a row
+SCATTERED_CELLS: Final = 64  # words a row that are worth it as long as there are not many
+MANY_CELLS: Final = 1 << 24  # words: 128 MiB
+CELLS_READ: Final = 1 << 14  # at a time
 METHODS: Final = {"bitmap": BITMAP, "hash": HASH, "wide": WIDE}
 
 
@@ -137,7 +141,10 @@ class RowQueues:
         return self.block(q)[: self[q, Q_ARITY], start:]
 
     def block(self, q: int) -> Words:
-        """All rows as `columns` gives them; of a counted queue with their supports as one more column."""
+        """All rows as `columns` gives them; of a counted queue with their supports as one more column.
+
+        Where its set are cells or pairs, these have the supports: see `storage.support_kernels`.
+        """
         capacity, base, width = self[q, Q_CAPACITY], self[q, Q_BASE], self._width(q)
         return self.rows[base : base + width * capacity].reshape(width, capacity)[:, : self[q, Q_COUNT]]
 
@@ -154,7 +161,7 @@ class RowQueues:
         n = columns.shape[1]
         self[q, Q_COUNT] = self[q, Q_STALE] = self[q, Q_DRIVEN] = 0
         self.reserve(q, n + room)
-        self[q, Q_COUNT] = n
+        self[q, Q_COUNT], self[q, Q_METHOD] = n, HASH
         self.block(q)[:] = columns
         self.choose(q, room)
 
@@ -193,7 +200,9 @@ class RowQueues:
             room = max(room, count + count // 4 - self.count(q))
         domain = _product([width for _, width in tight])
         if self[q, Q_COUNTED]:
-            self._choose_counted(q, room, tight, domain, count)
+            same = more is None and self.chunk is None and self[q, Q_METHOD] == KEYED
+            packed = self._packed(tight, domain, lows, highs)
+            self._choose_counted(q, room, packed, same, tight, domain, count)
             return
         dense = domain <= small or count * DENSE > domain
         if self.method in (None, BITMAP) and domain <= LARGEST_BITMAP and (dense or self.method == BITMAP):
@@ -204,14 +213,39 @@ class RowQueues:
             self._use(q, WIDE, [(0, 0)] * len(lows), 2 * _power_of_2(2 * (self.count(q) + room)))
 
     def _choose_counted(
-        self, q: int, room: int, tight: list[tuple[int, int]], domain: int, count: int
+        self,
+        q: int,
+        room: int,
+        packed: list[tuple[int, int]] | None,
+        same: bool,
+        tight: list[tuple[int, int]],
+        domain: int,
+        count: int,
     ) -> None:
-        dense = domain <= max(SMALL_CELLS, DENSE_CELLS * count)
+        """`same`: rows are packed well enough as they are."""
+        scattered = domain <= min(MANY_CELLS, SCATTERED_CELLS * count)
+        dense = scattered or domain <= max(SMALL_CELLS, DENSE_CELLS * count)
         forced = self.method == BITMAP and domain <= LARGEST_BITMAP // 64
+        pairs = 2 * _power_of_2(2 * (self.count(q) + room))
         if forced or (dense and self.method is None):
             self._use(q, CELLS, tight, domain)
+        elif same and pairs > self[q, Q_SIZE]:
+            self._grow_pairs(q, pairs)
+        elif self.method != WIDE and packed is not None:
+            self._use(q, KEYED, packed, pairs)
         else:
-            self._use(q, WIDE, [(0, 0)] * len(tight), 2 * _power_of_2(2 * (self.count(q) + room)))
+            self._use(q, WIDE, [(0, 0)] * len(tight), pairs)
+
+    def _grow_pairs(self, q: int, size: int) -> None:
+        old = self.seen[self[q, Q_SEEN] : self[q, Q_SEEN] + self[q, Q_SIZE]].copy()
+        self._make_room(q, size)
+        self.seen[self[q, Q_SEEN] : self[q, Q_SEEN] + size] = -1
+        rehash_pairs(old, len(old) // 2, self.seen, self[q, Q_SEEN], size // 2)
+        self[q, Q_SIZE] = size
+
+    def _settle_supports(self, q: int) -> None:
+        if self[q, Q_METHOD] in (CELLS, KEYED):
+            settle_supports(self.queues, q, self.rows, self.seen)
 
     def drop_stale(self, q: int) -> Words:
         """Let stale rows go.  Returns the former numbers of those that stay, ascending.  O(set + rows)."""
@@ -253,9 +287,10 @@ class RowQueues:
         return lows, highs
 
     def _use(self, q: int, method: int, ranges: list[tuple[int, int]], size: int) -> None:
+        self._settle_supports(q)
         if size > self[q, Q_ROOM]:
             self._make_room(q, size)
-        base, empty = self[q, Q_SEEN], 0 if method == BITMAP else -1
+        base, empty = self[q, Q_SEEN], 0 if method in (BITMAP, CELLS) else -1
         if not (method == BITMAP and self._clear[q]):
             room = self[q, Q_ROOM] if method == BITMAP else size
             self.seen[base : base + room] = empty
@@ -309,14 +344,31 @@ class RowQueues:
         return out
 
     def _take_counted(self, q: int) -> Words:
-        n, arity, pack = self.count(q), self[q, Q_ARITY], self[q, Q_PACK]
-        if self[q, Q_METHOD] != CELLS:
-            return sorted_with_last(self.block(q))
-        out = np.empty((arity + 1, n), np.int64)
-        ranges = self.queues[pack : pack + 2 * arity]
-        found = read_cells(self.queues, q, self.rows, self.seen, self[q, Q_SIZE], ranges, out.reshape(-1), n)
-        assert found == n
+        n = self.count(q)
+        out = np.empty((self._width(q), n), np.int64)
+        at = 0
+        for part in self.parts(q):
+            out[:, at : at + part.shape[1]] = part
+            at += part.shape[1]
+        assert at == n
         return out
+
+    def parts(self, q: int) -> Iterator[Words]:
+        """All rows of a counted queue in order, with their supports, piece by piece: (arity + 1, n) views
+        that are valid until the next one."""
+        if self[q, Q_METHOD] != CELLS:
+            self._settle_supports(q)
+            yield sorted_with_last(self.block(q))
+            return
+        arity, pack, size = self[q, Q_ARITY], self[q, Q_PACK], self[q, Q_SIZE]
+        ranges = self.queues[pack : pack + 2 * arity]
+        piece = min(size, CELLS_READ)
+        out = np.empty((arity + 1) * piece, np.int64)
+        for start in range(0, size, piece):
+            end = min(size, start + piece)
+            n = read_cells(self.seen, self[q, Q_SEEN], start, end, arity, ranges, out, piece)
+            if n:
+                yield out.reshape(arity + 1, piece)[:, :n]
 
     def relation(self, q: int, arena: Arena, orders: Sequence[Order]) -> Relation:
         """All rows as a relation.  What a bitmap holds is in order, and goes straight to the arena."""
@@ -351,7 +403,7 @@ class RowQueues:
                 held = int(np.unpackbits(seen.view(np.uint8)).sum())
             else:
                 words = seen if self[q, Q_METHOD] in (HASH, CELLS) else seen[1::2]
-                held = int(np.count_nonzero(words >= 0))
+                held = int(np.count_nonzero(words > 0 if self[q, Q_METHOD] == CELLS else words >= 0))
             assert held == self.live(q)
 
 

@@ -10,8 +10,9 @@ seen     the set of a queue's rows, Q_SIZE words from Q_SEEN on, in one of these
          WIDE    open addressing over pairs (hash of the row, its number; -1 for an empty slot), for rows that
                  do not fit one word
          BEST    as WIDE, for rows that are a key and a value: each key once, with its best row
-         CELLS   for every row that could be its number, -1 if it is not there; of counted queues only, whose
-                 rows have a support behind their columns (see `storage.support_kernels`)
+         KEYED   open addressing over pairs (packed row, its support; -1 for an empty slot), and
+         CELLS   for every row that could be its support, 0 if it is not there: both of counted queues only,
+                 whose rows have a support behind their columns (see `storage.support_kernels`)
 
 A row is packed in mixed radix: ((c0 - low0) * width1 + (c1 - low1)) * width2 + ...; the owner sees to it that
 the product of the widths fits.  Packed rows are in the order of rows.
@@ -47,6 +48,7 @@ HASH: Final = 1
 WIDE: Final = 2
 BEST: Final = 3
 CELLS: Final = 4
+KEYED: Final = 5
 
 MIN: Final = 1
 MAX: Final = 2
@@ -136,7 +138,7 @@ def add_keys(seen, base, mask, keys, n, positions):
     found = np.int64(0)
     for i in range(n):
         key = keys[i]
-        slot = (((key * np.int64(MULTIPLIER)) & np.int64(WORD_MASK)) >> 20) & mask
+        slot = home(key, mask)
         while seen[base + slot] >= 0 and seen[base + slot] != key:
             slot = (slot + 1) & mask
         if seen[base + slot] < 0:
@@ -144,6 +146,27 @@ def add_keys(seen, base, mask, keys, n, positions):
             keys[positions + found] = i
             found += 1
     return found
+
+
+@helper
+def home(key, mask):
+    """Where a packed row belongs in a table of mask + 1 slots."""
+    return (((key * np.int64(MULTIPLIER)) & np.int64(WORD_MASK)) >> 20) & mask
+
+
+@helper
+def find_key(seen, base, mask, key):
+    """The slot of a packed row in a table of pairs, or the empty one where it belongs."""
+    slot = home(key, mask)
+    while seen[base + 2 * slot] >= 0 and seen[base + 2 * slot] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@helper
+def support_of(queues, q, rows, i):
+    """What lies behind row i of a counted queue, whose words begin at q."""
+    return rows[queues[q + Q_BASE] + queues[q + Q_ARITY] * queues[q + Q_CAPACITY] + i]
 
 
 @helper
@@ -255,12 +278,17 @@ def fill_seen(queue_words: Words, q: int, row_words: Words, seen_words: Words) -
             continue
         key = pack_row(queues, q, rows, i)
         if queues[q + Q_METHOD] == CELLS:
-            seen[queues[q + Q_SEEN] + key] = i
+            seen[queues[q + Q_SEEN] + key] = support_of(queues, q, rows, i)
+        elif queues[q + Q_METHOD] == KEYED:
+            slot = queues[q + Q_SEEN] + 2 * find_key(
+                seen, queues[q + Q_SEEN], (queues[q + Q_SIZE] >> 1) - 1, key
+            )
+            seen[slot], seen[slot + 1] = key, support_of(queues, q, rows, i)
         elif queues[q + Q_METHOD] == BITMAP:
             seen[queues[q + Q_SEEN] + (key >> 6)] |= np.int64(1) << (key & 63)
         else:
             mask = queues[q + Q_SIZE] - 1
-            slot = (((key * np.int64(MULTIPLIER)) & np.int64(WORD_MASK)) >> 20) & mask
+            slot = home(key, mask)
             while seen[queues[q + Q_SEEN] + slot] >= 0:
                 slot = (slot + 1) & mask
             seen[queues[q + Q_SEEN] + slot] = key

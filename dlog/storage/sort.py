@@ -160,12 +160,7 @@ def sorted_columns(columns: Sequence[Words]) -> list[Words]:
     fields, words = _pack(rows)
     words, kept = _sort(words, fields[-1].word + 1, rows.n)
     out = [np.empty(kept, np.int64) for _ in fields]
-    for field, column in zip(fields, out, strict=True):
-        start = field.word * rows.n
-        if field.raw:
-            store_column(words, start, kept, column, 0)
-        else:
-            unpack_column(words, start, kept, field.shift, field.bits, field.least, column, 0)
+    _unpack(fields, words, rows.n, kept, out)
     return out
 
 
@@ -179,9 +174,11 @@ def sorted_with_last(columns: Words) -> Words:
     if n < 2:
         return columns.copy()
     fields, words = _pack(from_columns(list(columns[:-1]), len(columns) - 1))
-    w = fields[-1].word + 1
-    places = _sorted_places(words, w, n) if order_of(words, w, n) == UNSORTED else None
-    return columns.copy() if places is None else columns[:, places]
+    words, last = _sort_weighted(words, fields[-1].word + 1, n, as_words(columns[-1]))
+    out = np.empty((len(columns), n), np.int64)
+    _unpack(fields, words, n, n, list(out))
+    out[-1] = last
+    return out
 
 
 def _pack(rows: Rows) -> tuple[list[_Field], Words]:
@@ -200,6 +197,15 @@ def _pack(rows: Rows) -> tuple[list[_Field], Words]:
         else:
             pack_column(data, offset, step, n, field.least, field.bits, word)
     return fields, words
+
+
+def _unpack(fields: list[_Field], words: Words, n: int, kept: int, out: Sequence[Words]) -> None:
+    """The columns of the first rows of n that `_pack` has packed, each to an array of its own."""
+    for field, column in zip(fields, out, strict=False):
+        if field.raw:
+            store_column(words, field.word * n, kept, column, 0)
+        else:
+            unpack_column(words, field.word * n, kept, field.shift, field.bits, field.least, column, 0)
 
 
 def _fields(ranges: list[tuple[int, int]]) -> list[_Field]:
@@ -276,11 +282,7 @@ def weigh_rows(columns: Sequence[Words], weights: Words | None) -> tuple[list[Wo
         words, weights = _sort_weighted(words, w, n, as_words(weights))
     kept = sum_repeats(words, w, n, weights)
     out = [np.empty(kept, np.int64) for _ in columns]
-    for field, column in zip(fields, out, strict=True):
-        if field.raw:
-            store_column(words, field.word * n, kept, column, 0)
-        else:
-            unpack_column(words, field.word * n, kept, field.shift, field.bits, field.least, column, 0)
+    _unpack(fields, words, n, kept, out)
     return out, weights[:kept].copy()
 
 
