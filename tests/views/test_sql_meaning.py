@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlog.views.query import Query
 from dlog.views.sql import parse_sql
 from tests.examples import relaxed
 from tests.views.queries import Answer, Row, answer
@@ -224,9 +225,8 @@ def same(text: str, grouped: int, rows: Tables) -> None:
     found: Answer = answer(query, rows)
     expected: Answer = {}
     for row in asked_of_duckdb(text, rows):
-        keys = tuple(dict.fromkeys(range(grouped)))
         # Columns that are equal are one variable: such a query has fewer keys than the text names.
-        names = [parse_name(text, query, index) for index in keys]
+        names = [variable_of(text, query, index) for index in range(grouped)]
         key = dict(zip(names, row[:grouped], strict=True))
         expected[tuple(key[v] for v in query.free)] = tuple(value or 0 for value in row[grouped:])
     assert set(found) == set(expected)
@@ -235,7 +235,7 @@ def same(text: str, grouped: int, rows: Tables) -> None:
             assert math.isclose(float(value), float(other), rel_tol=1e-9, abs_tol=1e-9), (key, value, other)
 
 
-def parse_name(text: str, query: Any, index: int) -> str:
+def variable_of(text: str, query: Query, index: int) -> str:
     """The variable of a grouped column, from its name in the text."""
     table, column = text.removeprefix("SELECT ").split(",")[index].strip().split(".")
     atom = query.atom(table)
