@@ -52,6 +52,9 @@ class Recursion:
     generation: int = 0  # rises whenever relations have changed: indices are looked up again
     buffer: Words = field(default_factory=lambda: np.empty(0, np.int64))
     sources: Words = field(default_factory=lambda: np.empty(CHUNK, np.int64))
+    attached: list[Expansion] = field(
+        default_factory=list
+    )  # those that may have run, until they are measured
 
     def index(self, name: str, columns: Sequence[int]) -> Index:
         """An index of a version; an order that only the old version would get goes to the new one, too."""
@@ -190,6 +193,7 @@ class Expansion:
     def attach(self) -> None:
         """Have a plan for the relations as they are now."""
         shared = self.recursion
+        shared.attached.append(self)
         self._count()
         if self.compiled is None or not all(map(_alike, self._sizes(), self.sizes)):
             self._plan()

@@ -263,15 +263,16 @@ class StageStrategy:
 
     @contextmanager
     def _measured(self, cycle: Cycle) -> Iterator[None]:
-        """Tells rules what their expansions did, and their share of the time.  O(expansions).
+        """Tells rules what their expansions did, and their share of the time.  O(expansions that ran).
 
         Looking for base facts, and for facts in the table of stages, is no rule's."""
-        started = time.perf_counter()
+        started, attached = time.perf_counter(), self.recursion.attached
         try:
             yield
         finally:
             seconds = time.perf_counter() - started
-            found = [(e.rule, seeks, nexts) for e in self._expansions() for seeks, nexts in (e.measure(),)]
+            found = [(e.rule, *e.measure()) for e in attached]
+            attached.clear()
             total = max(1, sum(seeks + nexts for _, seeks, nexts in found))
             for rule, seeks, nexts in found:
                 if rule.id < 0:
@@ -284,18 +285,12 @@ class StageStrategy:
                     measure.seconds += seconds * (seeks + nexts) / total
             cycle.operations += self.recursion.table.derivations
 
-    def _expansions(self) -> Iterator[Expansion]:
-        """All that there are so far."""
-        yield from (e for _, e in (*self.through, *self.bound))
-        yield from self.start
-        for _, e in (item for found in self.changing.values() for item in found):
-            yield from e.parts if isinstance(e, GroupExpansion) else (e,)
-
     # 1 change
 
     def _bind(self, cycle: Cycle) -> None:
         self.program = cycle.program
         self.recursion.store, self.recursion.evaluation = cycle.store, cycle.evaluation
+        self.recursion.attached.clear()
         self.shows = self.reads_itself
         self.step = self.round = 0
         self._refresh()
@@ -428,6 +423,8 @@ class StageStrategy:
         last = self._show(None)
         for name, number in self.numbers.items():
             change = Change(*map(_sorted, table.changes(number))) if earlier else last[number]
+            if not change:  # the same rows, and column orders that were made on the way
+                continue
             new, store.relations[name] = store.relations[name], old[name]
             cycle.publish(name, new, change)
             cycle.evaluation.watch.derived(len(change.inserted) - len(change.erased))
