@@ -268,6 +268,9 @@ class Database(View):
         Facts and `+ - ^` change base facts; rules, declarations and constraints join the program.  Answers of
         queries among other statements are in the commit, over the state after it.
         """
+        transaction = Transaction(self)
+        if transaction.take_changes(text):
+            return self.commit(transaction)
         return self.execute_statements(expand_includes(parse(text, name)).statements)
 
     def execute_statements(self, statements: Sequence[ast.Node]) -> Commit | Result:

@@ -25,6 +25,8 @@ from dlog.errors import DataError, DlogError, SubscriberError, did_you_mean
 from dlog.interrupts import uninterrupted
 from dlog.ir.rules import Predicate, Program
 from dlog.language import ast
+from dlog.language.change_text import ChangeText, read_changes
+from dlog.language.parse import expand_includes, parse
 from dlog.storage.batch import Change as Difference
 from dlog.storage.dictionary import Dictionary
 from dlog.storage.relation import Relation
@@ -201,9 +203,37 @@ class Transaction:
 
     def execute(self, text: str, name: str = "<string>") -> None:
         """Statements of the language: facts, `+ - ^`, rules, declarations, constraints.  All or none."""
-        from dlog.language.parse import expand_includes, parse
+        if not self.take_changes(text):
+            self.add_statements(expand_includes(parse(text, name)).statements)
 
-        self.add_statements(expand_includes(parse(text, name)).statements)
+    def take_changes(self, text: str) -> bool:
+        """Does `execute` for a text that is nothing but a few plain changes of facts; False for all else."""
+        found = read_changes(text)
+        changes = None if found is None else self._quick_changes(found)
+        self.changes += changes or ()
+        return changes is not None
+
+    def _quick_changes(self, found: Sequence[ChangeText]) -> list[tuple[Op, str, Any]] | None:
+        """Codes of changes of known predicates; None: something is left to the parser to say."""
+        dictionary = self.database.store.dictionary
+        groups: list[tuple[Op, Predicate, list[tuple[int | str, ...]]]] = []
+        for op, name, is_functional, values in found:
+            declared = self.program.predicates.get(name)
+            if declared is None or declared.is_functional != is_functional:
+                return None
+            if len(values) != len(declared.columns) or (op == "^" and not is_functional):
+                return None
+            if groups and groups[-1][0] == op != "^" and groups[-1][1] is declared:
+                groups[-1][2].append(values)
+            else:
+                groups.append((op, declared, [values]))
+        changes: list[tuple[Op, str, Any]] = []
+        for op, declared, rows in groups:
+            codes = quick_codes(declared, rows, dictionary)
+            if codes is None:
+                return None
+            changes.append((op, declared.name, codes))
+        return changes
 
     def add_statements(self, statements: Sequence[ast.Node]) -> None:
         """As `execute`, already parsed."""
