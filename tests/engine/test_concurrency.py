@@ -75,7 +75,10 @@ class Stress:
         x = rng.randrange(NODES)
         assert {y for (y,) in view.query(f"?- reach({x}, y).").rows()} == reached(after, x)
         asked = view.query(f"?- e(y, {x}), two(z, y), reach(w, z), w < z.").rows()  # other column orders
-        assert all(x in after[y] and w < z and y in reached(after, z) for w, y, z in asked_columns(asked))
+        far = {w: reached(after, w) for w in after}
+        before = {y for y, found in after.items() if x in found}
+        two = {(z, y) for z in after for m in after[z] for y in after.get(m, set()) & before}
+        assert {*asked} == {(y, z, w) for z, y in two for w in far if w < z and z in far[w]}
         assert (view.version, view["e"].rows()) == whole
         self.held.append((view, whole))
 
@@ -89,11 +92,6 @@ class Stress:
 
 
 LOOKING = threading.Lock()
-
-
-def asked_columns(rows: list[tuple[int, ...]]) -> list[tuple[int, int, int]]:
-    """(w, y, z): variables come in the order in which the query names them: y, z, w."""
-    return [(w, y, z) for y, z, w in rows]
 
 
 def reached(after: dict[int, set[int]], start: int) -> set[int]:
