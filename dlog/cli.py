@@ -133,6 +133,31 @@ def check(programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.dl..."
     _check_each(programs, load)
 
 
+@app.command()
+def m3(
+    program: Annotated[Path, typer.Argument(metavar="QUERY.sql|PROGRAM.dl", help="a query, or a program")],
+    predicate: Annotated[
+        str | None, typer.Argument(help="of a program: what the rule with aggregates derives")
+    ] = None,
+    dtree: Annotated[Path | None, typer.Option(help="the variable order; else one is found")] = None,
+    dialect: Annotated[
+        str, typer.Option(metavar="a5|dbtoaster", help="the dialect that is written")
+    ] = "dbtoaster",
+    batch: Annotated[bool, typer.Option("--batch", help="triggers for batches, not for single rows")] = False,
+    optimise: Annotated[
+        bool, typer.Option("--optimise/--plain", help="without, every view and every change is a map")
+    ] = True,
+    facts: Annotated[
+        Path | None, typer.Option("--facts", "-F", help="folder of the .input files; else the program's")
+    ] = None,
+) -> None:
+    """Print the M3 program that keeps the result of an aggregation query up to date."""
+    from dlog.views.export import export
+
+    _dialect(dialect)
+    sys.stdout.write(export(program, predicate, dtree, dialect, batch, optimise, facts))
+
+
 @app.command("m3-check")
 def m3_check(
     programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.m3...", help="M3 programs")],

@@ -1,0 +1,216 @@
+"""Owns aggregation rule -> the neutral form of a query.  Knows no files and no variable orders.
+
+    # total[c] = s, lines[c] = n <- agg<<s = sum(q * p), n = count()>> line(o, i, q), price[i] = p, of(o, c).
+
+The body is a conjunction of atoms, comparisons and arithmetic; what is computed is put where it is used.  The
+value of a sum is taken apart into products of factors: a sum of terms over different relations becomes a sum
+of several products.  Relations are sets, so that every assignment counts once.  What has no such form is an
+UnsupportedError with its place.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from dlog.errors import UnsupportedError
+from dlog.ir import rules as ir
+from dlog.m3 import ast
+from dlog.m3.ast import TypeRef
+from dlog.types import DATE, FLOAT, INT, STRING, Type
+from dlog.views.query import Aggregate, Atom, Query, Term, count, smallest_factors, variables_of
+
+TYPES: dict[Type, str] = {INT: "long", FLOAT: "double", STRING: "string", DATE: "date"}
+COMPARISONS = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+MOST_TERMS = 16  # of an aggregate, after its sums were taken apart
+INT_RANGE = range(-(2**31), 2**31)
+
+Describe = Callable[[str], ast.Source]
+
+
+def query_of(
+    rule: ir.Rule, predicates: Mapping[str, ir.Predicate], describe: Describe | None = None
+) -> Query:
+    """The query that a rule with aggregates asks.  `describe` gives the relation of a predicate; without it,
+    all are streams.  Aggregates are named as their results.
+    """
+    return _Reader(rule, describe or (lambda name: source_of(predicates[name]))).query()
+
+
+def source_of(predicate: ir.Predicate, kind: str = ast.STREAM, **file: object) -> ast.Source:
+    """A predicate as a relation of M3.  Raises for a column that M3 has no type for."""
+    columns = []
+    for column in predicate.columns:
+        if column.type not in TYPES:
+            message = f"{predicate.name}: view trees have no columns of type {column.type}"
+            raise UnsupportedError(message, span=predicate.span)
+        columns.append(ast.Column(column.name, TypeRef(TYPES[column.type])))
+    return ast.Source(kind, _name(predicate.name), tuple(columns), **file)  # type: ignore[arg-type]
+
+
+class _Reader:
+    def __init__(self, rule: ir.Rule, describe: Describe):
+        self.rule, self.describe = rule, describe
+        self.sources: dict[str, ast.Source] = {}
+        self.atoms: list[Atom] = []
+        self.conditions: list[ast.Comparison | ast.In] = []
+        self.computed: dict[str, ast.Node] = {}
+        self.bound: set[str] = set()
+        self.fresh = (f"same{i}" for i in itertools.count(1))
+
+    def query(self) -> Query:
+        forms = self.rule.body.forms
+        for form in forms:
+            if isinstance(form, ir.Atom):
+                self._atom(form)
+        for form in forms:
+            if isinstance(form, ir.Primitive):
+                self._primitive(form)
+            elif not isinstance(form, ir.Atom):
+                what = "negation" if isinstance(form, ir.Negation) else "disjunction"
+                raise self._unsupported(f"view trees have no {what}", form.span)
+        for group in self.rule.groups:
+            if group.name not in self.bound:
+                raise self._unsupported(f"{group} is computed: view trees group by columns", self.rule.span)
+        return Query(
+            tuple(self.sources.values()),
+            tuple(self.atoms),
+            self._aggregates(),
+            tuple(group.name for group in self.rule.groups),
+            tuple(self.conditions),
+            name=_name(self.rule.heads[0].predicate),
+            span=self.rule.span,
+        )
+
+    # ---- body
+
+    def _atom(self, atom: ir.Atom) -> None:
+        source = self.sources.setdefault(atom.predicate, self.describe(atom.predicate))
+        variables: list[str] = []
+        for argument in atom.args:
+            if isinstance(argument, ir.Var) and argument.name not in variables:
+                variables.append(argument.name)
+                continue
+            name = next(n for n in self.fresh if n not in self.rule.types)
+            self._condition("=", ast.Variable(name), self._operand(argument))
+            variables.append(name)
+        self.bound.update(variables)
+        same = sum(other.relation == source.name for other in self.atoms)
+        alias = f"{source.name}_{same + 1}" if same else ""
+        self.atoms.append(Atom(source.name, tuple(variables), alias, span=atom.span))
+
+    def _primitive(self, form: ir.Primitive) -> None:
+        if form.output is None:
+            if form.name not in COMPARISONS:
+                raise self._unsupported(f"view trees do not know {form.name}", form.span)
+            left, right = form.inputs
+            if form.name == "eq" and self._defines(right, left):
+                left, right = right, left
+            if form.name == "eq" and self._defines(left, right):
+                assert isinstance(left, ir.Var)
+                self.computed[left.name] = self._operand(right)
+                return
+            self._condition(COMPARISONS[form.name], self._operand(left), self._operand(right))
+            return
+        value = self._value(form)
+        output = form.output
+        if isinstance(output, ir.Var) and output.name not in self.bound and output.name not in self.computed:
+            self.computed[output.name] = value
+        else:
+            self._condition("=", self._operand(output), value)
+
+    def _defines(self, left: ir.Operand, right: ir.Operand) -> bool:
+        """Whether an equality gives a variable its value."""
+        known = isinstance(right, ir.Const) or right.name in self.bound or right.name in self.computed
+        return (
+            isinstance(left, ir.Var)
+            and known
+            and left.name not in self.bound
+            and left.name not in self.computed
+        )
+
+    def _condition(self, op: str, left: ast.Node, right: ast.Node) -> None:
+        self.conditions.append(ast.Comparison(op, left, right))
+
+    def _value(self, form: ir.Primitive) -> ast.Node:
+        values = [self._operand(operand) for operand in form.inputs]
+        minus = ast.Constant("int", -1)
+        match form.name:
+            case "mul":
+                return ast.product(values)
+            case "add":
+                return ast.total(values)
+            case "sub":
+                return ast.total([values[0], ast.product([minus, values[1]])])
+            case "neg":
+                return ast.product([minus, values[0]])
+        raise self._unsupported(f"view trees do not compute {form.name}", form.span)
+
+    def _operand(self, operand: ir.Operand) -> ast.Node:
+        if isinstance(operand, ir.Var):
+            return self.computed.get(operand.name) or ast.Variable(operand.name)
+        return self._constant(operand)
+
+    def _constant(self, constant: ir.Const) -> ast.Node:
+        type_, value = (
+            constant.type or {"int": INT, "float": FLOAT, "string": STRING}.get(constant.kind),
+            constant.value,
+        )
+        if type_ == INT and isinstance(value, int):
+            return ast.Constant("int" if value in INT_RANGE else "long", value)
+        if type_ == FLOAT:
+            return ast.Constant("double", float(value))
+        if type_ == STRING:
+            return ast.Constant("string", str(value))
+        raise self._unsupported(f"view trees have no constants of type {type_}", constant.span)
+
+    # ---- aggregates
+
+    def _aggregates(self) -> tuple[Aggregate, ...]:
+        found: list[Aggregate] = []
+        for aggregate in self.rule.aggregates:
+            if aggregate.op not in ("sum", "count", "mean"):
+                message = f"view trees keep sums, counts and means, not {aggregate.op}"
+                raise self._unsupported(message, aggregate.span)
+            found.append(self._aggregate(aggregate))
+        if any(a.divisor for a in found):
+            return (*found, Aggregate(COUNT_OF_MEAN, count().terms, hidden=True))
+        return tuple(found)
+
+    def _aggregate(self, aggregate: ir.Aggregate) -> Aggregate:
+        if aggregate.argument is None:
+            return count(aggregate.result.name)
+        terms = self._terms(self._operand(aggregate.argument))
+        if len(terms) > MOST_TERMS:
+            raise self._unsupported(f"{aggregate} is a sum of {len(terms)} products", aggregate.span)
+        divisor = COUNT_OF_MEAN if aggregate.op == "mean" else None
+        return Aggregate(aggregate.result.name, tuple(map(Term, terms)), divisor)
+
+    def _terms(self, node: ast.Node) -> list[tuple[ast.Node, ...]]:
+        """A value as a sum of products; a sum within one relation stays one factor."""
+        if isinstance(node, ast.Sum) and not self._in_one_atom(node):
+            return [term for part in node.terms for term in self._terms(part)]
+        if isinstance(node, ast.Product):
+            parts = [self._terms(factor) for factor in smallest_factors(node.factors)]
+            return [tuple(itertools.chain(*chosen)) for chosen in itertools.product(*parts)]
+        return [(node,)]
+
+    def _in_one_atom(self, node: ast.Node) -> bool:
+        used = set(variables_of(node))
+        return any(used <= set(atom.variables) for atom in self.atoms)
+
+    def _unsupported(self, message: str, span: object) -> UnsupportedError:
+        return UnsupportedError(message, span=span or self.rule.span)  # type: ignore[arg-type]
+
+
+COUNT_OF_MEAN = "number of rows"
+
+
+def _name(predicate: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_]", "_", predicate)
+
+
+def aggregation_rules(program: ir.Program, head: str | None = None) -> Sequence[ir.Rule]:
+    """The rules with aggregates, or those of one head."""
+    return [r for r in program.rules if r.aggregates and head in (None, *(h.predicate for h in r.heads))]
