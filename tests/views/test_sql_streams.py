@@ -1,4 +1,4 @@
-"""SQL kept up to date: random queries over streams with deletions, right after every batch, as DuckDB says."""
+"""SQL kept up to date: random queries over streams with deletions, as DuckDB says after every batch."""
 
 from __future__ import annotations
 
