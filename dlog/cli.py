@@ -221,6 +221,8 @@ def m3_run(
     sys.stdout.flush()
     if reader.skipped:
         print(f"{reader.skipped:,} bad row{'' if reader.skipped == 1 else 's'} skipped", file=sys.stderr)
+    if reader.left_out:
+        print(f"left out, as their files cannot be read: {', '.join(reader.left_out)}", file=sys.stderr)
     if stats:
         seconds = time.perf_counter() - started
         memory = f"{runtime.maps.memory() / 1e6:,.1f} MB of maps"

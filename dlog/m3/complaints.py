@@ -51,7 +51,9 @@ class Situation:
 
 def syntax_error(s: Situation) -> SourceError:
     """The first complaint that fits."""
-    for rule in (_mismatched, _unfinished, _missing_end, _comparison, _one_pair_of_brackets, _assignment):
+    for rule in (
+        _mismatched, _unfinished, _missing_end, _comparison, _one_pair_of_brackets, _assignment, _no_file,
+    ):  # fmt: skip
         if error := rule(s):
             return error
     assert s.token is not None
@@ -123,6 +125,15 @@ def _assignment(s: Situation) -> SourceError | None:
     if s.token is None or s.token.type not in ("EQ", "MINUS") or "INCREMENT" not in s.accepts:
         return None
     return SourceError(f"unexpected `{s.token}`", span=s.span(s.token), help="write `+=` or `:=`")
+
+
+def _no_file(s: Situation) -> SourceError | None:
+    """A source that is no file of lines."""
+    if s.token is None or s.token.type not in ("SOCKET", "FIXEDWIDTH"):
+        return None
+    help = "write FROM FILE '..' LINE DELIMITED CSV, or no FROM at all and hand the rows over in Python"
+    what = "a socket" if s.token.type == "SOCKET" else "a file of rows of fixed width"
+    return SourceError(f"a source cannot be {what}", span=s.span(s.token), help=help)
 
 
 def _expected(accepts: frozenset[str]) -> str | None:

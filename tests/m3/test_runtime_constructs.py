@@ -192,8 +192,50 @@ def test_overflow_is_an_error_at_the_statement() -> None:
     with pytest.raises(DlogError, match="the maps are no longer right"):
         runtime.apply("R", [(1,)])
     for name in ("P", "Q"):  # a query, and a map as it is: neither gives a wrong number
-        with pytest.raises(DlogError, match="the maps are no longer right"):
+        with pytest.raises(DlogError, match="the maps are no longer right") as told:
             runtime[name]
+        assert told.value.help and "restore()" in told.value.help
+
+
+def test_a_way_back_from_an_overflow() -> None:
+    text = """CREATE STREAM R(a long, b int);
+    DECLARE MAP Q(long)[][] := 0; DECLARE MAP P(long)[][b: int] := 0;
+    ON BATCH UPDATE OF R { P[][b] += AggSum([b], (DELTA R)(a, b));
+      Q[][] += AggSum([], (DELTA R)(a, b) * a * a); }"""
+    runtime = Runtime(parse(text))
+    runtime.apply("R", [(3_000_000_000, b) for b in range(1)])
+    saved = runtime.save()
+    with pytest.raises(DataError, match="beyond 64 bits"):
+        runtime.apply("R", [(3_100_000_000, b) for b in range(100)])
+    with pytest.raises(DlogError, match="no longer right"):
+        runtime.save()
+    for _ in range(2):  # and it is still there to go back to
+        runtime.restore(saved)
+        runtime.check()
+        assert rows_of(runtime, "Q") == {(): 9 * 10**18} and rows_of(runtime, "P") == {(0,): 1}
+        runtime.apply("R", [(5, b) for b in range(100)])
+        assert rows_of(runtime, "Q") == {(): 9 * 10**18 + 2500}
+        assert rows_of(runtime, "P") == {(b,): 1 + (b == 0) for b in range(100)}
+
+
+@pytest.mark.parametrize("v", [2**20, 2**21 - 1, 2**31, 3 * 10**9, 2**40])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("rows", [1, 9])  # one by one, and together
+def test_products_of_entries_near_the_limit(v: int, sign: int, rows: int) -> None:
+    text = """CREATE STREAM R(k int, a long); CREATE STREAM S(k int, a long);
+    DECLARE MAP V(long)[][k: int] := 0; DECLARE MAP W(long)[][k: int] := 0; DECLARE MAP Q(long)[][] := 0;
+    ON + R(k, a) { V[][k] += a; W[][k] += 3; }
+    ON + S(k, a) { Q[][] += a * V[][k] * V[][k] * W[][k]; }"""
+    runtime = Runtime(parse(text))
+    runtime.apply("R", [(1, sign * v)])
+    expected = 5 * v * v * 3 * rows
+    if expected < 2**63:
+        runtime.apply("S", [(1, 5)] * rows)
+        assert rows_of(runtime, "Q") == {(): expected}
+    else:
+        with pytest.raises(DataError, match="beyond 64 bits in a value of Q") as error:
+            runtime.apply("S", [(1, 5)] * rows)
+        assert error.value.line == 4
 
 
 @pytest.mark.parametrize(
@@ -213,7 +255,7 @@ def test_products_near_the_limit(a: int, fits: bool) -> None:
 
 def test_reserved_number_and_unknown_names() -> None:
     runtime = Runtime(parse("CREATE STREAM R(a long); DECLARE MAP Q(long)[][] := 0;"))
-    with pytest.raises(DataError, match="below what maps can hold"):
+    with pytest.raises(DataError, match="is not from"):
         runtime.apply("R", [(-(2**63),)])
     with pytest.raises(DlogError, match="there is no relation S"):
         runtime.apply("S", [(1,)])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dlog.errors import DataError, DlogError
 from dlog.m3 import ast, parse, parse_file, run
 from dlog.m3.runtime.runtime import Runtime
 from dlog.m3.runtime.streams import Reader, run_files
@@ -87,8 +88,8 @@ def test_deleting_everything_leaves_nothing(path: Path) -> None:
 
 
 def run_text(text: str, folder: Path, **options: Any) -> tuple[Runtime, Reader]:
-    runtime, warnings = Runtime(parse(text)), []  # type: ignore[var-annotated]
-    reader = Reader(folder, warn=warnings.append, **options)
+    warnings: list[str] = []
+    runtime, reader = Runtime(parse(text)), Reader(folder, warn=warnings.append, **options)
     run_files(runtime, reader)
     return runtime, reader
 
@@ -153,8 +154,62 @@ def test_a_missing_file_is_told_at_its_declaration(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="there is no file") as error:
         run_text(STREAM, tmp_path)
     assert error.value.line == 1  # type: ignore[attr-defined]
-    _, reader = run_text(STREAM, tmp_path, skip_bad_rows=True)
-    assert reader.skipped == 1
+
+
+def test_a_missing_file_that_is_skipped_is_no_bad_row(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    reader = Reader(tmp_path, skip_bad_rows=True, warn=warnings.append)
+    run_files(Runtime(parse(STREAM)), reader)
+    assert (reader.skipped, reader.left_out) == (0, ["R"])
+    assert str(tmp_path / "r.csv") in warnings[0] and "stream R has no rows" in warnings[1]
+
+
+@pytest.mark.parametrize(
+    ("type_", "number", "good"),
+    [
+        ("long", -(2**63), False), ("long", -(2**63) + 1, True), ("long", 2**63 - 1, True),
+        ("int", 2**31, False), ("int", 2**31 - 1, True), ("int", -(2**31), True),
+        ("int", -(2**31) - 1, False), ("short", 2**15, False), ("byte", -(2**7) - 1, False),
+        ("byte", -(2**7), True),
+    ],
+)  # fmt: skip
+def test_numbers_that_their_type_cannot_hold(tmp_path: Path, type_: str, number: int, good: bool) -> None:
+    """From a file with its line, from Python with its row; one row by itself too."""
+    text = STREAM.replace("a int, b double", f"a {type_}, b double").replace("[a: int]", f"[a: {type_}]")
+    (tmp_path / "r.csv").write_text(f"1|2.5\n\n{number}|1.5\n1|1.5\n")
+    runtime = Runtime(parse(text))
+    if good:
+        runtime.apply("R", [(number, 1.5)])
+        runtime.insert("R", number, 1.5)
+        assert shown(runtime, "Q") == {(number,): 3.0}
+        assert shown(run_text(text, tmp_path)[0], "Q") == {(1,): 4.0, (number,): 1.5}
+        return
+    with pytest.raises(DataError, match=rf"R: row 1: a: {number} is not from"):
+        runtime.apply("R", [(1, 2.5), (number, 1.5)])
+    with pytest.raises(DataError, match=f"a: {number} is not from"):
+        runtime.insert("R", number, 1.5)
+    assert shown(runtime, "Q") == {}
+    with pytest.raises(DataError) as error:
+        run_text(text, tmp_path)
+    assert error.value.render().startswith(f"{tmp_path / 'r.csv'}:3: error: a: {number} is not from ")
+    runtime, reader = run_text(text, tmp_path, skip_bad_rows=True)
+    assert (shown(runtime, "Q"), reader.skipped) == ({(1,): 4.0}, 1)
+
+
+def test_a_number_beyond_the_63_bits_of_a5(tmp_path: Path) -> None:
+    runtime = Runtime(
+        parse("CREATE STREAM R(A int); DECLARE MAP Q(int)[][] := 0; ON + R(A:int) { Q[][] += A:int; }")
+    )
+    runtime.insert("R", 2**62 - 1)
+    with pytest.raises(DataError, match="is not from"):
+        runtime.insert("R", 2**62)
+
+
+def test_a_format_that_is_not_read_is_never_skipped(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("1|2.5\n")
+    text = STREAM.replace("CSV (delimiter", "ORDERBOOK (delimiter")
+    with pytest.raises(DlogError, match="only CSV files"):
+        run_text(text, tmp_path, skip_bad_rows=True)
 
 
 def test_streams_with_an_order_are_merged_by_it(tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from dlog.io import to_arrow
 from dlog.m3 import ast
-from dlog.m3.runtime.runtime import Runtime, Step, columns_of, one_by_one
+from dlog.m3.runtime.encoding import columns_of, one_by_one
+from dlog.m3.runtime.runtime import Runtime, Step
 from dlog.m3.typecheck import check
 from tests.oracle.m3_naive import Naive
 from tests.oracle.m3_programs import Case, cases, run_naive
@@ -94,6 +96,27 @@ def test_oracle_all_events_in_one_run(case: Case) -> None:
 @given(cases(dialect=ast.DBTOASTER, batch=True))
 def test_oracle_batches(case: Case) -> None:
     compare(case)
+
+
+@settings(max_examples=60, suppress_health_check=SLOW)
+@given(cases(), st.data())
+def test_saved_maps_come_back(case: Case, data: st.DataObject) -> None:
+    """After a save and more events, going back gives what the events before it gave."""
+    program = check(case.program)
+    cut = data.draw(st.integers(0, len(case.events)))
+    before = Case(program, case.tables, case.events[:cut])
+    oracle, runtime = run_naive(before), Runtime(program, checked=True)
+    for table, rows in case.tables.items():
+        runtime.load(table, rows)
+    runtime.ready()
+    saved = runtime.save() if cut == 0 else None
+    for number, event in enumerate(case.events, 1):
+        runtime.apply(event.relation, [row for row, _ in event.rows], [n for _, n in event.rows])
+        saved = runtime.save() if number == cut else saved
+    assert saved is not None
+    runtime.restore(saved)
+    runtime.check()
+    assert_same(runtime, oracle)
 
 
 @pytest.mark.fuzz

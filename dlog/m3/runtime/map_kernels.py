@@ -186,6 +186,20 @@ def count_live(arena_words: Words, map_words: Words, m: int) -> int:
 
 
 @kernel
+def count_used(arena_words: Words, map_words: Words, m: int) -> int:
+    """How many slots are not empty; of a map without keys, whether its entry is not 0.  O(slots)."""
+    arena, maps = pointer(arena_words), pointer(map_words)
+    base, words = maps[m + M_BASE], maps[m + M_WORDS]
+    if maps[m + M_KEYS] == 0:
+        return 1 if is_live(arena, base, maps[m + M_VALUES]) else 0
+    used = 0
+    for at in range(base, base + (maps[m + M_MASK] + 1) * words, words):
+        if arena[at] != EMPTY:
+            used += 1
+    return used
+
+
+@kernel
 def changed_much(map_words: Words, m: int, least: int) -> int:
     """The first map from address m on that many rows were added to since its live slots were counted; -1."""
     while m < len(map_words):

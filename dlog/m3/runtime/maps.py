@@ -36,6 +36,7 @@ from dlog.m3.runtime.map_kernels import (
     check_table,
     clear_table,
     count_live,
+    count_used,
     read_entries,
     take_over,
 )
@@ -114,8 +115,8 @@ class Maps:
 
     def _make(self, i: int, slots: int) -> None:
         """An empty table in place of the one that is there, whose memory stays."""
-        address, shape = self.addresses[i], self.shapes[i]
-        words = slots * (int(self.words[address + M_WORDS]) + len(shape.indices))
+        address = self.addresses[i]
+        words = slots * self._width(i)
         with self.arena.lock:
             self._records[i], base = self.arena.new_extent(max(words, 1))
         self.words[address + M_BASE] = base
@@ -124,6 +125,31 @@ class Maps:
         self.words[address + M_LIMIT] = slots // 2
         clear_table(self.arena.A, self.words, address)
         self.words[address + M_UPDATES] = 0
+
+    # ---- copies
+
+    def copies(self) -> list[Words]:
+        """The words of every table as they are.  O(memory)."""
+        return [self._words(i).copy() for i in range(len(self.shapes))]
+
+    def put_back(self, copies: list[Words]) -> None:
+        """Make all tables what they were.  REQUIRES: `copies` of these maps.  O(memory)."""
+        for i, (address, copy) in enumerate(zip(self.addresses, copies, strict=True)):
+            record = self._records[i]
+            self._make(i, len(copy) // self._width(i))
+            with self.arena.lock:
+                self.arena.release_extent(record)
+            self._words(i)[:] = copy
+            self.words[address + M_USED] = count_used(self.arena.A, self.words, address)
+
+    def _width(self, i: int) -> int:
+        """Words of a slot and of its heads."""
+        return int(self.words[self.addresses[i] + M_WORDS]) + len(self.shapes[i].indices)
+
+    def _words(self, i: int) -> Words:
+        address = self.addresses[i]
+        base, slots = int(self.words[address + M_BASE]), int(self.words[address + M_MASK]) + 1
+        return self.arena.A[base : base + slots * self._width(i)]
 
     # ---- reading
 
@@ -144,11 +170,7 @@ class Maps:
 
     def memory(self) -> int:
         """Bytes of all tables."""
-        total = 0
-        for i, address in enumerate(self.addresses):
-            slots = int(self.words[address + M_MASK]) + 1
-            total += 8 * slots * (int(self.words[address + M_WORDS]) + len(self.shapes[i].indices))
-        return total
+        return sum(self._words(i).nbytes for i in range(len(self.shapes)))
 
     def check(self) -> None:
         """Assert that every table is sound.  O(slots * longest chain)."""

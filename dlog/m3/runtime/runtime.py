@@ -22,16 +22,16 @@ from dlog.m3.rings import FLOAT_RING, INTEGER_RING
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.code import Label, Word
 from dlog.m3.runtime.compiler import Compiled, compile_program
+from dlog.m3.runtime.encoding import columns_of, encode_table, multiplicities_of, one_by_one, plain_codes
 from dlog.m3.runtime.event_kernels import make_events, start
 from dlog.m3.runtime.machine import run
 from dlog.m3.runtime.maps import Maps
 from dlog.m3.runtime.statements import LOAD, QUERY
 from dlog.m3.runtime.stores import Store
-from dlog.m3.runtime.values import FLOAT_KIND, INT_KIND, KEY_TYPES, kind_of
+from dlog.m3.runtime.values import KEY_TYPES
 from dlog.m3.typecheck import check
 from dlog.storage.dictionary import Dictionary
-from dlog.storage.values import decode, encode, float_codes
-from dlog.types import Type
+from dlog.storage.values import decode
 
 LONGEST_BATCH = 1 << 40
 BUDGET = 1 << 16  # instructions before Python hears interrupts: less than a second
@@ -45,6 +45,15 @@ class Step:
 
     relation: str
     words: Words
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What `Runtime.restore` goes back to; it belongs to the runtime that gave it."""
+
+    maps: list[Words]
+    is_ready: bool
+    rows: int
 
 
 class Runtime:
@@ -72,7 +81,6 @@ class Runtime:
         self._taken = self._events = np.empty(0, np.int64)  # memory of `apply_steps`
         self._registers = self._columns[:: o.CHUNK].copy()
         self._arrays = _Arrays(self)
-        self._kinds = {s.name: self.compiled.stores.column_kinds(s.name) for s in self.program.sources}
         self._is_ready = False
         self._broken: str | None = None
         self.rows = 0  # that were applied
@@ -116,26 +124,11 @@ class Runtime:
         self._change(relation, row, -1)
 
     def _change(self, relation: str, row: tuple[Any, ...], sign: int) -> None:
-        codes = self._codes(relation, row)
+        codes = plain_codes(self._source(relation, ast.STREAM), self.program.dialect, row)
         if codes is None:
             self.apply(relation, [row], [sign])
         else:
             self.apply_words(relation, np.array([[*codes, sign]], np.int64).T)
-
-    def _codes(self, relation: str, row: tuple[Any, ...]) -> list[int] | None:
-        """The codes of a row of plain numbers; None for all else, which Arrow takes."""
-        kinds = self._kinds.get(relation)
-        if kinds is None or len(kinds) != len(row):
-            return None
-        out = []
-        for kind, value in zip(kinds, row, strict=True):
-            if kind == INT_KIND and type(value) is int and -(2**63) < value < 2**63:
-                out.append(value)
-            elif kind == FLOAT_KIND and type(value) is float:
-                out.append(int(float_codes(np.array([value]))[0]))
-            else:
-                return None
-        return out
 
     def apply_words(self, relation: str, words: Words) -> None:
         """The same of encoded columns: an array (columns + 1, rows) of codes, the last multiplicities."""
@@ -237,7 +230,8 @@ class Runtime:
 
     def _require_right(self) -> None:
         if self._broken:
-            raise DlogError(f"the maps are no longer right, since {self._broken}")
+            help = "go back by restore() to what save() gave before, or begin anew with another Runtime"
+            raise DlogError(f"the maps are no longer right, since {self._broken}", help=help)
 
     def _call(self, which: int) -> None:
         call = self.compiled.calls[which]
@@ -251,6 +245,19 @@ class Runtime:
         target = f" of {statement.target.name}" if isinstance(statement, ast.Assign) else ""
         span = statement.span if statement is not None else None
         raise DataError(f"an integer is beyond 64 bits in a value{target}", span=span)
+
+    # ---- going back
+
+    def save(self) -> Saved:
+        """All maps as they are, to go back to.  O(memory of maps)."""
+        self._require_right()
+        return Saved(self.maps.copies(), self._is_ready, self.rows)
+
+    def restore(self, saved: Saved) -> None:
+        """Go back to what `save` gave, also after a change went wrong.  O(memory of maps)."""
+        self.maps.put_back(saved.maps)
+        self._is_ready, self.rows, self._broken = saved.is_ready, saved.rows, None
+        self._state[:] = 0
 
     # ---- results
 
@@ -305,23 +312,11 @@ class Runtime:
 
     def _encoded(self, source: ast.Source, rows: Any, multiplicities: Any = None) -> Words:
         table = to_arrow(rows, columns_of(source), source.name)
-        return self.encode_table(source, table, _multiplicities(multiplicities, table.num_rows))
+        return self.encode_table(source, table, multiplicities_of(multiplicities, table.num_rows))
 
     def encode_table(self, source: ast.Source, table: pa.Table, multiplicities: Words) -> Words:
-        """(columns + 1, rows): the codes of an Arrow table, and multiplicities.
-
-        Raises DataError for a number that is reserved.
-        """
-        types = [type_ for _, type_ in columns_of(source)]
-        out = np.empty((len(types) + 1, table.num_rows), np.int64)
-        for j, type_ in enumerate(types):
-            out[j] = encode(table.column(j), type_, self.dictionary)
-        out[-1] = multiplicities
-        bad = np.argwhere(out == o.EMPTY)
-        if len(bad):
-            message = f"{source.columns[bad[0][0]].name}: {o.EMPTY} is below what maps can hold"
-            raise DataError(f"{source.name}: row {bad[0][1]}: {message}")
-        return out
+        """(columns + 1, rows): see `encoding`."""
+        return encode_table(source, self.program.dialect, table, multiplicities, self.dictionary)
 
     def check(self) -> None:
         self.maps.check()
@@ -361,28 +356,6 @@ def _slices(batch: Words) -> Iterator[tuple[int, int]]:
             end += 1
         yield start, end
         start = end
-
-
-def one_by_one(words: Words) -> Words:
-    """A row of multiplicity 3 as three rows, for single-tuple triggers."""
-    words = np.repeat(words, np.abs(words[-1]), axis=1)
-    words[-1] = np.sign(words[-1])
-    return words
-
-
-def columns_of(source: ast.Source) -> list[tuple[str, Type]]:
-    return [(c.name, KEY_TYPES[kind_of(c.type)]) for c in source.columns]
-
-
-def _multiplicities(given: Any, n: int) -> Words:
-    if given is None:
-        return np.ones(n, np.int64)
-    out = np.asarray(given, np.int64)
-    if out.ndim == 0:
-        out = np.full(n, out)
-    if out.shape != (n,):
-        raise DataError(f"{n} rows and {len(out)} multiplicities")
-    return out
 
 
 def _values(store: Store, words: Words) -> pa.Array:

@@ -11,18 +11,20 @@ Streams without an order take turns, batch by batch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
 import numpy as np
+import pyarrow as pa
 
-from dlog.errors import DataError, DlogError
+from dlog.errors import DataError, DlogError, UnsupportedError
 from dlog.io import InputOptions, Loaded, find_file, read
 from dlog.io.columns import Rejected
 from dlog.jit import Words
 from dlog.m3 import ast
-from dlog.m3.runtime.runtime import Runtime, Step, columns_of, one_by_one
+from dlog.m3.runtime.encoding import beyond_type, columns_of, one_by_one, said_beyond
+from dlog.m3.runtime.runtime import Runtime, Step
 from dlog.types import INT
 
 Progress = Callable[[str, str, int, int], None]  # as of `dlog.progress.Screen`
@@ -42,12 +44,15 @@ class Stream:
 
 @dataclass
 class Reader:
-    """How files are found, and what happens to rows that cannot be taken."""
+    """How files are found, and what happens to rows that cannot be taken: `skipped` counts them, and
+    `left_out` has the relations whose file cannot be read.
+    """
 
     folder: Path
     skip_bad_rows: bool = False
     warn: Callable[[str], None] = print
     skipped: int = 0
+    left_out: list[str] = field(default_factory=list)
 
     def read(self, runtime: Runtime, source: ast.Source) -> Stream:
         """All rows of a source.  Raises the first bad row, with file and line, unless they are skipped."""
@@ -61,10 +66,10 @@ class Reader:
                 columns = [*columns, ("multiplicity", INT)]
             loaded = read(options, columns)
         except DataError as error:
-            self._bad(DataError(error.message, span=error.span or source.span, help=error.help))
+            self._leave_out(DataError(error.message, span=error.span or source.span, help=error.help), source)
             return Stream(source.name, np.zeros((width + 1, 0), np.int64))
-        self._report(loaded, source)
-        table = loaded.table
+        self._report(loaded)
+        table = self._within_types(loaded.table, source, runtime.program.dialect, options)
         if source.deletions:
             order, event = (table.column(j).to_numpy().astype(np.int64) for j in range(2))
             words = runtime.encode_table(source, table.select(list(range(2, 2 + width))), event)
@@ -77,7 +82,8 @@ class Reader:
     def _options(self, source: ast.Source) -> tuple[InputOptions, bool]:
         """How the file is read, and whether its rows end with a multiplicity."""
         if source.format != "csv":
-            raise DataError(f"{source.name}: only CSV files can be read, not {source.format}")
+            message = f"{source.name}: only CSV files can be read, not {source.format}"
+            raise UnsupportedError(message, span=source.span)
         assert source.file is not None
         path = self.folder / source.file
         if not path.exists() and Path(source.file).exists():
@@ -93,21 +99,35 @@ class Reader:
             return replace(options, columns=tuple(range(width))), False
         return options, not source.deletions and len(cells) == width + 1
 
+    def _within_types(
+        self, table: pa.Table, source: ast.Source, dialect: str, options: InputOptions
+    ) -> pa.Table:
+        """Without rows that have a number which its type cannot hold."""
+        for j, column in enumerate(source.columns, 2 * source.deletions):
+            bad = beyond_type(column, dialect, table.column(j))
+            if bad is not None:
+                value = table.column(j)[int(np.argmax(bad))]
+                line, text = _line_with(options, j, str(value))
+                reason = said_beyond(column, dialect, value)
+                self._reject(Rejected(str(options.path), line, reason, text), int(bad.sum()))
+                table = table.filter(pa.array(~bad))
+        return table
+
     def _with_events(self, stream: Stream, options: InputOptions) -> Stream:
         """Events 1 and 0 as multiplicities 1 and -1."""
         events = stream.words[-1]
         good = (events == 0) | (events == 1)
         if not good.all():
-            row = int(np.argmin(good))
-            reason = f"event: {events[row]} is neither 1 (insert) nor 0 (delete)"
-            line, text = _line_with_event(options, int(events[row]))
+            event = events[int(np.argmin(good))]
+            line, text = _line_with(options, 1, str(event))
+            reason = f"event: {event} is neither 1 (insert) nor 0 (delete)"
             self._reject(Rejected(str(options.path), line, reason, text), int((~good).sum()))
         words = stream.words[:, good]
         words[-1] = 2 * words[-1] - 1
         assert stream.order is not None
         return Stream(stream.relation, words, stream.order[good])
 
-    def _report(self, loaded: Loaded, source: ast.Source) -> None:
+    def _report(self, loaded: Loaded) -> None:
         if not loaded.rejected_count:
             return
         self._reject(loaded.rejected[0], loaded.rejected_count)
@@ -124,11 +144,13 @@ class Reader:
     def _warn(self, rejected: Rejected) -> None:
         self.warn(f"{rejected.file}:{rejected.line}: warning: row not taken: {rejected.reason}")
 
-    def _bad(self, error: DataError) -> None:
+    def _leave_out(self, error: DataError, source: ast.Source) -> None:
+        """A file that cannot be read at all."""
         if not self.skip_bad_rows:
             raise error
         self.warn(error.render().replace("error:", "warning:", 1))
-        self.skipped += 1
+        self.warn(f"warning: {source.kind} {source.name} has no rows: all results are without it")
+        self.left_out.append(source.name)
 
 
 class BadRow(DataError):
@@ -152,13 +174,15 @@ def _first_line(path: Path) -> str:
         return next((line.rstrip("\r\n") for line in lines if line.strip()), "")
 
 
-def _line_with_event(options: InputOptions, event: int) -> tuple[int, str]:
-    """The number and text of the first line with an event, to show a bad one.  O(lines before it)."""
+def _line_with(options: InputOptions, column: int, number: str) -> tuple[int, str]:
+    """The number and text of the first line with a number in a column, to show a bad one.  O(lines before
+    it).
+    """
     with _opened(find_file(options)) as lines:
-        for number, line in enumerate(lines, 1):
+        for row, line in enumerate(lines, 1):
             cells = line.rstrip("\r\n").split(options.delimiter)
-            if len(cells) > 1 and cells[1].strip() == str(event):
-                return number, line.rstrip("\r\n")
+            if len(cells) > column and cells[column].strip().lstrip("+") == number:
+                return row, line.rstrip("\r\n")
     return 1, ""
 
 
