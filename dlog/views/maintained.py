@@ -100,10 +100,12 @@ class Maintained:
         return pc.divide(pc.cast(total, pa.float64()), pc.cast(self._column(by, groups, keys), pa.float64()))
 
     def _totals(self, shown: Shown) -> Any:
-        total = 0
-        for payload in shown.payloads:
-            found = self._map(payload)["value of the map"]
-            total = total + found[0].as_py() if isinstance(total, int | float) else found[0].as_py()
+        """Without groups: a number, or an element of a ring as Arrow shows it; None for none of these."""
+        parts = [self._map(payload)["value of the map"] for payload in shown.payloads]
+        values = [part[0].as_py() if len(part) else None for part in parts]
+        if not self.payloads.types.is_number(self.payloads.type(shown.payloads[0])):
+            return values[0]
+        total = sum(value or 0 for value in values)
         if shown.aggregate.divisor is None:
             return total
         by = next(s for s in self.payloads.shown if s.aggregate.name == shown.aggregate.divisor)

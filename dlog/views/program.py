@@ -29,6 +29,7 @@ from dlog.m3.print import print_program
 from dlog.m3.typecheck import check
 from dlog.views.payloads import Payload, Payloads, Shown
 from dlog.views.query import Atom, Query
+from dlog.views.regression import merged_lifts
 from dlog.views.tree import View, ViewTree
 
 NONE, ONCE, ALL = "none", "once", "all"
@@ -253,7 +254,7 @@ class _Writer:
 
     def _own(self, view: View, payload: Payload) -> list[ast.Node]:
         """The conditions and factors of a view, in M3's names."""
-        nodes = (*view.conditions, *self.payloads.own(view, payload))
+        nodes = [*view.conditions, *merged_lifts(list(self.payloads.own(view, payload)))]
         return [substituted(node, self.names) for node in nodes]
 
     def _summed(self, view: View, parts: list[ast.Node]) -> ast.Node:
