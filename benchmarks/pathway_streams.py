@@ -1,9 +1,10 @@
-"""Max and float sums of groups over a stream in Pathway: `pathway_streams.py FILE.npz`, a process apart.
+"""Groups over a stream of facts in Pathway: `python pathway_streams.py FILE.npz`, a process of its own.
 
-The file has ids, shops and amounts, the reducer (0 max, 1 sum), the size of a transaction, and how many
-transactions a window holds (0: facts only come in).  Prints the seconds of each transaction, from its first
-fact to the end of its output, as JSON, and the results.  That a transaction is at its end is told by the sums
-of all ids, which Pathway keeps as well.  Needs nothing of dlog; the interpreter is that of `pathway_reach`.
+The file has shops and amounts, the reducer (max or sum), the size of a transaction, and how many transactions
+a window holds (0: facts only come in).  Prints the seconds of each transaction, from its first fact to the
+end of its output, as JSON.  That a transaction is at its end is told by a sum: sums of ints, which are exact,
+tell it themselves; beside all else Pathway keeps the sum of the facts' numbers.  Needs nothing of dlog; the
+interpreter is that of `pathway_reach`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -23,38 +25,45 @@ PATIENCE = 1.0  # seconds between two looks
 
 
 def replay(
-    python: str, shops: np.ndarray, amounts: np.ndarray, is_sum: bool, size: int, window: int
-) -> tuple[list[float], dict[int, float]]:
-    """(Seconds of each transaction, the result of each shop at the end)."""
+    python: str, shops: np.ndarray, amounts: np.ndarray, reducer: str, size: int, window: int
+) -> tuple[list[float], int, dict[int, float]]:
+    """(Seconds of each transaction, the sum that told the last end, the result of each shop).
+
+    There are no results where they are sums of ints: these are what the sum is of.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "facts.npz"
-        np.savez(file, shops=shops, amounts=amounts, is_sum=is_sum, size=size, window=window)
+        np.savez(file, shops=shops, amounts=amounts, reducer=reducer, size=size, window=window)
         done = subprocess.run([python, __file__, str(file)], capture_output=True, text=True, check=True)
     answer = json.loads(done.stdout.splitlines()[-1])
-    return answer["seconds"], {int(shop): value for shop, value in answer["results"].items()}
+    results = {int(shop): value for shop, value in answer["results"].items()}
+    return answer["seconds"], answer["total"], results
 
 
-def ids_after(n: int, size: int, window: int) -> list[int]:
-    """What the ids that are there add up to after each transaction."""
-    total = np.concatenate([[0], np.cumsum(np.arange(n))])
+def totals_after(values: Any, size: int, window: int) -> list[int]:
+    """What the values that are there add up to after each transaction: only then it is at its end."""
+    n = len(values)
+    total = np.concatenate([[0], np.cumsum(values)])
     ends = np.minimum(np.arange(size, n + size, size), n)
     starts = np.maximum(ends - window * size, 0) if window else np.zeros_like(ends)
     return (total[ends] - total[starts]).tolist()  # type: ignore[no-any-return]
 
 
-def run(shops: list[int], amounts: list[Any], is_sum: bool, size: int, window: int) -> dict[str, Any]:
+def run(shops: list[int], amounts: list[Any], reducer: str, size: int, window: int) -> dict[str, Any]:
     import pathway as pw
 
+    is_exact = isinstance(amounts[0], int)
     columns = {
         "number": pw.column_definition(dtype=int, primary_key=True),
         "shop": pw.column_definition(dtype=int),
-        "amount": pw.column_definition(dtype=float if is_sum else int),
+        "amount": pw.column_definition(dtype=int if is_exact else float),
     }
+    tells_itself = is_exact and reducer == "sum"
+    expected = totals_after(amounts if tells_itself else range(len(shops)), size, window)
     ready = Event()
     seconds: list[float] = []
-    there = 0
+    total = 0
     results: dict[int, float] = {}
-    expected = ids_after(len(shops), size, window)
     facts = list(zip(range(len(shops)), shops, amounts, strict=True))
     parts = [facts[i : i + size] for i in range(0, len(facts), size)]
 
@@ -69,7 +78,7 @@ def run(shops: list[int], amounts: list[Any], is_sum: bool, size: int, window: i
                         self.delete(number=number, shop=shop, amount=amount)
                 ready.clear()
                 self.commit()
-                while not ready.wait(PATIENCE) or there != expected[i]:
+                while not ready.wait(PATIENCE) or total != expected[i]:
                     ready.clear()
                 seconds.append(time.perf_counter() - started)
 
@@ -77,24 +86,27 @@ def run(shops: list[int], amounts: list[Any], is_sum: bool, size: int, window: i
         def _deletions_enabled(self) -> bool:
             return True
 
-    sale = pw.io.python.read(Stream(), schema=pw.schema_builder(columns), autocommit_duration_ms=None)
-    reducer = pw.reducers.sum if is_sum else pw.reducers.max
-    reduced = sale.groupby(sale.shop).reduce(sale.shop, result=reducer(sale.amount))
-    numbers = sale.reduce(ids=pw.reducers.sum(sale.number))
+    def summed(key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
+        nonlocal total
+        total += row["result"] if is_addition else -row["result"]
 
-    def changed(key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
+    def noted(key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
         if is_addition:
             results[row["shop"]] = row["result"]
 
-    def counted(key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
-        nonlocal there
-        if is_addition:
-            there = row["ids"]
+    def told(table: Any, on_change: Callable[..., None]) -> None:
+        pw.io.subscribe(table, on_change=on_change, on_time_end=lambda time: ready.set())
 
-    pw.io.subscribe(reduced, on_change=changed, on_time_end=lambda time: ready.set())
-    pw.io.subscribe(numbers, on_change=counted, on_time_end=lambda time: ready.set())
+    sale = pw.io.python.read(Stream(), schema=pw.schema_builder(columns), autocommit_duration_ms=None)
+    reduce = getattr(pw.reducers, reducer)
+    told(
+        sale.groupby(sale.shop).reduce(sale.shop, result=reduce(sale.amount)),
+        summed if tells_itself else noted,
+    )
+    if not tells_itself:
+        told(sale.reduce(result=pw.reducers.sum(sale.number)), summed)
     pw.run(monitoring_level=pw.MonitoringLevel.NONE)
-    return {"seconds": seconds, "results": results}
+    return {"seconds": seconds, "total": total, "results": results}
 
 
 if __name__ == "__main__":
@@ -102,7 +114,7 @@ if __name__ == "__main__":
     answer = run(
         given["shops"].tolist(),
         given["amounts"].tolist(),
-        bool(given["is_sum"]),
+        str(given["reducer"]),
         int(given["size"]),
         int(given["window"]),
     )

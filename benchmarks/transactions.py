@@ -3,10 +3,8 @@
 One edge in and out of a graph under the triangle rule; group sums over a stream of facts in transactions of
 several sizes, growing and as a window; 300 rules of which one is concerned; bulk changes, which must not cost
 much more than evaluating again; memory after many transactions that return to the start.  Times of single
-transactions are medians of processor time, end to end from Python; random and hub keys apart.
-Pathway, where it is installed (see `pathway_reach`), gets the same stream of facts in fewer transactions, on
-the wall clock.  Both sides are given rows of Python: dlog one list of tuples for each statement, Pathway one
-call for each fact, as its interface has it; a transaction is over when its output is there.
+transactions are medians of processor time, end to end from Python; random and hub keys apart.  For the peer
+of group sums see `streams`.
 """
 
 from __future__ import annotations
@@ -18,20 +16,12 @@ import numpy as np
 
 import dlog
 from benchmarks.harness import Row, at_least, below, derive_again, faster, within
-from benchmarks.pathway_reach import interpreter
-from benchmarks.pathway_sums import replay
+from benchmarks.streams import SHOPS, stream
 
 TRIANGLE = """
 edge(x, y) -> int(x), int(y).
 triangle(x, y, z) <- edge(x, y), edge(y, z), edge(x, z).
 """
-SUMS = """
-sale(id, shop, amount) -> int(id), int(shop), int(amount).
-total[s] = t <- agg<<t = sum(a)>> sale(_, s, a).
-"""
-
-WINDOW = 10  # transactions
-FEWER = 60  # transactions that Pathway gets
 
 
 def benchmark(scale: float) -> Iterator[Row]:
@@ -112,55 +102,9 @@ def in_and_out(database: dlog.Database, pairs: list[list[int]]) -> tuple[list[fl
 def group_sums(scale: float) -> Iterator[Row]:
     rng = np.random.default_rng(6)
     n = at_least(2000, 1_000_000 * scale)
-    facts = np.stack([np.arange(n), rng.integers(0, 1000, n), rng.integers(0, 100, n)], axis=1)
+    shops, amounts = rng.integers(0, SHOPS, n), rng.integers(0, 100, n)
     for size in (1, 100, 10_000):
-        part = facts[: min(n, size * 1000)]  # as many as can be waited for
-        for window in (False, True):
-            seconds = streamed(part, size, window)
-            what = "a window moves on" if window else "insert only"
-            yield Row(f"group sums, {what}: a fact", f"{size:,} in a transaction", seconds)
-            if python := interpreter():
-                yield against_pathway(python, part[: size * FEWER], size, window)
-
-
-def against_pathway(python: str, facts: np.ndarray, size: int, window: bool) -> Row:
-    """The median of a transaction, for each fact that comes in."""
-    ours: list[float] = []
-    streamed(facts, size, window, time.perf_counter, ours)
-    theirs, total = replay(python, facts, size, WINDOW if window else 0)
-    assert total == (facts[-WINDOW * size :] if window else facts)[:, 2].sum()
-    skipped = min(WINDOW + 1, len(ours) - 1)
-    medians = [float(np.median(seconds[skipped:])) / size for seconds in (ours, theirs)]
-    what = "a window moves on" if window else "insert only"
-    return Row(f"group sums, {what}", f"{size:,} in a transaction", *medians, "Pathway", faster(5))
-
-
-def streamed(
-    facts: np.ndarray,
-    size: int,
-    window: bool,
-    clock: Callable[[], float] = time.process_time,
-    each: list[float] | None = None,
-) -> float:
-    """Seconds per fact that comes in; a window of ten transactions drops the oldest one.
-
-    Those of every transaction go to `each`.
-    """
-    database = dlog.Database(source=SUMS)
-    parts = [facts[i : i + size] for i in range(0, len(facts), size)]
-    batches = [list(map(tuple, p.tolist())) for p in parts]
-    warm = min(2, len(batches) - 1)
-    seconds = [] if each is None else each
-    for i, batch in enumerate(batches):
-        started = clock()
-        with database.transaction() as tx:
-            tx.insert("sale", batch)
-            if window and i >= WINDOW:
-                tx.erase("sale", batches[i - WINDOW])
-        seconds.append(clock() - started)
-    kept = np.concatenate(parts[-WINDOW:]) if window else facts
-    assert sum(t for _, t in database["total"]) == kept[:, 2].sum()
-    return sum(seconds[warm:]) / sum(len(p) for p in parts[warm:])
+        yield from stream("group sums", shops, amounts, size, 1000)
 
 
 # Rules that are not concerned
