@@ -251,13 +251,10 @@ class Kept:
 
     def _rows(self, store: Store, heads: list[Atom], states: list[Relation], keys: Words) -> list[Words]:
         """The heads' rows of those groups that exist."""
-        there = self.parts[0].exists(states[0], keys)
-        keys = keys[there]
+        sizes = self.parts[0].sizes(states[0], keys)
+        keys, counts = keys[sizes > 0], sizes[sizes > 0]
         if not len(keys):
             return []
-        counts = np.empty(0, np.int64)
-        if isinstance(self.parts[0], SumPart):
-            counts = self.parts[0].counts(states[0], keys)
         columns: dict[str, Values] = {name: keys[:, i].copy() for i, name in enumerate(self.groups)}
         for part, state in zip(self.parts, states, strict=True):
             columns |= part.results(store, state, keys, counts)

@@ -29,6 +29,7 @@ from dlog.planning.pipeline import (
     Pipeline,
     Test,
     Union,
+    form_variables,
     in_kernel,
     plan_pipeline,
 )
@@ -54,8 +55,8 @@ def explain(
     `maintained` tells how a stratum follows transactions.
     """
     lines: list[str] = []
-    store.inclusions = program.inclusions
     store = store.under(store.predicates)
+    store.inclusions = program.inclusions
     store.wants = Wants(store, partial(shared_bodies, program, store))
     for number, stratum in enumerate(program.strata, 1):
         rules = [
@@ -155,12 +156,13 @@ def _join(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Itera
         if not join.forms:
             return
     if not bound and sum(isinstance(f, Atom) for f in join.forms) > 1:
-        joint = _joint(join, rule, store)
+        body = _body(join, rule, store)
+        joint = store.wants.joint_plan(body, body.plan(store, ()))
         if joint is not None:
             yield from _parts(joint)
             yield "  parts that other rules have too are made once for all of them: alone they would not pay"
             return
-        considered = _considered(join, rule, store)
+        considered = _considered(body, store)
         if considered is not None and _is_taken(considered, store):
             yield from _parts(considered)
             return
@@ -172,7 +174,7 @@ def _join(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Itera
 
 def _undivided(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Iterator[str]:
     forms = list(join.forms)
-    shared = tuple(v for v in bound if any(v in {x.name for x in _vars(f)} for f in forms))
+    shared = tuple(v for v in bound if any(v in form_variables(f) for f in forms))
     if bound:
         forms.insert(0, Atom("$table", tuple(Var(v) for v in shared), len(shared)))
     view = Readable(store, {})
@@ -195,26 +197,21 @@ def _order(order: KeyOrder) -> Iterator[str]:
 # Joins in parts
 
 
-def _considered(join: Join, rule: Rule, store: Store) -> Decomposition | None:
+def _body(join: Join, rule: Rule, store: Store) -> Body:
+    """The join of a rule as its planner sees it."""
+    count = bool(rule.aggregates) and only_counts(rule)
+    options = store.options
+    if join.bag and not takes_weights(rule):
+        options = replace(options, sub_joins=NEVER)
+    return Body(join.forms, () if count else join.outputs, join.bag, count, options)
+
+
+def _considered(body: Body, store: Store) -> Decomposition | None:
     """The best plan in parts, even if it is not worth it; None where it is not even looked for."""
-    count = bool(rule.aggregates) and only_counts(rule)
-    options = store.options
-    if join.bag and not takes_weights(rule):
-        options = replace(options, sub_joins=NEVER)
-    outputs = () if count else join.outputs
     return decompose(
-        join.forms, outputs, join.bag, Expected(store), estimate_join, options, count=count, gain=float("inf")
-    )
-
-
-def _joint(join: Join, rule: Rule, store: Store) -> Decomposition | None:
-    """The plan in parts that is taken for the sake of other rules."""
-    count = bool(rule.aggregates) and only_counts(rule)
-    options = store.options
-    if join.bag and not takes_weights(rule):
-        options = replace(options, sub_joins=NEVER)
-    body = Body(join.forms, () if count else join.outputs, join.bag, count, options)
-    return store.wants.joint_plan(body, body.plan(store, ())) if store.wants is not None else None
+        body.forms, body.outputs, body.bag, Expected(store), estimate_join, body.options,
+        count=body.count, gain=float("inf"),
+    )  # fmt: skip
 
 
 def _is_taken(d: Decomposition, store: Store) -> bool:
@@ -231,7 +228,7 @@ def _parts(d: Decomposition) -> Iterator[str]:
         if s.reduces:
             yield f"    a semijoin: only {' and '.join(s.outputs)} that can match are looked at later"
         else:
-            gone = sorted({v.name for f in s.forms for v in _vars(f) if v.name[0] != "$"} - set(s.outputs))
+            gone = sorted({v for f in s.forms for v in form_variables(f) if v[0] != "$"} - set(s.outputs))
             yield f"    {', '.join(gone)} not needed any more" + ("; rows keep count" if s.weighted else "")
         if d.chunk is None:
             yield f"    key order [{', '.join(s.order)}]"
@@ -275,12 +272,6 @@ def _shown(text: str) -> str:
 def _seconds(cost: float) -> str:
     seconds = cost * SECONDS
     return f"{_round(seconds)} s" if seconds >= 1 else f"{_round(seconds * 1e3)} ms"
-
-
-def _vars(form: object) -> list[Var]:
-    from dlog.ir.rules import Conj
-
-    return list(Conj((), (form,)).occurrences())  # type: ignore[arg-type]
 
 
 def _atoms(compiled: CompiledJoin, store: Store) -> Iterator[str]:

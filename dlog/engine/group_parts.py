@@ -71,11 +71,13 @@ class Part(Protocol):
     def changed(self, state: Relation, changes: Assignments, runner: BodyRunner) -> Relation:
         """The state after changes of assignments."""
 
-    def exists(self, state: Relation, keys: Words) -> np.ndarray:
-        """Which groups have assignments."""
+    def sizes(self, state: Relation, keys: Words) -> Words:
+        """How many assignments each group has; of a part that does not count them at least whether it has
+        any.  O(groups log rows)."""
 
     def results(self, store: Store, state: Relation, keys: Words, counts: Words) -> dict[str, Values]:
-        """The results of its aggregates for groups that exist; `counts` are theirs, where a part counts."""
+        """The results of its aggregates for groups that exist; `counts` are their sizes, as the first part
+        tells them."""
 
     def check(self, state: Relation) -> None: ...
     def explain(self) -> str: ...
@@ -110,11 +112,9 @@ class SumPart:
         keys = np.stack(found.keys, axis=1) if found.keys else np.empty((len(counts), 0), np.int64)
         return Groups(keys, counts, sums)
 
-    def exists(self, state: Relation, keys: Words) -> np.ndarray:
-        return look_up(state, keys)[0] > 0
-
-    def counts(self, state: Relation, keys: Words) -> Words:
-        return np.ascontiguousarray(look_up(state, keys)[1][:, 0])
+    def sizes(self, state: Relation, keys: Words) -> Words:
+        found, rest = look_up(state, keys)
+        return np.where(found > 0, rest[:, 0], 0)
 
     def results(self, store: Store, state: Relation, keys: Words, counts: Words) -> dict[str, Values]:
         rest = look_up(state, keys)[1]
@@ -159,7 +159,7 @@ class FloatPart:
             state = apply_floats(state, changes.keys, number, changes.bounds, codes, changes.signs)
         return state
 
-    def exists(self, state: Relation, keys: Words) -> np.ndarray:
+    def sizes(self, state: Relation, keys: Words) -> Words:
         raise AssertionError("floats that cancel leave no row: groups are counted beside them")
 
     def results(self, store: Store, state: Relation, keys: Words, counts: Words) -> dict[str, Values]:
@@ -202,8 +202,8 @@ class ScanPart:
         keys = [changes.columns[name] for name in self.shape.keys]
         return apply_values(state, np.column_stack([*keys, value]), changes.signs)
 
-    def exists(self, state: Relation, keys: Words) -> np.ndarray:
-        return look_up(state, keys[:, self.order])[0] > 0
+    def sizes(self, state: Relation, keys: Words) -> Words:
+        return look_up(state, keys[:, self.order])[0]
 
     def results(self, store: Store, state: Relation, keys: Words, counts: Words) -> dict[str, Values]:
         groups = np.ascontiguousarray(keys[:, self.order])
@@ -245,8 +245,8 @@ class TextPart:
         columns = [changes.columns[name] for name in (*self.groups, *self.by, self.value)]
         return apply_values(state, np.column_stack(columns), changes.signs)
 
-    def exists(self, state: Relation, keys: Words) -> np.ndarray:
-        return look_up(state, keys)[0] > 0
+    def sizes(self, state: Relation, keys: Words) -> Words:
+        return look_up(state, keys)[0]
 
     def results(self, store: Store, state: Relation, keys: Words, counts: Words) -> dict[str, Values]:
         rows, bounds = runs(state, keys)
