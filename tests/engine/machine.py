@@ -139,7 +139,8 @@ class TransactionMachine(RuleBasedStateMachine):
             self.author.lines.append(data.draw(st.sampled_from(self.away), label="comes back"))
         else:
             data.draw(more(self.author), label="added")
-        added = self.author.lines[len(lines) :]
+        added = [line for line in self.author.lines[len(lines) :] if line not in lines]
+        self.author.lines = [*lines, *added]  # what is there already is not there twice
         if not self.change_program(lambda: self.db.add_rules("\n".join(added)), added):
             self.author.lines, self.author.predicates = lines, predicates
             return
