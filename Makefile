@@ -1,5 +1,5 @@
 # Each target is one call of ./run, which sets everything up.
-.PHONY: demo test lint bench fuzz
+.PHONY: demo test lint bench fuzz planner
 
-demo test lint bench fuzz:
+demo test lint bench fuzz planner:
 	@./run $@

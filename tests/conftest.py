@@ -1,11 +1,13 @@
 """Policy of all tests: no deadlines, the same random examples in every run, long random runs by `-m fuzz`.
 
 `make fuzz` draws new examples each time, all from one seed, which is printed at the end: the same examples
-come again by `./run fuzz --hypothesis-seed SEED`.
+come again by `./run fuzz --hypothesis-seed SEED`.  `make planner` runs the tests that evaluate programs with
+all features of the planner forced, and again without any.
 """
 
 from __future__ import annotations
 
+import os
 import secrets
 
 import pytest
@@ -24,12 +26,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if _fuzz(config):
-        return
-    long_runs = [item for item in items if item.get_closest_marker("fuzz")]
-    if long_runs:
-        config.hook.pytest_deselected(items=long_runs)
-        items[:] = [item for item in items if not item.get_closest_marker("fuzz")]
+    _leave_out(config, items, [] if _fuzz(config) else ["fuzz"])
+    _leave_out(config, items, ["plan"] if os.environ.get("DLOG_PLANNER") else [])
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item], markers: list[str]) -> None:
+    left_out = {id(item) for item in items if any(map(item.get_closest_marker, markers))}
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if id(item) in left_out])
+        items[:] = [item for item in items if id(item) not in left_out]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

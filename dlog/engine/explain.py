@@ -229,7 +229,12 @@ def _parts(d: Decomposition) -> Iterator[str]:
             yield f"    a semijoin: only {' and '.join(s.outputs)} that can match are looked at later"
         else:
             gone = sorted({v for f in s.forms for v in form_variables(f) if v[0] != "$"} - set(s.outputs))
-            yield f"    {', '.join(gone)} not needed any more" + ("; rows keep count" if s.weighted else "")
+            counting = "; rows keep count" if s.weighted else ""
+            yield (
+                f"    {', '.join(gone)} not needed any more{counting}"
+                if gone
+                else "    a filter: only these rows are looked at later"
+            )
         if d.chunk is None:
             yield f"    key order [{', '.join(s.order)}]"
     counted = [_shown(s.name) for s in d.sub_joins if s.weighted]

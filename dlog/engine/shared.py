@@ -31,7 +31,9 @@ class SharedParts:
         if text not in self._kept:
             return None
         read, passing = self._kept[text]
-        if any(_index(store, name).root != held.root for name, held in read.items()):
+        if not all(name in store.relations for name in read) or any(
+            _index(store, name).root != held.root for name, held in read.items()
+        ):  # what an iteration added is there only while it is needed
             del self._kept[text]
             return None
         self._kept.move_to_end(text)

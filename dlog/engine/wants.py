@@ -38,7 +38,7 @@ class Body:
         """The sub-joins that could be taken out of it first."""
         found = set()
         for move in moves(self.forms, Asked(self.outputs, self.bag, joint=True), self.options):
-            found.add(shared_text(move.forms, move.outputs, self.bag and not move.reduces)[0])
+            found.add(shared_text(move.forms, move.outputs, self.bag and move.eliminates)[0])
         return found
 
     def plan(

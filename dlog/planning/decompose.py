@@ -1,11 +1,11 @@
 """Owns the choice of sub-joins: whether a join is done at once or in parts, and in which, by estimated cost.
 
-A *draft* is a join with some sub-joins already taken out.  From each draft two kinds of moves lead on, for
-every variable: eliminate it (all forms that hold it become a sub-join, of which the rest reads a projection),
-or reduce by it (the same sub-join as a semijoin, beside its forms).  So a 4-cycle becomes two 2-paths, a path
-with selective ends is reduced from the ends, and columns that nobody needs are dropped early; no shape of
-query has a case of its own.  The cheapest drafts are followed first, as long as the search costs little
-against what the join is expected to take.
+A *draft* is a join with some sub-joins already taken out.  From each draft moves lead on, for every variable:
+eliminate it (all forms that hold it become a sub-join, of which the rest reads a projection), or reduce by it
+(the same sub-join as a semijoin, beside its forms); and for every atom: filter it by smaller ones.  So a
+4-cycle becomes two 2-paths, a path with selective ends is reduced from the ends, and columns that nobody
+needs are dropped early; no shape of query has a case of its own.  The cheapest drafts are followed first, as
+long as the search costs little against what the join is expected to take.
 
 Reads statistics through the cost model, never data.
 """
@@ -172,7 +172,7 @@ class _Search:
         return {ALWAYS: (True,), NEVER: (False,)}.get(self.options.sharing, (True, False))
 
     def apply(self, draft: _Draft, move: Move, shared: bool) -> _Draft | None:
-        weighted = self.bag and not move.reduces
+        weighted = self.bag and move.eliminates
         text, kept = shared_text(move.forms, move.outputs, weighted)
         sub_join = next((s for s in draft.sub_joins if self.texts[s.name] == text), None)
         sub_joins = draft.sub_joins

@@ -36,9 +36,15 @@ class Move:
     def reduces(self) -> bool:
         return not self.replaced
 
+    @property
+    def eliminates(self) -> bool:
+        """Whether it drops variables, so that a row may stand for several assignments."""
+        return bool(self.replaced) and not _bound(self.forms) <= {*self.outputs}
+
 
 def moves(forms: Sequence[Form], asked: Asked, options: Options) -> Iterator[Move]:
-    """For every variable: eliminate it, reduce by it; for every atom: reduce it by smaller ones."""
+    """For every variable: eliminate it, reduce by it; for every atom: reduce by it and smaller ones, or
+    filter it by these."""
     atoms = [f for f in forms if isinstance(f, Atom)]
     variables = dict.fromkeys(
         v.name for a in atoms for v in a.args if isinstance(v, Var) and not v.name.startswith(WEIGHT)
@@ -55,6 +61,7 @@ def moves(forms: Sequence[Form], asked: Asked, options: Options) -> Iterator[Mov
             gone = {v for a in inner for v in variables_of(a)}
             if inner:
                 yield from _reduction(forms, asked, [atom, *inner], gone)
+                yield from _filter(forms, asked, [atom, *inner])
 
 
 def _elimination(forms: Sequence[Form], asked: Asked, name: str, group: list[Atom]) -> Iterator[Move]:
@@ -91,6 +98,26 @@ def _reduction(forms: Sequence[Form], asked: Asked, group: list[Atom], gone: set
     tests = [f for f in forms if _is_test(f) and _shared(forms, asked, f) <= scope]
     if shared and len(group) > 1:
         yield Move((*group, *tests), tuple(sorted(shared)), ())
+
+
+def _filter(forms: Sequence[Form], asked: Asked, group: list[Atom]) -> Iterator[Move]:
+    """An atom and smaller ones that say which of its rows count become one: these rows.
+
+    A join that would ask the smaller ones again and again, beside other variables, then asks them once.
+    """
+    group = [a for a in group if not is_sub_join(a.predicate)]
+    scope = _bound(group)
+    tests = [f for f in forms if _is_test(f) and _shared(forms, asked, f) <= scope]
+    inside = (*group, *tests)
+    rest = [f for f in forms if not any(f is g for g in inside)]
+    around = {v for f in rest for v in form_variables(f)} | set(asked.outputs)
+    if len(group) > 1 and scope <= around and any(isinstance(f, Atom) for f in rest):
+        yield Move(inside, tuple(sorted(scope)), inside)
+
+
+def _bound(forms: Sequence[Form]) -> set[str]:
+    """The variables of the atoms among some forms."""
+    return {v for f in forms if isinstance(f, Atom) for v in variables_of(f)}
 
 
 def _shared(forms: Sequence[Form], asked: Asked, form: Form) -> set[str]:

@@ -1,11 +1,12 @@
 """Owns the description of a join that is done in parts: sub-joins first, then the join that reads them.
 
-A *sub-join* is a conjunction whose result becomes a relation for a while.  It serves one of two ends:
+A *sub-join* is a conjunction whose result becomes a relation for a while.  It serves one of three ends:
 
     reduces      a semijoin: it holds only what the whole join implies, and is read beside the atoms it is
                  made of, so that rows without a match are never visited
     eliminates   it takes the place of its forms; variables that nobody needs any more are gone.  Where
                  assignments count (a bag), each of its rows has a *weight*: for how many it stands
+    filters      it takes the place of an atom and of smaller ones that say which of its rows count
 
 Correct output: the assignments of the outputs, each as often as the product of its weights says, are those of
 the undivided join.  Knows nothing of costs and data.
