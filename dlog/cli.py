@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -47,6 +48,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+DatabaseFolder = Annotated[
+    Path | None, typer.Option("--db", metavar="DIR", help="keep the database in this folder")
+]
+Durability = Annotated[
+    str, typer.Option(metavar="full|group|none", help="with --db: when a transaction counts as committed")
+]
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM.dl", help="a program")]
 
 
@@ -343,18 +350,22 @@ def apply(
     timeout: Annotated[float | None, typer.Option(min=0, help="stop a transaction after seconds")] = None,
     max_rows: Annotated[int | None, typer.Option(min=0, help="stop after this many derived rows")] = None,
     max_memory: Annotated[str | None, typer.Option(help="stop at this much memory, as in 500M or 2G")] = None,
+    db: DatabaseFolder = None,
+    durability: Durability = "full",
 ) -> None:
     """Load a program, then run a file of transactions.  One that fails is rolled back: status 1."""
     from dlog.apply import Options, apply_file
-    from dlog.engine.database import Database
+    from dlog.durable.database import open_database
     from dlog.engine.limits import Limits
     from dlog.engine.run import write_outputs
     from dlog.progress import Screen
 
     limits = Limits(timeout, max_rows, _bytes(max_memory))
     with Screen() as screen:
-        database = Database(
+        database = open_database(
+            db,
             program,
+            durability,
             facts=facts,
             limits=limits,
             progress=screen,
@@ -362,7 +373,8 @@ def apply(
             jobs=jobs,
             strategy=strategy,
         )
-    tally = apply_file(database, tx, Options(changes, stats, verify, keep_going))
+    with database, database.group() if durability == "group" else nullcontext():
+        tally = apply_file(database, tx, Options(changes, stats, verify, keep_going))
     if out is not None and (keep_going or not tally.failed):
         write_outputs(database, out)
     sys.stdout.flush()
@@ -409,13 +421,56 @@ def repl(
     timeout: Annotated[float | None, typer.Option(min=0, help="stop a transaction after seconds")] = None,
     max_rows: Annotated[int | None, typer.Option(min=0, help="stop after this many derived rows")] = None,
     max_memory: Annotated[str | None, typer.Option(help="stop at this much memory, as in 500M or 2G")] = None,
+    db: DatabaseFolder = None,
+    durability: Durability = "full",
 ) -> None:
     """Transactions at a prompt; from a pipe, the status is 1 when anything typed was wrong."""
     from dlog import repl
     from dlog.engine.limits import Limits
 
-    session = repl.Session(program, facts, Limits(timeout, max_rows, _bytes(max_memory)), jobs)
+    limits = Limits(timeout, max_rows, _bytes(max_memory))
+    session = repl.Session(program, facts, limits, jobs, folder=db, durability=durability)
     raise typer.Exit(repl.run(session))
+
+
+@app.command()
+def dump(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder of a database")],
+    out: Annotated[
+        Path | None, typer.Option("--output", "-D", help="a folder for program.dl and a file per predicate")
+    ] = None,
+    branch: Annotated[str, typer.Option(metavar="NAME", help="the branch to write")] = "main",
+) -> None:
+    """Print a database as a program with its facts, or write both into a folder."""
+    from dlog.durable.dump import dump
+    from dlog.progress import Screen
+
+    with Screen() as screen:
+        dump(folder, branch, out, sys.stdout, screen)
+
+
+databases = typer.Typer(
+    help="Look after databases in folders.", rich_markup_mode=None, no_args_is_help=True, add_completion=False
+)
+app.add_typer(databases, name="db")
+
+
+@databases.command("check")
+def check_database(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder of a database")],
+) -> None:
+    """Verify a database: every record, every invariant, every derived predicate.  Changes nothing."""
+    from dlog.durable.dump import check
+    from dlog.progress import Screen
+
+    with Screen() as screen:
+        found = check(folder, screen)
+    print(found)
+
+
+@databases.callback()
+def _databases() -> None:
+    """One command so far is still a command."""
 
 
 def _clock(screen: Screen) -> Clock:

@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 
 _QUIET_SECONDS = 1.5  # work that is done by then shows nothing
 _LINE_SECONDS = 5.0  # between two plain lines
-_WORDS = {"load": "loading", "evaluate": "evaluating", "run": "running over", "write": "writing"}
+_WORDS = {
+    "load": "loading",
+    "evaluate": "evaluating",
+    "run": "running over",
+    "write": "writing",
+    "recover": "recovering",
+}
 
 
 class _Step(NamedTuple):

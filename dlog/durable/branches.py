@@ -6,19 +6,18 @@ Works with and without files: a database in memory has branches as long as it li
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 import numpy as np
 
 from dlog.durable.past import Entry, Past, undone
 from dlog.durable.records import BranchRecord
-from dlog.durable.states import Shown, base_relations, completed, facts_of, shown_of, view_of
+from dlog.durable.states import Shown, completed, facts_of, shown_of, view_of
 from dlog.durable.timeline import MAIN, Moment, Timeline
 from dlog.engine import database as engine
 from dlog.engine.maintain import Maintenance
 from dlog.engine.shared import SharedParts
 from dlog.engine.strategy import net_difference
-from dlog.engine.transaction import Change, Changes, Commit
+from dlog.engine.transaction import Changes, Commit
 from dlog.engine.view import View
 from dlog.errors import DlogError
 from dlog.interrupts import uninterrupted
@@ -157,7 +156,7 @@ class Branching(engine.Database):
             return [] if past is None else past.entries()
 
     @uninterrupted
-    def diff(self, one: int | str, other: int | str) -> Mapping[str, Change]:
+    def diff(self, one: int | str, other: int | str) -> Changes:
         """What came and what went between two versions or branches: base facts, and what rules derive.
 
         Predicates that only one of them has count as empty in the other.
@@ -224,6 +223,3 @@ class Branching(engine.Database):
         if known is None or known.arity != change.inserted.shape[1]:
             help = "rules and declarations are not merged: add it here first"
             raise DlogError(f"{self.current_branch} has no such predicate {predicate}", help=help)
-
-
-__all__ = ["Branching", "Entry", "base_relations"]

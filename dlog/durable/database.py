@@ -329,8 +329,11 @@ class Database(Branching):
         """Writes everything into a new file, and begins a new log: opening is faster, and the versions
         before this one, which no branch has, are forgotten.  O(size of the base facts)."""
         with self._lock:
+            if self._folder is None:
+                raise DlogError(
+                    "a database in memory has no checkpoints", help="--db DIR keeps it in a folder"
+                )
             self.sync()
-            assert self._folder is not None
             texts = len(self.store.dictionary)
             self._folder.checkpoint(self._image())
             self._texts = texts
@@ -351,6 +354,17 @@ class Database(Branching):
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.close()
+
+
+def open_database(
+    folder: Path | None, program: str | Path | None, durability: str = FULL, **options: Any
+) -> Database:
+    """As a command says it: in a folder when one is named, else in memory."""
+    if folder is None:
+        return Database(program, **options)
+    if not is_folder(folder):
+        raise StoreError(f"{folder} is no folder")
+    return Database(folder, program=program, durability=durability, **options)
 
 
 def is_folder(path: str | Path) -> bool:

@@ -103,6 +103,10 @@ class Changes(Mapping[str, Change]):
         inserted, erased = (Result(name, columns, rows, self._dictionary) for rows in self._differences[name])
         return Change(name, inserted, erased)
 
+    def predicate(self, name: str) -> Predicate:
+        """What the rows of a change are rows of."""
+        return self._predicates[name]
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._differences)
 

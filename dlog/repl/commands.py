@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlog.engine.saving import save
-from dlog.engine.show import change_lines, is_derived
+from dlog.durable.past import Entry
+from dlog.engine.saving import PROGRAM, save
+from dlog.engine.show import change_lines, in_order, is_derived
 from dlog.errors import DlogError, did_you_mean
 from dlog.language.parse import load_file
 from dlog.report import change_parts, cost_text, looked_lines, print_stats
@@ -50,7 +52,17 @@ def _help(session: Session, _: str) -> None:
 
 
 def _load(session: Session, argument: str) -> None:
-    session.execute(load_file(argument).statements)
+    """A program; or a folder that `.save` wrote, whose program finds its facts there."""
+    path, database = Path(argument), session.database
+    if not path.is_dir():
+        session.execute(load_file(argument).statements)
+        return
+    facts = database.facts_folder
+    database.facts_folder = path
+    try:
+        session.execute(load_file(str(path / PROGRAM)).statements)
+    finally:
+        database.facts_folder = facts
 
 
 def _list(session: Session, _: str) -> None:
@@ -125,13 +137,79 @@ def _save(session: Session, argument: str) -> None:
     save(session.database, Path(argument))
 
 
+def _branch(session: Session, argument: str) -> None:
+    database = session.database
+    if argument:
+        database.branch(argument)
+        session.say(f"branch {argument} at version {database.version}")
+        return
+    for name, version in database.branches().items():
+        session.say(f"{'*' if name == database.current_branch else ' '} {name} at version {version}")
+
+
+def _checkout(session: Session, argument: str) -> None:
+    session.checkout(argument)
+    session.say(f"on {argument} at version {session.database.version}")
+
+
+def _merge(session: Session, argument: str) -> None:
+    session.merge(argument)
+
+
+def _drop(session: Session, argument: str) -> None:
+    session.database.drop_branch(argument)
+    session.say(f"dropped {argument}")
+
+
+def _diff(session: Session, argument: str) -> None:
+    """From the first to the second; from one to what is here."""
+    names = argument.split()
+    if len(names) > 2:
+        raise DlogError(".diff takes two branches or versions", help=".diff A B")
+    database = session.database
+    changes = database.diff(names[0], names[1] if len(names) == 2 else database.current_branch)
+    known = in_order(database.program, changes)
+    for name in [*known, *(name for name in changes if name not in known)]:
+        for line in change_lines(changes.predicate(name), changes[name]):
+            session.say(line)
+    if not changes:
+        session.say("no difference")
+
+
+def _history(session: Session, _: str) -> None:
+    entries = session.database.history()
+    for entry in entries:
+        session.say(_entry_line(entry))
+    if not entries:
+        session.say("no transaction since the last checkpoint")
+
+
+def _entry_line(entry: Entry) -> str:
+    """`3 main 2026-11-16 16:20:01: +1 edge, -2 name`"""
+    parts = [
+        f"{sign}{n:,} {name}"
+        for name, counts in entry.changes.items()
+        for sign, n in zip("+-", counts, strict=True)
+        if n
+    ]
+    parts += ["program changed"] if entry.program else []
+    parts += [f"merge of version {entry.merged}"] if entry.merged is not None else []
+    parts += [f"batch {entry.batch_id}"] if entry.batch_id is not None else []
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.time))
+    return f"{entry.version} {entry.branch} {when}: {', '.join(parts) or 'no change'}"
+
+
+def _checkpoint(session: Session, _: str) -> None:
+    session.database.checkpoint()
+
+
 def _quit(session: Session, _: str) -> None:
     session.quits = True
 
 
 COMMANDS = {
     "help": Command(_help, "", "this help"),
-    "load": Command(_load, "FILE", "add the rules and facts of a program, as one transaction"),
+    "load": Command(_load, "FILE", "add a program, or a folder that .save wrote, as one transaction"),
     "list": Command(_list, "", "predicates, their types and numbers of rows"),
     "rules": Command(_rules, "", "rules and constraints, with numbers"),
     "remove": Command(_remove, "RULE", "take a rule away: its number in .rules, or its text"),
@@ -142,5 +220,12 @@ COMMANDS = {
     "watch": Command(_watch, "[P]", "show the changes of a predicate after each commit; again: no longer"),
     "pending": Command(_pending, "[P]", "what the open transaction has changed of base facts so far"),
     "save": Command(_save, "DIR", "write the program and its base facts into a folder"),
+    "branch": Command(_branch, "[NAME]", "a new branch that begins here; without a name: all branches"),
+    "checkout": Command(_checkout, "NAME", "go to a branch"),
+    "diff": Command(_diff, "A B", "what differs from one branch or version to another; B is this one"),
+    "merge": Command(_merge, "NAME", "take over what another branch changed of base facts"),
+    "drop": Command(_drop, "NAME", "forget a branch"),
+    "history": Command(_history, "", "the transactions since the last checkpoint"),
+    "checkpoint": Command(_checkpoint, "", "write the database anew, without its history"),
     "quit": Command(_quit, "", "leave; so does Ctrl-D"),
 }

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO, TypeVar
 
-from dlog.engine.database import Database
+from dlog.durable.database import FULL, Database, open_database
 from dlog.engine.limits import Limits
 from dlog.engine.result import Result
 from dlog.engine.show import change_lines
@@ -42,7 +42,10 @@ class Session:
         jobs: int = 1,
         out: TextIO | None = None,
         err: TextIO | None = None,
+        folder: Path | None = None,
+        durability: str = FULL,
     ):
+        """`folder` is where the database survives; without one it lives in memory."""
         self.out, self.err = out or sys.stdout, err or sys.stderr
         self.failures = 0
         self.quits = False
@@ -53,8 +56,15 @@ class Session:
         self._news: list[Change] = []
         self._screen: Screen | None = None
         with self._working():
-            self.database = Database(
-                program, facts=facts, limits=limits, jobs=jobs, progress=self._progress, warn=self._warn
+            self.database: Database = open_database(
+                folder,
+                program,
+                durability,
+                facts=facts,
+                limits=limits,
+                jobs=jobs,
+                progress=self._progress,
+                warn=self._warn,
             )
 
     # What is typed
@@ -82,6 +92,10 @@ class Session:
         if self._open is not None:
             self._open = None
             self._failure(DlogError("the transaction was not committed: rolled back"))
+        try:
+            self.database.close()
+        except DlogError as error:
+            self._failure(error)
 
     @property
     def state(self) -> str:
@@ -181,10 +195,25 @@ class Session:
         self.watched[predicate] = self.database.subscribe(predicate, self._news.append)
         return True
 
+    def checkout(self, branch: str) -> None:
+        """Go to another branch.  An open transaction belongs to the one it was begun on."""
+        if self._open is not None:
+            raise DlogError("a transaction is open", help="end it with commit or rollback")
+        self._do(partial(self.database.checkout, branch))
+
+    def merge(self, branch: str) -> None:
+        """What another branch changed, as a transaction of its own."""
+        if self._open is not None:
+            raise DlogError("a transaction is open", help="end it with commit or rollback")
+        self._tell(partial(self.database.merge, branch))
+
     def _commit(self, transaction: Transaction) -> None:
+        self._tell(partial(self.database.commit, transaction))
+
+    def _tell(self, work: Callable[[], Commit]) -> None:
         earlier = self.database.tree
         self._news.clear()
-        self.last = self._do(partial(self.database.commit, transaction))
+        self.last = self._do(work)
         self.say(commit_line(self.last, self.database, earlier))
         for change in self._news:
             for line in change_lines(self.database.program.predicates[change.predicate], change):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from dlog.engine.database import Database
+from dlog.durable.database import Database
 from dlog.engine.transaction import Commit
 from dlog.language import ast
 from dlog.report import change_parts, milliseconds

@@ -1,0 +1,168 @@
+"""One writer, many readers, folders that cannot be written: a clear error, and nothing is lost."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import dlog
+from dlog.durable.files import Files
+from dlog.errors import DlogError, StoreError
+from tests.durable.model import PROGRAM
+
+
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    with dlog.Database(tmp_path / "s", source=PROGRAM) as db:
+        with pytest.raises(StoreError, match=f"is in use by process {os.getpid()}"):
+            dlog.Database(tmp_path / "s")
+        code = f"import dlog; dlog.Database({str(tmp_path / 's')!r})"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.returncode == 1 and f"is in use by process {os.getpid()}" in done.stderr
+        db.execute("+edge(2, 3).")
+    with dlog.Database(tmp_path / "s") as db:
+        assert db.version == 1
+
+
+def test_many_read_while_one_writes(tmp_path: Path) -> None:
+    with dlog.Database(tmp_path / "s", source=PROGRAM) as db:
+        db.execute("+edge(2, 3).")
+        with dlog.Database(tmp_path / "s", read_only=True) as one:
+            db.execute("+edge(3, 4).")
+            with dlog.Database(tmp_path / "s", read_only=True) as other:
+                assert [one.version, other.version] == [1, 2]
+                assert other["reach"].rows() == db["reach"].rows()
+                assert one["edge"].rows() == [(1, 2), (2, 3)] == other.at(1)["edge"].rows()
+            for attempt in (lambda: one.execute("+edge(5, 6)."), lambda: one.branch("b")):
+                with pytest.raises(StoreError, match="read only"):
+                    attempt()
+
+
+class Meddling(Files):
+    """Between looking into the folder and reading the log, a writer makes a checkpoint."""
+
+    def __init__(self, db: dlog.Database):
+        self.db, self.times = db, 3
+
+    def read(self, path: Path) -> bytes:
+        if self.times and path.name.startswith("log"):
+            self.times -= 1
+            self.db.checkpoint()
+        return super().read(path)
+
+
+def test_a_reader_goes_on_when_a_checkpoint_comes_in_between(tmp_path: Path) -> None:
+    with dlog.Database(tmp_path / "s", source=PROGRAM) as db:
+        db.execute("+edge(2, 3).")
+        with dlog.Database(tmp_path / "s", read_only=True, files=Meddling(db)) as reader:
+            assert reader["edge"].rows() == [(1, 2), (2, 3)]
+
+
+def test_there_is_nothing_to_read(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no database in"):
+        dlog.Database(tmp_path / "s", read_only=True)
+    assert not (tmp_path / "s").exists()
+
+
+class Denied(Files):
+    def __init__(self, number: int):
+        self.number = number
+
+    def lock(self, path: Path) -> int | None:
+        raise OSError(self.number, os.strerror(self.number), str(path))
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
+def test_a_folder_that_cannot_be_written(tmp_path: Path, number: int) -> None:
+    dlog.Database(tmp_path / "s", source=PROGRAM).close()
+    with pytest.raises(StoreError, match=rf"cannot open .*lock: {os.strerror(number)}") as error:
+        dlog.Database(tmp_path / "s", files=Denied(number))
+    assert error.value.help == "read_only=True needs no right to write"
+    with dlog.Database(tmp_path / "s", read_only=True) as db:
+        assert db["edge"].rows() == [(1, 2)]
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="the superuser may write anywhere")
+def test_a_folder_without_the_right_to_write(tmp_path: Path) -> None:
+    dlog.Database(tmp_path / "s", source=PROGRAM).close()
+    (tmp_path / "s").chmod(0o555)
+    (tmp_path / "s" / "lock").chmod(0o444)
+    try:
+        with pytest.raises(StoreError, match="Permission denied"):
+            dlog.Database(tmp_path / "s")
+        with dlog.Database(tmp_path / "s", read_only=True) as db:
+            assert db["edge"].rows() == [(1, 2)]
+    finally:
+        (tmp_path / "s").chmod(0o755)
+
+
+def test_a_file_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("edge(1, 2).")
+    with pytest.raises(DlogError):
+        dlog.Database(tmp_path / "file" / "s", source=PROGRAM)
+    assert dlog.Database(tmp_path / "file")["edge"].rows() == [(1, 2)]  # a file is a program
+    with pytest.raises(DlogError, match=r"missing\.dl"):
+        dlog.Database(tmp_path / "missing.dl")
+
+
+def test_another_program_is_refused(tmp_path: Path) -> None:
+    dlog.Database(tmp_path / "s", source=PROGRAM).close()
+    dlog.Database(tmp_path / "s", source=PROGRAM).close()
+    with pytest.raises(StoreError, match="was made from another program"):
+        dlog.Database(tmp_path / "s", source="p(1).")
+
+
+def test_closed_is_closed(tmp_path: Path) -> None:
+    db = dlog.Database(tmp_path / "s", source=PROGRAM)
+    db.close()
+    db.close()
+    with pytest.raises(StoreError, match="the database is closed"):
+        db.execute("+edge(5, 6).")
+    assert db["edge"].rows() == [(1, 2)]
+    with pytest.raises(DlogError, match="unknown durability ful"):
+        dlog.Database(tmp_path / "s", durability="ful")
+
+
+def test_threads_that_commit_share_syncs(tmp_path: Path) -> None:
+    class Counting(Files):
+        syncs = 0
+
+        def sync(self, file: int) -> None:
+            Counting.syncs += 1
+            started.wait()
+            super().sync(file)
+
+    started = threading.Event()
+    started.set()
+    db = dlog.Database(tmp_path / "s", source=PROGRAM, durability="group", files=Counting())
+    Counting.syncs = 0
+    started.clear()  # the first sync waits until all others have appended
+    threads = [threading.Thread(target=db.execute, args=(f"+edge({n}, 9).",)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    while db.version < 8:
+        threading.Event().wait(0.001)
+    started.set()
+    for thread in threads:
+        thread.join()
+    assert Counting.syncs <= 3
+    db.close()
+    with dlog.Database(tmp_path / "s") as db:
+        assert db.version == 8 and len(db["edge"]) == 9
+
+
+def test_a_long_log_becomes_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlog.durable.folder.LOG_BYTES", 2000)
+    with dlog.Database(tmp_path / "s", source=PROGRAM, durability="none") as db:
+        for n in range(100):
+            db.apply(insert={"edge": [(n, 1000)], "name": [(n, f"t{n}")]})
+        assert db._folder.generation > 2
+        version, rows = db.version, db["name"].rows()
+    assert len(os.listdir(tmp_path / "s")) == 3
+    with dlog.Database(tmp_path / "s") as db:
+        assert (db.version, db["name"].rows()) == (version, rows)
