@@ -1,9 +1,9 @@
 """Owns cofactors over joins, and the linear regression that they give.  Knows nothing of how views are kept.
 
 The cofactor of variables x1 .. xn over a join is (number of rows, sums of the xi, sums of all xi * xj): one
-element of a ring, so that one view tree keeps all n * n sums together.  It is all that the least squares of one
-variable from the others need, so that a model over a join follows its relations without the join ever being
-made.
+element of a ring, so that one view tree keeps all n * n sums together.  It is all that the least squares of
+one variable from the others need, so that a model over a join follows its relations without the join ever
+being made.
 
 >>> import numpy as np
 >>> from dlog.views.maintained import Maintained
