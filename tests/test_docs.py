@@ -18,6 +18,7 @@ DOCUMENTS = [
     "docs/language.md",
     "docs/m3.md",
     "docs/transactions.md",
+    "docs/views.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "programs/README.md",
