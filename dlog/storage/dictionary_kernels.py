@@ -13,6 +13,7 @@ from typing import Final
 from dlog.jit import Bytes, Words, helper, kernel
 from dlog.storage.byte_kernels import SLACK, append_bytes, copy_bytes, hash_bytes, move_bytes, same_bytes
 from dlog.storage.pointer import pointer
+from dlog.storage.text_sort_kernels import is_before_from
 
 CODE_MASK: Final = 0xFFFFFFFF
 N_CODES: Final = 0
@@ -187,17 +188,6 @@ def refill_table(old: Words, table: Words) -> None:
             table[slot] = old[i]
 
 
-@helper
-def is_before(text: Bytes, ends: Words, a: int, b: int) -> bool:
-    """Whether the text of code a sorts before that of code b, by bytes."""
-    start, other = ends[a], ends[b]
-    length, other_length = ends[a + 1] - start, ends[b + 1] - other
-    for i in range(min(length, other_length)):
-        if text[start + i] != text[other + i]:
-            return text[start + i] < text[other + i]
-    return length < other_length
-
-
 @kernel
 def merge_order(text: Bytes, ends: Words, order: Words, n: int, new: Words, m: int, out: Words) -> None:
     """Merge m new codes, sorted by text, into n sorted ones.  O(n + m log n)."""
@@ -207,7 +197,7 @@ def merge_order(text: Bytes, ends: Words, order: Words, n: int, new: Words, m: i
         lo, hi = taken, n
         while lo < hi:
             middle = (lo + hi) >> 1
-            if is_before(t, e, order[middle], new[j]):
+            if is_before_from(t, e, order[middle], new[j], 0):
                 lo = middle + 1
             else:
                 hi = middle

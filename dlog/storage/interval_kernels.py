@@ -1,4 +1,4 @@
-"""Owns queries on interval trees and the cutting of intervals.  Knows nothing of what intervals stand for.
+"""Owns queries on interval trees.  Knows nothing of what intervals stand for.
 
 An interval tree is an index of rows (prefix of d columns, a, b, others), whose scans are kept for column b
 (`layout`): every node and entry knows the greatest b below it.  Rows are sorted by a within a prefix, so the
@@ -208,57 +208,3 @@ def compare_key(A: Words, row: int, stride: int, keys: Words, at: int, d: int) -
         if a != b:
             return -1 if a < b else 1
     return 0
-
-
-@kernel
-def cut_intervals(
-    rows: Words,
-    n: int,
-    d: int,
-    k: int,
-    starts: Words,
-    ends: Words,
-    lows: Words,
-    highs: Words,
-    out: Words,
-    which: Words,
-) -> int:
-    """The pieces of n rows (prefix, a, b, others) outside of what is covered; `which` says of which row.
-
-    What covers row i are the intervals [lows[j], highs[j]] of starts[i] <= j < ends[i], sorted and disjoint.
-    REQUIRES: room for 1 + ends[i] - starts[i] pieces of each row.  O(log covers + pieces) for each row.
-    """
-    count = 0
-    for i in range(n):
-        a, b = rows[i * k + d], rows[i * k + d + 1]
-        j, hi = starts[i], ends[i]
-        while j < hi:  # the first cover that does not end before a
-            middle = (j + hi) >> 1
-            if highs[middle] < a:
-                j = middle + 1
-            else:
-                hi = middle
-        open_end = True
-        while open_end and j < ends[i] and lows[j] <= b:
-            if lows[j] > a:
-                count = put_piece(rows, i, d, k, a, lows[j] - 1, out, which, count)
-            open_end = highs[j] < b
-            if open_end:
-                a = highs[j] + 1
-            j += 1
-        if open_end and a <= b:
-            count = put_piece(rows, i, d, k, a, b, out, which, count)
-    return count
-
-
-@helper
-def put_piece(
-    rows: Words, i: int, d: int, k: int, a: int, b: int, out: Words, which: Words, count: int
-) -> int:
-    """Append row i with another interval."""
-    for c in range(k):
-        out[count * k + c] = rows[i * k + c]
-    out[count * k + d] = a
-    out[count * k + d + 1] = b
-    which[count] = i
-    return count + 1

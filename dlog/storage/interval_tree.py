@@ -23,12 +23,11 @@ from dlog.storage.interval_kernels import (
     POINT,
     STATE_WORDS,
     WORK,
-    cut_intervals,
     stab_points,
 )
 from dlog.storage.layout import ROOT_SCAN
 
-__all__ = ["GREATEST", "LEAST", "Matches", "build_intervals", "cut", "stabbing"]
+__all__ = ["GREATEST", "LEAST", "Matches", "build_intervals", "stabbing"]
 
 FIRST_ROOM = 256
 MOST_ROOM = 1 << 20
@@ -82,29 +81,3 @@ def stabbing(index: Index, prefix: int, points: Any) -> Matches:
         return Matches(found[0].copy(), which[0].copy(), int(state[WORK]))
     empty = np.empty((0, k), np.int64)
     return Matches(np.concatenate([empty, *found]), np.concatenate([empty[:, 0], *which]), int(state[WORK]))
-
-
-def cut(
-    rows: Words, prefix: int, lows: Any, highs: Any, starts: Any = None, ends: Any = None
-) -> tuple[Words, Words]:
-    """(The pieces of rows that are not covered, the number of the row that each is a piece of).
-
-    What covers row i are the closed intervals lows[j] .. highs[j], sorted and disjoint, of
-    starts[i] <= j < ends[i]: all of them when these are not given.  O(log covers + pieces) for each row.
-
-    >>> rows = np.array([[7, 10, 20, 1], [7, 30, 40, 2]])
-    >>> cut(rows, 1, [5, 15, 30], [9, 15, 50])[0].tolist()
-    [[7, 10, 14, 1], [7, 16, 20, 1]]
-    """
-    given = np.ascontiguousarray(rows, dtype=np.int64)
-    n, k = given.shape
-    low, high = np.asarray(lows, np.int64), np.asarray(highs, np.int64)
-    first = np.zeros(n, np.int64) if starts is None else np.asarray(starts, np.int64)
-    after = np.full(n, len(low), np.int64) if ends is None else np.asarray(ends, np.int64)
-    if starts is None:  # those that meet the row, so that the room is what is needed
-        first = np.searchsorted(high, given[:, prefix], "left")
-        after = np.maximum(np.searchsorted(low, given[:, prefix + 1], "right"), first)
-    room = int((after - first).sum()) + n
-    out, which = np.empty((room, k), np.int64), np.empty(room, np.int64)
-    m = cut_intervals(given.reshape(-1), n, prefix, k, first, after, low, high, out.reshape(-1), which)
-    return out[:m], which[:m]

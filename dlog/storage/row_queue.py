@@ -10,6 +10,7 @@ Kernels fill queues (`absorb`); this module gives them room.  Knows nothing of p
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -50,6 +51,7 @@ from dlog.storage.row_queue_kernels import (
     read_bits,
     unpack_keys,
 )
+from dlog.storage.row_set import roomy
 from dlog.storage.sort import sorted_with_last, sorted_words
 from dlog.storage.support_kernels import read_cells, rehash_pairs, settle_supports
 
@@ -192,13 +194,13 @@ class RowQueues:
             self._use(q, BEST, [(0, 0)] * self[q, Q_ARITY], 2 * _power_of_2(2 * (self.count(q) + room)))
             return
         lows, highs = self._ranges(q, more)
-        tight = [_roomy(low, high - low + 1) for low, high in zip(lows, highs, strict=True)]
+        tight = [roomy(low, high - low + 1) for low, high in zip(lows, highs, strict=True)]
         count, small = self.count(q), SMALL_BITMAP
         if self.chunk is not None:
             tight[self.chunk.pivots[q]] = (self.chunk.low, self.chunk.high - self.chunk.low)
             count, small = max(count, int(self.chunk.expected)), CHUNK_BITMAP
             room = max(room, count + count // 4 - self.count(q))
-        domain = _product([width for _, width in tight])
+        domain = math.prod(width for _, width in tight)
         if self[q, Q_COUNTED]:
             same = more is None and self.chunk is None and self[q, Q_METHOD] == KEYED
             packed = self._packed(tight, domain, lows, highs)
@@ -407,17 +409,6 @@ class RowQueues:
             assert held == self.live(q)
 
 
-def _roomy(low: int, span: int) -> tuple[int, int]:
-    """(low, width) of a range with slack above, and down to 0 when that is near: most ids begin there.
-
-    >>> _roomy(3, 100)
-    (0, 128)
-    """
-    if 0 < low <= span:
-        low, span = 0, span + low
-    return low, min(span + span // 4, (1 << 63) - 1 - low)
-
-
 def _generous(lows: list[int], highs: list[int]) -> list[tuple[int, int]] | None:
     """Ranges as wide as a packed row allows, since a hash table does not care; None if they do not fit.
 
@@ -439,10 +430,3 @@ def _generous(lows: list[int], highs: list[int]) -> list[tuple[int, int]] | None
 def _power_of_2(n: int) -> int:
     """The least power of 2 that is greater than n, at least 1024."""
     return 1 << max(10, n.bit_length())
-
-
-def _product(widths: list[int]) -> int:
-    product = 1
-    for width in widths:
-        product *= width
-    return product

@@ -7,6 +7,7 @@ then smaller and several times faster.  Knows nothing of predicates.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -95,10 +96,7 @@ class RowSet:
             self._table = np.full(2, -1, np.int64)
 
     def _domain(self) -> int:
-        product = 1
-        for width in self._widths.tolist():
-            product *= width
-        return product
+        return math.prod(self._widths.tolist())
 
     def _widen(self, columns: Words) -> bool:
         """Ranges that hold these rows too, with room for as much again, and the set in terms of them."""
@@ -107,13 +105,13 @@ class RowSet:
             lows = np.minimum(lows, self._lows)
             highs = np.maximum(highs, self._lows + self._widths - 1)
         spans = [int(h) - int(low) + 1 for low, h in zip(lows.tolist(), highs.tolist(), strict=True)]
-        roomy = [_roomy(int(low), span) for low, span in zip(lows.tolist(), spans, strict=True)]
-        if not _fits([w for _, w in roomy]):
-            roomy = list(zip(lows.tolist(), spans, strict=True))
+        ranges = [roomy(int(low), span) for low, span in zip(lows.tolist(), spans, strict=True)]
+        if not _fits([w for _, w in ranges]):
+            ranges = list(zip(lows.tolist(), spans, strict=True))
             if not _fits(spans):
                 return False
-        self._lows = np.array([low for low, _ in roomy], np.int64)
-        self._widths = np.array([w for _, w in roomy], np.int64)
+        self._lows = np.array([low for low, _ in ranges], np.int64)
+        self._widths = np.array([w for _, w in ranges], np.int64)
         self._rebuild()
         return True
 
@@ -132,15 +130,16 @@ class RowSet:
         assert len(np.unique(rows, axis=1).T) == self._count
 
 
-def _roomy(low: int, span: int) -> tuple[int, int]:
-    """A range with slack above, and down to 0 when that is near: most ids begin there."""
+def roomy(low: int, span: int) -> tuple[int, int]:
+    """(low, width) of a range with slack above, and down to 0 when that is near: most ids begin there.
+
+    >>> roomy(3, 100)
+    (0, 128)
+    """
     if 0 < low <= span:
         low, span = 0, span + low
     return low, min(span + span // 4, (1 << 63) - 1 - low)
 
 
 def _fits(widths: list[int]) -> bool:
-    product = 1
-    for width in widths:
-        product *= width
-    return product <= LARGEST_DOMAIN
+    return math.prod(widths) <= LARGEST_DOMAIN

@@ -1,4 +1,4 @@
-"""Interval trees against the `intervaltree` package, cut intervals against sets of numbers."""
+"""Interval trees against the `intervaltree` package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from intervaltree import IntervalTree  # type: ignore[import-untyped]
 
 from dlog.storage.arena import Arena
-from dlog.storage.interval_tree import GREATEST, LEAST, build_intervals, cut, stabbing
+from dlog.storage.interval_tree import GREATEST, LEAST, build_intervals, stabbing
 from dlog.storage.layout import FANOUT, LEAF_ROWS
 from tests.storage.conftest import TINY
 
@@ -95,41 +95,3 @@ def test_work_follows_matches_and_not_intervals() -> None:
             matches = stabbing(tree, 0, [[n + 5]])
             assert len(matches.rows) == m
             assert matches.work <= (m + 1) * page + n // (LEAF_ROWS * FANOUT // 2)
-
-
-covers = st.lists(st.integers(-12, 12), max_size=12, unique=True).map(sorted)
-
-
-@given(a=st.integers(-12, 12), length=st.integers(0, 20), edges=covers, ends=st.sampled_from("[]|-"))
-@settings(max_examples=300)
-def test_oracle_cut_against_sets(a: int, length: int, edges: list[int], ends: str) -> None:
-    b = a + length
-    pairs = [(edges[i], edges[i + 1]) for i in range(0, len(edges) - 1, 2)]
-    # Numbers stand for themselves, -20 and 40 for the open ends.
-    row = [(LEAST if ends in "[-" else a), (GREATEST if ends in "]-" else b)]
-    inside = set(range(-20 if ends in "[-" else a, (40 if ends in "]-" else b) + 1))
-    for low, high in pairs:
-        inside -= set(range(low, high + 1))
-    pieces, which = cut(np.array([[7, *row, 5]]), 1, [p[0] for p in pairs], [p[1] for p in pairs])
-    found: set[int] = set()
-    for prefix, low, high, other in pieces.tolist():
-        assert (prefix, other) == (7, 5)
-        part = set(range(max(low, -20), min(high, 40) + 1))
-        assert part and not part & found
-        found |= part
-    assert found == inside and not which.any()
-    assert sorted(pieces[:, 1].tolist()) == pieces[:, 1].tolist()
-
-
-def test_cut_at_the_open_ends() -> None:
-    whole = np.array([[LEAST, GREATEST]])
-    assert cut(whole, 0, [LEAST], [GREATEST])[0].tolist() == []
-    assert cut(whole, 0, [LEAST], [0])[0].tolist() == [[1, GREATEST]]
-    assert cut(whole, 0, [0], [GREATEST])[0].tolist() == [[LEAST, -1]]
-
-
-def test_cut_with_covers_for_each_row() -> None:
-    rows = np.array([[0, 9], [0, 9], [20, 29]])
-    pieces, which = cut(rows, 0, [1, 4, 22], [2, 5, 23], starts=[0, 1, 2], ends=[1, 2, 3])
-    assert pieces.tolist() == [[0, 0], [3, 9], [0, 3], [6, 9], [20, 21], [24, 29]]
-    assert which.tolist() == [0, 0, 1, 1, 2, 2]
