@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -24,11 +25,17 @@ _run = np.errstate(all="ignore")(run_traced) if DISABLED else run_traced
 
 @dataclass(frozen=True)
 class Traced:
-    """What a run gave: emitted rows (n, columns), the rows of each note, and its seeks, nexts and opens."""
+    """What a run gave: emitted rows (n, columns), those of each note in parts, its seeks, nexts and opens."""
 
     rows: Words
-    notes: list[Words]
+    parts: list[list[Words]]
+    widths: tuple[int, ...]
     operations: int
+
+    @cached_property
+    def notes(self) -> list[Words]:
+        """The rows of each note as one array."""
+        return [_joined(parts, width) for parts, width in zip(self.parts, self.widths, strict=True)]
 
 
 def run_trace(
@@ -67,8 +74,7 @@ def run_trace(
         if between is not None:
             between()
     found = np.concatenate(emitted, axis=1).T if emitted else np.empty((0, max(k, 0)), np.int64)
-    kept = [_joined(parts, width) for parts, width in zip(notes, assembled.widths, strict=True)]
-    return Traced(found, kept, int(state[o.SEEKS] + state[o.NEXTS] + state[o.OPENS]))
+    return Traced(found, notes, assembled.widths, int(state[o.SEEKS] + state[o.NEXTS] + state[o.OPENS]))
 
 
 def _placed(guide: Words, base: int) -> Words:
@@ -95,4 +101,6 @@ def _drain(
 
 
 def _joined(parts: list[Words], width: int) -> Words:
+    if len(parts) == 1:
+        return parts[0]
     return np.concatenate(parts) if parts else np.empty((0, width), np.int64)

@@ -17,6 +17,7 @@ All other indices are at any time what a fresh evaluation notes, so old notes ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +25,8 @@ import numpy as np
 
 from dlog.jit import Words
 from dlog.sensitivity.index_kernels import covered, overlapping, prefixed, work_words
-from dlog.sensitivity.row_kernels import put_columns
-from dlog.sensitivity.rows import distinct_rows, in_order
+from dlog.sensitivity.packed import packed
+from dlog.sensitivity.rows import distinct_rows
 from dlog.sensitivity.watches import Watch
 from dlog.storage.arena import Arena
 from dlog.storage.batch import Change
@@ -141,25 +142,18 @@ class Intervals:
             assert (kept[1:, -1] >= kept[:-1, -1])[same].all(), "intervals of a context are not in order"
 
 
-def recorded(arena: Arena, spec: Spec, rows: Words) -> Intervals:
+def recorded(arena: Arena, spec: Spec, parts: Sequence[Words]) -> Intervals:
     """An index of what was noted, in any order, maybe several times."""
-    ordered = in_order(rows)
-    if ordered is None:
-        index = build_intervals(arena, rows, spec.arity, spec.prefix)
+    rows = packed(parts)
+    if rows is None:
+        noted = np.concatenate(parts) if parts else ()
+        index = build_intervals(arena, noted, spec.arity, spec.prefix)
     else:
-        index = _built(arena, spec, ordered)
+        index = Index.of_sorted(arena, spec.arity, rows.n, rows.put, scan=spec.prefix + 1)
     relation = Relation.of_index(index)
     if spec.by_context:
         relation.add_order(spec.context_order)
     return Intervals(spec, relation)
-
-
-def _built(arena: Arena, spec: Spec, rows: Words) -> Index:
-    """The tree of rows that are in order, each once."""
-    flat, n, k = rows.reshape(-1), len(rows), spec.arity
-    return Index.of_sorted(
-        arena, k, n, lambda words, at: put_columns(flat, n, k, words, at), scan=spec.prefix + 1
-    )
 
 
 def covered_changes(index: Intervals, words: Words, root: int, covers: Words, noted: Words) -> Change:

@@ -40,13 +40,23 @@ def sort_few(rows: Words, n: int, k: int) -> None:
     while gap > 0:
         for i in range(gap, n):
             j = i
-            while j >= gap and compare_rows(rows, j, rows, j - gap, k) < 0:
-                for c in range(k):
-                    word = rows[j * k + c]
-                    rows[j * k + c] = rows[(j - gap) * k + c]
-                    rows[(j - gap) * k + c] = word
+            while j >= gap and compare_rows(rows, i, rows, j - gap, k) < 0:
                 j -= gap
+            if j < i:
+                move_row(rows, i, j, gap, k)
         gap //= 3
+
+
+@helper
+def move_row(rows, i, j, gap, k):
+    """Put row i at the place of row j, and those between, `gap` apart, one further."""
+    for c in range(k):
+        word = rows[i * k + c]
+        x = i
+        while x > j:
+            rows[x * k + c] = rows[(x - gap) * k + c]
+            x -= gap
+        rows[j * k + c] = word
 
 
 @helper
@@ -57,45 +67,6 @@ def distinct(rows, n, k):
         if compare_rows(rows, i, rows, kept - 1, k) != 0:
             kept = put_row(rows, i, k, rows, kept)
     return kept
-
-
-@kernel
-def sort_dense(rows: Words, n: int, k: int, least: int, counts: Words, out: Words) -> int:
-    """Sort rows whose first word is from `least` to below least + len(counts) - 1, without repeats; returns
-    how many there are.
-
-    By counting, then each run of one first word by itself.  O(n k + range) if runs are short."""
-    for i in range(len(counts)):
-        counts[i] = 0
-    for i in range(n):
-        counts[rows[i * k] - least + 1] += 1
-    for i in range(1, len(counts)):
-        counts[i] += counts[i - 1]
-    for i in range(n):
-        to = counts[rows[i * k] - least]
-        counts[rows[i * k] - least] = to + 1
-        for c in range(k):
-            out[to * k + c] = rows[i * k + c]
-    start, kept = 0, 0
-    for i in range(len(counts) - 1):  # each count is now the end of its run
-        end = counts[i]
-        if end - start > 1:
-            sort_few(out[start * k :], end - start, k)
-        for j in range(start, end):
-            if j == start or compare_rows(out, j, out, kept - 1, k) != 0:
-                if kept < j:
-                    put_row(out, j, k, out, kept)
-                kept += 1
-        start = end
-    return kept
-
-
-@kernel
-def put_columns(rows: Words, n: int, k: int, A: Words, at: int) -> None:
-    """Write rows by columns: column c of row i to at + c * n + i.  O(n k)."""
-    for i in range(n):
-        for c in range(k):
-            A[at + c * n + i] = rows[i * k + c]
 
 
 @helper

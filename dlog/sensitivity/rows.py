@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dlog.jit import Words
-from dlog.sensitivity.row_kernels import row_changes, sort_dense, sort_few
+from dlog.sensitivity.row_kernels import row_changes, sort_few
 
-MANY = 1 << 14  # rows from which on counting is worth it
 FEW = 48  # rows that are sorted by insertion: below, a sort of numpy takes longer
 
 
@@ -20,22 +19,6 @@ def sorted_rows(rows: Words) -> Words:
             sort_few(copied.reshape(-1), n, k)
         return copied
     return np.ascontiguousarray(rows[np.lexsort(rows.T[::-1])])
-
-
-def in_order(rows: Words) -> Words | None:
-    """Many rows sorted, each once, if their first words are dense: by counting, in a third of the time that
-    sorting all columns takes.  Otherwise None.  O(n k) if few rows have the same first word."""
-    n, k = rows.shape
-    if n < MANY:
-        return None
-    first = rows[:, 0]
-    least, most = int(first.min()), int(first.max())
-    if most - least > 2 * n:
-        return None
-    given = np.ascontiguousarray(rows)
-    out, counts = np.empty_like(given), np.empty(most - least + 2, np.int64)
-    kept = sort_dense(given.reshape(-1), n, k, least, counts, out.reshape(-1))
-    return out[:kept]
 
 
 def distinct_rows(rows: Words) -> Words:

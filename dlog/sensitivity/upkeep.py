@@ -72,7 +72,7 @@ class Upkeep:
     def intervals(self, arena: Arena, traced: Traced) -> tuple[Intervals, ...]:
         """Sensitivity indices of what was noted."""
         return tuple(
-            recorded(arena, spec, rows) for spec, rows in zip(self.specs, traced.notes, strict=False)
+            recorded(arena, spec, parts) for spec, parts in zip(self.specs, traced.parts, strict=False)
         )
 
     @cached_property

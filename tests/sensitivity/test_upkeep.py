@@ -16,7 +16,8 @@ from dlog.jit import Words
 from dlog.lftj.plan import Compare, Emit, Exists, Leap, Not, Or, Plan, Seek
 from dlog.sensitivity.intervals import Intervals, Spec, recorded
 from dlog.sensitivity.oracle import Oracle
-from dlog.sensitivity.rows import MANY, in_order
+from dlog.sensitivity.oracle_kernels import GREATEST, LEAST
+from dlog.sensitivity.packed import MANY, packed
 from dlog.sensitivity.upkeep import Upkeep, Upkept
 from dlog.sensitivity.watches import COARSE, EXACT, watched
 from dlog.storage.arena import Arena
@@ -253,14 +254,30 @@ def test_operations_are_flat() -> None:
         assert medians[granularity, 100_000] <= 2 * medians[granularity, 1_000] + 20, medians
 
 
-def test_many_rows_in_order() -> None:
-    """By counting: the same as by comparing, also with rows that are there several times."""
+@pytest.mark.parametrize(("least", "most"), [(0, 900), (-30_000, 5), (7, 7)])
+@pytest.mark.parametrize("infinite", [False, True])
+def test_many_rows_packed(least: int, most: int, infinite: bool) -> None:
+    """By counting and packing: the same as by comparing, also with rows that are there several times."""
     rng = np.random.default_rng(2)
-    for least, most in ((0, 900), (-30_000, 5), (7, 7)):
-        rows = rng.integers(least, most + 1, (MANY + 9, 3))
-        ordered = in_order(rows)
-        assert ordered is not None and np.array_equal(ordered, np.unique(rows, axis=0))
-    assert in_order(rng.integers(0, 1 << 60, (MANY, 2))) is None
+    rows = rng.integers(least, most + 1, (MANY + 9, 4))
+    if infinite:
+        rows[::3, 1], rows[::5, 2] = LEAST, GREATEST
+        rows[:, 3] = GREATEST
+    ordered = packed([rows[:100], rows[100:]])
+    assert ordered is not None
+    out = np.zeros((4, ordered.n), np.int64)
+    ordered.put(out.reshape(-1), 0)
+    assert np.array_equal(out.T, np.unique(rows, axis=0))
+
+
+def test_rows_that_are_not_packed() -> None:
+    rng = np.random.default_rng(2)
+    dense = rng.integers(0, 900, (MANY, 3))
+    wide, endless = dense.copy(), dense.copy()
+    wide[:, 1:] = rng.integers(0, 1 << 40, (MANY, 2))
+    endless[7, 0] = LEAST
+    assert packed([dense]) is not None
+    assert [packed([rows]) for rows in (dense[:-1], wide, endless, dense << 40)] == [None] * 4
 
 
 def test_an_index_of_many_rows() -> None:
@@ -275,7 +292,7 @@ def test_an_index_of_many_rows() -> None:
         starts % 3,
     ]
     rows = np.column_stack([*columns])
-    index = recorded(ARENA, spec, rows)
+    index = recorded(ARENA, spec, [rows])
     index.check()
     assert np.array_equal(index.rows(), np.unique(rows, axis=0))
     points = np.array([(-400, 3), (7, -20), (399, 55), (400, 0)])

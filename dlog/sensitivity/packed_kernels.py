@@ -1,0 +1,111 @@
+"""Owns the kernels of packed rows: all words of a row but the first in one word, whose order is theirs.
+
+Rows are row-major, k words each; their first words are dense, so that they are counted and not compared.  The
+code of a word is its distance from the least of its column, and 1.  The least and the greatest int64, which
+stand for infinities and would make ranges too wide, have 0 and the next code after all.
+"""
+
+from __future__ import annotations
+
+from dlog.jit import Words, helper, kernel
+
+LEAST = -(2**63)
+GREATEST = 2**63 - 1
+BLOCK = 256  # rows that stay near while all their columns are looked at
+
+
+@kernel
+def column_ends(rows: Words, n: int, k: int, ends: Words) -> None:
+    """Widen ends[2 c] and ends[2 c + 1] to the least and the greatest word of column c, without infinities.
+    O(n k)."""
+    for start in range(0, n, BLOCK):
+        end = min(start + BLOCK, n)
+        for c in range(k):
+            least, most = ends[2 * c], ends[2 * c + 1]
+            for i in range(start * k + c, end * k, k):
+                word = rows[i]
+                if word != LEAST and word != GREATEST:
+                    least, most = min(least, word), max(most, word)
+            ends[2 * c] = least
+            ends[2 * c + 1] = most
+
+
+@kernel
+def count_first(rows: Words, n: int, k: int, least: int, counts: Words) -> int:
+    """Count rows by their first words, that of least + i behind place i; 0 if one is an infinity.  O(n)."""
+    for i in range(n):
+        if rows[i * k] == LEAST or rows[i * k] == GREATEST:
+            return 0
+        counts[rows[i * k] - least + 1] += 1
+    return 1
+
+
+@kernel
+def place_packed(rows: Words, n: int, k: int, ends: Words, shifts: Words, starts: Words, out: Words) -> None:
+    """Put each row, packed, where the run of its first word begins, and that start behind it.  O(n k)."""
+    for i in range(n):
+        run = rows[i * k] - ends[0]
+        packed = 0
+        for c in range(1, k):
+            word = rows[i * k + c]
+            code = word - ends[2 * c] + 1
+            if word == LEAST:
+                code = 0
+            elif word == GREATEST:
+                code = ends[2 * c + 1] - ends[2 * c] + 2
+            packed |= code << shifts[c]
+        out[starts[run]] = packed
+        starts[run] += 1
+
+
+@kernel
+def sort_runs(words: Words, run_ends: Words) -> int:
+    """Sort each run by itself and leave each word once, in place, the ends set anew; returns the number left.
+
+    The last of the ends is of no run.  O(n) if runs are short."""
+    start, kept = 0, 0
+    for i in range(len(run_ends) - 1):
+        end = run_ends[i]
+        sort_words(words, start, end)
+        for j in range(start, end):
+            if j == start or words[j] != words[kept - 1]:
+                words[kept] = words[j]
+                kept += 1
+        start = end
+        run_ends[i] = kept
+    return kept
+
+
+@helper
+def sort_words(words, start, end):
+    """O(n^1.5): for a few."""
+    gap = 1
+    while 3 * gap + 1 < end - start:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(start + gap, end):
+            word = words[i]
+            j = i
+            while j >= start + gap and words[j - gap] > word:
+                words[j] = words[j - gap]
+                j -= gap
+            words[j] = word
+        gap //= 3
+
+
+@kernel
+def put_columns(
+    words: Words, run_ends: Words, n: int, k: int, ends: Words, shifts: Words, A: Words, at: int
+) -> None:
+    """Write n rows by columns: column c of row i to at + c * n + i.  O(n k)."""
+    start = 0
+    for run in range(len(run_ends) - 1):
+        for i in range(start, run_ends[run]):
+            A[at + i] = ends[0] + run
+        start = run_ends[run]
+    for c in range(1, k):
+        mask = (1 << (shifts[c - 1] - shifts[c])) - 1
+        least, most = ends[2 * c] - 1, ends[2 * c + 1] - ends[2 * c] + 2
+        for i in range(n):
+            code = (words[i] >> shifts[c]) & mask
+            A[at + c * n + i] = LEAST if code == 0 else GREATEST if code == most else least + code
