@@ -319,12 +319,11 @@ class BodyRunner:
         keep = [view.index(use.predicate, use.columns) for use in uses]
         ranks = self.store.dictionary.rank if is_ranked(planned.compiled) else NO_WORDS
         run = JoinRun(planned.assembled, self.store.arena.A, [index.root for index in keep], ranks)
-        run.indices = keep  # type: ignore[attr-defined]  # as long as the run, or a part of it, reads them
+        run.indices = keep
         return run
 
     def split(self, run: JoinRun) -> list[JoinRun]:
-        indices = run.indices  # type: ignore[attr-defined]
-        return parts_of(run, max(map(len, indices), default=0), self.jobs)
+        return parts_of(run, max(map(len, run.indices), default=0), self.jobs)
 
     # Column primitives
 
@@ -423,9 +422,9 @@ def concatenate(parts: list[Any]) -> Any:
     return pa.concat_arrays([p.combine_chunks() if hasattr(p, "combine_chunks") else p for p in parts])
 
 
-def sortable(values: object) -> np.ndarray:
+def sortable(values: Any) -> np.ndarray:
     if isinstance(values, np.ndarray):
         return values
-    encoded = values.dictionary_encode()  # type: ignore[attr-defined]
+    encoded = values.dictionary_encode()
     encoded = encoded.combine_chunks() if hasattr(encoded, "combine_chunks") else encoded
     return encoded.indices.to_numpy(zero_copy_only=False)

@@ -234,9 +234,10 @@ class _PlainStratum:
         rule = task.rule
         self.watch.doing = f"evaluating the rule at {place(rule)}"
         with self.evaluation.measures.of(rule):
-            copied = [copied_rows(self.store, head, task.forms, rule) for head in rule.heads]
-            if task.measure.trace is None and all(rows is not None for rows in copied):
-                task.measure.rows += len(copied[0])  # type: ignore[arg-type]
+            found = [copied_rows(self.store, head, task.forms, rule) for head in rule.heads]
+            copied = [rows for rows in found if rows is not None]
+            if task.measure.trace is None and len(copied) == len(found):
+                task.measure.rows += len(copied[0])
                 yield from zip(rule.heads, copied, strict=True)
                 return
             if rule.aggregates:

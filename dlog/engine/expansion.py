@@ -10,7 +10,7 @@ Bodies that are a single join run inside `expand_kernels`; those with column pri
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -228,8 +228,9 @@ class Expansion:
         relations = self.recursion.store.relations
         if self.orders:
             found = [relations[name].find(order) for name, order in self.orders]
-            if None not in found:
-                return found  # type: ignore[return-value]
+            kept = [index for index in found if index is not None]
+            if len(kept) == len(found):
+                return kept
         indices = [self.recursion.index(use.predicate, use.columns) for use in self.compiled.atoms]
         names = [use.predicate for use in self.compiled.atoms]
         self.orders = [(name, relations[name].order_of(i)) for name, i in zip(names, indices, strict=True)]
@@ -318,11 +319,11 @@ class Expansion:
 
     # Shapes
 
-    def _shape(self, operands: object) -> Words:
+    def _shape(self, operands: Callable[[int, Atom], list[tuple[int, int]]]) -> Words:
         facts = []
         for place, atom in enumerate(self.body.facts):
             given = place > 0 and place - 1 == self.changed
-            columns = [] if given else operands(place, atom)  # type: ignore[operator]
+            columns = [] if given else operands(place, atom)
             facts.append((self.recursion.numbers[atom.predicate], columns))
         return self.recursion.table.shape(self.changed, facts)
 

@@ -5,7 +5,7 @@ Knows the arena only as words and an index only by its root; nothing of rules or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from copy import copy
 from dataclasses import dataclass
 
@@ -64,6 +64,7 @@ class Join:
         self.roots = tuple(roots)
         self.ranks = ranks
         self.state = assembled.initial.copy()
+        self.indices: Sequence[Sized] = ()  # what the caller keeps for as long as the join, or a part, runs
         self._slice_budget = FIRST_BUDGET
         attach(words, self.state, assembled.levels, np.array(self.roots, np.int64))
 

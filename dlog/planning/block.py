@@ -5,21 +5,19 @@ Slots, constants and atoms are shared by all blocks of a plan; what is bound is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dlog.ir.grounding import ground
 from dlog.ir.rules import Atom, Const, Disjunction, Form, Negation, Operand, Primitive, Var
 from dlog.lftj.plan import (
     Compare,
-    Compute,
     Exists,
     Holds,
     Leap,
     Not,
     Or,
     RangeStep,
-    RankCompare,
     Seek,
     Step,
     Value,
@@ -28,10 +26,10 @@ from dlog.lftj.plan import (
 from dlog.planning.cost import AtomModel, Statistics
 from dlog.planning.key_order import EXHAUSTIVE, Implied, KeyOrder, choose_key_order
 from dlog.planning.pipeline import form_variables, own_variables
+from dlog.planning.primitive_steps import determines, try_primitive
 from dlog.types import Type
 
 Encode = Callable[[Const, Type], int | None]
-_COMPARE = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _FLIP = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
@@ -231,7 +229,7 @@ class Block:
                 form_variables(f) - self.bound <= {v for g in b.forms for v in form_variables(g)}
                 for b in f.branches
             )
-            and all(_determines(b.forms, self.bound) >= form_variables(f) - self.bound for b in f.branches)
+            and all(determines(b.forms, self.bound) >= form_variables(f) - self.bound for b in f.branches)
         ]
 
     # Reading atoms
@@ -341,7 +339,7 @@ class Block:
 
     def try_form(self, form: Form) -> bool:
         if isinstance(form, Primitive):
-            return self.try_primitive(form)
+            return try_primitive(self, form)
         assert isinstance(form, Negation | Disjunction)
         shared = form_variables(form) - own_variables(form, self.forms, self.needed | self.bound)
         if isinstance(form, Negation):
@@ -390,100 +388,3 @@ class Block:
         self.steps.append(self.or_step(form, fresh))
         for name in sorted(fresh):
             self.bind(name)
-
-    def try_primitive(self, form: Primitive) -> bool:
-        names = {a.name for a in form.inputs if isinstance(a, Var)}
-        missing = names - self.bound
-        if form.name == "eq" and len(missing) == 1 and form.inputs[0] != form.inputs[1]:
-            return self.copy(form, missing.pop())
-        if missing:
-            return False
-        if form.output is None:
-            self.compare(form)
-        elif form.name == "range":
-            self.range(form)
-        else:
-            self.compute(form)
-        return True
-
-    def copy(self, form: Primitive, name: str) -> bool:
-        a, b = form.inputs
-        source = b if isinstance(a, Var) and a.name == name else a
-        operand = self.operand(source, self.c.types[name])
-        self.steps.append(Compute("copy", "int", self.c.slot(name), operand))
-        self.bind(name)
-        return True
-
-    def compare(self, form: Primitive) -> None:
-        variables = [a for a in form.inputs if isinstance(a, Var)]
-        type = self.c.type(variables[0] if variables else form.inputs[0])
-        a, b = (self.operand(x, type) for x in form.inputs)
-        if type.name == "string" and form.name not in ("eq", "ne"):
-            self.c.ranked += 1
-            self.steps.append(RankCompare(_COMPARE[form.name], a, b))
-        else:
-            self.steps.append(Compare(_COMPARE[form.name], a, b))
-
-    def compute(self, form: Primitive) -> None:
-        """Binds the output, or compares with it when it is known."""
-        type = self.c.type(form.inputs[0])
-        kind = type.name if type.name in ("int", "unsigned", "float", "string") else "int"
-        if kind == "string":
-            self.c.ranked += 1
-        inputs = [self.operand(a, self.c.type(a)) for a in form.inputs]
-        op = _operation(form, type)
-        self.into(form.output, lambda slot: Compute(op, kind, slot, *inputs))
-
-    def range(self, form: Primitive) -> None:
-        type = self.c.type(form.inputs[0])
-        inputs = [self.operand(a, type) for a in form.inputs]
-        step = inputs[2] if len(inputs) > 2 else None
-        output = form.output
-        if isinstance(output, Var) and output.name not in self.bound:
-            self.steps.append(RangeStep(self.c.slot(output.name), inputs[0], inputs[1], step, type.name))
-            self.bind(output.name)
-            return
-        assert output is not None
-        slot = self.c.temporary()
-        inner = RangeStep(slot, inputs[0], inputs[1], step, type.name)
-        self.steps.append(Exists((inner, Compare("=", slot, self.operand(output, type)))))
-
-    def into(self, output: Operand | None, step: Callable[[int], Step]) -> None:
-        assert output is not None
-        if isinstance(output, Var) and output.name not in self.bound:
-            self.steps.append(step(self.c.slot(output.name)))
-            self.bind(output.name)
-            return
-        slot = self.c.temporary()
-        self.steps.append(step(slot))
-        self.steps.append(Compare("=", slot, self.operand(output, self.c.type(output))))
-
-
-def _operation(form: Primitive, type: Type) -> str:
-    """The kernel's name of a primitive; conversions to the type a value has already are copies."""
-    target = {"to_number": "int", "as_int": "int", "to_unsigned": "unsigned", "as_unsigned": "unsigned"}
-    if form.name in target:
-        return "copy" if type.name == target[form.name] else f"to_{target[form.name]}"
-    if form.name == "to_float":
-        return "copy" if type.name == "float" else "to_float"
-    return form.name
-
-
-def _determines(forms: Iterable[Form], bound: set[str]) -> set[str]:
-    """Variables that primitives alone give a value."""
-    known = set(bound)
-    changed = True
-    while changed:
-        changed = False
-        for form in forms:
-            if not isinstance(form, Primitive):
-                continue
-            names = {a.name for a in form.inputs if isinstance(a, Var)}
-            new: set[str] = set()
-            if form.name == "eq" and len(names - known) == 1:
-                new = names - known
-            elif names <= known and isinstance(form.output, Var):
-                new = {form.output.name} - known
-            known |= new
-            changed |= bool(new)
-    return known
