@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from dlog.errors import UnsupportedError
 from dlog.ir import rules as ir
+from dlog.ir.literals import literal_value
 from dlog.m3 import ast
 from dlog.m3.ast import TypeRef
 from dlog.types import DATE, FLOAT, INT, STRING, Type
@@ -65,11 +66,8 @@ class _Reader:
             if isinstance(form, ir.Atom):
                 self._atom(form)
         for form in forms:
-            if isinstance(form, ir.Primitive):
-                self._primitive(form)
-            elif not isinstance(form, ir.Atom):
-                what = "negation" if isinstance(form, ir.Negation) else "disjunction"
-                raise self._unsupported(f"view trees have no {what}", form.span)
+            if not isinstance(form, ir.Atom):
+                self._form(form)
         for group in self.rule.groups:
             if group.name not in self.bound:
                 raise self._unsupported(f"{group} is computed: view trees group by columns", self.rule.span)
@@ -99,6 +97,29 @@ class _Reader:
         same = sum(other.relation == source.name for other in self.atoms)
         alias = f"{source.name}_{same + 1}" if same else ""
         self.atoms.append(Atom(source.name, tuple(variables), alias, span=atom.span))
+
+    def _form(self, form: ir.Form) -> None:
+        if isinstance(form, ir.Primitive):
+            self._primitive(form)
+        elif isinstance(form, ir.Disjunction):
+            self._disjunction(form)
+        else:
+            what = "negation" if isinstance(form, ir.Negation) else "disjunction of atoms"
+            raise self._unsupported(f"view trees have no {what}", form.span)
+
+    def _disjunction(self, form: ir.Disjunction) -> None:
+        """c ; d is c + d - c * d, as conditions are worth 1 or 0.  What a branch computes is its own."""
+        around, computed, parts = self.conditions, self.computed, list[ast.Node]()
+        for branch in form.branches:
+            self.conditions, self.computed = [], dict(computed)
+            for part in branch.forms:
+                self._form(part)
+            parts.append(ast.product(self.conditions) if self.conditions else ast.Constant("int", 1))
+        self.conditions, self.computed = around, computed
+        either = parts[0]
+        for part in parts[1:]:
+            either = ast.total([either, part, ast.product([ast.Constant("int", -1), either, part])])
+        self.conditions.append(either)  # type: ignore[arg-type]
 
     def _primitive(self, form: ir.Primitive) -> None:
         if form.output is None:
@@ -145,6 +166,8 @@ class _Reader:
                 return ast.total([values[0], ast.product([minus, values[1]])])
             case "neg":
                 return ast.product([minus, values[0]])
+            case "year" | "month" | "day":
+                return ast.Call(f"{form.name}_part", TypeRef("int"), tuple(values))
         raise self._unsupported(f"view trees do not compute {form.name}", form.span)
 
     def _operand(self, operand: ir.Operand) -> ast.Node:
@@ -163,6 +186,8 @@ class _Reader:
             return ast.Constant("double", float(value))
         if type_ == STRING:
             return ast.Constant("string", str(value))
+        if type_ == DATE:
+            return ast.Constant("date", literal_value(constant.kind, value, DATE))  # type: ignore[arg-type]
         raise self._unsupported(f"view trees have no constants of type {type_}", constant.span)
 
     # ---- aggregates
