@@ -146,23 +146,59 @@ def m3(
     predicate: Annotated[
         str | None, typer.Argument(help="of a program: what the rule with aggregates derives")
     ] = None,
-    dtree: Annotated[Path | None, typer.Option(help="the variable order; else one is found")] = None,
+    dtree: Annotated[
+        Path | None, typer.Option("--order", "--dtree", help="the variable order; else one is found")
+    ] = None,
     dialect: Annotated[
         str, typer.Option(metavar="a5|dbtoaster", help="the dialect that is written")
     ] = "dbtoaster",
     batch: Annotated[bool, typer.Option("--batch", help="triggers for batches, not for single rows")] = False,
     optimise: Annotated[
-        bool, typer.Option("--optimise/--plain", help="without, every view and every change is a map")
+        bool,
+        typer.Option(
+            "--optimise/--plain",
+            "--optimize/--no-optimize",
+            help="without, every view and every change is a map",
+        ),
     ] = True,
     facts: Annotated[
         Path | None, typer.Option("--facts", "-F", help="folder of the .input files; else the program's")
     ] = None,
+    tree: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg|.pdf|.dot", help="draw the view tree into a file")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", help="write the M3 program into a file")] = None,
 ) -> None:
     """Print the M3 program that keeps the result of an aggregation query up to date."""
     from dlog.views.export import export
 
     _dialect(dialect)
-    sys.stdout.write(export(program, predicate, dtree, dialect, batch, optimise, facts))
+    text = export(program, predicate, dtree, dialect, batch, optimise, facts)
+    if tree is not None:
+        _draw(program, predicate, dtree, optimise, facts, tree)
+    if output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DlogError(f"cannot write {output}: {error.strerror}") from None
+
+
+def _draw(
+    program: Path,
+    predicate: str | None,
+    dtree: Path | None,
+    optimise: bool,
+    facts: Path | None,
+    picture: Path,
+) -> None:
+    from dlog.views.export import read_query, read_tree
+    from dlog.views.picture import write_picture
+
+    tree = read_tree(read_query(program, predicate, facts), dtree, optimise)
+    title = f"{program.name}: {predicate}" if predicate else program.name
+    write_picture(tree, picture, title)
 
 
 @app.command("m3-check")
@@ -385,14 +421,33 @@ def apply(
 
 @app.command()
 def explain(
-    program: ProgramFile,
+    program: Annotated[Path, typer.Argument(metavar="PROGRAM.dl|QUERY.sql", help="a program, or a query")],
     predicate: Annotated[str | None, typer.Argument(help="only the rules of this predicate")] = None,
     facts: Annotated[Path, typer.Option("--facts", "-F", help="folder of the .input files")] = Path("."),
+    order: Annotated[
+        Path | None,
+        typer.Option("--order", "--dtree", help="the variable order of a query; else one is found"),
+    ] = None,
+    tree: Annotated[
+        Path | None,
+        typer.Option("--tree", "--svg", metavar="FILE.svg|.pdf|.dot", help="draw the view tree into a file"),
+    ] = None,
 ) -> None:
-    """Say how each rule is evaluated and maintained, and why.  Facts are read for sizes; no rule runs."""
-    from dlog.engine.database import plan_only
+    """Say how each rule is evaluated and maintained, and why; of a query, its view tree.
 
-    print(plan_only(program, facts).explain(predicate))
+    Facts are read for sizes; no rule runs.
+    """
+    if program.suffix == ".sql":
+        from dlog.views.export import read_query, read_tree
+        from dlog.views.notation import explain as explain_tree
+
+        print(explain_tree(read_tree(read_query(program), order)), end="")
+    else:
+        from dlog.engine.database import plan_only
+
+        print(plan_only(program, facts).explain(predicate))
+    if tree is not None:
+        _draw(program, predicate, order, True, facts, tree)
 
 
 @app.command()

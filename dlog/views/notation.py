@@ -48,31 +48,34 @@ class Notation:
         below = f"{len(relations)} relations" if len(relations) > _MOST_RELATIONS else ",".join(relations)
         return (*delta, *plain("V"), *raised(f"@{view.name}"), *lowered(below))
 
-    def keys(self, view: View) -> Text:
-        return plain(f"[{', '.join(view.keys)}]")
+    def keys(self, view: View) -> list[Text]:
+        """`[A, B]`, in pieces between which a line may end."""
+        parts = [f"{key}, " for key in view.keys[:-1]] + [*view.keys[-1:]] or [""]
+        parts[0], parts[-1] = f"[{parts[0]}", f"{parts[-1]}]" if len(parts) > 1 else f"[{parts[-1]}]"
+        return [plain(part) for part in parts]
 
     # Definitions
 
     def definition(self, view: View, change: str | None = None, several: bool = False) -> list[Text]:
         """Pieces of a line: `V[keys] = ⊕X (V ⊗ V ⊗ f(X))`.  REQUIRES: the view is no leaf."""
-        head = (*self.name(view, change, several), *self.keys(view), *plain(" = "))
+        head = _followed(self._operand(view, change, several), " = ")
         sums = [(*plain(PLUS), *lowered(variable), *plain(" ")) for variable in view.summed]
         operands = [self._operand(child, change, several) for child in view.children]
-        operands += [plain(scalar(node)) for node in (*view.factors, *view.conditions)]
-        if not operands:
-            operands = [plain("1")]
-        bracket = bool(sums) and len(operands) > 1
-        pieces = [head, *sums]
-        for index, operand in enumerate(operands):
-            first, last = index == 0, index == len(operands) - 1
-            open_ = plain("(") if bracket and first else ()
-            close = plain(")") if bracket and last else ()
-            pieces.append((*open_, *operand, *close, *(() if last else plain(f" {TIMES} "))))
-        return pieces
+        operands += [[plain(scalar(node))] for node in (*view.factors, *view.conditions)]
+        if sums and len(operands) > 1:
+            operands[0][0] = (*plain("("), *operands[0][0])
+            operands[-1] = _followed(operands[-1], ")")
+        joined = [_followed(operand, f" {TIMES} ") for operand in operands[:-1]] + operands[-1:]
+        return [*head, *sums, *(piece for operand in joined for piece in operand)]
 
-    def _operand(self, child: View, change: str | None, several: bool) -> Text:
-        changed = change if change in child.relations else None
-        return (*self.name(child, changed, several), *self.keys(child))
+    def _operand(self, view: View, change: str | None, several: bool) -> list[Text]:
+        changed = change if change in view.relations else None
+        first, *others = self.keys(view)
+        return [(*self.name(view, changed, several), *first), *others]
+
+
+def _followed(pieces: list[Text], text: str) -> list[Text]:
+    return [*pieces[:-1], (*pieces[-1], *plain(text))]
 
 
 def changes_of(view: View) -> Sequence[str]:
@@ -196,7 +199,7 @@ def definitions(tree: ViewTree, notation: Notation) -> list[list[Text]]:
 
 
 def _described(notation: Notation, view: View) -> str:
-    text = flat((*notation.name(view), *notation.keys(view)))
+    text = flat([notation.name(view), *notation.keys(view)])
     notes = ["stream" if view.changes else "table"] if view.is_leaf else []
     if view.materialised:
         notes.append("materialised")

@@ -145,11 +145,7 @@ def _nodes(tree: ViewTree, notation: Notation) -> tuple[list[Node], list[list[in
 
 def _node(view: View, notation: Notation) -> Node:
     name = (*(plain(DELTA) if view.changes else ()), *notation.name(view))
-    keys = [plain(f"{key}, ") for key in view.keys[:-1]] + [plain(key) for key in view.keys[-1:]]
-    if keys:
-        keys[0], keys[-1] = (*plain("["), *keys[0]), (*keys[-1], *plain("]"))
-        keys = keys if len(keys) > 1 else [(*plain("["), *plain(view.keys[0]), *plain("]"))]
-    lines = (name, *wrapped(keys or [plain("[ ]")], SIZE, _ROOM, 0.0))
+    lines = (name, *wrapped(notation.keys(view), SIZE, _ROOM, 0.0))
     wide = max(width(line, SIZE) for line in lines)
     high = LINE * len(lines)
     inset = _INSET if view.materialised else 0.0
@@ -222,9 +218,12 @@ def _edge(
     ways = [colours[name][1] for name in changes] if len(changes) <= _MOST_WAYS else [BLACK]
     if not changes:
         ways = [GREY]
+    most = (len(ways) - 1) / 2 * 3.2
+    lean = (px > cx) - (px < cx)  # lines that lean are shifted downwards too, so that they keep apart
     for index, colour in enumerate(ways):
-        shift = (index - (len(ways) - 1) / 2) * 3.2
-        points = ((cx + shift, ends[0]), (cx + shift, below), (px + shift, above), (px + shift, ends[1]))
+        shift = index * 3.2 - most
+        bends = (cx + shift, below - most + lean * shift), (px + shift, above + most + lean * shift)
+        points = ((cx + shift, ends[0]), *bends, (px + shift, ends[1]))
         scene.add(Line(points, colour, 2.2 if changes else 1.0))
     if changes:
         _arrow(scene, (px, ends[1]), len(ways), ways[0] if len(ways) == 1 else BLACK)

@@ -119,16 +119,20 @@ def check_page(scene: Scene) -> None:
         assert page[0] <= left and page[1] <= top and right <= page[2] and bottom <= page[3], string(
             label.text
         )
-    for a, b in combinations(labels, 2):
-        shared = min(a.size, b.size) * 0.55  # raised and lowered parts may meet between two lines
-        assert not overlap(box(a), box(b), shared), (string(a.text), string(b.text))
+    labels.sort(key=lambda label: label.y)
+    for index, a in enumerate(labels):
+        for b in labels[index + 1 :]:
+            if b.y > a.y + 30:
+                break
+            shared = min(a.size, b.size) * 0.55  # raised and lowered parts may meet between two lines
+            assert not overlap(box(a), box(b), shared), (string(a.text), string(b.text))
 
 
 # Trees
 
 
 @given(st.integers(0, 10**6), st.integers(1, 30))
-@relaxed(60)
+@relaxed(40)
 def test_invariant_no_overlaps(seed: int, variables: int) -> None:
     drawn = random_tree(seed, variables)
     check_picture(draw(drawn), len(list(drawn.walk())))
