@@ -19,7 +19,8 @@ from dlog.errors import DlogError, SourceError, VerifyError
 from dlog.language import ast
 from dlog.language.source import read_source
 from dlog.language.typed import Piece, pieces
-from dlog.report import change_parts, cost_text, looked_lines, milliseconds, print_rows
+from dlog.repl.told import changes_text
+from dlog.report import cost_text, looked_lines, milliseconds, print_rows
 
 
 @dataclass
@@ -120,7 +121,7 @@ def _run(database: Database, unit: _Unit, options: Options, tally: Tally) -> Non
     if statements and all(isinstance(s, ast.Query) for s in statements):
         _answer(database, statements)
         return
-    transaction = Transaction(database)
+    transaction, earlier = Transaction(database), database.tree
     transaction.add_statements(statements)
     commit = database.commit(transaction)
     tally.count(database, commit)
@@ -133,8 +134,8 @@ def _run(database: Database, unit: _Unit, options: Options, tally: Tally) -> Non
     _print_answers(commit.answers)
     if options.stats:
         sys.stdout.flush()
-        parts = ", ".join(change_parts(commit, database)) or "no change"
-        print(f"{commit.version}: {parts}; {cost_text(commit, database)}", file=sys.stderr)
+        changes = changes_text(commit, database, earlier)
+        print(f"{commit.version}: {changes}; {cost_text(commit, database)}", file=sys.stderr)
         for line in looked_lines(commit, database):
             print(f"  {line}", file=sys.stderr)
     if options.verify:

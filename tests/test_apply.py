@@ -154,3 +154,9 @@ def test_why_as_a_process(folder: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "error: reach(3, 1) does not hold\n")
     done = run("why", path, "raech(3, 1)")
     assert done.returncode == 1 and done.stderr.startswith("<fact>:1:1: error: unknown predicate raech")
+
+
+def test_stats_tell_of_rules_that_come_with_a_transaction(folder: Path) -> None:
+    (folder / "t.tx").write_text("far(x) <- reach(x, _).\n+edge(1, 2).\n")
+    _, _, err = apply(folder, "--stats")
+    assert re.search(r"^1: 1 rule(, .*)?; ", err, re.MULTILINE) and "2: +1 edge" in err

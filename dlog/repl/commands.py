@@ -12,7 +12,7 @@ from dlog.engine.saving import PROGRAM, save
 from dlog.engine.show import change_lines, in_order, is_derived
 from dlog.errors import DlogError, did_you_mean
 from dlog.language.parse import load_file
-from dlog.report import change_parts, cost_text, looked_lines, print_stats
+from dlog.report import cost_text, looked_lines, print_stats
 
 if TYPE_CHECKING:
     from dlog.repl.session import Session
@@ -100,8 +100,8 @@ def _print(session: Session, argument: str) -> None:
 def _stats(session: Session, _: str) -> None:
     if session.last is not None:
         commit = session.last
-        parts = ", ".join(change_parts(commit, session.database)) or "no change"
-        session.say(f"transaction {commit.version}: {parts}; {cost_text(commit, session.database)}")
+        costs = cost_text(commit, session.database)
+        session.say(f"transaction {commit.version}: {session.last_changes}; {costs}")
         for line in looked_lines(commit, session.database):
             session.say(f"  {line}")
     if session.database.measures.rules:

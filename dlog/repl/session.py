@@ -25,7 +25,7 @@ from dlog.language import ast
 from dlog.language.printing import format_node
 from dlog.language.typed import PROMPT, Piece
 from dlog.progress import Screen
-from dlog.repl.told import commit_line
+from dlog.repl.told import changes_text, commit_line
 from dlog.report import print_rows
 
 T = TypeVar("T")
@@ -50,6 +50,7 @@ class Session:
         self.failures = 0
         self.quits = False
         self.last: Commit | None = None
+        self.last_changes = ""  # of it, in words
         self.watched: dict[str, Subscription] = {}
         self._open: Transaction | None = None
         self._failed = False  # whether the open transaction has seen an error
@@ -214,6 +215,7 @@ class Session:
         earlier = self.database.tree
         self._news.clear()
         self.last = self._do(work)
+        self.last_changes = changes_text(self.last, self.database, earlier)
         self.say(commit_line(self.last, self.database, earlier))
         for change in self._news:
             for line in change_lines(self.database.program.predicates[change.predicate], change):

@@ -14,8 +14,14 @@ _NOUNS = {ast.Rule: "rule", ast.Constraint: "constraint", ast.Declaration: "decl
 
 def commit_line(commit: Commit, database: Database, earlier: ast.Program) -> str:
     """`earlier` is the program before the commit."""
+    changes = changes_text(commit, database, earlier)
+    return f"committed {commit.version}: {changes} ({milliseconds(commit.seconds)})"
+
+
+def changes_text(commit: Commit, database: Database, earlier: ast.Program) -> str:
+    """`1 rule, +3 reach`: what a commit changed of the program, and of predicates."""
     parts = [*program_change(earlier, database.tree), *change_parts(commit, database)]
-    return f"committed {commit.version}: {', '.join(parts) or 'no change'} ({milliseconds(commit.seconds)})"
+    return ", ".join(parts) or "no change"
 
 
 def program_change(before: ast.Program, after: ast.Program) -> list[str]:

@@ -37,3 +37,26 @@ def shown(name: str) -> str:
         skipped = line.startswith("  maintained by") or (skipped and line.startswith("    "))
         lines += [] if skipped else [line]
     return "".join(f"{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("why", "text"),
+    [
+        ("r has a limited size", "r(x, y) <- e(x, y).  r(x, z) <- r(x, y), e(y, z).  .limitsize r(n=9)\n"),
+        (
+            "keys of half are rounded",
+            "d(x) -> decimal[10, 1](x).  half(x, y) -> decimal[10, 1](x), decimal[10, 1](y)."
+            "  half(x, x) <- d(x).  half(x, z) <- half(x, y), z = y * 0.5, y > 0.1.",
+        ),
+        (
+            "s combines strings",
+            "s[x] = t -> int(x), string(t).  s[y] = m <- agg<<m = min(t)>> s[x] = t, e(x, y).",
+        ),
+    ],
+)
+def test_recursions_that_are_evaluated_again_say_why(why: str, text: str) -> None:
+    """They still follow every transaction."""
+    db = dlog.Database(source="e(x, y) -> int(x), int(y).  e(1, 2).  " + text)
+    assert f"maintained from scratch whenever it is touched, because {why}\n" in db.explain()
+    db.apply(insert={"e": [(2, 3)]})
+    db.verify()
