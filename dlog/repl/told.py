@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from dlog.durable.database import Database
+from dlog.engine.database import Database as InMemory
 from dlog.engine.transaction import Commit
 from dlog.language import ast
 from dlog.report import change_parts, milliseconds
@@ -18,7 +19,7 @@ def commit_line(commit: Commit, database: Database, earlier: ast.Program) -> str
     return f"committed {commit.version}: {changes} ({milliseconds(commit.seconds)})"
 
 
-def changes_text(commit: Commit, database: Database, earlier: ast.Program) -> str:
+def changes_text(commit: Commit, database: InMemory, earlier: ast.Program) -> str:
     """`1 rule, +3 reach`: what a commit changed of the program, and of predicates."""
     parts = [*program_change(earlier, database.tree), *change_parts(commit, database)]
     return ", ".join(parts) or "no change"
