@@ -215,7 +215,7 @@ class Database(Branching):
         log.append(record.parts())
         if self.durability == FULL:
             log.sync()
-        else:
+        elif self.durability == GROUP:
             self._unsynced.append((log.size, self._shown))
         self._texts = n
 
