@@ -18,6 +18,7 @@ DOCUMENTS = [
     "docs/language.md",
     "docs/durable.md",
     "docs/m3.md",
+    "docs/sql.md",
     "docs/transactions.md",
     "docs/views.md",
     "ARCHITECTURE.md",

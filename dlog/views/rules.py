@@ -112,8 +112,8 @@ class _Reader:
         around, computed, parts = self.conditions, self.computed, list[ast.Node]()
         for branch in form.branches:
             self.conditions, self.computed = [], dict(computed)
-            for part in branch.forms:
-                self._form(part)
+            for inner in branch.forms:
+                self._form(inner)
             parts.append(ast.product(self.conditions) if self.conditions else ast.Constant("int", 1))
         self.conditions, self.computed = around, computed
         either = parts[0]
