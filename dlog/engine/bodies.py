@@ -19,7 +19,7 @@ from dlog.engine.late import is_ranked, is_scan, kept_rows, scanned_rows
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures, RuleMeasure
 from dlog.engine.parallel import in_parallel, parts_of
-from dlog.engine.readable import Passing, Readable
+from dlog.engine.readable import TABLE, Passing, Readable
 from dlog.engine.replan import alike
 from dlog.engine.store import Store
 from dlog.engine.table import Table, distinct_rows
@@ -47,7 +47,6 @@ from dlog.planning.pipeline import (
 from dlog.planning.sub_joins import Decomposition
 from dlog.types import INT, MAX_PRECISION, Type
 
-TABLE = "$table"
 ROW = "$row"
 _MANY = 1024  # rows of each atom from which on a join leaves its last comparisons to arrays
 

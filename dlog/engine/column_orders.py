@@ -17,10 +17,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from dlog.engine.expected import Expected
 from dlog.engine.heads import body_outputs
+from dlog.engine.readable import TABLE
 from dlog.engine.store import Store
 from dlog.ir.rules import Atom, Conj, Form, Program, Rule, Var
 from dlog.planning.arrange import AtomUse, arrangement
-from dlog.planning.compile import compile_join
+from dlog.planning.compile import CompiledJoin, compile_join
 from dlog.planning.indices import Order, choose_orders
 from dlog.planning.pipeline import Anti, Join, Pipeline, Union, form_variables, plan_pipeline
 from dlog.planning.versions import base_name, is_change, is_old
@@ -29,7 +30,6 @@ from dlog.types import INT
 # Rows from which on one column order costs more than planning dozens of rules once more, at 0.5 ms each.
 # With 300 rules over relations of 6,000 rows, ten orders less were not worth the planning.
 LARGE = 1 << 17
-_TABLE = "$table"
 
 Body = tuple[Rule, tuple[Form, ...]]  # a rule, and the forms of one of its variants
 
@@ -114,17 +114,28 @@ def _join_uses(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> 
     driver = next((f for f in forms if isinstance(f, Atom) and is_change(f.predicate)), None)
     if driver is not None:
         forms.remove(driver)
+    for use in planned_behind(join, forms, rule, store, bound, driver).atoms:
+        if use.predicate != TABLE and not is_change(use.predicate):
+            yield use
+
+
+def planned_behind(
+    join: Join,
+    forms: Sequence[Form],
+    rule: Rule,
+    store: Store,
+    bound: tuple[str, ...],
+    driver: Atom | None = None,
+) -> CompiledJoin:
+    """The plan of some forms of a join that goes on from bindings of some variables, before there are any."""
     shared = tuple(v for v in bound if any(v in form_variables(f) for f in forms))
     if bound:
-        forms.insert(0, Atom(_TABLE, tuple(map(Var, shared)), len(shared)))
+        forms = [Atom(TABLE, tuple(map(Var, shared)), len(shared)), *forms]
     types = {**rule.types, "$number": INT}
-    columns = lambda name: [INT] * len(shared) if name == _TABLE else store.column_types(name)  # noqa: E731
-    compiled = compile_join(
+    columns = lambda name: [INT] * len(shared) if name == TABLE else store.column_types(name)  # noqa: E731
+    return compile_join(
         forms, join.outputs, types, columns, Expected(store), store.encode, bag=join.bag, driver=driver
     )
-    for use in compiled.atoms:
-        if use.predicate != _TABLE and not is_change(use.predicate):
-            yield use
 
 
 # What will be kept

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from dlog.engine.column_orders import planned_behind
 from dlog.engine.complements import find_complement
 from dlog.engine.evaluate import as_plain, delta_variants, shared_bodies
 from dlog.engine.expected import Expected
 from dlog.engine.explain_orders import explain_orders
 from dlog.engine.heads import body_outputs, only_counts, takes_weights
-from dlog.engine.readable import Readable
+from dlog.engine.readable import TABLE, Readable
 from dlog.engine.store import Store
 from dlog.engine.tested import SHARE, tested_first
 from dlog.engine.wants import Body, Wants
@@ -35,7 +36,6 @@ from dlog.planning.pipeline import (
 )
 from dlog.planning.sub_joins import PREFIX, WEIGHT, Decomposition
 from dlog.planning.versions import base_name, is_change
-from dlog.types import INT
 
 _LEGEND = (
     "key order: the order in which variables get their values, the one that is expected to visit the fewest;",
@@ -173,14 +173,7 @@ def _join(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Itera
 
 
 def _undivided(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Iterator[str]:
-    forms = list(join.forms)
-    shared = tuple(v for v in bound if any(v in form_variables(f) for f in forms))
-    if bound:
-        forms.insert(0, Atom("$table", tuple(Var(v) for v in shared), len(shared)))
-    view = Readable(store, {})
-    types = {**rule.types, "$number": INT}
-    columns = lambda name: [INT] * len(shared) if name == "$table" else view.column_types(name)  # noqa: E731
-    compiled = compile_join(forms, join.outputs, types, columns, Expected(store), store.encode, bag=join.bag)
+    compiled = planned_behind(join, join.forms, rule, store, bound)
     yield from _order(compiled.key_order)
     yield from _atoms(compiled, store)
     if compiled.cross_products:
@@ -281,7 +274,7 @@ def _seconds(cost: float) -> str:
 
 def _atoms(compiled: CompiledJoin, store: Store) -> Iterator[str]:
     for use, atom in zip(compiled.atoms, compiled.read, strict=True):
-        if use.predicate == "$table":
+        if use.predicate == TABLE:
             continue
         names = [store.predicates[use.predicate].columns[c].name for c in use.columns]
         by = f"by {', '.join(names)}" if names else "for any row"

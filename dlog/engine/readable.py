@@ -18,6 +18,9 @@ from dlog.storage.index import Index
 from dlog.storage.sample import sample_places
 from dlog.types import INT, Type
 
+TABLE = "$table"
+"""The name under which a join reads the table of bindings that it goes on from."""
+
 _SAMPLE = 1 << 12
 
 

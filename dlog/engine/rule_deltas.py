@@ -15,6 +15,7 @@ from dlog.engine.expected import Expected
 from dlog.engine.heads import body_outputs
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures
+from dlog.engine.readable import TABLE
 from dlog.engine.replan import alike
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle
@@ -29,7 +30,6 @@ from dlog.planning.pipeline import Join, Pipeline, plan_pipeline
 from dlog.planning.versions import base_name, is_change, is_old
 from dlog.types import INT, Type
 
-_TABLE = "$table"
 _TABLE_ROWS = 16  # what a plan takes a table of bindings to have: few
 
 
@@ -178,7 +178,7 @@ class DeltaRunner(BodyRunner):
 
     def _is_arranged(self, compiled: CompiledJoin) -> bool:
         view = Standing(self.store, None)
-        uses = [use for use in compiled.atoms if use.predicate != _TABLE]
+        uses = [use for use in compiled.atoms if use.predicate != TABLE]
         return all(arrangement(use, view.arrangements(use.predicate)) == use.columns for use in uses)
 
     def tested_values(self, pipeline: Pipeline) -> Table | None:
@@ -234,17 +234,17 @@ class Standing:
         self.store, self.table = store, table
 
     def rows(self, name: str) -> int:
-        if name == _TABLE:
+        if name == TABLE:
             return _TABLE_ROWS
         return max(1, self.store.rows(name)) if is_change(name) else self.store.rows(_measured(name))
 
     def distinct(self, name: str, column: int) -> float:
-        if name == _TABLE or is_change(name):
+        if name == TABLE or is_change(name):
             return max(1.0, self.rows(name))
         return self.store.distinct(_measured(name), column)
 
     def partners(self, name: str, column: int) -> float:
-        if name == _TABLE or is_change(name):
+        if name == TABLE or is_change(name):
             return 1.0
         return self.store.partners(_measured(name), column)
 
@@ -252,11 +252,11 @@ class Standing:
         return []
 
     def arrangements(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
-        stored = name != _TABLE and not is_change(name)
+        stored = name != TABLE and not is_change(name)
         return self.store.arrangements(_measured(name), foreseen) if stored else ()
 
     def column_types(self, name: str) -> list[Type]:
-        if name == _TABLE:
+        if name == TABLE:
             assert self.table is not None
             return [INT] * len(self.table.columns)
         return list(self.store.column_types(name))

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -41,6 +42,22 @@ KINDS = (
     *["abort", "add_rules", "remove_rule"] * 2,
 )
 Contents = dict[str, list]  # type: ignore[type-arg]
+
+
+@contextmanager
+def short_ways() -> Iterator[list[bool]]:
+    """For every commit of a few rows, whether it went the short way."""
+    short: list[bool] = []
+    commit_rows = dlog.Database._commit_rows
+
+    def counted(db: dlog.Database, transaction: dlog.engine.transaction.Transaction) -> object:
+        found = commit_rows(db, transaction)
+        short.append(found is not None)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dlog.Database, "_commit_rows", counted)
+        yield short
 
 
 class Seen(Counter[str]):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.errors import ConstraintError
+from tests.engine.machine import short_ways
 from tests.engine.test_maintenance import apply, contents, follow
 from tests.examples import relaxed
 from tests.oracle.changes import Change
@@ -198,44 +199,36 @@ total[] = a <- agg<<a = sum(f)>> d(x, y, s, f).
 """
 
 
-def test_single_rows_go_the_short_way_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    short: list[bool] = []
-    commit_rows = dlog.Database._commit_rows
-
-    def counted(db: dlog.Database, transaction: object) -> object:
-        found = commit_rows(db, transaction)  # type: ignore[arg-type]
-        short.append(found is not None)
-        return found
-
-    monkeypatch.setattr(dlog.Database, "_commit_rows", counted)
-    rng = random.Random(11)
-    many = 0
-    db, other = dlog.Database(source=ONE_ROW), dlog.Database(source=ONE_ROW)
-    rows: list[tuple[object, ...]] = []
-    apply(db, [Change("+", "e", (y,)) for y in range(2)])
-    for turn in range(250):
-        if rows and rng.random() < 0.5:
-            change = Change("-", "d", rows.pop(rng.randrange(len(rows))))
-        else:
-            row = rng.randrange(3), rng.randrange(3), rng.randrange(-4, 4), rng.choice(FLOATS)
-            if any(repr(row) == repr(r) for r in rows):
-                continue
-            rows.append(row)
-            change = Change("+", "d", row)
-        apply(db, [change])
-        if turn % 25 == 0:  # many rows at once, and away again
-            new = [(rng.randrange(3), rng.randrange(3), 100 + i, rng.choice(FLOATS)) for i in range(12)]
-            many = len(short)
-            apply(db, [Change("+", "d", row) for row in new])
-            db.check()
-            apply(db, [Change("-", "d", row) for row in new])
-            assert all(short[many:]) or turn == 0
-        if turn % 10 == 0:
-            apply(db, [Change("-" if (1,) in db["e"].rows() else "+", "e", (1,))])
-            db.check()
-            other = dlog.Database(source=ONE_ROW)
-            with other.transaction() as tx:
-                tx.insert("d", rows)
-                tx.insert("e", db["e"].rows())
-            assert repr(contents(db)) == repr(contents(other))
+def test_single_rows_go_the_short_way_and_come_back() -> None:
+    with short_ways() as short:
+        rng = random.Random(11)
+        many = 0
+        db, other = dlog.Database(source=ONE_ROW), dlog.Database(source=ONE_ROW)
+        rows: list[tuple[object, ...]] = []
+        apply(db, [Change("+", "e", (y,)) for y in range(2)])
+        for turn in range(250):
+            if rows and rng.random() < 0.5:
+                change = Change("-", "d", rows.pop(rng.randrange(len(rows))))
+            else:
+                row = rng.randrange(3), rng.randrange(3), rng.randrange(-4, 4), rng.choice(FLOATS)
+                if any(repr(row) == repr(r) for r in rows):
+                    continue
+                rows.append(row)
+                change = Change("+", "d", row)
+            apply(db, [change])
+            if turn % 25 == 0:  # many rows at once, and away again
+                new = [(rng.randrange(3), rng.randrange(3), 100 + i, rng.choice(FLOATS)) for i in range(12)]
+                many = len(short)
+                apply(db, [Change("+", "d", row) for row in new])
+                db.check()
+                apply(db, [Change("-", "d", row) for row in new])
+                assert all(short[many:]) or turn == 0
+            if turn % 10 == 0:
+                apply(db, [Change("-" if (1,) in db["e"].rows() else "+", "e", (1,))])
+                db.check()
+                other = dlog.Database(source=ONE_ROW)
+                with other.transaction() as tx:
+                    tx.insert("d", rows)
+                    tx.insert("e", db["e"].rows())
+                assert repr(contents(db)) == repr(contents(other))
     assert sum(short) > 0.6 * len(short), (sum(short), len(short))

@@ -21,6 +21,7 @@ from dlog.engine.trace_strategy import TraceStrategy
 from dlog.engine.trigger_search import NEVER
 from dlog.errors import ConstraintError, DataError
 from dlog.ir.rules import Rule
+from tests.engine.machine import short_ways
 from tests.engine.test_maintenance import commit, ways
 from tests.examples import relaxed
 from tests.oracle.accepted import accepted
@@ -92,21 +93,13 @@ def test_oracle_nonrecursive(wanted: str) -> None:
 @pytest.mark.parametrize("wanted", WANTED)
 def test_oracle_one_row(wanted: str) -> None:
     """Transactions of one row over plain joins; many of them go the short way."""
-    short: list[bool] = []
-    commit_rows = dlog.Database._commit_rows
-
-    def counted(db: dlog.Database, transaction: dlog.engine.transaction.Transaction) -> object:
-        found = commit_rows(db, transaction)
-        short.append(found is not None)
-        return found
 
     @relaxed(25)
     @given(st.data(), programs(CONJUNCTIVE.with_("comparisons", "functions")))
     def check(data: st.DataObject, text: str) -> None:
         follow(data, text, wanted, most=12, sizes=(1,))
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dlog.Database, "_commit_rows", counted)
+    with short_ways() as short:
         check()
     assert sum(short) > len(short) / 10
 
