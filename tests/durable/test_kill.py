@@ -45,7 +45,7 @@ def _require_sound(folder: Path, account: Path) -> None:
 
 
 @pytest.mark.parametrize("durability", ["full", "none"])
-def test_invariant_killed_ten_times(tmp_path: Path, durability: str) -> None:
+def test_invariant_killed_again_and_again(tmp_path: Path, durability: str) -> None:
     assert _kill_in_a_loop(tmp_path, 5, durability) >= 20
 
 

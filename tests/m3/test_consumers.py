@@ -215,16 +215,26 @@ def consumers_of(program: ast.Program) -> list[str]:
     return [DBT, FIVM] if is_for_fivm else [DBT]
 
 
+HAVE_NO_TWIN = {
+    "constructs_batch": "a5 has no batch triggers",
+    "inputs.a5": "dbtoaster has no input variables",
+    "regression": "a5 has no CREATE TYPE",
+    "star_sum": "a5 has no batch triggers",
+    "vwap_batch": "a5 has no batch triggers",
+}
+
+
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.name)
 def test_shipped_programs_are_taken(path: Any) -> None:
     program = parse_file(path)
     checked = check(program)
     assert_taken(checked, *consumers_of(checked))
     other = ast.DBTOASTER if program.dialect == ast.A5 else ast.A5
-    try:
-        converted = convert(program, other)
-    except DlogError:
+    if path.stem in HAVE_NO_TWIN:
+        with pytest.raises(DlogError, match=HAVE_NO_TWIN[path.stem]):
+            convert(program, other)
         return
+    converted = convert(program, other)
     assert_taken(converted, *consumers_of(converted))
 
 
