@@ -91,10 +91,10 @@ def kind_of(program: Program, stratum: Stratum, name: str) -> FactKind:
 
 
 def base_facts_body(program: Program, name: str) -> Body:
-    """`p(x, y) <- base p(x, y)`."""
+    """`p(x, y) <- base p(x, y)`; a key has several base facts where values combine."""
     predicate = program.predicates[name]
     args = tuple(Var(f"x{i}") for i in range(predicate.arity))
     types = {f"x{i}": column.type for i, column in enumerate(predicate.columns)}
     head = Atom(name, args, predicate.n_keys)
-    fact = replace(head, predicate=facts_name(name))
+    fact = Atom(facts_name(name), args, predicate.arity)
     return Body(Rule(-1, (head,), Conj((), (fact,)), (), args, types), (fact,), (head,))

@@ -138,7 +138,7 @@ def test_oracle_least_values(data: st.DataObject) -> None:
 @given(st.data())
 def test_oracle_greatest_values(data: st.DataObject) -> None:
     text = data.draw(recursions(MOST, "d[x] = v -> int(x), int(v)."))
-    follow(text, data.draw(transactions(accepted(text), most=8, derived=True)))
+    follow(text, data.draw(transactions(accepted(text), most=8, derived=True, conflicts=True)))
 
 
 @relaxed(30)
@@ -166,7 +166,7 @@ VALUES = "d[x] = v -> int(x), int(v).  k[x] = v -> int(x), int(v)."
 def test_fuzz_recursion(data: st.DataObject) -> None:
     rules, declared = data.draw(st.sampled_from([(PLAIN, ""), (LEAST, VALUES), (MOST, VALUES)]))
     text = data.draw(recursions(rules, declared))
-    follow(text, data.draw(transactions(accepted(text), most=20, derived=True)))
+    follow(text, data.draw(transactions(accepted(text), most=20, derived=True, conflicts=True)))
 
 
 @pytest.mark.fuzz
@@ -292,6 +292,21 @@ def compare_random_graph(
 
 def facts(edges: Iterable[tuple[int, ...]]) -> str:
     return "".join(f"e({x}, {y}). " for x, y in sorted(edges))
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "expected"), [("max", 2, 2), ("max", -2, 0), ("min", -2, -2), ("min", 2, 0)]
+)
+def test_a_key_with_several_base_facts_has_the_best(op: str, value: int, expected: int) -> None:
+    rule = f"d[y] = m <- agg<<m = {op}(a)>> d[x] = a, e(x, y)."
+    declared = "d[x] = v -> int(x), int(v).  e(x, y) -> int(x), int(y).  "
+    db = dlog.Database(source=f"{declared} {rule}  e(1, 2).  d[1] = 0.", strategy="delta")
+    db.execute("+e(7, 8).")
+    assert db.execute(f"+d[1] = {value}.").ways == {"d": "stages"}  # type: ignore[union-attr]
+    assert db["d"].rows() == [(1, expected), (2, expected)]
+    db.execute("-d[1] = 0.")
+    assert db["d"].rows() == [(1, value), (2, value)]
+    db.check()
 
 
 # No circular support, and no more work than there is
