@@ -6,6 +6,7 @@ hold.  Every method raises OSError; callers turn it into an error for the user.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from collections.abc import Sequence
@@ -82,8 +83,10 @@ class Files:
 
         The system lets go of it when the process ends, however it ends.
         """
-        import fcntl
-
+        try:
+            import fcntl
+        except ImportError:
+            raise OSError(errno.ENOSYS, "this system has no locks on files") from None
         handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

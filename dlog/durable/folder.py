@@ -160,6 +160,8 @@ class Folder:
             named = True
             files.rename(new, final)
             folder_synced(files, self.path)
+            if self.generation == 0:
+                folder_synced(files, self.path.parent)  # the folder may be new itself
         except OSError as error:
             self._failed(error, new, log, named)
             raise StoreError(f"cannot write a checkpoint of {self.path}: {error.strerror}") from None

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -168,3 +169,40 @@ def test_a_long_log_becomes_a_checkpoint(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(os.listdir(tmp_path / "s")) == 3
     with dlog.Database(tmp_path / "s") as db:
         assert (db.version, db["name"].rows()) == (version, rows)
+
+
+def test_opening_tells_what_it_does(tmp_path: Path) -> None:
+    with dlog.Database(tmp_path / "s", source=PROGRAM, durability="none") as db:
+        db.execute("+edge(2, 3).")
+    told: list[tuple[str, str]] = []
+    with dlog.Database(tmp_path / "s", progress=lambda phase, what, done, total: told.append((phase, what))):
+        assert told[:3] == [("recover", "texts"), ("recover", "facts"), ("recover", "transactions")]
+        assert ("evaluate", "reach") in told
+
+
+def test_saved_and_dumped_databases_come_back(tmp_path: Path) -> None:
+    """`.save`, `.load` of what it wrote, `dump`: the same predicates with the same rows."""
+    from io import StringIO
+
+    from dlog.durable.dump import dump
+    from dlog.language.typed import Typed
+    from dlog.repl import Session
+
+    with dlog.Database(tmp_path / "s", source=PROGRAM, durability="none") as db:
+        db.execute('+edge(2, 3), +flag(), +name(7, "a, \\"b\\""), ^price["tea"] = -4, +seen(9).')
+        expected = {name: db[name].rows() for name in db.predicates()}
+    text = StringIO()
+    dump(tmp_path / "s", "main", None, text)
+    assert dict(_contents(dlog.Database(source=text.getvalue()))) == expected
+    dump(tmp_path / "s", "main", tmp_path / "out", StringIO())
+    files = dlog.Database(tmp_path / "out" / "program.dl", facts=tmp_path / "out")
+    assert dict(_contents(files)) == expected
+    session = Session(out=StringIO(), err=StringIO(), folder=tmp_path / "t", durability="none")
+    for piece in Typed("<stdin>").feed(f".load {tmp_path / 'out'}"):
+        session.run(piece)
+    assert session.failures == 0 and dict(_contents(session.database)) == expected
+    session.close()
+
+
+def _contents(db: dlog.Database) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
+    yield from ((name, db[name].rows()) for name in db.predicates())
