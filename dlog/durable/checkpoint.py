@@ -56,6 +56,7 @@ class Image:
     timeline: Timeline
     facts: Mapping[int, tuple[str, Base]]  # program and base facts of each kept moment, by version
     dictionary: Dictionary
+    n_texts: int  # of its texts: readers in other threads may add more meanwhile
     origin: str  # tells the program that the database was made from
 
 
@@ -81,7 +82,7 @@ def write_checkpoint(files: Files, path: Path, generation: int, image: Image) ->
 
 
 def _contents(image: Image) -> Iterator[Sequence[bytes]]:
-    yield from _texts(image.dictionary)
+    yield from _texts(image.dictionary, image.n_texts)
     moments = image.timeline.moments()
     moments.sort(key=lambda moment: moment is not image.timeline.heads["main"])
     first: Base = {}
@@ -97,8 +98,7 @@ def _contents(image: Image) -> Iterator[Sequence[bytes]]:
             first = base
 
 
-def _texts(dictionary: Dictionary) -> Iterator[Sequence[bytes]]:
-    n = len(dictionary)
+def _texts(dictionary: Dictionary, n: int) -> Iterator[Sequence[bytes]]:
     for first in range(0, n, CHUNK_TEXTS):
         lengths, data = dictionary.since(first, min(n, first + CHUNK_TEXTS))
         yield [bytes([TEXTS]), *texts_parts(Texts(first, lengths, data))]

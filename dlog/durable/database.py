@@ -167,8 +167,7 @@ class Database(Branching):
     def _begin(self, folder: Folder, found: Found | None) -> None:
         """Takes the folder over.  A new one gets its first checkpoint: what the program brought with it."""
         if found is None:
-            folder.checkpoint(self._image())
-            self._texts = len(self.store.dictionary)
+            self._write_checkpoint(folder)
         else:
             folder.begin(found, self.warn)
         self._found = None
@@ -319,10 +318,12 @@ class Database(Branching):
         found = read_folder(self._folder.path, self._folder.files)
         return None if found is None else Past.of(found)
 
-    def _image(self) -> Image:
-        timeline = self._timeline
+    def _write_checkpoint(self, folder: Folder) -> None:
+        timeline, dictionary = self._timeline, self.store.dictionary
         facts = {moment.version: facts_of(moment.state) for moment in timeline.moments()}
-        return Image(timeline, facts, self.store.dictionary, self._origin)
+        image = Image(timeline, facts, dictionary, len(dictionary), self._origin)
+        folder.checkpoint(image)
+        self._texts = image.n_texts
 
     @uninterrupted
     def checkpoint(self) -> None:
@@ -334,9 +335,7 @@ class Database(Branching):
                     "a database in memory has no checkpoints", help="--db DIR keeps it in a folder"
                 )
             self.sync()
-            texts = len(self.store.dictionary)
-            self._folder.checkpoint(self._image())
-            self._texts = texts
+            self._write_checkpoint(self._folder)
 
     def close(self) -> None:
         """Brings everything to the disk and lets others write.  Reading goes on; transactions do not."""

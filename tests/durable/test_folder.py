@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -157,6 +157,29 @@ def test_threads_that_commit_share_syncs(tmp_path: Path) -> None:
     db.close()
     with dlog.Database(tmp_path / "s") as db:
         assert db.version == 8 and len(db["edge"]) == 9
+
+
+class Reading(Files):
+    """While a checkpoint is written, a query of another thread makes texts that are new."""
+
+    db: dlog.Database | None = None
+
+    def write(self, file: int, parts: Sequence[object]) -> None:
+        super().write(file, parts)
+        if self.db is not None:
+            self.db.store.dictionary.encode_one(f"text {len(self.db.store.dictionary)}")
+
+
+def test_texts_that_readers_make_meanwhile_are_not_lost(tmp_path: Path) -> None:
+    files = Reading()
+    with dlog.Database(tmp_path / "s", source=PROGRAM, durability="none", files=files) as db:
+        files.db = db
+        db.execute('+name(3, "before").')
+        db.checkpoint()
+        db.execute('+name(4, "after").')
+        rows = db["name"].rows()
+    with dlog.Database(tmp_path / "s") as db:
+        assert db["name"].rows() == rows
 
 
 def test_a_long_log_becomes_a_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
