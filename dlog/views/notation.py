@@ -84,7 +84,7 @@ def changes_of(view: View) -> Sequence[str]:
 
 
 def _delta(below: str) -> Text:
-    return (*plain(DELTA), *(lowered(below) if below else ()))
+    return (*plain(DELTA), *(lowered(below) + plain(" ") if below else ()))
 
 
 def _prefixes(names: list[str]) -> dict[str, str]:

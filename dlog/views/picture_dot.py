@@ -15,7 +15,7 @@ def dot(tree: ViewTree, title: str = "View tree") -> str:
     short = "".join(f"{_escaped(f'{short} = {long}')}\\l" for short, long in notation.abbreviations)
     lines = [
         "digraph views {",
-        f'  label="{_escaped(title)}\\n\\n{below}{short}"; labelloc=b; labeljust=l;',
+        f'  label="{_escaped(title)}\\n\\n{below}{short}"; labelloc=b; labeljust=l; fontname="Helvetica";',
         '  node [fontname="Helvetica", fontsize=11]; edge [dir=back];',
     ]
     for view in tree.walk():

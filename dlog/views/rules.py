@@ -20,6 +20,7 @@ from dlog.ir.literals import literal_value
 from dlog.m3 import ast
 from dlog.m3.ast import TypeRef
 from dlog.types import DATE, FLOAT, INT, STRING, Type
+from dlog.views.conditions import either
 from dlog.views.query import Aggregate, Atom, Query, Term, count, smallest_factors, variables_of
 
 TYPES: dict[Type, str] = {INT: "long", FLOAT: "double", STRING: "string", DATE: "date"}
@@ -108,7 +109,7 @@ class _Reader:
             raise self._unsupported(f"view trees have no {what}", form.span)
 
     def _disjunction(self, form: ir.Disjunction) -> None:
-        """c ; d is c + d - c * d, as conditions are worth 1 or 0.  What a branch computes is its own."""
+        """What a branch computes is its own."""
         around, computed, parts = self.conditions, self.computed, list[ast.Node]()
         for branch in form.branches:
             self.conditions, self.computed = [], dict(computed)
@@ -116,10 +117,7 @@ class _Reader:
                 self._form(inner)
             parts.append(ast.product(self.conditions) if self.conditions else ast.Constant("int", 1))
         self.conditions, self.computed = around, computed
-        either = parts[0]
-        for part in parts[1:]:
-            either = ast.total([either, part, ast.product([ast.Constant("int", -1), either, part])])
-        self.conditions.append(either)  # type: ignore[arg-type]
+        self.conditions.append(either(parts))  # type: ignore[arg-type]
 
     def _primitive(self, form: ir.Primitive) -> None:
         if form.output is None:

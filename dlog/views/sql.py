@@ -94,10 +94,13 @@ def _query(statement: Statement, sources: list[ast.Source], types: dict[str, ast
     tokens, externals = without_externals(statement, list(types))
     try:
         parsed = Parser().parse(tokens, statement.source.text)[0]
+        assert isinstance(parsed, exp.Expr)
+        query = read_select(parsed, sources, tuple(types.values()), externals, statement.whole)
     except ParseError as error:
         raise _syntax_error(statement, error) from None
-    assert isinstance(parsed, exp.Expr)
-    query = read_select(parsed, sources, tuple(types.values()), externals, statement.whole)
+    except RecursionError:
+        help = "use several columns, or several queries"
+        raise SourceError("the query is nested too deeply", span=statement.whole, help=help) from None
     query.check()
     return query
 

@@ -1,7 +1,6 @@
 """Owns WHERE and ON: which equations make one variable of two columns, and the conditions that are left.
 
-A condition of a query is a comparison or a membership; OR becomes a sum, c + d - c * d, which is 1 where c or
-d holds, as conditions are worth 1 or 0.
+A condition of a query is a comparison or a membership, or arithmetic on such where OR says so.
 """
 
 from __future__ import annotations
@@ -9,13 +8,13 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from sqlglot import expressions as exp
 
 from dlog.errors import SourceError
 from dlog.m3 import ast
+from dlog.views.conditions import either
 from dlog.views.query import variables_of
 from dlog.views.sql_expressions import DATE, STRING, Expressions, Scalar
 
@@ -29,17 +28,24 @@ _COMPARE = {
 }  # fmt: skip
 
 
-def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """What AND joins.  However many there are, without recursion over them."""
-    waiting = [node]
+def conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    """What AND joins."""
+    inner = node.unnest() if isinstance(node, exp.Paren) else node
+    return _operands(inner) if isinstance(inner, exp.And) else [node]
+
+
+def _operands(node: exp.Connector) -> list[exp.Expr]:
+    """What a chain of AND, or of OR, joins, from left to right."""
+    found: list[exp.Expr] = []
+    waiting: list[exp.Expr] = [node]
     while waiting:
-        node = waiting.pop()
-        if isinstance(node, exp.Paren) and isinstance(node.unnest(), exp.And):
-            waiting.append(node.unnest())
-        elif isinstance(node, exp.And):
-            waiting += [node.right, node.left]
+        part = waiting.pop()
+        inner = part.unnest() if isinstance(part, exp.Paren) else part
+        if type(inner) is type(node) and isinstance(inner, exp.Connector):
+            waiting += [inner.right, inner.left]
         else:
-            yield node
+            found.append(part)
+    return found
 
 
 class Conditions:
@@ -112,14 +118,12 @@ class Conditions:
         return self.places.outside(f"the condition `{self.places.text(node)}` is not supported", node)
 
     def _connected(self, node: exp.Connector, holds: bool) -> list[ast.Node]:
-        parts = [self._read(node.left, holds), self._read(node.right, holds)]
+        parts = [self._read(part, holds) for part in _operands(node)]
         if isinstance(node, exp.And) == holds:
-            return parts[0] + parts[1]
+            return [condition for part in parts for condition in part]
         if not all(parts):
             return []  # one of them always holds
-        left, right = (ast.product(part) for part in parts)
-        both = ast.product([ast.Constant("int", -1), left, right])
-        return [ast.total([left, right, both])]
+        return [either([ast.product(part) for part in parts])]
 
     def _between(self, node: exp.Between, holds: bool) -> list[ast.Node]:
         low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())

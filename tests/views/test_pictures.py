@@ -179,7 +179,7 @@ def test_paper_definitions() -> None:
 
 def test_two_streams_are_told_apart() -> None:
     both = tree(view("A", "", leaf("R", "A", changes=True), leaf("S", "A", changes=True)))
-    assert "δ_RV@A_{R,S}[] = ⊕_A (δ_RR[A] ⊗ S[A])" in explain(both)
+    assert "δ_R V@A_{R,S}[] = ⊕_A (δ_R R[A] ⊗ S[A])" in explain(both)
     strokes = {i.stroke for i in drawn_tree(draw(both)) if isinstance(i, Line)}
     assert len(strokes) == 2
 

@@ -250,6 +250,11 @@ CASES = {
     "natural_join_of_two_columns": ("SELECT COUNT(*) FROM R NATURAL JOIN S NATURAL JOIN T", 0),
     "self_join": ("SELECT r1.a, SUM(r1.x * r2.x) FROM R r1 JOIN R r2 ON r1.b = r2.a GROUP BY r1.a", 1),
     "disjunction": ("SELECT COUNT(*) FROM R WHERE R.a = 1 OR R.b < 1 OR R.x > 1", 0),
+    "membership": ("SELECT COUNT(*) FROM R WHERE (R.a = 1 OR R.a = 2) AND (R.b = 0 OR R.b = 0)", 0),
+    "disjunction_of_conjunctions": (
+        "SELECT COUNT(*) FROM R WHERE (R.a = 1 AND R.b < 2) OR (R.a = 2 AND R.x > 0) OR R.b = 1 OR R.x = 0",
+        0,
+    ),
     "negated_disjunction": ("SELECT COUNT(*) FROM R WHERE NOT (R.a < 1 OR NOT R.b <= 1)", 0),
     "negated_conjunction": ("SELECT COUNT(*) FROM R WHERE NOT (R.a <= 1 AND R.b >= 1)", 0),
     "substring": ("SELECT COUNT(*) FROM S WHERE SUBSTRING(t, 2) = 'b'", 0),

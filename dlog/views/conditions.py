@@ -1,0 +1,52 @@
+"""Owns disjunctions of conditions, which M3 has no word for: conditions are worth 1 or 0, so arithmetic says
+it.  Knows neither SQL nor rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dlog.m3 import ast
+
+
+def either(parts: Sequence[ast.Node]) -> ast.Node:
+    """1 where one of the conditions holds, else 0.  As large as the conditions together, or twice for two.
+
+    c + d - c * d for two; 1 - (1 - c) * (1 - d) * .. for more; a membership where one value is compared with
+    constants.  REQUIRES: at least one, each worth 1 or 0.
+
+    >>> x, one, two = ast.Variable("x"), ast.Constant("int", 1), ast.Constant("int", 2)
+    >>> either([ast.Comparison("=", x, one), ast.Comparison("=", x, two)]) == ast.In(x, (one, two))
+    True
+    """
+    if len(parts) == 1:
+        return parts[0]
+    member = _membership(parts)
+    if member is not None:
+        return member
+    if len(parts) == 2:
+        return ast.total([*parts, ast.product([_minus(), *parts])])
+    none = ast.product([ast.total([_one(), ast.product([_minus(), part])]) for part in parts])
+    return ast.total([_one(), ast.product([_minus(), none])])
+
+
+def _membership(parts: Sequence[ast.Node]) -> ast.In | None:
+    values: list[ast.Constant] = []
+    operand: ast.Node | None = None
+    for part in parts:
+        if not isinstance(part, ast.Comparison) or part.op != "=" or not isinstance(part.right, ast.Constant):
+            return None
+        if operand is not None and part.left != operand:
+            return None
+        operand = part.left
+        values.append(part.right)
+    assert operand is not None
+    return ast.In(operand, tuple(dict.fromkeys(values)), span=parts[0].span)
+
+
+def _one() -> ast.Node:
+    return ast.Constant("int", 1)
+
+
+def _minus() -> ast.Node:
+    return ast.Constant("int", -1)
