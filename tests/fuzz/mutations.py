@@ -29,22 +29,45 @@ POOL = [
 ]
 
 
+_M3_WORDS = re.findall(
+    r"\S+",
+    """
+    ( ) [ ] { } , ; : := += ^= < > <= >= != = + - * / -- /* */ ' " <Local> :(0) [][] [ ][k:int] (long) (int)
+    CREATE TYPE STREAM TABLE FROM FILE SOCKET LINE DELIMITED FIXEDWIDTH DECLARE MAP QUERY ON BATCH UPDATE OF
+    SYSTEM READY AggSum( AggSum([], EXISTS( DOMAIN( (DELTA DATE( DATE('1999-99-99') IN if else int long byte
+    float date string char 1L 1.5 1.5E1 1.5f 0x1F -1 1- 99999999999999999999 9223372036854775808 a-b x:int R r
+    M[][] M(long)[][x] [f:int](x) [lift<1>: Ring<1,double>](x) (x^=1) {x=1} é \0
+    """,
+)
+M3_POOL = [
+    *_M3_WORDS,
+    "\n",
+    " ",
+    "\ud800",
+    "\udcff",
+    "ON + R(x) { M[][x] += 1; }\n",
+    "DECLARE QUERY Q := 1;\n",
+]
+
+
 @cache
-def programs() -> dict[str, str]:
+def programs(suffix: str = ".dl") -> dict[str, str]:
     """The shipped programs, those with errors too, by path.  One of them is not UTF-8."""
-    paths = sorted(ROOT.rglob("*.dl"))
+    paths = sorted(ROOT.rglob(f"*{suffix}"))
     return {str(path): path.read_text(encoding="utf-8", errors="surrogateescape") for path in paths}
 
 
-def mutant(seed: int) -> tuple[str, str | bytes]:
+def mutant(seed: int, suffix: str = ".dl") -> tuple[str, str | bytes]:
     """A name and a text (sometimes bytes, which may be no text at all)."""
     rng = random.Random(seed)
-    wrong = [path for path in programs() if "/errors/" in path]
-    right = [path for path in programs() if "/errors/" not in path]
+    known = programs(suffix)
+    wrong = [path for path in known if "/errors/" in path]
+    right = [path for path in known if "/errors/" not in path]
     name = rng.choice(wrong if wrong and rng.random() < 0.25 else right)
-    text = programs()[name]
+    text = known[name]
+    changes = _CHANGES if suffix == ".dl" else _M3_CHANGES
     for _ in range(rng.choice([1, 1, 1, 2, 3, 5])):
-        text = rng.choice(_CHANGES)(text, rng)
+        text = rng.choice(changes)(text, rng)
     if rng.random() < 0.2:
         return name, _changed_bytes(text.encode("utf-8", "surrogatepass"), rng)
     return name, text
@@ -135,6 +158,21 @@ def _truncate(text: str, rng: random.Random) -> str:
 
 
 _CHANGES = [_delete, _duplicate, _swap, _insert, _insert, _replace, _rename, _wrap, _lines, _truncate]
+
+
+@_pieces
+def _insert_m3(pieces: list[str], rng: random.Random) -> None:
+    pieces.insert(rng.randrange(len(pieces) + 1), rng.choice(M3_POOL))
+
+
+@_pieces
+def _replace_m3(pieces: list[str], rng: random.Random) -> None:
+    pieces[rng.randrange(len(pieces))] = rng.choice(M3_POOL)
+
+
+_M3_CHANGES = [
+    _delete, _duplicate, _swap, _insert_m3, _insert_m3, _replace_m3, _rename, _wrap, _lines, _truncate
+]  # fmt: skip
 
 
 def _changed_bytes(data: bytes, rng: random.Random) -> bytes:

@@ -241,10 +241,13 @@ class Runtime:
 
     def _raise_overflow(self, address: int) -> None:
         statement = self.compiled.statement_at(address)
-        self._broken = "an integer was beyond 64 bits"
+        what = "an integer is beyond 64 bits"
+        if self.compiled.code[address] == o.MULTIPLY_DECIMAL:
+            what = "a product of decimals has too many digits"
+        self._broken = what.replace(" is ", " was ").replace(" has ", " had ")
         target = f" of {statement.target.name}" if isinstance(statement, ast.Assign) else ""
         span = statement.span if statement is not None else None
-        raise DataError(f"an integer is beyond 64 bits in a value{target}", span=span)
+        raise DataError(f"{what} in a value{target}", span=span)
 
     # ---- going back
 
