@@ -250,6 +250,8 @@ class TraceDeltas(RuleDeltas):
         names = {slot: name for name, slot in traces.compiled.names}
         keys = ", ".join(name for name, _ in traces.keys)
         yield f"trace ({self.granularity}) in the key order [{keys}]"
+        if not self.ready(self.store):
+            yield "  not there yet: the next transaction evaluates the rule again and notes where it looks"
         sizes = self._sizes(traces)
         for watch in traces.upkeep.watched.watches:
             yield from self._explain_watch(traces, watch, names, sizes)

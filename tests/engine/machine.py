@@ -24,8 +24,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import dlog
 from dlog.engine import delta_strategy, maintain
 from dlog.engine.limits import Limits, Watch
+from dlog.engine.trace_choice import TRACE
 from dlog.errors import ConstraintError, DataError, DlogError, Interrupted, LimitError, SourceError
 from dlog.ir.rules import Program
+from tests.engine.mixed import MIXED, mixed
 from tests.oracle import sql
 from tests.oracle.bodies import Draw, Features, Predicate
 from tests.oracle.changes import Change, Transaction, apply_all, transactions
@@ -70,7 +72,7 @@ class Seen(Counter[str]):
 def machine(
     strategies: tuple[str | None, ...] = (None, "delta"), features: Features = ALL, seen: Seen | None = None
 ) -> type[TransactionMachine]:
-    """A machine whose database maintains rules by one of the strategies; it adds to `seen`."""
+    """A machine whose database maintains rules by one of the strategies, or MIXED; it adds to `seen`."""
     return type(
         "TransactionMachine",
         (TransactionMachine,),
@@ -106,7 +108,11 @@ class TransactionMachine(RuleBasedStateMachine):
             self.seen["not started"] += 1
             return
         self.taken = self.text
-        self.db = dlog.Database(source=self.author.text, strategy=self.strategy)
+        if self.strategy == MIXED:
+            self.stack.enter_context(mixed(data.draw(st.integers(0, 99), label="seed of the ways")))
+        self.db = dlog.Database(
+            source=self.author.text, strategy=TRACE if self.strategy == MIXED else self.strategy
+        )
         self.started = self.fresh = True
         self.seen["programs"] += 1
 

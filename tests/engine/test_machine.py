@@ -8,8 +8,9 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from dlog.engine.database import SUPPORTED_STRATEGIES
 from tests.engine.machine import Seen, machine
+from tests.engine.mixed import MIXED
 
-STRATEGIES = (None, *sorted(SUPPORTED_STRATEGIES))
+STRATEGIES = (None, *sorted(SUPPORTED_STRATEGIES), MIXED)
 
 
 def run(programs: int, steps: int, random: bool = False) -> Seen:

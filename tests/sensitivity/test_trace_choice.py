@@ -33,8 +33,10 @@ def test_a_trace_is_taken_where_deltas_need_more_column_orders(monkeypatch: pyte
     monkeypatch.setattr(trace_choice, "LARGE", 1000)
     db = database()
     before = len(db.store.relations["a"].orders)
+    assert "the next transaction evaluates the rule again and notes where it looks" in db.explain("p")
     db.apply(insert={"r": [(60,)]})
     told = db.explain("p")
+    assert "the next transaction" not in told and " intervals, " in told
     assert "further column orders" in told and "trace, because deltas need" in told
     for change in ({"erase": {"r": [(7,)]}}, {"insert": {"u": [(9,)]}}, {"erase": {"s": [(0,)]}}):
         assert db.apply(**change).ways == {"p": "trace"}

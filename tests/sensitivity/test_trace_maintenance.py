@@ -3,9 +3,6 @@ scratch, the naive evaluator and other strategies; coarse indices are at any tim
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,15 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine import trace_choice, trace_triggers
-from dlog.engine.store import Store
-from dlog.engine.trace_choice import DELTA, TRACE, TRACE_EXACT, Choice
+from dlog.engine import trace_triggers
+from dlog.engine.trace_choice import TRACE, TRACE_EXACT
 from dlog.engine.trace_row_kernels import TOO_LARGE, fire_traced
 from dlog.engine.trace_strategy import TraceStrategy
 from dlog.engine.trigger_search import NEVER
 from dlog.errors import ConstraintError, DataError
-from dlog.ir.rules import Rule
 from tests.engine.machine import short_ways
+from tests.engine.mixed import mixed
 from tests.engine.test_maintenance import commit, ways
 from tests.examples import relaxed
 from tests.oracle.accepted import accepted
@@ -30,22 +26,6 @@ from tests.oracle.naive import base_facts, evaluate_base
 from tests.oracle.programs import ALL, CONJUNCTIVE, NONRECURSIVE, programs
 
 WANTED = (TRACE, TRACE_EXACT)
-
-
-@contextmanager
-def mixed(seed: int) -> Iterator[None]:
-    """Each rule kept in a way of its own."""
-    kept = trace_choice.choose_way
-
-    def choose(store: Store, rule: Rule, wanted: str | None) -> Choice:
-        way = random.Random(f"{seed} {rule}").choice((DELTA, TRACE, TRACE_EXACT))
-        return kept(store, rule, way)
-
-    trace_choice.choose_way = choose
-    try:
-        yield
-    finally:
-        trace_choice.choose_way = kept
 
 
 def follow(
