@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+PATIENCE = 1.0  # seconds between two looks
+
 
 def interpreter() -> str | None:
     """A Python that has Pathway, if there is one."""
@@ -46,24 +48,26 @@ def run(edges: list[list[int]], changes: list[list[int]]) -> dict[str, Any]:
 
     ready = Event()
     seconds: list[float] = []
-    pairs = 0
+    pairs = present = ended = 0  # pairs and edges so far, edges at the end of the last output
 
     class Stream(pw.io.python.ConnectorSubject):
         def run(self) -> None:
             for x, y in edges:
                 self.next(x=x, y=y)
-            self.wait()
+            self.wait(len(edges))
             for x, y in changes:
-                for change in (self.delete, self.next):
+                for change, left in ((self.delete, len(edges) - 1), (self.next, len(edges))):
                     started = time.perf_counter()
                     change(x=x, y=y)
-                    self.wait()
+                    self.wait(left)
                     seconds.append(time.perf_counter() - started)
 
-        def wait(self) -> None:
-            ready.clear()
+        def wait(self, expected: int) -> None:
+            """Until the output of a time has ended at which there were so many edges."""
             self.commit()
-            ready.wait(120)
+            while ended != expected:
+                ready.wait(PATIENCE)
+                ready.clear()
 
         @property
         def _deletions_enabled(self) -> bool:
@@ -78,11 +82,23 @@ def run(edges: list[list[int]], changes: list[list[int]]) -> dict[str, Any]:
     start = edge.groupby(edge.x, edge.y).reduce(edge.x, edge.y)
     reach = pw.iterate(step, reach=pw.iterate_universe(start), edge=edge).reach
 
-    def changed(key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
-        nonlocal pairs
-        pairs += 1 if is_addition else -1
+    # Pathway does not tell the end of a time at which nothing changed: the number of edges always does.
+    number = edge.reduce(x=-1, y=pw.reducers.count())
+    output = pw.Table.concat_reindex(reach.select(reach.x, reach.y), number)
 
-    pw.io.subscribe(reach, on_change=changed, on_time_end=lambda time: ready.set())
+    def changed(key: Any, row: dict[str, Any], time: int, is_addition: bool) -> None:
+        nonlocal pairs, present
+        if row["x"] >= 0:
+            pairs += 1 if is_addition else -1
+        elif is_addition:
+            present = row["y"]
+
+    def time_ended(time: int) -> None:
+        nonlocal ended
+        ended = present
+        ready.set()
+
+    pw.io.subscribe(output, on_change=changed, on_time_end=time_ended)
     pw.run(monitoring_level=pw.MonitoringLevel.NONE)
     return {"seconds": seconds, "pairs": pairs}
 

@@ -62,7 +62,7 @@ def run(shops: list[int], amounts: list[Any], reducer: str, size: int, window: i
     expected = totals_after(amounts if tells_itself else range(len(shops)), size, window)
     ready = Event()
     seconds: list[float] = []
-    total = 0
+    total = ended = 0  # so far, and at the end of the last output
     results: dict[int, float] = {}
     facts = list(zip(range(len(shops)), shops, amounts, strict=True))
     parts = [facts[i : i + size] for i in range(0, len(facts), size)]
@@ -76,9 +76,9 @@ def run(shops: list[int], amounts: list[Any], reducer: str, size: int, window: i
                 if window and i >= window:
                     for number, shop, amount in parts[i - window]:
                         self.delete(number=number, shop=shop, amount=amount)
-                ready.clear()
                 self.commit()
-                while not ready.wait(PATIENCE) or total != expected[i]:
+                while ended != expected[i]:
+                    ready.wait(PATIENCE)
                     ready.clear()
                 seconds.append(time.perf_counter() - started)
 
@@ -94,8 +94,13 @@ def run(shops: list[int], amounts: list[Any], reducer: str, size: int, window: i
         if is_addition:
             results[row["shop"]] = row["result"]
 
+    def time_ended(time: int) -> None:
+        nonlocal ended
+        ended = total
+        ready.set()
+
     def told(table: Any, on_change: Callable[..., None]) -> None:
-        pw.io.subscribe(table, on_change=on_change, on_time_end=lambda time: ready.set())
+        pw.io.subscribe(table, on_change=on_change, on_time_end=time_ended)
 
     sale = pw.io.python.read(Stream(), schema=pw.schema_builder(columns), autocommit_duration_ms=None)
     reduce = getattr(pw.reducers, reducer)

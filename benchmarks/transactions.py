@@ -102,7 +102,7 @@ def in_and_out(database: dlog.Database, pairs: list[list[int]]) -> tuple[list[fl
 def group_sums(scale: float) -> Iterator[Row]:
     rng = np.random.default_rng(6)
     n = at_least(2000, 1_000_000 * scale)
-    shops, amounts = rng.integers(0, SHOPS, n), rng.integers(0, 100, n)
+    shops, amounts = rng.integers(0, SHOPS, n), rng.integers(1, 100, n)
     for size in (1, 100, 10_000):
         yield from stream("group sums", shops, amounts, size, 1000)
 
