@@ -11,7 +11,7 @@ from dlog.ir.rules import Primitive
 if TYPE_CHECKING:
     from dlog.engine.database import Database
     from dlog.engine.result import Result
-    from dlog.engine.transaction import Change, Commit
+    from dlog.engine.transaction import Commit
     from dlog.ir.rules import Rule
 
 
@@ -52,7 +52,9 @@ def change_parts(commit: Commit, database: Database) -> list[str]:
     from dlog.engine.show import in_order
 
     return [
-        f"{signed_counts(commit.changes[name])} {name}" for name in in_order(database.program, commit.changes)
+        f"{signed_counts(len(change.inserted), len(change.erased))} {name}"
+        for name in in_order(database.program, commit.changes)
+        for change in [commit.changes[name]]
     ]
 
 
@@ -75,10 +77,12 @@ def looked_lines(commit: Commit, database: Database) -> list[str]:
     return [str(looked) for looked in told if not known[looked.predicate].auxiliary]
 
 
-def signed_counts(change: Change) -> str:
-    signed = [f"-{len(change.erased):,}"] if len(change.erased) else []
-    signed += [f"+{len(change.inserted):,}"] if len(change.inserted) else []
-    return " ".join(signed)
+def signed_counts(inserted: int, erased: int) -> str:
+    """
+    >>> signed_counts(1, 2000)
+    '-2,000 +1'
+    """
+    return " ".join(f"{sign}{n:,}" for sign, n in (("-", erased), ("+", inserted)) if n)
 
 
 def milliseconds(seconds: float) -> str:

@@ -12,7 +12,7 @@ from dlog.engine.saving import PROGRAM, save
 from dlog.engine.show import change_lines, in_order, is_derived
 from dlog.errors import DlogError, did_you_mean
 from dlog.language.parse import load_file
-from dlog.report import cost_text, looked_lines, print_stats
+from dlog.report import cost_text, looked_lines, print_stats, signed_counts
 
 if TYPE_CHECKING:
     from dlog.repl.session import Session
@@ -185,18 +185,13 @@ def _history(session: Session, _: str) -> None:
 
 
 def _entry_line(entry: Entry) -> str:
-    """`3 main 2026-11-16 16:20:01: +1 edge, -2 name`"""
-    parts = [_counts(name, *counts) for name, counts in entry.changes.items()]
+    """`3 main 2026-11-16 16:20:01: +1 edge, -2 +1 name`"""
+    parts = [f"{signed_counts(*counts)} {name}" for name, counts in entry.changes.items()]
     parts += ["program changed"] if entry.program else []
     parts += [f"merge of version {entry.merged}"] if entry.merged is not None else []
     parts += [f"batch {entry.batch_id}"] if entry.batch_id is not None else []
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.time))
     return f"{entry.version} {entry.branch} {when}: {', '.join(parts) or 'no change'}"
-
-
-def _counts(name: str, inserted: int, erased: int) -> str:
-    """As a commit is told: `-2 +1 edge`."""
-    return " ".join([*([f"-{erased:,}"] if erased else []), *([f"+{inserted:,}"] if inserted else []), name])
 
 
 def _checkpoint(session: Session, _: str) -> None:

@@ -17,16 +17,16 @@ from dlog.views.query import Query
 from dlog.views.regression import Cofactor, cofactor_query, fit, lift, merged_lifts
 from tests.views.schemas import schema
 
-RELATIONS = {"R": ("a", "b"), "S": ("a", "c", "d"), "T": ("c", "e")}
-NAMES = ("a", "b", "c", "d", "e")
+RELATIONS = {"R": ("a", "b", "f"), "S": ("a", "c", "d"), "T": ("c", "e")}
+NAMES = ("a", "b", "f", "c", "d", "e")
 
 
 def joined(relations: dict[str, list[tuple]]) -> np.ndarray:
     found = []
-    for (a, b), (a2, c, d), (c2, e) in itertools.product(*relations.values()):
+    for (a, b, f), (a2, c, d), (c2, e) in itertools.product(*relations.values()):
         if a == a2 and c == c2:
-            found.append((a, b, c, d, e))
-    return np.array(found, float).reshape(-1, 5)
+            found.append((a, b, f, c, d, e))
+    return np.array(found, float).reshape(-1, len(NAMES))
 
 
 @pytest.mark.parametrize("style", [NATIVE, EXPORTED, Style(inline=NONE), Style(batch=False)])
@@ -43,22 +43,23 @@ def test_oracle_numpy(style: Style) -> None:
             present[name] = present[name][len(old) :] + new
         rows, found = joined(present), Cofactor.of(kept)
         order = [NAMES.index(name) for name in found.names]
-        assert sorted(order) == [0, 1, 2, 3, 4]
+        assert sorted(order) == list(range(len(NAMES)))
         assert found.count == len(rows)
         assert found.sums == pytest.approx(rows[:, order].sum(axis=0))
         assert found.products == pytest.approx(rows[:, order].T @ rows[:, order])
     model = fit(found, "e")
-    inputs = np.column_stack([np.ones(len(rows)), rows[:, :4]])
-    weights, *_ = np.linalg.lstsq(inputs, rows[:, 4], rcond=None)
-    assert [model.intercept, *(model.slopes[n] for n in NAMES[:4])] == pytest.approx(weights.tolist())
-    assert model.error == pytest.approx(np.mean((inputs @ weights - rows[:, 4]) ** 2))
+    inputs = np.column_stack([np.ones(len(rows)), rows[:, :-1]])
+    weights, *_ = np.linalg.lstsq(inputs, rows[:, -1], rcond=None)
+    assert [model.intercept, *(model.slopes[n] for n in NAMES[:-1])] == pytest.approx(weights.tolist())
+    assert model.error == pytest.approx(np.mean((inputs @ weights - rows[:, -1]) ** 2))
 
 
 def test_lifts_of_one_view_are_one() -> None:
-    """As F-IVM writes it: `[lift<1>: RingCofactor<1, double, 2>](x, y)`."""
+    """As F-IVM writes it."""
     query = cofactor_query(Query(**schema(RELATIONS), aggregates=()), NAMES)
     text = m3_text(query, view_tree(query, find_order(query)), EXPORTED)
-    assert "RingCofactor<" in text and parse(text).types[0].name == "RingCofactor"
+    assert "[lift<1>: RingCofactor<1, double, 2>](b, f)" in text
+    assert parse(text).types[0].name == "RingCofactor"
     same = [lift(0, "a"), lift(0, "a")]
     assert merged_lifts(same) == same  # the square of an element is not an element of two variables
 
