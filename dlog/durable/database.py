@@ -21,6 +21,7 @@ from dlog.durable.checkpoint import Image
 from dlog.durable.files import Files
 from dlog.durable.folder import Folder, Found, read_folder
 from dlog.durable.frames import corruption
+from dlog.durable.log import Log
 from dlog.durable.past import Past
 from dlog.durable.records import BranchRecord, CommitRecord, Texts
 from dlog.durable.replay import replay, restore_texts
@@ -294,7 +295,7 @@ class Database(Branching):
             if not self._deferred and self._folder is not None:
                 self.sync()
 
-    def _log(self) -> Any:
+    def _log(self) -> Log:
         if self._folder is None or self._folder.log is None:
             raise StoreError("the database is closed" if self._folder is not None else "there is no folder")
         return self._folder.log

@@ -29,7 +29,7 @@ from dlog.durable.records import CommitRecord, Record, read_record
 from dlog.errors import StoreError
 
 LOCK = "lock"
-LOG_BYTES = 64 << 20  # a log that is longer than this, and than its checkpoint, asks for a new one
+LOG_BYTES = 16 << 20  # a log that is longer than this, and than its checkpoint, asks for a new one
 _OURS = re.compile(r"lock|(checkpoint|log)-(\d+)(\.new)?")
 _TRIES = 20  # of a reader, whose files a writer may remove
 
