@@ -101,7 +101,7 @@ def _as_array(codes: Any, arity: int) -> np.ndarray:
     """Rows of codes, from rows or from a list of columns."""
     if isinstance(codes, list):
         return np.stack(codes, axis=1) if codes else np.empty((0, arity), np.int64)
-    return np.asarray(codes, np.int64).reshape(-1, arity)
+    return np.asarray(codes, np.int64).reshape(len(codes), arity)
 
 
 def _last_of_key(rows: np.ndarray, n_keys: int) -> np.ndarray:

@@ -417,3 +417,12 @@ def test_ways_have_names_that_a_user_knows() -> None:
     for i in range(2):
         commit = db.apply(insert={"b": [(i,)], "a": [(i,)]})
         assert set(commit.ways) == {"c", "a(x) -> b(x)."}
+
+
+def test_a_proposition_that_comes_and_goes_in_one_transaction() -> None:
+    db = dlog.Database(source="flag() -> .")
+    for ops, expected in ((("erase", "insert"), [()]), (("insert", "erase"), [])):
+        with db.transaction() as tx:
+            for op in ops:
+                getattr(tx, op)("flag", [()])
+        assert db["flag"].rows() == expected
