@@ -152,7 +152,9 @@ def m3(
     dialect: Annotated[
         str, typer.Option(metavar="a5|dbtoaster", help="the dialect that is written")
     ] = "dbtoaster",
-    batch: Annotated[bool, typer.Option("--batch", help="triggers for batches, not for single rows")] = False,
+    batch: Annotated[
+        bool, typer.Option("--batch/--single", help="triggers for batches, or for single rows")
+    ] = False,
     optimise: Annotated[
         bool,
         typer.Option(
