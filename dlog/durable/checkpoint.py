@@ -246,7 +246,7 @@ def _take(loaded: Loaded, one: Framed) -> None:
 
 def _relation(arena: Arena, parts: list[_Part], first: Relation | None) -> Relation:
     if not parts[0].whole:
-        assert first is not None
+        first = Relation(arena, parts[0].arity) if first is None else first  # an empty one has no record
         _, change = read_change(parts[0].data)
         return first.apply(inserts=change.inserted, erases=change.erased)[0]
     arity, n = parts[0].arity, sum(part.n for part in parts)

@@ -198,3 +198,13 @@ def test_timelines_forget_what_no_merge_needs() -> None:
         line.commit("main", 3 * n + 2, None, merged=line.heads[f"b{n}"])
         line.drop(f"b{n}")
     assert len(line.moments()) == 1
+
+
+def test_a_branch_has_rows_where_main_has_none(tmp_path: Path) -> None:
+    db = dlog.Database(tmp_path / "s", source=PROGRAM, durability="none")
+    db.branch("trial")
+    db.execute("-edge(1, 2).")
+    db.checkpoint()
+    db.close()
+    with dlog.Database(tmp_path / "s") as db:
+        assert db["edge"].rows() == [] and db.at("trial")["edge"].rows() == [(1, 2)]
