@@ -9,7 +9,7 @@ import pytest
 
 import dlog
 from dlog.apply import Options, apply_file
-from dlog.engine.database import STRATEGIES, SUPPORTED_STRATEGIES
+from dlog.engine.evaluated import STRATEGIES, SUPPORTED_STRATEGIES
 
 from .test_cli import run
 

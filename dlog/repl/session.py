@@ -18,7 +18,8 @@ from dlog.engine.limits import Limits
 from dlog.engine.result import Result
 from dlog.engine.show import change_lines
 from dlog.engine.statements import REMOVABLE
-from dlog.engine.transaction import Change, Commit, Subscription, Transaction
+from dlog.engine.subscribers import Subscription
+from dlog.engine.transaction import Change, Commit, Transaction
 from dlog.errors import ConstraintError, DlogError, Interrupted
 from dlog.ir.rules import Predicate
 from dlog.language import ast

@@ -10,7 +10,7 @@ from collections import Counter, deque
 import pytest
 
 import dlog
-from dlog.engine.database import SUPPORTED_STRATEGIES
+from dlog.engine.evaluated import SUPPORTED_STRATEGIES
 from dlog.engine.view import View
 
 RULES = """

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from dlog.engine.database import SUPPORTED_STRATEGIES
+from dlog.engine.evaluated import SUPPORTED_STRATEGIES
 from tests.engine.machine import Seen, machine
 from tests.engine.mixed import MIXED
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 import dlog
-from dlog.engine.database import SUPPORTED_STRATEGIES
+from dlog.engine.evaluated import SUPPORTED_STRATEGIES
 from dlog.engine.limits import resident_bytes
 from dlog.engine.recursion import StageStrategy
 from dlog.engine.stages import StageTable

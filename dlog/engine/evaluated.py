@@ -1,0 +1,332 @@
+"""Owns a program with its data: how it is loaded and evaluated, and what can be seen inside.
+
+Knows nothing of transactions: see `dlog.engine.database`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from dlog.engine.demand import derived_predicates, described, evaluate_goals, rewriting_for
+from dlog.engine.evaluate import Evaluation, evaluate
+from dlog.engine.layers import Layers, in_layers
+from dlog.engine.limits import Limits, Watch
+from dlog.engine.loading import apply_deltas, load_facts, load_inputs
+from dlog.engine.maintain import Maintenance
+from dlog.engine.measure import Measures
+from dlog.engine.result import Result
+from dlog.engine.statements import settled
+from dlog.engine.store import Store
+from dlog.engine.strategy import net_difference
+from dlog.engine.transaction import (
+    Change,
+    Changes,
+)
+from dlog.engine.view import View, interruptible
+from dlog.errors import (
+    DlogError,
+    UnsupportedError,
+    VerifyError,
+    did_you_mean,
+)
+from dlog.interrupts import uninterrupted
+from dlog.ir.check import load_program
+from dlog.ir.rules import Program, Stratum
+from dlog.language import ast
+from dlog.language.source import Source, read_source, text_source
+from dlog.planning.options import Options
+from dlog.planning.versions import facts_name, is_change, is_old
+from dlog.storage.relation import Relation
+
+Progress = Callable[[str, str, int, int], None]  # phase, what, done, total
+STRATEGIES = ("delta", "trace", "trace-exact", "view_tree", "multilevel", "join_graph")
+SUPPORTED_STRATEGIES = frozenset({"delta", "trace", "trace-exact"})
+
+
+def require_strategy(name: str | None) -> None:
+    """Raises for a strategy of maintenance that there is not."""
+    if name is not None and name not in STRATEGIES:
+        known = f"there are {', '.join(STRATEGIES)}"
+        raise DlogError(f"unknown strategy {name}", help=did_you_mean(name, STRATEGIES, known))
+    if name is not None and name not in SUPPORTED_STRATEGIES:
+        raise UnsupportedError(f"not supported yet: {name}")
+
+
+class Evaluated(View):
+    """The base facts of a program, and what its rules derive from them, all of it or as far as is asked."""
+
+    @uninterrupted
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        source: str | Source | None = None,
+        facts: str | Path = ".",
+        limits: Limits | None = None,
+        progress: Progress | None = None,
+        warn: Callable[[str], None] | None = None,
+        jobs: int = 1,
+        evaluated: bool = True,
+        load: bool = True,
+        strategy: str | None = None,
+        goals_only: bool = False,
+        traced: bool = False,
+    ):
+        """From a program file or a text.  `facts` is the folder of its `.input` files.
+        `jobs` cores are used where they help.
+
+        `warn` is told at once of rows that are not taken and of joins that look too large; `warnings` keeps
+        what it was told.  Without `evaluated` only the base facts are there at first: rules run when someone
+        asks, and only as far as the question needs.  With `goals_only` what the program itself asks for is
+        evaluated that way.
+        `strategy` forces one way of maintenance on all rules, whatever a transaction changes; without it
+        rules are evaluated from scratch where that is expected to be cheaper.  It never changes an answer.
+        `traced` keeps every run of every rule in `measures`, for a profile.
+        """
+        require_strategy(strategy)
+        if path is not None and source is not None:
+            raise DlogError("a database has one program: give its path or its source, not both")
+        self.measures = Measures()
+        self.facts_folder = facts
+        self.warnings: list[str] = []
+        self._tell = warn
+        self._jobs = jobs
+        self._traced = traced
+        self._progress = progress or (lambda phase, what, done, total: None)
+        self._lock = threading.RLock()  # of whoever changes the state, or reads it in place
+        if path is not None:
+            source = read_source(path)
+        tree, program = load_program(source if isinstance(source, Source) else text_source(source or ""))
+        super().__init__(settled(tree, program), program, Store(program.predicates), limits or Limits(), 0)
+        self._maintenance = Maintenance.of(program, strategy)
+        self.store.options = Options.of(program.pragmas)
+        watch = Watch(self.limits)
+        load_facts(self.program, self.store)
+        with interruptible(watch):
+            watch.doing = "loading facts"
+            if load:
+                self._load_inputs(facts)
+            apply_deltas(self.program.deltas, self.store)
+            self._restore()
+            for name in self._maintenance.owner:
+                self.store.relations[facts_name(name)] = self.store.relations[name]
+            self.store.relations = self._start()
+            self.pending = derived_predicates(self.program)
+            if goals_only:
+                self._evaluate_goals(watch)
+            elif evaluated:
+                self._evaluate(watch)
+        self.store.relations = in_layers(self.store.relations)
+        self._show()
+
+    def _restore(self) -> None:
+        """Base facts from elsewhere, before rules run."""
+
+    def _show(self) -> None:
+        """Let snapshots have the state as it is now: all of it at once.  O(1); see `Layers.settle`."""
+        if type(self.store.relations) is Layers:
+            self.store.relations.settle()
+        self._shown = (
+            self.tree,
+            self.program,
+            self.store.relations,
+            self.store.predicates,
+            self.version,
+            self.pending,
+        )
+
+    def __repr__(self) -> str:
+        names = [name for name, predicate in self.program.predicates.items() if not predicate.auxiliary]
+        shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+        return f"<dlog.Database: {shown}>" if names else "<dlog.Database: empty>"
+
+    def _load_inputs(self, facts: str | Path) -> None:
+        load_inputs(
+            self.program,
+            self.store,
+            facts,
+            self.warn,
+            lambda what, done, total: self._progress("load", what, done, total),
+        )
+
+    def _evaluate(self, watch: Watch) -> None:
+        evaluate(self.program, self.store, self._evaluation(self.program, watch))
+        self.pending = frozenset()
+
+    def _evaluate_goals(self, watch: Watch) -> None:
+        """What the program asks for, and of the rest as little as that needs."""
+        rewriting = rewriting_for(self.program, self.store, self.pending)
+        computed = evaluate_goals(self.program, rewriting, self.store, self._evaluation(self.program, watch))
+        self.store.relations |= computed
+        self.pending -= computed.keys()
+
+    @uninterrupted
+    def complete(self) -> None:
+        """Evaluates what is still pending."""
+        if self.pending:
+            watch = Watch(self.limits)
+            with interruptible(watch):
+                self.store.relations = self._start()
+                self._evaluate(watch)
+            self.store.relations = in_layers(self.store.relations)
+            self._show()
+
+    def _evaluation(self, program: Program, watch: Watch) -> Evaluation:
+        self.measures = Measures(on_warning=self.warn, traced=self._traced)
+        limits = {
+            d.predicate: int(p.value)
+            for d in program.directives
+            if d.kind == "limitsize"
+            for p in d.params
+            if p.name == "n"
+        }
+        return Evaluation(
+            watch,
+            self.measures,
+            lambda what, done, total: self._progress("evaluate", what, done, total),
+            limits,
+            self._jobs,
+        )
+
+    def warn(self, text: str) -> None:
+        """Keeps a warning and tells it."""
+        self.warnings.append(text)
+        if self._tell is not None:
+            self._tell(text)
+
+    def relation(self, predicate: str) -> Relation:
+        with self._lock:
+            return super().relation(predicate)
+
+    def answer(self, query: ast.Query) -> Result:
+        with self._lock:
+            return super().answer(query)
+
+    def base(self, predicate: str) -> Result:
+        """The base facts of a predicate, without what rules derive."""
+        self.require(predicate)
+        columns = self.program.predicates[predicate].columns
+        with self._lock:
+            relation = self.base_relation(predicate)
+            assert relation is not None
+            return self._result(predicate, columns, relation)
+
+    def base_relation(self, predicate: str) -> Relation | None:
+        """The same as a version; None if the predicate is new to the database."""
+        name = facts_name(predicate) if predicate in self._maintenance.owner else predicate
+        return self.store.relations.get(name)
+
+    def verify(self) -> None:
+        """Evaluates everything from scratch; raises VerifyError with the rows that differ, if any do."""
+        with self._lock:
+            self._verify()
+
+    @uninterrupted
+    def _verify(self) -> None:
+        self.complete()
+        store, measures = self.store, self.measures
+        kept = store.relations
+        watch = Watch(self.limits)
+        try:
+            store.relations = self._start()
+            with interruptible(watch):
+                self._evaluate(watch)
+            derived = {n for n in self._maintenance.owner if not self.program.predicates[n].auxiliary}
+            found = {name: net_difference(kept[name], store.relations[name]) for name in sorted(derived)}
+            differences = Changes(found, self.program.predicates, store.dictionary)
+        finally:
+            store.relations, self.measures = kept, measures
+        if differences:
+            raise VerifyError(_disagreement(differences))
+
+    def _start(self) -> dict[str, Relation]:
+        """Relations to evaluate in.  Those that rules add to are handles of their own on the base facts; all
+        others are the base facts themselves, so that column orders made for them stay.
+        """
+        relations = self.store.relations
+        derived = self._maintenance.owner
+        return {
+            **{name: relations[name] for name in self.program.predicates if name not in derived},
+            **{name: relations[facts_name(name)].snapshot() for name in derived},
+            **{facts_name(name): relations[facts_name(name)] for name in derived},
+        }
+
+    @uninterrupted
+    def explain(self, predicate: str | None = None) -> str:
+        """How rules are evaluated, in words.  Never runs a rule.
+
+        What is not evaluated yet is explained as the program's own outputs and queries will need it.
+        """
+        from dlog.engine.explain import explain
+
+        if predicate is not None:
+            self.require(predicate)
+        rewriting = rewriting_for(self.program, self.store, self.pending)
+        if not self.pending or not rewriting.full or predicate in rewriting.left_out:
+            return explain(self.program, self.store, predicate, self._maintained)
+        store = self.store.under(dict(rewriting.program.predicates))
+        parts = rewriting.restricted.get(predicate, (predicate,)) if predicate else (None,)
+        told = [explain(rewriting.program, store, part, self._maintained) for part in parts]
+        rest = self._maintained_elsewhere(rewriting.program, predicate)
+        return "\n".join([*described(rewriting), *told, *rest])
+
+    def _maintained(self, stratum: Stratum) -> list[str]:
+        """How a stratum follows transactions, in words; nothing of what a rewriting adds."""
+        maintenance = self._maintenance
+        if self.pending:  # what is chosen before the data is there is not kept
+            maintenance = Maintenance.of(self.program, maintenance.wanted)
+        number = maintenance.owner.get(stratum.predicates[0])
+        return [] if number is None else maintenance.explain(number, self.store)
+
+    def _maintained_elsewhere(self, shown: Program, predicate: str | None) -> list[str]:
+        """The same for strata of which a rewriting has only parts, or nothing: transactions keep all."""
+        known = derived_predicates(shown)
+        lines = []
+        for stratum in self.program.strata:
+            names = [n for n in stratum.predicates if not self.program.predicates[n].auxiliary]
+            if names and not known.intersection(names) and predicate in (None, *names):
+                lines.append(f"  {', '.join(names)}")
+                lines += [f"    {line}" for line in self._maintained(stratum)]
+        return ["under transactions, in full:", *lines] if lines else []
+
+    @uninterrupted
+    def why(self, fact: str) -> str:
+        """One well-founded derivation of a fact, as a tree in words.  Raises when the fact does not hold."""
+        from dlog.engine.why import derivation_tree
+
+        return derivation_tree(self, fact)
+
+    def stats(self) -> Measures:
+        """What the last evaluation or transaction measured, rule by rule; `print` shows it as a table.
+
+        Empty after a transaction of a few rows that ran no rule by itself: `costs` of its commit tells more.
+        """
+        return self.measures
+
+    @uninterrupted
+    def check(self) -> None:
+        """Assert every invariant of the state.  O(size of the database)."""
+        for relation in self.store.relations.values():
+            relation.check()
+        for name, predicate in self.program.predicates.items():
+            assert self.store.relations[name].arity == predicate.arity
+        assert not any(is_old(name) or is_change(name) for name in self.store.relations)
+        for strategy in self._maintenance.strategies.values():
+            if strategy is not None:
+                strategy.check(self.store)
+
+
+_SHOWN = 10
+
+
+def _disagreement(differences: Mapping[str, Change]) -> str:
+    """What a change would have to be for maintenance to be right, a few rows of it."""
+    lines = ["maintenance and evaluation from scratch disagree"]
+    for name, change in differences.items():
+        for what, result in (("missing", change.inserted), ("should not be there", change.erased)):
+            lines += [f"  {name}{row}: {what}" for row in result.rows()[:_SHOWN]]
+            if len(result) > _SHOWN:
+                lines.append(f"  and {len(result) - _SHOWN:,} more of {name}: {what}")
+    return "\n".join(lines)
