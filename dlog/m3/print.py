@@ -203,7 +203,8 @@ class _Printer:
         opening = self._opening(node)
         if opening is None:
             return self.flat(node)
-        body = self.layout(node.body, indent + 2)  # type: ignore[attr-defined]
+        assert isinstance(node, ast.AggSum | ast.Lift | ast.Exists | ast.Domain)
+        body = self.layout(node.body, indent + 2)
         return f"{opening}{margin}  {body}{margin})"
 
     def _placed(self, node: ast.Node, indent: int) -> str:

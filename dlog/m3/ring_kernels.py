@@ -260,24 +260,27 @@ def bits(value: float) -> int:
 
 
 @helper
-def add_double(x: Words, at: int, y: Words, y_at: int) -> None:
-    """x += y of pairs: Knuth's sum of the high and of the low words, then carried up twice."""
-    a, b = real(x[at]), real(y[y_at])
-    c, d = real(x[at + 1]), real(y[y_at + 1])
-    high = a + b
+def sum_of_doubled(a, b, c, d):
+    """(a + b) + (c + d) of doubled floats, high words a and c: Knuth's sums of both, carried up twice."""
+    high = a + c
     if not np.isfinite(high):
-        x[at], x[at + 1] = bits(high), bits(0.0)
-        return
+        return high, 0.0
     part = high - a
-    low = (a - (high - part)) + (b - part)
-    small = c + d
-    part = small - c
-    rest = (c - (small - part)) + (d - part)
+    low = (a - (high - part)) + (c - part)
+    small = b + d
+    part = small - b
+    rest = (b - (small - part)) + (d - part)
     low += small
     total = high + low
     low = rest + (low - (total - high))
     high = total + low
-    low = low - (high - total)
+    return high + 0.0, (low - (high - total)) + 0.0
+
+
+@helper
+def add_double(x: Words, at: int, y: Words, y_at: int) -> None:
+    """x += y of pairs."""
+    high, low = sum_of_doubled(real(x[at]), real(x[at + 1]), real(y[y_at]), real(y[y_at + 1]))
     x[at] = bits(high)
     x[at + 1] = bits(low)
 

@@ -40,8 +40,10 @@ _Found = tuple[ast.Node, str, str | None] | None
 def _constant(node: ast.Constant, dialect: str, types: tuple[str, ...]) -> _Found:
     if node.type not in types:
         return node, f"{dialect} has no constants of type {node.type}", None
+    if not isinstance(node.value, int):
+        return None
     low, high = RANGES[dialect].get(node.type, (node.value, node.value))
-    if isinstance(node.value, int) and not low <= node.value <= high:  # type: ignore[operator]
+    if not low <= node.value <= high:
         wider = node.type == "int" and dialect == DBTOASTER and -(2**63) <= node.value < 2**63
         message = f"{node.value} does not fit {node.type} in {dialect}, which ends at {high}"
         return node, message, f"write {node.value}L" if wider else None

@@ -10,7 +10,7 @@ import numpy as np
 
 from dlog.jit import helper
 from dlog.lftj.primitives import add, code_of, compare, float_of, multiply
-from dlog.m3.ring_kernels import multiply_decimal, product_rest
+from dlog.m3.ring_kernels import multiply_decimal, product_rest, sum_of_doubled
 from dlog.m3.runtime.layout import (
     BITS_TO_CODE,
     BITS_TO_INT,
@@ -55,24 +55,6 @@ def multiply_ints(a, b, state, pc):
         if size >= NEAR and (size > 1.5 * TWO63 or result == EMPTY or b == 0 or result // b != a):
             state[OVERFLOW] = pc + 1
     return result
-
-
-@helper
-def sum_of_doubled(a, b, c, d):
-    """(a + b) + (c + d) of doubled floats, high words a and c: Knuth's sums of both, carried up twice."""
-    high = a + c
-    if not np.isfinite(high):
-        return high, 0.0
-    part = high - a
-    low = (a - (high - part)) + (c - part)
-    small = b + d
-    part = small - b
-    rest = (b - (small - part)) + (d - part)
-    low += small
-    total = high + low
-    low = rest + (low - (total - high))
-    high = total + low
-    return high + 0.0, (low - (high - total)) + 0.0
 
 
 @helper

@@ -11,7 +11,8 @@ import numpy as np
 
 from dlog.jit import helper
 from dlog.lftj.primitives import multiply
-from dlog.m3.runtime.arithmetic_kernels import add_ints, multiply_ints, sum_of_doubled, to_bits, to_float
+from dlog.m3.ring_kernels import sum_of_doubled
+from dlog.m3.runtime.arithmetic_kernels import add_ints, multiply_ints, to_bits, to_float
 from dlog.m3.runtime.layout import (
     DOUBLED,
     EMPTY,
@@ -33,6 +34,7 @@ from dlog.m3.runtime.map_kernels import (
     hash_more,
     is_live,
     link,
+    place_of,
     shifted,
     take_slot,
 )
@@ -92,13 +94,8 @@ def look_up(arena, maps, m, cols, n, hash, code, at, count):
 def look_up_one(arena, maps, m, cols, n, hash, keys, out):
     base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
     for i in range(n):
-        key = cols[keys + i]
-        slot = shifted(cols[hash + i], shift)
-        found = arena[base + slot * words]
-        while found != key and found != EMPTY:
-            slot = (slot + 1) & mask
-            found = arena[base + slot * words]
-        cols[out + i] = arena[base + slot * words + 1] if found != EMPTY else np.int64(0)
+        place = place_of(arena, base, words, mask, shifted(cols[hash + i], shift), cols[keys + i])
+        cols[out + i] = arena[place + 1]
 
 
 @helper
@@ -116,14 +113,8 @@ def look_up_times(arena, maps, m, cols, n, hash, code, at, count, state, pc):
             if value == 0:
                 cols[out + i] = 0
             else:
-                key = cols[keys + i]
-                slot = shifted(cols[hash + i], shift)
-                found = arena[base + slot * words]
-                while found != key and found != EMPTY:
-                    slot = (slot + 1) & mask
-                    found = arena[base + slot * words]
-                other = arena[base + slot * words + 1] if found != EMPTY else np.int64(0)
-                cols[out + i] = multiply_ints(value, other, state, pc)
+                place = place_of(arena, base, words, mask, shifted(cols[hash + i], shift), cols[keys + i])
+                cols[out + i] = multiply_ints(value, arena[place + 1], state, pc)
         return
     for i in range(n):
         if cols[given + i] == 0:
@@ -146,13 +137,8 @@ def look_up_product(arena, maps, cols, n, hash, keys, given, out, code, at, coun
         while value != 0 and j < count:
             m = code[at + j]
             base, words, mask = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK]
-            slot = shifted(whole_hash, maps[m + M_SHIFT])
-            other = arena[base + slot * words]
-            while other != key and other != EMPTY:
-                slot = (slot + 1) & mask
-                other = arena[base + slot * words]
-            factor = arena[base + slot * words + 1] if other != EMPTY else np.int64(0)
-            value = multiply_ints(value, factor, state, pc)
+            place = place_of(arena, base, words, mask, shifted(whole_hash, maps[m + M_SHIFT]), key)
+            value = multiply_ints(value, arena[place + 1], state, pc)
             j += 1
         cols[out + i] = value
 
@@ -209,13 +195,8 @@ def accumulate_one(arena, maps, m, cols, n, hash, keys, vals, state, pc):
     used = np.int64(0)
     for i in range(n):
         key = cols[keys + i]
-        slot = shifted(cols[hash + i], shift)
-        other = arena[base + slot * words]
-        while other != key and other != EMPTY:
-            slot = (slot + 1) & mask
-            other = arena[base + slot * words]
-        place = base + slot * words
-        if other == EMPTY:
+        place = place_of(arena, base, words, mask, shifted(cols[hash + i], shift), key)
+        if arena[place] == EMPTY:
             arena[place] = key
             used += 1
         arena[place + 1] = add_ints(arena[place + 1], cols[vals + i], state, pc)

@@ -56,7 +56,8 @@ class Compiled:
 
 def compile_program(program: ast.Program, dictionary: Dictionary) -> Compiled:
     """REQUIRES: a program that `check` returned.  O(size of the program)."""
-    code, calls, stores, typing = Code(), [], Stores(program), Typing(program)  # type: ignore[var-annotated]
+    code, stores, typing = Code(), Stores(program), Typing(program)
+    calls: list[PythonCall] = []
     arithmetic = Arithmetic(code, calls)
     entries: dict[tuple[str | None, str], int] = {}
     together = set()

@@ -218,7 +218,8 @@ class Joins(Scalars):
         if kind == INT_KIND:
             none = self.code.constant(o.EMPTY)
             self.keep(self.arithmetic.binary(o.COMPARE, self.frame, COMPARISON["!="], column, none))
-            column = self.column(self.frame.parent, column)  # type: ignore[arg-type]
+            assert self.frame.parent is not None
+            column = self.column(self.frame.parent, column)
         return Bound(kind, self.frame, ("column", column))
 
     def _keep_equal(self, name: str, bound: Bound) -> None:

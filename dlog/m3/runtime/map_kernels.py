@@ -67,6 +67,18 @@ def slot_hash(arena, at, n):
 
 
 @helper
+def place_of(arena, base, words, mask, slot, key):
+    """Where the slot of a key is, from the slot of its hash on, or the empty one where it would be; the value
+    there is 0.  REQUIRES: a map with one key.
+    """
+    place = base + slot * words
+    while arena[place] != key and arena[place] != EMPTY:
+        slot = (slot + 1) & mask
+        place = base + slot * words
+    return place
+
+
+@helper
 def places_of(maps, m, index):
     """Where the places of an index's keys are listed."""
     at = maps[m + M_INDEX]

@@ -63,7 +63,7 @@ from dlog.m3.runtime.layout import (
     STRIDE,
     SWITCH,
 )
-from dlog.m3.runtime.map_kernels import hash_one, shifted
+from dlog.m3.runtime.map_kernels import hash_one, place_of, shifted
 
 
 @helper
@@ -184,12 +184,8 @@ def product(arena, maps, code, a, registers, state, pc):
 @helper
 def find_plain(arena, maps, m, key, hash):
     """Where the slot of a key is, or the empty one where it would be."""
-    base, slot = maps[m + M_BASE], shifted(hash, maps[m + M_SHIFT])
-    place = base + 2 * slot
-    while arena[place] != key and arena[place] != EMPTY:
-        slot = (slot + 1) & maps[m + M_MASK]
-        place = base + 2 * slot
-    return place
+    slot = shifted(hash, maps[m + M_SHIFT])
+    return place_of(arena, maps[m + M_BASE], 2, maps[m + M_MASK], slot, key)
 
 
 @helper

@@ -5,8 +5,8 @@ Each is a `Store`; what indices it needs is found out while code is written.  Ho
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -137,10 +137,10 @@ class Stores:
         """Add elements of a ring that kernels do not know to the entries in slots."""
         ring, n_keys = store.ring, len(store.key_kinds)
 
-        def run(arrays: Callable[[Word], Words]) -> None:
+        def run(arrays: Any) -> None:
             elements = np.stack([arrays(c) for c in columns], axis=1)
             found, sums = segment_sums(ring, elements, arrays(slots))
-            table: Words = arrays.table(store.number)  # type: ignore[attr-defined]
+            table: Words = arrays.table(store.number)
             entries = table[found][:, n_keys : n_keys + ring.words]
             table[found, n_keys : n_keys + ring.words] = ring.add(entries, sums)
             if store.keeps:
