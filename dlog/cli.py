@@ -198,9 +198,9 @@ def _draw(
     from dlog.views.export import read_query, read_tree
     from dlog.views.picture import write_picture
 
-    tree = read_tree(read_query(program, predicate, facts), dtree, optimise)
+    query = read_query(program, predicate, facts)
     title = f"{program.name}: {predicate}" if predicate else program.name
-    write_picture(tree, picture, title)
+    write_picture(read_tree(query, dtree, optimise), picture, title, query)
 
 
 @app.command("m3-check")
@@ -443,7 +443,8 @@ def explain(
         from dlog.views.export import read_query, read_tree
         from dlog.views.notation import explain as explain_tree
 
-        print(explain_tree(read_tree(read_query(program), order)), end="")
+        query = read_query(program)
+        print(explain_tree(read_tree(query, order), query), end="")
     else:
         from dlog.engine.database import plan_only
 

@@ -6,11 +6,13 @@ definitions in the paper's operators (2.2.11).  Knows nothing of M3's text and o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dlog.m3 import ast
 from dlog.views.picture_text import DELTA, LOWERED, PLUS, RAISED, TIMES, Text, lowered, plain, raised
+from dlog.views.query import Query
 from dlog.views.tree import View, ViewTree
 
 _MOST_RELATIONS = 7  # that are listed below a V
@@ -19,20 +21,30 @@ _LONG_NAME = 3  # characters; longer names are abbreviated where several stand t
 
 @dataclass(frozen=True)
 class Notation:
-    """The names of one tree's relations, short and long."""
+    """`short` has the short names of atoms, `meant` says what each is; `lifted` has, by a view's identity,
+    the products that the terms of the query need there.
+    """
 
     short: dict[str, str]
+    meant: dict[str, str]
+    lifted: dict[int, list[str]]
 
     @classmethod
-    def of(cls, tree: ViewTree) -> Notation:
+    def of(cls, tree: ViewTree, query: Query | None = None) -> Notation:
+        """Without the query, all factors of a view are taken for one product, and names for relations."""
         names = list(tree.root.relations)
         together = len(names) > 1 and any(len(name) > _LONG_NAME for name in names)
-        return cls(_prefixes(names) if together else {name: name for name in names})
+        short = _prefixes(names) if together else {name: name for name in names}
+        relations = {name: query.atom(name).relation if query is not None else name for name in names}
+        meant = {
+            name: " = ".join(dict.fromkeys((short[name], name, relations[name]))) for name in names
+        }  # fmt: skip
+        return cls(short, meant, _lifted(tree, query) if query is not None else {})
 
     @property
-    def abbreviations(self) -> list[tuple[str, str]]:
-        """(short, long) of each name that is abbreviated."""
-        return [(short, long) for long, short in self.short.items() if short != long]
+    def abbreviations(self) -> list[str]:
+        """What each name means that is no relation's own."""
+        return [meant for name, meant in self.meant.items() if meant != name]
 
     # Names
 
@@ -61,17 +73,40 @@ class Notation:
         head = _followed(self._operand(view, change, several), " = ")
         sums = [(*plain(PLUS), *lowered(variable), *plain(" ")) for variable in view.summed]
         operands = [self._operand(child, change, several) for child in view.children]
-        operands += [[plain(scalar(node))] for node in (*view.factors, *view.conditions)]
+        operands += [_words(text) for text in (*self._lifting(view), *map(scalar, view.conditions))]
         if sums and len(operands) > 1:
             operands[0][0] = (*plain("("), *operands[0][0])
             operands[-1] = _followed(operands[-1], ")")
         joined = [_followed(operand, f" {TIMES} ") for operand in operands[:-1]] + operands[-1:]
         return [*head, *sums, *(piece for operand in joined for piece in operand)]
 
+    def _lifting(self, view: View) -> list[str]:
+        """The factors; `<x, y, 1>` where aggregates need several products of them."""
+        products = self.lifted.get(id(view))
+        if products is None:
+            return [scalar(factor) for factor in view.factors]
+        if len(products) == 1:
+            return products if products[0] != "1" else []
+        return [f"<{', '.join(products)}>"]
+
     def _operand(self, view: View, change: str | None, several: bool) -> list[Text]:
         changed = change if change in view.relations else None
         first, *others = self.keys(view)
         return [(*self.name(view, changed, several), *first), *others]
+
+
+def _lifted(tree: ViewTree, query: Query) -> dict[int, list[str]]:
+    """By a view's identity: the products of its factors that terms need, each once."""
+    terms = [term for aggregate in query.aggregates for term in aggregate.terms]
+    found: dict[int, list[str]] = {}
+    for view in tree.walk():
+        products = (tuple(f for f in term.factors if f in view.factors) for term in terms)
+        found[id(view)] = [" * ".join(map(scalar, p)) or "1" for p in dict.fromkeys(products)]
+    return found
+
+
+def _words(text: str) -> list[Text]:
+    return [plain(word) for word in re.findall(r"\S+\s*", text)]
 
 
 def _followed(pieces: list[Text], text: str) -> list[Text]:
@@ -165,7 +200,7 @@ def flat(text: Sequence[Text] | Text) -> str:
     return found
 
 
-def explain(tree: ViewTree) -> str:
+def explain(tree: ViewTree, query: Query | None = None) -> str:
     """A view tree as text: what is kept, what changes whom, and every definition.
 
     >>> leaf = View("R", ("A", "B"), ("R",), atom="R", changes=("R",))
@@ -178,12 +213,12 @@ def explain(tree: ViewTree) -> str:
     V@A_R[] = ⊕_A ⊕_B (R[A, B] ⊗ A)
     δV@A_R[] = ⊕_A ⊕_B (δR[A, B] ⊗ A)
     """
-    notation = Notation.of(tree)
+    notation = Notation.of(tree, query)
     lines = [f"{branch}{_described(notation, view)}" for branch, view in _branches(tree.root)]
     lines.append("")
     lines += [flat(pieces) for pieces in definitions(tree, notation)]
     if notation.abbreviations:
-        lines += ["", "where " + ", ".join(f"{short} = {long}" for short, long in notation.abbreviations)]
+        lines += ["", "where " + ", ".join(notation.abbreviations)]
     return "\n".join(lines) + "\n"
 
 

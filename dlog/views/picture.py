@@ -29,6 +29,7 @@ from dlog.views.picture_scene import (
 )
 from dlog.views.picture_scene import hues as hues_of
 from dlog.views.picture_text import DELTA, Text, plain, width, wrapped
+from dlog.views.query import Query
 from dlog.views.tree import View, ViewTree
 
 MARGIN = 28.0
@@ -41,35 +42,37 @@ _MOST_WAYS = 6  # delta paths that are drawn side by side
 _TEXT_WIDTH = (520.0, 900.0)  # of legend and definitions: at least, at most
 
 
-def write_picture(tree: ViewTree, path: str | Path, title: str = "View tree") -> None:
-    """Into a file whose name ends in .svg, .pdf or .dot."""
+def write_picture(
+    tree: ViewTree, path: str | Path, title: str = "View tree", query: Query | None = None
+) -> None:
+    """Into a file whose name ends in .svg, .pdf or .dot.  The query says what aggregates need at a view."""
     suffix = Path(path).suffix.lower()
     if suffix not in _WRITERS:
         help = f"name the file {Path(path).stem}.svg, .pdf or .dot"
         raise DlogError(f"cannot draw into {path}", help=help)
-    content = _WRITERS[suffix](tree, title)
+    content = _WRITERS[suffix](tree, title, query)
     try:
         Path(path).write_bytes(content)
     except OSError as error:
         raise DlogError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _svg(tree: ViewTree, title: str) -> bytes:
+def _svg(tree: ViewTree, title: str, query: Query | None) -> bytes:
     from dlog.views.picture_svg import svg
 
-    return svg(draw(tree, title)).encode()
+    return svg(draw(tree, title, query)).encode()
 
 
-def _pdf(tree: ViewTree, title: str) -> bytes:
+def _pdf(tree: ViewTree, title: str, query: Query | None) -> bytes:
     from dlog.views.picture_pdf import pdf
 
-    return pdf(draw(tree, title))
+    return pdf(draw(tree, title, query))
 
 
-def _dot(tree: ViewTree, title: str) -> bytes:
+def _dot(tree: ViewTree, title: str, query: Query | None) -> bytes:
     from dlog.views.picture_dot import dot
 
-    return dot(tree, title).encode()
+    return dot(tree, title, query).encode()
 
 
 _WRITERS = {".svg": _svg, ".pdf": _pdf, ".dot": _dot}
@@ -85,9 +88,9 @@ class Node:
     height: float
 
 
-def draw(tree: ViewTree, title: str = "View tree") -> Scene:
+def draw(tree: ViewTree, title: str = "View tree", query: Query | None = None) -> Scene:
     """O(views * depth)."""
-    notation = Notation.of(tree)
+    notation = Notation.of(tree, query)
     nodes, children = _nodes(tree, notation)
     layout = tidy(children, [0], [(node.width, node.height) for node in nodes], gap=18.0, level_gap=38.0)
     colours = colours_of(tree)
@@ -300,8 +303,7 @@ def _relations(
     """Each relation with its colour and its short name, as many in a line as have room."""
     x = MARGIN
     for name in tree.root.relations:
-        short = notation.short[name]
-        text = plain(name if short == name else f"{short} = {name}")
+        text = plain(notation.meant[name])
         needed = 18 + width(text, 10.0) + 16
         if x > MARGIN and x + needed > MARGIN + room:
             x, y = MARGIN, y + 16
@@ -313,6 +315,10 @@ def _relations(
 
 def _definitions(scene: Scene, tree: ViewTree, notation: Notation, y: float, room: float) -> float:
     y = _heading(scene, "Definitions", y)
+    if any(len(products) > 1 for products in notation.lifted.values()):
+        note = "<x, y> are the products that several aggregates need there, each kept on its own"
+        scene.add(Label(MARGIN, y, plain(note), 10.0, GREY))
+        y += 18
     for pieces in definitions(tree, notation):
         for number, line in enumerate(wrapped(pieces, SIZE, room, 24.0)):
             scene.add(Label(MARGIN + (24.0 if number else 0.0), y, line, SIZE))

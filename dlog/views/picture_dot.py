@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dlog.views.notation import Notation, changes_of, definitions, flat
 from dlog.views.picture import colours_of
+from dlog.views.query import Query
 from dlog.views.tree import View, ViewTree
 
 
-def dot(tree: ViewTree, title: str = "View tree") -> str:
+def dot(tree: ViewTree, title: str = "View tree", query: Query | None = None) -> str:
     """Nodes and edges as in the picture; the definitions stand below it, as its label."""
-    notation, colours = Notation.of(tree), colours_of(tree)
+    notation, colours = Notation.of(tree, query), colours_of(tree)
     numbers = {id(view): number for number, view in enumerate(tree.walk())}
     below = "".join(f"{_escaped(flat(pieces))}\\l" for pieces in definitions(tree, notation))
-    short = "".join(f"{_escaped(f'{short} = {long}')}\\l" for short, long in notation.abbreviations)
+    short = "".join(f"{_escaped(meant)}\\l" for meant in notation.abbreviations)
     lines = [
         "digraph views {",
         f'  label="{_escaped(title)}\\n\\n{below}{short}"; labelloc=b; labeljust=l; fontname="Helvetica";',

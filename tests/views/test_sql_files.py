@@ -16,6 +16,7 @@ from dlog.m3.rings import FLOAT_RING, register_ring
 from dlog.m3.runtime.runtime import Runtime
 from dlog.m3.runtime.streams import Reader, run_files
 from dlog.views.export import export, read_query, read_tree
+from dlog.views.notation import explain
 from dlog.views.picture import draw
 from tests.test_errors import ROOT, command
 from tests.views.test_pictures import check_picture
@@ -109,8 +110,9 @@ def test_ring_of_ones_own() -> None:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_pictures_of_shipped_queries(name: str) -> None:
-    tree = read_tree(read_query(QUERIES[name]), ORDERS[name])
-    check_picture(draw(tree), len(list(tree.walk())))
+    query = read_query(QUERIES[name])
+    tree = read_tree(query, ORDERS[name])
+    check_picture(draw(tree, name, query), len(list(tree.walk())))
 
 
 def test_picture_of_many_variables() -> None:
@@ -135,6 +137,17 @@ def test_commands_draw_and_explain(tmp_path: Path) -> None:
     rule = ("explain", "programs/order_book.dl", "spread", "-F", "programs/order_book/facts")
     out, err, status = command(*rule, "--svg", str(tmp_path / "rule.dot"))
     assert (err, status) == ("", 0) and (tmp_path / "rule.dot").read_text().startswith("digraph")
+
+
+def test_definitions_say_what_each_aggregate_needs() -> None:
+    query = read_query(QUERIES["segments"])
+    text = explain(read_tree(query), query)
+    assert (
+        "LINEITEM[orderkey, line, price, discount, shipdate] ⊗ <price * (1 - discount), 1, discount>)" in text
+    )
+    assert text.endswith("where C = CUSTOMER, O = ORDERS, L = LINEITEM\n")
+    query = read_query(QUERIES["order_book"])
+    assert explain(read_tree(query), query).endswith("where b = BIDS, a = ASKS\n")
 
 
 def test_commands_say_what_they_cannot_write(tmp_path: Path) -> None:
