@@ -133,18 +133,25 @@ class _TraceAssembler(Assembler):
                 self.note(number, fail, self.least, self.greatest)
         spans = [number for number in found if notes[number].form == SPAN]
         if spans:
-            own = self.span(step, notes[spans[0]], fail)
+            own = self.span(step, [(number, notes[number]) for number in spans], fail)
             for number in spans:
                 assert notes[number].span == notes[spans[0]].span, "a leap has one span"
                 self.note(number, fail, own, own + 1)
         assert not any(notes[number].form in (POINT, EACH) for number in found), "not the note of a leap"
 
-    def span(self, step: Leap, note: Note, fail: Label) -> int:
-        own = self.own(2)
+    def span(self, step: Leap, spans: list[tuple[int, Note]], fail: Label) -> int:
+        """Where it is empty, the note that tells of a seek, too, is written all the same."""
+        own, note = self.own(2), spans[0][1]
+        shared = [number for number, note in spans if note.missed is not None]
+        empty, behind = Label() if shared else fail, Label()
         bounds = [(self.slot(slot), int(strict)) for slot, strict in (*step.lower, *step.upper)]
         blocks = [self.block(atom, level) for atom, level in note.span]
         counts = (len(blocks), len(step.lower), len(step.upper))
-        self.put(o.SPAN, fail, own, *counts, *blocks, *(word for bound in bounds for word in bound))
+        words = (word for bound in bounds for word in bound)
+        self.put(o.SPAN, empty, own, *counts, *blocks, *words, next=behind)
+        for number in shared:  # one at the most: that of the step before
+            empty.address = self.note(number, fail, self.least, self.greatest, next=fail).address
+        behind.address = len(self.words)
         return own
 
     # ---- guided leaps

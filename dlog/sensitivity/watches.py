@@ -129,28 +129,37 @@ class _Survey:
     notes: list[Note] = field(default_factory=list)
     columns: dict[int, list[Slot]] = field(default_factory=dict)  # of each atom, what its levels hold
     at_top: bool = True  # before any choice but leaps
+    previous: Participant | None = None  # what the step before sought
+    sought_before: dict[int, Participant] = field(default_factory=dict)  # the same of leaps, by depth
 
     def walk(self, steps: tuple[Step, ...], top: bool) -> tuple[Step, ...]:
         return tuple(out for step in steps for out in self.step(step, top))
 
     def step(self, step: Step, top: bool) -> Iterator[Step]:
+        previous, self.previous = self.previous, None
         match step:
             case Leap():
+                if previous is not None:
+                    self.sought_before[len(self.keys) + 1] = previous
                 yield from self.leap(step, top and self.at_top)
                 return
             case Seek():
                 self.narrow(step.atom, step.level, step.operand, POINT)
+                self.previous = (step.atom, step.level)
             case Value():
                 self.narrow(step.atom, step.level, step.slot, ALL, is_value=True)
             case Holds():
                 self.watches.append(Watch(step.atom, -1, 0, FREE, (), None, (), (), False))
             case Not():
                 step = Not(self.walk(step.steps, False))
+                self.previous = None
             case Exists():
                 step = Exists(self.walk(step.steps, False))
+                self.previous = None
             case Or():
                 step = Or(tuple(self.walk(branch, False) for branch in step.branches))
                 self.at_top &= not top
+                self.previous = None
             case RangeStep():
                 self.at_top &= not top
         yield step
@@ -186,17 +195,24 @@ class _Survey:
         self.watches.append(watch)
 
     def share_notes(self) -> None:
-        """Where a key is sought, and the level below is a participant of the next leap, one index does.
+        """Where a key is sought, and the level below is a participant of the very next leap, one index does.
 
-        Its rows have the sought key in their prefix; where the key is not found a row is noted, too.  Where
-        it is found and the leap is not reached, something in between has failed, and is sensitive itself.
+        Its rows have the sought key in their prefix, whether the key is found, which the leap notes, or not,
+        which the seek does.  Nothing may come in between: where that fails nothing would be noted, a key that
+        then goes would not be missed, and one that comes back after what failed would lead nowhere.  For the
+        same reason exact indices are not shared: an exact leap need not ask all of its participants.
         """
-        for i, watch in enumerate(self.watches):
+        for i, watch in enumerate(self.watches if self.granularity == COARSE else ()):
             if watch.note < 0 or self.notes[watch.note].form != POINT or watch.key is None:
                 continue
             for lower in self.watches:
-                is_next = lower.is_leap and lower.depth == watch.depth + 1 and lower.how == TRACED
-                if is_next and (lower.atom, lower.level) == (watch.atom, watch.level + 1):
+                is_next = self.sought_before.get(lower.depth) == (watch.atom, watch.level)
+                if (
+                    is_next
+                    and lower.is_leap
+                    and lower.how == TRACED
+                    and (lower.atom, lower.level) == (watch.atom, watch.level + 1)
+                ):
                     kept = self.notes[lower.note]
                     self.notes[lower.note] = replace(kept, missed=(watch.atom, watch.level))
                     self.watches[i] = replace(watch, note=lower.note, below=True)
@@ -225,6 +241,7 @@ class _Survey:
         yield replace(step, participants=tuple(kept))
         for atom, level in sought:
             self.narrow(atom, level, step.slot, POINT)
+            self.previous = (atom, level)
             yield Seek(atom, level, step.slot)
 
     def parted(

@@ -97,6 +97,52 @@ RULES = (
 )
 
 
+# What a key that goes must not take with it: contexts in which something else failed, too.
+GONE = {
+    "another seek": (
+        "s(y) -> int(y).  b(y, x, v) -> int(y), int(x), int(v).  a(x, v, w) -> int(x), int(v), int(w)."
+        "r(y, x, w) <- s(y), b(y, x, x), a(x, x, w).",
+        {"s": [(1,), (2,)], "b": [(1, 3, 7), (2, 2, 2)], "a": [(3, 3, 9), (3, 5, 1), (2, 2, 1)]},
+        [("erase", "a", (3, 3, 9)), ("insert", "b", (1, 3, 3)), ("insert", "a", (3, 3, 9))],
+        (1, 3, 9),
+    ),
+    "two seeks": (
+        "s(y) -> int(y).  b(y, x) -> int(y), int(x).  c(x) -> int(x).  a(x, w) -> int(x), int(w)."
+        "r(y, x, w) <- s(y), b(y, x), a(x, w), c(x).",
+        {"s": [(1,)], "b": [(1, 3)], "a": [(3, 9)], "c": [(4,)]},
+        [("erase", "a", (3, 9)), ("insert", "c", (3,)), ("insert", "a", (3, 9))],
+        (1, 3, 9),
+    ),
+    "an empty span": (
+        "s(y) -> int(y).  b(y, x) -> int(y), int(x).  a(x, w) -> int(x), int(w)."
+        "r(y, x, w) <- s(y), b(y, x), a(x, w), b(y, w), w > x.",
+        {"s": [(1,)], "b": [(1, 3)], "a": [(3, 9)]},
+        [("erase", "a", (3, 9)), ("insert", "b", (1, 9)), ("insert", "a", (3, 9))],
+        (1, 3, 9),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GONE)
+@pytest.mark.parametrize("wanted", WANTED)
+def test_keys_that_go_while_something_else_fails(wanted: str, case: str) -> None:
+    text, facts, changes, expected = GONE[case]
+    many = {
+        name: [(100 + i, *range(i, i + len(rows[0]) - 1)) for i in range(2000)]
+        for name, rows in facts.items()
+    }
+    del many["s"]
+    db = dlog.Database(source=text, strategy=wanted)
+    db.apply(insert=many)
+    db.apply(insert=facts)
+    db.apply(insert={"b": [tuple([9] * len(facts["b"][0]))]})
+    for change, name, row in changes:
+        db.apply(**{change: {name: [row]}})
+        db.verify()
+        db.check()
+    assert expected in db["r"].rows()
+
+
 CHANGED = st.tuples(st.sampled_from(("edge", "edge", "mark")), st.integers(0, 5), st.integers(0, 5))
 EDGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=30, unique=True)
 
