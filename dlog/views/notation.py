@@ -27,7 +27,7 @@ class Notation:
 
     short: dict[str, str]
     meant: dict[str, str]
-    lifted: dict[int, list[str]]
+    lifted: dict[int, list[list[str]]]
 
     @classmethod
     def of(cls, tree: ViewTree, query: Query | None = None) -> Notation:
@@ -82,12 +82,10 @@ class Notation:
 
     def _lifting(self, view: View) -> list[str]:
         """The factors; `<x, y, 1>` where aggregates need several products of them."""
-        products = self.lifted.get(id(view))
-        if products is None:
-            return [scalar(factor) for factor in view.factors]
+        products = self.lifted.get(id(view), [list(map(scalar, view.factors))])
         if len(products) == 1:
-            return products if products[0] != "1" else []
-        return [f"<{', '.join(products)}>"]
+            return products[0]
+        return [f"<{', '.join(' * '.join(product) or '1' for product in products)}>"]
 
     def _operand(self, view: View, change: str | None, several: bool) -> list[Text]:
         changed = change if change in view.relations else None
@@ -95,13 +93,13 @@ class Notation:
         return [(*self.name(view, changed, several), *first), *others]
 
 
-def _lifted(tree: ViewTree, query: Query) -> dict[int, list[str]]:
+def _lifted(tree: ViewTree, query: Query) -> dict[int, list[list[str]]]:
     """By a view's identity: the products of its factors that terms need, each once."""
     terms = [term for aggregate in query.aggregates for term in aggregate.terms]
-    found: dict[int, list[str]] = {}
+    found: dict[int, list[list[str]]] = {}
     for view in tree.walk():
         products = (tuple(f for f in term.factors if f in view.factors) for term in terms)
-        found[id(view)] = [" * ".join(map(scalar, p)) or "1" for p in dict.fromkeys(products)]
+        found[id(view)] = [list(map(scalar, product)) for product in dict.fromkeys(products)]
     return found
 
 
