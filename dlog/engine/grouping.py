@@ -17,6 +17,7 @@ from dlog.storage.sort_kernels import DIGIT, column_range, gather, pack_column, 
 WORD_BITS = 63
 SMALL_TABLE = 1 << 16  # slots that are always cheap
 MAX_TABLE = 1 << 15  # groups of one hash table: 1 MB
+_SAMPLE = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,8 @@ def _numbered(words: Words, n: int) -> tuple[Words, Words | None, Words, Words |
         return ids, None, first[:groups].copy(), None
     bounds, parts, rows = np.empty(PARTS + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     kernels.split_by_hash(words, n, bounds, parts, rows)
-    groups = kernels.number_words(parts, bounds, PARTS, n, ids, first)
-    return ids, rows, first[:groups].copy(), bounds
+    groups = kernels.number_words(parts, bounds, PARTS, n, parts, first)  # a word is read before its number
+    return parts, rows, first[:groups].copy(), bounds
 
 
 def _in_order(ids: Words, rows: Words | None) -> Words:
@@ -147,6 +148,8 @@ def _in_order(ids: Words, rows: Words | None) -> Words:
 
 def _fields(columns: list[Words], n: int) -> list[list[_Field]]:
     """Neighbouring columns whose ranges fit one word together."""
+    if len(columns) == 1 and _is_spread(columns[0], n):
+        return [[_Field(columns[0], 0, WORD_BITS)]]
     bounds = np.empty(2, np.int64)
     words: list[list[_Field]] = []
     room = 0
@@ -159,6 +162,12 @@ def _fields(columns: list[Words], n: int) -> list[list[_Field]]:
         words[-1].append(field)
         room -= field.bits
     return words
+
+
+def _is_spread(column: Words, n: int) -> bool:
+    """Whether some values tell already that the column is no slot: then its range need not be known."""
+    sample = column[: min(n, _SAMPLE)]
+    return n > _SAMPLE and int(sample.max()) - int(sample.min()) > max(n, SMALL_TABLE)
 
 
 def _word(fields: list[_Field], n: int) -> Words:

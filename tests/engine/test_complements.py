@@ -67,6 +67,7 @@ def test_what_is_known_to_be_inside(rules: str, inside: bool) -> None:
     assert (("s", "t") in inclusions(program)) == inside
 
 
+@pytest.mark.plan
 def test_rows_that_both_have_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three of 20,000 rows are missing: they are found by counts, and explain says so."""
     source = """

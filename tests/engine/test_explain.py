@@ -18,6 +18,7 @@ RULES = {
 }
 
 
+@pytest.mark.plan
 @pytest.mark.parametrize("name", RULES)
 def test_golden_explanation(name: str) -> None:
     expected = Path(__file__).parent / "explanations" / f"{name}.txt"

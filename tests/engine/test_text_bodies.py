@@ -78,6 +78,7 @@ def pairs(seed: int, n: int) -> list[tuple[str, str]]:
     return [(text(), text()[:3]) for _ in range(n)] + [("ab", "ba"), ("a", "a")]
 
 
+@pytest.mark.plan
 def test_oracle_tests_before_joins() -> None:
     """Values that pass a test are found before the join, always or never or where that pays."""
     given = pairs(3, 3000)
