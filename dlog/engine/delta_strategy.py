@@ -87,7 +87,7 @@ class DeltaStrategy:
         if not rows:  # few derivations to count, or nothing is evaluated yet
             return False
         projecting = [r for r in rules if not is_projection_free(self.store, r, self._heads(r)[0])]
-        return any(_assignments(self.store, r) > FAR_LARGER * rows for r in projecting)
+        return any(assignments(self.store, r) > FAR_LARGER * rows for r in projecting)
 
     def _heads(self, rule: Rule) -> list[Atom]:
         return [h for h in rule.heads if h.predicate == self.name]
@@ -141,7 +141,7 @@ class DeltaStrategy:
     def rebuild(self, cycle: Cycle) -> None:
         """All derivations of all rules: distinct rows and their counts."""
         relations, arena = cycle.store.relations, cycle.store.arena
-        rows, weights = self._derivations(cycle)
+        rows, weights = self.derivations(cycle)
         if not self.by_existence:
             if self.counts_are_one(cycle.store):
                 counts = no_counts(arena, self._arity)
@@ -154,7 +154,7 @@ class DeltaStrategy:
         if cycle.program.predicates[self.name].is_functional:
             check_function(cycle.program, cycle.store, self.name)
 
-    def _derivations(self, cycle: Cycle) -> tuple[Words, Words | None]:
+    def derivations(self, cycle: Cycle) -> tuple[Words, Words | None]:
         """(Rows of all derivations in the new version, for how many each stands; None: for one).
 
         Makes the state of aggregation rules.
@@ -195,7 +195,7 @@ class DeltaStrategy:
             later, change = self._apply_counts(cycle)
         cycle.evaluation.watch.derived(len(change.inserted))
         cycle.publish(self.name, later, change)
-        self._check_function(cycle, change.inserted)
+        self.check_new_rows(cycle, change.inserted)
 
     def _apply_counts(self, cycle: Cycle) -> tuple[Relation, Change]:
         relations = cycle.store.relations
@@ -264,7 +264,7 @@ class DeltaStrategy:
         match[match] = _among(rows[match], head_rows(self.store, head, found, deltas.rule))
         return match
 
-    def _check_function(self, cycle: Cycle, rows: Words) -> None:
+    def check_new_rows(self, cycle: Cycle, rows: Words) -> None:
         """Raises when a new row's key has another value, too."""
         predicate = cycle.program.predicates[self.name]
         if predicate.is_functional and len(rows):
@@ -320,7 +320,7 @@ class DeltaStrategy:
         again = store.under(store.predicates)
         again.relations = dict(kept)
         cycle = Cycle(self.program, again, Evaluation())
-        derivations, weights = self._derivations(cycle)
+        derivations, weights = self.derivations(cycle)
         rows, counts = count_rows(store.arena, derivations, self._arity, weights)
         assert np.array_equal(kept[self.name].rows(), rows), f"{self.name} is not what its rules derive"
         if not self.by_existence:
@@ -361,7 +361,7 @@ def _is_exact(store: Store, rule: Rule, head: Atom) -> bool:
     return all(isinstance(a, Const) or stored_as(rule, a, t) for a, t in zip(head.args, types, strict=True))
 
 
-def _assignments(store: Store, rule: Rule) -> float:
+def assignments(store: Store, rule: Rule) -> float:
     """About how many assignments a rule's body has."""
     pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, True)
     first = pipeline.operations[0]

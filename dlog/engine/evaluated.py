@@ -41,8 +41,8 @@ from dlog.planning.versions import facts_name, is_change, is_old
 from dlog.storage.relation import Relation
 
 Progress = Callable[[str, str, int, int], None]  # phase, what, done, total
-STRATEGIES = ("delta", "trace", "trace-exact", "view_tree", "multilevel", "join_graph")
-SUPPORTED_STRATEGIES = frozenset({"delta", "trace", "trace-exact"})
+STRATEGIES = ("delta", "trace", "trace-exact", "views", "multilevel", "join_graph")
+SUPPORTED_STRATEGIES = frozenset({"delta", "trace", "trace-exact", "views"})
 
 
 def require_strategy(name: str | None) -> None:

@@ -39,6 +39,7 @@ BULK = 0.08
 # Rows up to which sums of groups are made anew with their state: the next change of that size then goes the
 # short way (`few_rows`), which is faster than evaluating even a few thousand rows.
 KEEP_SUMS = 1024
+VIEWS_FROM = 1000  # rows of what a rule reads, below which deltas are quick whatever they do
 
 
 def choose_strategy(
@@ -49,11 +50,26 @@ def choose_strategy(
     `wanted` names the strategy that a user asked for.
     """
     if not stratum.recursive:
+        if _may_have_views(stratum, store, wanted):
+            from dlog.engine.view_strategy import choose_views  # brings M3 with it, which few programs need
+
+            by_views = choose_views(program, stratum, store, wanted)
+            if by_views is not None:
+                return by_views
         choices = [trace_choice.choose_way(store, rule, wanted) for rule in stratum.rules]
         if any(choice.way != trace_choice.DELTA for choice in choices):
             return TraceStrategy(program, stratum, store, choices)
         return DeltaStrategy(program, stratum, store, [choice.reason for choice in choices])
     return None if unsupported(program, stratum, store) else StageStrategy(program, stratum, store)
+
+
+def _may_have_views(stratum: Stratum, store: Store, wanted: str | None) -> bool:
+    """Whether to ask for a view tree: for aggregates over joins of what is not small, or when told to."""
+    if not any(rule.aggregates for rule in stratum.rules):
+        return False
+    if wanted is not None:
+        return wanted == "views"
+    return len(stratum.reads) > 1 and sum(map(store.rows, stratum.reads)) >= VIEWS_FROM
 
 
 @dataclass

@@ -53,11 +53,11 @@ class TraceStrategy(DeltaStrategy):
             traced.forget(cycle.store)
         super().rebuild(cycle)
 
-    def _derivations(self, cycle: Cycle) -> tuple[Words, Words | None]:
+    def derivations(self, cycle: Cycle) -> tuple[Words, Words | None]:
         for aggregate in self.aggregates:
             if isinstance(aggregate.deltas, TraceDeltas):
                 aggregate.deltas.record(cycle)
-        return super()._derivations(cycle)
+        return super().derivations(cycle)
 
     def _all_rows(self, deltas: RuleDeltas, cycle: Cycle) -> list[tuple[Words, Words | None]]:
         if not isinstance(deltas, TraceDeltas):

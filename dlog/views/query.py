@@ -145,6 +145,26 @@ class Query:
         many = (found for found in expressions if len(found) > 1)
         return tuple(dict.fromkeys((*(atom.variables for atom in self.atoms), *many)))
 
+    @property
+    def is_acyclic(self) -> bool:
+        """Whether atoms can be taken away one by one, each with what it shares inside another (GYO).
+
+        >>> triangle = tuple(Atom(r, tuple(v)) for r, v in (("R", "ab"), ("S", "bc"), ("T", "ca")))
+        >>> Query((), triangle, ()).is_acyclic, Query((), triangle[:2], ()).is_acyclic
+        (False, True)
+        """
+        left = [set(atom.variables) for atom in self.atoms]
+        changed = True
+        while changed and len(left) > 1:
+            changed = False
+            for i, edge in enumerate(left):
+                others = left[:i] + left[i + 1 :]
+                shared = edge & set().union(*others)
+                if any(shared <= other for other in others):
+                    left, changed = others, True
+                    break
+        return len(left) <= 1
+
     def check(self) -> None:
         """Raises DlogError for the first thing that makes no sense."""
         self._check_atoms()

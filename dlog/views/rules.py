@@ -48,7 +48,7 @@ def source_of(predicate: ir.Predicate, kind: str = ast.STREAM, **file: object) -
             message = f"{predicate.name}: view trees have no columns of type {column.type}"
             raise UnsupportedError(message, span=predicate.span)
         columns.append(ast.Column(column.name, TypeRef(TYPES[column.type])))
-    return ast.Source(kind, _name(predicate.name), tuple(columns), **file)  # type: ignore[arg-type]
+    return ast.Source(kind, source_name(predicate.name), tuple(columns), **file)  # type: ignore[arg-type]
 
 
 class _Reader:
@@ -78,7 +78,7 @@ class _Reader:
             self._aggregates(),
             tuple(group.name for group in self.rule.groups),
             tuple(self.conditions),
-            name=_name(self.rule.heads[0].predicate),
+            name=source_name(self.rule.heads[0].predicate),
             span=self.rule.span,
         )
 
@@ -230,7 +230,8 @@ class _Reader:
 COUNT_OF_MEAN = "number of rows"
 
 
-def _name(predicate: str) -> str:
+def source_name(predicate: str) -> str:
+    """What a predicate is called as a relation of M3."""
     return re.sub(r"[^A-Za-z0-9_]", "_", predicate)
 
 

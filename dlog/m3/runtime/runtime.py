@@ -71,9 +71,10 @@ class Runtime:
     [{'a': 1, 'value': 30}]
     """
 
-    def __init__(self, program: ast.Program, checked: bool = False):
+    def __init__(self, program: ast.Program, checked: bool = False, dictionary: Dictionary | None = None):
+        """`dictionary`: of whoever gives texts as codes, by `apply_words`."""
         self.program = program if checked else check(program)
-        self.dictionary = Dictionary()
+        self.dictionary = Dictionary() if dictionary is None else dictionary
         self.compiled: Compiled = compile_program(self.program, self.dictionary)
         self.maps = Maps([store.shape for store in self.compiled.stores.all])
         self._state = np.zeros(max(self.compiled.state_words, 64), np.int64)

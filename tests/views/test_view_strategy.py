@@ -1,0 +1,127 @@
+"""Aggregation rules kept by view trees in transactions: the answers of the other strategies, after every
+commit and after those that are taken back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dlog
+from dlog.engine.view_strategy import ViewStrategy
+from tests.examples import relaxed
+
+PROGRAM = """
+r(a, b) -> int(a), int(b). s(b, c) -> int(b), int(c). name(a, n) -> int(a), string(n).
+far(x, z) <- r(x, y), s(y, z).
+pairs[a] = x, many[a] = n <- agg<<x = sum(b * c), n = count()>> r(a, b), s(b, c).
+whole[] = x   <- agg<<x = sum(b - c)>> r(_, b), s(b, c), b < 3.
+loops[] = n   <- agg<<n = count()>> r(a, b), r(b, a).
+named[n] = x  <- agg<<x = sum(b)>> name(a, n), r(a, b), s(b, _).
+above[a] = n  <- agg<<n = count()>> far(a, z), s(z, _).
+big(a)        <- pairs[a] = x, x > 6.
+whole[] = x -> x > -9.
+"""
+DERIVED = ("pairs", "many", "whole", "loops", "named", "above", "big")
+
+values = st.integers(0, 3)
+changes = st.one_of(
+    st.tuples(st.booleans(), st.sampled_from(("r", "s")), st.tuples(values, values)),
+    st.tuples(st.booleans(), st.just("name"), st.tuples(values, st.sampled_from(("x", "y")))),
+)
+transactions = st.lists(st.lists(changes, min_size=1, max_size=5), max_size=8)
+
+
+def follow(script: list[list[tuple[bool, str, tuple[Any, ...]]]], facts: bool) -> None:
+    source = PROGRAM + ('r(1, 2). r(2, 1). s(2, 2). s(1, 3). name(1, "x").\n' if facts else "")
+    databases = [dlog.Database(source=source, strategy=way) for way in ("views", "delta")]
+    for changes in script:
+        results = []
+        for db in databases:
+            try:
+                with db.transaction() as tx:
+                    for is_insert, predicate, row in changes:
+                        (tx.insert if is_insert else tx.erase)(predicate, [row])
+            except dlog.ConstraintError:
+                results.append("refused")
+            results += [db[name].rows() for name in DERIVED]
+            db.check()
+        half = len(results) // 2
+        assert results[:half] == results[half:]
+
+
+@relaxed(8)
+@given(script=transactions, facts=st.booleans())
+def test_differential_deltas(script, facts) -> None:
+    follow(script, facts)
+
+
+@pytest.mark.fuzz
+@relaxed(1000, random=True)
+@given(script=transactions, facts=st.booleans())
+def test_fuzz_deltas(script, facts) -> None:
+    follow(script, facts)
+
+
+def ways(db: dlog.Database) -> dict[str, str]:
+    found = db._maintenance.strategies
+    return {s.stratum.predicates[0]: s.way for s in found.values() if s is not None}
+
+
+def test_views_are_used_and_survive_a_refusal() -> None:
+    """A transaction that is taken back leaves nothing in the views."""
+    db = dlog.Database(source=PROGRAM, strategy="views")
+    with db.transaction() as tx:
+        tx.insert("r", [(1, 2), (2, 1)])
+        tx.insert("s", [(2, 2), (1, 2)])
+    kept = ("pairs", "many", "whole", "loops", "named", "above")
+    assert {ways(db)[name] for name in kept} == {"views"}
+    with pytest.raises(dlog.ConstraintError), db.transaction() as tx:
+        tx.insert("s", [(2, 50)])
+    with db.transaction() as tx:
+        tx.insert("r", [(3, 2)])
+    assert db["pairs"].rows() == [(1, 4), (2, 2), (3, 4)]
+    strategy = next(s for s in db._maintenance.strategies.values() if isinstance(s, ViewStrategy))
+    assert strategy.ready(db.store)
+    db.check()
+
+
+def test_what_views_cannot_hold_is_evaluated() -> None:
+    """A sum of a view that is beyond 64 bits where the result is not."""
+    source = """
+        r(a, b) -> int(a), int(b). s(a, c) -> int(a), int(c).
+        t[] = x <- agg<<x = sum(b)>> r(a, b), s(a, _), a > 1.
+        n[a] = x <- agg<<x = sum(b)>> r(a, b), s(a, _)."""
+    db = dlog.Database(source=source, strategy="views")
+    large = 2**62
+    with db.transaction() as tx:
+        tx.insert("r", [(2, 1)])
+        tx.insert("s", [(2, 1)])
+    with db.transaction() as tx:
+        tx.insert("r", [(1, large), (1, large - 1), (1, large - 2)])
+    assert db["t"].rows() == [(1,)] and db["n"].rows() == [(2, 1)]
+    with db.transaction() as tx:
+        tx.insert("r", [(2, 5)])
+    assert db["t"].rows() == [(6,)]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "t[a] = x <- agg<<x = max(b)>> r(a, b).",
+        "t[a] = x <- agg<<x = sum(f)>> g(a, f).",
+        "t[a] = n <- agg<<n = count()>> r(a, b), !r(b, a).",
+        "t[a] = n <- agg<<n = count()>> g(a, f), f > 1.5.",
+    ],
+)
+def test_other_rules_stay_with_deltas(rule: str) -> None:
+    db = dlog.Database(
+        source=f"r(a, b) -> int(a), int(b). g(a, f) -> int(a), float(f). {rule}", strategy="views"
+    )
+    with db.transaction() as tx:
+        tx.insert("r", [(1, 2), (1, 5)])
+        tx.insert("g", [(1, 2.5), (2, 0.5)])
+    assert "views" not in ways(db).values() and len(db["t"].rows()) >= 1
