@@ -49,9 +49,10 @@ class Files:
     def write(self, file: Handle, parts: Sequence[Buffer]) -> None:
         """All bytes of all parts, at the end.  When it fails some of them may have been written."""
         for part in parts:
-            view = memoryview(part).cast("B")
-            while len(view):
-                view = view[os.write(file, view[:MOST_BYTES]) :]
+            view = memoryview(part)
+            done = os.write(file, view[:MOST_BYTES])
+            while done < len(view):
+                done += os.write(file, view[done : done + MOST_BYTES])
 
     def sync(self, file: Handle) -> None:
         """Everything that was written is on the disk afterwards."""

@@ -67,14 +67,16 @@ class Log:
 
     def append(self, payload: Sequence[bytes]) -> None:
         """One record, whole or not at all.  REQUIRES: one thread appends at a time.  O(bytes)."""
-        self.require_sound()
-        length, checksum = 0, 0
-        for part in payload:
-            length += len(part)
+        if self.poison:
+            self.require_sound()
+        length = sum(map(len, payload))
+        parts = [b"".join(payload)] if length <= SMALL_BYTES else list(payload)
+        checksum = 0
+        for part in parts:
             checksum = zlib.crc32(part, checksum)
-        parts = [frame_of(length, checksum, self.synced), *payload]
+        frame = frame_of(length, checksum, self.synced)
         try:
-            self._files.write(self._handle, [b"".join(parts)] if length <= SMALL_BYTES else parts)
+            self._files.write(self._handle, [frame + parts[0]] if len(parts) == 1 else [frame, *parts])
         except OSError as error:
             self._take_back(error)
             raise StoreError(f"cannot write {self.path}: {error.strerror}") from None
