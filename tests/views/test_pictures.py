@@ -132,7 +132,7 @@ def check_page(scene: Scene) -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(1, 30))
-@relaxed(40)
+@relaxed(30)
 def test_invariant_no_overlaps(seed: int, variables: int) -> None:
     drawn = random_tree(seed, variables)
     check_picture(draw(drawn), len(list(drawn.walk())))

@@ -279,7 +279,7 @@ def test_oracle_cases(case: tuple[str, int]) -> None:
 
 
 @given(queries(), tables())
-@relaxed(200)
+@relaxed(150)
 def test_oracle_duckdb(query: tuple[str, int], rows: Tables) -> None:
     same(*query, rows)
 
