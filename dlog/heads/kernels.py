@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from dlog.jit import Words, helper, kernel
 from dlog.storage.layout import N_ROWS
 from dlog.storage.trie_kernels import end_position, key_at, next_position, run_end, seek_lub
@@ -18,22 +20,35 @@ MIN: Final = -(2**63)
 @kernel
 def look_up(arena: Words, root: int, d: int, k: int, keys: Words, n: int, found: Words, rest: Words) -> None:
     """For each of n keys of d words: how many rows of an index of arity k begin with it (0, 1, or 2 for
-    several), and the words behind it in the first of them.  O(n d log rows).
+    several), and the words behind it in the first of them.  O(n d log rows), less where keys are sorted:
+    what begins with the same word as the key before is not sought again, and what comes behind it is near.
     """
     end = end_position(arena, root)
     rows = arena[root + N_ROWS]
+    first, last = np.int64(0), np.int64(0)  # the rows that begin as the key before does
     for i in range(n):
         found[i] = 0
-        lo, hi = 0, end
+        lo, hi = np.int64(0), end
         c = 0
-        while c < d and rows > 0:
+        if d > 0 and rows > 0:
+            key = keys[i * d]
+            before = keys[(i - 1) * d] if i > 0 else key
+            if i == 0 or key != before:
+                first = seek_lub(arena, root, 0, last if key > before else 0, end, key)
+                last = first
+                if first < end and key_at(arena, root, 0, first) == key:
+                    last = run_end(arena, root, 0, first, end)
+            lo, hi = first, last
+            c = 1 if first < last else d + 1
+        while c < d:
             key = keys[i * d + c]
             lo = seek_lub(arena, root, c, lo, hi, key)
             if lo >= hi or key_at(arena, root, c, lo) != key:
-                break
-            hi = run_end(arena, root, c, lo, hi)
-            c += 1
-        if c < d or rows == 0:
+                c = d + 1
+            else:
+                hi = run_end(arena, root, c, lo, hi)
+                c += 1
+        if c > d or rows == 0:
             continue
         found[i] = 1 if next_position(arena, root, lo) >= hi else 2
         for c in range(d, k):
