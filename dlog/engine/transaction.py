@@ -6,7 +6,7 @@ by readers.  2 The database takes all of it, or nothing.  3 `Commit` has the net
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
@@ -119,30 +119,35 @@ class Changes(Mapping[str, Change]):
 def shown_ways(ways: Mapping[str, str], program: Program) -> Mapping[str, str]:
     """Ways by names that a user knows: a part of a predicate counts as the predicate, a constraint is its
     text."""
-    for name in ways:
-        if "'" in name:
-            break
-    else:
+    names = _shown_names(ways, program)
+    if names is None:
         return ways
-    texts = {c.violations: c.text for c in program.constraints}
     shown: dict[str, str] = {}
     for name, way in sorted(ways.items(), key=lambda item: "'" in item[0]):
-        shown.setdefault(texts.get(name, name.split("'")[0]), way)
+        shown.setdefault(names[name], way)
     return shown
 
 
 def shown_costs(costs: Mapping[str, int], program: Program) -> Mapping[str, int]:
     """Operations by the same names: those of a predicate's parts are its own."""
-    for name in costs:
+    names = _shown_names(costs, program)
+    if names is None:
+        return costs
+    shown: dict[str, int] = {}
+    for name, operations in costs.items():
+        shown = added_costs(shown, {names[name]: operations})
+    return shown
+
+
+def _shown_names(names: Iterable[str], program: Program) -> dict[str, str] | None:
+    """What a user calls each; None: they are called so."""
+    for name in names:
         if "'" in name:
             break
     else:
-        return costs
+        return None
     texts = {c.violations: c.text for c in program.constraints}
-    shown: dict[str, int] = {}
-    for name, operations in costs.items():
-        shown = added_costs(shown, {texts.get(name, name.split("'")[0]): operations})
-    return shown
+    return {name: texts.get(name, name.split("'")[0]) for name in names}
 
 
 def added_costs(costs: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:

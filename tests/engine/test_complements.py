@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import dlog
 from dlog.engine import complements
 from dlog.ir.inclusions import inclusions
-from tests.engine.test_maintenance import follow
+from tests.engine.followed import follow
 from tests.examples import relaxed
 from tests.oracle.accepted import accepted
 

@@ -11,63 +11,9 @@ from hypothesis import strategies as st
 import dlog
 from dlog.engine import delta_strategy, heads
 from dlog.engine.table import Table
-from dlog.engine.transaction import Commit
-from dlog.errors import ConstraintError, DataError
-from dlog.ir.rules import Program
-from tests.engine.machine import WAYS, contents, enter, short_ways, told, ways
+from tests.engine.followed import follow, follow_single_rows
 from tests.examples import relaxed
-from tests.oracle.accepted import accepted
-from tests.oracle.changes import Transaction, apply_all, transactions
-from tests.oracle.compare import same_program
-from tests.oracle.naive import Facts, base_facts, evaluate_base
 from tests.oracle.programs import ALL, CONJUNCTIVE, NONRECURSIVE, programs
-
-
-def follow(
-    data: st.DataObject, text: str, most: int = 5, sizes: tuple[int, ...] = (1, 4), least: int = 1
-) -> None:
-    program = accepted(text)
-    base = base_facts(program)
-    try:
-        evaluate_base(program, base)
-    except (ConstraintError, DataError, OverflowError):
-        return
-    changes = data.draw(
-        transactions(
-            program, most, data.draw(st.sampled_from(sizes)), derived=data.draw(st.booleans()), least=least
-        )
-    )
-    with ways(*data.draw(WAYS)):
-        db = dlog.Database(source=text)
-        for transaction in changes:
-            base = commit(db, program, base, transaction)
-
-
-def commit(db: dlog.Database, program: Program, base: Facts, transaction: Transaction) -> Facts:
-    """Both sides after a transaction: same rows, or both refuse.  Returns the base facts then."""
-    later = {name: set(rows) for name, rows in base.items()}
-    apply_all(later, transaction)
-    try:
-        expected = evaluate_base(program, later)
-    except (ConstraintError, DataError, OverflowError):
-        before = contents(db)
-        with pytest.raises((ConstraintError, DataError)):
-            apply(db, transaction)
-        assert contents(db) == before
-        db.check()
-        return base
-    before = contents(db)
-    told(apply(db, transaction), before, contents(db))
-    same_program(contents(db), expected, program)
-    db.check()
-    return later
-
-
-def apply(db: dlog.Database, transaction: Transaction) -> Commit:
-    with db.transaction() as tx:
-        enter(tx, transaction)
-    assert tx.commit_info is not None
-    return tx.commit_info
 
 
 @relaxed(50)
@@ -77,15 +23,7 @@ def test_oracle_bodies(data: st.DataObject, text: str) -> None:
 
 
 def test_oracle_one_row() -> None:
-    """Transactions of one row over plain joins; many of them go the short way."""
-
-    @relaxed(40)
-    @given(st.data(), programs(CONJUNCTIVE.with_("comparisons", "functions")))
-    def check(data: st.DataObject, text: str) -> None:
-        follow(data, text, most=12, sizes=(1,))
-
-    with short_ways() as short:
-        check()
+    short = follow_single_rows(40)
     assert sum(short) > len(short) / 4
 
 

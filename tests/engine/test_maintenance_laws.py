@@ -16,8 +16,8 @@ import dlog
 from dlog.engine.limits import Limits
 from dlog.errors import ConstraintError, DataError, Interrupted, LimitError
 from dlog.ir.rules import Program
+from tests.engine.followed import apply
 from tests.engine.machine import contents, interrupted_at, told
-from tests.engine.test_maintenance import apply
 from tests.examples import relaxed
 from tests.oracle.accepted import accepted
 from tests.oracle.changes import Change, apply_all, transactions

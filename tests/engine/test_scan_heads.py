@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.errors import ConstraintError
-from tests.engine.machine import short_ways
-from tests.engine.test_maintenance import apply, contents, follow
+from tests.engine.followed import apply, follow
+from tests.engine.machine import contents, short_ways
 from tests.examples import relaxed
 from tests.oracle.changes import Change
 
@@ -53,19 +53,14 @@ def test_oracle_aggregations(data: st.DataObject, text: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["delta", "trace", "trace-exact"])
-def test_oracle_aggregations_under_every_strategy(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oracle_aggregations_under_every_strategy(strategy: str) -> None:
     """What is kept of groups is the same whatever tells the changes of assignments."""
-
-    class Forced(dlog.Database):
-        def __init__(self, *, source: str) -> None:
-            super().__init__(source=source, strategy=strategy)
 
     @relaxed(12)
     @given(st.data(), aggregations())
     def check(data: st.DataObject, text: str) -> None:
-        follow(data, text, most=5)
+        follow(data, text, strategy)
 
-    monkeypatch.setattr(dlog, "Database", Forced)
     check()
 
 

@@ -15,38 +15,13 @@ from dlog.engine.trace_choice import TRACE, TRACE_EXACT
 from dlog.engine.trace_row_kernels import TOO_LARGE, fire_traced
 from dlog.engine.trace_strategy import TraceStrategy
 from dlog.engine.trigger_search import NEVER
-from dlog.errors import ConstraintError, DataError
-from tests.engine.machine import short_ways
+from tests.engine.followed import follow, follow_single_rows
+from tests.engine.machine import ways
 from tests.engine.mixed import mixed
-from tests.engine.test_maintenance import commit, ways
 from tests.examples import relaxed
-from tests.oracle.accepted import accepted
-from tests.oracle.changes import transactions
-from tests.oracle.naive import base_facts, evaluate_base
 from tests.oracle.programs import ALL, CONJUNCTIVE, NONRECURSIVE, programs
 
 WANTED = (TRACE, TRACE_EXACT)
-
-
-def follow(
-    data: st.DataObject,
-    text: str,
-    wanted: str,
-    most: int = 6,
-    least: int = 1,
-    sizes: tuple[int, ...] = (1, 4),
-) -> None:
-    program = accepted(text)
-    base = base_facts(program)
-    try:
-        evaluate_base(program, base)
-    except (ConstraintError, DataError, OverflowError):
-        return
-    size = data.draw(st.sampled_from(sizes))
-    changes = data.draw(transactions(program, most, size, derived=data.draw(st.booleans()), least=least))
-    db = dlog.Database(source=text, strategy=wanted)
-    for transaction in changes:
-        base = commit(db, program, base, transaction)
 
 
 @pytest.mark.parametrize("wanted", WANTED)
@@ -72,15 +47,7 @@ def test_oracle_nonrecursive(wanted: str) -> None:
 
 @pytest.mark.parametrize("wanted", WANTED)
 def test_oracle_one_row(wanted: str) -> None:
-    """Transactions of one row over plain joins; many of them go the short way."""
-
-    @relaxed(25)
-    @given(st.data(), programs(CONJUNCTIVE.with_("comparisons", "functions")))
-    def check(data: st.DataObject, text: str) -> None:
-        follow(data, text, wanted, most=12, sizes=(1,))
-
-    with short_ways() as short:
-        check()
+    short = follow_single_rows(25, wanted)
     assert sum(short) > len(short) / 10
 
 
