@@ -26,7 +26,6 @@ from benchmarks.harness import Row, below, faster, timed, within
 EDGES = "edge(x, y) -> int(x), int(y)."
 DEGREES = EDGES + " degree[x] = n <- agg<<n = count()>> edge(x, y)."
 THREADS = 8
-ROUNDS = 4
 WARM = (-1, -1)  # the first transaction, which is not measured
 Commit = Callable[[int, int], None]
 
@@ -54,32 +53,29 @@ def _transactions(folder: Path, n: int) -> Iterator[Row]:
 def _one_by_one(
     folder: Path, durability: str, synchronous: str, rows: list[tuple[int, int]]
 ) -> tuple[float, float]:
-    """Seconds for all rows, in turns of one, since a disk is not equally fast at all times; the best of some
-    rounds stands for the others."""
+    """Seconds for all rows, in turns of one: a disk is not equally fast at all times, by a factor of 30."""
     database = dlog.Database(folder / f"dlog-{durability}", source=EDGES, durability=durability)
     connection = _connect(folder / f"sqlite-{synchronous}", synchronous)
     with database:
         sides = (_dlog_commit(database), _sqlite_commit(connection))
         for commit in sides:
             commit(*WARM)
-        each = -(-len(rows) // ROUNDS)
-        rounds = [_turns(sides, rows[start : start + each]) for start in range(0, len(rows), each)]
+        ours, theirs = _turns(sides, rows)
         assert database["edge"].rows() == sorted([WARM, *rows])
     assert connection.execute("SELECT count(*) FROM edge").fetchone() == (len(rows) + 1,)
     connection.close()
-    ours, theirs = (min(seconds) * len(rows) for seconds in zip(*rounds, strict=True))
     return ours, theirs
 
 
 def _turns(sides: Sequence[Commit], rows: list[tuple[int, int]]) -> list[float]:
-    """Seconds a row, of each side."""
+    """Seconds of each side."""
     spent = [0.0] * len(sides)
     for row in rows:
         for side, commit in enumerate(sides):
             begin = time.perf_counter()
             commit(*row)
             spent[side] += time.perf_counter() - begin
-    return [seconds / len(rows) for seconds in spent]
+    return spent
 
 
 def _by_threads(folder: Path, rows: list[tuple[int, int]]) -> tuple[float, float]:
