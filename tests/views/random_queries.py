@@ -43,7 +43,7 @@ def queries(draw, types=("int", "long"), cyclic=False):
     atoms, sources = [], []
     for r, columns in enumerate(relations):
         same = [s for s in sources if len(s.columns) == len(columns)]
-        if same and draw(st.integers(0, 3)) == 0:
+        if same and draw(st.booleans()):
             source = draw(st.sampled_from(same))
             atoms.append(Atom(source.name, tuple(columns), f"{source.name}{r}"))
             continue
@@ -125,11 +125,12 @@ def cases(draw, cyclic=False):
     tables = {s.name: draw(rows(s)) for s in query.sources if s.kind == ast.TABLE}
     streams = [s for s in query.sources if s.kind == ast.STREAM]
     batches = []
-    for _ in range(draw(st.integers(0, 4)) if streams else 0):
-        source = draw(st.sampled_from(streams))
+    first = [s for s in streams if draw(st.integers(0, 9))]  # mostly all: a join with nothing says little
+    later = [draw(st.sampled_from(streams)) for _ in range(draw(st.integers(0, 4)))] if streams else []
+    for source in (*first, *later):
         inserted = draw(rows(source))
         old = sorted(present[source.name].elements())
-        deleted = draw(st.lists(st.sampled_from(range(len(old))), unique=True)) if old else []
+        deleted = draw(st.lists(st.sampled_from(range(len(old))), unique=True, min_size=1)) if old else []
         gone = [old[i] for i in deleted]
         present[source.name].update(inserted)
         present[source.name].subtract(gone)
@@ -139,5 +140,5 @@ def cases(draw, cyclic=False):
 
 @st.composite
 def rows(draw, source):
-    row = st.tuples(*(st.integers(-1, 2) for _ in source.columns))
-    return draw(st.lists(row, max_size=5))
+    row = st.tuples(*(st.sampled_from((1, 1, 2, 0, -1)) for _ in source.columns))
+    return draw(st.lists(row, min_size=draw(st.sampled_from((0, 2, 3))), max_size=5))

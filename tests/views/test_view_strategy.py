@@ -125,3 +125,24 @@ def test_other_rules_stay_with_deltas(rule: str) -> None:
         tx.insert("r", [(1, 2), (1, 5)])
         tx.insert("g", [(1, 2.5), (2, 0.5)])
     assert "views" not in ways(db).values() and len(db["t"].rows()) >= 1
+
+
+def star(strategy: str | None) -> dlog.Database:
+    """Six relations with one column in common, 8 rows for each value: a row is part of 8^5 assignments."""
+    atoms = ", ".join(f"r{i}(k, x{i})" for i in range(6))
+    declared = " ".join(f"r{i}(k, x) -> int(k), int(x)." for i in range(6))
+    rule = f"q[] = s <- agg<<s = sum(x0)>> {atoms}."
+    db = dlog.Database(source=f"{declared} {rule}", strategy=strategy)
+    db.apply(insert={f"r{i}": [(x % 40, x) for x in range(320)] for i in range(6)})
+    return db
+
+
+def test_views_are_chosen_for_stars() -> None:
+    db, other = star(None), star("delta")
+    for change in ({"insert": {"r3": [(3, 999)]}}, {"erase": {"r0": [(3, 3), (4, 4)]}}):
+        assert db.apply(**change).ways["q"] in ("views", "from scratch")
+        other.apply(**change)
+        assert db["q"].rows() == other["q"].rows()
+    assert ways(db)["q"] == "views" and ways(other)["q"] == "delta"
+    assert "a row is part of about" in db.explain("q")
+    db.check()

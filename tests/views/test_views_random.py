@@ -45,13 +45,13 @@ def follow(case: Case, style: Style) -> None:
 
 
 @pytest.mark.parametrize("style", STYLES, ids=["none", "once", "all", "single"])
-@relaxed(30)
+@relaxed(20)
 @given(case=cases())
 def test_oracle_trees(style: Style, case: Case) -> None:
     follow(case, style)
 
 
-@relaxed(30)
+@relaxed(20)
 @given(case=cases(cyclic=True))
 def test_oracle_cycles(case: Case) -> None:
     follow(case, Style(inline=ALL))
