@@ -57,6 +57,13 @@ def programs(suffix: str = ".dl") -> dict[str, str]:
     return {str(path): path.read_text(encoding="utf-8", errors="surrogateescape") for path in paths}
 
 
+def new_seeds() -> range:
+    """Other ones in each run; the first is printed."""
+    first = random.SystemRandom().randrange(10**9)
+    print(f"seeds from {first}")
+    return range(first, first + 20_000)
+
+
 def mutant(seed: int, suffix: str = ".dl") -> tuple[str, str | bytes]:
     """A name and a text (sometimes bytes, which may be no text at all)."""
     rng = random.Random(seed)

@@ -6,13 +6,12 @@ A failure names its seed; `python tests/fuzz/test_m3_mutations.py SEED` shows th
 
 from __future__ import annotations
 
-import random
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from mutations import mutant, programs
+from mutations import mutant, new_seeds, programs
 
 from dlog.errors import DlogError, DlogErrors, UnsupportedError
 from dlog.language.source import decode
@@ -79,9 +78,7 @@ def test_some_mutants() -> None:
 @pytest.mark.fuzz
 @pytest.mark.timeout(7200)
 def test_many_mutants() -> None:
-    first = random.SystemRandom().randrange(10**9)
-    print(f"seeds from {first}")
-    for seed in range(first, first + 20_000):
+    for seed in new_seeds():
         check_mutant(seed)
 
 

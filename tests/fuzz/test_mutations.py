@@ -5,14 +5,13 @@ A failure names its seed; `python tests/fuzz/test_mutations.py SEED` shows that 
 
 from __future__ import annotations
 
-import random
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from mutations import mutant, programs
+from mutations import mutant, new_seeds, programs
 
 import dlog
 from dlog.errors import DlogError, DlogErrors
@@ -97,9 +96,7 @@ def test_some_mutants() -> None:
 @pytest.mark.fuzz
 @pytest.mark.timeout(7200)
 def test_many_mutants() -> None:
-    first = random.SystemRandom().randrange(10**9)
-    print(f"seeds from {first}")
-    for seed in range(first, first + 20_000):
+    for seed in new_seeds():
         check_mutant(seed)
 
 
