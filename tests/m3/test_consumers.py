@@ -252,14 +252,14 @@ def test_tables_are_copied_into_maps_when_the_system_is_ready(path: Any) -> None
     assert {s.name for s in program.sources if s.kind == ast.TABLE} <= read_then
 
 
-@settings(max_examples=60, suppress_health_check=SLOW)
+@settings(max_examples=30, suppress_health_check=SLOW)
 @given(cases())
 def test_programs_that_run_are_taken(case: Case) -> None:
     program = check(case.program)
     assert_taken(program, *consumers_of(program))
 
 
-@settings(max_examples=60, suppress_health_check=SLOW)
+@settings(max_examples=30, suppress_health_check=SLOW)
 @given(cases(batch=False))
 def test_converted_programs_are_taken(case: Case) -> None:
     other = ast.DBTOASTER if case.program.dialect == ast.A5 else ast.A5
@@ -270,7 +270,7 @@ def test_converted_programs_are_taken(case: Case) -> None:
     assert_taken(converted, *consumers_of(converted))
 
 
-@settings(max_examples=60, suppress_health_check=SLOW)
+@settings(max_examples=30, suppress_health_check=SLOW)
 @given(st.sampled_from([ast.A5, ast.DBTOASTER]).flatmap(programs))
 def test_any_expression_is_grouped_as_it_is_meant(program: ast.Program) -> None:
     """Of trees without sense only queries: their types and headers break the rules of consumers."""
