@@ -98,8 +98,6 @@ def triangles(scale: float) -> Iterator[Row]:
     sizes = sorted({at_least(100, n * scale) for n in (10_000, 100_000, 1_000_000)})
     for strategy, name in STRATEGIES.items():
         for n in sizes:
-            if name == "exact" and n > 100_000:
-                continue  # its trace is larger than is worth waiting for
             database = loaded(TRIANGLE, strategy, edge=graph(n, rng))
             seconds, operations = in_and_out(database, rng.integers(0, vertices(n), (300, 2)).tolist())
             what, size = f"triangles: one edge, {name}", f"{n:,} edges"

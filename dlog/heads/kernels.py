@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from dlog.jit import Words, helper, kernel
 from dlog.storage.layout import N_ROWS
 from dlog.storage.trie_kernels import end_position, key_at, next_position, run_end, seek_lub
@@ -25,10 +23,10 @@ def look_up(arena: Words, root: int, d: int, k: int, keys: Words, n: int, found:
     """
     end = end_position(arena, root)
     rows = arena[root + N_ROWS]
-    first, last = np.int64(0), np.int64(0)  # the rows that begin as the key before does
+    first, last = 0, 0  # the rows that begin as the key before does
     for i in range(n):
         found[i] = 0
-        lo, hi = np.int64(0), end
+        lo, hi = 0, end
         c = 0
         if d > 0 and rows > 0:
             key = keys[i * d]
