@@ -102,6 +102,7 @@ def test_fuzz_in_parts(text: str) -> None:
     agree(text)
 
 
+@pytest.mark.plan
 def test_options_are_read_from_pragmas_and_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     source = '.pragma "planner" "no-semijoins, always-chunks"\n'
     assert dlog.Database(source=source).store.options == Options(semijoins="never", chunks="always")
@@ -119,6 +120,7 @@ CYCLES = "n[] = k <- agg<<k = count()>> e(a, b), e(b, c), e(c, d), e(d, a).\n"
 PATHS = "p(a, b, c) <- s(a), e(a, b), e(b, c), s(c).\n"
 
 
+@pytest.mark.plan
 def test_explain_shows_parts_and_what_they_are_for() -> None:
     facts = "s(1). " + " ".join(f"e({i}, {i * 7 % 10})." for i in range(10))
     text = dlog.Database(
@@ -131,6 +133,7 @@ def test_explain_shows_parts_and_what_they_are_for() -> None:
     assert "in one join: it is expected to be quick" in dlog.Database(source=facts + CYCLES).explain("n")
 
 
+@pytest.mark.plan
 def test_large_joins_are_done_in_parts_and_small_ones_are_not() -> None:
     rows = np.random.default_rng(1).integers(0, 300, (30_000, 2))
     database = dlog.Database(source=f"e(x, y) -> int(x), int(y).\n{CYCLES}", evaluated=False)
@@ -140,6 +143,7 @@ def test_large_joins_are_done_in_parts_and_small_ones_are_not() -> None:
     assert "in parts" in text and "rejected" in text
 
 
+@pytest.mark.plan
 def test_counts_that_do_not_fit_are_errors() -> None:
     """A count of tuples of values needs none of them, so it can be larger than any number of rows."""
     body = ", ".join(f"e({v})" for v in "abcdefg")
@@ -151,6 +155,7 @@ def test_counts_that_do_not_fit_are_errors() -> None:
     ].rows() == [(10**12,)]
 
 
+@pytest.mark.plan
 def test_rules_share_sub_joins(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both rules need the same 2-paths, under other names; what reads a changed relation is made anew."""
     made: list[str] = []

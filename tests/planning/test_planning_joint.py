@@ -43,6 +43,7 @@ def evaluated(given: dict[str, list[tuple[int, ...]]], sharing: str) -> dlog.Dat
     return database
 
 
+@pytest.mark.plan
 @pytest.mark.parametrize("sharing", [AUTO, ALWAYS, NEVER])
 def test_oracle_rules_that_share_a_sub_join(sharing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decompose, "WORTHWHILE", 0.0)
