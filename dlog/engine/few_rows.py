@@ -177,7 +177,10 @@ def _pair(
     if first is None or first.alone is None:
         return None
     second = find_trigger(maintenance, store, one[1], other[0])
-    return None if second is None or second.alone != first.alone else (first, second)
+    if second is None or (first.partner is not second and second.alone != first.alone):
+        return None
+    first.partner = second
+    return first, second
 
 
 def _follow_pair(

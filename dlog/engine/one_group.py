@@ -57,9 +57,12 @@ class OneGroup:
         """Take assignments in: (the head, how it changed), and the state in its place.  None: not simple,
         and nothing has been done."""
         state, head = relations.get(self.state), relations[self.name]
-        if state is None or len(relations[self.facts]):  # a row may have another derivation
-            return None
-        if len(head._indices) > _MOST_ORDERS:
+        facts = relations[self.facts]
+        if facts is not self._room.empty:  # with base facts, a row may have another derivation
+            if len(facts):
+                return None
+            self._room.empty = facts
+        if state is None or len(head._indices) > _MOST_ORDERS:
             return None
         arena, h, n = state.arena, head.arity, added[2] + taken[2]
         room = self._room if n <= _KEPT else _Room(n, self._width)
@@ -94,6 +97,7 @@ class _Room:
     def __init__(self, n: int, width: int):
         self.state_roots, self.head_roots = np.zeros((2, _MOST_ORDERS), np.int64)
         self.of_state, self.of_head = self.state_roots.data, self.head_roots.data
+        self.empty: Relation | None = None  # base facts that are known to be none
         self.state_rows, self.head_rows, self.unread = np.empty((3, 2 * n * width), np.int64)
 
 

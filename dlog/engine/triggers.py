@@ -119,6 +119,7 @@ class Trigger:
     one: Room = field(init=False)
     some: Room | None = None  # for several rows, made when they first come
     seen: dict[str, Relation] = field(default_factory=dict)
+    partner: Trigger | None = None  # of the other sign, once it is known to lead to the same groups
     used: Room = field(init=False)  # by the last firing
     alone: OneGroup | None = field(init=False)  # what the only join leads to, if nobody reads its head
 
