@@ -146,8 +146,9 @@ class Branching(engine.Database):
                     facts = undone(past.program(version), base, way, self.store.arena)
                     return shown_of(facts, version, self.store, f"<version {version}>")
         first = min(past.parents.values(), default=self.version) if past is not None else self.version
-        help = f"versions are known from {first} on; a branch keeps a version for good" if past else None
-        raise DlogError(f"version {version} is not known any more", help=help or "a branch keeps a version")
+        since = f"versions are known from {first} on; " if past else ""
+        help = f"{since}a branch keeps a version for good: db.branch(NAME)"
+        raise DlogError(f"version {version} is not known any more", help=help)
 
     def history(self) -> list[Entry]:
         """The commits since the last checkpoint, the earliest first; none of a database in memory."""
@@ -204,7 +205,7 @@ class Branching(engine.Database):
                 self._require_same(predicate, change)
                 transaction.changes += [("-", predicate, change.erased)] if len(change.erased) else []
                 transaction.changes += [("+", predicate, change.inserted)] if len(change.inserted) else []
-        return self.commit(transaction)
+            return self.commit(transaction)
 
     def _changed_since(self, base: Moment | None, moment: Moment) -> dict[str, Difference]:
         before = {} if base is None else facts_of(base.state)[1]

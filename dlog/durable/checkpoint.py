@@ -19,7 +19,16 @@ import numpy as np
 
 from dlog.durable.columns import pack, unpack
 from dlog.durable.files import Files, synced
-from dlog.durable.frames import CHECKPOINT, HEADER_BYTES, Framed, corruption, frame_of, header, read_header
+from dlog.durable.frames import (
+    CHECKPOINT,
+    FRAME_BYTES,
+    HEADER_BYTES,
+    Framed,
+    corruption,
+    frame_of,
+    header,
+    read_header,
+)
 from dlog.durable.frames import records as framed_records
 from dlog.durable.records import (
     END,
@@ -72,13 +81,13 @@ def write_checkpoint(files: Files, path: Path, generation: int, image: Image) ->
             for part in parts:
                 checksum = zlib.crc32(part, checksum)
             files.write(handle, [frame_of(length, checksum, 0), *parts])
-            size, n = size + length, n + 1
+            size, n = size + FRAME_BYTES + length, n + 1
         end = bytes([END]) + n.to_bytes(8, "little")
         files.write(handle, [frame_of(len(end), zlib.crc32(end), 0), end])
         synced(files, handle)
     finally:
         files.close(handle)
-    return size
+    return size + FRAME_BYTES + len(end)
 
 
 def _contents(image: Image) -> Iterator[Sequence[bytes]]:

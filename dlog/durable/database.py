@@ -27,9 +27,8 @@ from dlog.durable.records import BranchRecord, CommitRecord, Texts
 from dlog.durable.replay import replay, restore_texts
 from dlog.durable.states import base_relations, facts_of, program_text
 from dlog.durable.timeline import MAIN, Moment, Timeline
-from dlog.engine.database import Differences
 from dlog.engine.strategy import net_difference
-from dlog.engine.transaction import Commit, Transaction
+from dlog.engine.transaction import Changes, Commit, Transaction
 from dlog.errors import DlogError, StoreError, did_you_mean
 from dlog.interrupts import uninterrupted
 from dlog.language.source import Source, read_source
@@ -186,15 +185,15 @@ class Database(Branching):
             raise StoreError("the database was opened to be read only")
         return super()._commit(transaction)
 
-    def _keep(self, transaction: Transaction, differences: Differences) -> None:
+    def _keep(self, transaction: Transaction, changes: Changes) -> None:
         if self._folder is not None:
-            self._write(transaction, differences)
+            self._write(transaction, changes)
         merged, timeline = transaction.merged, self._timeline
         timeline.commit(self.current_branch, self.version, None, merged, transaction.batch_id)
         if merged is not None:
             timeline.prune()
 
-    def _write(self, transaction: Transaction, differences: Differences) -> None:
+    def _write(self, transaction: Transaction, changes: Changes) -> None:
         """The record of a commit in the log, and, where that is asked for, on the disk."""
         log = self._log()
         n = len(self.store.dictionary)
@@ -206,7 +205,7 @@ class Database(Branching):
             self.version,
             time.time(),
             self.current_branch,
-            self._base_changes(transaction, differences),
+            self._base_changes(transaction, changes),
             None if self.tree is tree_before else program_text(self.tree),
             transaction.batch_id,
             None if transaction.merged is None else transaction.merged.version,
@@ -219,20 +218,20 @@ class Database(Branching):
             self._unsynced.append((log.size, self._shown))
         self._texts = n
 
-    def _base_changes(self, transaction: Transaction, differences: Differences) -> dict[str, Difference]:
+    def _base_changes(self, transaction: Transaction, changes: Changes) -> dict[str, Difference]:
         """The net change of base facts.  O(rows that changed), or O(predicates) when the program did."""
         before = self._shown
         if self.program is not before[1]:
             return self._all_changes(base_relations(before[1], before[2]))
-        told = differences() if callable(differences) else differences
-        changes: dict[str, Difference] = {}
+        told = changes.differences
+        found: dict[str, Difference] = {}
         for _, name, _ in transaction.changes:
             if name in self._maintenance.owner:
                 old, new = (relations[facts_name(name)] for relations in (before[2], self.store.relations))
-                changes[name] = net_difference(old, new)
+                found[name] = net_difference(old, new)
             elif name in told:
-                changes[name] = told[name]
-        return {name: change for name, change in changes.items() if change}
+                found[name] = told[name]
+        return {name: change for name, change in found.items() if change}
 
     def _all_changes(self, before: Mapping[str, Relation]) -> dict[str, Difference]:
         changes = {}
@@ -296,8 +295,10 @@ class Database(Branching):
                 self.sync()
 
     def _log(self) -> Log:
-        if self._folder is None or self._folder.log is None:
-            raise StoreError("the database is closed" if self._folder is not None else "there is no folder")
+        if self._folder is None:
+            raise StoreError("the database is in memory only", help="give Database a folder: its path")
+        if self._folder.log is None:
+            raise StoreError("the database is closed", help="open it again: Database(path)")
         return self._folder.log
 
     # Files

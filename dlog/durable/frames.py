@@ -55,13 +55,8 @@ def read_header(data: Buffer, path: Path, kind: int) -> int:
     return generation
 
 
-def frame(payload: Buffer, synced: int) -> bytes:
-    """What stands before a payload."""
-    return frame_of(memoryview(payload).nbytes, zlib.crc32(payload), synced)
-
-
 def frame_of(length: int, checksum: int, synced: int) -> bytes:
-    """The same from a payload's length and checksum."""
+    """What stands before a payload, from its length and checksum."""
     unchecked = _FRAME.pack(_MARK, length, synced, checksum, 0)[:-4]
     return unchecked + _CHECKSUM.pack(zlib.crc32(unchecked))
 

@@ -80,7 +80,7 @@ class Database(Evaluated):
     def _next_version(self) -> int:
         return self.version + 1
 
-    def _keep(self, transaction: Transaction, differences: Differences) -> None:
+    def _keep(self, transaction: Transaction, changes: Changes) -> None:
         """The last thing before others see a commit.  When it raises, the commit does not take place."""
 
     def _acknowledge(self) -> None:
@@ -206,13 +206,13 @@ class Database(Evaluated):
             differences = self._replace_state(transaction)
         self.version = self._next_version()
         poll()  # the last moment to take it back
-        self._keep(transaction, differences)
+        changes = Changes(differences, self.program.predicates, self.store.dictionary)
+        self._keep(transaction, changes)
         self._show()
         seconds = time.perf_counter() - started
         for number in self._short:
             strategy = self._maintenance.strategies[number]
             self._maintenance.note(number, FROM_SCRATCH if strategy is None else strategy.way, seconds)
-        changes = Changes(differences, self.program.predicates, self.store.dictionary)
         queries = transaction.queries
         answers = [(q.span.text(), self.answer(q)) for q in queries] if queries else ()
         ways = shown_ways(self._ways, self.program)

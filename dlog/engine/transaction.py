@@ -89,7 +89,8 @@ class Changes(Mapping[str, Change]):
         self._dictionary = dictionary
 
     @property
-    def _differences(self) -> dict[str, Difference]:
+    def differences(self) -> dict[str, Difference]:
+        """The same in codes."""
         if self._known is None:
             given = self._given() if callable(self._given) else self._given
             self._known = {n: d for n, d in given.items() if not self._predicates[n].auxiliary and d}
@@ -98,7 +99,7 @@ class Changes(Mapping[str, Change]):
 
     def __getitem__(self, name: str) -> Change:
         columns = self._predicates[name].columns
-        inserted, erased = (Result(name, columns, rows, self._dictionary) for rows in self._differences[name])
+        inserted, erased = (Result(name, columns, rows, self._dictionary) for rows in self.differences[name])
         return Change(name, inserted, erased)
 
     def predicate(self, name: str) -> Predicate:
@@ -106,13 +107,13 @@ class Changes(Mapping[str, Change]):
         return self._predicates[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._differences)
+        return iter(self.differences)
 
     def __len__(self) -> int:
-        return len(self._differences)
+        return len(self.differences)
 
     def __repr__(self) -> str:
-        parts = (f"{n}: +{len(d.inserted):,} -{len(d.erased):,}" for n, d in self._differences.items())
+        parts = (f"{n}: +{len(d.inserted):,} -{len(d.erased):,}" for n, d in self.differences.items())
         return f"<{', '.join(parts) or 'no change'}>"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +87,9 @@ def test_invariant_branches_come_back(name: str, of: str | None) -> None:
 
 @given(st.lists(st.binary(max_size=50), max_size=6))
 def test_invariant_frames_come_back(payloads: list[bytes]) -> None:
-    data = frames.header(frames.LOG, 3) + b"".join(frames.frame(p, 0) + p for p in payloads)
+    data = frames.header(frames.LOG, 3) + b"".join(
+        frames.frame_of(len(p), zlib.crc32(p), 0) + p for p in payloads
+    )
     assert frames.read_header(data, Path("x"), frames.LOG) == 3
     found, tail = frames.records(data, Path("x"))
     assert [bytes(one.payload) for one in found] == payloads and not tail.cut
