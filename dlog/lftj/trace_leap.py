@@ -90,6 +90,15 @@ def upper_bound(code, at, n, state, high):
 
 
 @helper
+def is_beyond(code, at, n, state, end):
+    """Whether one of n bounds leaves nothing: a strict one at the end of all keys."""
+    beyond = False
+    for i in range(n):
+        beyond = beyond or (code[at + 2 * i + 1] == 1 and state[code[at + 2 * i]] == end)
+    return beyond
+
+
+@helper
 def last_position(arena, state, block):
     """The position of the last row of a range.  O(1).  REQUIRES: there is a row."""
     end = state[block + HI]
@@ -146,7 +155,10 @@ def narrowed(code, at, state):
     own = code[at + L_OWN]
     bounds = at + L_RANGES + code[at + L_COUNT]
     lowers, uppers = code[at + L_LOWER] - 1, code[at + L_UPPER] - 1  # without those of the guide
-    more = True
+    more = not (
+        is_beyond(code, bounds, lowers, state, MAX_KEY)
+        or is_beyond(code, bounds + 2 * lowers + 2, uppers, state, MIN_KEY)
+    )
     while more:
         low = lower_bound(code, bounds, lowers, state, state[own + LOWER])
         high = upper_bound(code, bounds + 2 * lowers + 2, uppers, state, state[own + UPPER])

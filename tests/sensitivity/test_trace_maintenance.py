@@ -110,6 +110,23 @@ def test_keys_that_go_while_something_else_fails(wanted: str, case: str) -> None
     assert expected in db["r"].rows()
 
 
+@pytest.mark.parametrize("wanted", WANTED)
+@pytest.mark.parametrize(
+    "bound", ["x < 0", "x > 18446744073709551615u", "y < 0", "y > 18446744073709551615u"]
+)
+def test_nothing_is_beyond_the_ends_of_all_keys(wanted: str, bound: str) -> None:
+    """The least and the greatest unsigned number have the least and the greatest code."""
+    db = dlog.Database(
+        source=f"e(x, y) -> unsigned(x), unsigned(y).  r(x, y) <- e(x, y), e(x, x), {bound}.", strategy=wanted
+    )
+    db.apply(insert={"e": [(3, 1), (2, 3)]})
+    for row in ((1, 1), (0, 0), (2**64 - 1, 2**64 - 1), (0, 2**64 - 1), (2**64 - 1, 0)):
+        db.apply(insert={"e": [row]})
+        db.check()
+        db.verify()
+    assert not db["r"].rows()
+
+
 CHANGED = st.tuples(st.sampled_from(("edge", "edge", "mark")), st.integers(0, 5), st.integers(0, 5))
 EDGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=30, unique=True)
 
