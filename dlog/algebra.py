@@ -1,4 +1,4 @@
-"""Owns what can be summed: exact sums of floats and of integers, and the groups later steps build on.
+"""Owns the exact sum of floats.
 
 Knows nothing of codes, rules or groups of rows: values come as plain numbers, in segments or one by one.
 
@@ -14,8 +14,6 @@ paper's 1000 1000 ... pattern they stop borrows: 2^500 - 1 has two digits that a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -36,8 +34,6 @@ QUOTIENT_LIMBS: Final = 5  # a quotient by less than 2^31 then has at least 96 b
 MASK: Final = (1 << 32) - 1
 FRACTION: Final = (1 << 52) - 1
 LOOSE_ADDITIONS: Final = 512  # each adds less than 2^53 to a limb, so the limb stays below 2^63
-MAX: Final = (1 << 63) - 1
-MIN: Final = -(1 << 63)
 
 
 # ---- sums of whole segments
@@ -64,20 +60,6 @@ def float_means(values: Floats, bounds: Words) -> Floats:
     out = np.empty(max(len(bounds) - 1, 0))
     segment_float_sums(_bits(values), bounds, len(out), out, 1)
     return out
-
-
-def int_sums(values: Words, bounds: Words) -> tuple[Words, Words]:
-    """The exact sum of each segment as 128 bits: sum = high * 2^64 + low, low taken as unsigned.
-
-    It fits an int64 when high == low >> 63.  REQUIRES: fewer than 2^32 values in each segment.
-
-    >>> high, low = int_sums(np.array([2**62, 2**62, -1]), np.array([0, 2, 3]))
-    >>> high.tolist(), low.tolist()
-    ([0, -1], [-9223372036854775808, -1])
-    """
-    high, low = np.empty((2, max(len(bounds) - 1, 0)), np.int64)
-    segment_int_sums(values, bounds, len(high), high, low)
-    return high, low
 
 
 def _bits(values: Floats) -> Words:
@@ -111,20 +93,14 @@ def segment_float_sums(bits: Words, bounds: Words, n: int, out: Floats, mean: in
             words[k] = 0
 
 
-@kernel
-def segment_int_sums(values: Words, bounds: Words, n: int, out_high: Words, out_low: Words) -> None:
-    """High and low halves of the values are summed apart, so that no sum of 2^32 values wraps."""
-    for segment in range(n):
-        high, low = 0, 0
-        for i in range(bounds[segment], bounds[segment + 1]):
-            high += values[i] >> 32
-            low += values[i] & MASK
-        high += low >> 32
-        out_high[segment] = high >> 32
-        out_low[segment] = ((high & MASK) << 32) | (low & MASK)
-
-
 # ---- persistent sums: WORDS_PER_SUM words from `at` on; all zeros is the empty sum
+
+
+def exact_float(value: float = 0.0) -> Words:
+    """A new sum that holds one value."""
+    words = np.zeros(WORDS_PER_SUM, np.int64)
+    add_to_sum(words, 0, float(value), 1)
+    return words
 
 
 @kernel
@@ -141,21 +117,6 @@ def merge_sum(words: Words, at: int, other: Words, other_at: int, sign: int) -> 
     for k in range(WORDS_PER_SUM):
         words[at + k] += sign * other[other_at + k]
     settle(words, at, 0, LIMBS)
-
-
-@kernel
-def add_to_wide(words: Words, at: int, value: int) -> bool:
-    """Add an int64 to 128 bits, words[at] (high) and words[at + 1] (low); False, and nothing, if it wraps."""
-    # In halves: the compiler may assume that a sum of two int64 does not wrap.
-    old = words[at + 1]
-    low = (old & MASK) + (value & MASK)
-    middle = ((old >> 32) & MASK) + ((value >> 32) & MASK) + (low >> 32)
-    step = (middle >> 32) + (value >> 63)
-    fits = words[at] < MAX if step > 0 else (step == 0 or words[at] > MIN)
-    if fits:
-        words[at] += step
-        words[at + 1] = ((middle & MASK) << 32) | (low & MASK)
-    return fits
 
 
 @kernel
@@ -315,62 +276,3 @@ def bit_length(value: int) -> int:
             length += step
         step >>= 1
     return length + value
-
-
-# ---- groups, semigroups, rings
-
-
-@dataclass(frozen=True)
-class Algebra:
-    """Values that can be added; with `minus` a group, with `times` a ring, with neither a semigroup.
-
-    `zero` makes the neutral element; a semigroup without one has None.
-    """
-
-    name: str
-    plus: Callable[[Any, Any], Any]
-    zero: Callable[[], Any] | None = None
-    minus: Callable[[Any, Any], Any] | None = None
-    times: Callable[[Any, Any], Any] | None = None
-    one: Callable[[], Any] | None = None
-
-    @property
-    def is_group(self) -> bool:
-        return self.minus is not None and self.zero is not None
-
-    @property
-    def is_ring(self) -> bool:
-        return self.is_group and self.times is not None
-
-    def check(self) -> None:
-        assert self.minus is None or self.zero is not None, "a group has a zero"
-        assert self.times is None or (self.is_group and self.one is not None), "a ring is a group with a one"
-
-
-def _merged(a: Words, b: Words, sign: int) -> Words:
-    total = a.copy()
-    merge_sum(total, 0, b, 0, sign)
-    return total
-
-
-def exact_float(value: float = 0.0) -> Words:
-    """A new sum that holds one value."""
-    words = np.zeros(WORDS_PER_SUM, np.int64)
-    add_to_sum(words, 0, float(value), 1)
-    return words
-
-
-# Python's ints serve integers of any width, decimals at one scale, and counts.
-ALGEBRAS: dict[str, Algebra] = {
-    a.name: a
-    for a in (
-        Algebra(
-            "integer", lambda a, b: a + b, lambda: 0, lambda a, b: a - b, lambda a, b: a * b, lambda: 1
-        ),
-        Algebra(
-            "exact_float", lambda a, b: _merged(a, b, 1), exact_float, lambda a, b: _merged(a, b, -1)
-        ),
-        Algebra("min", min),
-        Algebra("max", max),
-    )
-}  # fmt: skip
