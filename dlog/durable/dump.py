@@ -17,6 +17,8 @@ from dlog.language.printing import format_node
 
 def dump(folder: Path, branch: str, out: Path | None, text: TextIO, progress: Any = None) -> None:
     """A program whose evaluation gives the same predicates: with its facts as text, or beside it in files."""
+    if not folder.is_dir():  # a program that is in memory only is no database to write out
+        raise StoreError(f"there is no database in {folder}")
     with Database(folder, read_only=True, progress=progress, evaluated=False) as database:
         if branch != database.current_branch:
             database.checkout(branch)

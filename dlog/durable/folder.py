@@ -22,7 +22,7 @@ from pathlib import Path
 
 from dlog.durable.checkpoint import Image, Loaded, read_checkpoint, write_checkpoint
 from dlog.durable.files import Files, Handle, SyncError, folder_synced
-from dlog.durable.frames import LOG, Tail, corruption, read_header
+from dlog.durable.frames import HEADER_BYTES, LOG, Tail, corruption, read_header
 from dlog.durable.frames import records as framed_records
 from dlog.durable.log import Log
 from dlog.durable.records import CommitRecord, Record, read_record
@@ -65,7 +65,7 @@ def _read(folder: Path, files: Files) -> Found | None:
     names = files.names(folder)
     generation = max((g for kind, g in map(_parsed, names) if kind == "checkpoint"), default=0)
     if not generation:
-        _require_empty(folder, names)
+        _require_empty(folder, files, names)
         return None
     checkpoint = read_checkpoint(files, folder / f"checkpoint-{generation}", generation)
     path = folder / f"log-{generation}"
@@ -96,14 +96,24 @@ def _parsed(name: str) -> tuple[str, int]:
     return match[1], int(match[2])
 
 
-def _require_empty(folder: Path, names: list[str]) -> None:
+def _require_empty(folder: Path, files: Files, names: list[str]) -> None:
     strange = [name for name in names if not _OURS.fullmatch(name)]
     if strange:
         raise StoreError(f"{folder} is no database: it has {strange[0]} in it", help="give an empty folder")
-    if any(_parsed(name)[0] == "log" and _parsed(name)[1] > 1 for name in names):
+    if any(_has_commits(folder, files, name) for name in names) and not _has_checkpoint(files.names(folder)):
         raise StoreError(
             f"{folder} is damaged: it has a log and no checkpoint", help="restore it from a copy"
         )
+
+
+def _has_commits(folder: Path, files: Files, name: str) -> bool:
+    """Whether it is a log that counted once.  The first is made before its checkpoint, without a record."""
+    kind, generation = _parsed(name)
+    return kind == "log" and (generation > 1 or len(files.read(folder / name)) > HEADER_BYTES)
+
+
+def _has_checkpoint(names: list[str]) -> bool:
+    return any(_parsed(name)[0] == "checkpoint" for name in names)
 
 
 class Folder:
@@ -209,8 +219,8 @@ class Folder:
 
 def _require_empty_or_ours(path: Path, files: Files) -> None:
     names = files.names(path)
-    if not any(_parsed(name)[0] == "checkpoint" for name in names):
-        _require_empty(path, names)
+    if not _has_checkpoint(names):
+        _require_empty(path, files, names)
 
 
 def _holder(path: Path, files: Files) -> str:

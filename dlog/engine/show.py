@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 
 def literal_text(value: Any, type: Type) -> str:
-    """A value as a literal that denotes it in its type; infinities and NaN, which have none, as words.
+    """A value as a literal that denotes it in its type.
 
-    >>> literal_text(1e20, Type("float")), literal_text("a\\nb", Type("string"))
-    ('1.0e+20', '"a\\\\nb"')
+    >>> literal_text(1e20, Type("float")), literal_text(-math.inf, Type("float"))
+    ('1.0e+20', '"-inf"')
+    >>> literal_text("a\\nb", Type("string"))
+    '"a\\\\nb"'
     """
     if type.name == "float":
         return _float(value)
@@ -65,7 +67,9 @@ def is_derived(program: Program, name: str) -> bool:
 
 def _float(value: float) -> str:
     text = repr(value)
-    if not math.isfinite(value) or "." in text:
+    if not math.isfinite(value):
+        return quoted(text)
+    if "." in text:
         return text
     mantissa, _, exponent = text.partition("e")
     return f"{mantissa}.0e{exponent}" if exponent else f"{mantissa}.0"

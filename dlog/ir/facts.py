@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from dlog.errors import Diagnostics, place
 from dlog.ir.fact_spans import delta_literals, fact_span, literal_span
-from dlog.ir.literals import CANDIDATES, literal_value
+from dlog.ir.literals import candidates, literal_value
 from dlog.ir.lowered import Lowered
 from dlog.ir.retype import literal_fits
 from dlog.ir.rules import Const, FactBlock, Predicate
@@ -50,7 +50,7 @@ _PLAIN = {
 
 
 def _value(kind: str, value: int | str | bool, type: Type) -> object:
-    return literal_value(kind, value, type) if type.name in CANDIDATES[kind] else None
+    return literal_value(kind, value, type) if type.name in candidates(kind, value) else None
 
 
 def check_functions(

@@ -21,6 +21,16 @@ CANDIDATES: dict[str, tuple[str, ...]] = {
     "string": ("string", "date", "datetime"),
     "bool": ("bool",),
 }
+NOT_FINITE = ("inf", "-inf", "nan")  # texts that denote a float where one is expected, as others do a date
+
+
+def candidates(kind: str, value: int | str | bool) -> tuple[str, ...]:
+    """The types that a literal may have.
+
+    >>> candidates("string", "tea"), candidates("string", "nan")
+    (('string', 'date', 'datetime'), ('string', 'date', 'datetime', 'float'))
+    """
+    return (*CANDIDATES[kind], "float") if kind == "string" and value in NOT_FINITE else CANDIDATES[kind]
 
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -37,7 +47,7 @@ def literal_value(kind: str, value: int | str | bool, type: Type) -> Value:
     >>> literal_value("float", "3.50", Type("decimal", 2))
     Decimal('3.50')
     """
-    assert type.name in CANDIDATES[kind], (kind, type)
+    assert type.name in candidates(kind, value), (kind, type)
     return _READERS[type.name](value, type)
 
 
@@ -54,6 +64,8 @@ def _unsigned(value: int | str | bool, _: Type) -> Value:
 
 
 def _float(value: int | str | bool, _: Type) -> Value:
+    if value in NOT_FINITE:
+        return float(value)
     try:
         number = float(value)
     except OverflowError:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dlog.errors import Diagnostics
 from dlog.ir.decimals import EXACT_PRECISION, auxiliary_column, literal_scale, same_digits, scale_decimals
-from dlog.ir.literals import CANDIDATES, literal_value
+from dlog.ir.literals import candidates, literal_value
 from dlog.ir.primitives import SIGNATURES
 from dlog.ir.rules import Atom, Conj, Const, Form, Negation, Operand, Primitive, Rule, Var
 from dlog.ir.typecheck import TypeChecker
@@ -31,7 +31,7 @@ def typed_rule(checker: TypeChecker, rule: Rule) -> Rule:
 
 def literal_fits(literal: Const, type: Type, diagnostics: Diagnostics) -> bool:
     """Whether a literal denotes a value of a type; a complaint if its type is right and its value is not."""
-    if type.name not in CANDIDATES[literal.kind]:
+    if type.name not in candidates(literal.kind, literal.value):
         return False  # a conflict that was reported already
     try:
         literal_value(literal.kind, literal.value, type)

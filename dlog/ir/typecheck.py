@@ -13,17 +13,18 @@ from dataclasses import replace
 
 from dlog.errors import Diagnostics
 from dlog.ir.fact_spans import delta_literals, literal_span
-from dlog.ir.literals import CANDIDATES
+from dlog.ir.literals import CANDIDATES, NOT_FINITE, candidates
 from dlog.ir.lowered import Lowered
 from dlog.ir.names import Shape
 from dlog.ir.primitives import ANY, COMPARISONS, NUMERIC, SIGNATURES, show
 from dlog.ir.rules import Aggregate, Atom, Column, Const, FactBlock, Operand, Predicate, Primitive, Rule, Var
 from dlog.ir.type_nodes import Candidates, Node, Reason, because, join, restrict, spell
 from dlog.language.source import Span
-from dlog.types import BUILTIN_TYPES, Type
+from dlog.types import BUILTIN_TYPES, STRING, Type
 
 # When several types remain possible, the first of these that fits.
 _PREFERENCE = ("int", "float", "string", "unsigned", "decimal", "bool", "date", "datetime")
+_NOT_FINITE_TYPES = {*CANDIDATES["string"], "float"}
 _AGGREGATE_ARGUMENT = {"sum": NUMERIC, "mean": NUMERIC, "concat": ("string",), "min": ANY, "max": ANY}
 _AGGREGATE_RESULT = {"count": ("int",), "mean": ("float",)}
 
@@ -65,7 +66,7 @@ class TypeChecker:
         if isinstance(operand, Var):
             return self.variables[rule.id].setdefault(operand.name, Node())
         if id(operand) not in self.literals:
-            self.literals[id(operand)] = Node(CANDIDATES[operand.kind])
+            self.literals[id(operand)] = Node(candidates(operand.kind, operand.value))
         return self.literals[id(operand)]
 
     def collect(self) -> None:
@@ -83,17 +84,18 @@ class TypeChecker:
     def visit_facts(self, block: FactBlock) -> None:
         """Literals of a column restrict it by the kinds of spelling that occur, not one by one."""
         for index in range(len(self.columns[block.predicate])):
-            first: dict[str, int] = {}
+            first: dict[tuple[str, bool], int] = {}
             for row_index, row in enumerate(block.rows):
-                first.setdefault(row[index][0], row_index)
+                kind, value = row[index]
+                first.setdefault((kind, kind == "string" and value in NOT_FINITE), row_index)
             for row_index in first.values():
                 span = literal_span(block, row_index, index)
                 self.visit_literal(block.predicate, index, Const(*block.rows[row_index][index], None, span))
 
     def visit_literal(self, predicate: str, index: int, literal: Const) -> None:
-        column, candidates = self.columns[predicate][index], CANDIDATES[literal.kind]
-        if not restrict(column, candidates, Reason(f"the literal {literal}", candidates, literal.span)):
-            self.conflict_at_column(None, literal, candidates, predicate, index)
+        column, types = self.columns[predicate][index], candidates(literal.kind, literal.value)
+        if not restrict(column, types, Reason(f"the literal {literal}", types, literal.span)):
+            self.conflict_at_column(None, literal, types, predicate, index)
 
     # Rules
 
@@ -130,8 +132,8 @@ class TypeChecker:
             (operand, signature.candidates(slot)) for slot, operand in zip(slots, form.args, strict=True)
         ]
         misfits = [d for d in demands if not self.could_be(rule, *d)]
-        for operand, candidates in misfits[:1] or demands:
-            self.demand(rule, operand, candidates, text_of(form), operand.span or form.span, form.name)
+        for operand, demanded in misfits[:1] or demands:
+            self.demand(rule, operand, demanded, text_of(form), operand.span or form.span, form.name)
         if misfits:  # what its result is cannot be told, and is not wrong again
             self.blamed |= {(rule.id, a.name) for a in (form.output,) if isinstance(a, Var)}
             return
@@ -241,6 +243,10 @@ class TypeChecker:
 
     def type_of(self, node: Node) -> Type:
         candidates = node.find().candidates
+        if (
+            set(candidates) == _NOT_FINITE_TYPES
+        ):  # only "inf", "-inf" or "nan" says anything: a text as others
+            return STRING
         return BUILTIN_TYPES[next(n for n in _PREFERENCE if n in candidates)]
 
     def column_type(self, predicate: str, index: int) -> Type:

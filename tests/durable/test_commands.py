@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+import math
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -51,6 +54,8 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         run("dump", tmp_path / "s")
     with pytest.raises(StoreError, match="there is no database in"):
         run("db", "check", tmp_path / "s")
+    with pytest.raises(StoreError, match=r"there is no database in .*reach\.dl"):
+        run("dump", REACH)
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file is no folder"):
         run("apply", REACH, "--tx", EDGES, "--db", tmp_path / "file")
@@ -59,3 +64,37 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         pytest.raises(StoreError, match="is in use by process"),
     ):
         run("apply", REACH, "--tx", EDGES, "--db", tmp_path / "s")
+
+
+def test_a_dump_recreates_every_value(tmp_path: Path) -> None:
+    source = """
+        v(i, f, s, m, d) -> int(i), float(f), string(s), decimal(m), date(d).
+        name[i] = s -> int(i), string(s).
+    """
+    day, money = datetime.date(1, 2, 3), Decimal("-0.000001")
+    floats = [0.1 + 0.2, 5e-324, -1.7976931348623157e308, math.inf, -math.inf, math.nan]
+    texts = ['a "b"', "two\r\nlines\n", "back\\slash\ttab\0nul", "", "ü😀\u2028", "nan"]
+    with dlog.Database(tmp_path / "a", source=source) as db, db.transaction() as tx:
+        tx.insert("v", [(i, f, s, money, day) for i, (f, s) in enumerate(zip(floats, texts, strict=True))])
+        tx.insert("name", list(enumerate(texts)))
+    text = run("dump", tmp_path / "a")
+    with dlog.Database(tmp_path / "b", source=text):
+        pass
+    assert run("dump", tmp_path / "b") == text and text.count("v(") == 1 + len(floats)
+    run("dump", tmp_path / "a", "-D", tmp_path / "out")
+    with dlog.Database(tmp_path / "c", program=tmp_path / "out" / "program.dl", facts=tmp_path / "out"):
+        pass
+    assert run("dump", tmp_path / "c") == text
+
+
+@pytest.mark.parametrize("generation", [1, 2])
+def test_a_log_without_its_checkpoint_is_not_written_over(tmp_path: Path, generation: int) -> None:
+    with dlog.Database(tmp_path / "s", program=REACH) as db:
+        if generation == 2:
+            db.checkpoint()
+        db.execute("+edge(1, 2).")
+    (tmp_path / "s" / f"checkpoint-{generation}").unlink()
+    log = (tmp_path / "s" / f"log-{generation}").read_bytes()
+    with pytest.raises(StoreError, match="damaged: it has a log and no checkpoint"):
+        dlog.Database(tmp_path / "s", program=REACH)
+    assert (tmp_path / "s" / f"log-{generation}").read_bytes() == log
