@@ -212,6 +212,7 @@ def test_oracle_shares_no_code_with_the_engine() -> None:
         "dlog.m3.ast",
         "dlog.m3.parse",
         "dlog.m3.typecheck",
+        "dlog.views.query",
     )
     for path in Path(__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
