@@ -148,6 +148,8 @@ class Branching(engine.Database):
         first = min(past.parents.values(), default=self.version) if past is not None else self.version
         since = f"versions are known from {first} on; " if past else ""
         help = f"{since}a branch keeps a version for good: db.branch(NAME)"
+        if not 0 <= version <= self._timeline.last:
+            raise DlogError(f"there is no version {version}: the last one is {self._timeline.last}")
         raise DlogError(f"version {version} is not known any more", help=help)
 
     def history(self) -> list[Entry]:

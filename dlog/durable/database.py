@@ -332,6 +332,8 @@ class Database(Branching):
         """Writes everything into a new file, and begins a new log: opening is faster, and the versions
         before this one, which no branch has, are forgotten.  O(size of the base facts)."""
         with self._lock:
+            if self._reading is not None:
+                raise StoreError("the database was opened to be read only")
             if self._folder is None:
                 raise DlogError(
                     "a database in memory has no checkpoints", help="--db DIR keeps it in a folder"

@@ -95,6 +95,8 @@ class Database(Evaluated):
         After the block `commit_info` of the transaction tells what changed; it is None after a rollback.
         A `batch_id` names what is delivered: the same one is applied once, however often it comes.
         """
+        if batch_id is not None and not isinstance(batch_id, str):
+            raise TypeError(f"batch_id is a text, and not {batch_id!r}")
         return Transaction(self, batch_id)
 
     def apply(

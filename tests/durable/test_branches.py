@@ -134,6 +134,8 @@ def test_batches_are_applied_once(opened: tuple[dlog.Database, Again]) -> None:
     assert deliver(17, "d")
     db.merge("trial")
     assert not deliver(18, "c")  # its rows have come with the merge
+    with pytest.raises(TypeError, match="batch_id is a text, and not 7"):
+        db.transaction(batch_id=7)  # type: ignore[arg-type]
     with pytest.raises(ConstraintError), db.transaction(batch_id="e") as tx:
         tx.insert("price", [("tea", 99)])
     assert deliver(19, "e")  # what failed was not applied
@@ -157,6 +159,9 @@ def test_the_past_can_be_read(tmp_path: Path) -> None:
     assert db.history() == [] and db.at("kept")["reach"].rows() == db.at(5)["reach"].rows() == seen[5]
     with pytest.raises(DlogError, match="version 2 is not known any more"):
         db.at(2)
+    for unknown in (-1, 7):
+        with pytest.raises(DlogError, match=f"there is no version {unknown}: the last one is 6"):
+            db.at(unknown)
     db.close()
 
 
