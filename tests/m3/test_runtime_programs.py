@@ -186,6 +186,20 @@ def test_a_missing_file_is_told_at_its_declaration(tmp_path: Path) -> None:
     assert error.value.line == 1
 
 
+def test_a_file_that_cannot_be_read_is_told_at_its_declaration(tmp_path: Path) -> None:
+    for file in ("folder.csv", "damaged.csv.gz"):
+        text = f"CREATE STREAM R(a int) FROM FILE '{file}' LINE DELIMITED CSV; DECLARE QUERY Q := 0;"
+        if file.endswith(".gz"):
+            (tmp_path / file).write_bytes(b"this is not compressed")
+        else:
+            (tmp_path / file).mkdir()
+        with pytest.raises(DlogError, match=f"cannot read .*{file}") as error:
+            run_text(text, tmp_path)
+        assert error.value.render().startswith("<string>:1:1: error: ")
+        _, reader = run_text(text, tmp_path, skip_bad_rows=True)
+        assert reader.left_out == ["R"]
+
+
 def test_a_missing_file_that_is_skipped_is_no_bad_row(tmp_path: Path) -> None:
     warnings: list[str] = []
     reader = Reader(tmp_path, skip_bad_rows=True, warn=warnings.append)

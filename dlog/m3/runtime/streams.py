@@ -10,6 +10,7 @@ Streams without an order take turns, batch by batch.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -170,8 +171,11 @@ class BadRow(DataError):
 
 
 def _first_line(path: Path) -> str:
-    with _opened(path) as lines:
-        return next((line.rstrip("\r\n") for line in lines if line.strip()), "")
+    try:
+        with _opened(path) as lines:
+            return next((line.rstrip("\r\n") for line in lines if line.strip()), "")
+    except (OSError, EOFError, zlib.error) as error:  # a folder, no right to read it, a damaged .gz
+        raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _line_with(options: InputOptions, column: int, number: str) -> tuple[int, str]:
