@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dlog.engine.bodies import BodyRunner
-from dlog.engine.heads import aggregate_rule, body_outputs, head_rows
+from dlog.engine.heads import aggregate_rule, body_outputs, head_rows, stored_as
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures
 from dlog.engine.show import literal_text
@@ -174,7 +174,30 @@ def _one_binding(
 ) -> dict[str, int] | None:
     """Codes of the body's variables for one derivation of a head row."""
     names = tuple(v for v in rule.types if any(v == o.name for o in _top_variables(rule)))
+    if _is_rounded(program, rule, head):
+        return _one_rounded(program, store, rule, head, row, names)
     return _bound_by(program, store, rule, head, row, rule.body.forms, names)
+
+
+def _is_rounded(program: Program, rule: Rule, head: Atom) -> bool:
+    """Whether a head has decimals of other digits than its rule: its rows do not join with the body."""
+    columns = program.predicates[head.predicate].columns
+    pairs = zip(head.args, columns, strict=True)
+    return any(isinstance(a, Var) and not stored_as(rule, a, c.type) for a, c in pairs)
+
+
+def _one_rounded(
+    program: Program, store: Store, rule: Rule, head: Atom, row: np.ndarray, names: tuple[str, ...]
+) -> dict[str, int] | None:
+    """As `_one_binding`, by comparing what the head makes of each binding.  Runs the whole body."""
+    heads = (a.name for a in head.args if isinstance(a, Var))
+    outputs = tuple(dict.fromkeys((*names, *heads)))
+    pipeline = plan_pipeline(rule.body.forms, outputs, rule.types, False)
+    table = BodyRunner(store, rule, Watch(), Measures()).run(pipeline)
+    found = np.flatnonzero((head_rows(store, head, table, rule) == row).all(axis=1))
+    if not len(found):
+        return None
+    return {n: int(table.columns[n][found[0]]) for n in names if not table.is_wide(n)}
 
 
 def _bound_by(

@@ -151,6 +151,22 @@ def test_a_conflict_with_an_aggregate_says_which_value_is_a_fact() -> None:
         db.execute("+degree[1] = 1.")
 
 
+@pytest.mark.parametrize(
+    ("computed", "free", "sold"), [("price[i] * q", "0.00", "7.00"), ("price[i] / (q + 1)", "3.50", "1.17")]
+)
+def test_a_conflict_of_rounded_decimals_shows_both_derivations(computed: str, free: str, sold: str) -> None:
+    source = f"""price[i] = p -> string(i), decimal[10, 2](p).  price["tea"] = 3.50.
+        line(i, q) -> string(i), int(q).  line("tea", 2).
+        cost[i] = c -> string(i), decimal[12, 2](c).
+        cost[i] = c <- line(i, q), x = {computed}, c = x * 1.0."""
+    with pytest.raises(dlog.ConstraintError) as error:
+        dlog.Database(source=source).execute('+line("tea", 0).')
+    assert set(error.value.message.splitlines()[1:]) == {
+        f'  cost["tea"] = {free}  from line("tea", 0), price["tea"] = 3.50 by the rule at <string>:4',
+        f'  cost["tea"] = {sold}  from line("tea", 2), price["tea"] = 3.50 by the rule at <string>:4',
+    }
+
+
 def test_a_constraint_shows_what_is_missing_with_its_values() -> None:
     source = """price[p] = m -> string(p), decimal[8, 2](m).  cost[p] = m -> string(p), decimal[8, 2](m).
         sold(p) -> string(p).
