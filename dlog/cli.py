@@ -48,6 +48,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+Strategy = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="maintain every rule in this way: delta, trace, trace-exact, views"),
+]
 DatabaseFolder = Annotated[
     Path | None, typer.Option("--db", metavar="DIR", help="keep the database in this folder")
 ]
@@ -377,10 +381,7 @@ def apply(
     verify: Annotated[
         bool, typer.Option("--verify", help="evaluate from scratch after each transaction and compare")
     ] = False,
-    strategy: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="maintain every rule in this way: delta, trace, trace-exact"),
-    ] = None,
+    strategy: Strategy = None,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", "-k", help="go on after a transaction that fails")
     ] = False,
@@ -434,6 +435,7 @@ def explain(
         Path | None,
         typer.Option("--tree", "--svg", metavar="FILE.svg|.pdf|.dot", help="draw the view tree into a file"),
     ] = None,
+    strategy: Strategy = None,
 ) -> None:
     """Say how each rule is evaluated and maintained, and why; of a query, its view tree.
 
@@ -448,7 +450,7 @@ def explain(
     else:
         from dlog.engine.database import plan_only
 
-        print(plan_only(program, facts).explain(predicate))
+        print(plan_only(program, facts, strategy).explain(predicate))
     if tree is not None:
         _draw(program, predicate, order, True, facts, tree)
 
@@ -479,6 +481,7 @@ def repl(
     timeout: Annotated[float | None, typer.Option(min=0, help="stop a transaction after seconds")] = None,
     max_rows: Annotated[int | None, typer.Option(min=0, help="stop after this many derived rows")] = None,
     max_memory: Annotated[str | None, typer.Option(help="stop at this much memory, as in 500M or 2G")] = None,
+    strategy: Strategy = None,
     db: DatabaseFolder = None,
     durability: Durability = "full",
 ) -> None:
@@ -487,7 +490,7 @@ def repl(
     from dlog.engine.limits import Limits
 
     limits = Limits(timeout, max_rows, _bytes(max_memory))
-    session = repl.Session(program, facts, limits, jobs, folder=db, durability=durability)
+    session = repl.Session(program, facts, limits, jobs, folder=db, durability=durability, strategy=strategy)
     raise typer.Exit(repl.run(session))
 
 

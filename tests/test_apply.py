@@ -125,6 +125,12 @@ def test_a_strategy_is_forced(folder: Path) -> None:
     assert ways == {None: "from scratch", "delta": "delta", "trace": "trace", "trace-exact": "trace"}
 
 
+def test_explain_of_a_strategy(folder: Path) -> None:
+    done = run("explain", str(folder / "p.dl"), "dear", "--strategy", "trace")
+    assert done.returncode == 0 and "trace, because it was asked for" in done.stdout, done.stderr
+    assert run("explain", str(folder / "p.dl"), "--strategy", "tracy").returncode == 1
+
+
 def test_an_unknown_strategy(folder: Path) -> None:
     status, _, err = apply(folder, "--strategy", "detla")
     assert (status, err) == (1, "error: unknown strategy detla\nhelp: did you mean delta?\n")

@@ -294,12 +294,12 @@ class Database(Evaluated):
         return cycle.changes
 
 
-def plan_only(path: str | Path, facts: str | Path) -> Database:
+def plan_only(path: str | Path, facts: str | Path, strategy: str | None = None) -> Database:
     """A database with its base facts loaded, where they are to be had, and no rule run."""
     try:
-        return Database(path, facts=facts, evaluated=False)
+        return Database(path, facts=facts, evaluated=False, strategy=strategy)
     except DlogError as error:
         errors = error if isinstance(error, DlogErrors) else (error,)
         if not all(isinstance(e, DataError) for e in errors):
             raise
-        return Database(path, facts=facts, evaluated=False, load=False)
+        return Database(path, facts=facts, evaluated=False, load=False, strategy=strategy)

@@ -22,7 +22,7 @@ from dlog.planning.indices import Requirement, choose_orders
 from dlog.planning.versions import base_name, is_change
 from dlog.sensitivity.watches import COARSE, EXACT
 
-DELTA, TRACE, TRACE_EXACT = "delta", "trace", "trace-exact"
+DELTA, TRACE, TRACE_EXACT, VIEWS = "delta", "trace", "trace-exact", "views"
 GRANULARITY = {TRACE: COARSE, TRACE_EXACT: EXACT}
 FEWEST_ORDERS = 2  # column orders that deltas must lack before a trace is looked at
 MUCH_LARGER = 2.0  # times the bytes of the trace
@@ -43,6 +43,9 @@ def choose_way(store: Store, rule: Rule, wanted: str | None) -> Choice:
         return (
             Choice(DELTA, f"{reason}, so it has no trace") if reason else Choice(wanted, "it was asked for")
         )
+    if wanted == VIEWS:
+        more = "it does more than count, or sum whole numbers, over a conjunction of atoms"
+        return Choice(DELTA, f"{more}, so it has no view tree")
     if wanted is not None:
         return Choice(DELTA, "it was asked for")
     if reason:

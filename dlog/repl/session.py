@@ -45,6 +45,7 @@ class Session:
         err: TextIO | None = None,
         folder: Path | None = None,
         durability: str = FULL,
+        strategy: str | None = None,
     ):
         """`folder` is where the database survives; without one it lives in memory."""
         self.out, self.err = out or sys.stdout, err or sys.stderr
@@ -65,6 +66,7 @@ class Session:
                 facts=facts,
                 limits=limits,
                 jobs=jobs,
+                strategy=strategy,
                 progress=self._progress,
                 warn=self._warn,
             )

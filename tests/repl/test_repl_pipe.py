@@ -35,6 +35,16 @@ def test_the_example_of_the_documents() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_strategy_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "t.dl").write_text("p(x, z) <- q(x, y), r(y, z), s(x, z).  q(1, 2).  r(2, 3).  s(1, 3).\n")
+    done = prompt(
+        "+s(4, 5).\n.explain p\n+s(6, 7).\n.stats\n", "t.dl", "--strategy", "trace-exact", cwd=tmp_path
+    )
+    assert "trace-exact, because it was asked for" in done.stdout and " intervals, " in done.stdout
+    assert "trace: p (" in done.stdout and "p looked again at " in done.stdout
+    assert done.returncode == 0, done.stderr
+
+
 def test_errors_have_places_and_the_session_goes_on(tmp_path: Path) -> None:
     text = "p(1).\n+q(2).\n\n  p(2,\n 3).\n.prnt p\n.print q\n+p(2). +p(3\n).\n?- p(x).\n+p(1.\n"
     done = prompt(text, cwd=tmp_path)

@@ -43,3 +43,14 @@ def test_a_trace_is_taken_where_deltas_need_more_column_orders(monkeypatch: pyte
         db.verify()
         db.check()
     assert len(db.store.relations["a"].orders) == before, "what the evaluation reads is enough"
+
+
+def test_views_that_cannot_be_say_so() -> None:
+    source = (
+        WIDE
+        + "n[x] = k <- agg<<k = count()>> a(x, y, z, w), r(z).  m[x] = k <- agg<<k = max(w)>> a(x, _, _, w)."
+    )
+    db = dlog.Database(source=source, strategy="views")
+    reason = "delta, because it does more than count, or sum whole numbers, over a conjunction of atoms"
+    assert reason in db.explain("p") and reason in db.explain("m") and reason not in db.explain("n")
+    assert "a view tree, because it was asked for" in db.explain("n")
