@@ -317,3 +317,18 @@ def test_the_machine_can_pause_anywhere(name: str, monkeypatch: pytest.MonkeyPat
     assert [(n, t.to_pylist()) for n, t in pausing.results()] == [
         (n, t.to_pylist()) for n, t in whole.results()
     ]
+
+
+def test_progress_moves_and_batches_are_whole(tmp_path: Path) -> None:
+    """Rows go to the machine in growing parts; a batch that a part would end in goes with it."""
+    (tmp_path / "r.csv").write_text("".join(f"{i % 7}|{i}\n" for i in range(5000)))
+    told: list[int] = []
+    runtime = Runtime(parse(STREAM))
+    run_files(
+        runtime,
+        Reader(tmp_path),
+        700,
+        lambda stage, _, done, __: told.append(done) if stage == "run" else None,
+    )
+    assert told[:2] == [0, 1400] and told == sorted(set(told)) and all(n % 700 == 0 for n in told)
+    assert shown(runtime, "Q") == {(k,): float(sum(range(k, 5000, 7))) for k in range(7)}

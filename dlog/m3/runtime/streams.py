@@ -10,6 +10,7 @@ Streams without an order take turns, batch by batch.
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,8 @@ from dlog.types import INT
 Progress = Callable[[str, str, int, int], None]  # as of `dlog.progress.Screen`
 
 BATCH = 1000
-_ROWS_AT_ONCE = 1 << 16  # that are handed to the machine together
+_FIRST_ROWS, _MOST_ROWS = 1 << 10, 1 << 16  # that are handed to the machine together
+_SECONDS = 0.2  # that they should take at most, so that progress is seen to move
 
 
 @dataclass(frozen=True)
@@ -231,11 +233,11 @@ def feed(runtime: Runtime, streams: list[Stream], batch: int, progress: Progress
     if batch < 1:
         raise DlogError("a batch has at least one row")
     relation, row, group = _sequence(runtime, streams, batch)
-    total, start = len(relation), 0
+    total, start, at_once = len(relation), 0, _FIRST_ROWS
     while start < total:
         if progress is not None:
             progress("run", f"{total:,} rows", start, total)
-        end = min(start + max(_ROWS_AT_ONCE, batch), total)
+        end, began = min(start + max(at_once, batch), total), time.monotonic()
         while end < total and group[end] == group[end - 1]:  # a batch is not cut
             end = start + int(np.searchsorted(group[start:], group[end - 1], side="right"))
         steps = []
@@ -243,7 +245,8 @@ def feed(runtime: Runtime, streams: list[Stream], batch: int, progress: Progress
             chosen = row[start:end][relation[start:end] == number]
             steps.append(Step(stream.relation, stream.words[:, chosen]))
         runtime.apply_steps(steps, relation[start:end], group[start:end])
-        start = end
+        slow = time.monotonic() - began > _SECONDS
+        start, at_once = end, max(at_once // 2, 1) if slow else min(2 * at_once, _MOST_ROWS)
 
 
 def _sequence(runtime: Runtime, streams: list[Stream], batch: int) -> tuple[Words, Words, Words]:
