@@ -55,6 +55,9 @@ class Looked:
         parts = [f"{name} in {self._listed(found, types[name])}" for name, found in self.intervals().items()]
         return f"{self.predicate} looked again at {'; '.join(parts) or 'everything'}"
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     def _listed(self, intervals: Sequence[tuple[int, int]], type: Type | None) -> str:
         shown = [f"[{self._end(a, type, a == b)}, {self._end(b, type, a == b)}]" for a, b in intervals[:FEW]]
         more = [f"and {len(intervals) - FEW:,} more"] if len(intervals) > FEW else []

@@ -83,6 +83,7 @@ def test_a_transaction_tells_where_it_looked(strategy: str) -> None:
         assert told(commit)[0].startswith("t looked again at x in [")
     if strategy == "trace":
         assert told(one) == ["t looked again at x in [2, 2]"]
+        assert repr(one.looked()) == "[<t looked again at x in [2, 2]>]"
 
 
 def test_points_of_other_types() -> None:
