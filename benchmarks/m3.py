@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -128,8 +129,13 @@ def by_batches(runtime: Runtime, batches: list, data: list) -> None:
 def one_by_one(runtime: Runtime, batches: list, data: list) -> None:
     """The relations in turns, a tuple of each: no two tuples of one relation come together."""
     steps = [Step(name, words) for name, words in zip(NAMES, data, strict=True)]
-    n = data[0].shape[1]
-    runtime.apply_steps(steps, np.tile(np.arange(6), n), np.repeat(np.arange(n), 6))
+    runtime.apply_steps(steps, *in_turn(data[0].shape[1]))
+
+
+@lru_cache(maxsize=1)
+def in_turn(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The order in which tuples come, which is given, as they are: (relation, row) of each."""
+    return np.tile(np.arange(6), n), np.repeat(np.arange(n), 6)
 
 
 STAR_SQL = f"SELECT sum(h2) FROM {' NATURAL JOIN '.join(n.lower() for n in NAMES)}"
