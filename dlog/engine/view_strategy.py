@@ -58,10 +58,9 @@ def choose_views(program: Program, stratum: Stratum, store: Store, wanted: str |
 
     REQUIRES: nothing else is asked for; without a wish, a row is part of many assignments.
     """
-    if wanted == ViewStrategy.way:
-        query = view_query(program, stratum)
-        return None if query is None else ViewStrategy(program, stratum, store, query, "it was asked for")
     query = view_query(program, stratum)
+    if query is not None and wanted == ViewStrategy.way:
+        return ViewStrategy(program, stratum, store, query, "it was asked for")
     if query is None or not query.is_acyclic or len(query.atoms) < 2:
         return None
     each = assignments(store, stratum.rules[0]) / max(sum(map(store.rows, stratum.reads)), 1)
@@ -69,7 +68,7 @@ def choose_views(program: Program, stratum: Stratum, store: Store, wanted: str |
     return ViewStrategy(program, stratum, store, query, reason)
 
 
-def _compares(query: Query, condition: ast.Comparison | ast.In) -> bool:
+def _compares(query: Query, condition: ast.Node) -> bool:
     """Whether a condition is on whole numbers: others are compared as the engine does it."""
     types = {query.type_of(n.name).name for n in condition.walk() if isinstance(n, ast.Variable)}
     constants = {n.type for n in condition.walk() if isinstance(n, ast.Constant)}

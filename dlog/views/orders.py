@@ -225,7 +225,8 @@ class _Search:
     def _with_root(self, part: frozenset[int], root: int) -> Cost:
         cost = self.local(part, root)
         for below in self.parts(part - {root}):
-            cost = tuple(a + b for a, b in zip(cost, self.solve(below)[0], strict=True))  # type: ignore[assignment]
+            work, keys = self.solve(below)[0]
+            cost = cost[0] + work, cost[1] + keys
         return cost
 
     def local(self, part: frozenset[int], root: int) -> Cost:

@@ -8,7 +8,8 @@ aggregate, the sum over assignments of the sum of its terms.  Without free varia
 
 Relations, types, conditions and factors are nodes of M3 in the dialect dbtoaster (`dlog.m3.ast`): a relation
 is an `ast.Source`, a factor any scalar made of `Variable`, `Constant`, `Product`, `Sum` and `Call`, a
-condition a `Comparison` or an `In` of such.  Names of variables are kept as they were written; two names that
+condition anything that is worth 1 or 0: a `Comparison`, an `In`, or what `dlog.views.conditions` makes of
+them.  Names of variables are kept as they were written; two names that
 differ only in case are two variables here, and get different names when M3 is written.
 
 Example: SELECT b, SUM(a * c), COUNT(*) FROM R NATURAL JOIN S WHERE c > 2 GROUP BY b
@@ -96,7 +97,7 @@ class Query:
     atoms: tuple[Atom, ...]
     aggregates: tuple[Aggregate, ...]
     free: tuple[str, ...] = ()
-    conditions: tuple[ast.Comparison | ast.In, ...] = ()
+    conditions: tuple[ast.Node, ...] = ()
     types: tuple[ast.TypeDefinition, ...] = ()
     name: str = "Q"
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dlog.errors import UnsupportedError
 from dlog.ir import rules as ir
 from dlog.ir.literals import literal_value
+from dlog.language.source import Span
 from dlog.m3 import ast
 from dlog.m3.ast import TypeRef
 from dlog.types import DATE, FLOAT, INT, STRING, Type
@@ -40,7 +41,12 @@ def query_of(
     return _Reader(rule, describe or (lambda name: source_of(predicates[name]))).query()
 
 
-def source_of(predicate: ir.Predicate, kind: str = ast.STREAM, **file: object) -> ast.Source:
+def source_of(
+    predicate: ir.Predicate,
+    kind: str = ast.STREAM,
+    file: str | None = None,
+    options: tuple[tuple[str, str], ...] = (),
+) -> ast.Source:
     """A predicate as a relation of M3.  Raises for a column that M3 has no type for."""
     columns = []
     for column in predicate.columns:
@@ -48,7 +54,7 @@ def source_of(predicate: ir.Predicate, kind: str = ast.STREAM, **file: object) -
             message = f"{predicate.name}: view trees have no columns of type {column.type}"
             raise UnsupportedError(message, span=predicate.span)
         columns.append(ast.Column(column.name, TypeRef(TYPES[column.type])))
-    return ast.Source(kind, source_name(predicate.name), tuple(columns), **file)  # type: ignore[arg-type]
+    return ast.Source(kind, source_name(predicate.name), tuple(columns), file=file, options=options)
 
 
 class _Reader:
@@ -56,7 +62,7 @@ class _Reader:
         self.rule, self.describe = rule, describe
         self.sources: dict[str, ast.Source] = {}
         self.atoms: list[Atom] = []
-        self.conditions: list[ast.Comparison | ast.In] = []
+        self.conditions: list[ast.Node] = []
         self.computed: dict[str, ast.Node] = {}
         self.bound: set[str] = set()
         self.fresh = (f"same{i}" for i in itertools.count(1))
@@ -117,7 +123,7 @@ class _Reader:
                 self._form(inner)
             parts.append(ast.product(self.conditions) if self.conditions else ast.Constant("int", 1))
         self.conditions, self.computed = around, computed
-        self.conditions.append(either(parts))  # type: ignore[arg-type]
+        self.conditions.append(either(parts))
 
     def _primitive(self, form: ir.Primitive) -> None:
         if form.output is None:
@@ -223,8 +229,8 @@ class _Reader:
         used = set(variables_of(node))
         return any(used <= set(atom.variables) for atom in self.atoms)
 
-    def _unsupported(self, message: str, span: object) -> UnsupportedError:
-        return UnsupportedError(message, span=span or self.rule.span)  # type: ignore[arg-type]
+    def _unsupported(self, message: str, span: Span | None) -> UnsupportedError:
+        return UnsupportedError(message, span=span or self.rule.span)
 
 
 COUNT_OF_MEAN = "number of rows"

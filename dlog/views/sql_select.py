@@ -95,7 +95,7 @@ def read_select(
         reader.atoms,
         aggregates,
         free,
-        tuple(kept),  # type: ignore[arg-type]
+        tuple(kept),
         definitions,
         "Q" if all(source.name.upper() != "Q" for source in sources) else "QUERY_RESULT",
         span=whole,
