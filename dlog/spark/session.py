@@ -1,0 +1,190 @@
+"""Owns the one Spark session of a process: how it is got, configured and ended.
+
+    from dlog.spark.session import start, stop
+
+    spark = start("local[2]")          # a pyspark.sql.SparkSession; any master URL
+    ...
+    stop()                             # also happens when the process ends
+
+`start` finds Java (`dlog.spark.java`), starts it tuned for a short start, and gives the session that is
+there when it is called again with the same master; `settings` are Spark's own and win over those made here.
+Workers run this process's interpreter.  With a `local` master everything listens on the loopback device
+only.  Spark's log goes into a file that goes with the session, `log_tail()` shows its end.  Ctrl-C cancels
+Spark's jobs and raises KeyboardInterrupt in the driver.  Knows nothing of programs.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlog.errors import DlogError
+from dlog.spark import java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# One shard more costs 30-50 ms, adaptive execution another job per exchange.
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.python.worker.reuse": "true",
+    "spark.sql.warehouse.dir": "",
+    "spark.log.level": "ERROR",
+}
+_LOOPBACK = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.shuffle.compress": "false",  # nothing leaves the machine
+    "spark.broadcast.compress": "false",
+}
+
+_session: SparkSession | None = None
+_machine: java.Machine | None = None
+_asked: tuple[str, dict[str, str]] | None = None
+
+
+def start(
+    master: str = "local[*]",
+    settings: Mapping[str, str] | None = None,
+    java_options: tuple[str, ...] | None = None,
+    app: str = "dlog",
+) -> SparkSession:
+    """The session for a master.  3 s for the first one, nothing for the same again."""
+    global _session, _machine, _asked
+    asked = (master, dict(settings or {}))
+    if _session is not None:
+        if asked == _asked:
+            return _session
+        stop()
+    _check_packages()
+    _check_master(master)
+    _machine = _start_machine(master, java_options)
+    try:
+        _session = _connect(master, {**_made(master), **(settings or {}), "spark.app.name": app})
+    except Exception as error:
+        told = log_tail()
+        stop()
+        raise DlogError(f"no Spark session at {master}: {_first_line(error)}{told}") from None
+    _asked = asked
+    return _session
+
+
+def stop() -> None:
+    """End the session and its Java machine."""
+    global _session, _machine, _asked
+    session, machine = _session, _machine
+    _session = _machine = _asked = None
+    if machine is None:
+        return
+    from pyspark import SparkContext
+
+    try:
+        if session is not None:
+            session.stop()
+        if SparkContext._gateway is not None:
+            SparkContext._gateway.shutdown()
+    except Exception:  # the machine is gone already, or was interrupted: it ends all the same
+        pass
+    finally:
+        SparkContext._gateway = SparkContext._jvm = None
+        machine.end()
+
+
+def log_tail(lines: int = 5) -> str:
+    """The last lines that Spark logged, indented, for an error message."""
+    if _machine is None or not _machine.log.exists():
+        return ""
+    last = _machine.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-lines:]
+    return "".join(f"\n  {line}" for line in last)
+
+
+def is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
+def _check_packages() -> None:
+    try:
+        import pyspark
+    except ImportError:
+        raise DlogError("Spark needs the Python package pyspark", help=java.HELP_INSTALL) from None
+    if int(pyspark.__version__.split(".")[0]) < 4:
+        raise DlogError(f"pyspark {pyspark.__version__} is too old: 4.0 is needed", help=java.HELP_INSTALL)
+
+
+def _check_master(master: str) -> None:
+    known = ("local", "spark://", "yarn", "k8s://")
+    if not master.startswith(known) or (master.startswith("local") and not is_local(master)):
+        raise DlogError(
+            f"unknown Spark master: {master}", help="as in local[2], local[*], spark://HOST:7077, yarn"
+        )
+
+
+def _start_machine(master: str, options: tuple[str, ...] | None) -> java.Machine:
+    from pyspark.find_spark_home import _find_spark_home
+
+    if options is None:
+        options = java.QUICK if is_local(master) else ("-XX:+UseParallelGC",)
+    arguments = ["--master", master, *_memory(master), "pyspark-shell"]
+    return java.start(java.find_java(), Path(_find_spark_home()), arguments, options)
+
+
+def _memory(master: str) -> list[str]:
+    """A local machine may use what Java takes by itself, a quarter of the memory, and not only 1 GB."""
+    return [] if is_local(master) else ["--deploy-mode", "client"]
+
+
+def _made(master: str) -> dict[str, str]:
+    made = {**_SETTINGS, **(_LOOPBACK if is_local(master) else {})}
+    made["spark.pyspark.python"] = sys.executable
+    made["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+    made["spark.sql.warehouse.dir"] = str(Path("spark-warehouse").absolute())
+    return made
+
+
+def _connect(master: str, settings: Mapping[str, str]) -> SparkSession:
+    """Point pyspark at our machine by its environment variables, and make the session."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    assert _machine is not None
+    door = {
+        "PYSPARK_GATEWAY_PORT": str(_machine.port),
+        "PYSPARK_GATEWAY_SECRET": _machine.secret,
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    before = {name: os.environ.get(name) for name in door}
+    os.environ.update(door)
+    try:
+        SparkContext._ensure_initialized()
+    finally:
+        for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
+            _put_back(name, before[name])
+    builder = SparkSession.builder.master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _put_back(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
+    else:
+        os.environ[name] = value
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+atexit.register(stop)
