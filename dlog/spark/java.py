@@ -52,7 +52,6 @@ _OPTIONS = (
     "--enable-native-access=ALL-UNNAMED",
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Djava.net.preferIPv4Stack=true",
-    "-Xshare:auto",
 )
 # A local session is short, and its rows are worked on in Python: one thread collects garbage, code is
 # compiled once and quickly.  Starting takes 3 s in place of 7.
