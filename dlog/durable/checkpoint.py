@@ -192,7 +192,8 @@ class Loaded:
         for state in sorted(self.states, key=lambda state: int(state["version"])):
             parents = tuple(known[version] for version in state["parents"])
             moment = Moment(state["version"], parents, Facts(state["program"], {}), Batches())
-            moment.batches.own.update(state["batches"])
+            for batch_id in state["batches"]:
+                moment.batches.add(batch_id)
             for parent in parents:
                 parent.shared = True
             known[moment.version] = moment

@@ -185,6 +185,11 @@ class Database(Branching):
             raise StoreError("the database was opened to be read only")
         return super()._commit(transaction)
 
+    def last_batch(self, series: str) -> int | None:
+        """The number of the last batch `SERIES#NUMBER` that was applied here; None if there was none."""
+        with self._lock:
+            return self._timeline.heads[self.current_branch].batches.last(series)
+
     def _keep(self, transaction: Transaction, changes: Changes) -> None:
         if self._folder is not None:
             self._write(transaction, changes)

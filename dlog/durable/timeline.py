@@ -10,6 +10,7 @@ branches went apart, which merging needs.  A commit on a branch that shares its 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,30 +20,63 @@ from dlog.errors import DlogError, did_you_mean
 MAIN = "main"
 
 
-class Batches:
-    """Ids of batches that have been applied: those of earlier moments, which are shared, and its own."""
+_NUMBERED = re.compile(r"(.*)#(0|[1-9][0-9]*)", re.DOTALL)
 
-    __slots__ = ("_before", "own")
+
+class Batches:
+    """Ids of batches that have been applied: those of earlier moments, which are shared, and its own.
+
+    An id `SERIES#NUMBER` stands for all batches of its series up to that number: a stream, which numbers its
+    batches, leaves one id behind and not one for each of them.
+
+    >>> batches = Batches()
+    >>> batches.add("Monday"), batches.add("orders#7")
+    (None, None)
+    >>> "Monday" in batches, "orders#6" in batches, "orders#8" in batches, batches.last("orders")
+    (True, True, False, 7)
+    """
+
+    __slots__ = ("_before", "_last", "_own")
 
     def __init__(self, *before: Batches):
-        self.own: set[str] = set()
+        self._own: set[str] = set()
+        self._last: dict[str, int] = {}  # by series
         self._before = before
+
+    def add(self, batch_id: str) -> None:
+        numbered = _NUMBERED.fullmatch(batch_id)
+        if numbered is None:
+            self._own.add(batch_id)
+        else:
+            series, number = numbered[1], int(numbered[2])
+            self._last[series] = max(number, self._last.get(series, number))
 
     def __contains__(self, batch_id: object) -> bool:
         """O(branchings)."""
-        waiting, seen = [self], set()
+        numbered = _NUMBERED.fullmatch(batch_id) if isinstance(batch_id, str) else None
+        if numbered is None:
+            return any(batch_id in one._own for one in self._chain())
+        last = self.last(numbered[1])
+        return last is not None and int(numbered[2]) <= last
+
+    def last(self, series: str) -> int | None:
+        """The greatest number of a series; None when there is none.  O(branchings)."""
+        return max((one._last[series] for one in self._chain() if series in one._last), default=None)
+
+    def all(self) -> set[str]:
+        own = self._own.union(f"{series}#{number}" for series, number in self._last.items())
+        return own.union(*(before.all() for before in self._before))
+
+    def _chain(self) -> Iterator[Batches]:
+        """Itself and all that came before, each once."""
+        waiting, seen = [self], {id(self)}
         while waiting:
             one = waiting.pop()
-            if batch_id in one.own:
-                return True
+            yield one
             for before in one._before:
                 if id(before) not in seen:
                     seen.add(id(before))
                     waiting.append(before)
-        return False
-
-    def all(self) -> set[str]:
-        return self.own.union(*(before.all() for before in self._before))
 
 
 @dataclass(eq=False)
@@ -121,7 +155,7 @@ class Timeline:
             head.batches = Batches(head.batches, merged.batches)
         head.version, head.state = version, state
         if batch_id is not None:
-            head.batches.own.add(batch_id)
+            head.batches.add(batch_id)
         self.last = version
 
     def base(self, one: str, other: str) -> Moment | None:

@@ -38,7 +38,7 @@ def read_columnar(
     try:
         total, names, parts = (_parquet_parts if options.format == PARQUET else _arrow_parts)(source)
         places = _places(names, options, columns, source.name)
-        rejections = Rejections(source.name)
+        rejections = Rejections(source.name, options.keep_rejected)
         tables, done = [], 0
         for part in parts(places):
             tables.append(_exact_table(part, columns, done, rejections))

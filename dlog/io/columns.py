@@ -53,27 +53,28 @@ class Rejected:
 
 @dataclass
 class Rejections:
-    """The first rows that were not taken, and how many there were in all."""
+    """The first rows that were not taken, or with `all` every one of them, and how many there were."""
 
     file: str
+    all: bool = False
     kept: list[Rejected] = field(default_factory=list)
     count: int = 0
 
     def add(self, line: int, reason: str, text: str) -> None:
         self.count += 1
-        if len(self.kept) < KEPT_REJECTIONS:
-            shown = text if len(text) <= KEPT_TEXT else text[:KEPT_TEXT] + "..."
+        if self.all or len(self.kept) < KEPT_REJECTIONS:
+            shown = text if self.all or len(text) <= KEPT_TEXT else text[:KEPT_TEXT] + "..."
             self.kept.append(Rejected(self.file, line, reason, shown))
 
     def add_lines(self, lines: np.ndarray, describe: Callable[[int], tuple[str, str]]) -> None:
         """Many rows at once; reason and text are asked only for those that are kept."""
-        room = KEPT_REJECTIONS - len(self.kept)
+        room = len(lines) if self.all else KEPT_REJECTIONS - len(self.kept)
         for line in lines[:room].tolist():
             self.add(line, *describe(line))
         self.count += len(lines[room:])
 
     def check(self) -> None:
-        assert len(self.kept) == min(self.count, KEPT_REJECTIONS)
+        assert len(self.kept) == (self.count if self.all else min(self.count, KEPT_REJECTIONS))
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Loaded:
     rejected_count: int
 
     def check(self) -> None:
-        assert len(self.rejected) == min(self.rejected_count, KEPT_REJECTIONS)
+        assert len(self.rejected) in (self.rejected_count, KEPT_REJECTIONS)
         for column in self.table.columns:
             assert column.null_count == 0
 

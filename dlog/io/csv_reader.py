@@ -47,7 +47,7 @@ def read_text(
     source: Source, options: InputOptions, columns: Columns, progress: Progress | None = None
 ) -> Loaded:
     """All rows of a delimited text.  O(bytes); 10 million rows of two ints take about a second."""
-    rejections = Rejections(source.name)
+    rejections = Rejections(source.name, options.keep_rejected)
     data, line = _without_header(source.data, options.header)
     if not columns:
         return _read_nullary(data, line, rejections)

@@ -45,7 +45,7 @@ def read_json(
     source: Source, options: InputOptions, columns: Columns, progress: Progress | None = None
 ) -> Loaded:
     """All rows.  O(bytes): objects about 0.2 microseconds a cell, other forms 1 to 2."""
-    rejections = Rejections(source.name)
+    rejections = Rejections(source.name, options.keep_rejected)
     if _is_document(source.data, columns):
         text = _document_text(source)
         tables = [_table(list(_document_rows(text, columns)), options, columns, rejections)]

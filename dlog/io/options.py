@@ -79,7 +79,8 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 class InputOptions:
     """Where and how one relation is read.  `path` is None for standard input.
 
-    `compress` changes nothing: what is compressed is known by its first bytes.
+    `compress` changes nothing: what is compressed is known by its first bytes.  With `keep_rejected` every
+    row that is not taken is kept, whole, and not only the first few to show.
     """
 
     relation: str
@@ -91,6 +92,7 @@ class InputOptions:
     header: bool = False
     columns: tuple[int, ...] | None = None
     compress: bool = False
+    keep_rejected: bool = False
 
     @classmethod
     def from_params(

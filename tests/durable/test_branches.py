@@ -141,6 +141,29 @@ def test_batches_are_applied_once(opened: tuple[dlog.Database, Again]) -> None:
     assert deliver(19, "e")  # what failed was not applied
 
 
+def test_numbered_batches_leave_one_id_behind(opened: tuple[dlog.Database, Again]) -> None:
+    db, again = opened
+
+    def deliver(batch: str) -> bool:
+        with db.transaction(batch_id=batch) as tx:
+            tx.insert("edge", [(7, db.version)])
+        assert tx.commit_info is not None
+        return not tx.commit_info.repeated
+
+    assert db.last_batch("s") is None
+    assert deliver("s#0") and deliver("s#9") and not deliver("s#9") and not deliver("s#4")
+    assert deliver("t#1") and deliver("s") and deliver("s#010")  # another series, and two that are none
+    db = again(db)
+    assert (db.last_batch("s"), db.last_batch("t"), db.last_batch("u")) == (9, 1, None)
+    db.branch("trial")
+    assert deliver("s#10") and not deliver("s#8")
+    db.checkout("trial")
+    assert db.last_batch("s") == 9 and deliver("s#11")
+    db.checkout("main")
+    db.merge("trial")
+    assert db.last_batch("s") == 11
+
+
 def test_the_past_can_be_read(tmp_path: Path) -> None:
     db = dlog.Database(tmp_path / "s", source=PROGRAM, durability="none")
     seen = [db["reach"].rows()]
