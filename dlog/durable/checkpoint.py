@@ -74,16 +74,16 @@ def write_checkpoint(files: Files, path: Path, generation: int, image: Image) ->
     handle = files.open(path)
     try:
         files.truncate(handle, 0)
-        files.write(handle, [header(CHECKPOINT, generation)])
+        files.write(handle, [header(CHECKPOINT, generation)], 0)
         size, n = HEADER_BYTES, 0
         for parts in _contents(image):
             length, checksum = sum(map(len, parts)), 0
             for part in parts:
                 checksum = zlib.crc32(part, checksum)
-            files.write(handle, [frame_of(length, checksum, 0), *parts])
+            files.write(handle, [frame_of(length, checksum, 0), *parts], size)
             size, n = size + FRAME_BYTES + length, n + 1
         end = bytes([END]) + n.to_bytes(8, "little")
-        files.write(handle, [frame_of(len(end), zlib.crc32(end), 0), end])
+        files.write(handle, [frame_of(len(end), zlib.crc32(end), 0), end], size)
         synced(files, handle)
     finally:
         files.close(handle)
@@ -226,7 +226,7 @@ def read_checkpoint(files: Files, path: Path, generation: int) -> Loaded:
     if read_header(data, path, CHECKPOINT) != generation:
         raise corruption(path, 0, "its name and its header do not agree")
     found, tail = framed_records(data, path)
-    if tail.cut or not found or found[-1].payload[0] != END:
+    if tail.end < len(memoryview(data)) or not found or found[-1].payload[0] != END:
         raise corruption(path, tail.end, tail.reason or "its end is missing")
     if int.from_bytes(found[-1].payload[1:9], "little") != len(found) - 1:
         raise corruption(path, found[-1].offset, "records are missing")

@@ -20,6 +20,8 @@ Buffer = Any  # bytes, a view of them, an array, a map of a file
 class Files:
     """The operations that the package needs, on the file system of the machine."""
 
+    reserved_bytes = 1 << 18  # what a log asks for at once: some two thousand small records
+
     def make_folder(self, folder: Path) -> None:
         """With all above it; no error when it is there."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -31,9 +33,11 @@ class Files:
         except FileNotFoundError:
             return []
 
-    def read(self, path: Path) -> bytes:
-        """The bytes of a file as they are now."""
-        return path.read_bytes()
+    def read(self, path: Path, start: int = 0) -> bytes:
+        """The bytes of a file as they are now, from an offset on."""
+        with open(path, "rb") as file:
+            file.seek(start)
+            return file.read()
 
     def map(self, path: Path) -> Buffer:
         """The same where they lie.  REQUIRES: nobody shortens the file."""
@@ -43,16 +47,25 @@ class Files:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
     def open(self, path: Path) -> Handle:
-        """To write at its end; made when it is not there."""
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o666)
+        """To write to it; made when it is not there."""
+        return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
 
-    def write(self, file: Handle, parts: Sequence[Buffer]) -> None:
-        """All bytes of all parts, at the end.  When it fails some of them may have been written."""
+    def write(self, file: Handle, parts: Sequence[Buffer], at: int) -> None:
+        """All bytes of all parts, from an offset on.  When it fails some of them may have been written."""
         for part in parts:
-            view = memoryview(part)
-            done = os.write(file, view[:MOST_BYTES])
-            while done < len(view):
-                done += os.write(file, view[done : done + MOST_BYTES])
+            done = os.pwrite(file, part, at) if len(part) <= MOST_BYTES else 0
+            while done < len(part):
+                done += os.pwrite(file, memoryview(part)[done : done + MOST_BYTES], at + done)
+            at += done
+
+    def reserve(self, file: Handle, start: int, size: int) -> None:
+        """Space for bytes behind the end of a file, which are zeros until they are written.
+
+        To sync them later costs less than to sync a file that has grown: its size stays as it is.
+        """
+        if not hasattr(os, "posix_fallocate"):
+            raise OSError(errno.ENOSYS, "this system cannot reserve space")
+        os.posix_fallocate(file, start, size)
 
     def sync(self, file: Handle) -> None:
         """Everything that was written is on the disk afterwards."""

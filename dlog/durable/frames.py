@@ -4,8 +4,9 @@ A file begins with a header that names its format, and stays as it is in every f
 frame (what follows, how long, and up to which offset the file was on the disk when this was written) and its
 payload.
 
-A file that ends in the middle of a record, or with one whose checksum is wrong, was being written when the
-machine stopped: that tail is cut off.  Of several records that were never synced the disk may have later ones
+Space that is reserved behind the last record is zeros, and no record begins with a zero.  A file that ends in
+the middle of a record, or with one whose checksum is wrong, was being written when the machine stopped: that
+tail is cut off.  Of several records that were never synced the disk may have later ones
 without earlier ones, so a bad record with good ones behind it is a tail as well, unless one of these was
 written when the bad one was on the disk already.  Then a record was lost that had been safe: corruption.
 """
@@ -70,7 +71,7 @@ class Framed(NamedTuple):
 
 @dataclass
 class Tail:
-    """Where the good records of a file end, and what comes behind them."""
+    """Where the good records of a file end, and what comes behind them, but for zeros at its end."""
 
     end: int
     size: int
@@ -82,16 +83,18 @@ class Tail:
         return self.size - self.end
 
 
-def records(data: Buffer, path: Path) -> tuple[list[Framed], Tail]:
-    """All records behind the header up to the tail.  Raises for corruption before the tail.  O(bytes)."""
+def records(data: Buffer, path: Path, at: int = HEADER_BYTES) -> tuple[list[Framed], Tail]:
+    """All records from an offset on, up to the tail.  Raises for corruption before the tail.  O(bytes)."""
     view = memoryview(data)
     found: list[Framed] = []
-    at, size = HEADER_BYTES, len(view)
+    size = len(view)
     while at < size:
         one = _read(view, at)
         if isinstance(one, str):
-            _require_tail(view, path, at, one)
-            return found, Tail(at, size, one)
+            size = at + len(bytes(view[at:]).rstrip(b"\0"))
+            if size > at:
+                _require_tail(view, path, at, one)
+            return found, Tail(at, size, one if size > at else "")
         found.append(Framed(at, one[0]))
         at += FRAME_BYTES + len(one[0])
     return found, Tail(at, size)

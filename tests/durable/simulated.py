@@ -31,6 +31,8 @@ class SimulatedFiles(Files):
     A write that fails has written some of its bytes.  With `crash` the process ends there instead.
     """
 
+    reserved_bytes = 500  # so that it happens often
+
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}  # as the system sees them
         self.safe_nodes: dict[str, Node] = {}  # names that the disk has
@@ -82,14 +84,7 @@ class SimulatedFiles(Files):
         self.kill()
         nodes = self.safe_nodes if rng.random() < 0.5 else self.nodes
         for node in {id(n): n for n in (*self.nodes.values(), *self.safe_nodes.values())}.values():
-            if node.seen[: len(node.safe)] == node.safe:
-                more = bytearray(node.seen[len(node.safe) :])
-                del more[rng.randint(0, len(more)) :]
-                if more and rng.random() < 0.3:
-                    more[rng.randrange(len(more))] = 0
-                node.safe += bytes(more)
-            elif rng.random() < 0.5:
-                node.safe = bytes(node.seen)
+            node.safe = _left(node, rng)
             node.seen = bytearray(node.safe)
         self.nodes, self.safe_nodes = dict(nodes), dict(nodes)
 
@@ -101,10 +96,10 @@ class SimulatedFiles(Files):
     def names(self, folder: Path) -> list[str]:
         return sorted(Path(name).name for name in self.nodes if Path(name).parent == folder)
 
-    def read(self, path: Path) -> bytes:
+    def read(self, path: Path, start: int = 0) -> bytes:
         if str(path) not in self.nodes:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-        return bytes(self.nodes[str(path)].seen)
+        return bytes(self.nodes[str(path)].seen[start:])
 
     def map(self, path: Path) -> Any:
         return self.read(path)
@@ -116,12 +111,22 @@ class SimulatedFiles(Files):
         self.handles[self.next_handle] = (str(path), node)
         return self.next_handle
 
-    def write(self, file: int, parts: Sequence[Any]) -> None:
-        data, node = b"".join(bytes(part) for part in parts), self.handles[file][1]
+    def write(self, file: int, parts: Sequence[Any], at: int) -> None:
+        data, seen = b"".join(bytes(part) for part in parts), self.handles[file][1].seen
+        assert at <= len(seen)
         if self._fails("write"):
-            node.seen += data[: len(data) // 2]
+            seen[at : at + len(data) // 2] = data[: len(data) // 2]
             self._fail()
-        node.seen += data
+        seen[at : at + len(data)] = data
+
+    def reserve(self, file: int, start: int, size: int) -> None:
+        """What fails has reserved some of it."""
+        seen = self.handles[file][1].seen
+        assert start <= len(seen)
+        fails = self._fails("reserve")
+        seen += bytes(max(0, start + (size // 2 if fails else size) - len(seen)))
+        if fails:
+            self._fail()
 
     def sync(self, file: int) -> None:
         self._step("sync")
@@ -129,6 +134,8 @@ class SimulatedFiles(Files):
         node.safe = bytes(node.seen)
 
     def truncate(self, file: int, size: int) -> None:
+        if file not in self.handles:  # of a process that was killed
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         self._step("truncate")
         del self.handles[file][1].seen[size:]
 
@@ -160,3 +167,24 @@ class SimulatedFiles(Files):
         self.handles[self.next_handle] = (str(path), node)
         self.locked.add(f"{path} {self.next_handle}")
         return self.next_handle
+
+
+BLOCK_BYTES = 16  # that a disk has whole, or not at all
+
+
+def _left(node: Node, rng: random.Random) -> bytes:
+    """What the disk has of a file when the machine stops: of bytes that differ from those that were synced
+    some blocks, the first ones more often than any others."""
+    seen, safe = bytes(node.seen), node.safe
+    size = rng.choice([len(seen), rng.randint(*sorted((len(seen), len(safe))))])
+    left = bytearray(safe[:size].ljust(size, b"\0"))
+    whole = rng.random()
+    for at in range(0, min(size, len(seen)), BLOCK_BYTES):
+        new = seen[at : min(at + BLOCK_BYTES, size)]
+        if new != left[at : at + BLOCK_BYTES]:
+            if rng.random() > whole:
+                if rng.random() < 0.5:
+                    break
+                continue
+            left[at : at + len(new)] = new
+    return bytes(left)

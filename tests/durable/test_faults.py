@@ -128,6 +128,7 @@ OPERATIONS = operations()
 def test_the_steps_use_every_operation() -> None:
     assert set(OPERATIONS) == {
         "make_folder", "lock", "open", "write", "sync", "truncate", "rename", "remove", "sync_folder",
+        "reserve",
     }  # fmt: skip
 
 
@@ -202,7 +203,7 @@ def test_a_failed_group_sync_shows_what_is_safe() -> None:
 def test_a_full_disk_loses_one_transaction_and_no_more() -> None:
     files = SimulatedFiles()
     db = dlog.Database(FOLDER, source=PROGRAM, files=files)
-    files.arm(1, error=errno.ENOSPC)
+    files.arm(2, error=errno.ENOSPC)  # space was reserved, and the write fails
     with pytest.raises(StoreError, match="No space left on device"):
         db.execute('+edge(2, 3), +name(5, "lost").')
     assert db.version == 0 and (2, 3) not in db["reach"].rows()

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,17 +46,40 @@ def test_many_read_while_one_writes(tmp_path: Path) -> None:
                     attempt()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_process_that_is_forked_leaves_the_files_alone(tmp_path: Path) -> None:
+    db = dlog.Database(tmp_path / "s", source=PROGRAM)
+    db.execute("+edge(2, 3).")
+    gone, left = os.pipe(), os.pipe()
+    if (child := os.fork()) == 0:
+        os.read(gone[0], 1)  # the parent has committed once more
+        try:
+            db.execute("+edge(6, 7).")
+        except StoreError as error:
+            os.write(left[1], str(error).encode())
+        db.close()
+        os._exit(0)
+    db.execute("+edge(3, 4).")
+    os.write(gone[1], b"x")
+    assert f"belongs to process {os.getpid()}, which this one was forked from" in os.read(left[0], 999).decode()
+    os.waitpid(child, 0)
+    db.execute("+edge(4, 5).")
+    db.close()
+    with dlog.Database(tmp_path / "s") as db:
+        assert db["edge"].rows() == [(1, 2), (2, 3), (3, 4), (4, 5)]
+
+
 class Meddling(Files):
     """Between looking into the folder and reading the log, a writer makes a checkpoint."""
 
     def __init__(self, db: dlog.Database):
         self.db, self.times = db, 3
 
-    def read(self, path: Path) -> bytes:
+    def read(self, path: Path, start: int = 0) -> bytes:
         if self.times and path.name.startswith("log"):
             self.times -= 1
             self.db.checkpoint()
-        return super().read(path)
+        return super().read(path, start)
 
 
 def test_a_reader_goes_on_when_a_checkpoint_comes_in_between(tmp_path: Path) -> None:
@@ -164,8 +188,8 @@ class Reading(Files):
 
     db: dlog.Database | None = None
 
-    def write(self, file: int, parts: Sequence[object]) -> None:
-        super().write(file, parts)
+    def write(self, file: int, parts: Sequence[Any], at: int) -> None:
+        super().write(file, parts, at)
         if self.db is not None:
             self.db.store.dictionary.encode_one(f"text {len(self.db.store.dictionary)}")
 
