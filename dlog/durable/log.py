@@ -70,7 +70,9 @@ class Log:
     def require_sound(self) -> None:
         if getpid() != self._owner:
             help = "open it in one process and fork before, or read it there with read_only=True"
-            raise StoreError(f"{self.path} belongs to process {self._owner}, which this one was forked from", help=help)
+            raise StoreError(
+                f"{self.path} belongs to process {self._owner}, which this one was forked from", help=help
+            )
         if self.poison:
             help = "open the database again: what was committed is read from its files"
             raise StoreError(f"nothing more can be committed: {self.poison}", help=help)

@@ -61,7 +61,9 @@ def test_a_process_that_is_forked_leaves_the_files_alone(tmp_path: Path) -> None
         os._exit(0)
     db.execute("+edge(3, 4).")
     os.write(gone[1], b"x")
-    assert f"belongs to process {os.getpid()}, which this one was forked from" in os.read(left[0], 999).decode()
+    assert (
+        f"belongs to process {os.getpid()}, which this one was forked from" in os.read(left[0], 999).decode()
+    )
     os.waitpid(child, 0)
     db.execute("+edge(4, 5).")
     db.close()
