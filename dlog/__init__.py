@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dlog.engine.limits import Limits
     from dlog.ir.rules import Program
     from dlog.language import ast
+    from dlog.views.regression import regression
 
 __version__ = "0.1.0"
 
@@ -49,6 +50,7 @@ __all__ = [
     "VerifyError",
     "check",
     "parse",
+    "regression",
 ]
 
 
@@ -62,6 +64,10 @@ def __getattr__(name: str) -> object:
         from dlog.engine.limits import Limits
 
         return Limits
+    if name == "regression":
+        from dlog.views.regression import regression
+
+        return regression
     if name == "m3":
         import importlib
 

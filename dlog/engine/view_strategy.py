@@ -11,6 +11,9 @@ back; what it changed is then changed back, which whole numbers allow.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeGuard
+
 import numpy as np
 
 from dlog.engine.delta_strategy import DeltaStrategy, assignments
@@ -20,12 +23,12 @@ from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle
 from dlog.engine.table import Table
 from dlog.errors import DataError, DlogError
-from dlog.ir.rules import Program, Rule, Stratum
+from dlog.ir.rules import Atom, Const, Operand, Program, Rule, Stratum
 from dlog.jit import Words
 from dlog.m3 import ast
 from dlog.planning.versions import facts_name
 from dlog.storage.relation import Relation
-from dlog.types import INT
+from dlog.types import INT, STRING
 from dlog.views.build import view_tree
 from dlog.views.groups import Groups, GroupViews, is_integral, with_count
 from dlog.views.orders import find_order
@@ -38,9 +41,9 @@ def view_query(program: Program, stratum: Stratum) -> Query | None:
     if len(stratum.rules) != 1 or not stratum.rules[0].aggregates or len(stratum.predicates) != 1:
         return None
     rule = stratum.rules[0]
-    if any(a.op not in ("sum", "count") for a in rule.aggregates):
+    if not _tell_apart(rule.heads):
         return None
-    if len([h for h in rule.heads if h.predicate == stratum.predicates[0]]) != 1:
+    if any(a.op not in ("sum", "count") for a in rule.aggregates):
         return None
     try:
         query = with_count(query_of(rule, program.predicates))
@@ -68,6 +71,18 @@ def choose_views(program: Program, stratum: Stratum, store: Store, wanted: str |
     return ViewStrategy(program, stratum, store, query, reason)
 
 
+def _tell_apart(heads: Sequence[Atom]) -> bool:
+    """Whether constants keep the rows of each head from being those of another: a row has one derivation."""
+    named = [{i: a.value for i, a in enumerate(h.args) if _is_plain(a)} for h in heads]
+    places = [i for i in named[0] if all(i in one for one in named)]
+    return len({tuple(one[i] for i in places) for one in named}) == len(heads)
+
+
+def _is_plain(argument: Operand) -> TypeGuard[Const]:
+    """Whether it is a constant of one spelling: other types have several for a value."""
+    return isinstance(argument, Const) and argument.type in (INT, STRING)
+
+
 def _compares(query: Query, condition: ast.Node) -> bool:
     """Whether a condition is on whole numbers: others are compared as the engine does it."""
     types = {query.type_of(n.name).name for n in condition.walk() if isinstance(n, ast.Variable)}
@@ -85,7 +100,7 @@ class ViewStrategy:
         (self.name,) = stratum.predicates
         self.program, self.stratum, self.query, self.reason = program, stratum, query, reason
         self.rule: Rule = stratum.rules[0]
-        self.head = next(h for h in self.rule.heads if h.predicate == self.name)
+        self.heads = [h for h in self.rule.heads if h.predicate == self.name]
         self.reads = stratum.reads
         self.relations = {source_name(name): name for name in self.reads}
         self.stamp = f"views {self.name}"
@@ -225,7 +240,8 @@ class ViewStrategy:
         columns = {v.name: groups.keys[there, j] for j, v in enumerate(self.rule.groups)}
         columns |= {name: values[there] for name, values in groups.sums[when].items()}
         table = Table(int(there.sum()), {n: np.ascontiguousarray(c) for n, c in columns.items()})
-        return np.ascontiguousarray(head_rows(store, self.head, table, self.rule))
+        rows = [head_rows(store, head, table, self.rule) for head in self.heads]
+        return np.ascontiguousarray(rows[0] if len(rows) == 1 else np.concatenate(rows))
 
 
 def _alike(n: int, before: int) -> bool:

@@ -44,6 +44,7 @@ from dlog.language import ast
 from dlog.language.foreign import FUNCTIONS, function_help
 from dlog.language.lexer import AGGREGATES
 from dlog.language.source import Span
+from dlog.language.vocabulary import COFACTOR
 
 # `agg<<...>>`
 
@@ -52,9 +53,10 @@ def aggregation(scope: Scope, node: ast.Aggregation, forms: list[RawForm]) -> Ag
     """One `result = op(argument)`; None when it was reported."""
     assert isinstance(scope.root, ast.Rule) and scope.root.body is not None
     if node.op not in AGGREGATES:
-        otherwise = f"the aggregates are {', '.join(sorted(AGGREGATES))}"
+        known = {*AGGREGATES, COFACTOR}
+        otherwise = f"the aggregates are {', '.join(sorted(known))}"
         help = function_help(node.op) if FUNCTIONS.get(node.op.lower()) in AGGREGATES else None
-        help = help or did_you_mean(node.op, AGGREGATES, otherwise)
+        help = help or did_you_mean(node.op, known, otherwise)
         scope.error(f"unknown aggregate {node.op}", node.span, help)
     elif len(node.args) != (node.op != "count"):
         need = "no argument" if node.op == "count" else "one argument"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dlog.errors import Diagnostics, UnsupportedError, did_you_mean
 from dlog.ir.aggregates import RuleMaker, aggregation, by_group, check_aggregates, check_head_terms
+from dlog.ir.cofactors import with_entries
 from dlog.ir.dependencies import Dependencies
 from dlog.ir.fact_spans import fact_span
 from dlog.ir.grounding import RawForm, ground
@@ -26,10 +27,12 @@ from dlog.types import BUILTIN_TYPES
 def lower(program: ast.Program, diagnostics: Diagnostics) -> Lowered:
     """REQUIRES: includes are expanded."""
     types = NamedTypes((s for s in program.statements if isinstance(s, ast.TypeDeclaration)), diagnostics)
+    program, wrong = with_entries(program, diagnostics)
     lowered = Lowered(collect_names(program, diagnostics), types)
     dependencies = Dependencies(program)
     for statement in program.statements:
-        _lower_statement(statement, lowered, dependencies)
+        if statement not in wrong:
+            _lower_statement(statement, lowered, dependencies)
     return lowered
 
 

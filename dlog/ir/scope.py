@@ -17,7 +17,7 @@ from dlog.ir.surroundings import Surroundings
 from dlog.language import ast
 from dlog.language.foreign import function_help
 from dlog.language.source import Span
-from dlog.language.vocabulary import AGGREGATES
+from dlog.language.vocabulary import AGGREGATES, COFACTOR
 
 
 class Scope:
@@ -237,6 +237,10 @@ class Scope:
             target = "" if node.name == "count" else "y "
             help = f"write x = {node.name} {target}: {{ ... }}, or agg<<x = {node.name}({target.strip()})>>"
             self.error(f"{node.name} is an aggregate, not a function", node.span, help)
+        elif node.name == COFACTOR:
+            self.error(
+                "cofactor is an aggregate, not a function", node.span, "write agg<<m = cofactor(x, y)>>"
+            )
         else:
             functors = primitives.FUNCTORS - primitives.RELATIONS
             meant = function_help(node.name) or did_you_mean(node.name, functors)

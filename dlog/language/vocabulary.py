@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 AGGREGATES = frozenset({"count", "sum", "total", "min", "max", "mean", "concat"})
+COFACTOR = "cofactor"  # an aggregate, too, of `agg<<...>>` alone
 QUALIFIERS = frozenset(
     {"overridable", "inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", "eqrel"}
     | {"input", "output", "printsize"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from dlog.ir.rules import Atom, Disjunction, Form, Negation, Primitive, Var
+from dlog.ir.rules import Atom, Const, Disjunction, Form, Negation, Primitive, Var
 from dlog.planning.pipeline import form_variables
 
 
@@ -12,7 +12,7 @@ def cross_products(forms: Iterable[Form], rows: Callable[[str], float]) -> tuple
     """Groups of atoms that no value ties together: a cross product if there are several.
 
     A value ties atoms when they share it, or when it is computed from one for another.  `rows` tells the size
-    of a predicate: one row crosses nothing.
+    of a predicate: one row crosses nothing, nor does the value of a function for keys that are constants.
     """
     forms = list(forms)
     groups: list[tuple[set[str], list[str]]] = []
@@ -24,7 +24,7 @@ def cross_products(forms: Iterable[Form], rows: Callable[[str], float]) -> tuple
             or (isinstance(form, Primitive) and form not in _ties(forms))
         ):
             continue
-        if isinstance(form, Atom) and rows(form.predicate) <= 1:
+        if isinstance(form, Atom) and (rows(form.predicate) <= 1 or _is_one_row(form)):
             continue
         names = [form.predicate] if isinstance(form, Atom) else []
         joined = [g for g in groups if g[0] & variables]
@@ -32,6 +32,10 @@ def cross_products(forms: Iterable[Form], rows: Callable[[str], float]) -> tuple
         groups.append((variables.union(*(g[0] for g in joined)), [n for g in joined for n in g[1]] + names))
     parts = tuple(tuple(names) for _, names in groups if names)
     return parts if len(parts) > 1 else ()
+
+
+def _is_one_row(atom: Atom) -> bool:
+    return atom.is_functional and all(isinstance(key, Const) for key in atom.keys)
 
 
 def _ties(forms: list[Form]) -> list[Primitive]:

@@ -23,7 +23,7 @@ from prompt_toolkit.styles import Style
 
 from dlog.ir.primitives import FUNCTORS, RELATIONS
 from dlog.language.typed import PROMPT, WORDS, Piece, Typed, is_complete
-from dlog.language.vocabulary import AGGREGATES, DIRECTIVES, KEYWORDS, TOKEN
+from dlog.language.vocabulary import AGGREGATES, COFACTOR, DIRECTIVES, KEYWORDS, TOKEN
 from dlog.repl.commands import COMMANDS
 from dlog.repl.session import Session
 from dlog.types import BUILTIN_TYPES
@@ -147,7 +147,7 @@ class Names(Completer):
             return [f".{name}" for name in dotted]
         words = sorted(self._predicates())
         if prefix or not at_start:
-            words += sorted({*FUNCTORS, *RELATIONS, *AGGREGATES, *KEYWORDS, *BUILTIN_TYPES} - {"_"})
+            words += sorted({*FUNCTORS, *RELATIONS, *AGGREGATES, COFACTOR, *KEYWORDS, *BUILTIN_TYPES} - {"_"})
         return [*(WORDS if at_start else ()), *words]
 
 

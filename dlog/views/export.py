@@ -20,6 +20,7 @@ from dlog.views.dtree import read_dtree
 from dlog.views.orders import find_order
 from dlog.views.program import NONE, ONCE, Style, m3_text
 from dlog.views.query import Query
+from dlog.views.regression import ring_of_sums
 from dlog.views.rules import aggregation_rules, query_of, source_of
 from dlog.views.tree import ViewTree
 
@@ -54,8 +55,13 @@ def export(
     optimise: bool = True,
     facts: str | Path | None = None,
 ) -> str:
-    """The M3 text of a file's query, checked.  Not optimised, every view and every change is a map."""
+    """The M3 text of a file's query, checked.  Not optimised, every view and every change is a map.
+
+    The cofactor of a rule is one element of a ring in batches, which is what F-IVM reads; else its sums.
+    """
     query = read_query(path, predicate, facts)
+    if batch and dialect == ast.DBTOASTER:
+        query = ring_of_sums(query, None if dtree is None else read_dtree(dtree, query))
     style = Style(dialect, batch, ONCE if optimise else NONE)
     return m3_text(query, read_tree(query, dtree, optimise), style)
 

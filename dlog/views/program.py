@@ -75,6 +75,8 @@ class _Writer:
         self.columns = {
             s.name: tuple(lower_names([c.name for c in s.columns]).values()) for s in query.sources
         }
+        results = {a.name: _identifier(a.name) for a in self.payloads.aggregates}
+        self.results = _distinct(results, ())
         self.parameters: tuple[str, ...] = ()  # of the trigger at work
         self.deltas: dict[str, ast.MapDeclaration] = {}
 
@@ -115,7 +117,7 @@ class _Writer:
             by = next(s for s in self.payloads.shown if s.aggregate.name == shown.aggregate.divisor)
             part = ast.Call("/", ast.TypeRef("double"), (self._shown(by),))
             expression = ast.product([expression, part])
-        return ast.Query(_identifier(shown.aggregate.name), expression)
+        return ast.Query(self.results[shown.aggregate.name], expression)
 
     def _shown(self, shown: Shown) -> ast.Node:
         return ast.total(self._access(self.tree.root, payload) for payload in shown.payloads)

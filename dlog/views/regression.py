@@ -21,17 +21,18 @@ being made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dlog.errors import DlogError
+from dlog.ir.cofactors import ONE, cofactor_of
 from dlog.m3 import ast
 from dlog.m3.ast import TypeRef
 from dlog.views.orders import find_order
-from dlog.views.query import Aggregate, Query, Term
+from dlog.views.query import Aggregate, Query, Term, variables_of
 from dlog.views.tree import VariableOrder
 
 if TYPE_CHECKING:
@@ -52,18 +53,40 @@ def cofactor_query(
     unknown = [v for v in variables if v not in query.variables]
     if unknown:
         raise DlogError(f"{unknown[0]} is in no relation", span=query.span)
+    return _lifted(query, [ast.Variable(v) for v in variables], order, name)
+
+
+def ring_of_sums(query: Query, order: VariableOrder | None = None) -> Query:
+    """A query whose aggregates are the entries of a cofactor, as those of a rule are, with the cofactor as
+    one element of the ring.  Others, and those of a sum of values of several relations, stay as they are.
+    """
+    cofactor = cofactor_of(a.name for a in query.aggregates)
+    if cofactor is None:
+        return query
+    sums = {a.name.split("'")[2]: a for a in query.aggregates if a.name.split("'")[1] == ONE}
+    if any(len(sums[name].terms) > 1 for name in cofactor.variables):
+        return query
+    values = [ast.product(list(sums[name].terms[0].factors)) for name in cofactor.variables]
+    return _lifted(query, values, order, cofactor.result)
+
+
+def _lifted(query: Query, values: Sequence[ast.Node], order: VariableOrder | None, name: str) -> Query:
     bare = replace(query, aggregates=(Aggregate(name, (Term(),)),))
-    wanted = set(variables)
-    ordered = [v for v in (order or find_order(bare)).variables if v in wanted]
-    factors = tuple(lift(number, variable) for number, variable in enumerate(ordered))
+    places = {v: i for i, v in enumerate((order or find_order(bare)).variables)}
+    ordered = sorted(values, key=lambda value: max((places[v] for v in variables_of(value)), default=-1))
+    factors = tuple(_lift(number, (value,)) for number, value in enumerate(ordered))
     types = (*(t for t in query.types if t.name != RING), DEFINITION)
     return replace(query, aggregates=(Aggregate(name, (Term(factors),)),), types=types)
 
 
 def lift(number: int, *variables: str) -> ast.Call:
     """`[lift<number>: RingCofactor<number, double, n>](variables)`"""
-    type_ = TypeRef(RING, (number, TypeRef("double"), len(variables)))
-    return ast.Call("lift", type_, tuple(map(ast.Variable, variables)), (number,))
+    return _lift(number, tuple(map(ast.Variable, variables)))
+
+
+def _lift(number: int, values: tuple[ast.Node, ...]) -> ast.Call:
+    type_ = TypeRef(RING, (number, TypeRef("double"), len(values)))
+    return ast.Call("lift", type_, values, (number,))
 
 
 def merged_lifts(factors: list[ast.Node]) -> list[ast.Node]:
@@ -108,6 +131,15 @@ class Cofactor:
             return cls(names, 0.0, np.zeros(n), np.zeros((n, n)))
         return cls(names, element["1"], np.array(element["2"]), np.array(element["3"]))
 
+    @classmethod
+    def of_rows(cls, rows: Iterable[tuple[Any, ...]], group: Sequence[Any] = ()) -> Cofactor:
+        """Of the entries that `agg<<m = cofactor(..)>>` gives: group, row, column, value."""
+        found = {tuple(row[-3:-1]): float(row[-1]) for row in rows if row[:-3] == tuple(group)}
+        names = tuple(dict.fromkeys(row for row, _ in found if row != ONE))
+        products = np.array([[found[a, b] for b in names] for a in names]).reshape(len(names), len(names))
+        sums = np.array([found[ONE, name] for name in names])
+        return cls(names, found.get((ONE, ONE), 0.0), sums, products)
+
 
 @dataclass(frozen=True)
 class Model:
@@ -117,6 +149,32 @@ class Model:
     intercept: float
     slopes: Mapping[str, float]
     error: float
+
+
+def regression(db: Any, predicate: str, label: str, group: Sequence[Any] = (), ridge: float = 0.0) -> Model:
+    """The least squares of one variable from the others, by a cofactor that a database keeps: a predicate
+    whose rule is `predicate[group] = m <- agg<<m = cofactor(..)>> ..`.  As of now, whatever changed before.
+
+    >>> import dlog
+    >>> facts = "point(1, 3). point(2, 5). point(3, 6). -point(3, 6). +point(3, 7). "
+    >>> db = dlog.Database(source=facts + "line[] = m <- agg<<m = cofactor(x, y)>> point(x, y).")
+    >>> model = regression(db, "line", "y")
+    >>> round(model.intercept, 6), round(model.slopes["x"], 6)
+    (1.0, 2.0)
+    """
+    result = db[predicate]
+    if [c.type.name for c in result.columns[-3:-1]] != ["string", "string"]:
+        help = "its rule ends in m, as in model[r] = m <- agg<<m = cofactor(x, y)>> ..."
+        raise DlogError(f"{predicate} is no cofactor", help=help)
+    if len(group) != len(result.columns) - 3:
+        raise DlogError(f"{predicate} has groups of {len(result.columns) - 3} values, not {len(group)}")
+    rows = result.rows()
+    if not any(row[:-3] == tuple(group) for row in rows):
+        raise DlogError(f"{predicate} has no rows to fit" + (f" for {tuple(group)}" if group else ""))
+    try:
+        return fit(Cofactor.of_rows(rows, group), label, ridge)
+    except KeyError as error:
+        raise DlogError(f"{predicate} is no cofactor: it has no entry {error}") from None
 
 
 def fit(cofactor: Cofactor, label: str, ridge: float = 0.0) -> Model:

@@ -28,6 +28,7 @@ TYPES: dict[Type, str] = {INT: "long", FLOAT: "double", STRING: "string", DATE: 
 COMPARISONS = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 MOST_TERMS = 16  # of an aggregate, after its sums were taken apart
 INT_RANGE = range(-(2**31), 2**31)
+_ONE = ast.Constant("int", 1)
 
 Describe = Callable[[str], ast.Source]
 
@@ -163,7 +164,7 @@ class _Reader:
         minus = ast.Constant("int", -1)
         match form.name:
             case "mul":
-                return ast.product(values)
+                return ast.product([v for v in values if v != _ONE] or [_ONE])
             case "add":
                 return ast.total(values)
             case "sub":
@@ -214,7 +215,8 @@ class _Reader:
         if len(terms) > MOST_TERMS:
             raise self._unsupported(f"{aggregate} is a sum of {len(terms)} products", aggregate.span)
         divisor = COUNT_OF_MEAN if aggregate.op == "mean" else None
-        return Aggregate(aggregate.result.name, tuple(map(Term, terms)), divisor)
+        plain = (tuple(factor for factor in term if factor != _ONE) for term in terms)
+        return Aggregate(aggregate.result.name, tuple(map(Term, plain)), divisor)
 
     def _terms(self, node: ast.Node) -> list[tuple[ast.Node, ...]]:
         """A value as a sum of products; a sum within one relation stays one factor."""
