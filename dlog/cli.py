@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -420,6 +421,67 @@ def apply(
     print(tally, file=sys.stderr)
     if tally.failed:
         raise typer.Exit(1)
+
+
+@app.command()
+def stream(
+    program: ProgramFile,
+    source: Annotated[
+        list[str],
+        typer.Option(metavar="DIR|PREDICATE=URI", help="a folder with a folder of files for each predicate"),
+    ],
+    sink: Annotated[Path, typer.Option(metavar="DIR", help="the folder of results")],
+    checkpoint: Annotated[
+        Path, typer.Option(metavar="DIR", help="the folder of the stream's state: give it again to go on")
+    ],
+    spark: Annotated[str, typer.Option(metavar="MASTER", help="as in local[2] or local[*]")] = "local[2]",
+    once: Annotated[
+        bool, typer.Option("--once", "--available-now", help="end when all files that are there are taken")
+    ] = False,
+    every: Annotated[float, typer.Option(min=0, help="seconds between two looks for new files")] = 0.2,
+    batch_files: Annotated[
+        int | None, typer.Option(min=1, help="at most so many files of each predicate in a batch")
+    ] = None,
+    op: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="the column that says what a row does; else op")
+    ] = None,
+    format: Annotated[str, typer.Option(metavar="csv|json|parquet", help="of files of changes")] = "csv",
+    values_every: Annotated[
+        float, typer.Option(min=0, help="seconds at least between two writings of current values")
+    ] = 5.0,
+    facts: Annotated[Path, typer.Option("--facts", "-F", help="folder of .input files to begin with")] = Path(
+        "."
+    ),
+    json: Annotated[bool, typer.Option("--json", help="a line of JSON for each batch on standard output")] = (
+        False
+    ),
+) -> None:
+    """Keep the rules of a program up to date over facts that arrive as files, by Spark.
+
+    \b
+    Files of facts go into a folder of their predicate, written elsewhere and renamed:
+        in/sale/0001.csv     1,north,20
+                             2,south,5
+    A last column says what a row does: + (or i, insert, c) inserts, - (or d, delete)
+    erases, u (update) replaces the value of a function.  Without it rows are inserts.
+
+    \b
+    dlog stream sales.dl --source in --sink out --checkpoint state
+        out/changes/total/batch-00000000.csv     what each batch changed, with + or -
+        out/values/total.csv                     all rows, as dlog run writes them
+        out/bad/sale/batch-00000000.json         rows that were not taken, and why
+
+    Each batch is one transaction, and is applied exactly once, whatever is killed when: the same command goes
+    on where the last one ended.  Ctrl-C ends it between batches.
+    """
+    from dlog.progress import Screen
+    from dlog.spark.stream import Options, Places, run_stream
+    from dlog.spark.stream_progress import Telling
+
+    options = Options(spark, once, every, batch_files, operations=op, format=format, facts=facts)
+    options = replace(options, values_every=values_every)
+    with Telling(json) as telling:
+        run_stream(Places(program, source, sink, checkpoint), options, telling, Screen)
 
 
 @app.command()
