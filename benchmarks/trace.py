@@ -142,7 +142,7 @@ def recording(scale: float) -> Iterator[Row]:
     plan = Plan((2,) * 3, (*TRIANGLE_STEPS, Emit((0, 1, 2))))
     plain = assemble(plan)
     roots = [index.root] * 3
-    coarse = Upkeep(watched(plan, COARSE, lambda atom, depths: True))
+    coarse = Upkeep(watched(plan, COARSE, lambda depths: True))
     kept = {}
 
     def record(upkeep: Upkeep, name: str) -> int:

@@ -36,7 +36,6 @@ from dlog.heads.sums import Groups, all_groups, apply_groups
 from dlog.ir.rules import Aggregate, Atom, Const, Program, Rule, Var
 from dlog.jit import Words
 from dlog.planning.deltas import ERASE, INSERT, rule_variants
-from dlog.planning.pipeline import plan_pipeline
 from dlog.storage.relation import Relation
 from dlog.types import FLOAT, MAX_PRECISION
 
@@ -122,7 +121,7 @@ class Sums:
 
     def rebuild(self, cycle: Cycle, heads: list[Atom]) -> list[Words]:
         rule, store = self.rule, cycle.store
-        runner, table = _all_assignments(cycle, rule, body_outputs(rule), takes_weights(rule))
+        runner, table = self.deltas.all_assignments(cycle, takes_weights(rule))
         groups = self.part.partial(runner, *weigh(rule, table))
         store.relations[self.state] = all_groups(store.arena, groups)
         return [head_rows(store, h, self._results(store, groups), rule) for h in heads]
@@ -181,7 +180,7 @@ class Kept:
             store.relations.pop(state, None)
 
     def rebuild(self, cycle: Cycle, heads: list[Atom]) -> list[Words]:
-        runner, table = _all_assignments(cycle, self.rule, self.outputs)
+        runner, table = self.deltas.all_assignments(cycle)
         changes = self._assignments([(INSERT, table)])
         states = [self._built(cycle, part, changes, runner) for part in self.parts]
         return self._rows(cycle.store, heads, states, changes.keys)
@@ -308,10 +307,9 @@ class _Again:
 
     def rebuild(self, cycle: Cycle, heads: list[Atom]) -> list[Words]:
         rule = self.rule
-        pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, True)
-        runner = body_runner(cycle, rule)
+        runner, assignments = self.deltas.all_assignments(cycle, takes_weights(rule))
         with cycle.evaluation.measures.of(rule):
-            table = aggregate_table(runner, rule, runner.run(pipeline, weighted=takes_weights(rule)))
+            table = aggregate_table(runner, rule, assignments)
         return [head_rows(cycle.store, h, table, rule) for h in heads]
 
     def signed(self, cycle: Cycle, heads: list[Atom]) -> Iterator[Signed]:
@@ -348,19 +346,3 @@ class _Again:
 def _deltas(store: Store, rule: Rule, outputs: tuple[str, ...] = ()) -> RuleDeltas:
     variants = rule_variants(rule, rule.body.predicates())
     return RuleDeltas(store, rule, variants, bag=True, outputs=outputs)
-
-
-def _all_assignments(
-    cycle: Cycle, rule: Rule, outputs: tuple[str, ...], weighted: bool = False
-) -> tuple[BodyRunner, Table]:
-    runner = body_runner(cycle, rule)
-    with cycle.evaluation.measures.of(rule):
-        return runner, runner.run(
-            plan_pipeline(rule.body.forms, outputs, rule.types, True), weighted=weighted
-        )
-
-
-def body_runner(cycle: Cycle, rule: Rule) -> BodyRunner:
-    """For a rule's whole body in a cycle."""
-    evaluation, measures = cycle.evaluation, cycle.evaluation.measures
-    return BodyRunner(cycle.store, rule, evaluation.watch, measures, measures.measure(rule), evaluation.jobs)

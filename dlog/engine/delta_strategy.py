@@ -17,11 +17,11 @@ from functools import cached_property
 
 import numpy as np
 
-from dlog.engine.aggregate_deltas import AggregateDeltas, Signed, Sums, aggregate_deltas, body_runner
+from dlog.engine.aggregate_deltas import AggregateDeltas, Signed, Sums, aggregate_deltas
 from dlog.engine.conflicts import check_function
 from dlog.engine.evaluate import Evaluation
 from dlog.engine.heads import apart, body_outputs, head_rows, stored_as
-from dlog.engine.rule_deltas import RuleDeltas, Standing
+from dlog.engine.rule_deltas import RuleDeltas, Standing, body_runner
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle
 from dlog.engine.table import Table

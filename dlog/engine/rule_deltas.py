@@ -81,6 +81,15 @@ class RuleDeltas:
         self.runner.jobs = evaluation.jobs
         self.runner.measure = evaluation.measures.measure(self.rule)
 
+    def all_assignments(self, cycle: Cycle, weighted: bool = False) -> tuple[BodyRunner, Table]:
+        """Of the body in the new version, with what runs on its tables.  `weighted`: a row may stand for
+        several, and have their number."""
+        rule = self.rule
+        runner = body_runner(cycle, rule)
+        pipeline = plan_pipeline(rule.body.forms, self.outputs, rule.types, True)
+        with cycle.evaluation.measures.of(rule):
+            return runner, runner.run(pipeline, weighted=weighted)
+
     def uses(self) -> Iterator[tuple[AtomUse, ...]]:
         """What each plan reads, of all variants that begin with a join; one is made after the other."""
         for planned in self.variants:
@@ -147,6 +156,12 @@ class RuleDeltas:
             pipeline = plan_pipeline(forms, self.outputs, self.rule.types, bag, bound)
             self._bodies[old, bound] = pipeline
         return self.runner.run(self._bodies[old, bound], table)
+
+
+def body_runner(cycle: Cycle, rule: Rule) -> BodyRunner:
+    """For a rule's whole body in a cycle."""
+    evaluation, measures = cycle.evaluation, cycle.evaluation.measures
+    return BodyRunner(cycle.store, rule, evaluation.watch, measures, measures.measure(rule), evaluation.jobs)
 
 
 def _given(variant: Variant, cycle: Cycle) -> int:

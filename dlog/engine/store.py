@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Hashable, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ class Store:
         self.options = Options()  # of the planner
         self.inclusions: frozenset[tuple[str, str]] = frozenset()  # (S, T): rules derive S inside T
         self.shared_parts = SharedParts()
+        self.numbers = count()  # for names that no other relation, of any version, ever has
         self.wants: Any = None  # while a program is evaluated: `dlog.engine.wants.Wants`
         self.decompositions: dict[Hashable, tuple[tuple[int, ...], Decomposition | None]] = {}  # by join
         self._codes: dict[tuple[str, object, Type], int | None] = {}

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import takewhile
 
 import numpy as np
 
+from dlog.engine.bodies import BodyRunner
 from dlog.engine.looked import Looked
 from dlog.engine.readable import Readable
-from dlog.engine.rule_deltas import RuleDeltas
+from dlog.engine.rule_deltas import RuleDeltas, body_runner
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle
 from dlog.engine.table import Table
 from dlog.ir.rules import Atom, Rule
 from dlog.jit import Words
-from dlog.lftj.plan import Leap
+from dlog.lftj.plan import Leap, Or
 from dlog.lftj.traced import NO_WORDS
 from dlog.planning.arrange import AtomUse
 from dlog.planning.compile import CompiledJoin, compile_join
@@ -30,6 +31,7 @@ from dlog.planning.pipeline import Anti, Join, Pipeline, Union, plan_pipeline
 from dlog.planning.versions import old_name
 from dlog.sensitivity.intervals import Intervals
 from dlog.sensitivity.oracle import Oracle
+from dlog.sensitivity.rows import distinct_rows, sorted_rows
 from dlog.sensitivity.upkeep import Upkeep
 from dlog.sensitivity.watches import FREE, TRACED, WILD, Watch, watched
 from dlog.storage.batch import Change
@@ -67,9 +69,6 @@ class Traces:
     @property
     def atoms(self) -> tuple[AtomUse, ...]:
         return self.compiled.atoms
-
-
-_serial = count()
 
 
 class TraceDeltas(RuleDeltas):
@@ -115,9 +114,9 @@ class TraceDeltas(RuleDeltas):
             self.store.encode,
         )
         upkeep = Upkeep(watched(compiled.plan, self.granularity, _Roaming(self.store, compiled)))
-        serial = next(_serial)
+        number = next(self.store.numbers)
         notes = [compiled.atoms[w.atom].predicate for w in upkeep.watched.indexed]
-        names = tuple(f"{self.state}:{serial}.{i} {name}" for i, name in enumerate(notes))
+        names = tuple(f"{self.state}:{number}.{i} {name}" for i, name in enumerate(notes))
         slots = {slot: name for name, slot in compiled.names}
         keys = [slots.get(slot, "?") for slot in upkeep.watched.keys]
         return Traces(compiled, upkeep, names, tuple((name, self.rule.types.get(name)) for name in keys))
@@ -138,6 +137,11 @@ class TraceDeltas(RuleDeltas):
 
     # Recording
 
+    def all_assignments(self, cycle: Cycle, weighted: bool = False) -> tuple[BodyRunner, Table]:
+        """From the run that is recorded: the body is evaluated once."""
+        with cycle.evaluation.measures.of(self.rule):
+            return body_runner(cycle, self.rule), self.record(cycle)
+
     def record(self, cycle: Cycle) -> Table:
         """All assignments in the new version; makes the sensitivity indices."""
         if self.traces is None:
@@ -149,8 +153,7 @@ class TraceDeltas(RuleDeltas):
         traced = upkeep.record(store.arena.A, roots, self._ranks(), between=watch.check)
         cycle.operations += traced.operations
         self.keep(store, upkeep.intervals(store.arena, traced))
-        none = np.empty((0, traced.rows.shape[1]), np.int64)
-        return self._finished(_distinct(traced.rows, none))
+        return self._finished(distinct_rows(traced.rows))
 
     def _ranks(self) -> Words:
         assert self.traces is not None
@@ -196,8 +199,7 @@ class TraceDeltas(RuleDeltas):
         for use in self.traces.atoms:
             new.append(store.index(use.predicate, use.columns))
             before, after = store.relations[old_name(use.predicate)], store.relations[use.predicate]
-            order = next(o for o in after.orders if after.index(o) is new[-1])
-            old.append(before.add_order(order))
+            old.append(before.add_order(after.order_of(new[-1])))
         return old, new
 
     def _surgeries(
@@ -225,11 +227,10 @@ class TraceDeltas(RuleDeltas):
     def _ordered(self, cycle: Cycle, use: AtomUse, index: Index, change: Change) -> Change:
         """A change in the column order of an index."""
         relation = cycle.store.relations[use.predicate]
-        order = next(o for o in relation.orders if relation.index(o) is index)
+        order = relation.order_of(index)
         if order == tuple(range(relation.arity)):
             return change
-        parts = [np.ascontiguousarray(rows[:, list(order)]) for rows in change]
-        return Change(*(rows[np.lexsort(rows.T[::-1])] if len(rows) > 1 else rows for rows in parts))
+        return Change(*(sorted_rows(rows[:, list(order)]) for rows in change))
 
     # Looking inside
 
@@ -252,12 +253,9 @@ class TraceDeltas(RuleDeltas):
         yield f"trace ({self.granularity}) in the key order [{keys}]"
         if not self.ready(self.store):
             yield "  not there yet: the next transaction evaluates the rule again and notes where it looks"
-        sizes = self._sizes(traces)
+        sizes = dict(enumerate(self.intervals(self.store))) if self.ready(self.store) else {}
         for watch in traces.upkeep.watched.watches:
             yield from self._explain_watch(traces, watch, names, sizes)
-
-    def _sizes(self, traces: Traces) -> dict[int, Intervals]:
-        return dict(enumerate(self.intervals(self.store))) if self.ready(self.store) else {}
 
     def _explain_watch(
         self, traces: Traces, watch: Watch, names: dict[int, str], sizes: dict[int, Intervals]
@@ -299,11 +297,14 @@ class _Roaming:
     def __init__(self, store: Store, compiled: CompiledJoin):
         self.store = store
         self.compiled = compiled
-        self.leaps = [step for step in compiled.plan.steps if isinstance(step, Leap)]
+        top = takewhile(lambda step: not isinstance(step, Or), compiled.plan.steps)
+        self.leaps = [step for step in top if isinstance(step, Leap)]
 
-    def __call__(self, atom: int, depths: tuple[int, ...]) -> bool:
+    def __call__(self, depths: tuple[int, ...]) -> bool:
         values = 1.0
         for depth in depths:
+            if depth >= len(self.leaps):  # in a disjunction
+                return False
             bound = [(a, level) for a, level in self.leaps[depth].participants if level > 0]
             if not bound:
                 return False
@@ -313,15 +314,3 @@ class _Roaming:
     def _partners(self, atom: int, level: int) -> float:
         use = self.compiled.atoms[atom]
         return self.store.partners(use.predicate, use.columns[level - 1])
-
-
-def _distinct(rows: Words, none: Words) -> Words:
-    if not len(rows):
-        return none
-    if not rows.shape[1]:
-        return rows[:1]
-    order = np.lexsort(rows.T[::-1])
-    rows = rows[order]
-    fresh = np.ones(len(rows), bool)
-    fresh[1:] = (rows[1:] != rows[:-1]).any(axis=1)
-    return rows[fresh]

@@ -53,18 +53,11 @@ class TraceStrategy(DeltaStrategy):
             traced.forget(cycle.store)
         super().rebuild(cycle)
 
-    def derivations(self, cycle: Cycle) -> tuple[Words, Words | None]:
-        for aggregate in self.aggregates:
-            if isinstance(aggregate.deltas, TraceDeltas):
-                aggregate.deltas.record(cycle)
-        return super().derivations(cycle)
-
     def _all_rows(self, deltas: RuleDeltas, cycle: Cycle) -> list[tuple[Words, Words | None]]:
         if not isinstance(deltas, TraceDeltas):
             return super()._all_rows(deltas, cycle)
         cycle.evaluation.watch.doing = f"evaluating {self.name}"
-        with cycle.evaluation.measures.of(deltas.rule):
-            table = deltas.record(cycle)
+        _, table = deltas.all_assignments(cycle)
         return [(head_rows(cycle.store, head, table, deltas.rule), None) for head in self._heads(deltas.rule)]
 
     def check_state(self, store: Store, fresh: Store) -> None:

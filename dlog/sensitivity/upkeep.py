@@ -72,7 +72,8 @@ class Upkeep:
     def intervals(self, arena: Arena, traced: Traced) -> tuple[Intervals, ...]:
         """Sensitivity indices of what was noted."""
         return tuple(
-            recorded(arena, spec, parts) for spec, parts in zip(self.specs, traced.parts, strict=False)
+            recorded(arena, spec, parts)  # covers, which come last, are kept in no index
+            for spec, parts in zip(self.specs, traced.parts[: len(self.specs)], strict=True)
         )
 
     @cached_property

@@ -1,7 +1,8 @@
 """Owns the analysis of a join plan: where its run is sensitive to changes, and how each place is found again.
 
-The *key variables* of a traced plan are the slots of its leaps at the top, up to the first other choice; a
-*context* is a binding of the first few of them.  For each level of each atom there is a *watch*: it tells for
+The *key variables* of a traced plan are the slots of its leaps at the top, up to the first other choice; if
+that is a disjunction, also those that its branches all begin with.  A *context* is a binding of the first few
+of them.  For each level of each atom there is a *watch*: it tells for
 a surgery (prefix, key) of that atom which contexts have to be looked at again.
 
     free      the surgery says it all: every key variable of the context is in the atom itself.  The paper's
@@ -27,8 +28,10 @@ leads: after every cycle the index is the one that a fresh evaluation would make
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from math import inf
 
 from dlog.lftj.plan import Exists, Holds, Leap, Not, Or, Participant, Plan, RangeStep, Seek, Slot, Step, Value
 from dlog.lftj.traced_plan import ALL, COVER, EACH, POINT, SPAN, Note, TracedPlan, Word
@@ -56,6 +59,7 @@ class Watch:
     others: tuple[Slot, ...]
     sources: tuple[Source, ...]
     is_leap: bool
+    leap: int = -1  # its number, if it is one
     note: int = -1  # the number of the note, if it is traced
     below: bool = False  # whether the note is that of the level below: all rows of a prefix are meant
 
@@ -87,20 +91,20 @@ class Watched:
     def widening(self, watch: Watch) -> Iterator[Watch]:
         """The other participants of a watch's leap whose intervals can be found by its contexts alone."""
         for other in self.watches:
-            if other.how == TRACED and other.is_leap and other.depth == watch.depth:
+            if other.how == TRACED and other.leap == watch.leap >= 0:
                 slots = (*other.prefix, *other.others)
                 if all(slot in self.keys or slot in self.constants for slot in slots):
                     yield other
 
 
-# May the variables of these depths be anything, for a surgery of this atom?
-MayRoam = Callable[[int, tuple[int, ...]], bool]
+# May the variables of these depths be anything?
+MayRoam = Callable[[tuple[int, ...]], bool]
 
 
 def watched(
     plan: Plan,
     granularity: str,
-    may_roam: MayRoam = lambda atom, depths: False,
+    may_roam: MayRoam = lambda depths: False,
     drop_free: bool = True,
 ) -> Watched:
     """O(size of the plan)^2.  Without `drop_free` also free watches are traced: for the paper's examples."""
@@ -129,6 +133,8 @@ class _Survey:
     notes: list[Note] = field(default_factory=list)
     columns: dict[int, list[Slot]] = field(default_factory=dict)  # of each atom, what its levels hold
     at_top: bool = True  # before any choice but leaps
+    most_keys: float = inf  # in the branches of a disjunction
+    n_leaps: int = 0
     previous: Participant | None = None  # what the step before sought
     sought_before: dict[int, Participant] = field(default_factory=dict)  # the same of leaps, by depth
 
@@ -141,7 +147,7 @@ class _Survey:
             case Leap():
                 if previous is not None:
                     self.sought_before[len(self.keys) + 1] = previous
-                yield from self.leap(step, top and self.at_top)
+                yield from self.leap(step, top and self.at_top and len(self.keys) < self.most_keys)
                 return
             case Seek():
                 self.narrow(step.atom, step.level, step.operand, POINT)
@@ -157,12 +163,24 @@ class _Survey:
                 step = Exists(self.walk(step.steps, False))
                 self.previous = None
             case Or():
-                step = Or(tuple(self.walk(branch, False) for branch in step.branches))
-                self.at_top &= not top
+                step = self.either(step, top)
                 self.previous = None
             case RangeStep():
                 self.at_top &= not top
         yield step
+
+    def either(self, step: Or, top: bool) -> Or:
+        """A disjunction: its branches are led by the same key variables, as far as they begin alike."""
+        if not (top and self.at_top):
+            return Or(tuple(self.walk(branch, False) for branch in step.branches))
+        keys, limit = list(self.keys), self.most_keys
+        self.most_keys = min(limit, len(keys) + len(_leading((step,))))
+        branches = []
+        for branch in step.branches:
+            self.keys, self.at_top, self.previous = list(keys), True, None
+            branches.append(self.walk(branch, True))
+        self.most_keys, self.at_top = limit, False
+        return Or(tuple(branches))
 
     # One level of an atom
 
@@ -176,10 +194,11 @@ class _Survey:
         missing = tuple(d for d, slot in enumerate(context) if slot not in known)
         how = FREE if self.drop_free else TRACED
         if missing:
-            roams = self.granularity == COARSE and 0 not in missing and self.may_roam(atom, missing)
+            roams = self.granularity == COARSE and 0 not in missing and self.may_roam(missing)
             how = WILD if roams else TRACED
         sources = tuple(_source(slot, prefix, key, others, how) for slot in context)
-        return Watch(atom, level, depth, how, prefix, key, others, sources, is_leap)
+        leap = self.n_leaps if is_leap else -1
+        return Watch(atom, level, depth, how, prefix, key, others, sources, is_leap, leap)
 
     def narrow(self, atom: int, level: int, slot: Slot, form: str, is_value: bool = False) -> None:
         """A step that narrows one level by itself."""
@@ -236,6 +255,7 @@ class _Survey:
         self.note_leap(kept, found)
         if guided:
             self.keys.append(step.slot)
+            self.n_leaps += 1
         for atom, _ in kept:
             self.columns.setdefault(atom, []).append(step.slot)
         yield replace(step, participants=tuple(kept))
@@ -263,6 +283,26 @@ class _Survey:
             everywhere = (kept[0],)
         for p in kept:
             self.add(found[p], ALL if p in everywhere else SPAN, everywhere)
+
+
+def _leading(steps: Sequence[Step]) -> list[Slot]:
+    """The slots of the leaps that lead through some steps."""
+    found: list[Slot] = []
+    for step in steps:
+        match step:
+            case Leap():
+                found.append(step.slot)
+            case Or():
+                return found + _common([_leading(branch) for branch in step.branches])
+            case RangeStep():
+                return found
+    return found
+
+
+def _common(lists: list[list[Slot]]) -> list[Slot]:
+    """What all lists begin with."""
+    alike = takewhile(lambda slots: len(set(slots)) == 1, zip(*lists, strict=False))
+    return [slots[0] for slots in alike]
 
 
 def _source(

@@ -148,7 +148,7 @@ def test_dropped_predicates_of_4_2() -> None:
 
 def test_coarse_needs_no_index_where_few_values_go_with_a_row() -> None:
     """For a given x few y are in I: G by (x, z) lets y be anything."""
-    plan = watched(BODY, COARSE, may_roam=lambda atom, depths: True)
+    plan = watched(BODY, COARSE, may_roam=lambda depths: True)
     assert {(w.atom, w.level) for w in plan.watches if w.how == WILD} == {(G, 1)}
 
 

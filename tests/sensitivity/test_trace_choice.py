@@ -7,6 +7,7 @@ import pytest
 
 import dlog
 from dlog.engine import trace_choice
+from tests.oracle.shipped import PROGRAMS
 
 WIDE = """
 a(x, y, z, w) -> int(x), int(y), int(z), int(w).  s(x) -> int(x).  r(z) -> int(z).  u(w) -> int(w).
@@ -43,6 +44,15 @@ def test_a_trace_is_taken_where_deltas_need_more_column_orders(monkeypatch: pyte
         db.verify()
         db.check()
     assert len(db.store.relations["a"].orders) == before, "what the evaluation reads is enough"
+
+
+def test_a_shipped_program_is_kept_by_its_trace() -> None:
+    """By itself, and `explain` says why; column orders of the log that deltas would need are not made."""
+    db = dlog.Database(PROGRAMS / "watch_list.dl", facts=PROGRAMS / "watch_list" / "facts")
+    assert "trace, because deltas need 2 further column orders of 8.6 MB, a trace 0." in db.explain("alert")
+    db.apply(erase={"suspect": [(3,)]})
+    assert db.apply(insert={"suspect": [(3,)]}).ways == {"alert": "trace"}
+    assert len(db.store.relations["access"].orders) == 2
 
 
 def test_views_that_cannot_be_say_so() -> None:
