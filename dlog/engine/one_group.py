@@ -67,6 +67,7 @@ class OneGroup:
         arena, h, n = state.arena, head.arity, added[2] + taken[2]
         room = self._room if n <= _KEPT else _Room(n, self._width)
         n_state, n_head = state.put_roots(room.of_state), head.put_roots(room.of_head)
+        before = room.of_state[0]
         net = np.empty((2 * n, h), np.int64)
         with arena.lock:
             arena.release_dropped()
@@ -78,7 +79,8 @@ class OneGroup:
             if found < 0:
                 return None
             new = arena.words[RESULT]
-        relations[self.state] = state.of_roots(room.of_state)
+        if room.of_state[0] != before:  # groups that lose what they gain stay as they are
+            relations[self.state] = state.of_roots(room.of_state)
         change = Change(net[:new], net[new:found])
         return (head.of_roots(room.of_head), head.in_order(change)) if found else (head, change)
 

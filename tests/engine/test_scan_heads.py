@@ -227,3 +227,26 @@ def test_single_rows_go_the_short_way_and_come_back() -> None:
                     tx.insert("e", db["e"].rows())
                 assert repr(contents(db)) == repr(contents(other))
     assert sum(short) > 0.6 * len(short), (sum(short), len(short))
+
+
+@pytest.mark.parametrize(("op", "type"), [("sum", "int"), ("max", "int"), ("min", "float"), ("sum", "float")])
+def test_a_window_moves_on_and_groups_lose_what_they_gain(op: str, type: str) -> None:
+    """What comes in is worth what goes: nothing changes, and nothing is given back twice."""
+    db = dlog.Database(
+        source=f"sale(id, shop, x) -> int(id), int(shop), {type}(x).\n"
+        f"result[s] = r <- agg<<r = {op}(x)>> sale(_, s, x)."
+    )
+    worth = [2.5, 2.0, 0.0] if type == "float" else [3, 2, 0]
+    rows = [(i, i % 7, worth[i % 3]) for i in range(63)]
+    db.apply(insert={"sale": rows})
+    used = 0
+    for k in range(4 * 63):
+        old = (k, k % 7, worth[k % 3])
+        with db.transaction() as tx:
+            tx.insert("sale", [(k + 63, k % 7, old[2])])
+            tx.erase("sale", [old])
+        if k in (63, 251):
+            db.check()
+            grown, used = db.store.arena.usage().used_words - used, db.store.arena.usage().used_words
+    db.verify()
+    assert grown <= 1000
