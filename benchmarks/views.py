@@ -3,7 +3,7 @@
 The programs that are measured are those that dlog makes from the queries, with the orders that it finds.
 Time is that of changes, as F-IVM defines it: reading, parsing and compiling are not measured, by any side.
 Kernels written by hand for exactly one query, with presized tables and without checks of overflow, are the
-limit; that of the star is the one of benchmarks/m3.py, whose query has the same look-ups.
+limit: see `views_by_hand`; that of the star is the one of benchmarks/m3.py, whose query looks up the same.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from benchmarks.harness import RUNS, Aim, Row, at_least, below, duck, faster, timed, within
-from benchmarks.m3 import BY_HAND, NAMES, RELATIONS, arrow, columns, in_batches, tuple_by_tuple
-from dlog.jit import Words, kernel, pointer
+from benchmarks.m3 import BATCH, BY_HAND, NAMES, RELATIONS, arrow, columns, in_batches, tuple_by_tuple
+from benchmarks.views_by_hand import cofactor_by_hand, snowflake_by_hand
+from dlog.jit import Words
 from dlog.m3 import ast
 from dlog.m3.runtime.runtime import Step
 from dlog.views.maintained import Maintained
 from dlog.views.program import Style
 from dlog.views.query import Aggregate, Atom, Query, total
-from dlog.views.regression import cofactor_query
+from dlog.views.regression import Cofactor, cofactor_query
 
-BATCH = 1000
 SAMPLES = 3
 STAR = {name: columns(prefix, n) for name, prefix, n in RELATIONS}
 SNOWFLAKE = {
@@ -159,15 +159,48 @@ def against_duck(
 
 
 def cofactor(scale: float) -> Iterator[Row]:
-    rows, postcodes = at_least(200, 4_000 * scale), at_least(20, 2_000 * scale)
+    rows, postcodes = at_least(200, 100_000 * scale), at_least(20, 25_000 * scale)
     data = star_data(rows, postcodes)
     bare = query_over(STAR)
     query = cofactor_query(bare, bare.variables)
-    parts = cut(data, BATCH)
-    found = waiting(query)
-    seconds = timed({"dlog": fed(found, parts)})["dlog"].seconds
-    size = f"{6 * rows:,} tuples"
-    yield Row("star cofactor of 27 variables: rate", size, 6 * rows / seconds / 1e3, unit="k tuples/s")
+    parts, size = cut(data, BATCH), f"{6 * rows:,} tuples"
+    numbered = [(NAMES.index(name), words) for name, words in parts]
+    turns = [(NAMES.index(name), words) for name, words in data.items()]
+    in_turn = np.tile(np.arange(6), rows), np.repeat(np.arange(rows), 6)
+
+    def by_turns(found: list[Maintained]) -> Callable[[], list[float]]:
+        def run() -> list[float]:
+            kept = found.pop()
+            kept.runtime.apply_steps([Step(name, words) for name, words in data.items()], *in_turn)
+            return numbers(kept)
+
+        return run
+
+    def by_batches(found: list[Maintained]) -> Callable[[], list[float]]:
+        def run() -> list[float]:
+            kept = found.pop()
+            for name, words in parts:
+                kept.runtime.apply_words(name, words)
+            return numbers(kept)
+
+        return run
+
+    for name, ours, given, turn in (
+        ("batches of 1,000", by_batches(waiting(query)), numbered, 0),
+        ("tuple by tuple", by_turns(waiting(query, Style(batch=False))), turns, 1),
+    ):
+        measured = timed({"dlog": ours, BY_HAND: lambda g=given, t=turn: cofactor_by_hand(g, t, postcodes)})
+        assert np.allclose(measured["dlog"].result, measured[BY_HAND].result, rtol=1e-12)
+        seconds = measured["dlog"].seconds
+        name = f"star cofactor of 27 variables, {name}"
+        yield Row(name, size, seconds, measured[BY_HAND].seconds, BY_HAND, within(2))
+        yield Row(f"{name}: rate", size, 6 * rows / seconds / 1e6, unit="M tuples/s")
+
+
+def numbers(kept: Maintained) -> list[float]:
+    """The count, the sums and the upper triangle of an element."""
+    found = Cofactor.of(kept)
+    return [found.count, *found.sums.tolist(), *found.products[np.triu_indices(27)].tolist()]
 
 
 # The snowflake: SELECT SUM(units) over inventory, its stores and their surroundings, items, weather
@@ -217,62 +250,6 @@ def snowflake(scale: float) -> Iterator[Row]:
     yield Row(f"{name}: rate", f"{tuples:,} tuples", tuples / seconds / 1e6, unit="M tuples/s")
     sql = f"SELECT sum(units) FROM {' NATURAL JOIN '.join(n.lower() for n in SNOWFLAKE)}"
     yield from against_duck("snowflake sum, one batch", query, sql, data, faster(20), ("INVENTORY",))
-
-
-def snowflake_by_hand(data: dict[str, Words]) -> int:
-    """Counts of the dimensions in arrays by their keys, and one pass over the facts that also keeps what
-    changes of the dimensions would need: sums of units by location, date and item, and, times what is known
-    of items and of weather, by location and date and by location.
-    """
-    location, census, item, weather = (data[n] for n in ("LOCATION", "CENSUS", "ITEM", "WEATHER"))
-    facts = data["INVENTORY"]
-    places, days, items = (int(facts[j].max()) + 1 for j in range(3))
-    places = max(places, int(location[0].max()) + 1, int(weather[0].max()) + 1)
-    days, items = max(days, int(weather[1].max()) + 1), max(items, int(item[0].max()) + 1)
-    of_zip = np.bincount(census[0], minlength=int(location[1].max()) + 1)
-    of_place = np.bincount(location[0], of_zip[location[1]], places).astype(np.int64)
-    of_item = np.bincount(item[0], minlength=items)
-    of_day = np.bincount(weather[0] * days + weather[1], minlength=places * days)
-    size = 1 << int(4 * facts.shape[1]).bit_length()
-    table = np.full(2 * size, -1, np.int64)
-    by_day, by_place = np.zeros_like(of_day), np.zeros_like(of_place)
-    result = 0
-    for start in range(0, facts.shape[1], BATCH):
-        part = np.ascontiguousarray(facts[:, start : start + BATCH])
-        n = part.shape[1]
-        rows = part.reshape(-1)
-        result += facts_by_hand(
-            rows, n, days, items, of_place, of_item, of_day, by_day, by_place, table, size
-        )
-    return result
-
-
-@kernel
-def facts_by_hand(
-    rows: Words, n: int, days: int, items: int, of_place: Words, of_item: Words, of_day: Words, by_day: Words,
-    by_place: Words, words: Words, size: int,
-) -> int:  # fmt: skip
-    table = pointer(words)
-    shift, mask, result = 64, size - 1, 0
-    while (1 << (64 - shift)) < size:
-        shift -= 1
-    for i in range(n):
-        place, day, item, units = rows[i], rows[n + i], rows[2 * n + i], rows[3 * n + i]
-        pair = place * days + day
-        key = pair * items + item
-        start = np.uint64(np.int64(key * np.int64(-7046029254386353131)).view(np.uint64) >> np.uint64(shift))
-        slot = np.uint64(start).view(np.int64)
-        while table[2 * slot] != key and table[2 * slot] != -1:
-            slot = (slot + 1) & mask
-        if table[2 * slot] == -1:
-            table[2 * slot], table[2 * slot + 1] = key, 0
-        table[2 * slot + 1] += units
-        units *= of_item[item]
-        by_day[pair] += units
-        units *= of_day[pair]
-        by_place[place] += units
-        result += units * of_place[place]
-    return result
 
 
 # Compiling

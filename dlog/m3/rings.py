@@ -38,6 +38,7 @@ class Ring:
     `kernel` describes the ring to `ring_kernels`; it is None for a ring that has functions on columns
     instead.  `encode` makes the words of a value, `decode` the value of words.  `lift` makes elements from
     columns of floats, for `[lift<k>: T](..)`, and `lifts` has those that are called by other names.
+    `variables` are those of a ring of cofactors that its elements have numbers for, of `most` in all.
     """
 
     name: str
@@ -52,6 +53,8 @@ class Ring:
     lift: Lifting | None = None
     is_exact: bool = True
     lifts: Mapping[str, Lifting] = field(default_factory=dict)
+    variables: tuple[int, ...] | None = None
+    most: int = 0
 
     @property
     def words(self) -> int:
@@ -72,6 +75,14 @@ class Ring:
 
     def with_lift(self, name: str, lifting: Lifting) -> Ring:
         return replace(self, lifts={**self.lifts, name: lifting})
+
+    def lifts_natively(self, name: str) -> bool:
+        """Whether kernels make the elements of `[name: T](..)`."""
+        return self.variables is not None and name == "lift" and name not in self.lifts
+
+    def narrowed(self, variables: tuple[int, ...]) -> Ring:
+        """The ring of those of its elements that have no other variables.  REQUIRES: a ring of cofactors."""
+        return replace(cofactor_ring(self.most, variables), lifts=self.lifts)
 
     # Columns of elements
 
@@ -280,50 +291,55 @@ def _joined(rings: Sequence[Ring], bounds: Sequence[int]) -> Words:
     return np.concatenate(parts).reshape(-1)
 
 
-def cofactor_ring(size: int) -> Ring:
+def cofactor_ring(size: int, variables: tuple[int, ...] | None = None) -> Ring:
     """Count, sums and sums of products of `size` variables: what a linear regression needs, in one ring.
 
     An element is (count, [sums], [[sums of products]]); lift<k>(x, ..) is that of variables k, k + 1, ..
+    Where only some `variables` are not 0, the others take no words.
 
     >>> ring = cofactor_ring(2)
     >>> a, b = ring.lift((0,), [np.array([2.0])]), ring.lift((1,), [np.array([3.0])])
     >>> ring.values(ring.multiply(a, b))
     [(1.0, [2.0, 3.0], [[4.0, 6.0], [6.0, 9.0]])]
     """
-    rows, columns = np.triu_indices(size)
-    words = 1 + size + len(rows)
+    variables = tuple(range(size)) if variables is None else variables
+    n = len(variables)
+    triangle = np.triu_indices(n)
+    rows, columns = (np.array(variables, int)[places] for places in triangle)
+    words = 1 + n + len(rows)
 
     def encode(value: Any) -> list[float]:
         count, sums, products = value
         return [
             float(count),
-            *map(float, sums),
+            *(float(sums[v]) for v in variables),
             *(float(products[i][j]) for i, j in zip(rows, columns, strict=True)),
         ]
 
     def decode(w: Sequence[int | float]) -> tuple[Any, ...]:
-        square = np.zeros((size, size))
-        square[rows, columns] = square[columns, rows] = w[1 + size :]
-        return w[0], list(w[1 : 1 + size]), square.tolist()
+        sums, square = np.zeros(size), np.zeros((size, size))
+        sums[list(variables)] = w[1 : 1 + n]
+        square[rows, columns] = square[columns, rows] = w[1 + n :]
+        return w[0], sums.tolist(), square.tolist()
 
     def lift(parameters: tuple[int, ...], values: Sequence[np.ndarray]) -> Words:
         first = parameters[0] if parameters else 0
         if first + len(values) > size:
             raise DataError(f"lift<{first}> of {len(values)} values is beyond the ring's {size} variables")
-        n = len(values[0]) if values else 1
-        out = np.zeros((n, words))
+        length = len(values[0]) if values else 1
+        out = np.zeros((length, words))
         out[:, 0] = 1.0
-        full = np.zeros((n, size))
+        full = np.zeros((length, size))
         for k, column in enumerate(values):
             full[:, first + k] = column
-        out[:, 1 : 1 + size] = full
-        out[:, 1 + size :] = full[:, rows] * full[:, columns]
+        out[:, 1 : 1 + n] = full[:, list(variables)]
+        out[:, 1 + n :] = full[:, rows] * full[:, columns]
         return out.view(np.int64)
 
     zero = [0.0] * size
     return Ring(
-        f"cofactor({size})", (FLOAT_WORD,) * words, encode, decode, _part(COFACTOR, words, size),
-        one=(1.0, zero, [zero] * size), lift=lift, is_exact=False,
+        f"cofactor({size})", (FLOAT_WORD,) * words, encode, decode, _part(COFACTOR, words, n),
+        one=(1.0, zero, [zero] * size), lift=lift, is_exact=False, variables=variables, most=size,
     )  # fmt: skip
 
 

@@ -189,7 +189,7 @@ class Cofactor:
         products = _plus(_times(self.products, other.count), _times(other.products, self.count))
         for i, x in self.sums.items():
             for j, y in other.sums.items():
-                products = _plus(products, {(i, j): x * y, (j, i): x * y})
+                products = _plus(_plus(products, {(i, j): x * y}), {(j, i): x * y})
         return Cofactor(self.count * other.count, sums, products)
 
     __rmul__ = __mul__

@@ -60,6 +60,8 @@ class Code:
         self.inputs: set[int] = set()  # columns of the event's rows that are read
         self._most_columns = 0
         self._constants: dict[int, Label] = {}
+        self._data: list[tuple[Label, list[Word]]] = []
+        self._work: list[tuple[Label, int]] = []
 
     def emit(self, op: int, *args: Word) -> None:
         """An instruction and its operands; it goes on behind itself."""
@@ -93,6 +95,16 @@ class Code:
         """A column that has this word in all rows, always."""
         return self._constants.setdefault(word, Label())
 
+    def data(self, words: list[Word]) -> Label:
+        """Words that an instruction reads, behind all instructions."""
+        self._data.append((Label(), words))
+        return self._data[-1][0]
+
+    def work(self, offset: int) -> Label:
+        """A word of the memory that instructions use while they run: it is one for all of them."""
+        self._work.append((Label(), offset))
+        return self._work[-1][0]
+
     # ---- the end
 
     def finish(self) -> tuple[Words, Words]:
@@ -101,5 +113,11 @@ class Code:
         for i, (word, label) in enumerate(self._constants.items(), self._most_columns):
             label.address = i * o.CHUNK
             columns[i] = word
+        for label, offset in self._work:
+            label.address = self.top + offset
+        self.top += max((offset for _, offset in self._work), default=0)
+        for label, words in self._data:
+            self.place(label)
+            self.words += words
         code = np.array([w.address if isinstance(w, Label) else w for w in self.words], np.int64)
         return code, columns.reshape(-1)

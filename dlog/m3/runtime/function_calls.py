@@ -13,6 +13,8 @@ from dlog.m3 import ast
 from dlog.m3.functions import Function
 from dlog.m3.rings import Ring
 from dlog.m3.runtime.code import Frame
+from dlog.m3.runtime.cofactor_kernels import BLOCK
+from dlog.m3.runtime.cofactors import new_block
 from dlog.m3.runtime.values import (
     DATE_KIND,
     FLOAT_KIND,
@@ -79,8 +81,13 @@ def _lifted(
     if lift is None:
         help = f"give it one by ring.with_lift({node.function!r}, ..)"
         raise UnsupportedError(f"ring {ring.name} has no function {node.function}", span=node.span, help=help)
-    out = tuple(arithmetic.code.column() for _ in range(ring.words))
     values = [a if a.kind == FLOAT_KIND else arithmetic.to_float(frame, a) for a in arguments]
+    if ring.lifts_natively(node.function):
+        first = node.parameters[0] if node.parameters else 0
+        return arithmetic.lifted(ring, first, tuple(value.column for value in values), node.span)
+    if ring.variables is not None:
+        return _lifted_to_block(arithmetic, frame, node, values, ring)
+    out = tuple(arithmetic.code.column() for _ in range(ring.words))
 
     def run(arrays: Callable[..., Words]) -> None:
         columns = [np.ascontiguousarray(arrays(a.column)).view(np.float64) for a in values]
@@ -90,6 +97,22 @@ def _lifted(
 
     arithmetic.call(frame, run)
     return Value(RING_KIND, out, ring)
+
+
+def _lifted_to_block(
+    arithmetic: Arithmetic, frame: Frame, node: ast.Call, values: list[Value], ring: Ring
+) -> Value:
+    """Cofactors that a function of a user makes."""
+    lift = ring.lifting(node.function)
+    assert lift is not None and ring.variables is not None
+    block = new_block(arithmetic.code, frame, ring.variables)
+
+    def run(arrays: Any) -> None:
+        columns = [np.ascontiguousarray(arrays(a.column)).view(np.float64) for a in values]
+        arrays.block(BLOCK - block, ring.words)[:] = lift(node.parameters, columns)
+
+    arithmetic.call(frame, run)
+    return arithmetic.element(ring, block, arithmetic.own_rows(frame))
 
 
 def _decoded(value: Value, arrays: Callable[..., Words], dictionary: Dictionary) -> Any:

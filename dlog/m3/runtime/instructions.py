@@ -15,6 +15,7 @@ from dlog.m3.runtime.arithmetic_kernels import (
     sum_by_row,
 )
 from dlog.m3.runtime.chain_kernels import chain_found, chain_next, chain_open, load_slots, scan_next
+from dlog.m3.runtime.cofactor_kernels import add_elements, find_slots, is_nonzero
 from dlog.m3.runtime.column_kernels import (
     accumulate,
     add_total,
@@ -30,6 +31,8 @@ from dlog.m3.runtime.column_kernels import (
 from dlog.m3.runtime.layout import (
     ACCUMULATE,
     ADD,
+    BLOCK_NONZERO,
+    BLOCK_ZERO,
     CHAIN_FOUND,
     CHAIN_NEXT,
     CHAIN_OPEN,
@@ -43,8 +46,10 @@ from dlog.m3.runtime.layout import (
     DELTA_NEXT,
     DIVIDE,
     EITHER,
+    ELEMENTS,
     ERASE,
     FILTER,
+    FIND,
     FIRST,
     FORGET,
     FOUND,
@@ -94,6 +99,7 @@ MAPS: Final = (
 )
 ARITHMETIC: Final = (ADD, MULTIPLY, MULTIPLY_DECIMAL, DIVIDE, CONVERT, COMPARE, ROW_SUM)
 PLAIN: Final = (GATHER, SPREAD, ZERO, EITHER, INVERT, RANK, NONZERO)
+ELEMENT_STEPS: Final = (FIND, ELEMENTS, BLOCK_ZERO, BLOCK_NONZERO)
 INPUTS: Final = (LOAD, DELTA_LOAD, INPUT_GATHER, DELTA_GATHER)
 JUMPS: Final = (JUMP, JUMP_EMPTY, JUMP_FALSE, DELTA_NEXT, CHAIN_NEXT, SCAN_NEXT)
 
@@ -163,6 +169,22 @@ def arithmetic_step(code, pc, state, cols):
         convert_column(cols, n, how, x, y, state, pc)
     else:
         sum_by_row(cols, n, how, x, y, code[a + 4], code, a + 5, state, pc)
+
+
+@helper
+def element_step(arena, maps, code, pc, state, cols):
+    """Cofactors."""
+    op, a = code[pc], pc + 2
+    n, m = state[code[a]], code[a + 1]
+    if op == FIND:
+        find_slots(arena, maps, m, cols, n, code[a + 2], code, a + 4, code[a + 3])
+    elif op == ELEMENTS:
+        add_elements(arena, maps, code, state, cols, n, m, code[a + 2], code[a + 3], code[a + 4], a + 5)
+    elif op == BLOCK_ZERO:
+        for w in range(n * code[a + 2]):
+            state[m + w] = 0
+    else:
+        is_nonzero(state, m, n, code[a + 2], cols, code[a + 3])
 
 
 @helper

@@ -227,6 +227,8 @@ class Joins(Scalars):
         self.keep(self.compared("=", self.variable(name), other))
 
     def _slot_value(self, store: Store, slots: Word) -> Value:
+        if store.ring.variables is not None:
+            return self.arithmetic.element(store.ring, store.address, slots)
         columns = []
         for word in range(len(store.key_kinds), len(store.key_kinds) + store.ring.words):
             out = self.code.column()
@@ -316,6 +318,9 @@ class Joins(Scalars):
     def accumulate(self, store: Store, keys: list[Word]) -> None:
         """Add the running value to entries."""
         value = self.running() or self.arithmetic.one()
+        if store.ring.variables is not None:
+            self._accumulate_cofactors(store, keys, value)
+            return
         columns = self.arithmetic.as_ring(self.frame, value, store.ring)
         if store.keeps and store.ring.kernel is not None:
             columns += (self.code.constant(1),)
@@ -328,6 +333,15 @@ class Joins(Scalars):
             self.code.emit(o.ACCUMULATE, self.frame.word, store.address, hashes, len(keys), *keys, *columns)
         else:
             self.code.emit(o.TOTAL, self.frame.word, store.address, *columns)
+
+    def _accumulate_cofactors(self, store: Store, keys: list[Word], value: Value) -> None:
+        slots: Word = self.code.constant(0)
+        if keys:
+            slots, hashes = self.code.column(), self.hashed(keys)
+            self.code.emit(o.SLOTS, self.frame.word, store.address, hashes, len(keys), *keys, slots)
+        self.arithmetic.add_elements(
+            self.frame, value, store.ring, slots, store.address, is_total=not keys, keeps=store.keeps
+        )
 
     def open_scan(self, store: Store) -> None:
         """A loop over all entries of a map.  REQUIRES: one row at work."""

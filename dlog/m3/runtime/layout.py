@@ -126,13 +126,17 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     CLEAR,  # map
     ERASE,  # frame, map, slots: makes entries 0
     FORGET,  # frame, map, hash, n, keys..: makes entries 0
+    FIND,  # frame, map, hash, n, keys.., out: the slots of rows, or a negative number
+    ELEMENTS,  # frame, map or block, slots, factor, plan, columns..: adds products of cofactors
+    BLOCK_ZERO,  # frame, block, words: an element of each row, in the state
+    BLOCK_NONZERO,  # frame, block, words, out
     CALL_PYTHON,  # which, frame
     ROW_AHEAD,  # (input column, n, maps..).., -1: what will be looked up, for plain maps; does nothing
     ROW_LOADS,  # n, then n times: out, input column
     ROW_PRODUCT,  # key, value, out, n, maps..: as LOOK_UP_PRODUCT, of plain maps
     ROW_ADD,  # map, key, value: to an entry of a plain map
     ROW_TOTAL,  # map, value: of a plain map without keys
-) = range(49)  # fmt: skip
+) = range(53)  # fmt: skip
 
 # How CONVERT converts.  A float in a value is its bits; in a key it is its code, in the order of floats.
 INT_TO_BITS, BITS_TO_CODE, CODE_TO_BITS, INT_TO_CODE, CODE_TO_INT, BITS_TO_INT = range(6)

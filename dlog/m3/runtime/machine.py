@@ -16,11 +16,13 @@ from dlog.jit import Words, helper, kernel, pointer
 from dlog.m3.runtime.event_kernels import next_rows
 from dlog.m3.runtime.instructions import (
     ARITHMETIC,
+    ELEMENT_STEPS,
     INPUTS,
     JUMPS,
     MAPS,
     PLAIN,
     arithmetic_step,
+    element_step,
     frame_step,
     input_step,
     is_narrow,
@@ -124,6 +126,8 @@ def run_columns(arena, maps, code, state, cols, inputs, events, ranks, n_events)
             pc = code[pc + 1]
             status = np.int64(CALL)
             break
+        elif op in ELEMENT_STEPS:
+            element_step(arena, maps, code, pc, state, cols)
         else:
             frame_step(arena, maps, code, pc, state, cols)
         pc = code[pc + 1]

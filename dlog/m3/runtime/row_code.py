@@ -48,12 +48,18 @@ OPERANDS = {
     o.TOTAL: ("fw", "c"),
     o.FORGET: ("fwcw", "c"),
     o.CLEAR: ("w", "w"),
+    o.SLOTS: ("fwcw", "c"),
+    o.FIND: ("fwcw", "c"),
+    o.ELEMENTS: ("fwccw", "c"),
+    o.BLOCK_ZERO: ("fww", "w"),
+    o.BLOCK_NONZERO: ("fwwc", "w"),
 }
 # Reading the event's one row, whatever the loop: where the out column and the input's column are told.
 _LOADS = {o.LOAD: (1, 2), o.DELTA_LOAD: (2, 3), o.INPUT_GATHER: (2, 3), o.DELTA_GATHER: (2, 3)}
 # Who reads a column of hashes; plain maps do without.
 _HASH_OPERAND = {
     o.LOOK_UP: 2, o.LOOK_UP_TIMES: 2, o.FOUND: 2, o.ACCUMULATE: 2, o.FORGET: 2, o.LOOK_UP_PRODUCT: 1,
+    o.SLOTS: 2, o.FIND: 2,
 }  # fmt: skip
 _NOTHING = (o.ROOT, o.DELTA_OPEN, o.DELTA_NEXT)  # frames have one row
 

@@ -16,10 +16,12 @@ from dlog.m3.runtime.arithmetic_kernels import SMALL, add_ints, multiply_ints
 from dlog.m3.runtime.event_kernels import next_rows
 from dlog.m3.runtime.instructions import (
     ARITHMETIC,
+    ELEMENT_STEPS,
     JUMPS,
     MAPS,
     PLAIN,
     arithmetic_step,
+    element_step,
     frame_step,
     is_narrow,
     jump_step,
@@ -60,6 +62,7 @@ from dlog.m3.runtime.layout import (
     ROW_LOADS,
     ROW_PRODUCT,
     ROW_TOTAL,
+    SLOTS,
     STRIDE,
     SWITCH,
 )
@@ -130,7 +133,7 @@ def run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_event
         elif op in JUMPS:
             pc = jump_step(arena, maps, code, pc, state, registers)
         else:
-            if op == ACCUMULATE and is_narrow(maps, code[a + 1], 1):
+            if op in (ACCUMULATE, SLOTS) and is_narrow(maps, code[a + 1], 1):
                 state[ASKED], state[ROOM] = code[a + 1], 1
                 status = np.int64(GROW)
                 break
@@ -209,5 +212,7 @@ def other_step(arena, maps, code, pc, state, registers, ranks):
         plain_step(code, pc, state, registers, ranks)
     elif op in MAPS:
         map_step(arena, maps, code, pc, state, registers)
+    elif op in ELEMENT_STEPS:
+        element_step(arena, maps, code, pc, state, registers)
     else:
         frame_step(arena, maps, code, pc, state, registers)

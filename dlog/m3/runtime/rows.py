@@ -204,6 +204,9 @@ class Rows:
 
     def _nonzero(self, value: Value) -> Value:
         out = self.code.column()
+        if value.parts is not None:
+            self.arithmetic.nonzero_element(self.frame, value, out)
+            return Value(INT_KIND, (out,))
         self.code.emit(o.NONZERO, self.frame.word, len(value.columns), *value.columns, out)
         return Value(INT_KIND, (out,))
 

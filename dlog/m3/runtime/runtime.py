@@ -337,6 +337,10 @@ class _Arrays:
         at = column.address if isinstance(column, Label) else column
         return self._runtime._columns[at : at + (self.rows if rows is None else rows)]
 
+    def block(self, base: int, words: int) -> Words:
+        """(rows, words): elements of cofactors."""
+        return self._runtime._state[base : base + self.rows * words].reshape(self.rows, words)
+
     def table(self, number: int) -> Words:
         return self._runtime.maps.table(number)
 

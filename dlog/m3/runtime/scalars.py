@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 from dlog.errors import UnsupportedError
 from dlog.m3 import ast, functions
-from dlog.m3.rings import Ring, ring_of
+from dlog.m3.rings import Ring
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.analysis import has_initial, outputs
 from dlog.m3.runtime.code import Frame, Word
+from dlog.m3.runtime.cofactors import new_block
 from dlog.m3.runtime.function_calls import call_function, date_number
 from dlog.m3.runtime.rows import Rows
 from dlog.m3.runtime.stores import Store, as_value
@@ -43,8 +44,7 @@ class Scalars(Rows):
         raise NotImplementedError
 
     def ring_of(self, node: ast.Node) -> Ring:
-        type_ = self.typing.of(node)
-        return self.stores.rings.get(type_.name) or ring_of(type_)
+        return self.stores.ring_of(node, self.typing.of(node))
 
     def scalar(self, node: ast.Node) -> Value:
         method: Callable[..., Value] = getattr(self, f"_scalar_{type(node).__name__.lower()}")
@@ -131,6 +131,8 @@ class Scalars(Rows):
     def _summed(self, body: ast.Node) -> Value:
         """The sum of a body over all rows that it has for each row at work."""
         ring = self.ring_of(body)
+        if ring.variables is not None:
+            return self._summed_cofactors(body, ring)
         outer, out = self.frame, tuple(self.code.column() for _ in range(ring.words))
         for column in out:
             self.code.emit(o.ZERO, outer.word, column)
@@ -142,9 +144,26 @@ class Scalars(Rows):
                 self.arithmetic.sum_rows(self.frame, value, rows, out, ring)
         return as_value(ring, out)
 
+    def _summed_cofactors(self, body: ast.Node, ring: Ring) -> Value:
+        assert ring.variables is not None
+        outer, block = self.frame, new_block(self.code, self.frame, ring.variables)
+        for term in body.terms if isinstance(body, ast.Sum) else (body,):
+            with self.inner():
+                self.join(term)
+                rows = self._row_numbers(outer)
+                value = self.running() or self.arithmetic.one()
+                self.arithmetic.add_elements(self.frame, value, ring, rows, block)
+        return self.arithmetic.element(ring, block, self.arithmetic.own_rows(outer))
+
     def _looked_up(self, store: Store, variables: tuple[ast.Variable, ...], cached: bool) -> Value:
         keys = self.keys_of(store, variables)
         hashes = self.hashed(keys)
+        if store.ring.variables is not None:
+            mark = ("look up", store.address, *keys)
+            if not cached or mark not in self.frame.cache:
+                self.frame.cache[mark] = slots = self.code.column()
+                self.code.emit(o.FIND, self.frame.word, store.address, hashes, len(keys), *keys, slots)
+            return self.arithmetic.element(store.ring, store.address, self.frame.cache[mark])
         marks = [("look up", store.address, *keys, w) for w in range(store.words)]
         if not cached or marks[0] not in self.frame.cache:
             out = [self.code.column() for _ in marks]
@@ -179,8 +198,5 @@ class Scalars(Rows):
 
     def _row_numbers(self, outer: Frame) -> Word:
         if self.frame is outer:  # nothing was expanded: rows are their own numbers
-            everyone, rows = self.code.constant(1), self.code.column()
-            same = self.code.frame(outer, rows)
-            self.code.emit(o.FILTER, outer.word, everyone, same.word, rows)
-            return rows
+            return self.arithmetic.own_rows(outer)
         return self.rows_of(outer)

@@ -14,6 +14,7 @@ from dlog.jit import Words
 from dlog.m3 import ast
 from dlog.m3.rings import FLOAT_RING, INTEGER_RING, Ring, ring_of, rings_of
 from dlog.m3.runtime.code import Frame, Word
+from dlog.m3.runtime.cofactors import variables_in, variables_of_maps
 from dlog.m3.runtime.layout import INT, M_WORDS_OF_MAP
 from dlog.m3.runtime.maps import Shape
 from dlog.m3.runtime.values import (
@@ -80,6 +81,7 @@ class Stores:
     def __init__(self, program: ast.Program):
         self.program = program
         self.rings = rings_of(program)
+        self._variables = variables_of_maps(program, self.rings)
         self.all: list[Store] = []
         self.uses_ranks = False
         keeping = {n.name for n in program.walk() if isinstance(n, ast.MapAccess) and n.initial is not None}
@@ -95,7 +97,16 @@ class Stores:
         assert declared.type is not None
         kinds = tuple(kind_of(c.type) for c in (*declared.inputs, *declared.keys))
         ring = self.rings.get(declared.type.name) or ring_of(declared.type)
+        if declared.name in self._variables:
+            ring = ring.narrowed(tuple(sorted(self._variables[declared.name])))
         return self._new(declared.name, kinds, ring, keeps)
+
+    def ring_of(self, node: ast.Node, type_: ast.TypeRef) -> Ring:
+        """The ring of an expression's values: a cofactor has the variables that the expression has."""
+        ring = self.rings.get(type_.name) or ring_of(type_)
+        if ring.variables is None:
+            return ring
+        return ring.narrowed(tuple(sorted(variables_in(node, self.rings, self._variables))))
 
     def _new(self, name: str, kinds: tuple[str, ...], ring: Ring, keeps: bool = False) -> Store:
         self.all.append(Store(name, len(self.all), kinds, ring, keeps))

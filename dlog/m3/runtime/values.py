@@ -10,10 +10,12 @@ Rings that bring no code for kernels are computed by Python, on whole columns.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from dlog.errors import DataError
 from dlog.jit import Words
 from dlog.m3.ast import TypeRef
 from dlog.m3.ring_kernels import COFACTOR, DECIMAL, INTEGER, PART, PLAIN_FLOAT
@@ -21,6 +23,8 @@ from dlog.m3.ring_kernels import FLOAT as FLOAT_PART
 from dlog.m3.rings import FLOAT_RING, INTEGER_RING, Ring
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.code import Code, Frame, Word
+from dlog.m3.runtime.cofactor_kernels import BLOCK, LIFTED
+from dlog.m3.runtime.cofactors import Part, Target, block_words, new_block, write_sum
 from dlog.m3.typing import FLOATS, INTEGERS, TEXTS
 from dlog.types import DATE, FLOAT, INT, STRING, Type
 
@@ -45,6 +49,7 @@ class Value:
     kind: str
     columns: tuple[Word, ...]
     ring: Ring | None = None
+    parts: tuple[Part, ...] | None = None  # of a cofactor: `columns` are its factor's and those of its parts
 
     @property
     def column(self) -> Word:
@@ -136,6 +141,7 @@ class Arithmetic:
             return (self.to_int(frame, value).column,)
         if ring is FLOAT_RING:
             return self.doubled(frame, value)
+        assert ring.variables is None
         if value.kind == RING_KIND:
             return value.columns
         ones = tuple(self.code.constant(int(w)) for w in ring.ones(1)[0])
@@ -161,6 +167,8 @@ class Arithmetic:
         if a.kind == RING_KIND or b.kind == RING_KIND:
             ring = a.ring or b.ring
             assert ring is not None
+            if ring.variables is not None:
+                return self._add_cofactors(frame, ring, a, b)
             return self._add_rings(frame, ring, self.as_ring(frame, a, ring), self.as_ring(frame, b, ring))
         if a.kind == INT_KIND and b.kind == INT_KIND:
             return Value(INT_KIND, (self.binary(o.ADD, frame, o.INT, a.column, b.column),))
@@ -187,6 +195,9 @@ class Arithmetic:
             return self.scale(frame, a, b)
         ring = a.ring
         assert ring is not None
+        if a.parts is not None and b.parts is not None:
+            factor = self._times_factor(frame, a.columns[0], b.columns[0])
+            return Value(RING_KIND, (factor, *a.columns[1:], *b.columns[1:]), ring, a.parts + b.parts)
         if ring.kernel is None:
             return self.python(frame, ring, ring.multiply, a.columns + b.columns, ring.words)
         out: list[Word] = []
@@ -236,6 +247,9 @@ class Arithmetic:
         """An element as often as an integer says."""
         ring = element.ring
         assert ring is not None
+        if element.parts is not None:
+            factor = self._times_factor(frame, element.columns[0], self.to_float(frame, number).column)
+            return replace(element, columns=(factor, *element.columns[1:]))
         if ring.kernel is None:
 
             def scaled(x: Words, times: Words) -> Words:
@@ -253,6 +267,66 @@ class Arithmetic:
                 factor = self.to_float(frame, number).column
                 out += [self.binary(o.MULTIPLY, frame, o.FLOAT, column, factor) for column in x]
         return Value(RING_KIND, tuple(out), ring)
+
+    # ---- cofactors
+
+    def lifted(self, ring: Ring, first: int, columns: tuple[Word, ...], span: Any) -> Value:
+        """lift<first>(x, ..) of columns of floats."""
+        if first + len(columns) > ring.most:
+            message = f"lift<{first}> of {len(columns)} values is beyond the ring's {ring.most} variables"
+            raise DataError(message, span=span)
+        part = Part(LIFTED, tuple(range(first, first + len(columns))))
+        return Value(RING_KIND, (self._unit(), *columns), ring, (part,))
+
+    def element(self, ring: Ring, store: int, slots: Word) -> Value:
+        """The entries of a map, or of a block, in slots."""
+        assert ring.variables is not None
+        return Value(RING_KIND, (self._unit(), slots), ring, (Part(store, ring.variables),))
+
+    def add_elements(
+        self, frame: Frame, value: Value, ring: Ring, slots: Word, store: int, is_total: bool = False,
+        keeps: bool = False,
+    ) -> None:  # fmt: skip
+        """Add each value to the element in a slot of a map, or of a block."""
+        assert ring.variables is not None
+        if value.parts is None:
+            value = Value(RING_KIND, (self.to_float(frame, value).column,), ring, ())
+        assert value.parts is not None
+        target = Target(store, ring.variables, is_total, keeps)
+        write_sum(self.code, frame, value.parts, value.columns, slots, target)
+
+    def nonzero_element(self, frame: Frame, value: Value, out: Word) -> None:
+        assert value.parts is not None and value.ring is not None
+        variables = tuple(sorted({v for part in value.parts for v in part.variables}))
+        block = new_block(self.code, frame, variables)
+        self.add_elements(frame, value, value.ring.narrowed(variables), self.own_rows(frame), block)
+        self.code.emit(o.BLOCK_NONZERO, frame.word, BLOCK - block, block_words(variables), out)
+
+    def own_rows(self, frame: Frame) -> Word:
+        """A column in which each row has its own number."""
+        if "own rows" not in frame.cache:
+            rows = self.code.column()
+            same = self.code.frame(frame, rows)
+            self.code.emit(o.FILTER, frame.word, self.code.constant(1), same.word, rows)
+            frame.cache["own rows"] = rows
+        return frame.cache["own rows"]
+
+    def _add_cofactors(self, frame: Frame, ring: Ring, a: Value, b: Value) -> Value:
+        variables = tuple(sorted({v for x in (a, b) for part in x.parts or () for v in part.variables}))
+        ring, rows = ring.narrowed(variables), self.own_rows(frame)
+        block = new_block(self.code, frame, variables)
+        for value in (a, b):
+            self.add_elements(frame, value, ring, rows, block)
+        return self.element(ring, block, rows)
+
+    def _unit(self) -> Word:
+        return self.constant(FLOAT_KIND, 1.0).column
+
+    def _times_factor(self, frame: Frame, a: Word, b: Word) -> Word:
+        unit = self._unit()
+        if unit in (a, b):
+            return b if a is unit else a
+        return self.binary(o.MULTIPLY, frame, o.FLOAT, a, b)
 
     def _add_rings(self, frame: Frame, ring: Ring, a: tuple[Word, ...], b: tuple[Word, ...]) -> Value:
         if ring.kernel is None:

@@ -1,0 +1,318 @@
+"""Owns sums of products of cofactors inside kernels.  Knows nothing of types, names or statements.
+
+A cofactor of n variables is (count c, sums s, sums of products Q, the upper triangle by rows) as floats, n of
+them those of its variables alone.  The product of parts e_1 .. e_m with a factor f is, without any part
+being multiplied with another,
+
+    count            f c_1 .. c_m
+    sums, Q of part j   f (c_1 .. without c_j .. c_m) times those of e_j
+    between j < k    f (c_1 .. without c_j and c_k .. c_m) s_j s_k'
+
+A row walks its parts from the last to the first with T, the sums of the product of the parts behind: row p
+of part j is f c_1 .. c_(j-1) s_j[p] times T.  The rows of all parts are added up in accumulators, as long as
+they go to the same element, and then to the element.  O(numbers of the product) for a row, four at a time.
+
+A part that is lifted from columns is (1, x, x x'): its rows begin in its own variables.
+
+The plan of a sum is a list of words: see P_ and Q_.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from dlog.jit import add_four, helper, prefetch
+from dlog.m3.runtime.arithmetic_kernels import to_bits, to_float
+from dlog.m3.runtime.column_kernels import find
+from dlog.m3.runtime.layout import M_BASE, M_KEYS, M_USED, M_WORDS
+
+# Words of a plan.
+P_PARTS: Final = 0
+P_VARIABLES: Final = 1  # of the product, part after part; a variable of two parts is there twice
+P_WIDTH: Final = 2  # variables of the element that is added to
+P_FIRST: Final = 3  # the first of them that the product has, if its variables follow one another; else -1
+P_TOTAL: Final = 4  # whether all rows go to one element
+P_KEEPS: Final = 5  # whether a word behind the element tells that it is there
+P_WORK: Final = 6  # where in the state its memory is: TAKEN words for each part
+P_SUMS: Final = 7  # the sums of all parts, and behind them T
+P_ADDED: Final = 8  # the accumulators; the first is that of counts
+P_END: Final = 9
+P_LIFTS: Final = 10  # whether a row's own columns alone make the element, in a map
+P_HEADER: Final = 11
+# Words of a part, behind the header; behind all parts is the place of each variable in the element.
+Q_STORE: Final = 0  # a map; or LIFTED; or BLOCK - where in the state elements lie row by row
+Q_SIZE: Final = 1
+Q_COLUMN: Final = 2  # of slots or rows; of a lifted part the first of its columns
+Q_START: Final = 3  # its first variable
+Q_OWN: Final = 4  # the accumulators of its own words, count left out; of a lifted part of its sums
+Q_ROWS: Final = 5  # the accumulators of its rows, each as long as four divides
+Q_WORDS: Final = 6
+
+TAKEN: Final = 3  # place, count, product of the counts before
+
+LIFTED: Final = -1
+BLOCK: Final = -2
+LANES: Final = 4
+AHEAD: Final = 3  # rows: so far before a row its elements are asked for
+LINE: Final = 8  # words
+MOST_LINES: Final = 12  # of an element: the processor asks for the rest by itself
+
+
+@helper
+def add_elements(arena, maps, code, state, cols, n, target, slots, scale, plan, columns):
+    """Add, for each of n rows, its scale times the product of its parts to an element: in the slots of a map,
+    or of a block, where `target` is BLOCK - its place.  `columns` is where the parts' columns are listed.
+    """
+    if code[plan + P_LIFTS] != 0:
+        add_lifted(arena, maps, code, state, cols, n, target, slots, scale, plan, columns)
+        return
+    total = code[plan + P_TOTAL] != 0
+    if total:
+        clear_accumulators(code, state, plan)
+    for i in range(n):
+        ask_ahead(arena, maps, code, cols, plan, columns, i, n)
+        factor = to_float(cols[scale + i])
+        if factor == 0.0 or not take_parts(arena, maps, code, state, cols, plan, columns, i):
+            continue
+        if not total:
+            clear_accumulators(code, state, plan)
+        add_product(arena, code, state, plan, factor)
+        if not total:
+            add_sum(arena, maps, code, state, target, cols[slots + i], plan)
+    if total and n > 0:
+        maps[target + M_USED] = 1
+        add_sum(arena, maps, code, state, target, np.int64(0), plan)
+
+
+@helper
+def ask_ahead(arena, maps, code, cols, plan, columns, i, n):
+    if i + AHEAD >= n:
+        return
+    for j in range(code[plan + P_PARTS]):
+        part = plan + P_HEADER + j * Q_WORDS
+        store = code[part + Q_STORE]
+        if store >= 0:
+            slot = cols[code[columns + code[part + Q_COLUMN]] + i + AHEAD]
+            if slot >= 0:
+                words = maps[store + M_WORDS]
+                at = maps[store + M_BASE] + slot * words
+                for line in range(min((words + LINE - 1) // LINE, MOST_LINES)):
+                    prefetch(arena, at + line * LINE)
+
+
+@helper
+def clear_accumulators(code, state, plan):
+    for w in range(code[plan + P_ADDED], code[plan + P_END]):
+        state[w] = 0
+
+
+@helper
+def take_parts(arena, maps, code, state, cols, plan, columns, i):
+    """Where the elements of row i are, and their counts and sums; False if one is missing, which is 0."""
+    work, sums = code[plan + P_WORK], code[plan + P_SUMS]
+    for j in range(code[plan + P_PARTS]):
+        part = plan + P_HEADER + j * Q_WORDS
+        store, size, column = code[part + Q_STORE], code[part + Q_SIZE], columns + code[part + Q_COLUMN]
+        mine = sums + code[part + Q_START]
+        if store == LIFTED:
+            state[work + TAKEN * j + 1] = to_bits(1.0)
+            for p in range(size):
+                state[mine + p] = cols[code[column + p] + i]
+            continue
+        row = cols[code[column] + i]
+        if row < 0:
+            return False
+        if store >= 0:
+            at = maps[store + M_BASE] + row * maps[store + M_WORDS] + maps[store + M_KEYS]
+            state[work + TAKEN * j + 1] = arena[at]
+            for p in range(size):
+                state[mine + p] = arena[at + 1 + p]
+        else:
+            at = BLOCK - store + row * words_of(size)
+            state[work + TAKEN * j + 1] = state[at]
+            for p in range(size):
+                state[mine + p] = state[at + 1 + p]
+        state[work + TAKEN * j] = at
+    return True
+
+
+@helper
+def words_of(size):
+    return 1 + size + size * (size + 1) // 2
+
+
+@helper
+def add_product(arena, code, state, plan, factor):
+    """Add the product of the parts that were taken to the accumulators."""
+    parts, variables = code[plan + P_PARTS], code[plan + P_VARIABLES]
+    work, sums, behind = code[plan + P_WORK], code[plan + P_SUMS], 1.0
+    T = sums + rounded(variables)
+    before = factor
+    for j in range(parts):
+        state[work + TAKEN * j + 2] = to_bits(before)
+        before *= to_float(state[work + TAKEN * j + 1])
+    total = code[plan + P_ADDED]
+    state[total] = to_bits(to_float(state[total]) + before)
+    for j in range(parts - 1, -1, -1):
+        part = plan + P_HEADER + j * Q_WORDS
+        size, start, store = code[part + Q_SIZE], code[part + Q_START], code[part + Q_STORE]
+        count, before = to_float(state[work + TAKEN * j + 1]), to_float(state[work + TAKEN * j + 2])
+        own, at, first = code[part + Q_OWN], state[work + TAKEN * j] + 1, start + size
+        if store == LIFTED:
+            add_scaled(state, own, state, sums + start, before * behind, size)
+            first = start
+        elif store >= 0:
+            add_scaled(state, own, arena, at, before * behind, words_of(size) - 1)
+        else:
+            add_scaled(state, own, state, at, before * behind, words_of(size) - 1)
+        for q in range(start, start + size):
+            state[T + q] = to_bits(to_float(state[sums + q]) * behind)
+        row = code[part + Q_ROWS]
+        for p in range(start, start + size):
+            length = rounded(variables - first)
+            add_row(state, row, T + first, before * to_float(state[sums + p]), length)
+            row += length
+            first += store == LIFTED
+        if count != 1.0 and j > 0:
+            for q in range(start + size, variables):
+                state[T + q] = to_bits(to_float(state[T + q]) * count)
+        behind *= count
+
+
+@helper
+def rounded(n):
+    return (n + LANES - 1) // LANES * LANES
+
+
+@helper
+def add_row(state, row, source, weight, length):
+    for q in range(0, length, LANES):
+        add_four(state, row + q, state, source + q, weight)
+
+
+@helper
+def add_scaled(out, at, x, x_at, factor, n):
+    """out[at:at + n] += factor * x[x_at:x_at + n]."""
+    whole = n // LANES * LANES
+    for q in range(0, whole, LANES):
+        add_four(out, at + q, x, x_at + q, factor)
+    for q in range(whole, n):
+        out[at + q] = to_bits(to_float(out[at + q]) + factor * to_float(x[x_at + q]))
+
+
+@helper
+def add_sum(arena, maps, code, state, target, row, plan):
+    """Add the accumulators to an element."""
+    width = code[plan + P_WIDTH]
+    if target >= 0:
+        at = maps[target + M_BASE] + row * maps[target + M_WORDS] + maps[target + M_KEYS]
+        if code[plan + P_KEEPS] != 0:
+            arena[at + words_of(width)] += 1
+        add_sum_at(arena, at, code, state, plan)
+    else:
+        add_sum_at(state, BLOCK - target + row * words_of(width), code, state, plan)
+
+
+@helper
+def add_sum_at(out, at, code, state, plan):
+    parts, variables = code[plan + P_PARTS], code[plan + P_VARIABLES]
+    places = plan + P_HEADER + parts * Q_WORDS
+    width, in_order = code[plan + P_WIDTH], code[plan + P_FIRST] >= 0
+    out[at] = to_bits(to_float(out[at]) + to_float(state[code[plan + P_ADDED]]))
+    for j in range(parts):
+        part = plan + P_HEADER + j * Q_WORDS
+        size, start, own = code[part + Q_SIZE], code[part + Q_START], code[part + Q_OWN]
+        row, is_lifted = code[part + Q_ROWS], code[part + Q_STORE] == LIFTED
+        add_placed(out, at + 1, state, own, code, places + start, size)
+        triangle, first = own + size, start + size
+        for p in range(size):
+            if is_lifted:
+                first = start + p
+            else:
+                add_pairs(
+                    out, at, state, triangle, code, places, start + p, start + p, size - p, width, in_order
+                )
+                triangle += size - p
+            add_pairs(out, at, state, row, code, places, start + p, first, variables - first, width, in_order)
+            row += rounded(variables - first)
+
+
+@helper
+def add_placed(out, at, state, source, code, places, n):
+    for q in range(n):
+        to = at + code[places + q]
+        out[to] = to_bits(to_float(out[to]) + to_float(state[source + q]))
+
+
+@helper
+def add_pairs(out, at, state, source, code, places, p, first, n, width, in_order):
+    """Add sums of products of variable p with n variables from `first` on, whose places may be anywhere.
+
+    A pair of the same variable, from two parts, counts twice: there is its product with either part's.
+    """
+    a = code[places + p]
+    if in_order:
+        if n > 0:
+            to = at + pair_at(width, a, code[places + first])
+            add_scaled(out, to, state, source, 1.0, n)
+        return
+    for q in range(n):
+        b = code[places + first + q]
+        to = at + pair_at(width, min(a, b), max(a, b))
+        times = 2.0 if a == b and first + q != p else 1.0
+        out[to] = to_bits(to_float(out[to]) + times * to_float(state[source + q]))
+
+
+@helper
+def pair_at(width, a, b):
+    """Where in an element the product of variables a <= b is."""
+    return 1 + width + a * (2 * width - a - 1) // 2 + b
+
+
+# ---- the element of a row's own columns, into the map of a view
+
+
+@helper
+def add_lifted(arena, maps, code, state, cols, n, m, slots, scale, plan, columns):
+    """REQUIRES: one part, lifted, with the variables of the map's elements."""
+    size, x = code[plan + P_VARIABLES], code[plan + P_SUMS]
+    base, words, keys = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_KEYS]
+    for i in range(n):
+        if i + AHEAD < n:
+            at = base + cols[slots + i + AHEAD] * words
+            for line in range(min((words + LINE - 1) // LINE, MOST_LINES)):
+                prefetch(arena, at + line * LINE)
+        at, factor = base + cols[slots + i] * words + keys, to_float(cols[scale + i])
+        for p in range(size):
+            state[x + p] = cols[code[columns + p] + i]
+        arena[at] = to_bits(to_float(arena[at]) + factor)
+        add_scaled(arena, at + 1, state, x, factor, size)
+        if code[plan + P_KEEPS] != 0:
+            arena[at + words_of(size)] += 1
+        at += 1 + size
+        for p in range(size):
+            add_scaled(arena, at, state, x + p, factor * to_float(state[x + p]), size - p)
+            at += size - p
+
+
+# ---- blocks: an element for each row, in the state
+
+
+@helper
+def is_nonzero(state, at, n, words, cols, out):
+    """For each row whether its element is not 0."""
+    for i in range(n):
+        w = 0
+        while w < words and to_float(state[at + i * words + w]) == 0.0:
+            w += 1
+        cols[out + i] = 1 if w < words else 0
+
+
+@helper
+def find_slots(arena, maps, m, cols, n, hash, code, at, count):
+    """The slot of each row's key, or a negative number where there is none."""
+    out = code[at + count]
+    for i in range(n):
+        cols[out + i] = np.int64(0) if count == 0 else find(arena, maps, m, cols, hash, i, code, at, count)

@@ -1,0 +1,147 @@
+"""Owns cofactors while code is written: products that are kept as lists of parts until they are added to
+something, and which variables the elements of a map have.  The sums themselves are of `cofactor_kernels`.
+
+A value is a factor and parts: entries of maps, elements of blocks, and what is lifted from columns.  Nothing
+is multiplied before it is added up, so that an element never goes through columns, and an element of a map
+has numbers for those variables alone that come to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dlog.m3 import ast
+from dlog.m3.rings import Ring
+from dlog.m3.runtime import layout as o
+from dlog.m3.runtime.analysis import assignments
+from dlog.m3.runtime.code import Code, Frame, Label, Word
+from dlog.m3.runtime.cofactor_kernels import BLOCK, LANES, LIFTED, P_HEADER, Q_WORDS, TAKEN
+
+Variables = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A factor of a product.  `store` is the address of a map, LIFTED, or BLOCK - the place of a block."""
+
+    store: int
+    variables: Variables
+
+    @property
+    def columns(self) -> int:
+        """How many columns say where it is: of slots or rows; or what is lifted."""
+        return len(self.variables) if self.store == LIFTED else 1
+
+
+@dataclass(frozen=True)
+class Target:
+    """What products are added to: elements of these variables in a map, or in a block."""
+
+    store: int
+    variables: Variables
+    is_total: bool = False  # all rows go to one element, the first
+    keeps: bool = False
+
+
+def block_words(variables: Variables) -> int:
+    n = len(variables)
+    return 1 + n + n * (n + 1) // 2
+
+
+def new_block(code: Code, frame: Frame, variables: Variables) -> int:
+    """Room for an element of each row, which are 0.  Returns what stands for it as a store."""
+    words = block_words(variables)
+    base = code.state(words * o.CHUNK)
+    code.emit(o.BLOCK_ZERO, frame.word, base, words)
+    return BLOCK - base
+
+
+def write_sum(
+    code: Code, frame: Frame, parts: tuple[Part, ...], columns: tuple[Word, ...], slots: Word, target: Target
+) -> None:
+    """Add products to elements: of each row to that in its slot.  `columns` begins with the factor's."""
+    scale, *rest = columns
+    given: list[tuple[Part, list[Word]]] = []
+    for part in parts:
+        given.append((part, rest[: part.columns]))
+        rest = rest[part.columns :]
+    # Parts in the order of their variables: then the variables of the product mostly follow one another.
+    given.sort(key=lambda pair: pair[0].variables)
+    plan = _plan(code, [part for part, _ in given], target)
+    listed = [column for _, some in given for column in some]
+    code.emit(o.ELEMENTS, frame.word, target.store, slots, scale, plan, *listed)
+
+
+def _plan(code: Code, parts: list[Part], target: Target) -> Label:
+    """See `cofactor_kernels` for its words."""
+    total = sum(len(part.variables) for part in parts)
+    sums = TAKEN * len(parts)
+    added = sums + 2 * _rounded(total) + LANES
+    words: list[Word] = []
+    start, column, at = 0, 0, added + 1
+    for part in parts:
+        size, is_lifted = len(part.variables), part.store == LIFTED
+        own = size if is_lifted else block_words(part.variables) - 1
+        lengths = [_rounded(total - (start + p if is_lifted else start + size)) for p in range(size)]
+        rows = at + _rounded(own)
+        words += [part.store, size, column, start, code.work(at), code.work(rows)]
+        at, start, column = rows + sum(lengths), start + size, column + part.columns
+    places = [target.variables.index(v) for part in parts for v in part.variables]
+    first = places[0] if places else 0
+    follows = places == list(range(first, first + len(places)))
+    lifts = [(p.store, p.variables) for p in parts] == [(LIFTED, target.variables)]
+    lifts = lifts and target.store >= 0 and not target.is_total
+    header: list[Word] = [
+        len(parts), total, len(target.variables), first if follows else -1, int(target.is_total),
+        int(target.keeps), code.work(0), code.work(sums), code.work(added), code.work(at),
+        int(lifts),
+    ]  # fmt: skip
+    assert len(header) == P_HEADER and len(words) == Q_WORDS * len(parts)
+    return code.data([*header, *words, *places])
+
+
+def _rounded(n: int) -> int:
+    return (n + LANES - 1) // LANES * LANES
+
+
+# Which variables elements have
+
+
+def variables_of_maps(program: ast.Program, rings: Mapping[str, Ring]) -> dict[str, set[int]]:
+    """For each map of cofactors the variables that its statements bring to it, directly or through others."""
+    types = {m.name: m.type.name for m in program.maps if m.type is not None}
+    found: dict[str, set[int]] = {m: set() for m, t in types.items() if _is_cofactor(rings, t)}
+    changes = [(a.target.name, a) for t in program.triggers for a in assignments(t.statements)]
+    changes = [(name, a) for name, a in changes if name in found]
+    is_growing = bool(found)
+    while is_growing:
+        is_growing = False
+        for name, statement in changes:
+            new = variables_in(statement, rings, found) - found[name]
+            found[name] |= new
+            is_growing = is_growing or bool(new)
+    return found
+
+
+def variables_in(node: ast.Node, rings: Mapping[str, Ring], maps: Mapping[str, set[int]]) -> set[int]:
+    """The variables of cofactors that an expression may have."""
+    found: set[int] = set()
+    for part in node.walk():
+        if isinstance(part, ast.MapAccess):
+            found |= maps.get(part.name, set())
+        elif isinstance(part, ast.Call) and _is_cofactor(rings, part.type.name):
+            found |= set(lifted_variables(part, rings[part.type.name]))
+    return found
+
+
+def lifted_variables(call: ast.Call, ring: Ring) -> range:
+    """Those that a call lifts; all, if it is a function of a user."""
+    if not ring.lifts_natively(call.function):
+        return range(ring.most)
+    first = call.parameters[0] if call.parameters else 0
+    return range(first, first + len(call.arguments))
+
+
+def _is_cofactor(rings: Mapping[str, Ring], type_: str) -> bool:
+    return type_ in rings and rings[type_].variables is not None
