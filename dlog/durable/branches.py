@@ -11,21 +11,30 @@ import numpy as np
 
 from dlog.durable.past import Entry, Past, undone
 from dlog.durable.records import BranchRecord
-from dlog.durable.states import Shown, completed, facts_of, shown_of, view_of
+from dlog.durable.replay import or_empty
+from dlog.durable.states import changes_between, completed, facts_of, shown_of
 from dlog.durable.timeline import MAIN, Moment, Timeline
 from dlog.engine import database as engine
+from dlog.engine.evaluated import Shown, view_of
+from dlog.engine.facts import rows_with_keys
 from dlog.engine.maintain import Maintenance
+from dlog.engine.result import Result
 from dlog.engine.shared import SharedParts
+from dlog.engine.show import fact_text
 from dlog.engine.strategy import net_difference
 from dlog.engine.transaction import Changes, Commit
 from dlog.engine.view import View
-from dlog.errors import DlogError
+from dlog.errors import ConstraintError, DlogError
+from dlog.heads.lookup import contained
 from dlog.interrupts import uninterrupted
+from dlog.ir.rules import Predicate
+from dlog.jit import Words
 from dlog.planning.options import Options
 from dlog.storage.batch import Change as Difference
 from dlog.storage.relation import Relation
 
 _NAME = re.compile(r"[^\W\d][\w./-]*")
+_MOST_CLASHES = 5  # that a message shows
 
 
 class Branching(engine.Database):
@@ -120,7 +129,8 @@ class Branching(engine.Database):
     def at(self, when: int | str) -> View:
         """The state at a version, or at the head of a branch, to read; it stays as it is.
 
-        Versions are known back to the last checkpoint; heads of branches always.
+        Versions are known back to the last checkpoint; heads of branches always.  O(rows that changed since,
+        and bytes of the log that were not looked at before).
         """
         with self._lock:
             return view_of(self._shown_at(when), self)
@@ -143,7 +153,8 @@ class Branching(engine.Database):
                 way = past.way_back(heads[name].version, version)
                 if way is not None:
                     _, base = facts_of(heads[name].state)
-                    facts = undone(past.program(version), base, way, self.store.arena)
+                    records = [past.commit(number) for number in way]
+                    facts = undone(past.program(version), base, records, self.store.arena)
                     return shown_of(facts, version, self.store, f"<version {version}>")
         first = min(past.parents.values(), default=self.version) if past is not None else self.version
         since = f"versions are known from {first} on; " if past else ""
@@ -153,7 +164,9 @@ class Branching(engine.Database):
         raise DlogError(f"version {version} is not known any more", help=help)
 
     def history(self) -> list[Entry]:
-        """The commits since the last checkpoint, the earliest first; none of a database in memory."""
+        """The commits since the last checkpoint, the earliest first; none of a database in memory.
+
+        O(bytes of the log)."""
         with self._lock:
             past = self._past()
             return [] if past is None else past.entries()
@@ -168,26 +181,22 @@ class Branching(engine.Database):
             before, after = (completed(self._shown_at(when), self) for when in (one, other))
             for when, shown in ((one, before), (other, after)):
                 self._remember(when, shown)
-            predicates = {**before[1].predicates, **after[1].predicates}
+            predicates = {**before.program.predicates, **after.program.predicates}
             found = {}
             for name, predicate in predicates.items():
                 if not predicate.auxiliary:
-                    relations = [self._or_empty(shown, name, predicate.arity) for shown in (before, after)]
-                    found[name] = net_difference(*relations)
+                    found[name] = net_difference(
+                        *(
+                            or_empty(shown.relations, name, predicate.arity, self.store.arena)
+                            for shown in (before, after)
+                        )
+                    )
             return Changes(found, predicates, self.store.dictionary)
 
     def _remember(self, when: int | str, shown: Shown) -> None:
         """What has been evaluated of a branch is kept."""
         if isinstance(when, str) and when in self._timeline.heads and when != self.current_branch:
             self._timeline.heads[when].state = shown
-
-    def _or_empty(self, shown: Shown, name: str, arity: int) -> Relation:
-        relation = shown[2].get(name)
-        return (
-            relation
-            if relation is not None and relation.arity == arity
-            else Relation(self.store.arena, arity)
-        )
 
     # Merging
 
@@ -203,26 +212,46 @@ class Branching(engine.Database):
                 raise DlogError(f"{name} is the current branch: there is nothing to merge")
             transaction = self.transaction()
             transaction.merged = moment
-            for predicate, change in self._changed_since(base, moment).items():
+            before = {} if base is None else facts_of(base.state)[1]
+            after = facts_of(moment.state)[1]
+            for predicate, change in changes_between(before, after, self.store.arena).items():
                 self._require_same(predicate, change)
-                transaction.changes += [("-", predicate, change.erased)] if len(change.erased) else []
-                transaction.changes += [("+", predicate, change.inserted)] if len(change.inserted) else []
-            return self.commit(transaction)
-
-    def _changed_since(self, base: Moment | None, moment: Moment) -> dict[str, Difference]:
-        before = {} if base is None else facts_of(base.state)[1]
-        found = {}
-        for name, relation in facts_of(moment.state)[1].items():
-            old = before.get(name)
-            if old is None or old.arity != relation.arity:
-                old = Relation(self.store.arena, relation.arity)
-            change = net_difference(old, relation)
-            if change:
-                found[name] = Difference(*(np.ascontiguousarray(rows) for rows in change))
-        return found
+                self._require_one_value(name, predicate, change)
+                for op, rows in (("-", change.erased), ("+", change.inserted)):
+                    if len(rows):
+                        transaction.changes.append((op, predicate, np.ascontiguousarray(rows)))
+            try:
+                return self.commit(transaction)
+            except ConstraintError as error:
+                error.message = f"{name} cannot be merged into {self.current_branch}: {error.message}"
+                raise
 
     def _require_same(self, predicate: str, change: Difference) -> None:
         known = self.program.predicates.get(predicate)
         if known is None or known.arity != change.inserted.shape[1]:
             help = "rules and declarations are not merged: add it here first"
             raise DlogError(f"{self.current_branch} has no such predicate {predicate}", help=help)
+
+    def _require_one_value(self, name: str, predicate: str, change: Difference) -> None:
+        """Raises when a function has another value here for a key that has a new one there."""
+        known, relation = self.program.predicates[predicate], self.base_relation(predicate)
+        if not known.is_functional or relation is None:
+            return
+        came, went = (Relation.build(self.store.arena, rows, known.arity) for rows in change)
+        ours = rows_with_keys(relation, change.inserted, known.n_keys)
+        ours = ours[~(contained(came, ours) | contained(went, ours))]
+        if len(ours):
+            raise self._clash(name, known, ours, rows_with_keys(came, ours, known.n_keys))
+
+    def _clash(self, name: str, known: Predicate, ours: Words, theirs: Words) -> ConstraintError:
+        """Both by key, in the same order."""
+        here, shown = self.current_branch, _MOST_CLASHES
+        lines = [f"{name} cannot be merged into {here}: both gave another value to the same key"]
+        facts = [
+            [fact_text(known, row) for row in Result("", known.columns, rows, self.store.dictionary).rows()]
+            for rows in (ours[:shown], theirs[:shown])
+        ]
+        lines += [f"  {one} on {here}, {other} on {name}" for one, other in zip(*facts, strict=True)]
+        lines += [f"  and {len(ours) - shown:,} more of {known.name}"] if len(ours) > shown else []
+        help = f"have both agree, then merge again: ^{facts[0][0]}. on {name} keeps the value of {here}"
+        return ConstraintError("\n".join(lines), help=help)

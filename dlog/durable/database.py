@@ -25,7 +25,7 @@ from dlog.durable.log import Log
 from dlog.durable.past import Past
 from dlog.durable.records import BranchRecord, CommitRecord, Texts
 from dlog.durable.replay import replay, restore_texts
-from dlog.durable.states import base_relations, facts_of, program_text
+from dlog.durable.states import base_relations, changes_between, facts_of, program_text
 from dlog.durable.timeline import MAIN, Moment, Timeline
 from dlog.engine.strategy import net_difference
 from dlog.engine.transaction import Changes, Commit, Transaction
@@ -34,7 +34,6 @@ from dlog.interrupts import uninterrupted
 from dlog.language.source import Source, read_source
 from dlog.planning.versions import facts_name
 from dlog.storage.batch import Change as Difference
-from dlog.storage.relation import Relation
 
 FULL, GROUP, NONE = "full", "group", "none"
 DURABILITIES = (FULL, GROUP, NONE)
@@ -53,7 +52,8 @@ class Database(Branching):
     """
 
     _folder: Folder | None = None
-    _reading: Found | None = None  # what a database that only reads has read
+    _read_only = False
+    _known: Past | None = None  # commits that have been looked at once
     _found: Found | None = None  # while it is opened
     _texts = 0  # codes whose texts are in the files
     _deferred = 0  # blocks of `group` that are open
@@ -109,30 +109,32 @@ class Database(Branching):
         options: dict[str, Any],
     ) -> None:
         given = source if program is None else read_source(program)
+        self._read_only = read_only
         folder = None if read_only else Folder.open(path, files)
         try:
             found = self._found = read_folder(path, files)
             if found is not None:
                 _require_same_program(path, found, given)
-                self._recover(path, found, options)
+                self._recover(path, found, read_only, options)
             elif folder is None:
                 raise StoreError(f"there is no database in {path}")
             else:
                 super().__init__(source=given, **options)
                 self._timeline = Timeline(Moment(0, (), self._shown))
             self._origin = found.checkpoint.origin if found is not None else _digest(given)
-            if folder is None:
-                self._reading = found
-            else:
+            if folder is not None:
                 self._begin(folder, found)
+            self._found = None
         except BaseException:
             if folder is not None:
                 folder.close()
             raise
 
-    def _recover(self, path: Path, found: Found, options: dict[str, Any]) -> None:
-        past = Past.of(found)
+    def _recover(self, path: Path, found: Found, read_only: bool, options: dict[str, Any]) -> None:
+        past = Past.of(found.checkpoint).take(found.records, found.tail.end)
         text = past.program(past.heads[MAIN])
+        if read_only:
+            self._known = past
         self._timeline = found.checkpoint.timeline()
         super().__init__(source=Source(str(path), text), **{**options, "load": False})
 
@@ -141,7 +143,7 @@ class Database(Branching):
         found = self._found
         if found is None:
             return
-        records = [record for _, record in found.records]
+        records = [kept.record for kept in found.records]
         texts = [
             *found.checkpoint.texts,
             *(r.texts for r in records if isinstance(r, CommitRecord) and r.texts),
@@ -170,7 +172,7 @@ class Database(Branching):
             self._write_checkpoint(folder)
         else:
             folder.begin(found, self.warn)
-        self._found = None
+            self._known = Past.of(found.checkpoint)
         self._folder = folder
         weakref.finalize(self, folder.close)
 
@@ -181,8 +183,8 @@ class Database(Branching):
         if batch_id is not None and batch_id in self._timeline.heads[self.current_branch].batches:
             transaction.commit_info = Commit(self.version, {}, 0.0, repeated=True)
             return transaction.commit_info
-        if self._reading is not None:
-            raise StoreError("the database was opened to be read only")
+        if self._read_only:
+            raise self._only_read()
         return super()._commit(transaction)
 
     def last_batch(self, series: str) -> int | None:
@@ -205,13 +207,12 @@ class Database(Branching):
         texts = None
         if n > self._texts:
             texts = Texts(self._texts, *self.store.dictionary.since(self._texts, n))
-        tree_before = self._shown[0]
         record = CommitRecord(
             self.version,
             time.time(),
             self.current_branch,
             self._base_changes(transaction, changes),
-            None if self.tree is tree_before else program_text(self.tree),
+            None if self.tree is self._shown.tree else program_text(self.tree),
             transaction.batch_id,
             None if transaction.merged is None else transaction.merged.version,
             texts,
@@ -223,38 +224,31 @@ class Database(Branching):
             self._unsynced.append((log.size, self._shown))
         self._texts = n
 
-    def _base_changes(self, transaction: Transaction, changes: Changes) -> dict[str, Difference]:
+    def _base_changes(self, transaction: Transaction, changes: Changes) -> Mapping[str, Difference]:
         """The net change of base facts.  O(rows that changed), or O(predicates) when the program did."""
-        before = self._shown
-        if self.program is not before[1]:
-            return self._all_changes(base_relations(before[1], before[2]))
-        told = changes.differences
+        before, relations = self._shown, self.store.relations
+        if self.program is not before.program:
+            old = base_relations(before.program, before.relations)
+            return changes_between(old, base_relations(self.program, relations), self.store.arena)
+        told, owner = changes.differences, self._maintenance.owner
         found: dict[str, Difference] = {}
         for _, name, _ in transaction.changes:
-            if name in self._maintenance.owner:
-                old, new = (relations[facts_name(name)] for relations in (before[2], self.store.relations))
-                found[name] = net_difference(old, new)
+            if name in owner:
+                facts = facts_name(name)
+                change = net_difference(before.relations[facts], relations[facts])
+                if change:
+                    found[name] = change
             elif name in told:
                 found[name] = told[name]
-        return {name: change for name, change in found.items() if change}
-
-    def _all_changes(self, before: Mapping[str, Relation]) -> dict[str, Difference]:
-        changes = {}
-        for name, relation in base_relations(self.program, self.store.relations).items():
-            old = before.get(name)
-            if old is None or old.arity != relation.arity:
-                old = Relation(self.store.arena, relation.arity)
-            change = net_difference(old, relation)
-            if change:
-                changes[name] = change
-        return changes
+        return found
 
     def _acknowledge(self) -> None:
         if self._folder is None:
             return
         if self.durability == GROUP and not self._deferred:
             self.sync()
-        if self._folder.wants_checkpoint:
+        log = self._folder.log
+        if log is not None and log.size > self._folder.most_bytes:
             try:
                 self.checkpoint()
             except StoreError as error:
@@ -280,7 +274,7 @@ class Database(Branching):
             if self._unsynced:
                 shown = self._unsynced[0][1]
                 self._unsynced.clear()
-                self._timeline.heads[self.current_branch].version = shown[4]
+                self._timeline.heads[self.current_branch].version = shown.version
                 self._take_up(shown)
 
     @contextmanager
@@ -306,11 +300,15 @@ class Database(Branching):
             raise StoreError("the database is closed", help="open it again: Database(path)")
         return self._folder.log
 
+    def _only_read(self) -> StoreError:
+        help = "open it without read_only=True to change it"
+        return StoreError("the database was opened to be read only", help=help)
+
     # Files
 
     def _write_branch(self, record: BranchRecord) -> None:
-        if self._reading is not None:
-            raise StoreError("the database was opened to be read only")
+        if self._read_only:
+            raise self._only_read()
         if self._folder is not None:
             log = self._log()
             log.append(record.parts())
@@ -318,18 +316,19 @@ class Database(Branching):
                 log.sync()
 
     def _past(self) -> Past | None:
-        if self._reading is not None:
-            return Past.of(self._reading)
-        if self._folder is None:
-            return None
-        found = read_folder(self._folder.path, self._folder.files)
-        return None if found is None else Past.of(found)
+        """The log is read from where it was read last: O(bytes since then)."""
+        past, folder = self._known, self._folder
+        if past is None or folder is None:
+            return past
+        size = self._log().size
+        return past if past.end == size else past.take(folder.log_since(past.end), size)
 
     def _write_checkpoint(self, folder: Folder) -> None:
         timeline, dictionary = self._timeline, self.store.dictionary
         facts = {moment.version: facts_of(moment.state) for moment in timeline.moments()}
         image = Image(timeline, facts, dictionary, len(dictionary), self._origin)
         folder.checkpoint(image)
+        self._known = Past.of_timeline(timeline, {version: text for version, (text, _) in facts.items()})
         self._texts = image.n_texts
 
     @uninterrupted
@@ -337,8 +336,8 @@ class Database(Branching):
         """Writes everything into a new file, and begins a new log: opening is faster, and the versions
         before this one, which no branch has, are forgotten.  O(size of the base facts)."""
         with self._lock:
-            if self._reading is not None:
-                raise StoreError("the database was opened to be read only")
+            if self._read_only:
+                raise self._only_read()
             if self._folder is None:
                 raise DlogError(
                     "a database in memory has no checkpoints", help="--db DIR keeps it in a folder"

@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from dlog.durable.checkpoint import Image, Loaded, read_checkpoint, write_checkpoint
-from dlog.durable.files import Files, Handle, SyncError, folder_synced
+from dlog.durable.files import Buffer, Files, Handle, SyncError, folder_synced
 from dlog.durable.frames import HEADER_BYTES, LOG, Tail, corruption, read_header
 from dlog.durable.frames import records as framed_records
 from dlog.durable.log import Log
@@ -38,13 +39,21 @@ READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 Warn = Callable[[str], None]
 
 
+class Kept(NamedTuple):
+    """A record of a log: where it is, as it was written, and what it means."""
+
+    offset: int
+    payload: memoryview
+    record: Record
+
+
 @dataclass
 class Found:
     """What the files of a database say."""
 
     generation: int
     checkpoint: Loaded
-    records: list[tuple[int, Record]] = field(default_factory=list)  # with their offsets in the log
+    records: list[Kept] = field(default_factory=list)
     tail: Tail = field(default_factory=lambda: Tail(0, 0))
     log: Path = Path()
 
@@ -72,20 +81,26 @@ def _read(folder: Path, files: Files) -> Found | None:
     data = files.read(path)
     if read_header(data, path, LOG) != generation:
         raise corruption(path, 0, "its name and its header do not agree")
-    framed, tail = framed_records(data, path)
-    found = Found(generation, checkpoint, tail=tail, log=path)
+    records, tail = read_log(data, path)
     version = checkpoint.states[0]["last"]
-    for one in framed:
-        try:
-            record = read_record(one.payload)
-        except (ValueError, KeyError, IndexError, struct.error) as error:
-            raise corruption(path, one.offset, str(error)) from None
+    for offset, _, record in records:
         if isinstance(record, CommitRecord):
             version += 1
             if record.version != version:
-                raise corruption(path, one.offset, f"version {record.version} instead of {version}")
-        found.records.append((one.offset, record))
-    return found
+                raise corruption(path, offset, f"version {record.version} instead of {version}")
+    return Found(generation, checkpoint, records, tail, path)
+
+
+def read_log(data: Buffer, path: Path, start: int = 0) -> tuple[list[Kept], Tail]:
+    """The records of a log from an offset on, of which `data` has the bytes.  O(bytes)."""
+    framed, tail = framed_records(data, path, 0 if start else HEADER_BYTES)
+    found = []
+    for offset, payload in framed:
+        try:
+            found.append(Kept(start + offset, payload, read_record(payload)))
+        except (ValueError, KeyError, IndexError, struct.error) as error:
+            raise corruption(path, start + offset, str(error)) from None
+    return found, tail
 
 
 def _parsed(name: str) -> tuple[str, int]:
@@ -125,8 +140,8 @@ class Folder:
         self.log: Log | None = None
         self.files = files
         self._lock: Handle | None = lock
+        self.most_bytes = 0  # of the log: a longer one asks for a checkpoint
         self._checkpoint_bytes = 0
-        self._asked_at = 0  # size of the log when a checkpoint was last tried
 
     @classmethod
     def open(cls, path: Path, files: Files) -> Folder:
@@ -149,7 +164,7 @@ class Folder:
         with _told(path, "open"):
             self.log = Log.reopen(self.files, path, tail.end)
             self.generation = found.generation
-            self._checkpoint_bytes = found.checkpoint.size
+            self._bound(0, found.checkpoint.size)
             self._remove_others()
 
     def checkpoint(self, image: Image) -> None:
@@ -176,7 +191,8 @@ class Folder:
             self._failed(error, new, log, named)
             raise StoreError(f"cannot write a checkpoint of {self.path}: {error.strerror}") from None
         old, self.log = self.log, log
-        self.generation, self._checkpoint_bytes, self._asked_at = generation, size, 0
+        self.generation = generation
+        self._bound(0, size)
         if old is not None:
             old.close()
         self._remove_others()
@@ -184,7 +200,7 @@ class Folder:
     def _failed(self, error: OSError, new: Path, log: Log | None, named: bool) -> None:
         """Whether the new checkpoint counts is not known once it may have its name: then nothing goes on."""
         if self.log is not None:
-            self._asked_at = self.log.size
+            self._bound(self.log.size, self._checkpoint_bytes)
             if named or isinstance(error, SyncError):
                 self.log.poison = f"a checkpoint of {self.path} failed ({error.strerror})"
         if log is not None:
@@ -193,12 +209,17 @@ class Folder:
             with suppress(OSError):
                 self.files.remove(new)
 
-    @property
-    def wants_checkpoint(self) -> bool:
-        """Whether the log is longer than what it would cost to write everything anew."""
-        if self.log is None or self.log.poison:
-            return False
-        return self.log.size - self._asked_at > max(LOG_BYTES, self._checkpoint_bytes)
+    def log_since(self, start: int) -> list[Kept]:
+        """The records of the log in use from an offset on.  O(their bytes)."""
+        assert self.log is not None
+        with _told(self.log.path, "read"):
+            data = self.files.read(self.log.path, start)
+        return read_log(memoryview(data)[: self.log.size - start], self.log.path, start)[0]
+
+    def _bound(self, start: int, checkpoint_bytes: int) -> None:
+        """From `start` on the log may grow by as much as it would cost to write everything anew."""
+        self._checkpoint_bytes = checkpoint_bytes
+        self.most_bytes = start + max(LOG_BYTES, checkpoint_bytes)
 
     def _remove_others(self) -> None:
         """Files of other generations.  One that stays does no harm."""

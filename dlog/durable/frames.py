@@ -14,11 +14,11 @@ written when the bad one was on the disk already.  Then a record was lost that h
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 from dlog.durable.files import Buffer
 from dlog.errors import StoreError
@@ -31,13 +31,14 @@ _HEADER = struct.Struct("<8sIIQII")  # magic, format, kind, generation, unused, 
 HEADER_BYTES = _HEADER.size
 _MARK = b"\x9edlR"
 _FRAME = struct.Struct("<4sQQII")  # mark, length, synced, checksum of the payload, checksum of the frame
+_UNCHECKED = struct.Struct("<4sQQI")  # the same without the last
 FRAME_BYTES = _FRAME.size
 _CHECKSUM = struct.Struct("<I")
 
 
 def header(kind: int, generation: int, format: int = FORMAT) -> bytes:
     unchecked = _HEADER.pack(_MAGIC, format, kind, generation, 0, 0)[:-4]
-    return unchecked + _CHECKSUM.pack(zlib.crc32(unchecked))
+    return unchecked + _CHECKSUM.pack(crc32(unchecked))
 
 
 def read_header(data: Buffer, path: Path, kind: int) -> int:
@@ -46,7 +47,7 @@ def read_header(data: Buffer, path: Path, kind: int) -> int:
     if len(head) < HEADER_BYTES or head[:8] != _MAGIC:
         raise corruption(path, 0, "this is not the beginning of such a file")
     _, format, found, generation, _, checksum = _HEADER.unpack(head)
-    if checksum != zlib.crc32(head[:-4]):
+    if checksum != crc32(head[:-4]):
         raise corruption(path, 0, "the checksum of its header is wrong")
     if format > FORMAT:
         help = "open it with the dlog that wrote it, or a later one"
@@ -58,8 +59,8 @@ def read_header(data: Buffer, path: Path, kind: int) -> int:
 
 def frame_of(length: int, checksum: int, synced: int) -> bytes:
     """What stands before a payload, from its length and checksum."""
-    unchecked = _FRAME.pack(_MARK, length, synced, checksum, 0)[:-4]
-    return unchecked + _CHECKSUM.pack(zlib.crc32(unchecked))
+    unchecked = _UNCHECKED.pack(_MARK, length, synced, checksum)
+    return unchecked + _CHECKSUM.pack(crc32(unchecked))
 
 
 class Framed(NamedTuple):
@@ -106,12 +107,12 @@ def _read(view: memoryview, at: int) -> tuple[memoryview, int] | str:
     if len(frame) < FRAME_BYTES:
         return "the record ends too early"
     mark, length, synced, checksum, frame_checksum = _FRAME.unpack(frame)
-    if mark != _MARK or frame_checksum != zlib.crc32(frame[:-4]):
+    if mark != _MARK or frame_checksum != crc32(frame[:-4]):
         return "the frame of the record is damaged"
     payload = view[at + FRAME_BYTES : at + FRAME_BYTES + length]
     if len(payload) < length:
         return "the record ends too early"
-    if checksum != zlib.crc32(payload):
+    if checksum != crc32(payload):
         return "the checksum of the record is wrong"
     return payload, synced
 

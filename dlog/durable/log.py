@@ -21,10 +21,9 @@ from pathlib import Path
 from zlib import crc32
 
 from dlog.durable.files import Files, Handle, synced
-from dlog.durable.frames import FRAME_BYTES, HEADER_BYTES, LOG, frame_of, header
+from dlog.durable.frames import HEADER_BYTES, LOG, frame_of, header
 from dlog.errors import StoreError
 
-SMALL_BYTES = 1 << 16  # records up to this are one write
 _ROOM = "nothing was changed: make room, or see to the disk, and commit again"
 
 
@@ -81,16 +80,13 @@ class Log:
         """One record, whole or not at all.  REQUIRES: one thread appends at a time.  O(bytes)."""
         if self.poison or getpid() != self._owner:
             self.require_sound()
-        length, checksum = 0, 0
-        for part in payload:
-            length, checksum = length + len(part), crc32(part, checksum)
-        frame = frame_of(length, checksum, self.synced)
-        parts = [b"".join((frame, *payload))] if length <= SMALL_BYTES else [frame, *payload]
-        end = self.size + FRAME_BYTES + length
+        body = b"".join(payload)
+        record = frame_of(len(body), crc32(body), self.synced) + body
+        end = self.size + len(record)
         if end > self._reserved:
             self._reserve(end)
         try:
-            self._files.write(self._handle, parts, self.size)
+            self._files.write(self._handle, (record,), self.size)
         except OSError as error:
             self._take_back(error)
             raise StoreError(f"cannot write {self.path}: {error.strerror}", help=_ROOM) from None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dlog.durable.folder import Found
-from dlog.durable.records import BranchRecord, CommitRecord
-from dlog.durable.replay import Facts, net_change
+from dlog.durable.checkpoint import Loaded
+from dlog.durable.folder import Kept
+from dlog.durable.frames import HEADER_BYTES
+from dlog.durable.records import BranchRecord, CommitRecord, read_record
+from dlog.durable.replay import Facts
+from dlog.durable.timeline import Timeline
 from dlog.storage.arena import Arena
 from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
@@ -28,50 +31,67 @@ class Entry(NamedTuple):
 
 @dataclass
 class Past:
-    """The commits of a log, and the versions that its checkpoint has."""
+    """The versions that a checkpoint has, and the commits of its log, as far as it was read.
 
-    commits: dict[int, CommitRecord]
-    parents: dict[int, int]
+    Commits stay as they were written until they are asked for: a log takes no more memory than its bytes.
+    """
+
     heads: dict[str, int]
-    programs: dict[int, str]  # of the versions in the checkpoint
+    programs: dict[int, str]  # of the versions in the checkpoint, and those that changed the program
+    commits: dict[int, memoryview] = field(default_factory=dict)
+    parents: dict[int, int] = field(default_factory=dict)
+    end: int = HEADER_BYTES  # of what was read
 
     @classmethod
-    def of(cls, found: Found) -> Past:
-        """O(records)."""
-        states = found.checkpoint.states
+    def of(cls, checkpoint: Loaded) -> Past:
+        states = checkpoint.states
         heads = {name: state["version"] for state in states for name in state["branches"]}
-        past = cls({}, {}, heads, {state["version"]: state["program"] for state in states})
-        for _, record in found.records:
-            if isinstance(record, BranchRecord):
-                if record.of is None:
-                    heads.pop(record.name, None)
-                else:
-                    heads[record.name] = heads[record.of]
+        return cls(heads, {state["version"]: state["program"] for state in states})
+
+    @classmethod
+    def of_timeline(cls, timeline: Timeline, programs: Mapping[int, str]) -> Past:
+        """As a checkpoint of it has them."""
+        return cls({name: head.version for name, head in timeline.heads.items()}, dict(programs))
+
+    def take(self, records: Iterable[Kept], end: int) -> Past:
+        """Itself with more records of the log, up to an offset.  O(records)."""
+        for _, payload, record in records:
+            if isinstance(record, CommitRecord):
+                self.commits[record.version] = payload
+                self.parents[record.version] = self.heads[record.branch]
+                self.heads[record.branch] = record.version
+                if record.program is not None:
+                    self.programs[record.version] = record.program
+            elif record.of is None:
+                self.heads.pop(record.name, None)
             else:
-                past.commits[record.version] = record
-                past.parents[record.version] = heads[record.branch]
-                heads[record.branch] = record.version
-        return past
+                self.heads[record.name] = self.heads[record.of]
+        self.end = end
+        return self
+
+    def commit(self, version: int) -> CommitRecord:
+        """REQUIRES: the version is in the log."""
+        record = read_record(self.commits[version])
+        assert not isinstance(record, BranchRecord)
+        return record
 
     def entries(self) -> list[Entry]:
-        return [_entry(record) for record in self.commits.values()]
+        """O(bytes of the log)."""
+        return [_entry(self.commit(version)) for version in self.commits]
 
-    def way_back(self, head: int, version: int) -> list[CommitRecord] | None:
+    def way_back(self, head: int, version: int) -> list[int] | None:
         """The commits from a head down to a version, the latest first; None when it did not come from it."""
         way = []
         while head != version:
             if head not in self.commits:
                 return None
-            way.append(self.commits[head])
+            way.append(head)
             head = self.parents[head]
         return way
 
     def program(self, version: int) -> str:
         """REQUIRES: the version is in the log or in the checkpoint."""
-        while version in self.commits:
-            record = self.commits[version]
-            if record.program is not None:
-                return record.program
+        while version not in self.programs:
             version = self.parents[version]
         return self.programs[version]
 
@@ -85,7 +105,7 @@ def undone(
     for record in way:
         for name, change in record.changes.items():
             by_name.setdefault(name, []).append(Change(change.erased, change.inserted))
-    facts.waiting = {name: [net_change(changes)] for name, changes in by_name.items()}
+    facts.waiting = by_name
     return facts.settle(arena)
 
 

@@ -136,16 +136,22 @@ def _name(branch: str) -> bytes:
     return b"".join(_section(b"b", [branch.encode()]))
 
 
-def _few_rows(name: str, change: Change) -> list[bytes] | None:
+def _few_rows(name: str, change: Change) -> tuple[bytes, ...] | None:
     """A section of rows that are not packed; None when they are too many for that."""
     inserted, erased = change
-    arity = inserted.shape[1]
-    if (len(inserted) + len(erased)) * arity > FEW:
+    n_inserted, arity = inserted.shape
+    n_erased = len(erased)
+    if (n_inserted + n_erased) * arity > FEW:
         return None
-    encoded, rows = name.encode(), inserted.tobytes() + erased.tobytes()
-    length = _CHANGE.size + len(encoded) + len(rows)
-    head = _FEW_ROWS.pack(b"c", length, len(encoded), arity, len(inserted), len(erased), 0)
-    return [head, encoded, rows]
+    head = _few_rows_head(name, arity, n_inserted, n_erased)
+    return (head, inserted.tobytes(), erased.tobytes()) if n_erased else (head, inserted.tobytes())
+
+
+@lru_cache(maxsize=1024)
+def _few_rows_head(name: str, arity: int, n_inserted: int, n_erased: int) -> bytes:
+    encoded = name.encode()
+    length = _CHANGE.size + len(encoded) + (n_inserted + n_erased) * arity * 8
+    return _FEW_ROWS.pack(b"c", length, len(encoded), arity, n_inserted, n_erased, 0) + encoded
 
 
 def change_parts(name: str, change: Change) -> list[bytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from dlog.durable.records import BranchRecord, CommitRecord, Record, Texts
 from dlog.durable.timeline import Timeline
-from dlog.heads.counts import net_rows
+from dlog.heads.counts import net_change
 from dlog.storage.arena import Arena
 from dlog.storage.batch import Change
 from dlog.storage.dictionary import Dictionary
@@ -37,11 +37,9 @@ class Facts:
     def settle(self, arena: Arena) -> Facts:
         """Itself, with nothing waiting."""
         for name, changes in self.waiting.items():
-            change = net_change(changes)
-            arity = change.inserted.shape[1]
-            relation = self.relations.get(name)
-            if relation is None or relation.arity != arity:
-                relation = Relation(arena, arity)
+            arity = changes[-1].inserted.shape[1]
+            change = net_change([c for c in changes if c.inserted.shape[1] == arity])
+            relation = or_empty(self.relations, name, arity, arena)
             self.relations[name] = relation.apply(inserts=change.inserted, erases=change.erased)[0]
         self.waiting = {}
         return self
@@ -49,6 +47,12 @@ class Facts:
     def copy(self) -> Facts:
         assert not self.waiting
         return Facts(self.program, dict(self.relations))
+
+
+def or_empty(relations: Mapping[str, Relation], name: str, arity: int, arena: Arena) -> Relation:
+    """A relation; an empty one when there is none of that name, or one of another arity."""
+    found = relations.get(name)
+    return found if found is not None and found.arity == arity else Relation(arena, arity)
 
 
 def replay(timeline: Timeline, records: Iterable[Record], arena: Arena) -> None:
@@ -77,23 +81,6 @@ def _redo(timeline: Timeline, record: CommitRecord, arena: Arena) -> None:
     timeline.commit(record.branch, record.version, state, merged, record.batch_id)
     if merged is not None:
         timeline.prune()
-
-
-def net_change(changes: Sequence[Change]) -> Change:
-    """Of net changes that follow each other: a row that came and went again counts for nothing.
-
-    O(rows log rows)."""
-    if len(changes) == 1:
-        return changes[0]
-    arity = changes[-1].inserted.shape[1]
-    changes = [c for c in changes if c.inserted.shape[1] == arity]
-    signs = np.concatenate([np.repeat((1, -1), (len(c.inserted), len(c.erased))) for c in changes])
-    rows = np.concatenate([part for change in changes for part in change])
-    if not arity:
-        total = int(signs.sum())
-        return Change(rows[: max(total, 0)], rows[: max(-total, 0)])
-    distinct, totals = net_rows(np.ascontiguousarray(rows), signs)
-    return Change(distinct[totals > 0], distinct[totals < 0])
 
 
 def restore_texts(dictionary: Dictionary, found: Sequence[Texts]) -> None:

@@ -7,15 +7,17 @@ second the first, with everything that rules derive still to be evaluated.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
-from dlog.durable.replay import Facts
+from dlog.durable.replay import Facts, or_empty
 from dlog.engine.demand import derived_predicates
 from dlog.engine.evaluate import Evaluation, evaluate
+from dlog.engine.evaluated import Shown, start_relations
 from dlog.engine.layers import in_layers
 from dlog.engine.limits import Watch
 from dlog.engine.statements import settled
 from dlog.engine.store import Store
+from dlog.engine.strategy import net_difference
 from dlog.engine.view import View, interruptible
 from dlog.ir.check import load_program
 from dlog.ir.rules import Program
@@ -23,10 +25,9 @@ from dlog.language import ast
 from dlog.language.printing import format_node
 from dlog.language.source import Source
 from dlog.planning.versions import facts_name
+from dlog.storage.arena import Arena
+from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
-
-# (tree, program, relations, predicates, version, pending), as `Database._show` leaves it
-Shown = tuple[ast.Program, Program, dict[str, Relation], Any, int, frozenset[str]]
 
 
 def program_text(tree: ast.Program) -> str:
@@ -48,8 +49,7 @@ def facts_of(state: Shown | Facts) -> tuple[str, dict[str, Relation]]:
     """(Program text, base facts)."""
     if isinstance(state, Facts):
         return state.program, state.relations
-    tree, program, relations, *_ = state
-    return program_text(tree), base_relations(program, relations)
+    return program_text(state.tree), base_relations(state.program, state.relations)
 
 
 def shown_of(state: Shown | Facts, version: int, store: Store, name: str) -> Shown:
@@ -57,38 +57,33 @@ def shown_of(state: Shown | Facts, version: int, store: Store, name: str) -> Sho
     if not isinstance(state, Facts):
         return state
     tree, program = load_program(Source(name, state.program))
-    relations: dict[str, Relation] = {}
-    for predicate in program.predicates.values():
-        found = state.relations.get(predicate.name)
-        if found is None or found.arity != predicate.arity:
-            found = Relation(store.arena, predicate.arity)
-        relations[predicate.name] = found
+    relations = {
+        p.name: or_empty(state.relations, p.name, p.arity, store.arena) for p in program.predicates.values()
+    }
     derived = derived_predicates(program)
     relations |= {facts_name(n): relations[n] for n in derived}
-    return settled(tree, program), program, relations, dict(program.predicates), version, derived
+    return Shown(settled(tree, program), program, relations, dict(program.predicates), version, derived)
 
 
 def completed(shown: Shown, view: View) -> Shown:
     """The same with everything evaluated.  `view` lends its store and limits."""
-    tree, program, relations, predicates, version, pending = shown
-    if not pending:
+    if not shown.pending:
         return shown
-    store = view.store.snapshot_of(relations, predicates)
-    derived = derived_predicates(program)
-    store.relations = {
-        **{name: relations[name] for name in program.predicates if name not in derived},
-        **{name: relations[facts_name(name)].snapshot() for name in derived},
-        **{facts_name(name): relations[facts_name(name)] for name in derived},
-    }
+    program, store = shown.program, view.store.snapshot_of(shown.relations, shown.predicates)
+    store.relations = start_relations(program, shown.relations, derived_predicates(program))
     watch = Watch(view.limits)
     with interruptible(watch):
         evaluate(program, store, Evaluation(watch))
-    return tree, program, in_layers(store.relations), predicates, version, frozenset()
+    return shown._replace(relations=in_layers(store.relations), pending=frozenset())
 
 
-def view_of(shown: Shown, view: View) -> View:
-    """To read, in any thread."""
-    tree, program, relations, predicates, version, pending = shown
-    made = View(tree, program, view.store.snapshot_of(relations, predicates), view.limits, version)
-    made.pending = pending
-    return made
+def changes_between(
+    before: Mapping[str, Relation], after: Mapping[str, Relation], arena: Arena
+) -> dict[str, Change]:
+    """What came and what went, of the predicates that are there afterwards.  O(what differs)."""
+    found = {}
+    for name, relation in after.items():
+        change = net_difference(or_empty(before, name, relation.arity, arena), relation)
+        if change:
+            found[name] = change
+    return found

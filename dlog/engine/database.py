@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dlog.engine.evaluate import Evaluation
-from dlog.engine.evaluated import Evaluated
+from dlog.engine.evaluated import Evaluated, view_of
 from dlog.engine.facts import change_facts
 from dlog.engine.few_rows import combined, follow_rows
 from dlog.engine.limits import Watch
@@ -164,10 +164,7 @@ class Database(Evaluated):
 
         A snapshot itself is for one thread at a time.
         """
-        tree, program, relations, predicates, version, pending = self._shown
-        view = View(tree, program, self.store.snapshot_of(relations, predicates), self.limits, version)
-        view.pending = pending
-        return view
+        return view_of(self._shown, self)
 
     def commit(self, transaction: Transaction) -> Commit:
         """All that a transaction collected, or an error and nothing of it.  Of several threads one commits at

@@ -6,8 +6,9 @@ Knows nothing of transactions: see `dlog.engine.database`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from dlog.engine.demand import derived_predicates, described, evaluate_goals, rewriting_for
 from dlog.engine.evaluate import Evaluation, evaluate
@@ -33,7 +34,7 @@ from dlog.errors import (
 )
 from dlog.interrupts import uninterrupted
 from dlog.ir.check import load_program
-from dlog.ir.rules import Program, Stratum
+from dlog.ir.rules import Predicate, Program, Stratum
 from dlog.language import ast
 from dlog.language.source import Source, read_source, text_source
 from dlog.planning.options import Options
@@ -52,6 +53,17 @@ def require_strategy(name: str | None) -> None:
         raise DlogError(f"unknown strategy {name}", help=did_you_mean(name, STRATEGIES, known))
     if name is not None and name not in SUPPORTED_STRATEGIES:
         raise UnsupportedError(f"not supported yet: {name}")
+
+
+class Shown(NamedTuple):
+    """A state that others may see: it stays as it is."""
+
+    tree: ast.Program
+    program: Program
+    relations: dict[str, Relation]
+    predicates: dict[str, Predicate]
+    version: int
+    pending: frozenset[str]  # what is not evaluated yet
 
 
 class Evaluated(View):
@@ -128,7 +140,7 @@ class Evaluated(View):
         """Let snapshots have the state as it is now: all of it at once.  O(1); see `Layers.settle`."""
         if type(self.store.relations) is Layers:
             self.store.relations.settle()
-        self._shown = (
+        self._shown = Shown(
             self.tree,
             self.program,
             self.store.relations,
@@ -242,16 +254,7 @@ class Evaluated(View):
             raise VerifyError(_disagreement(differences))
 
     def _start(self) -> dict[str, Relation]:
-        """Relations to evaluate in.  Those that rules add to are handles of their own on the base facts; all
-        others are the base facts themselves, so that column orders made for them stay.
-        """
-        relations = self.store.relations
-        derived = self._maintenance.owner
-        return {
-            **{name: relations[name] for name in self.program.predicates if name not in derived},
-            **{name: relations[facts_name(name)].snapshot() for name in derived},
-            **{facts_name(name): relations[facts_name(name)] for name in derived},
-        }
+        return start_relations(self.program, self.store.relations, self._maintenance.owner)
 
     @uninterrupted
     def explain(self, predicate: str | None = None) -> str:
@@ -316,6 +319,26 @@ class Evaluated(View):
         for strategy in self._maintenance.strategies.values():
             if strategy is not None:
                 strategy.check(self.store)
+
+
+def start_relations(
+    program: Program, relations: Mapping[str, Relation], derived: Collection[str]
+) -> dict[str, Relation]:
+    """Relations to evaluate in.  Those that rules add to are handles of their own on the base facts; all
+    others are the base facts themselves, so that column orders made for them stay.  O(predicates)."""
+    return {
+        **{name: relations[name] for name in program.predicates if name not in derived},
+        **{name: relations[facts_name(name)].snapshot() for name in derived},
+        **{facts_name(name): relations[facts_name(name)] for name in derived},
+    }
+
+
+def view_of(shown: Shown, view: View) -> View:
+    """A state to read in any thread.  `view` lends its store and limits."""
+    store = view.store.snapshot_of(shown.relations, shown.predicates)
+    made = View(shown.tree, shown.program, store, view.limits, shown.version)
+    made.pending = shown.pending
+    return made
 
 
 _SHOWN = 10

@@ -6,6 +6,7 @@ derivation.  So a head whose rows are derived once each, a projection-free one a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -82,6 +83,21 @@ def net_rows(rows: Words, signs: Words) -> tuple[Words, Words]:
     total = np.add.reduceat(signs, starts)
     kept = total != 0
     return rows[starts[kept]], total[kept]
+
+
+def net_change(changes: Sequence[Change]) -> Change:
+    """Of net changes that follow each other: a row that came and went again counts for nothing.
+
+    O(rows log rows)."""
+    if len(changes) == 1:
+        return changes[0]
+    signs = np.concatenate([np.repeat((1, -1), (len(c.inserted), len(c.erased))) for c in changes])
+    rows = np.ascontiguousarray(np.concatenate([part for change in changes for part in change]))
+    if not rows.shape[1]:
+        total = int(signs.sum())
+        return Change(rows[: max(total, 0)], rows[: max(-total, 0)])
+    distinct, totals = net_rows(rows, signs)
+    return Change(distinct[totals > 0], distinct[totals < 0])
 
 
 def check_counts(head: Relation, counts: Relation) -> None:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from dlog.durable import frames
 from dlog.durable.columns import pack, unpack
 from dlog.durable.records import BranchRecord, CommitRecord, Texts, read_record
-from dlog.durable.replay import net_change, restore_texts
+from dlog.durable.replay import restore_texts
+from dlog.heads.counts import net_change
 from dlog.storage.batch import Change
 from dlog.storage.dictionary import Dictionary
 
