@@ -18,8 +18,7 @@ from typing import Any
 from dlog.errors import DlogError, did_you_mean
 
 MAIN = "main"
-
-
+_DEEPEST = 32  # branchings that ids are looked for through
 _NUMBERED = re.compile(r"(.*)#(0|[1-9][0-9]*)", re.DOTALL)
 
 
@@ -36,12 +35,16 @@ class Batches:
     (True, True, False, 7)
     """
 
-    __slots__ = ("_before", "_last", "_own")
+    __slots__ = ("_before", "_depth", "_last", "_own")
 
     def __init__(self, *before: Batches):
         self._own: set[str] = set()
         self._last: dict[str, int] = {}  # by series
         self._before = before
+        self._depth = 1 + max((one._depth for one in before), default=0)
+        if self._depth > _DEEPEST:
+            self._own, self._last = self._gathered()
+            self._before, self._depth = (), 1
 
     def add(self, batch_id: str) -> None:
         numbered = _NUMBERED.fullmatch(batch_id)
@@ -64,8 +67,17 @@ class Batches:
         return max((one._last[series] for one in self._chain() if series in one._last), default=None)
 
     def all(self) -> set[str]:
-        own = self._own.union(f"{series}#{number}" for series, number in self._last.items())
-        return own.union(*(before.all() for before in self._before))
+        """O(ids)."""
+        own, last = self._gathered()
+        return own.union(f"{series}#{number}" for series, number in last.items())
+
+    def _gathered(self) -> tuple[set[str], dict[str, int]]:
+        own: set[str] = set()
+        last: dict[str, int] = {}
+        for one in self._chain():
+            own |= one._own
+            last |= {series: max(n, last.get(series, n)) for series, n in one._last.items()}
+        return own, last
 
     def _chain(self) -> Iterator[Batches]:
         """Itself and all that came before, each once."""
@@ -172,13 +184,35 @@ class Timeline:
         return [found[version] for version in sorted(found)]
 
     def prune(self) -> None:
-        """Let go of moments that no merge can need.  Those that stay come from each other as before."""
-        names = list(self.heads)
-        bases = [self.base(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-        needed = {id(m) for m in (*bases, *self.heads.values())}
-        for moment in self.moments():
+        """Let go of moments that no merge can need.  Those that stay come from each other as before.
+
+        O(moments branches)."""
+        moments = self.moments()
+        needed = self._bases(moments) | {id(head) for head in self.heads.values()}
+        for moment in moments:
             kept = (p for parent in moment.parents for p in _kept(parent, needed))
             moment.parents = tuple(dict.fromkeys(kept))
+
+    def _bases(self, moments: list[Moment]) -> set[int]:
+        """`base` of every two branches, by identity.
+
+        From the last moment back: one from which two branches came that no later one has in common is theirs.
+        Sets of branches are the bits of a number.
+        """
+        came = {id(moment): 0 for moment in moments}  # the branches that came from it
+        for bit, head in enumerate(self.heads.values()):
+            came[id(head)] |= 1 << bit
+        met = [1 << bit for bit in range(len(self.heads))]  # by branch: those with which it has a later one
+        bases = set()
+        for moment in reversed(moments):
+            branches = came[id(moment)]
+            for parent in moment.parents:
+                came[id(parent)] |= branches
+            for bit in range(len(met)):
+                if branches >> bit & 1 and branches & ~met[bit]:
+                    met[bit] |= branches
+                    bases.add(id(moment))
+        return bases
 
 
 def _kept(moment: Moment, needed: set[int]) -> Iterator[Moment]:

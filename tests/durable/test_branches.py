@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dlog
 from dlog.durable.timeline import Moment, Timeline
@@ -91,12 +93,52 @@ def test_conflicts_on_values_of_functions_abort(opened: tuple[dlog.Database, Aga
     db.execute('^price["tea"] = 4, +edge(2, 3).')
     db = again(db)
     db.checkout("main")
-    with pytest.raises(ConstraintError):
+    with pytest.raises(ConstraintError) as error:
         db.merge("trial")
+    assert str(error.value) == (
+        "trial cannot be merged into main: both gave another value to the same key\n"
+        '  price["tea"] = 5 on main, price["tea"] = 4 on trial'
+    )
+    assert error.value.help is not None and '^price["tea"] = 5. on trial' in error.value.help
     assert db.version == 1 and db["price"].rows() == [("tea", 5)] and (2, 3) not in db["edge"].rows()
     db.execute('^price["tea"] = 4.')
     assert db.merge("trial").version == 4
     assert db["price"].rows() == [("tea", 4)] and (2, 3) in db["edge"].rows()
+
+
+def test_a_merge_that_breaks_a_constraint_says_so() -> None:
+    db = dlog.Database(source="p(x) -> int(x).  q(x) -> int(x).  p(x) -> !q(x).")
+    db.branch("trial")
+    db.execute("+p(1).")
+    db.checkout("trial")
+    db.execute("+q(1).")
+    with pytest.raises(ConstraintError, match="main cannot be merged into trial: "):
+        db.merge("main")
+    assert db["p"].rows() == [] and db.version == 2
+
+
+def test_clashes_of_a_merge_are_shown_by_key() -> None:
+    db = dlog.Database(
+        source="v[x, s] = f -> int(x), string(s), float(f).  one[] = x -> int(x).  +one[] = 1."
+    )
+    db.branch("trial")
+    db.apply(upsert={"v": [(n, f"k{n}", n / 2) for n in range(9)], "one": [(2,)]})
+    db.checkout("trial")
+    db.apply(upsert={"v": [(n, f"k{n}", n / 2 if n % 4 else -0.5) for n in range(1, 12)]})
+    with pytest.raises(ConstraintError) as error:
+        db.merge("main")
+    assert str(error.value).splitlines()[1:] == [
+        '  v[4, "k4"] = -0.5 on trial, v[4, "k4"] = 2.0 on main',
+        '  v[8, "k8"] = -0.5 on trial, v[8, "k8"] = 4.0 on main',
+    ]
+    db.apply(upsert={"v": [(n, f"k{n}", 7.0) for n in range(9)]})
+    with pytest.raises(ConstraintError, match=r"(?s)on main\n  and 4 more of v$"):
+        db.merge("main")
+    db.checkout("main")
+    db.apply(upsert={"v": [(n, f"k{n}", 7.0) for n in range(9)]})
+    db.checkout("trial")
+    db.merge("main")
+    assert db["one"].rows() == [(2,)]
 
 
 def test_rules_are_not_merged(opened: tuple[dlog.Database, Again]) -> None:
@@ -226,6 +268,48 @@ def test_timelines_forget_what_no_merge_needs() -> None:
         line.commit("main", 3 * n + 2, None, merged=line.heads[f"b{n}"])
         line.drop(f"b{n}")
     assert len(line.moments()) == 1
+
+
+@given(st.lists(st.tuples(st.sampled_from("bcmd"), st.integers(0, 5), st.integers(0, 5)), max_size=40))
+def test_oracle_what_is_forgotten_is_no_base(steps: list[tuple[str, int, int]]) -> None:
+    """Against a timeline that forgets nothing: the bases of all branches, and no other moments but heads."""
+    lines = Timeline(Moment(0, (), None)), Timeline(Moment(0, (), None))
+    lines[1].prune = lambda: None  # type: ignore[method-assign]
+    for version, (step, i, j) in enumerate(steps, 1):
+        for line in lines:
+            names = sorted(line.heads)
+            one, other = names[i % len(names)], names[j % len(names)]
+            if step == "b":
+                line.branch(f"b{version}", one)
+            elif step == "c" or (step == "m" and one == other):
+                line.commit(one, version, None)
+            elif step == "m":
+                line.commit(one, version, None, merged=line.heads[other])
+            elif one != "main":
+                line.drop(one)
+            line.prune()
+    pruned, whole = lines
+    pairs = [(a, b) for a in whole.heads for b in whole.heads if a < b]
+    bases = {pair: whole.base(*pair) for pair in pairs}
+    for pair, base in bases.items():
+        found = pruned.base(*pair)
+        assert found is not None and base is not None and found.version == base.version
+    kept = {base.version for base in bases.values() if base is not None}
+    assert {m.version for m in pruned.moments()} == kept | {head.version for head in whole.heads.values()}
+
+
+def test_ids_are_found_through_many_merges() -> None:
+    line = Timeline(Moment(0, (), None))
+    line.commit("main", 1, None, batch_id="first")
+    for n in range(2, 3000, 3):
+        line.branch("b", "main")
+        line.commit("b", n, None, batch_id=f"s#{n}")
+        line.commit("main", n + 1, None, batch_id=f"m{n}" if n % 30 == 2 else None)
+        line.commit("main", n + 2, None, merged=line.heads["b"])
+        line.drop("b")
+    batches = line.heads["main"].batches
+    assert "first" in batches and "s#2999" in batches and "m32" in batches and "s#3000" not in batches
+    assert len(batches.all()) == 102
 
 
 def test_a_branch_has_rows_where_main_has_none(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import settings
+from hypothesis import event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
@@ -22,6 +22,7 @@ NAMES = st.tuples(KEYS, st.sampled_from(["", "one", "ä€", "a longer text", "x
 PRICES = st.tuples(st.sampled_from(["tea", "nuts", "salt"]), KEYS)
 KINDS = (
     *["change"] * 4,
+    "set_price",
     *["checkout", "merge", "crash", "crash_in_commit"] * 2,
     *("many", "fork", "drop", "checkpoint", "reopen", "add_rule", "look_back", "compare_branches", "repeat"),
 )
@@ -67,6 +68,14 @@ class DurableMachine(RuleBasedStateMachine):
             for _ in range(2)
         ]
         return drawn[0], drawn[1]
+
+    def set_price(self, data: st.DataObject) -> None:
+        """A value for a key of a function, whatever it had: what merges meet from both sides."""
+        key, value = data.draw(PRICES, label="price")
+        replaced = {row for row in self.model.base(self.on)["price"] if row[0] == key}
+        with self.db.transaction() as tx:
+            tx.upsert("price", [(key, value)])
+        self.model.commit(self.on, {"price": {(key, value)}}, {"price": replaced - {(key, value)}})
 
     def many(self, data: st.DataObject) -> None:
         start = data.draw(st.integers(0, 3), label="start")
@@ -131,17 +140,37 @@ class DurableMachine(RuleBasedStateMachine):
         self.db.checkout(self.on)
 
     def merge(self, data: st.DataObject) -> None:
-        other = data.draw(st.sampled_from(sorted(self.model.heads)), label="from")
-        if other == self.on:
-            return
+        if len(self.model.heads) == 1:
+            self.fork(data)
+        other = data.draw(st.sampled_from(sorted(self.model.heads.keys() - {self.on})), label="from")
+        if data.draw(st.booleans(), label="both set a price"):
+            self.set_price(data)
+            self.on_branch(other, data)
         inserts, erases = self.model.merge_changes(self.on, other)
         if self.model.conflicts(self.on, inserts, erases):
-            with pytest.raises(ConstraintError):
+            with pytest.raises(ConstraintError, match=f"{other} cannot be merged into {self.on}: ") as error:
                 self.db.merge(other)
+            ours, theirs = (dict(self.model.base(name)["price"]) for name in (self.on, other))
+            told = [line.strip() for line in str(error.value).splitlines()[1:]]
+            assert told and all(
+                f'price["{k}"] = {ours[k]} on {self.on}, price["{k}"] = {theirs[k]} on {other}' in told
+                for k in ours.keys() & {key for key, _ in inserts["price"]}
+                if (k, ours[k]) not in erases["price"] | inserts["price"]
+            )
             self.seen["conflict of a merge"] += 1
+            event("conflict of a merge")
             return
         self.db.merge(other)
+        self.seen["merged"] += 1
         self.model.commit(self.on, inserts, erases, merged=self.model.heads[other])
+
+    def on_branch(self, other: str, data: st.DataObject) -> None:
+        """A price of another branch."""
+        here, self.on = self.on, other
+        self.db.checkout(other)
+        self.set_price(data)
+        self.on = here
+        self.db.checkout(here)
 
     def compare_branches(self, data: st.DataObject) -> None:
         one, other = (data.draw(st.sampled_from(sorted(self.model.heads))) for _ in range(2))
@@ -242,11 +271,11 @@ def run_machines(examples: int, steps: int, durability: str = "full") -> Counter
 
 def test_oracle_transactions_branches_and_crashes() -> None:
     seen = run_machines(12, 25)
-    idle = {kind for kind in (*KINDS, "conflict", "looked back") if not seen[kind]}
-    assert not idle, seen
+    told = ("conflict", "conflict of a merge", "merged", "looked back")
+    assert not {kind for kind in (*KINDS, *told) if not seen[kind]}, seen
 
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("durability", ["full", "group"])
 def test_oracle_transactions_branches_and_crashes_long(durability: str) -> None:
-    run_machines(400, 40, durability)
+    assert run_machines(400, 40, durability)["conflict of a merge"] > 100
