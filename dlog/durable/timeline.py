@@ -41,7 +41,7 @@ class Batches:
         self._own: set[str] = set()
         self._last: dict[str, int] = {}  # by series
         self._before = before
-        self._depth = 1 + max((one._depth for one in before), default=0)
+        self._depth: int = 1 + max((one._depth for one in before), default=0)
         if self._depth > _DEEPEST:
             self._own, self._last = self._gathered()
             self._before, self._depth = (), 1
