@@ -145,8 +145,8 @@ def aggregate_rule(runner: BodyRunner, rule: Rule, pipeline: Pipeline) -> Table:
 def aggregate_table(runner: BodyRunner, rule: Rule, table: Table) -> Table:
     """The same, from the assignments of the body."""
     table, weights = weigh(rule, table)
-    groups, texts = _group_codes(rule, table)
-    arguments = [_weighted(a.op, _argument(runner, a, table), weights) for a in rule.aggregates]
+    groups, texts = group_codes(rule, table)
+    arguments = [_weighted(a.op, argument_column(runner, a, table), weights) for a in rule.aggregates]
     try:
         keys, results_columns = aggregate(
             groups, table.n, arguments, runner.store.dictionary, _concat_order(runner, rule, table)
@@ -161,7 +161,7 @@ def aggregate_table(runner: BodyRunner, rule: Rule, table: Table) -> Table:
     return Table(n, columns)
 
 
-def _group_codes(rule: Rule, table: Table) -> tuple[list[np.ndarray], dict[str, Any]]:
+def group_codes(rule: Rule, table: Table) -> tuple[list[np.ndarray], dict[str, Any]]:
     """A number for each group key of each row; for decimals that the rule computed also their values."""
     groups, wide = [], {}
     for var in rule.groups:
@@ -177,7 +177,7 @@ def only_counts(rule: Rule) -> bool:
     return not rule.groups and all(a.op == "count" for a in rule.aggregates)
 
 
-def _argument(runner: BodyRunner, item: Aggregate, table: Table) -> batch.Column | None:
+def argument_column(runner: BodyRunner, item: Aggregate, table: Table) -> batch.Column | None:
     return None if item.argument is None else runner.column(item.argument, table)
 
 

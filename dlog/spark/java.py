@@ -196,6 +196,7 @@ def _environment(java: Java, spark_home: Path, door: Path) -> dict[str, str]:
         "SPARK_CONNECT_MODE": "0",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),  # workers import what we do
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(door),
     }
 

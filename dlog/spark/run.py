@@ -1,0 +1,303 @@
+"""Owns a run on shards: blocks in order, from base facts in this process and in files to what is asked for.
+
+`ShardedDatabase` is the engine's database with evaluation given to others: a `Runner` runs the tasks of a job
+and gives their outcomes.  Base facts that this process loaded, what it merges, and what the program asks for
+are in its store; all else stays in files (`dlog.spark.copies`).  Knows nothing of Spark.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from dlog.engine.conflicts import check_constraints, check_function
+from dlog.engine.database import Database
+from dlog.engine.demand import derived_predicates
+from dlog.engine.evaluate import Evaluation, evaluate
+from dlog.engine.limits import Limits, Watch
+from dlog.engine.store import Store
+from dlog.errors import DlogError, DlogErrors
+from dlog.interrupts import heard
+from dlog.ir.goals import asked_for
+from dlog.ir.magic import Rewriting, goal_directed
+from dlog.ir.rules import Predicate, Program
+from dlog.spark.copies import Copies, map_table
+from dlog.spark.partial import merged_rows
+from dlog.spark.shards import EXCHANGE, HERE, WHOLE, Block, Place, Shape, plan_blocks
+from dlog.spark.steps import Recursion, candidates_name, derived_name, known_name, new_name
+from dlog.spark.sub_programs import SubProgram, block_program, named, sub_program
+from dlog.spark.tables import insert_parts, table_of
+from dlog.spark.tasks import Job, Outcome, Output
+
+Runner = Callable[[str, int], list[Outcome]]  # the file of a job, the number of shards -> outcomes
+COMPACT = 16  # steps of a recursion after which a copy is written as one file again
+SMALL = 2_000_000  # rows below which one process is faster, for all we have measured
+NOTE = "note: {rows:,} rows fit one process, and `dlog run` without --spark is faster on so few"
+
+
+class ShardedDatabase(Database):
+    """A program evaluated once, on shards."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        runner: Runner,
+        shards: int,
+        *,
+        facts: str | Path = ".",
+        work: str | Path | None = None,
+        limits: Limits | None = None,
+        progress: Callable[[str, str, int, int], None] | None = None,
+        warn: Callable[[str], None] | None = None,
+        magic: bool = True,
+    ):
+        """`work` is a folder that all workers reach, for the files of this run; they go with it."""
+        self.blocks: list[Block] = []
+        self.jobs_run = 0
+        self._runner = runner
+        self._copies = Copies(Path(tempfile.mkdtemp(prefix="dlog-shards-", dir=work)), shards)
+        self._elsewhere: dict[str, int] = {}  # predicates whose base facts are files, and how many
+        try:
+            super().__init__(path, facts=facts, limits=limits, progress=progress, warn=warn, goals_only=magic)
+        finally:
+            shutil.rmtree(self._copies.root, ignore_errors=True)
+
+    def _evaluate(self, watch: Watch) -> None:
+        self._shard(self.program, dict.fromkeys(derived_predicates(self.program), ""), watch)
+        check_constraints(self.program, self.store)
+        self.pending = frozenset()
+
+    def _evaluate_goals(self, watch: Watch) -> None:
+        rewriting = self._rewriting()
+        self._shard(rewriting.program, rewriting.full, watch)
+        checked = tuple(c for c in self.program.constraints if c.violations in rewriting.full)
+        check_constraints(replace(self.program, constraints=checked), self.store)
+        self.pending -= rewriting.full.keys()
+
+    def _rewriting(self) -> Rewriting:
+        names = self.program.predicates
+        based = frozenset(n for n in names if self.store.rows(n) or n in self._elsewhere)
+        return goal_directed(self.program, based, asked_for(self.program, based))
+
+    def _shard(self, program: Program, wanted: Iterable[str], watch: Watch) -> None:
+        """Evaluate the strata of a program; what is wanted is in the store in the end."""
+        with_facts = {n for n in program.predicates if self.store.rows(n)} | self._elsewhere.keys()
+        rows = {n: self.store.rows(n) + self._elsewhere.get(n, 0) for n in with_facts}
+        if sum(rows.values()) < SMALL:
+            self.warn(NOTE.format(rows=sum(rows.values())))
+        derived = derived_predicates(program)
+        sizes = {n: rows.get(n, 0) for n in program.predicates if n not in derived}
+        limited = frozenset(d.predicate for d in program.directives if d.kind == "limitsize")
+        based = frozenset(derived & with_facts)
+        shape = Shape(program, self._copies.shards, based, sizes, limited)
+        self.blocks = plan_blocks(shape)
+        _Run(self, program, based, set(wanted), watch).run()
+
+
+class _Run:
+    """One evaluation: which copies there are, and what this process has."""
+
+    def __init__(
+        self,
+        database: ShardedDatabase,
+        program: Program,
+        based: frozenset[str],
+        wanted: set[str],
+        watch: Watch,
+    ):
+        self.database = database
+        self.program = program
+        self.based = based
+        self.watch = watch
+        self.blocks = database.blocks
+        self.copies = database._copies
+        self.wanted = wanted | self._read_here()
+        self.made: set[tuple[str, Place]] = set()  # copies that are complete
+        self.store: Store = self._start()
+        self.here = set(program.predicates) - derived_predicates(program) - database._elsewhere.keys()
+
+    def run(self) -> None:
+        for name in sorted(self.here):
+            if self.program.predicates[name].is_functional:
+                check_function(self.program, self.store, name)
+        for number, block in enumerate(self.blocks):
+            names = ", ".join(n for n in block.derives if not self.program.predicates[n].auxiliary)
+            self.database._progress("evaluate", names, number, len(self.blocks))
+            self.watch.check()
+            later = self._later(number)
+            if block.kind == HERE:
+                self._run_here(block)
+            elif block.kind == EXCHANGE:
+                self._exchange(number, block, later)
+            else:
+                self._job(number, block, later)
+        self.database._progress("evaluate", "", len(self.blocks), len(self.blocks))
+        for name in self.wanted & self.database.store.relations.keys() | self.wanted & self.here:
+            self.database.store.relations[name] = self.store.relations[name]
+
+    # What is where
+
+    def _start(self) -> Store:
+        """Relations of the program; those with rules are handles of their own on the base facts."""
+        store = self.database.store.under(dict(self.program.predicates))
+        store.relations = dict(self.database.store.relations)
+        derived = derived_predicates(self.program)
+        for name in self.program.predicates:
+            if name not in store.relations:
+                store.clear(name)
+            elif name in derived:
+                store.relations[name] = store.relations[name].snapshot()
+        return store
+
+    def _read_here(self) -> set[str]:
+        return {n for b in self.blocks if b.kind == HERE for p in b.plans for n in p.stratum.reads}
+
+    def _later(self, number: int) -> dict[str, set[Place]]:
+        """The copies that later blocks read, by predicate."""
+        found: dict[str, set[Place]] = {}
+        for block in self.blocks[number + 1 :]:
+            for name, place in block.reads():
+                found.setdefault(name, set()).add(place)
+        return found
+
+    def _need(self, name: str, place: Place) -> None:
+        """Make a copy of what this process has, if there is none yet."""
+        if (name, place) not in self.made and name in self.here:
+            self.copies.put(
+                self.program.predicates[name], place, table_of(self.store, self._of(name)), "here"
+            )
+            self.made.add((name, place))
+
+    def _of(self, name: str) -> Predicate:
+        return self.program.predicates[name]
+
+    def _collect(self, names: Iterable[str]) -> None:
+        """Take whole copies of predicates into this process."""
+        for name in names:
+            insert_parts(self.store, name, self.copies.read(name, WHOLE, 0))
+            self.here.add(name)
+            if self._of(name).is_functional:
+                check_function(self.program, self.store, name)
+
+    # One block
+
+    def _run_here(self, block: Block) -> None:
+        (plan,) = block.plans
+        predicates = {n: self._of(n) for n in (*plan.stratum.predicates, *plan.stratum.reads)}
+        limits = {
+            d.predicate: int(p.value)
+            for d in self.program.directives
+            if d.kind == "limitsize"
+            for p in d.params
+            if p.name == "n"
+        }
+        program = sub_program(self.program, predicates, [plan.stratum])
+        evaluate(program, self.store.under(predicates), Evaluation(self.watch, limits=limits))
+        self.here |= set(plan.stratum.predicates)
+
+    def _job(self, number: int, block: Block, later: dict[str, set[Place]]) -> None:
+        for name, place in block.reads():
+            self._need(name, place)
+        for name, own in block.derives.items():
+            if name in self.based and own is not None:
+                self._put_base(name, name, own)
+        sub = block_program(self.program, block, self.based)
+        merged = {h.predicate for part in sub.partials for h in part.rule.heads}
+        outputs, collected = [], []
+        for name, own in block.derives.items():
+            copies = set(later.get(name, ()))
+            if name in self.wanted or name in merged:
+                copies |= {WHOLE}
+                collected.append(name)
+            if name in merged:
+                copies = {WHOLE}
+            outputs.append(Output(name, self._of(name), own, tuple(sorted(copies))))
+            if own is None and name in self.based and name not in merged:
+                for copy in copies:
+                    self._put_base(name, name, copy)
+        job = self._run(f"block{number}", sub, outputs)
+        self._collect(collected)
+        for part in sub.partials:
+            files = [job.partial_file(part.number, s) for s in range(self.copies.shards)]
+            tables = [map_table(file) for file in files if file.exists()]
+            for head, rows in zip(part.rule.heads, merged_rows(self.store, part.rule, tables), strict=True):
+                self.store.relations[head.predicate].apply_in_place(inserts=rows)
+        for name in merged:
+            if self._of(name).is_functional:
+                check_function(self.program, self.store, name)
+        self.made |= {(o.predicate.name, p) for o in outputs for p in o.copies if o.local not in merged}
+
+    def _put_base(self, name: str, under: str, place: Place) -> None:
+        """The base facts of a predicate with rules, as a part of a copy."""
+        predicate = named(self._of(name), under)
+        self.copies.put(predicate, place, table_of(self.store, self._of(name)), "base")
+
+    def _exchange(self, number: int, block: Block, later: dict[str, set[Place]]) -> None:
+        (plan,) = block.plans
+        recursion = Recursion(self.program, plan)
+        for name, place in plan.reads():
+            self._need(name, place)
+        places = recursion.places
+        for name in set(plan.stratum.predicates) & self.based:
+            for place in places[name]:
+                self._put_base(name, candidates_name(name, 0), place)
+        self._run(f"block{number}-0", recursion.first(), self._derived(recursion, 0))
+        known: list[int] = []
+        step = 0
+        while True:
+            step += 1
+            compact = len(known) >= COMPACT
+            outputs = self._derived(recursion, step)
+            for name, place, local in recursion.copies:
+                source = recursion.all_of(name, local) if compact else new_name(local)
+                target = named(self._of(name), known_name(name, step))
+                outputs.append(Output(source, target, place, (place,)))
+            self._run(f"block{number}-{step}", recursion.step(known, step - 1), outputs)
+            for name in plan.stratum.predicates:
+                self.copies.drop(candidates_name(name, step - 1))
+            for old in known if compact else ():
+                for name in plan.stratum.predicates:
+                    self.copies.drop(known_name(name, old))
+            known = [step] if compact else [*known, step]
+            if not any(self.rows.get(derived_name(n), 0) for n in plan.stratum.predicates):
+                break
+        collected = [n for n in plan.stratum.predicates if n in self.wanted]
+        outputs = []
+        for name in plan.stratum.predicates:
+            copies = later.get(name, set()) | ({WHOLE} if name in collected else set())
+            outputs.append(Output(name, self._of(name), places[name][0], tuple(sorted(copies))))
+        self._run(f"block{number}-end", recursion.last(known), outputs)
+        self._collect(collected)
+        self.made |= {(o.predicate.name, p) for o in outputs for p in o.copies}
+
+    def _derived(self, recursion: Recursion, step: int) -> list[Output]:
+        return [
+            Output(derived_name(n), named(self._of(n), candidates_name(n, step)), None, places)
+            for n, places in recursion.places.items()
+        ]
+
+    def _run(self, name: str, sub: SubProgram, outputs: list[Output]) -> Job:
+        job = Job(name, sub, tuple(outputs), self.copies, self.database.limits)
+        path = job.save()
+        self.database.jobs_run += 1
+        with heard():
+            outcomes = self.database._runner(path, self.copies.shards)
+        errors = [o.error for o in outcomes if o.error is not None]
+        if errors:
+            raise _told(errors[0])
+        self.rows: dict[str, int] = {}
+        for outcome in outcomes:
+            for local, rows in outcome.rows.items():
+                self.rows[local] = self.rows.get(local, 0) + rows
+        return job
+
+
+def _told(error: DlogError) -> DlogError:
+    """An error of a shard, under the names that the user knows."""
+    if not isinstance(error, DlogErrors):
+        error.message = re.sub(r"@(whole|\d+)", "", error.message)
+    return error
