@@ -59,6 +59,11 @@ DatabaseFolder = Annotated[
 Durability = Annotated[
     str, typer.Option(metavar="full|group|none", help="with --db: when a transaction counts as committed")
 ]
+Spark = Annotated[
+    str | None,
+    typer.Option(metavar="MASTER", help="on Apache Spark, as in local[2] or spark://HOST:7077"),
+]
+Shards = Annotated[int | None, typer.Option(min=1, help="with --spark: how many; else as many as cores")]
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM.dl", help="a program")]
 
 
@@ -336,6 +341,14 @@ def run(
     no_magic: Annotated[
         bool, typer.Option("--no-magic", help="compute every predicate in full, asked for or not")
     ] = False,
+    spark: Spark = None,
+    shards: Shards = None,
+    work: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="with --spark: a folder that all workers reach")
+    ] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="with --spark: a setting of Spark's")
+    ] = None,
 ) -> None:
     """Evaluate a program once and write its .output predicates."""
     from dlog.engine.limits import Limits
@@ -344,6 +357,32 @@ def run(
     from dlog.report import print_queries, print_stats, undefined_warnings
 
     limits = Limits(timeout, max_rows, _bytes(max_memory))
+    if spark is None and (shards or work or conf):
+        raise DlogError("--shards, --work and --conf belong to --spark MASTER")
+    if spark is not None and profile is not None:
+        raise DlogError("a profile is of one process: leave out --profile or --spark")
+    with Screen() as screen:
+        if spark is not None:
+            from dlog.spark.command import run_on_spark
+
+            sharded = run_on_spark(
+                program,
+                facts,
+                out,
+                spark,
+                shards=shards,
+                work=work,
+                settings=conf or (),
+                limits=limits,
+                progress=screen,
+                warn=screen.print,
+                magic=not no_magic,
+            )
+            for warning in undefined_warnings(sharded):
+                screen.print(warning)
+    if spark is not None:
+        print_queries(sharded)
+        return
     with Screen() as screen:
         clock = _clock(screen) if profile is not None else None
         database = run_program(
@@ -498,11 +537,18 @@ def explain(
         typer.Option("--tree", "--svg", metavar="FILE.svg|.pdf|.dot", help="draw the view tree into a file"),
     ] = None,
     strategy: Strategy = None,
+    spark: Annotated[bool, typer.Option("--spark", help="how rules are sharded, and why")] = False,
+    shards: Annotated[int, typer.Option(min=1, help="with --spark: for so many shards")] = 2,
 ) -> None:
     """Say how each rule is evaluated and maintained, and why; of a query, its view tree.
 
     Facts are read for sizes; no rule runs.
     """
+    if spark:
+        from dlog.spark.command import explain_on_spark
+
+        print(explain_on_spark(program, facts, shards, predicate))
+        return
     if program.suffix == ".sql":
         from dlog.views.export import read_query, read_tree
         from dlog.views.notation import explain as explain_tree

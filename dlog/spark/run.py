@@ -35,6 +35,7 @@ from dlog.spark.tasks import Job, Outcome, Output
 
 Runner = Callable[[str, int], list[Outcome]]  # the file of a job, the number of shards -> outcomes
 COMPACT = 16  # steps of a recursion after which a copy is written as one file again
+SMALL_RECURSION = 100_000  # rows read by a recursion below which one process does it before a job begins
 SMALL = 2_000_000  # rows below which one process is faster, for all we have measured
 NOTE = "note: {rows:,} rows fit one process, and `dlog run` without --spark is faster on so few"
 
@@ -54,10 +55,13 @@ class ShardedDatabase(Database):
         progress: Callable[[str, str, int, int], None] | None = None,
         warn: Callable[[str], None] | None = None,
         magic: bool = True,
+        small_recursion: int = SMALL_RECURSION,
     ):
         """`work` is a folder that all workers reach, for the files of this run; they go with it."""
         self.blocks: list[Block] = []
         self.jobs_run = 0
+        self.steps_run = 0  # jobs that were steps of recursions with exchange
+        self.small_recursion = small_recursion
         self._runner = runner
         self._copies = Copies(Path(tempfile.mkdtemp(prefix="dlog-shards-", dir=work)), shards)
         self._elsewhere: dict[str, int] = {}  # predicates whose base facts are files, and how many
@@ -117,6 +121,7 @@ class _Run:
         self.copies = database._copies
         self.wanted = wanted | self._read_here()
         self.made: set[tuple[str, Place]] = set()  # copies that are complete
+        self.sizes: dict[str, int] = {}  # rows of predicates that shards derived, equal ones counted twice
         self.store: Store = self._start()
         self.here = set(program.predicates) - derived_predicates(program) - database._elsewhere.keys()
 
@@ -130,6 +135,9 @@ class _Run:
             self.watch.check()
             later = self._later(number)
             if block.kind == HERE:
+                self._run_here(block)
+            elif block.kind == EXCHANGE and self._is_small(block):
+                self._take_in(name for name, _ in block.reads())
                 self._run_here(block)
             elif block.kind == EXCHANGE:
                 self._exchange(number, block, later)
@@ -183,6 +191,20 @@ class _Run:
             if self._of(name).is_functional:
                 check_function(self.program, self.store, name)
 
+    def _is_small(self, block: Block) -> bool:
+        """Whether one process has done a recursion before the jobs of its steps have begun."""
+        names = {name for name, _ in block.reads()} | block.derives.keys() & self.based
+        rows = sum(self.sizes.get(n, 0) if n not in self.here else self.store.rows(n) for n in names)
+        return rows < self.database.small_recursion
+
+    def _take_in(self, names: Iterable[str]) -> None:
+        """Take any copies of predicates into this process."""
+        for name in set(names) - self.here:
+            place = next(p for n, p in sorted(self.made) if n == name)
+            for shard in range(1 if place == WHOLE else self.copies.shards):
+                insert_parts(self.store, name, self.copies.read(name, place, shard))
+            self.here.add(name)
+
     # One block
 
     def _run_here(self, block: Block) -> None:
@@ -230,6 +252,7 @@ class _Run:
             if self._of(name).is_functional:
                 check_function(self.program, self.store, name)
         self.made |= {(o.predicate.name, p) for o in outputs for p in o.copies if o.local not in merged}
+        self.sizes |= self.rows
 
     def _put_base(self, name: str, under: str, place: Place) -> None:
         """The base facts of a predicate with rules, as a part of a copy."""
@@ -250,6 +273,7 @@ class _Run:
         step = 0
         while True:
             step += 1
+            self.database.steps_run += 1
             compact = len(known) >= COMPACT
             outputs = self._derived(recursion, step)
             for name, place, local in recursion.copies:
@@ -273,6 +297,7 @@ class _Run:
         self._run(f"block{number}-end", recursion.last(known), outputs)
         self._collect(collected)
         self.made |= {(o.predicate.name, p) for o in outputs for p in o.copies}
+        self.sizes |= self.rows
 
     def _derived(self, recursion: Recursion, step: int) -> list[Output]:
         return [
@@ -283,6 +308,7 @@ class _Run:
     def _run(self, name: str, sub: SubProgram, outputs: list[Output]) -> Job:
         job = Job(name, sub, tuple(outputs), self.copies, self.database.limits)
         path = job.save()
+        self.watch.doing = f"running job {name} on Spark"
         self.database.jobs_run += 1
         with heard():
             outcomes = self.database._runner(path, self.copies.shards)

@@ -38,6 +38,7 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "dlog.spark.daemon",
     "spark.sql.warehouse.dir": "",
     "spark.log.level": "ERROR",
 }
@@ -47,6 +48,8 @@ _LOOPBACK = {
     "spark.shuffle.compress": "false",  # nothing leaves the machine
     "spark.broadcast.compress": "false",
 }
+
+TRIES = 4  # of a task, before its job fails
 
 _session: SparkSession | None = None
 _machine: java.Machine | None = None
@@ -106,6 +109,11 @@ def log_tail(lines: int = 5) -> str:
         return ""
     last = _machine.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-lines:]
     return "".join(f"\n  {line}" for line in last)
+
+
+def cores(spark: SparkSession) -> int:
+    """How many tasks run at the same time."""
+    return max(int(spark.sparkContext.defaultParallelism), 1)
 
 
 def is_local(master: str) -> bool:
@@ -169,10 +177,21 @@ def _connect(master: str, settings: Mapping[str, str]) -> SparkSession:
     finally:
         for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
             _put_back(name, before[name])
-    builder = SparkSession.builder.master(master)
+    builder = SparkSession.builder.master(_with_retries(master))
     for name, value in settings.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _with_retries(master: str) -> str:
+    """A local master that starts a task again when its worker died, as others do.
+
+    >>> _with_retries("local[2]"), _with_retries("local"), _with_retries("yarn")
+    ('local[2,4]', 'local[1,4]', 'yarn')
+    """
+    if not is_local(master) or "," in master:
+        return master
+    return f"local[{master[6:-1] or 1},{TRIES}]"
 
 
 def _put_back(name: str, value: str | None) -> None:

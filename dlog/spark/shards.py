@@ -104,7 +104,9 @@ class Shape:
     limited: frozenset[str] = frozenset()  # `.limitsize`
 
     def rows(self, name: str) -> int:
-        return self.sizes.get(name, UNKNOWN_ROWS)
+        predicate = self.program.predicates[name]
+        guess = UNKNOWN_ROWS if predicate.n_keys else 1  # a function without keys has one value
+        return self.sizes.get(name, guess)
 
 
 def plan_blocks(shape: Shape) -> list[Block]:

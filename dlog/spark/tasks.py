@@ -6,7 +6,6 @@ rule meets is part of its outcome, so that Spark does not try again what cannot 
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -52,13 +51,12 @@ class Job:
 
     def save(self) -> str:
         """Written once, read by every worker."""
-        path = self.copies.root / "jobs" / f"{self.name}.job"
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = self.copies.root / f"{self.name}.job"
         path.write_bytes(pickle.dumps(self))
         return str(path)
 
     def partial_file(self, number: int, shard: int) -> Path:
-        return self.copies.root / "partial" / self.name / str(number) / f"{shard}.arrow"
+        return self.copies.root / f"{self.name}.{number}.{shard}.partial"
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,3 @@ def _write(job: Job, output: Output, store: Store, shard: int) -> None:
 def run_in_process(path: str, shards: int) -> list[Outcome]:
     """All tasks of a job, one after the other, in this process: for tests, and where there is no Spark."""
     return [run_task(path, shard) for shard in range(shards)]
-
-
-def worker_id() -> int:
-    return os.getpid()

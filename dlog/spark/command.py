@@ -1,0 +1,82 @@
+"""Owns `dlog run --spark` and `dlog explain --spark`: from arguments to a database and to words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from dlog.engine.database import Database, plan_only
+from dlog.engine.demand import derived_predicates, rewriting_for
+from dlog.engine.limits import Limits
+from dlog.engine.run import write_outputs
+from dlog.errors import DlogError
+from dlog.spark.explain import explain_blocks
+from dlog.spark.run import ShardedDatabase
+from dlog.spark.session import cores, is_local, start
+from dlog.spark.shards import Shape, plan_blocks
+
+
+def run_on_spark(
+    path: str | Path,
+    facts: str | Path,
+    out: str | Path,
+    master: str,
+    *,
+    shards: int | None = None,
+    work: str | Path | None = None,
+    settings: Iterable[str] = (),
+    limits: Limits | None = None,
+    progress: Callable[[str, str, int, int], None] | None = None,
+    warn: Callable[[str], None] | None = None,
+    magic: bool = True,
+    stdout: BinaryIO | None = None,
+) -> Database:
+    """As `dlog.engine.run.run_program`, on a Spark master.  There are as many shards as cores by default."""
+    from dlog.spark.runner import spark_runner
+
+    if not is_local(master) and work is None:
+        raise DlogError(
+            f"the workers of {master} need a folder that all of them reach", help="give one with --work"
+        )
+    spark = start(master, _settings(settings))
+    database = ShardedDatabase(
+        path,
+        spark_runner(spark),
+        shards or cores(spark),
+        facts=facts,
+        work=work,
+        limits=limits,
+        progress=progress,
+        warn=warn,
+        magic=magic,
+    )
+    write_outputs(database, out, progress, stdout)
+    return database
+
+
+def _settings(given: Iterable[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise DlogError(f"bad setting: {text}", help="write spark.NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def explain_on_spark(
+    path: str | Path, facts: str | Path, shards: int | None = None, predicate: str | None = None
+) -> str:
+    """How the rules of a program are sharded, in words.  Starts no Spark and runs no rule."""
+    database = plan_only(path, facts)
+    if predicate is not None:
+        database.require(predicate)
+    rewriting = rewriting_for(database.program, database.store, database.pending)
+    program = rewriting.program if rewriting.full else database.program
+    derived = derived_predicates(program)
+    sizes = {n: database.store.rows(n) for n in program.predicates if n not in derived}
+    based = frozenset(n for n in derived if database.store.rows(n))
+    limited = frozenset(d.predicate for d in program.directives if d.kind == "limitsize")
+    shape = Shape(program, shards or 2, based, sizes, limited)
+    return explain_blocks(plan_blocks(shape), predicate)

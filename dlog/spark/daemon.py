@@ -1,0 +1,12 @@
+"""The process that Spark forks its Python workers from, with the engine imported once for all of them.
+
+Spark starts it by `spark.python.daemon.module`.  A worker then begins with its first task at once: importing
+the engine in each took 0.6 s.
+"""
+
+from pyspark.daemon import manager
+
+import dlog.spark.tasks  # noqa: F401
+
+if __name__ == "__main__":
+    manager()
