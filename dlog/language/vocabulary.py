@@ -43,19 +43,21 @@ SYMBOLS = {
     "%": "STAR", "^": "CARET", "!": "BANG", "|": "BAR", "@": "AT", "$": "DOLLAR",
 }  # fmt: skip
 
-# Quantifiers are possessive (`*+`), so that a text which does not match fails without backtracking.
+# Quantifiers are possessive (`*+`), so that a text which does not match fails without backtracking.  Those of
+# groups that can fail halfway are written as atomic groups (`(?>(?:...)*)`), which is the same: Python before
+# 3.11.5 goes on behind the half of a possessive one that did match.
 _WORD = r"\?*+[A-Za-z_][?A-Za-z_0-9]*+"
-_NAME = rf"{_WORD}(?:\.{_WORD})*+"
+_NAME = rf"{_WORD}(?>(?:\.{_WORD})*)"
 TOKEN = re.compile(
     rf"""
     (?P<SPACE>[ \t\n\r\f\v]++)
   | (?P<COMMENT>//[^\n]*+|/\*.*?\*/|\A\#![^\n]*+)
   | (?P<BAD_COMMENT>/\*)
   | (?P<ANNOTATION>@!?\[)
-  | (?P<STRING>"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+")
+  | (?P<STRING>"[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)")
   | (?P<BAD_STRING>")
   | (?P<IPV4>[0-9]++\.[0-9]++\.[0-9]++\.[0-9]++)
-  | (?P<FLOAT>[0-9]++\.[0-9]++(?:[eE][+-]?[0-9]++)?+)
+  | (?P<FLOAT>[0-9]++\.[0-9]++(?>(?:[eE][+-]?[0-9]++)?))
   | (?P<INT>0[xX][0-9a-fA-F]++|0[bB][01]++|[0-9]++)(?P<UNSIGNED>u)?+
   | (?P<AGG_OPEN>agg\s*+<<)
   | (?P<CHOICE>choice-domain\b)
@@ -64,15 +66,15 @@ TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
-NUMBER_TAIL = re.compile(r"(?:[A-Za-z_0-9]|\.(?=[0-9]))++")
+NUMBER_TAIL = re.compile(r"(?>(?:[A-Za-z_0-9]|\.(?=[0-9]))+)")
 
 # A plain fact and the blanks behind it: name, arguments or keys and value, end.
 # Numbers of at most 19 digits, so that all of them fit in 64 bits without looking.
-_CONSTANT = r'(?:-?[0-9]{1,19}+(?:\.[0-9]++)?+|"[^"\\\n]*+"|true\b|false\b)'
-_CONSTANTS = rf"{_CONSTANT}(?:\s*+,\s*+{_CONSTANT})*+"
+_CONSTANT = r'(?:-?[0-9]{1,19}+(?>(?:\.[0-9]++)?)|"[^"\\\n]*+"|true\b|false\b)'
+_CONSTANTS = rf"{_CONSTANT}(?>(?:\s*+,\s*+{_CONSTANT})*)"
 FACT = re.compile(
-    rf"({_NAME})(?:\(\s*+({_CONSTANTS})?+\s*+\)"
-    rf"|\[\s*+({_CONSTANTS})?+\s*+\]\s*+=\s*+({_CONSTANT}))[ \t]*+(\.)(?![0-9.])\s*+",
+    rf"({_NAME})(?:\(\s*+(?>({_CONSTANTS})?)\s*+\)"
+    rf"|\[\s*+(?>({_CONSTANTS})?)\s*+\]\s*+=\s*+({_CONSTANT}))[ \t]*+(\.)(?![0-9.])\s*+",
     re.ASCII,
 )
 _CONSTANT_RE = re.compile(_CONSTANT, re.ASCII)
