@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -474,6 +473,9 @@ def stream(
         Path, typer.Option(metavar="DIR", help="the folder of the stream's state: give it again to go on")
     ],
     spark: Annotated[str, typer.Option(metavar="MASTER", help="as in local[2] or local[*]")] = "local[2]",
+    shards: Annotated[
+        int, typer.Option(min=0, help="keep the state in so many processes; 0: in this one")
+    ] = 0,
     once: Annotated[
         bool, typer.Option("--once", "--available-now", help="end when all files that are there are taken")
     ] = False,
@@ -517,8 +519,17 @@ def stream(
     from dlog.spark.stream import Options, Places, run_stream
     from dlog.spark.stream_progress import Telling
 
-    options = Options(spark, once, every, batch_files, operations=op, format=format, facts=facts)
-    options = replace(options, values_every=values_every)
+    options = Options(
+        master=spark,
+        shards=shards,
+        once=once,
+        every=every,
+        batch_files=batch_files,
+        operations=op,
+        format=format,
+        values_every=values_every,
+        facts=facts,
+    )
     with Telling(json) as telling:
         run_stream(Places(program, source, sink, checkpoint), options, telling, Screen)
 

@@ -19,6 +19,7 @@ DOCUMENTS = [
     "docs/durable.md",
     "docs/m3.md",
     "docs/sql.md",
+    "docs/streams.md",
     "docs/performance.md",
     "docs/transactions.md",
     "docs/views.md",

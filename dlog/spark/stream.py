@@ -10,77 +10,49 @@ watermark: late ones are just facts.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
-from dlog.engine.transaction import Changes
-from dlog.errors import DlogError, StoreError
-from dlog.io import Rejected
+from dlog.errors import DlogError
 from dlog.ir.check import load_program
-from dlog.ir.rules import Program
 from dlog.language.source import read_source
 from dlog.spark import session
-from dlog.spark.stream_files import Params, Rows, read_file
+from dlog.spark.stream_engine import one_engine
+from dlog.spark.stream_placing import place_program
 from dlog.spark.stream_progress import Report, Telling
-from dlog.spark.stream_sinks import FORMATS, Sinks, outputs_of, sync_file, sync_folder, write_whole
-from dlog.spark.stream_sources import File, by_predicate, files_of, find_sources, watched
+from dlog.spark.stream_setup import (
+    Options,
+    Places,
+    Screen,
+    identity,
+    keep_identity,
+    make_folder,
+    require_same,
+    sync_notes,
+)
+from dlog.spark.stream_sharded import sharded_engine
+from dlog.spark.stream_sinks import FORMATS
+from dlog.spark.stream_sources import find_sources, watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from dlog.spark.stream_database import StreamDatabase
+__all__ = ["Options", "Places", "run_stream"]
 
-Progress = Callable[[str, str, int, int], None]
-Screen = Callable[[], AbstractContextManager[Progress | None]]
 _LOOK_SECONDS = 0.05  # between two looks at whether the stream has ended, or has to
 
 
-@dataclass(frozen=True)
-class Options:
-    """What can be chosen besides the places."""
+class Takes(Protocol):
+    """What takes the batches of a stream: one engine, or shards."""
 
-    master: str = "local[2]"
-    once: bool = False  # end when all files that are there have been taken
-    every: float = 0.2  # seconds between two looks for files
-    batch_files: int | None = None  # at most so many files of each predicate in a batch
-    batch_bytes: int = 64 << 20  # else at most so many bytes
-    operations: str | None = None  # the column that says what a row does
-    format: str = "csv"  # of changes
-    values_every: float = 5.0  # seconds, at the least, between two writings of all values
-    facts: Path = Path(".")
+    def take(self, number: int, frame: DataFrame) -> Report: ...
 
-
-@dataclass(frozen=True)
-class Places:
-    """The program and the folders of a stream."""
-
-    program: Path
-    sources: Sequence[str]
-    sink: Path
-    checkpoint: Path
-
-    @property
-    def spark(self) -> Path:
-        """What Spark writes down."""
-        return self.checkpoint / "spark"
-
-    @property
-    def database(self) -> Path:
-        return self.checkpoint / "database"
-
-    @property
-    def identity(self) -> Path:
-        """What the stream is made of."""
-        return self.checkpoint / "stream.json"
+    def write_values(self, at_once: bool = False) -> None: ...
 
 
 def run_stream(
@@ -98,160 +70,24 @@ def run_stream(
         raise DlogError(f"unknown format {options.format}", help=f"one of {', '.join(FORMATS)}")
     program = load_program(read_source(places.program))[1]
     sources = find_sources(program, places.sources)
-    _require_same(places, sources)
-    _make_folder(places.checkpoint)
-    with _opened(places, sources, options, telling, screen) as engine:
-        if not places.identity.exists():
-            write_whole(places.identity, json.dumps(_identity(places, sources), indent=1) + "\n")
+    placing = place_program(program, sources, options.shards) if options.shards else None
+    made_of = identity(places, sources, options.shards, placing.places if placing else {})
+    require_same(places, made_of)
+    make_folder(places.checkpoint)
+    opened = partial(sharded_engine, program, placing) if placing else one_engine
+    with opened(places, sources, options, telling, screen) as engine:
+        keep_identity(places, made_of)
         spark = session.start(options.master)
         frame = watched(spark, sources, options.batch_files, options.batch_bytes)
-        _follow(frame, engine, places, options, stopping or threading.Event())
+        batches = Batches(engine, places, telling)
+        _follow(frame, batches, places, options, stopping or threading.Event())
 
 
-def input_params(program: Program) -> dict[str, Params]:
-    """Parameters of each predicate's `.input`."""
-    from dlog.engine.loading import directive_params
-
-    return {d.predicate: directive_params(d) for d in program.directives if d.kind == "input"}
-
-
-# The checkpoint
-
-
-def _identity(places: Places, sources: Mapping[str, str]) -> dict[str, Any]:
-    digest = hashlib.sha256(read_source(places.program).text.encode()).hexdigest()
-    return {"program": digest, "sources": dict(sources)}
-
-
-def _require_same(places: Places, sources: Mapping[str, str]) -> None:
-    """Refuses to go on with another program, or other sources, than a checkpoint was made with."""
-    if not places.identity.exists():
-        others = {p.name for p in places.checkpoint.iterdir()} if places.checkpoint.is_dir() else set()
-        if others - {places.database.name}:
-            raise StoreError(f"{places.checkpoint} is not the checkpoint of a stream")
-        return
-    try:
-        before = json.loads(places.identity.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        raise StoreError(f"{places.identity} cannot be read") from None
-    given = _identity(places, sources)
-    help = "give another --checkpoint and --sink to begin anew"
-    if before.get("program") != given["program"]:
-        raise StoreError(f"{places.program} has changed since {places.checkpoint} was made", help=help)
-    if before.get("sources") != given["sources"]:
-        told = ", ".join(f"{name}={place}" for name, place in before.get("sources", {}).items())
-        raise StoreError(f"{places.checkpoint} was made with other sources: {told}", help=help)
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DlogError(f"cannot make the folder {folder}: {error.strerror}") from None
-
-
-def _require_in_step(places: Places, last: int | None) -> None:
-    """Spark's notes and the database must be of one stream: else files would be left out, or taken twice."""
-    planned, done = (_numbers(places.spark / name) for name in ("offsets", "commits"))
-    if last is not None and max(planned, default=-1) < last:
-        raise StoreError(f"{places.spark} lacks batch {last}, which {places.database} has")
-    if max(done, default=-1) > (-1 if last is None else last):
-        raise StoreError(f"{places.database} lacks batch {max(done)}, which {places.spark} has")
-
-
-def _numbers(folder: Path) -> list[int]:
-    return [int(p.name) for p in folder.iterdir() if p.name.isdigit()] if folder.is_dir() else []
-
-
-# One engine
-
-
-@contextmanager
-def _opened(
-    places: Places, sources: Mapping[str, str], options: Options, telling: Telling, screen: Screen
-) -> Iterator[SingleEngine]:
-    from dlog.spark.stream_database import StreamDatabase
-
-    told = {"facts": options.facts, "warn": telling.print}
-    with screen() as progress:
-        database = StreamDatabase(places.database, places.program, sources, progress=progress, **told)
-    with database:
-        _require_in_step(places, database.last_number)
-        yield SingleEngine(database, places, options, telling)
-
-
-class SingleEngine:
-    """The engine of this process, which takes batches as they come."""
-
-    def __init__(self, database: StreamDatabase, places: Places, options: Options, telling: Telling):
-        self.database = database
-        self.sinks = Sinks(places.sink, outputs_of(database.program), options.format)
-        self._options = options
-        self._telling = telling
-        self._params = input_params(database.program)
-        self._written = self.sinks.values_version()
-        self._when = -options.values_every
-        if database.last_number is None:
-            self.sinks.require_new()
-
-    def take(self, number: int, frame: DataFrame) -> Report:
-        """Apply a batch, or finish one that was applied already."""
-        started = time.perf_counter()
-        last = self.database.last_number
-        if last is not None and number <= last:
-            self.sinks.publish(number)
-            return Report(number, repeated=True)
-        files = files_of(frame.toArrow())
-        found = {name: self._read(name, some) for name, some in by_predicate(files).items()}
-        bad = {name: [b for rows in some for b in rows.bad] for name, some in found.items()}
-        commit = self.database.take_batch(number, found, lambda changes: self._stage(number, changes, bad))
-        self.sinks.publish(number)
-        self._tell_bad(number, bad)
-        inserted, erased = self._changed(commit.changes)
-        return Report(
-            number,
-            len(files),
-            sum(rows.table.num_rows for some in found.values() for rows in some),
-            sum(map(len, bad.values())),
-            inserted,
-            erased,
-            time.perf_counter() - started,
-            time.time() - min((file.modified for file in files), default=time.time()),
-        )
-
-    def _read(self, name: str, files: Sequence[File]) -> list[Rows]:
-        predicate, params = self.database.program.predicates[name], self._params.get(name, {})
-        return [read_file(predicate, params, f.name, f.data, self._options.operations) for f in files]
-
-    def _stage(self, number: int, changes: Changes, bad: dict[str, list[Rejected]]) -> None:
-        self.sinks.stage(number, changes, bad)
-
-    def _changed(self, changes: Any) -> tuple[int, int]:
-        found = [changes[o.predicate.name] for o in self.sinks.outputs if o.predicate.name in changes]
-        return sum(len(c.inserted) for c in found), sum(len(c.erased) for c in found)
-
-    def _tell_bad(self, number: int, bad: dict[str, list[Rejected]]) -> None:
-        first = {name: (len(rows), str(rows[0])) for name, rows in bad.items() if rows}
-        self._telling.bad(number, first)
-
-    def write_values(self, at_once: bool = False) -> None:
-        """Current values, if they have changed and, unless at once, were not written a moment ago."""
-        if self._written == self.database.version:
-            return
-        if at_once or time.monotonic() - self._when >= self._options.values_every:
-            view = self.database.snapshot()
-            self.sinks.write_values(view, self.database.last_number)
-            self._written, self._when = view.version, time.monotonic()
-
-
-# The query
-
-
-class _Batches:
+class Batches:
     """What Spark calls with each batch.  The first error ends the stream, and is kept as it was."""
 
-    def __init__(self, engine: SingleEngine, places: Places, telling: Telling):
-        self._engine = engine
+    def __init__(self, engine: Takes, places: Places, telling: Telling):
+        self.engine = engine
         self._places = places
         self._telling = telling
         self._working = threading.Lock()
@@ -263,8 +99,8 @@ class _Batches:
             if self._ending:
                 raise DlogError("the stream is ending")
             try:
-                _sync_notes(self._places.spark)
-                self._telling.batch(self._engine.take(number, frame))
+                sync_notes(self._places.spark)
+                self._telling.batch(self.engine.take(number, frame))
             except BaseException as error:
                 self.error = error
                 raise
@@ -276,40 +112,28 @@ class _Batches:
             pass
 
 
-def _sync_notes(folder: Path) -> None:
-    """What Spark wrote down of this batch: it leaves to the system when that reaches the disk."""
-    for kind in (folder / "offsets", *(folder / "sources").glob("*")):
-        newest = max(
-            (p for p in kind.iterdir() if not p.name.startswith(".")),
-            key=lambda p: p.stat().st_mtime_ns,
-            default=None,
-        )
-        if newest is not None:
-            sync_file(newest)
-            sync_folder(kind)
-
-
 def _follow(
-    frame: DataFrame, engine: SingleEngine, places: Places, options: Options, stopping: threading.Event
+    frame: DataFrame, batches: Batches, places: Places, options: Options, stopping: threading.Event
 ) -> None:
     logging.getLogger("py4j").addHandler(logging.NullHandler())  # what fails is told by `_raise`, once
-    batches = _Batches(engine, places, engine._telling)
     writer = frame.writeStream.foreachBatch(batches).option("checkpointLocation", str(places.spark.resolve()))
-    milliseconds = f"{int(options.every * 1000)} milliseconds"
-    trigger = {"availableNow": True} if options.once else {"processingTime": milliseconds}
+    if options.once:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{int(options.every * 1000)} milliseconds")
     with _stopped_by_interrupt(stopping):
-        query = writer.trigger(**trigger).start()
+        query = writer.start()
         try:
             while query.isActive and not stopping.wait(_LOOK_SECONDS):
-                engine.write_values()
+                batches.engine.write_values()
         finally:
             batches.end()
             query.stop()
         _raise(batches, None if stopping.is_set() else query.exception())
-        engine.write_values(at_once=True)
+        batches.engine.write_values(at_once=True)
 
 
-def _raise(batches: _Batches, failed: Exception | None) -> None:
+def _raise(batches: Batches, failed: Exception | None) -> None:
     if batches.error is not None:
         if isinstance(batches.error, DlogError):
             raise batches.error

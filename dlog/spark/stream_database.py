@@ -26,11 +26,11 @@ SERIES = "stream"
 class StreamDatabase(Database):
     """A durable database that takes numbered batches."""
 
-    def __init__(self, folder: Path, program: Path, streamed: Iterable[str], **options: Any):
+    def __init__(self, folder: Path, streamed: Iterable[str], **options: Any):
         """Facts of predicates that are streamed are not read from the files of their `.input`."""
         self._streamed = frozenset(streamed)
         self._stage: Callable[[Changes], None] | None = None
-        super().__init__(folder, program=program, **options)
+        super().__init__(folder, **options)
 
     @property
     def last_number(self) -> int | None:

@@ -15,13 +15,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from dlog.engine.loading import directive_params
-from dlog.engine.result import Result
 from dlog.engine.show import in_order, is_derived
 from dlog.engine.transaction import Change
 from dlog.engine.view import View
@@ -118,19 +117,26 @@ class Sinks:
 
     def write_values(self, view: View, batch: int | None) -> None:
         """Replace all files of values, each at once, and say of which batch they are.  O(rows)."""
+        self.write_parts(view)
         folder = self.folder / VALUES
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / MARK, json.dumps({"batch": batch, "version": view.version}) + "\n")
+
+    def write_parts(self, view: View) -> None:
+        """The same for one of several that write, into folders of the predicates: others say the batch."""
         with OutputSet() as outputs:
             for output in self.outputs:
-                self._stage_values(view[output.predicate.name], output, folder, outputs)
-        self._write_mark(folder, {"batch": batch, "version": view.version})
+                result = view[output.predicate.name]
+                columns = [(c.name, c.type) for c in result.columns]
+                outputs.write(result.to_arrow(), self._values_options(output), columns)
 
-    def _stage_values(self, result: Result, output: Output, folder: Path, outputs: OutputSet) -> None:
-        options = OutputOptions.from_params(output.predicate.name, output.params, folder)
-        outputs.write(result.to_arrow(), options, [(c.name, c.type) for c in result.columns])
-
-    def _write_mark(self, folder: Path, mark: Mapping[str, object]) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / MARK, json.dumps(mark) + "\n")
+    def _values_options(self, output: Output) -> OutputOptions:
+        name, folder = output.predicate.name, self.folder / VALUES
+        options = OutputOptions.from_params(name, output.params, folder)
+        if not self._part or options.path is None:
+            return options
+        ending = "".join(options.path.suffixes)
+        return replace(options, path=folder / name / f"{self._part.removeprefix('-')}{ending}")
 
     def values_version(self) -> int | None:
         """The version that the files of values are of."""
@@ -139,6 +145,12 @@ class Sinks:
         except (OSError, ValueError):
             return None
         return found.get("version") if isinstance(found, dict) else None
+
+
+def changed_rows(changes: Mapping[str, Change], outputs: Sequence[Output]) -> tuple[int, int]:
+    """Rows of outputs that came, and that went."""
+    found = [changes[o.predicate.name] for o in outputs if o.predicate.name in changes]
+    return sum(len(c.inserted) for c in found), sum(len(c.erased) for c in found)
 
 
 def change_table(change: Change) -> pa.Table:

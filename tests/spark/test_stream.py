@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 
 from dlog.errors import ConstraintError, DataError, DlogError, StoreError
-from dlog.spark import stream, stream_sinks
+from dlog.spark import stream, stream_engine, stream_sinks
 from dlog.spark.stream import Options, Places, run_stream
 from dlog.spark.stream_database import StreamDatabase
 from dlog.spark.stream_progress import Report, Telling
+from dlog.spark.stream_sharded import Sharded
 from tests.spark.streamed import PROGRAM, Model, require_exact
 
 MASTER = "local[2]"
@@ -49,8 +50,8 @@ def run(places: Places, **options: Any) -> Told:
     return told
 
 
-def exact(places: Places, model: Model) -> None:
-    require_exact(model, places.sink, places.checkpoint)
+def exact(places: Places, model: Model, shards: int = 0) -> None:
+    require_exact(model, places.sink, places.checkpoint, shards)
 
 
 def test_oracle_random_batches(tmp_path: Path) -> None:
@@ -67,8 +68,29 @@ def test_oracle_random_batches(tmp_path: Path) -> None:
     assert json.loads((places.sink / "values" / "_batch.json").read_text())["version"] > 5
 
 
+def test_oracle_random_batches_in_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows by shop, prices and roads in every shard, totals over all shops put together."""
+    places, model = places_of(tmp_path), Model(tmp_path / "in", 4)
+    model.write_prices()
+    model.write(7)
+    assert run(places, shards=2).tally.batches >= 2
+    exact(places, model, 2)
+    for point in ("_parts", "_forget_partials"):  # shards have committed, and nothing is put together
+        model.write(2)
+        with monkeypatch.context() as patch:
+            patch.setattr(Sharded, point, _failing(getattr(Sharded, point), False))
+            with pytest.raises(DlogError, match="stopped here"):
+                run(places, shards=2)
+    assert run(places, shards=2, batch_files=4).tally.repeated == 0
+    exact(places, model, 2)
+    sizes = [len(list(places.sink.glob(f"values/total/shard-000{k}.csv"))) for k in range(2)]
+    assert sizes == [1, 1] and (places.sink / "values" / "grand.csv").exists()
+    with pytest.raises(StoreError, match="state was made with --shards 2"):
+        run(places, shards=3)
+
+
 POINTS: list[tuple[Any, str, bool]] = [
-    (stream, "files_of", False),  # nothing is done yet
+    (stream_engine, "files_of", False),  # nothing is done yet
     (stream_sinks.Sinks, "stage", False),  # before and after files are staged
     (stream_sinks.Sinks, "stage", True),
     (stream_sinks.Sinks, "publish", False),  # the engine has committed, nobody has its files
@@ -203,7 +225,7 @@ def test_a_checkpoint_is_of_one_stream(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(StoreError, match=r"state was made with other sources: price=.*, sale=.*/in/sale$"):
         run(places)
     (tmp_path / "in" / "road").rmdir()
-    with StreamDatabase(places.database, places.program, ["price", "sale"]) as database:
+    with StreamDatabase(places.database, ["price", "sale"], program=places.program) as database:
         database.take_batch(0, {}, lambda changes: None)
     with pytest.raises(StoreError, match=r"spark lacks batch 0, which .*database has"):
         run(places)

@@ -1,0 +1,157 @@
+"""`dlog stream` with a state of a million groups: what a micro-batch takes, from files to results, beside
+Spark's own streaming aggregation over the same files in the same session.
+
+A batch's time is that between two batches that are done, while files wait: Spark's notes, the transaction in
+the durable store and the files of changes are all in it, and so is the writing of all values now and then.
+Spark's own side keeps its state and writes nothing; it cannot erase, so that deletions have no peer.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.harness import Aim, Row, below
+
+PROGRAM = """
+sale(id, shop, amount) -> int(id), int(shop), int(amount).
+total[shop] = t, sold[shop] = n <- agg<<t = sum(a), n = count()>> sale(_, shop, a).
+.output total
+.output sold
+"""
+MASTER = "local[2]"
+_FIRST_TIME = 1_700_000_000
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Batches of one size; `signs` are 1, or 1 and -1 in turns."""
+
+    facts: int
+    numbers: range  # of their batches
+    erases: bool
+    aim: Aim | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.facts:,} facts a batch{', half of them deletions' if self.erases else ''}"
+
+
+def benchmark(scale: float) -> Iterator[Row]:
+    groups = max(2_000, int(1_000_000 * scale))
+    large = max(100, int(100_000 * scale))
+    with tempfile.TemporaryDirectory() as name:
+        files = Files(Path(name), groups)
+        for facts, n, aim in ((min(1_000, large // 2), 20, below(0.5)), (large, 8, None)):
+            files.write_kind(facts, max(2, int(n * min(scale, 1))), False, aim)
+        inserts = files.n
+        for facts, n, aim in ((min(1_000, large // 2), 20, below(0.5)), (large, 4, None)):
+            files.write_kind(facts, max(2, int(n * min(scale, 1))), True, aim)
+        theirs = _spark_times(files, inserts)
+        ours = _dlog_times(files)
+        for kind in files.kinds:
+            seconds = median(ours[number] for number in kind.numbers)
+            peer = None if kind.erases else median(theirs[number] for number in kind.numbers)
+            size = f"{groups:,} groups, {kind.facts / seconds:,.0f} facts/s"
+            yield Row(kind.name, size, seconds, peer, "" if kind.erases else "Spark's own", kind.aim)
+
+
+class Files:
+    """A file of facts for each batch; the first has the state: one fact of each group."""
+
+    def __init__(self, root: Path, groups: int):
+        self.root = root
+        self.kinds: list[Kind] = []
+        self.n = 0
+        self.totals = np.zeros(groups, np.int64)
+        self.distinct: list[int] = []
+        self._random = np.random.default_rng(7)
+        self._gone = iter(np.array_split(self._random.permutation(groups), 64))
+        self._next_id = 0
+        self.folder.mkdir(parents=True)
+        self._write(np.arange(groups), np.empty(0, np.int64))
+
+    @property
+    def folder(self) -> Path:
+        return self.root / "in" / "sale"
+
+    def write_kind(self, facts: int, batches: int, erases: bool, aim: Aim | None) -> None:
+        first = self.n
+        for _ in range(batches):
+            gone = next(self._gone)[: facts // 2] if erases else np.empty(0, np.int64)
+            self._write(self._random.integers(0, len(self.totals), facts - len(gone)), gone)
+        self.kinds.append(Kind(facts, range(first, self.n), erases, aim))
+
+    def _write(self, shops: np.ndarray, gone: np.ndarray) -> None:
+        """New facts of shops; and groups whose first fact, which has their number, goes."""
+        ids = np.concatenate([np.arange(len(shops)) + self._next_id, gone])
+        self._next_id += len(shops)
+        shops, signs = np.concatenate([shops, gone]), np.repeat([1, -1], [len(shops), len(gone)])
+        np.add.at(self.totals, shops, ids % 100 * signs)
+        self.distinct.append(len(np.unique(shops)))
+        path = self.folder / f"{self.n:04}.parquet"
+        pq.write_table(pa.table({"id": ids, "shop": shops, "amount": ids % 100, "op": signs}), path)
+        os.utime(path, (_FIRST_TIME + self.n, _FIRST_TIME + self.n))
+        self.n += 1
+
+
+def _dlog_times(files: Files) -> list[float]:
+    import dlog
+    from dlog.spark.stream import Options, Places, run_stream
+    from dlog.spark.stream_progress import Report, Telling
+
+    class Clock(Telling):
+        done = [time.perf_counter()]
+
+        def batch(self, report: Report) -> None:
+            self.done.append(time.perf_counter())
+
+    program = files.root / "program.dl"
+    program.write_text(PROGRAM)
+    clock, state = Clock(), files.root / "state"
+    places = Places(program, [str(files.root / "in")], files.root / "out", state)
+    run_stream(places, Options(master=MASTER, once=True, batch_files=1), clock)
+    with dlog.Database(state / "database", read_only=True) as database:
+        found = np.zeros_like(files.totals)
+        table = database["total"].to_arrow()
+        found[table.column(0).to_numpy()] = table.column(1).to_numpy()
+        assert np.array_equal(found, files.totals)
+    return list(np.diff(clock.done))
+
+
+def _spark_times(files: Files, n: int) -> list[float]:
+    """Spark's own sum and count by group, in update mode, of the first n files."""
+    from pyspark.sql import functions
+
+    from dlog.spark import session
+
+    spark = session.start(MASTER)
+    folder = files.root / "inserts"
+    folder.mkdir()
+    for number in range(n):
+        os.link(files.folder / f"{number:04}.parquet", folder / f"{number:04}.parquet")
+    reader = spark.readStream.schema("id long, shop long, amount long").option("maxFilesPerTrigger", 1)
+    totals = reader.parquet(str(folder)).groupBy("shop")
+    frame = totals.agg(functions.sum("amount"), functions.count("*"))
+    done, seen = [time.perf_counter()], []
+
+    def take(batch: Any, number: int) -> None:
+        seen.append(batch.count())
+        done.append(time.perf_counter())
+
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    writer = frame.writeStream.foreachBatch(take).outputMode("update")
+    query = writer.option("checkpointLocation", str(files.root / "theirs")).trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert seen == files.distinct[:n]
+    return list(np.diff(done))

@@ -1,0 +1,262 @@
+"""Owns the sharded stream: processes that keep the shards, and the database that puts their parts together.
+
+A batch.  1 Spark's tasks read its files and cut their rows by shard; each shard takes its rows in one
+transaction, with the batch's number.  2 What shards changed of scattered predicates is put together by the
+rules of `stream_placing`, in a database of this process, which has the batch's number too: it is the last to
+have it, so a batch that it has is done everywhere.  Stopped in between, the batch comes again; shards that
+had it say so, and their partial changes are still there.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from dlog.errors import DlogError
+from dlog.ir.rules import Program
+from dlog.spark.session import is_local
+from dlog.spark.stream_database import StreamDatabase
+from dlog.spark.stream_engine import input_params, latency_of
+from dlog.spark.stream_files import Rows
+from dlog.spark.stream_operations import COLUMN_NAMES
+from dlog.spark.stream_placing import Placing, merge_program
+from dlog.spark.stream_progress import Report, Telling
+from dlog.spark.stream_setup import Options, Places, Progress, Screen, require_in_step
+from dlog.spark.stream_shard import Setup, ask
+from dlog.spark.stream_sinks import CHANGES, Output, Sinks, changed_rows, outputs_of
+from dlog.spark.stream_tasks import PACKS, REPORTS, Task, cutting, handing_over
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@contextmanager
+def sharded_engine(
+    program: Program,
+    placing: Placing,
+    places: Places,
+    sources: Mapping[str, str],
+    options: Options,
+    telling: Telling,
+    screen: Screen,
+) -> Iterator[Sharded]:
+    """Shards that are ready.  They end with the block, or with this process."""
+    if not is_local(options.master):
+        raise DlogError(
+            f"--shards keeps its state in processes of this machine, and {options.master} is elsewhere",
+            help="give a local master, as in --spark 'local[4]', or leave --shards out",
+        )
+    merging = StreamDatabase(places.database, (), source=merge_program(program, placing), warn=telling.print)
+    with merging:
+        require_in_step(places, merging.last_number)
+        shards = Processes(places, sources, options, placing)
+        try:
+            with screen() as progress:
+                shards.wait(progress)
+            yield Sharded(program, placing, merging, shards, places, options, telling)
+        finally:
+            shards.end()
+
+
+class Processes:
+    """One process for each shard."""
+
+    def __init__(self, places: Places, sources: Mapping[str, str], options: Options, placing: Placing):
+        self.key = secrets.token_hex(32)
+        self.ports: tuple[int, ...] = ()
+        self._started = [
+            subprocess.Popen(
+                [sys.executable, "-m", "dlog.spark.stream_shard"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,  # Ctrl-C is for the stream, which ends them between batches
+            )
+            for _ in range(options.shards)
+        ]
+        for number, process in enumerate(self._started):
+            setup = _setup(number, self.key, places, sources, options, placing)
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(setup._asdict()) + "\n")
+            process.stdin.flush()
+
+    def wait(self, progress: Progress | None) -> None:
+        """Until all are ready."""
+        ports: list[int] = []
+        for number, process in enumerate(self._started):
+            if progress is not None:
+                progress("recover", f"shard {number}", number, len(self._started))
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            said: dict[str, Any] = json.loads(line) if line else {"error": "it ended before it was ready"}
+            if "error" in said:
+                raise DlogError(f"shard {number}: {said['error']}")
+            ports.append(said["port"])
+        self.ports = tuple(ports)
+
+    def ended(self) -> int | None:
+        """A shard whose process is gone."""
+        found = [number for number, process in enumerate(self._started) if process.poll() is not None]
+        return found[0] if found else None
+
+    def ask_all(self, request: Mapping[str, Any]) -> None:
+        for port in self.ports:
+            ask(port, self.key, request)
+
+    def end(self) -> None:
+        for process in self._started:
+            assert process.stdin is not None
+            process.stdin.close()
+        for process in self._started:
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+def _setup(
+    number: int, key: str, places: Places, sources: Mapping[str, str], options: Options, placing: Placing
+) -> Setup:
+    def where(path: Path) -> str:
+        return str(path.absolute())
+
+    return Setup(
+        number,
+        options.shards,
+        key,
+        where(places.shard(number)),
+        where(places.program),
+        where(options.facts),
+        list(sources),
+        dict(placing.places),
+        where(places.sink),
+        where(places.partials),
+        options.format,
+    )
+
+
+class Sharded:
+    """Hands batches to the shards, and puts together what they have of scattered predicates."""
+
+    def __init__(
+        self,
+        program: Program,
+        placing: Placing,
+        merging: StreamDatabase,
+        shards: Processes,
+        places: Places,
+        options: Options,
+        telling: Telling,
+    ):
+        self.merging = merging
+        self.shards = shards
+        scattered = [o for o in outputs_of(program) if placing.places[o.predicate.name] is None]
+        self.sinks = Sinks(places.sink, scattered, options.format)
+        self._partials = places.partials
+        self._task = Task(
+            {name: program.predicates[name] for name in program.predicates},
+            input_params(program),
+            options.operations,
+            placing.places,
+            shards.ports,
+            shards.key,
+        )
+        self._options = options
+        self._telling = telling
+        self._written: int | None = -1
+        self._when = -options.values_every
+        if merging.last_number is None and not places.spark.exists():
+            self.sinks.require_new()
+
+    def take(self, number: int, frame: DataFrame) -> Report:
+        """Apply a batch, or finish one that was applied already."""
+        started = time.perf_counter()
+        last = self.merging.last_number
+        if last is not None and number <= last:
+            self.sinks.publish(number)
+            return Report(number, repeated=True)
+        reports = self._by_tasks(number, frame)
+        self._forget_partials(number)
+        found = {f"{o.predicate.name}__part": self._parts(number, o) for o in self.sinks.outputs}
+        commit = self.merging.take_batch(
+            number, {n: rows for n, rows in found.items() if rows}, lambda c: self.sinks.stage(number, c)
+        )
+        self.sinks.publish(number)
+        inserted, erased = changed_rows(commit.changes, self.sinks.outputs)
+        inserted += sum(r["inserted"] for r in reports)
+        erased += sum(r["erased"] for r in reports)
+        packs = [pack for report in reports for pack in report["packs"]]
+        self._tell_bad(number, packs)
+        files = {(pack["predicate"], pack["name"]) for pack in packs}
+        rows, bad = (sum(pack[name] for pack in packs) for name in ("n", "bad"))
+        seconds, latency = time.perf_counter() - started, latency_of([p["modified"] for p in packs])
+        return Report(number, len(files), rows, bad, inserted, erased, seconds, latency)
+
+    def _by_tasks(self, number: int, frame: DataFrame) -> list[dict[str, Any]]:
+        packs = frame.mapInArrow(cutting(self._task), PACKS)
+        n = len(self.shards.ports)
+        placed = packs.repartitionById(n, "shard") if hasattr(packs, "repartitionById") else None
+        placed = placed if placed is not None else packs.repartition(n, "shard")
+        try:
+            told = placed.mapInArrow(handing_over(self._task, number), REPORTS).toArrow()
+        except Exception as error:
+            raise self._failure(error) from error
+        return [json.loads(report) for report in told.column("report").to_pylist()]
+
+    def _failure(self, error: Exception) -> DlogError:
+        """What a user can understand of a job that failed."""
+        if (ended := self.shards.ended()) is not None:
+            return DlogError(f"the process of shard {ended} has ended", help="the same command goes on")
+        lines = str(error).strip().splitlines()
+        said = [line.split(": ", 1)[1] for line in lines if line.strip().startswith("dlog.errors.")]
+        return DlogError(said[-1] if said else f"a task failed: {lines[0] if lines else error!r}")
+
+    def _tell_bad(self, number: int, packs: Sequence[Mapping[str, Any]]) -> None:
+        first: dict[str, tuple[int, str]] = {}
+        for pack in packs:
+            if pack["bad"]:
+                count, reason = first.get(pack["predicate"], (0, pack["reason"]))
+                first[pack["predicate"]] = (count + pack["bad"], reason)
+        self._telling.bad(number, first)
+
+    # What is put together
+
+    def _parts(self, number: int, output: Output) -> list[Rows]:
+        """What all shards changed of a scattered predicate in a batch."""
+        found = []
+        for path in sorted(self._partials.glob(f"{CHANGES}/{output.predicate.name}/batch-{number:08}-*")):
+            table = pa.parquet.read_table(path)
+            shard = int(path.stem.rsplit("-", 1)[1])
+            column = next(name for name in COLUMN_NAMES if name in table.column_names[-1:])
+            says = table.column(column).to_numpy().astype("U1")
+            facts = table.drop_columns([column])
+            names = ["shard", *(f"c{i}" for i in range(facts.num_columns))]
+            columns = [pa.array(np.full(len(says), shard)), *facts.columns]
+            found.append(Rows(pa.table(columns, names=names), says, []))
+        return found
+
+    def _forget_partials(self, number: int) -> None:
+        """Those of earlier batches, which are put together."""
+        for path in self._partials.glob(f"{CHANGES}/*/batch-*"):
+            if int(path.name.split("-")[1]) < number:
+                path.unlink()
+
+    def write_values(self, at_once: bool = False) -> None:
+        """Current values of all shards and of what is put together, if a batch has come since."""
+        last = self.merging.last_number
+        if self._written == last:
+            return
+        if at_once or time.monotonic() - self._when >= self._options.values_every:
+            self.shards.ask_all({"do": "values"})
+            self.sinks.write_values(self.merging.snapshot(), last)
+            self._written, self._when = last, time.monotonic()
