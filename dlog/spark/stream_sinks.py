@@ -63,6 +63,7 @@ class Sinks:
         self.outputs = outputs
         self._format = format
         self._part = part
+        self._staged: tuple[int, list[Path]] | None = None  # by this process: the batch and its files
 
     # A batch
 
@@ -70,7 +71,8 @@ class Sinks:
         self, batch: int, changes: Mapping[str, Change], bad: Mapping[str, Sequence[Rejected]] | None = None
     ) -> None:
         """All files of a batch, complete and on the disk, under names that nobody reads."""
-        self.discard(batch)
+        self._discard(batch)
+        self._staged = (batch, [])
         for output in self.outputs:
             if output.predicate.name in changes:
                 table = change_table(changes[output.predicate.name])
@@ -81,13 +83,14 @@ class Sinks:
 
     def publish(self, batch: int) -> list[Path]:
         """Give the staged files of a batch their names; done twice, it does nothing."""
-        found = [published(part) for part in self._staged(batch)]
+        found = [published(part) for part in self._staged_files(batch)]
         for folder in {path.parent for path in found}:
             sync_folder(folder)
         return found
 
-    def discard(self, batch: int) -> None:
-        for part in self._staged(batch):
+    def _discard(self, batch: int) -> None:
+        """What an earlier try has staged, in this process or before it."""
+        for part in self._staged_files(batch) if self._staged is None or self._staged[0] == batch else ():
             part.unlink()
 
     def require_new(self) -> None:
@@ -98,14 +101,19 @@ class Sinks:
                 help="give another --sink, or the --checkpoint that these changes belong to",
             )
 
-    def _staged(self, batch: int) -> list[Path]:
-        return sorted(self.folder.glob(f"*/*/.{self._stem(batch)}.*.part"))
+    def _staged_files(self, batch: int) -> list[Path]:
+        """Those that are still there.  Looked for only once in a process: folders of changes grow long."""
+        if self._staged is None or self._staged[0] != batch:
+            return sorted(self.folder.glob(f"*/*/.{self._stem(batch)}.*.part"))
+        return [part for part in self._staged[1] if part.exists()]
 
     def _stem(self, batch: int) -> str:
         return f"batch-{batch:08}{self._part}"
 
     def _write(self, batch: int, kind: str, name: str, table: pa.Table, format: str) -> None:
+        assert self._staged is not None
         path = self.folder / kind / name / f".{self._stem(batch)}{FORMATS[format]}.part"
+        self._staged[1].append(path)
         params: dict[str, ParameterValue] = {"IO": format, "filename": str(path.absolute())}
         if format != "parquet":
             params["precision"] = "full"
