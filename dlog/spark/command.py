@@ -13,7 +13,7 @@ from dlog.engine.run import write_outputs
 from dlog.errors import DlogError
 from dlog.spark.explain import explain_blocks
 from dlog.spark.run import ShardedDatabase
-from dlog.spark.session import cores, is_local, start
+from dlog.spark.session import check_master, cores, is_local, start
 from dlog.spark.shards import Shape, plan_blocks
 
 
@@ -35,6 +35,7 @@ def run_on_spark(
     """As `dlog.engine.run.run_program`, on a Spark master.  There are as many shards as cores by default."""
     from dlog.spark.runner import spark_runner
 
+    check_master(master)
     if not is_local(master) and work is None:
         raise DlogError(
             f"the workers of {master} need a folder that all of them reach", help="give one with --work"

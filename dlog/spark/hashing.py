@@ -49,8 +49,8 @@ def spark_shard(column: Column, type: Type, shards: int) -> Column:
     from pyspark.sql import functions as F
 
     if type.name == "unsigned":
-        two = F.lit(2**63).cast("decimal(20,0)")
-        low = F.when(column >= two, column - two - two).otherwise(column)
+        half = F.lit(str(2**63)).cast("decimal(20,0)")
+        low = F.when(column >= half, column - half - half).otherwise(column)
         column = low.cast("bigint")
     return F.pmod(F.hash(column), F.lit(shards))
 

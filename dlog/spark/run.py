@@ -45,10 +45,11 @@ class ShardedDatabase(Database):
 
     def __init__(
         self,
-        path: str | Path,
+        path: str | Path | None,
         runner: Runner,
         shards: int,
         *,
+        source: str | None = None,
         facts: str | Path = ".",
         work: str | Path | None = None,
         limits: Limits | None = None,
@@ -66,7 +67,15 @@ class ShardedDatabase(Database):
         self._copies = Copies(Path(tempfile.mkdtemp(prefix="dlog-shards-", dir=work)), shards)
         self._elsewhere: dict[str, int] = {}  # predicates whose base facts are files, and how many
         try:
-            super().__init__(path, facts=facts, limits=limits, progress=progress, warn=warn, goals_only=magic)
+            super().__init__(
+                path,
+                source=source,
+                facts=facts,
+                limits=limits,
+                progress=progress,
+                warn=warn,
+                goals_only=magic,
+            )
         finally:
             shutil.rmtree(self._copies.root, ignore_errors=True)
 

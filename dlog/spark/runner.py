@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dlog.errors import DlogError
 from dlog.spark.run import Runner
-from dlog.spark.session import log_tail
+from dlog.spark.session import log_tail, quiet
 from dlog.spark.tasks import Outcome, run_task
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ def spark_runner(spark: SparkSession) -> Runner:
     def run(path: str, shards: int) -> list[Outcome]:
         context = spark.sparkContext
         try:
-            return context.parallelize(range(shards), shards).map(partial(run_task, path)).collect()
+            with quiet():
+                return context.parallelize(range(shards), shards).map(partial(run_task, path)).collect()
         except Exception as error:
             raise DlogError(f"Spark gave up: {_reason(error)}{log_tail(3)}") from None
 

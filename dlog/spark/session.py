@@ -16,9 +16,11 @@ Spark's jobs and raises KeyboardInterrupt in the driver.  Knows nothing of progr
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,7 +72,7 @@ def start(
             return _session
         stop()
     _check_packages()
-    _check_master(master)
+    check_master(master)
     _machine = _start_machine(master, java_options)
     try:
         _session = _connect(master, {**_made(master), **(settings or {}), "spark.app.name": app})
@@ -116,6 +118,17 @@ def cores(spark: SparkSession) -> int:
     return max(int(spark.sparkContext.defaultParallelism), 1)
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """In the block nothing is logged: py4j would tell of an interrupt, which goes on as an exception."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
 def is_local(master: str) -> bool:
     return master == "local" or master.startswith("local[")
 
@@ -129,7 +142,7 @@ def _check_packages() -> None:
         raise DlogError(f"pyspark {pyspark.__version__} is too old: 4.0 is needed", help=java.HELP_INSTALL)
 
 
-def _check_master(master: str) -> None:
+def check_master(master: str) -> None:
     known = ("local", "spark://", "yarn", "k8s://")
     if not master.startswith(known) or (master.startswith("local") and not is_local(master)):
         raise DlogError(

@@ -1,0 +1,205 @@
+"""Plans of shards, and whole programs on shards in one process: no Spark is started here."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import dlog
+from dlog.errors import ConstraintError, DataError, DlogError
+from dlog.spark.run import ShardedDatabase
+from dlog.spark.shards import EXCHANGE, HERE, SHARD, WHOLE, Shape, plan_blocks
+from dlog.spark.tasks import Outcome, run_in_process, run_task
+from tests.oracle.accepted import accepted
+from tests.oracle.compare import same_program
+from tests.oracle.naive import evaluate
+from tests.oracle.programs import ALL, programs
+from tests.oracle.recursions import recursions
+from tests.oracle.values import DoesNotFit
+from tests.programs.test_programs import PROGRAMS
+
+RANDOM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def sharded(text: str, shards: int, magic: bool = False) -> ShardedDatabase:
+    return ShardedDatabase(None, run_in_process, shards, source=text, magic=magic, small_recursion=0)
+
+
+def check_against_the_oracle(text: str, shards: int) -> None:
+    """The naive evaluator and the shards agree on every predicate, or both refuse."""
+    program = accepted(text)
+    try:
+        facts = evaluate(program)
+    except (DoesNotFit, ConstraintError):
+        with pytest.raises(DlogError):
+            sharded(text, shards)
+        return
+    database = sharded(text, shards)
+    shown = {n: database[n].rows() for n, p in program.predicates.items() if not p.auxiliary}
+    assert same_program(shown, facts, program)
+
+
+@settings(RANDOM, max_examples=40)
+@given(programs(ALL), st.integers(2, 5))
+def test_oracle_random_programs(text: str, shards: int) -> None:
+    check_against_the_oracle(text, shards)
+
+
+@settings(RANDOM, max_examples=12)
+@given(recursions(), st.integers(2, 5))
+def test_oracle_random_recursions(text: str, shards: int) -> None:
+    check_against_the_oracle(text, shards)
+
+
+@pytest.mark.fuzz
+@settings(RANDOM, max_examples=3000)
+@given(st.one_of(programs(ALL), recursions()), st.integers(1, 9))
+def test_fuzz_random_programs(text: str, shards: int) -> None:
+    check_against_the_oracle(text, shards)
+
+
+def plan(text: str, shards: int = 4, **sizes: int) -> list[tuple[str, dict[str, int | None]]]:
+    program = dlog.check(text)
+    return [(b.kind, dict(b.derives)) for b in plan_blocks(Shape(program, shards, frozenset(), sizes))]
+
+
+EDGE = "edge(x, y) -> int(x), int(y).\n"
+CLOSURE = EDGE + "reach(x, y) <- edge(x, y).  reach(x, z) <- reach(x, y), edge(y, z).\n"
+
+
+def test_a_recursion_that_hands_its_first_key_on_is_one_job() -> None:
+    count = "n[x] = c <- agg<<c = count()>> reach(x, y).  two(x, z) <- reach(x, y), reach(y, z)."
+    assert plan(CLOSURE) == [(SHARD, {"reach": 0})]
+    assert plan(CLOSURE + count) == [(SHARD, {"reach": 0, "n": 0}), (SHARD, {"two": None})]
+
+
+def test_other_recursions_exchange() -> None:
+    path = EDGE + "path(x, y) <- edge(x, y).  path(x, z) <- path(x, y), path(y, z)."
+    assert plan(path) == [(EXCHANGE, {"path": None})]
+    near = EDGE + "near[1] = 0.  near[y] = m <- agg<<m = min(v)>> near[x] = a, edge(x, y), v = a + 1."
+    assert plan(near) == [(EXCHANGE, {"near": None})]
+
+
+def test_one_shard_is_one_block() -> None:
+    total = "total[] = n <- agg<<n = count()>> reach(x, y).  far(n) <- total[] = n."
+    assert plan(CLOSURE + total, shards=1) == [(SHARD, {"reach": WHOLE, "total": WHOLE, "far": WHOLE})]
+
+
+def test_strata_share_a_job_only_where_rows_are_where_they_are_read() -> None:
+    back = EDGE + "back(y, x) <- edge(x, y).  one(y) <- back(y, x).\n"
+    assert plan(back) == [(SHARD, {"back": 0, "one": 0})]
+    assert len(plan(back + "two(x, z) <- back(x, y), back(y, z).")) == 2
+
+
+def test_what_depends_on_one_process_is_not_shared() -> None:
+    text = 'name(x) -> string(x). name("a"). code(n) <- name(x), n = ord(x).'
+    assert plan(text) == [(HERE, {"code": None})]
+
+
+def test_a_large_relation_is_rather_partitioned_than_replicated() -> None:
+    join = "a(x, y) -> int(x), int(y). b(y, z) -> int(y), int(z). p(x, y, z) <- a(x, y), b(y, z).\n"
+    assert plan(join, a=1000, b=10**9) == [(SHARD, {"p": 1})]
+    star = join + "q(x) <- a(x, y), b(y, z), a(x, z)."
+    assert plan(star, a=10**9, b=10) == [(SHARD, {"p": 1, "q": 0})]
+
+
+FLOATS = st.floats(allow_nan=True, allow_infinity=True)
+
+
+@settings(RANDOM, max_examples=40)
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 2), FLOATS), max_size=40), st.integers(2, 4))
+@example([(0, 0, 1e308), (1, 0, 1e308), (2, 0, -1e308), (3, 0, -1e308), (4, 0, 1.0)], 2)
+@example([(0, 0, 1e16), (1, 0, 1.0), (2, 0, -1e16), (3, 0, 1e-300)], 3)
+@example([(0, 0, math.inf), (1, 0, -math.inf), (2, 1, math.inf), (3, 1, 1.0)], 2)
+def test_float_sums_in_parts_are_the_same_bits(rows: list[tuple[int, int, float]], shards: int) -> None:
+    """Groups that are computed have no variable that could own the shards."""
+    rules = """
+        v[i, g] = x -> int(i), int(g), float(x).  f(i, x) -> int(i), float(x).
+        total[] = s, mean[] = m <- agg<<s = sum(x), m = mean(x)>> v[i, g] = x.
+        by[h] = s, least[h] = l, n[h] = c, usual[h] = u
+          <- agg<<s = sum(x), l = min(x), c = count(), u = mean(x)>> v[i, g] = x, h = g % 2.
+    """
+    columns = [list(range(len(rows))), [g for _, g, _ in rows], [x for _, _, x in rows]]
+    types = (pa.int64(), pa.int64(), pa.float64())
+    with tempfile.TemporaryDirectory() as folder:
+        arrays = [pa.array(c, t) for c, t in zip(columns, types, strict=True)]
+        pq.write_table(pa.table(arrays, names=["i", "g", "x"]), f"{folder}/v.parquet")
+        text = rules + f'.input v(IO="parquet", filename="{folder}/v.parquet")'
+        local, database = dlog.Database(source=text), sharded(text, shards)
+    for name in ("total", "mean", "by", "least", "n", "usual"):
+        assert repr(database[name].rows()) == repr(local[name].rows()), name
+
+
+def test_whole_sums_may_be_large_on_the_way() -> None:
+    """Shards whose parts do not fit 64 bits, and a total that does; and one that does not."""
+    big = 2**63 - 1
+    rules = "v(i, x) -> int(i), int(x).  total[] = s <- agg<<s = sum(x)>> v(i, x).\n"
+    facts = "".join(f"v({i}, {big}). v({i + 100}, {-big}). " for i in range(20)) + "v(999, 7)."
+    assert sharded(rules + facts, 3)["total"].rows() == [(7,)]
+    with pytest.raises(DataError, match="does not fit 64 bits"):
+        sharded(rules + f"v(1, {big}). v(2, 1).", 2)
+    unsigned = (
+        "v(i, x) -> int(i), unsigned(x).  total[] = s, m[] = u <- agg<<s = sum(x), u = max(x)>> v(i, x).\n"
+    )
+    facts = f"v(1, {2**63}). v(2, 5). v(3, {2**63 - 6})."
+    database = sharded(unsigned + facts, 3)
+    assert database["total"].rows() == [(2**64 - 1,)] and database["m"].rows() == [(2**63,)]
+
+
+def test_a_key_with_two_values_is_found_wherever_they_are_derived() -> None:
+    text = (
+        EDGE + "edge(1, 2). edge(1, 3). edge(1, 4). f[x] = y <- edge(x, y).  g[z] = y <- edge(x, y), z = x."
+    )
+    for shards in (1, 2, 5):
+        with pytest.raises(ConstraintError, match="two values for one key of f"):
+            sharded(text.replace("g[z] = y <- edge(x, y), z = x.", ""), shards)
+        with pytest.raises(ConstraintError, match="two values for one key of g"):
+            sharded(text.replace("f[x] = y <- edge(x, y).", ""), shards)
+
+
+def test_a_task_that_runs_again_changes_nothing() -> None:
+    """Every task of a recursion twice, and in another order: what a dying worker leads to."""
+
+    def twice(path: str, shards: int) -> list[Outcome]:
+        first = [run_task(path, shard) for shard in reversed(range(shards))]
+        again = [run_task(path, shard) for shard in range(shards)]
+        assert sorted(first, key=lambda o: o.shard) == again
+        return again
+
+    program, facts = PROGRAMS / "same_generation.dl", PROGRAMS / "same_generation" / "facts"
+    local = dlog.Database(program, facts=facts)
+    database = ShardedDatabase(program, twice, 3, facts=facts, small_recursion=0)
+    assert database.steps_run > 2
+    for directive in local.program.directives:
+        if directive.kind == "output":
+            assert database[directive.predicate].rows() == local[directive.predicate].rows()
+
+
+def test_long_recursions_keep_few_files() -> None:
+    """A path of 60 edges by a rule that is not linear and one that counts steps: copies are made compact."""
+    from dlog.spark import run
+
+    text = EDGE + " ".join(f"edge({i}, {i + 1})." for i in range(60))
+    text += "far[0] = 0.  far[y] = m <- agg<<m = max(v)>> far[x] = a, edge(x, y), v = a + 1."
+    database = sharded(text, 3)
+    assert database.steps_run > 3 * run.COMPACT
+    assert database["far"].rows() == [(i, i) for i in range(61)]
+
+
+def test_files_of_a_run_are_gone_after_it(tmp_path: Path) -> None:
+    ShardedDatabase(
+        PROGRAMS / "triangles.dl", run_in_process, 3, facts=PROGRAMS / "triangles/facts", work=tmp_path
+    )
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(DlogError):
+        ShardedDatabase(
+            None, run_in_process, 2, source="f[1] = 2. f[1] = 3. p(x) <- f[x] = y.", work=tmp_path
+        )
+    assert not list(tmp_path.iterdir())

