@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import BinaryIO
 
@@ -48,9 +48,15 @@ def run_program(
 
 
 def write_outputs(
-    database: Database, out: str | Path, progress: Progress | None = None, stdout: BinaryIO | None = None
+    database: Database,
+    out: str | Path,
+    progress: Progress | None = None,
+    stdout: BinaryIO | None = None,
+    written: Collection[str] = (),
 ) -> None:
+    """The `.output` and `.printsize` predicates, but for outputs that others have written."""
     wanted = [d for d in database.program.directives if d.kind in ("output", "printsize")]
+    wanted = [d for d in wanted if d.kind == "printsize" or d.predicate not in written]
     with OutputSet(stdout=stdout) as outputs:
         for number, directive in enumerate(wanted):
             if progress is not None:

@@ -51,8 +51,10 @@ def run_on_spark(
         progress=progress,
         warn=warn,
         magic=magic,
+        spark=spark,
+        out=out,
     )
-    write_outputs(database, out, progress, stdout)
+    write_outputs(database, out, progress, stdout, database.sinks)
     return database
 
 

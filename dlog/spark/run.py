@@ -2,7 +2,7 @@
 
 `ShardedDatabase` is the engine's database with evaluation given to others: a `Runner` runs the tasks of a job
 and gives their outcomes.  Base facts that this process loaded, what it merges, and what the program asks for
-are in its store; all else stays in files (`dlog.spark.copies`).  Knows nothing of Spark.
+are in its store; all else stays in files (`dlog.spark.copies`).
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dlog.engine.conflicts import check_constraints, check_function
 from dlog.engine.database import Database
 from dlog.engine.demand import derived_predicates
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.engine.limits import Limits, Watch
+from dlog.engine.loading import load_inputs
 from dlog.engine.store import Store
-from dlog.errors import DlogError, DlogErrors
+from dlog.errors import DataError, DlogError, DlogErrors
 from dlog.interrupts import heard
 from dlog.ir.goals import asked_for
 from dlog.ir.magic import Rewriting, goal_directed
@@ -28,10 +30,28 @@ from dlog.ir.rules import Predicate, Program
 from dlog.spark.copies import Copies, map_table
 from dlog.spark.partial import merged_rows
 from dlog.spark.shards import EXCHANGE, HERE, WHOLE, Block, Place, Shape, plan_blocks
+from dlog.spark.sinks import Sink, find_sink, write_sink
+from dlog.spark.sinks import is_spread as is_spread_output
+from dlog.spark.sources import (
+    SHOWN,
+    Part,
+    Read,
+    Source,
+    clear_bad_rows,
+    find_source,
+    is_spread,
+    keep_bad_rows,
+    parts_of,
+    read_all,
+    save_parts,
+)
 from dlog.spark.steps import Recursion, candidates_name, derived_name, known_name, new_name
 from dlog.spark.sub_programs import SubProgram, block_program, named, sub_program
 from dlog.spark.tables import insert_parts, table_of
 from dlog.spark.tasks import Job, Outcome, Output
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Runner = Callable[[str, int], list[Outcome]]  # the file of a job, the number of shards -> outcomes
 COMPACT = 16  # steps of a recursion after which a copy is written as one file again
@@ -57,15 +77,24 @@ class ShardedDatabase(Database):
         warn: Callable[[str], None] | None = None,
         magic: bool = True,
         small_recursion: int = SMALL_RECURSION,
+        spark: SparkSession | None = None,
+        out: str | Path | None = None,
     ):
-        """`work` is a folder that all workers reach, for the files of this run; they go with it."""
+        """`work` is a folder that all workers reach, for the files of this run; they go with it.
+
+        `spark` reads inputs and writes outputs that are folders or URIs.  Outputs are below `out`, where bad
+        rows of such inputs are put aside, too, in the folder `bad`.
+        """
         self.blocks: list[Block] = []
         self.jobs_run = 0
         self.steps_run = 0  # jobs that were steps of recursions with exchange
         self.small_recursion = small_recursion
         self._runner = runner
         self._copies = Copies(Path(tempfile.mkdtemp(prefix="dlog-shards-", dir=work)), shards)
-        self._elsewhere: dict[str, int] = {}  # predicates whose base facts are files, and how many
+        self._spark = spark
+        self._out = out
+        self._sources: dict[str, Source] = {}
+        self.sinks: dict[str, Sink] = {}
         try:
             super().__init__(
                 path,
@@ -78,6 +107,32 @@ class ShardedDatabase(Database):
             )
         finally:
             shutil.rmtree(self._copies.root, ignore_errors=True)
+
+    @property
+    def _elsewhere(self) -> dict[str, int]:
+        """Predicates whose base facts are files that workers read, and about how many they are."""
+        return {name: source.guessed_rows for name, source in self._sources.items()}
+
+    def _load_inputs(self, facts: str | Path) -> None:
+        """Inputs that are one file are read here; of others only the names of their files."""
+        spread = [d for d in self.program.directives if d.kind == "input" and is_spread(d, facts)]
+        for directive in spread:
+            self._sources[directive.predicate] = find_source(self.program, directive, facts, self._spark)
+        if self._out is not None and self._spark is not None:
+            for directive in self.program.directives:
+                if directive.kind == "output" and is_spread_output(directive):
+                    self.sinks[directive.predicate] = find_sink(self.program, directive, self._out)
+        for delta in self.program.deltas:
+            if delta.predicate in self._sources and delta.op != "+":
+                raise DataError(f"{delta.predicate} is read from many files: nothing is taken back from it")
+        others = tuple(d for d in self.program.directives if d not in spread)
+        load_inputs(
+            replace(self.program, directives=others),
+            self.store,
+            facts,
+            self.warn,
+            lambda what, done, total: self._progress("load", what, done, total),
+        )
 
     def _evaluate(self, watch: Watch) -> None:
         self._shard(self.program, dict.fromkeys(derived_predicates(self.program), ""), watch)
@@ -128,16 +183,21 @@ class _Run:
         self.watch = watch
         self.blocks = database.blocks
         self.copies = database._copies
-        self.wanted = wanted | self._read_here()
+        self.sinks = {n: s for n, s in database.sinks.items() if n in program.predicates}
+        told = [d for d in program.directives if d.kind in ("output", "printsize")]
+        sized = {d.predicate for d in told if d.kind == "printsize"}
+        read = {d.predicate for d in told if d.predicate in database._sources}
+        self.wanted = (wanted | read) - (self.sinks.keys() - sized) | self._read_here()
         self.made: set[tuple[str, Place]] = set()  # copies that are complete
         self.sizes: dict[str, int] = {}  # rows of predicates that shards derived, equal ones counted twice
         self.store: Store = self._start()
-        self.here = set(program.predicates) - derived_predicates(program) - database._elsewhere.keys()
+        self.here = set(program.predicates) - derived_predicates(program) - database._sources.keys()
 
     def run(self) -> None:
         for name in sorted(self.here):
             if self.program.predicates[name].is_functional:
                 check_function(self.program, self.store, name)
+        self._read_sources()
         for number, block in enumerate(self.blocks):
             names = ", ".join(n for n in block.derives if not self.program.predicates[n].auxiliary)
             self.database._progress("evaluate", names, number, len(self.blocks))
@@ -153,6 +213,12 @@ class _Run:
             else:
                 self._job(number, block, later)
         self.database._progress("evaluate", "", len(self.blocks), len(self.blocks))
+        for name, sink in self.sinks.items():
+            place = self._sink_place(name)
+            self._need(name, place)
+            with heard():
+                assert self.database._spark is not None
+                write_sink(self.database._spark, sink, self.copies, place)
         for name in self.wanted & self.database.store.relations.keys() | self.wanted & self.here:
             self.database.store.relations[name] = self.store.relations[name]
 
@@ -175,11 +241,61 @@ class _Run:
 
     def _later(self, number: int) -> dict[str, set[Place]]:
         """The copies that later blocks read, by predicate."""
-        found: dict[str, set[Place]] = {}
+        found: dict[str, set[Place]] = {name: {self._sink_place(name)} for name in self.sinks}
         for block in self.blocks[number + 1 :]:
             for name, place in block.reads():
                 found.setdefault(name, set()).add(place)
         return found
+
+    def _sink_place(self, name: str) -> Place:
+        """Where each row is in one shard: as the block that derives it has it, or by its first column."""
+        places = [b.derives[name] for b in self.blocks if name in b.derives]
+        return places[0] if places and places[0] is not None else 0
+
+    def _read_sources(self) -> None:
+        """One job reads all files of folders and URIs, into every copy that some block needs."""
+        database, later = self.database, self._later(-1)
+        derived = derived_predicates(self.program)
+        wanted: list[tuple[Source, set[Place]]] = []
+        for name, source in database._sources.items():
+            places = later.get(name, set()) | ({WHOLE} if name in self.wanted | derived else set())
+            if name in self.program.predicates and places:
+                wanted.append((source, places))
+        if not wanted:
+            return
+        parts = parts_of(wanted, self.copies, 2 * self.copies.shards)
+        with heard():
+            results = read_all(database._spark, save_parts(parts, self.copies), parts)
+        self._tell_bad(parts, results)
+        for source, places in wanted:
+            name = source.predicate.name
+            if self.store.rows(name):  # facts of the program's text
+                for place in places:
+                    self.copies.put(self._of(name), place, table_of(self.store, self._of(name)), "here")
+            self.made |= {(name, place) for place in places}
+            self.sizes[name] = sum(r.rows for r in results if r.predicate == name)
+            if WHOLE in places and (name in self.wanted or name in derived):
+                insert_parts(self.store, name, self.copies.read(name, WHOLE, 0))
+                if name in derived:
+                    self.copies.drop(name)
+                else:
+                    self.here.add(name)
+
+    def _tell_bad(self, parts: list[Part], results: list[Read]) -> None:
+        """Warn of rows that were not taken, and put them aside with their reasons."""
+        errors = [r.error for r in results if r.error is not None]
+        if errors:
+            raise errors[0]
+        out = self.database._out
+        if out is not None and str(out) != "-":
+            clear_bad_rows(Path(out) / "bad", self.database._sources.values())
+            keep_bad_rows(self.copies, parts, Path(out) / "bad")
+        for name in self.database._sources:
+            own = [r for r in results if r.predicate == name]
+            for text in [text for r in own for text in r.first_bad][:SHOWN]:
+                self.database.warn(text)
+            if bad := sum(r.bad for r in own):
+                self.database.warn(f"warning: {bad:,} row{'' if bad == 1 else 's'} of {name} not taken")
 
     def _need(self, name: str, place: Place) -> None:
         """Make a copy of what this process has, if there is none yet."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import tempfile
 from pathlib import Path
@@ -203,3 +204,47 @@ def test_files_of_a_run_are_gone_after_it(tmp_path: Path) -> None:
             None, run_in_process, 2, source="f[1] = 2. f[1] = 3. p(x) <- f[x] = y.", work=tmp_path
         )
     assert not list(tmp_path.iterdir())
+
+
+def test_folders_of_files_are_read_by_tasks(tmp_path: Path) -> None:
+    """CSV, JSON and Parquet files of a folder; rows that cannot be taken are put aside with their reasons."""
+    facts, out = tmp_path / "facts", tmp_path / "out"
+    for name in ("road", "town", "toll"):
+        (facts / name).mkdir(parents=True)
+    (facts / "road" / "a.csv").write_text("1,2\n2,3\nx,4\n5\n")
+    (facts / "road" / "b.csv").write_text("3,4\n")
+    (facts / "road" / "_SUCCESS").write_text("")
+    (facts / "town" / "part-0.json").write_text('{"n": 1, "name": "Ur"}\n{"n": 2, "name": "Uruk"}\n')
+    toll = pa.table({"a": [1, 2], "p": [0.25, None]})
+    pq.write_table(toll, facts / "toll" / "0.parquet")
+    text = """
+        road(a, b) -> int(a), int(b).  town(n, name) -> int(n), string(name).
+        toll[a] = p -> int(a), float(p).
+        .input road(IO="csv", filename="road")   .input town(IO="json", filename="town")
+        .input toll(IO="parquet", filename="toll")
+        road(9, 1).
+        reach(a, b) <- road(a, b).  reach(a, c) <- reach(a, b), road(b, c).
+        from(name, b) <- town(a, name), reach(a, b).   paid[] = s <- agg<<s = sum(p)>> toll[a] = p.
+        .output reach  .output road
+    """
+    for shards in (1, 3):
+        told: list[str] = []
+        database = ShardedDatabase(
+            None, run_in_process, shards, source=text, facts=facts, out=out, magic=False, warn=told.append
+        )
+        assert database["road"].rows() == [(1, 2), (2, 3), (3, 4), (9, 1)]
+        assert len(database["reach"]) == 10 and ("Uruk", 4) in database["from"].rows()
+        assert database["paid"].rows() == [(0.25,)]
+        assert "warning: 2 rows of road not taken" in told and "warning: 1 row of toll not taken" in told
+        bad = [json.loads(line) for line in (out / "bad" / "road.json").read_text().splitlines()]
+        assert [(row["line"], row["row"]) for row in bad] == [(3, "x,4"), (4, "5")]
+        assert all(row["file"].endswith("a.csv") and row["reason"] for row in bad)
+
+
+def test_a_folder_without_files_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "e").mkdir()
+    text = 'e(x) -> int(x). p(x) <- e(x). .output p .input e(IO="csv", filename="e")'
+    with pytest.raises(DataError, match='there is no file in "e"'):
+        ShardedDatabase(None, run_in_process, 2, source=text, facts=tmp_path)
+    with pytest.raises(DataError, match="needs Spark"):
+        ShardedDatabase(None, run_in_process, 2, source=text.replace('filename="e"', 'filename="s3a://b/e"'))

@@ -133,6 +133,40 @@ def test_a_worker_that_dies_is_replaced(spark: SparkSession, tmp_path: Path) -> 
     assert database["same_generation"].rows() == local["same_generation"].rows()
 
 
+def test_folders_and_uris_in_and_out(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark lists and reads the files of a URI, and writes Parquet, JSON and CSV folders."""
+    from pyarrow import parquet
+
+    from dlog.spark.command import run_on_spark
+
+    spark.range(0, 40).selectExpr("id AS a", "id + 1 AS b").repartition(3).write.parquet(f"{tmp_path}/edges")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "x.csv").write_text("100,101\nbad,1\n")
+    program = tmp_path / "p.dl"
+    program.write_text(f"""
+        edge(a, b) -> int(a), int(b).  more(a, b) -> int(a), int(b).
+        .input edge(IO="parquet", filename="file://{tmp_path}/edges")
+        .input more(IO="csv", filename="more")
+        reach(a, b) <- edge(a, b).  reach(a, c) <- reach(a, b), edge(b, c).
+        both(a, b) <- edge(a, b).   both(a, b) <- more(a, b).
+        far(b, a) <- both(a, _), both(b, _), b = 2 * a.
+        .output reach(IO="parquet", filename="reach/")  .output far(IO="csv", filename="far/")
+        .output both(IO="json", filename="file://{tmp_path}/out/both")  .printsize both
+    """)
+    told: list[str] = []
+    out = tmp_path / "out"
+    run_on_spark(program, tmp_path, out, "local[2]", shards=3, warn=told.append, stdout=io.BytesIO())
+    assert "warning: 1 row of more not taken" in told
+    assert '"reason"' in (out / "bad" / "more.json").read_text()
+    rows = list(zip(*parquet.read_table(out / "reach").to_pydict().values(), strict=True))
+    expected = {(a, b) for a in range(40) for b in range(a + 1, 41)}
+    assert set(rows) == expected and len(rows) == len(expected)
+    assert len(spark.read.json(f"{out}/both").collect()) == 41
+    assert sorted(spark.read.csv(f"{out}/far").collect()) == sorted(
+        (str(2 * a), str(a)) for a in range(21) if 2 * a < 40
+    )
+
+
 COMMAND = [sys.executable, "-m", "dlog", "run"]
 
 
