@@ -59,7 +59,7 @@ def test_oracle_expected_output(spark: SparkSession, shards: int, tmp_path: Path
             check_program(spark, name, shards, tmp_path / name)
 
 
-@pytest.mark.parametrize("name", ["ontology", "points_to", "project_plan"])
+@pytest.mark.parametrize("name", ["ontology", "project_plan"])
 def test_oracle_expected_output_with_exchange(spark: SparkSession, name: str, tmp_path: Path) -> None:
     """Recursions that are not handed to one process for being small."""
     database = check_program(spark, name, 3, tmp_path / name, small_recursion=0)
