@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dlog.engine.aggregate_deltas import AggregateDeltas, Signed, Sums, aggregate_deltas
+from dlog.engine.aggregate_deltas import AggregateDeltas, Kept, Signed, Sums, aggregate_deltas
 from dlog.engine.conflicts import check_function
 from dlog.engine.evaluate import Evaluation
 from dlog.engine.heads import apart, body_outputs, head_rows, stored_as
@@ -113,9 +113,9 @@ class DeltaStrategy:
         return is_projection_free(self.store, first, heads[0])
 
     @property
-    def has_only_sums(self) -> bool:
-        """Whether the stratum is nothing but counts and sums of groups."""
-        return not self.plain and all(isinstance(a, Sums) for a in self.aggregates)
+    def has_only_groups(self) -> bool:
+        """Whether the stratum is nothing but groups of which something is kept."""
+        return not self.plain and all(isinstance(a, Sums | Kept) for a in self.aggregates)
 
     def ready(self, store: Store) -> bool:
         if not all(a.ready(store) for a in self.aggregates):

@@ -38,7 +38,7 @@ SMALL_CHANGE = 64  # rows up to which a change is always followed, whatever the 
 BULK = 0.08
 # Rows up to which sums of groups are made anew with their state: the next change of that size then goes the
 # short way (`few_rows`), which is faster than evaluating even a few thousand rows.
-KEEP_SUMS = 1024
+KEEP_GROUPS = 1024
 VIEWS_FROM = 1000  # rows of what a rule reads, below which deltas are quick whatever they do
 # Assignments that a row is part of, from which on views cost less: a transaction of one row takes about
 # 0.2 ms by views; deltas went through 8 million assignments a second on a star of six relations.
@@ -234,7 +234,7 @@ def maintain(
         bulk = number in renewed or (
             strategy is not None and not maintenance.forced and _is_bulk(strategy, cycle)
         )
-        if bulk and number not in renewed and _keeps_sums(strategy, cycle):
+        if bulk and number not in renewed and _keeps_groups(strategy, cycle):
             assert strategy is not None
             strategy.forget(cycle.store)
             bulk = False
@@ -279,9 +279,11 @@ def _is_bulk(strategy: Strategy, cycle: Cycle) -> bool:
     return _changed_rows(cycle) > SMALL_CHANGE and strategy.estimate(cycle) > BULK
 
 
-def _keeps_sums(strategy: Strategy | None, cycle: Cycle) -> bool:
+def _keeps_groups(strategy: Strategy | None, cycle: Cycle) -> bool:
     return (
-        isinstance(strategy, DeltaStrategy) and strategy.has_only_sums and _changed_rows(cycle) <= KEEP_SUMS
+        isinstance(strategy, DeltaStrategy)
+        and strategy.has_only_groups
+        and _changed_rows(cycle) <= KEEP_GROUPS
     )
 
 

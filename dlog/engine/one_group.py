@@ -35,6 +35,8 @@ NONE: Assignments = (np.zeros(1, np.int64), 1, 0)
 class OneGroup:
     """Where in a join's output a rule's groups and arguments stand, and where in its head they go."""
 
+    kernel = staticmethod(change_groups)
+
     name: str
     state: str
     groups: tuple[int, ...]
@@ -51,27 +53,31 @@ class OneGroup:
         sizes = (len(self.groups), len(self.arguments), len(self.head))
         return np.array([*sizes, *self.groups, *pairs], np.int64)
 
+    def has_facts(self, relations: dict[str, Relation]) -> bool:
+        """Whether the head has base facts: then a row may have another derivation."""
+        facts = relations[self.facts]
+        if facts is self._room.empty:
+            return False
+        if not len(facts):
+            self._room.empty = facts
+        return len(facts) > 0
+
     def follow(
         self, relations: dict[str, Relation], added: Assignments, taken: Assignments
     ) -> tuple[Relation, Change] | None:
         """Take assignments in: (the head, how it changed), and the state in its place.  None: not simple,
         and nothing has been done."""
         state, head = relations.get(self.state), relations[self.name]
-        facts = relations[self.facts]
-        if facts is not self._room.empty:  # with base facts, a row may have another derivation
-            if len(facts):
-                return None
-            self._room.empty = facts
-        if state is None or len(head._indices) > _MOST_ORDERS:
+        if self.has_facts(relations) or state is None or len(head._indices) > MOST_ORDERS:
             return None
         arena, h, n = state.arena, head.arity, added[2] + taken[2]
-        room = self._room if n <= _KEPT else _Room(n, self._width)
+        room = self._room if n <= KEPT else _Room(n, self._width)
         n_state, n_head = state.put_roots(room.of_state), head.put_roots(room.of_head)
         before = room.of_state[0]
         net = np.empty((2 * n, h), np.int64)
         with arena.lock:
             arena.release_dropped()
-            found = change_groups(
+            found = self.kernel(
                 arena.A, self.layout, *added, *taken, state.layout(), room.state_roots, n_state,
                 head.layout(), room.head_roots, n_head, room.state_rows, room.head_rows, room.unread,
                 net.reshape(-1),
@@ -86,25 +92,29 @@ class OneGroup:
 
     @cached_property
     def _room(self) -> _Room:
-        return _Room(_KEPT, self._width)
+        return _Room(KEPT, self._width)
+
+    @property
+    def state_width(self) -> int:
+        return len(self.groups) + 1 + WIDE * len(self.arguments)
 
     @property
     def _width(self) -> int:
-        return max(len(self.groups) + 1 + WIDE * len(self.arguments), len(self.head))
+        return max(self.state_width, len(self.head))
 
 
 class _Room:
     """What a kernel writes on the way, for so many assignments."""
 
     def __init__(self, n: int, width: int):
-        self.state_roots, self.head_roots = np.zeros((2, _MOST_ORDERS), np.int64)
+        self.state_roots, self.head_roots = np.zeros((2, MOST_ORDERS), np.int64)
         self.of_state, self.of_head = self.state_roots.data, self.head_roots.data
         self.empty: Relation | None = None  # base facts that are known to be none
         self.state_rows, self.head_rows, self.unread = np.empty((3, 2 * n * width), np.int64)
 
 
-_MOST_ORDERS = 64  # of a relation that goes this way
-_KEPT = 16  # assignments for which there is always room
+MOST_ORDERS = 64  # of a relation that goes this way
+KEPT = 16  # assignments for which there is always room
 
 
 def one_group(store: Store, strategy: DeltaStrategy, outputs: tuple[str, ...]) -> OneGroup | None:

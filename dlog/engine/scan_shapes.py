@@ -52,14 +52,29 @@ def scan_shape(program: Program, rule: Rule, argument: Var) -> ScanShape:
     return ScanShape(f"%scan {digest}", tuple(names[k] for k in keys), len(own), len(chain) > 1)
 
 
+def is_shared(program: Program, name: str) -> bool:
+    """Whether several rules, or a rule in several strata, have a scan predicate in common.  O(rules^2)."""
+    users = 0
+    for stratum in program.strata:
+        for rule in () if stratum.recursive else stratum.rules:
+            values = {v.name: v for v in _values(rule)}
+            users += any(scan_shape(program, rule, value).name == name for value in values.values())
+    return users > 1
+
+
 def _extremes(program: Program) -> Iterable[tuple[Rule, Var]]:
     """All rules with a min or max, and of what."""
     for stratum in program.strata:
         for rule in stratum.rules:
             if not stratum.recursive:
-                for item in rule.aggregates:
-                    if item.op in ("min", "max") and isinstance(item.argument, Var):
-                        yield rule, item.argument
+                yield from ((rule, value) for value in _values(rule))
+
+
+def _values(rule: Rule) -> Iterable[Var]:
+    """What a rule takes a min or max of."""
+    for item in rule.aggregates:
+        if item.op in ("min", "max") and isinstance(item.argument, Var):
+            yield item.argument
 
 
 def _chain(levels: set[frozenset[int]], own: frozenset[int]) -> list[frozenset[int]]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dlog.engine.delta_strategy import DeltaStrategy
+from dlog.engine.few_kept import few_kept
 from dlog.engine.heads import stored_as
 from dlog.engine.maintain import Maintenance
 from dlog.engine.one_group import OneGroup, one_group
@@ -159,7 +160,8 @@ def _use(
 def _group_use(
     store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned, join: Join, is_read: bool
 ) -> _Found | None:
-    group = one_group(store, strategy, join.outputs) or one_kept(store, strategy, join.outputs)
+    ways = (one_group, few_kept, one_kept)
+    group = next((found for way in ways if (found := way(store, strategy, join.outputs))), None)
     if group is None:
         return None
     ends = not is_read and _has_one_value(store, strategy.name, group)

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal
+from math import nan
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -186,6 +188,15 @@ def float_codes(numbers: Any) -> Words:
     numbers[np.isnan(numbers)] = np.nan
     bits = numbers.view(np.int64)
     return bits ^ ((bits >> 63) & LOWER_BITS)
+
+
+def float_code(number: float) -> int:
+    """The same of one number."""
+    (bits,) = _BITS.unpack(_FLOAT.pack(number + 0.0 if number == number else nan))
+    return int(bits if bits >= 0 else bits ^ (2**63 - 1))
+
+
+_FLOAT, _BITS = Struct("<d"), Struct("<q")
 
 
 def float_values(codes: Words) -> Any:
