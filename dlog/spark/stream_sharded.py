@@ -35,7 +35,7 @@ from dlog.spark.stream_progress import Report, Telling
 from dlog.spark.stream_setup import Options, Places, Progress, Screen, require_in_step
 from dlog.spark.stream_shard import Setup, ask
 from dlog.spark.stream_sinks import CHANGES, Output, Sinks, changed_rows, outputs_of
-from dlog.spark.stream_tasks import PACKS, REPORTS, Task, cutting, handing_over
+from dlog.spark.stream_tasks import Pack, Task, Told, hand_over
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -193,25 +193,20 @@ class Sharded:
         )
         self.sinks.publish(number)
         inserted, erased = changed_rows(commit.changes, self.sinks.outputs)
-        inserted += sum(r["inserted"] for r in reports)
-        erased += sum(r["erased"] for r in reports)
-        packs = [pack for report in reports for pack in report["packs"]]
+        inserted += sum(told.answer["inserted"] for told in reports)
+        erased += sum(told.answer["erased"] for told in reports)
+        packs = [pack for told in reports for pack in told.packs]
         self._tell_bad(number, packs)
-        files = {(pack["predicate"], pack["name"]) for pack in packs}
-        rows, bad = (sum(pack[name] for pack in packs) for name in ("n", "bad"))
-        seconds, latency = time.perf_counter() - started, latency_of([p["modified"] for p in packs])
+        files = {(pack.predicate, pack.name) for pack in packs}
+        rows, bad = sum(pack.rows for pack in packs), sum(pack.bad for pack in packs)
+        seconds, latency = time.perf_counter() - started, latency_of([pack.modified for pack in packs])
         return Report(number, len(files), rows, bad, inserted, erased, seconds, latency)
 
-    def _by_tasks(self, number: int, frame: DataFrame) -> list[dict[str, Any]]:
-        packs = frame.mapInArrow(cutting(self._task), PACKS)
-        n = len(self.shards.ports)
-        placed = packs.repartitionById(n, "shard") if hasattr(packs, "repartitionById") else None
-        placed = placed if placed is not None else packs.repartition(n, "shard")
+    def _by_tasks(self, number: int, frame: DataFrame) -> list[Told]:
         try:
-            told = placed.mapInArrow(handing_over(self._task, number), REPORTS).toArrow()
+            return hand_over(self._task, number, frame)
         except Exception as error:
             raise self._failure(error) from error
-        return [json.loads(report) for report in told.column("report").to_pylist()]
 
     def _failure(self, error: Exception) -> DlogError:
         """What a user can understand of a job that failed."""
@@ -221,12 +216,12 @@ class Sharded:
         said = [line.split(": ", 1)[1] for line in lines if line.strip().startswith("dlog.errors.")]
         return DlogError(said[-1] if said else f"a task failed: {lines[0] if lines else error!r}")
 
-    def _tell_bad(self, number: int, packs: Sequence[Mapping[str, Any]]) -> None:
+    def _tell_bad(self, number: int, packs: Sequence[Pack]) -> None:
         first: dict[str, tuple[int, str]] = {}
         for pack in packs:
-            if pack["bad"]:
-                count, reason = first.get(pack["predicate"], (0, pack["reason"]))
-                first[pack["predicate"]] = (count + pack["bad"], reason)
+            if pack.bad:
+                count, reason = first.get(pack.predicate, (0, pack.reason))
+                first[pack.predicate] = (count + pack.bad, reason)
         self._telling.bad(number, first)
 
     # What is put together

@@ -102,20 +102,21 @@ def watched(
     first, *others = frames
     for other in others:
         first = first.union(other)
-    return first.select("predicate", "path", "modificationTime", "content")
+    modified = functions.unix_micros("modificationTime").alias("modified")
+    return first.select("predicate", "path", modified, "content")
 
 
 def files_of(table: pa.Table) -> list[File]:
     """The files of a batch, as Spark hands them over, in the order in which they count."""
-    times = table.column("modificationTime").cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()
-    names = [file_name(path) for path in table.column("path").to_pylist()]
-    predicates = table.column("predicate").to_pylist()
+    predicates, paths, times = (table.column(n).to_pylist() for n in ("predicate", "path", "modified"))
     contents = (value.as_buffer() for chunk in table.column("content").chunks for value in chunk)
-    found = [
-        File(predicate, name, time / 1e6, data)
-        for predicate, name, time, data in zip(predicates, names, times, contents, strict=True)
-    ]
+    found = list(map(file_of, predicates, paths, times, contents))
     return sorted(found, key=lambda file: (file.modified, file.name))
+
+
+def file_of(predicate: str, path: str, modified: int, data: pa.Buffer) -> File:
+    """A file; `modified` are microseconds."""
+    return File(predicate, file_name(path), modified / 1e6, data)
 
 
 def file_name(path: str) -> str:

@@ -6,9 +6,9 @@ again sends again what it has sent, and the shard knows it.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,26 +18,29 @@ from dlog.spark.hashing import shards_of
 from dlog.spark.shards import WHOLE
 from dlog.spark.stream_files import Params, Rows, read_file
 from dlog.spark.stream_shard import ask, packed
-from dlog.spark.stream_sources import files_of
+from dlog.spark.stream_sources import file_of
 
-PACKS = (
-    "shard int, predicate string, name string, modified double, n long, bad long, reason string, pack binary"
-)
-REPORTS = "report string"
-_PACKS = pa.schema(
-    [
-        ("shard", pa.int32()),
-        ("predicate", pa.string()),
-        ("name", pa.string()),
-        ("modified", pa.float64()),
-        ("n", pa.int64()),
-        ("bad", pa.int64()),
-        ("reason", pa.string()),
-        ("pack", pa.binary()),
-    ]
-)
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
-Batches = Iterator[pa.RecordBatch]
+
+class Pack(NamedTuple):
+    """Rows of a file for one shard.  The first pack of a file counts its rows."""
+
+    predicate: str
+    name: str
+    modified: float
+    rows: int
+    bad: int
+    reason: str  # why the first of the bad rows is
+    data: bytes
+
+
+class Told(NamedTuple):
+    """What a shard says of a batch, and the packs that it got, without their rows."""
+
+    answer: dict[str, Any]
+    packs: list[Pack]
 
 
 @dataclass(frozen=True)
@@ -52,30 +55,42 @@ class Task:
     key: str
 
 
-def cutting(task: Task) -> Callable[[Batches], Batches]:
-    """Files in, packs out."""
+def hand_over(task: Task, number: int, frame: DataFrame) -> list[Told]:
+    """Two stages: files to packs, packs to shards."""
+    shards = len(task.ports)
 
-    def cut(batches: Batches) -> Batches:
-        for batch in batches:
-            for file in files_of(pa.Table.from_batches([batch])):
-                predicate, params = task.predicates[file.predicate], task.params.get(file.predicate, {})
-                rows = read_file(predicate, params, file.name, file.data, task.operations)
-                packs = [
-                    {
-                        "shard": shard,
-                        "predicate": file.predicate,
-                        "name": file.name,
-                        "modified": file.modified,
-                        "n": rows.table.num_rows if not number else 0,
-                        "bad": len(some.bad),
-                        "reason": str(some.bad[0]) if some.bad else "",
-                        "pack": packed(some),
-                    }
-                    for number, (shard, some) in enumerate(cut_rows(task, predicate, rows))
-                ]
-                yield pa.RecordBatch.from_pylist(packs, _PACKS)
+    def cut(rows: Iterable[Any]) -> Iterator[tuple[int, Pack]]:
+        for row in rows:
+            yield from packs_of(task, row)
 
-    return cut
+    def give(packs: Iterable[tuple[int, Pack]]) -> Iterator[Told]:
+        by_shard: dict[int, list[Pack]] = {}
+        for shard, pack in packs:
+            by_shard.setdefault(shard, []).append(pack)
+        for shard, some in by_shard.items():
+            yield _given(task, number, shard, some)
+
+    packs = frame.rdd.mapPartitions(cut).partitionBy(shards, lambda shard: shard)
+    return packs.mapPartitions(give).collect()
+
+
+def packs_of(task: Task, row: Any) -> Iterator[tuple[int, Pack]]:
+    """The packs of one file, and the shard of each."""
+    file = file_of(row.predicate, row.path, row.modified, pa.py_buffer(bytes(row.content)))
+    predicate, params = task.predicates[file.predicate], task.params.get(file.predicate, {})
+    rows = read_file(predicate, params, file.name, file.data, task.operations)
+    n = rows.table.num_rows
+    for number, (shard, some) in enumerate(cut_rows(task, predicate, rows)):
+        reason = str(some.bad[0]) if some.bad else ""
+        about = (file.predicate, file.name, file.modified, 0 if number else n, len(some.bad), reason)
+        yield shard, Pack(*about, packed(some))
+
+
+def _given(task: Task, number: int, shard: int, packs: list[Pack]) -> Told:
+    about = [[pack.predicate, pack.name, pack.modified] for pack in packs]
+    request = {"do": "batch", "number": number, "about": about}
+    answer = ask(task.ports[shard], task.key, request, [pack.data for pack in packs])
+    return Told(answer, [pack._replace(data=b"") for pack in packs])
 
 
 def cut_rows(task: Task, predicate: Predicate, rows: Rows) -> Iterator[tuple[int, Rows]]:
@@ -93,21 +108,3 @@ def cut_rows(task: Task, predicate: Predicate, rows: Rows) -> Iterator[tuple[int
         some = order[ends[shard] : ends[shard + 1]]
         if len(some) or shard == 0:
             yield shard, Rows(rows.table.take(pa.array(some)), rows.says[some], [] if shard else rows.bad)
-
-
-def handing_over(task: Task, number: int) -> Callable[[Batches], Batches]:
-    """Packs in, what shards say out: one report for each shard of the partition."""
-
-    def hand_over(batches: Batches) -> Batches:
-        packs: dict[int, list[dict[str, object]]] = {}
-        for batch in batches:
-            for pack in batch.to_pylist():
-                packs.setdefault(pack["shard"], []).append(pack)
-        for shard, some in packs.items():
-            about = [[p["predicate"], p["name"], p["modified"]] for p in some]
-            request = {"do": "batch", "number": number, "about": about}
-            answer = ask(task.ports[shard], task.key, request, [p["pack"] for p in some])  # type: ignore[misc]
-            told = [{k: p[k] for k in ("predicate", "name", "modified", "n", "bad", "reason")} for p in some]
-            yield pa.RecordBatch.from_pydict({"report": [json.dumps({**answer, "packs": told})]})
-
-    return hand_over
