@@ -14,12 +14,14 @@ from dlog.m3.runtime.layout import (
     END_OF_CHAIN,
     M_BASE,
     M_KEYS,
+    M_LINKED,
     M_MASK,
     M_SHIFT,
+    M_USED,
     M_VALUES,
     M_WORDS,
 )
-from dlog.m3.runtime.map_kernels import is_live, live_from, places_of, shifted
+from dlog.m3.runtime.map_kernels import is_live, link_all, live_from, places_of, shifted
 
 
 @helper
@@ -41,8 +43,20 @@ def chain_head(arena, maps, m, index, places, cols, hash, i, code, at, count):
 
 
 @helper
+def has_chains(arena, maps, m):
+    """Whether there is any entry; then the chains are made, if they were not."""
+    if maps[m + M_USED] == 0:
+        return False
+    if maps[m + M_LINKED] == 0:
+        link_all(arena, maps, m)
+    return True
+
+
+@helper
 def chain_open(arena, maps, m, index, cols, n, hash, rows, slots, code, at, count):
     """The first live slot of each row's chain; rows without one are left out.  Returns how many are left."""
+    if not has_chains(arena, maps, m):
+        return np.int64(0)
     places = places_of(maps, m, index)
     link_at = maps[m + M_KEYS] + maps[m + M_VALUES] + index
     left = 0
@@ -59,6 +73,10 @@ def chain_open(arena, maps, m, index, cols, n, hash, rows, slots, code, at, coun
 @helper
 def chain_found(arena, maps, m, cols, n, hash, code, at, count):
     out, index = code[at + count], code[at + count + 1]
+    if not has_chains(arena, maps, m):
+        for i in range(n):
+            cols[out + i] = 0
+        return
     places, link_at = places_of(maps, m, index), maps[m + M_KEYS] + maps[m + M_VALUES] + index
     for i in range(n):
         head = chain_head(arena, maps, m, index, places, cols, hash, i, code, at, count)

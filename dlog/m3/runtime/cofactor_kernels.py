@@ -26,7 +26,7 @@ import numpy as np
 from dlog.jit import add_four, helper, prefetch
 from dlog.m3.runtime.arithmetic_kernels import to_bits, to_float
 from dlog.m3.runtime.column_kernels import find
-from dlog.m3.runtime.layout import M_BASE, M_KEYS, M_USED, M_WORDS
+from dlog.m3.runtime.layout import LINE, M_BASE, M_KEYS, M_USED, M_WORDS
 
 # Words of a plan.
 P_PARTS: Final = 0
@@ -56,8 +56,8 @@ LIFTED: Final = -1
 BLOCK: Final = -2
 LANES: Final = 4
 AHEAD: Final = 3  # rows: so far before a row its elements are asked for
-LINE: Final = 8  # words
-MOST_LINES: Final = 12  # of an element: the processor asks for the rest by itself
+MOST: Final = 96  # words of an element that are asked for: the processor asks for the rest by itself
+FEW: Final = 4  # rows: their products are added to an element directly
 
 
 @helper
@@ -69,6 +69,11 @@ def add_elements(arena, maps, code, state, cols, n, target, slots, scale, plan, 
         add_lifted(arena, maps, code, state, cols, n, target, slots, scale, plan, columns)
         return
     total = code[plan + P_TOTAL] != 0
+    if total and n > 0 and target >= 0:
+        maps[target + M_USED] = 1
+    if code[plan + P_FIRST] >= 0 and (not total or n < FEW):
+        add_each(arena, maps, code, state, cols, n, target, slots, scale, plan, columns)
+        return
     if total:
         clear_accumulators(code, state, plan)
     for i in range(n):
@@ -82,7 +87,6 @@ def add_elements(arena, maps, code, state, cols, n, target, slots, scale, plan, 
         if not total:
             add_sum(arena, maps, code, state, target, cols[slots + i], plan)
     if total and n > 0:
-        maps[target + M_USED] = 1
         add_sum(arena, maps, code, state, target, np.int64(0), plan)
 
 
@@ -98,8 +102,8 @@ def ask_ahead(arena, maps, code, cols, plan, columns, i, n):
             if slot >= 0:
                 words = maps[store + M_WORDS]
                 at = maps[store + M_BASE] + slot * words
-                for line in range(min((words + LINE - 1) // LINE, MOST_LINES)):
-                    prefetch(arena, at + line * LINE)
+                for line in range(0, min(words, MOST), LINE):
+                    prefetch(arena, at + line)
 
 
 @helper
@@ -149,12 +153,8 @@ def add_product(arena, code, state, plan, factor):
     parts, variables = code[plan + P_PARTS], code[plan + P_VARIABLES]
     work, sums, behind = code[plan + P_WORK], code[plan + P_SUMS], 1.0
     T = sums + rounded(variables)
-    before = factor
-    for j in range(parts):
-        state[work + TAKEN * j + 2] = to_bits(before)
-        before *= to_float(state[work + TAKEN * j + 1])
-    total = code[plan + P_ADDED]
-    state[total] = to_bits(to_float(state[total]) + before)
+    count, total = multiply_counts(state, work, parts, factor), code[plan + P_ADDED]
+    state[total] = to_bits(to_float(state[total]) + count)
     for j in range(parts - 1, -1, -1):
         part = plan + P_HEADER + j * Q_WORDS
         size, start, store = code[part + Q_SIZE], code[part + Q_START], code[part + Q_STORE]
@@ -167,8 +167,7 @@ def add_product(arena, code, state, plan, factor):
             add_scaled(state, own, arena, at, before * behind, words_of(size) - 1)
         else:
             add_scaled(state, own, state, at, before * behind, words_of(size) - 1)
-        for q in range(start, start + size):
-            state[T + q] = to_bits(to_float(state[sums + q]) * behind)
+        scale_to(state, sums + start, T + start, size, behind)
         row = code[part + Q_ROWS]
         for p in range(start, start + size):
             length = rounded(variables - first)
@@ -176,9 +175,23 @@ def add_product(arena, code, state, plan, factor):
             row += length
             first += store == LIFTED
         if count != 1.0 and j > 0:
-            for q in range(start + size, variables):
-                state[T + q] = to_bits(to_float(state[T + q]) * count)
+            scale_to(state, T + start + size, T + start + size, variables - start - size, count)
         behind *= count
+
+
+@helper
+def multiply_counts(state, work, parts, factor):
+    """The product of all counts; and, kept for each part, that of the counts before it."""
+    for j in range(parts):
+        state[work + TAKEN * j + 2] = to_bits(factor)
+        factor *= to_float(state[work + TAKEN * j + 1])
+    return factor
+
+
+@helper
+def scale_to(state, source, target, n, factor):
+    for q in range(n):
+        state[target + q] = to_bits(to_float(state[source + q]) * factor)
 
 
 @helper
@@ -271,6 +284,59 @@ def pair_at(width, a, b):
     return 1 + width + a * (2 * width - a - 1) // 2 + b
 
 
+# ---- products that are added to an element directly: where few go to the same one
+
+
+@helper
+def add_each(arena, maps, code, state, cols, n, target, slots, scale, plan, columns):
+    """REQUIRES: a product whose variables follow one another in the element."""
+    words = words_of(code[plan + P_WIDTH])
+    for i in range(n):
+        ask_ahead(arena, maps, code, cols, plan, columns, i, n)
+        factor = to_float(cols[scale + i])
+        if factor == 0.0 or not take_parts(arena, maps, code, state, cols, plan, columns, i):
+            continue
+        if target >= 0:
+            row = np.int64(0) if code[plan + P_TOTAL] != 0 else cols[slots + i]
+            at = maps[target + M_BASE] + row * maps[target + M_WORDS] + maps[target + M_KEYS]
+            if code[plan + P_KEEPS] != 0:
+                arena[at + words] += 1
+            add_product_to(arena, at, arena, code, state, plan, factor)
+        else:
+            add_product_to(state, BLOCK - target + cols[slots + i] * words, arena, code, state, plan, factor)
+
+
+@helper
+def add_product_to(out, at, arena, code, state, plan, factor):
+    """As `add_product`, but for where the rows are."""
+    parts, variables, width = code[plan + P_PARTS], code[plan + P_VARIABLES], code[plan + P_WIDTH]
+    work, sums, behind = code[plan + P_WORK], code[plan + P_SUMS], 1.0
+    T, moved = sums + rounded(variables), code[plan + P_FIRST]
+    out[at] = to_bits(to_float(out[at]) + multiply_counts(state, work, parts, factor))
+    for j in range(parts - 1, -1, -1):
+        part = plan + P_HEADER + j * Q_WORDS
+        size, start, store = code[part + Q_SIZE], code[part + Q_START], code[part + Q_STORE]
+        count, before = to_float(state[work + TAKEN * j + 1]), to_float(state[work + TAKEN * j + 2])
+        triangle, first = state[work + TAKEN * j] + 1 + size, start + size
+        add_scaled(out, at + 1 + moved + start, state, sums + start, before * behind, size)
+        scale_to(state, sums + start, T + start, size, behind)
+        for p in range(start, start + size):
+            if store == LIFTED:
+                first = p
+            else:
+                own = at + pair_at(width, moved + p, moved + p)
+                if store >= 0:
+                    add_scaled(out, own, arena, triangle, before * behind, start + size - p)
+                else:
+                    add_scaled(out, own, state, triangle, before * behind, start + size - p)
+                triangle += start + size - p
+            row = at + pair_at(width, moved + p, moved + first)
+            add_scaled(out, row, state, T + first, before * to_float(state[sums + p]), variables - first)
+        if count != 1.0 and j > 0:
+            scale_to(state, T + start + size, T + start + size, variables - start - size, count)
+        behind *= count
+
+
 # ---- the element of a row's own columns, into the map of a view
 
 
@@ -282,8 +348,8 @@ def add_lifted(arena, maps, code, state, cols, n, m, slots, scale, plan, columns
     for i in range(n):
         if i + AHEAD < n:
             at = base + cols[slots + i + AHEAD] * words
-            for line in range(min((words + LINE - 1) // LINE, MOST_LINES)):
-                prefetch(arena, at + line * LINE)
+            for line in range(0, min(words, MOST), LINE):
+                prefetch(arena, at + line)
         at, factor = base + cols[slots + i] * words + keys, to_float(cols[scale + i])
         for p in range(size):
             state[x + p] = cols[code[columns + p] + i]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.jit import helper
+from dlog.jit import helper, prefetch
 from dlog.lftj.primitives import multiply
 from dlog.m3.ring_kernels import sum_of_doubled
 from dlog.m3.runtime.arithmetic_kernels import add_ints, multiply_ints, to_bits, to_float
@@ -22,6 +22,7 @@ from dlog.m3.runtime.layout import (
     M_INDICES,
     M_KEYS,
     M_KINDS,
+    M_LINKED,
     M_MASK,
     M_SHIFT,
     M_UPDATES,
@@ -30,10 +31,12 @@ from dlog.m3.runtime.layout import (
     M_WORDS,
 )
 from dlog.m3.runtime.map_kernels import (
+    AHEAD,
     MULTIPLIER,
     hash_more,
     is_live,
     link,
+    make_zero,
     place_of,
     shifted,
     take_slot,
@@ -173,19 +176,23 @@ def accumulate(arena, maps, m, cols, n, hash, code, at, count, state, pc):
     if count == 1 and values == 1 and indices == 0 and maps[maps[m + M_KINDS]] == INT:
         accumulate_one(arena, maps, m, cols, n, hash, code[at], code[vals], state, pc)
         return
+    linked = maps[m + M_LINKED]
     for i in range(n):
+        if i + AHEAD < n:
+            prefetch(arena, base + words * shifted(cols[hash + i + AHEAD], maps[m + M_SHIFT]))
         slot = find(arena, maps, m, cols, hash, i, code, at, count)
         is_new = slot < 0
         slot = -1 - slot if is_new else slot
         place = base + slot * words
         if is_new:
+            make_zero(arena, maps, m, place)
             for j in range(count):
                 arena[place + j] = cols[code[at + j] + i]
         was_live = is_live(arena, place + count, values)
         add_value(arena, place + count, maps, m, cols, i, code, vals, state, pc)
         if is_new:
             take_slot(arena, maps, m, slot)
-        elif indices > 0 and not was_live:
+        elif linked != 0 and not was_live:
             link(arena, maps, m, slot)
 
 
@@ -244,14 +251,17 @@ def make_slots(arena, maps, m, cols, n, hash, code, at, count):
     base, words, out = maps[m + M_BASE], maps[m + M_WORDS], code[at + count]
     maps[m + M_UPDATES] += n
     for i in range(n):
+        if count > 0 and i + AHEAD < n:
+            prefetch(arena, base + words * shifted(cols[hash + i + AHEAD], maps[m + M_SHIFT]))
         slot = np.int64(0) if count == 0 else find(arena, maps, m, cols, hash, i, code, at, count)
         is_new = slot < 0
         slot = -1 - slot if is_new else slot
         if is_new:
+            make_zero(arena, maps, m, base + slot * words)
             for j in range(count):
                 arena[base + slot * words + j] = cols[code[at + j] + i]
             take_slot(arena, maps, m, slot)
-        elif maps[m + M_INDICES] > 0:
+        elif maps[m + M_LINKED] != 0:
             link(arena, maps, m, slot)
         cols[out + i] = slot
     if count == 0 and n > 0:

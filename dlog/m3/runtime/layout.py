@@ -2,7 +2,8 @@
 
 A map is a table of slots in the arena: `keys`, then the words of its value, then one link for each index.
 The first word of an empty slot is EMPTY, which no key can be: integers reach from -(2^63 - 1) to 2^63 - 1,
-and no code of a float, date or string is that low.  A slot whose value is 0 is dead: it keeps its key, so
+and no code of a float, date or string is that low; what follows it in the slot means nothing, but that a map
+with at most one key and one value word has 0 there.  A slot whose value is 0 is dead: it keeps its key, so
 that probes go on behind it, and is left out when the table is made anew.
 
 A map with initial values has one more value word, which is not 0 for every entry of its domain; so entries of
@@ -10,6 +11,7 @@ value 0 stay.
 
 An index serves reads in which only some keys are bound.  It is a table of heads, as long as that of slots,
 open addressing by the hash of those keys: a head is 1 + the first slot of a chain, 0 where there is none.
+Chains are made when they are first gone along, and kept from then on.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 from typing import Final
 
 EMPTY: Final = -(2**63)
+LINE: Final = 8  # words that come to the cache together
 CHUNK: Final = 1024  # rows that an operation works on at a time: a column of them is 8 KiB
 
 # Words of a map in the array of all maps.
@@ -29,6 +32,7 @@ M_KEYS: Final = 5
 M_VALUES: Final = 6
 M_WORDS: Final = 7  # of a slot
 M_KINDS: Final = 8  # where in the array of all maps the kinds of its value words are
+M_LINKED: Final = 9  # whether chains hold the live slots: not before somebody goes along one
 M_UPDATES: Final = 10  # rows added since the live slots were counted
 M_INDICES: Final = 11  # how many
 M_INDEX: Final = 12  # where in the array of all maps their key places are: each a count, then that many
@@ -131,7 +135,7 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     BLOCK_ZERO,  # frame, block, words: an element of each row, in the state
     BLOCK_NONZERO,  # frame, block, words, out
     CALL_PYTHON,  # which, frame
-    ROW_AHEAD,  # (input column, n, maps..).., -1: what will be looked up, for plain maps; does nothing
+    ROW_AHEAD,  # (input column, n, maps..).., -1: what will be looked up in maps of one key; does nothing
     ROW_LOADS,  # n, then n times: out, input column
     ROW_PRODUCT,  # key, value, out, n, maps..: as LOOK_UP_PRODUCT, of plain maps
     ROW_ADD,  # map, key, value: to an entry of a plain map

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.jit import Words, helper, kernel, pointer
+from dlog.jit import Words, helper, kernel, pointer, prefetch
 from dlog.lftj.primitives import add, multiply
 from dlog.m3.runtime.layout import (
     EMPTY,
@@ -17,6 +17,7 @@ from dlog.m3.runtime.layout import (
     M_INDEX,
     M_INDICES,
     M_KEYS,
+    M_LINKED,
     M_MASK,
     M_SHIFT,
     M_UPDATES,
@@ -28,6 +29,7 @@ from dlog.m3.runtime.layout import (
 )
 
 MULTIPLIER = np.int64(-7046029254386353131)  # 2^64 / golden ratio, as a signed word
+AHEAD = 8  # slots, or rows: so far before it is needed memory is asked for
 SECOND = np.int64(-4417276706812531889)
 
 
@@ -150,11 +152,47 @@ def live_from(arena, maps, m, link_at, slot, before):
 
 
 @helper
+def has_zeros(maps, m):
+    """Whether the value of an empty slot is 0, so that look-ups need not tell it apart: of maps with one key
+    and one word.  The words of others are made 0 when a slot is taken, so that a new table costs less.
+    """
+    return maps[m + M_KEYS] == 0 or (maps[m + M_KEYS] == 1 and maps[m + M_VALUES] == 1)
+
+
+@helper
+def make_zero(arena, maps, m, at):
+    """The value of a slot 0, in no chain."""
+    first_link = at + maps[m + M_KEYS] + maps[m + M_VALUES]
+    for w in range(at + maps[m + M_KEYS], first_link):
+        arena[w] = 0
+    for w in range(first_link, at + maps[m + M_WORDS]):
+        arena[w] = UNLINKED
+
+
+@helper
 def take_slot(arena, maps, m, slot):
     """A slot that was empty now has a key."""
     maps[m + M_USED] += 1
-    if maps[m + M_INDICES] > 0:
+    if maps[m + M_LINKED] != 0:
         link(arena, maps, m, slot)
+
+
+@helper
+def link_all(arena, maps, m):
+    """Make the chains of all indices.  O(slots)."""
+    base, words, slots = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK] + 1
+    keys, values = maps[m + M_KEYS], maps[m + M_VALUES]
+    heads = base + slots * words
+    for at in range(heads, heads + slots * maps[m + M_INDICES]):
+        arena[at] = 0
+    for slot in range(slots):
+        at = base + slot * words
+        if arena[at] != EMPTY:
+            for w in range(at + keys + values, at + words):
+                arena[w] = UNLINKED
+            if is_live(arena, at + keys, values):
+                link(arena, maps, m, slot)
+    maps[m + M_LINKED] = 1
 
 
 # ---- kernels for `maps`
@@ -169,19 +207,19 @@ def clear_table(arena_words: Words, map_words: Words, m: int) -> None:
 @helper
 def clear(arena, maps, m):
     base, words, slots = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK] + 1
-    keys, first_link = maps[m + M_KEYS], maps[m + M_KEYS] + maps[m + M_VALUES]
+    keys = maps[m + M_KEYS]
     for at in range(base, base + slots * words, words):
-        for w in range(first_link):
-            arena[at + w] = 0
-        for w in range(first_link, words):
-            arena[at + w] = UNLINKED
+        if has_zeros(maps, m):
+            make_zero(arena, maps, m, at)
         if keys > 0:
             arena[at] = EMPTY
-    heads = base + slots * words
-    for at in range(heads, heads + slots * maps[m + M_INDICES]):
-        arena[at] = 0
-    maps[m + M_USED] = 0
+    maps[m + M_USED], maps[m + M_LINKED] = 0, 0
     maps[m + M_UPDATES] += slots  # so that a table that is far too large does not stay so
+
+
+@kernel
+def link_table(arena_words: Words, map_words: Words, m: int) -> None:
+    link_all(pointer(arena_words), pointer(map_words), m)
 
 
 @kernel
@@ -230,11 +268,16 @@ def take_over(arena_words: Words, map_words: Words, m: int, old_base: int, old_s
     arena, maps = pointer(arena_words), pointer(map_words)
     base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
     keys, values = maps[m + M_KEYS], maps[m + M_VALUES]
-    for at in range(old_base, old_base + old_slots * words, words):
+    end = old_base + old_slots * words
+    for at in range(old_base, end, words):
+        ahead = at + AHEAD * words
+        if ahead < end and arena[ahead] != EMPTY:
+            prefetch(arena, base + words * shifted(slot_hash(arena, ahead, keys), shift))
         if arena[at] != EMPTY and is_live(arena, at + keys, values):
             slot = shifted(slot_hash(arena, at, keys), shift)
             while arena[base + slot * words] != EMPTY:
                 slot = (slot + 1) & mask
+            make_zero(arena, maps, m, base + slot * words)
             for w in range(keys + values):
                 arena[base + slot * words + w] = arena[at + w]
             take_slot(arena, maps, m, slot)
@@ -279,7 +322,7 @@ def check_table(arena_words: Words, map_words: Words, m: int) -> int:
                 return 2
             probe = (probe + 1) & mask
         places = maps[m + M_INDEX]
-        for index in range(maps[m + M_INDICES]):
+        for index in range(maps[m + M_INDICES] if maps[m + M_LINKED] != 0 else 0):
             if is_live(arena, at + keys, values) and times_in_chain(arena, maps, m, index, places, slot) != 1:
                 return 3
             places += 1 + maps[places]

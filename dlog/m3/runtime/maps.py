@@ -23,6 +23,7 @@ from dlog.m3.runtime.layout import (
     M_KEYS,
     M_KINDS,
     M_LIMIT,
+    M_LINKED,
     M_MASK,
     M_SHIFT,
     M_UPDATES,
@@ -37,6 +38,7 @@ from dlog.m3.runtime.map_kernels import (
     clear_table,
     count_live,
     count_used,
+    link_table,
     read_entries,
     take_over,
 )
@@ -108,8 +110,11 @@ class Maps:
     def _renew(self, i: int, slots: int) -> None:
         address, record = self.addresses[i], self._records[i]
         base, old = int(self.words[address + M_BASE]), int(self.words[address + M_MASK]) + 1
+        is_linked = self.words[address + M_LINKED]
         self._make(i, slots)
         take_over(self.arena.A, self.words, address, base, old)
+        if is_linked:
+            link_table(self.arena.A, self.words, address)
         with self.arena.lock:
             self.arena.release_extent(record)
 

@@ -148,8 +148,8 @@ def _fused(
 
 
 def _ahead(instructions: list[tuple[int, _Instruction]]) -> list[int]:
-    """Which columns of the input are keys of which plain maps: the operands of ROW_AHEAD; none if there are
-    none.
+    """Which columns of the input are keys of which maps of one key: the operands of ROW_AHEAD; none if there
+    are none.
     """
     column: dict[int, int] = {}  # of registers
     maps: dict[int, list[int]] = {}
@@ -161,6 +161,8 @@ def _ahead(instructions: list[tuple[int, _Instruction]]) -> list[int]:
             maps.setdefault(column[operands[0]], []).extend(operands[4:])
         elif instruction.op == o.ROW_ADD and operands[1] in column:
             maps.setdefault(column[operands[1]], []).append(operands[0])
+        elif instruction.op in (o.FIND, o.SLOTS) and operands[3] == 1 and operands[4] in column:
+            maps.setdefault(column[operands[4]], []).append(operands[1])
     out = [word for key, found in maps.items() for word in (key, len(set(found)), *dict.fromkeys(found))]
     return [*out, -1] if out else []
 

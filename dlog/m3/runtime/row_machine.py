@@ -47,12 +47,14 @@ from dlog.m3.runtime.layout import (
     FIRST,
     GROW,
     INPUT,
+    LINE,
     M_BASE,
     M_LIMIT,
     M_MASK,
     M_SHIFT,
     M_UPDATES,
     M_USED,
+    M_WORDS,
     OVERFLOW,
     PAUSE,
     PC,
@@ -160,7 +162,10 @@ def look_ahead(arena, maps, code, inputs, events, at):
         last = a + code[a - 1]
         while a < last:
             m = code[a]
-            prefetch(arena, maps[m + M_BASE] + 2 * shifted(hash, maps[m + M_SHIFT]))
+            words = maps[m + M_WORDS]
+            at = maps[m + M_BASE] + words * shifted(hash, maps[m + M_SHIFT])
+            for line in range(0, words, LINE):
+                prefetch(arena, at + line)
             a += 1
 
 
