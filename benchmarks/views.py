@@ -14,7 +14,17 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from benchmarks.harness import RUNS, Aim, Row, at_least, below, duck, faster, timed, within
-from benchmarks.m3 import BATCH, BY_HAND, NAMES, RELATIONS, arrow, columns, in_batches, tuple_by_tuple
+from benchmarks.m3 import (
+    BATCH,
+    BY_HAND,
+    NAMES,
+    RELATIONS,
+    arrow,
+    columns,
+    in_batches,
+    in_turn,
+    tuple_by_tuple,
+)
 from benchmarks.views_by_hand import cofactor_by_hand, snowflake_by_hand
 from dlog.jit import Words
 from dlog.m3 import ast
@@ -106,7 +116,7 @@ def star(scale: float) -> Iterator[Row]:
         def run() -> int:
             kept = found.pop()
             steps = [Step(name, words) for name, words in data.items()]
-            kept.runtime.apply_steps(steps, np.tile(np.arange(6), rows), np.repeat(np.arange(rows), 6))
+            kept.runtime.apply_steps(steps, *in_turn(rows))
             return value(kept)
 
         return run
@@ -166,12 +176,11 @@ def cofactor(scale: float) -> Iterator[Row]:
     parts, size = cut(data, BATCH), f"{6 * rows:,} tuples"
     numbered = [(NAMES.index(name), words) for name, words in parts]
     turns = [(NAMES.index(name), words) for name, words in data.items()]
-    in_turn = np.tile(np.arange(6), rows), np.repeat(np.arange(rows), 6)
 
     def by_turns(found: list[Maintained]) -> Callable[[], list[float]]:
         def run() -> list[float]:
             kept = found.pop()
-            kept.runtime.apply_steps([Step(name, words) for name, words in data.items()], *in_turn)
+            kept.runtime.apply_steps([Step(name, words) for name, words in data.items()], *in_turn(rows))
             return numbers(kept)
 
         return run

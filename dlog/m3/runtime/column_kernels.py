@@ -38,6 +38,7 @@ from dlog.m3.runtime.map_kernels import (
     link,
     make_zero,
     place_of,
+    place_of_few,
     shifted,
     take_slot,
 )
@@ -86,6 +87,9 @@ def look_up(arena, maps, m, cols, n, hash, code, at, count):
     if count == 1 and values == 1:
         look_up_one(arena, maps, m, cols, n, hash, code[at], code[out])
         return
+    if count <= 3 and values == 1:
+        look_up_few(arena, maps, m, cols, n, hash, code, at, count, code[out])
+        return
     for i in range(n):
         slot = find(arena, maps, m, cols, hash, i, code, at, count)
         for v in range(values):
@@ -99,6 +103,17 @@ def look_up_one(arena, maps, m, cols, n, hash, keys, out):
     for i in range(n):
         place = place_of(arena, base, words, mask, shifted(cols[hash + i], shift), cols[keys + i])
         cols[out + i] = arena[place + 1]
+
+
+@helper
+def look_up_few(arena, maps, m, cols, n, hash, code, at, count, out):
+    """Up to three keys, one word."""
+    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
+    first, second, third = code[at], code[at + min(count, 2) - 1], code[at + count - 1]
+    for i in range(n):
+        a, b, c = cols[first + i], cols[second + i], cols[third + i]
+        place = place_of_few(arena, base, words, mask, shifted(cols[hash + i], shift), count, a, b, c)
+        cols[out + i] = arena[place + count] if arena[place] != EMPTY else np.int64(0)
 
 
 @helper
@@ -118,6 +133,11 @@ def look_up_times(arena, maps, m, cols, n, hash, code, at, count, state, pc):
             else:
                 place = place_of(arena, base, words, mask, shifted(cols[hash + i], shift), cols[keys + i])
                 cols[out + i] = multiply_ints(value, arena[place + 1], state, pc)
+        return
+    if count == 2 or count == 3:
+        look_up_few(arena, maps, m, cols, n, hash, code, at, count, out)
+        for i in range(n):
+            cols[out + i] = multiply_ints(cols[given + i], cols[out + i], state, pc)
         return
     for i in range(n):
         if cols[given + i] == 0:
@@ -177,6 +197,9 @@ def accumulate(arena, maps, m, cols, n, hash, code, at, count, state, pc):
         accumulate_one(arena, maps, m, cols, n, hash, code[at], code[vals], state, pc)
         return
     linked = maps[m + M_LINKED]
+    if count <= 3 and values == 1 and maps[maps[m + M_KINDS]] == INT:
+        accumulate_few(arena, maps, m, cols, n, hash, code, at, count, state, pc)
+        return
     for i in range(n):
         if i + AHEAD < n:
             prefetch(arena, base + words * shifted(cols[hash + i + AHEAD], maps[m + M_SHIFT]))
@@ -207,6 +230,31 @@ def accumulate_one(arena, maps, m, cols, n, hash, keys, vals, state, pc):
             arena[place] = key
             used += 1
         arena[place + 1] = add_ints(arena[place + 1], cols[vals + i], state, pc)
+    maps[m + M_USED] += used
+
+
+@helper
+def accumulate_few(arena, maps, m, cols, n, hash, code, at, count, state, pc):
+    """Up to three keys, one integer."""
+    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
+    first, second, third = code[at], code[at + min(count, 2) - 1], code[at + count - 1]
+    vals, linked, used = code[at + count], maps[m + M_LINKED], np.int64(0)
+    for i in range(n):
+        if i + AHEAD < n:
+            prefetch(arena, base + words * shifted(cols[hash + i + AHEAD], shift))
+        a, b, c = cols[first + i], cols[second + i], cols[third + i]
+        place = place_of_few(arena, base, words, mask, shifted(cols[hash + i], shift), count, a, b, c)
+        if arena[place] == EMPTY:
+            make_zero(arena, maps, m, place)
+            arena[place] = a
+            if count > 1:
+                arena[place + count - 1] = c
+                arena[place + 1] = b
+            used += 1
+        was = arena[place + count]
+        arena[place + count] = add_ints(was, cols[vals + i], state, pc)
+        if linked != 0 and was == 0:
+            link(arena, maps, m, (place - base) // words)
     maps[m + M_USED] += used
 
 

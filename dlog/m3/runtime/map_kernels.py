@@ -81,6 +81,20 @@ def place_of(arena, base, words, mask, slot, key):
 
 
 @helper
+def place_of_few(arena, base, words, mask, slot, count, a, b, c):
+    """The same of up to three keys, of which the last is c; what is behind the key of an empty slot means
+    nothing.
+    """
+    place = base + slot * words
+    while arena[place] != EMPTY:
+        if arena[place] == a and (count < 2 or (arena[place + 1] == b and arena[place + count - 1] == c)):
+            break
+        slot = (slot + 1) & mask
+        place = base + slot * words
+    return place
+
+
+@helper
 def places_of(maps, m, index):
     """Where the places of an index's keys are listed."""
     at = maps[m + M_INDEX]

@@ -1,9 +1,9 @@
 """Owns the memory of maps: where their tables lie, when one is made anew, larger or smaller.
 
 Correct output: a map behaves as a dict from keys to values in which what is missing is 0.  Its memory is in
-proportion to its entries that are not 0: a table is made anew when it is half full, as large as its live
-slots need, and when many rows were added since the live slots were last counted.  So a row costs amortised
-O(1), and slots that died are found without counting every death.
+proportion to its entries that are not 0: a table is made anew when five eighths of it are full, as large as
+its live slots need, and when many rows were added since the live slots were last counted.  So a row costs
+amortised O(1), and slots that died are found without counting every death.
 
 Knows nothing of statements; values are words, as a ring lays them out.
 """
@@ -67,6 +67,7 @@ class Maps:
         self.words = self._headers()
         self._own_words = self.words[: M_WORDS_OF_MAP * len(shapes)]
         self._records = [-1] * len(shapes)
+        self._rooms = [0] * len(shapes)  # the most entries that were asked for at once, at most a chunk
         for i in range(len(shapes)):
             self._make(i, SMALLEST if shapes[i].keys else 1)
 
@@ -93,6 +94,7 @@ class Maps:
     def grow(self, address: int, room: int) -> None:
         """A table with room for so many more entries.  O(slots)."""
         i = address // M_WORDS_OF_MAP
+        self._rooms[i] = max(self._rooms[i], room)
         live = count_live(self.arena.A, self.words, address)
         self._renew(i, _slots(live + room))
 
@@ -102,7 +104,8 @@ class Maps:
         while address >= 0:
             self.words[address + M_UPDATES] = 0
             i, slots = address // M_WORDS_OF_MAP, int(self.words[address + M_MASK]) + 1
-            wanted = _slots(count_live(self.arena.A, self.words, address)) if self.shapes[i].keys else 1
+            live = count_live(self.arena.A, self.words, address)
+            wanted = _slots(live + self._rooms[i]) if self.shapes[i].keys else 1
             if 4 * wanted < slots:
                 self._renew(i, wanted)
             address = changed_much(self._own_words, address + M_WORDS_OF_MAP, COUNT_AFTER)
@@ -127,7 +130,7 @@ class Maps:
         self.words[address + M_BASE] = base
         self.words[address + M_MASK] = slots - 1
         self.words[address + M_SHIFT] = 64 - (slots.bit_length() - 1) if slots > 1 else 63
-        self.words[address + M_LIMIT] = slots // 2
+        self.words[address + M_LIMIT] = slots * 5 // 8
         clear_table(self.arena.A, self.words, address)
         self.words[address + M_UPDATES] = 0
 
@@ -191,5 +194,5 @@ def addresses(shapes: Sequence[Shape]) -> list[int]:
 
 
 def _slots(entries: int) -> int:
-    """A third full at most, so that a table is not made anew soon."""
-    return max(SMALLEST, 1 << (3 * entries - 1).bit_length()) if entries else SMALLEST
+    """Half full at most, so that a table is not made anew soon; new memory costs more than a probe."""
+    return max(SMALLEST, 1 << (2 * entries - 1).bit_length()) if entries else SMALLEST

@@ -162,10 +162,12 @@ def look_ahead(arena, maps, code, inputs, events, at):
         last = a + code[a - 1]
         while a < last:
             m = code[a]
-            words = maps[m + M_WORDS]
-            at = maps[m + M_BASE] + words * shifted(hash, maps[m + M_SHIFT])
-            for line in range(0, words, LINE):
-                prefetch(arena, at + line)
+            slot, words = shifted(hash, maps[m + M_SHIFT]), maps[m + M_WORDS]
+            at = maps[m + M_BASE] + words * slot
+            prefetch(arena, at)
+            if words > LINE:
+                for line in range(LINE, words, LINE):
+                    prefetch(arena, at + line)
             a += 1
 
 
