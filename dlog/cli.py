@@ -603,13 +603,19 @@ def repl(
     strategy: Strategy = None,
     db: DatabaseFolder = None,
     durability: Durability = "full",
+    read_only: Annotated[
+        bool,
+        typer.Option("--read-only", help="with --db: look at it as it is now, also while another writes"),
+    ] = False,
 ) -> None:
     """Transactions at a prompt; from a pipe, the status is 1 when anything typed was wrong."""
     from dlog import repl
     from dlog.engine.limits import Limits
 
     limits = Limits(timeout, max_rows, _bytes(max_memory))
-    session = repl.Session(program, facts, limits, jobs, folder=db, durability=durability, strategy=strategy)
+    session = repl.Session(
+        program, facts, limits, jobs, folder=db, durability=durability, strategy=strategy, read_only=read_only
+    )
     raise typer.Exit(repl.run(session))
 
 

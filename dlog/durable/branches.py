@@ -82,8 +82,11 @@ class Branching(engine.Database):
         """Forget a name, and the versions that no other branch came from."""
         with self._lock:
             self._timeline.require(name)
-            if name in (MAIN, self.current_branch):
-                raise DlogError(f"{name} cannot be dropped", help="check another branch out first")
+            if name == MAIN:
+                raise DlogError(f"{MAIN} cannot be dropped", help="it is the branch that opening gives")
+            if name == self.current_branch:
+                help = f"check another branch out first, as in .checkout {MAIN}"
+                raise DlogError(f"{name} cannot be dropped: it is the current branch", help=help)
             self._write_branch(BranchRecord(name, None))
             self._timeline.drop(name)
 
@@ -158,7 +161,9 @@ class Branching(engine.Database):
                     return shown_of(facts, version, self.store, f"<version {version}>")
         first = min(past.parents.values(), default=self.version) if past is not None else self.version
         since = f"versions are known from {first} on; " if past else ""
-        help = f"{since}a branch keeps a version for good: db.branch(NAME)"
+        help = (
+            f"{since}to keep a version for good, name it before a checkpoint: .branch NAME, db.branch(NAME)"
+        )
         if not 0 <= version <= self._timeline.last:
             raise DlogError(f"there is no version {version}: the last one is {self._timeline.last}")
         raise DlogError(f"version {version} is not known any more", help=help)

@@ -92,6 +92,9 @@ class Database(Branching):
         self.durability = durability
         self._unsynced: deque[tuple[int, Any]] = deque()  # ends of records, and what was shown before each
         if folder is None:
+            if read_only:
+                help = "give the folder of one, as --db DIR or as the path"
+                raise DlogError("only a database in a folder can be opened to be read only", help=help)
             super().__init__(program, source=source, **options)
             self._timeline = Timeline(Moment(0, (), self._shown))
         else:
@@ -117,7 +120,7 @@ class Database(Branching):
                 _require_same_program(path, found, given)
                 self._recover(path, found, read_only, options)
             elif folder is None:
-                raise StoreError(f"there is no database in {path}")
+                raise no_database(path)
             else:
                 super().__init__(source=given, **options)
                 self._timeline = Timeline(Moment(0, (), self._shown))
@@ -301,7 +304,7 @@ class Database(Branching):
         return self._folder.log
 
     def _only_read(self) -> StoreError:
-        help = "open it without read_only=True to change it"
+        help = "open it to write: without --read-only, without read_only=True"
         return StoreError("the database was opened to be read only", help=help)
 
     # Files
@@ -370,8 +373,14 @@ def open_database(
     if folder is None:
         return Database(program, **options)
     if not is_folder(folder):
-        raise StoreError(f"{folder} is no folder")
+        raise StoreError(
+            f"{folder} is no folder", help="--db takes a folder, which is made when it is not there"
+        )
     return Database(folder, program=program, durability=durability, **options)
+
+
+def no_database(path: Path) -> StoreError:
+    return StoreError(f"there is no database in {path}", help=f"dlog repl --db {path} makes one")
 
 
 def is_folder(path: str | Path) -> bool:

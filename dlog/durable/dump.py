@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TextIO
 
-from dlog.durable.database import Database
+from dlog.durable.database import Database, no_database
 from dlog.durable.files import Files
 from dlog.durable.folder import read_folder
 from dlog.engine.saving import save
@@ -18,7 +18,7 @@ from dlog.language.printing import format_node
 def dump(folder: Path, branch: str, out: Path | None, text: TextIO, progress: Any = None) -> None:
     """A program whose evaluation gives the same predicates: with its facts as text, or beside it in files."""
     if not folder.is_dir():  # a program that is in memory only is no database to write out
-        raise StoreError(f"there is no database in {folder}")
+        raise no_database(folder)
     with Database(folder, read_only=True, progress=progress, evaluated=False) as database:
         if branch != database.current_branch:
             database.checkout(branch)
@@ -37,7 +37,7 @@ def check(folder: Path, progress: Any = None) -> str:
     """Raises for the first thing that is wrong; else tells in a few words what there is."""
     found = read_folder(folder, Files())
     if found is None:
-        raise StoreError(f"there is no database in {folder}")
+        raise no_database(folder)
     with Database(folder, read_only=True, progress=progress) as database:
         database.store.dictionary.check()
         facts = 0

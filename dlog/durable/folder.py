@@ -34,6 +34,7 @@ LOG_BYTES = 16 << 20  # a log that is longer than this, and than its checkpoint,
 _OURS = re.compile(r"lock|(checkpoint|log)-(\d+)(\.new)?")
 _TRIES = 20  # of a reader, whose files a writer may remove
 
+_READ = "reading (--read-only, read_only=True)"
 READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 Warn = Callable[[str], None]
@@ -151,9 +152,8 @@ class Folder:
             files.make_folder(path)
             lock = files.lock(path / LOCK)
         if lock is None:
-            raise StoreError(
-                f"{path} is in use by {_holder(path, files)}", help="only one can write; many can read"
-            )
+            help = f"only one can write; {_READ} can be done meanwhile"
+            raise StoreError(f"{path} is in use by {_holder(path, files)}", help=help)
         return cls(path, files, lock)
 
     def begin(self, found: Found, warn: Warn) -> None:
@@ -189,7 +189,11 @@ class Folder:
                 folder_synced(files, self.path.parent)  # the folder may be new itself
         except OSError as error:
             self._failed(error, new, log, named)
-            raise StoreError(f"cannot write a checkpoint of {self.path}: {error.strerror}") from None
+            help = "nothing is lost: the log goes on, and is read when the database is opened"
+            if self.log is None or self.log.poison:
+                help = "see to the disk, then open the database again"
+            message = f"cannot write a checkpoint of {self.path}: {error.strerror}"
+            raise StoreError(message, help=help) from None
         old, self.log = self.log, log
         self.generation = generation
         self._bound(0, size)
@@ -257,7 +261,10 @@ def _told(path: Path, what: str) -> Iterator[None]:
         yield
     except OSError as error:
         where = error.filename or path
-        help = (
-            "read_only=True needs no right to write" if error.errno in READ_ONLY and what == "open" else None
-        )
+        help = None
+        if error.errno in READ_ONLY and what == "open":
+            there = path.is_dir() or path.is_file()
+            help = f"{_READ} needs no right to write" if there else "give a folder that you may write to"
+        elif error.errno in READ_ONLY:
+            help = "whoever owns the files can give you the right to read them"
         raise StoreError(f"cannot {what} {where}: {error.strerror}", help=help) from None

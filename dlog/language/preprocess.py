@@ -19,7 +19,8 @@ _DIRECTIVES = "define|undef|include|if|ifdef|ifndef|elif|else|endif|error|warnin
 _DIRECTIVE_LINE = re.compile(rf"^[ \t]*#[ \t]*(?:{_DIRECTIVES})\b", re.MULTILINE)
 # Comments and strings are skipped, so that a `#define` inside them is none.
 _DIRECTIVE_OUTSIDE = re.compile(
-    rf'//[^\n]*+|/\*(?>.*?\*/|.*+)|"[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)"|(^[ \t]*#[ \t]*(?:{_DIRECTIVES})\b)',
+    r'//[^\n]*+|/\*(?>.*?\*/|.*+)|"[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)"|'
+    rf"(^[ \t]*#[ \t]*(?:{_DIRECTIVES})\b)",
     re.MULTILINE | re.DOTALL,
 )
 _LINE_MARK = re.compile(r'^#line (\d{1,9})(?: "(.*)")?$')

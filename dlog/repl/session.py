@@ -46,6 +46,7 @@ class Session:
         folder: Path | None = None,
         durability: str = FULL,
         strategy: str | None = None,
+        read_only: bool = False,
     ):
         """`folder` is where the database survives; without one it lives in memory."""
         self.out, self.err = out or sys.stdout, err or sys.stderr
@@ -67,6 +68,7 @@ class Session:
                 limits=limits,
                 jobs=jobs,
                 strategy=strategy,
+                read_only=read_only,
                 progress=self._progress,
                 warn=self._warn,
             )

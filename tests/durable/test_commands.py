@@ -49,6 +49,15 @@ def test_check_finds_damage(tmp_path: Path) -> None:
         run("db", "check", tmp_path / "s")
 
 
+def test_the_prompt_can_only_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with dlog.Database(tmp_path / "s", program=REACH) as db:
+        db.execute("+edge(1, 2).")
+        typed = "?- edge(x, y).\n+edge(2, 3).\n"
+        done = CliRunner().invoke(app, ["repl", "--db", str(tmp_path / "s"), "--read-only"], input=typed)
+        assert done.exit_code == 1 and " 1  2" in done.output
+        assert "the database was opened to be read only" in done.output and db.version == 1
+
+
 def test_mistakes_are_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no database in"):
         run("dump", tmp_path / "s")

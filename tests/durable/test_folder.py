@@ -95,6 +95,8 @@ def test_there_is_nothing_to_read(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no database in"):
         dlog.Database(tmp_path / "s", read_only=True)
     assert not (tmp_path / "s").exists()
+    with pytest.raises(DlogError, match="only a database in a folder can be opened to be read only"):
+        dlog.Database(source=PROGRAM, read_only=True)
 
 
 class Denied(Files):
@@ -110,7 +112,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, number: int) -> None:
     dlog.Database(tmp_path / "s", source=PROGRAM).close()
     with pytest.raises(StoreError, match=rf"cannot open .*lock: {os.strerror(number)}") as error:
         dlog.Database(tmp_path / "s", files=Denied(number))
-    assert error.value.help == "read_only=True needs no right to write"
+    assert error.value.help == "reading (--read-only, read_only=True) needs no right to write"
     with dlog.Database(tmp_path / "s", read_only=True) as db:
         assert db["edge"].rows() == [(1, 2)]
 
