@@ -149,9 +149,13 @@ def _spark_times(files: Files, n: int) -> list[float]:
         seen.append(batch.count())
         done.append(time.perf_counter())
 
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
-    writer = frame.writeStream.foreachBatch(take).outputMode("update")
-    query = writer.option("checkpointLocation", str(files.root / "theirs")).trigger(availableNow=True).start()
-    query.awaitTermination()
+    partitions = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(partitions)
+    spark.conf.set(partitions, "2")
+    try:
+        writer = frame.writeStream.foreachBatch(take).outputMode("update").trigger(availableNow=True)
+        writer.option("checkpointLocation", str(files.root / "theirs")).start().awaitTermination()
+    finally:
+        spark.conf.set(partitions, before)
     assert seen == files.distinct[:n]
     return list(np.diff(done))

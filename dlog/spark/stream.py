@@ -80,6 +80,7 @@ def run_stream(
         spark = session.start(options.master)
         frame = watched(spark, sources, options.batch_files, options.batch_bytes)
         batches = Batches(engine, places, telling)
+        telling.waiting()
         _follow(frame, batches, places, options, stopping or threading.Event())
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dlog.engine.loading import directive_params
+from dlog.engine.view import View
 from dlog.io import Rejected
 from dlog.ir.rules import Program
 from dlog.spark.stream_database import StreamDatabase
@@ -78,9 +79,16 @@ class Engine:
         if self._written == self.database.version:
             return
         if at_once or time.monotonic() - self._when >= self._options.values_every:
-            view = self.database.snapshot()
-            self.sinks.write_values(view, self.database.last_number)
+            batch, view = self._last_state()
+            self.sinks.write_values(view, batch)
             self._written, self._when = view.version, time.monotonic()
+
+    def _last_state(self) -> tuple[int | None, View]:
+        """A state and the batch that it is of, while batches go on."""
+        while True:
+            batch, view = self.database.last_number, self.database.snapshot()
+            if batch == self.database.last_number:  # which waits for a commit that goes on
+                return batch, view
 
 
 def input_params(program: Program) -> dict[str, Params]:

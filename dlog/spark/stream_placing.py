@@ -149,10 +149,19 @@ def _place(program: Program, base: Mapping[str, Place], streamed: Collection[str
         for name, place in found.items():
             places[name] = place
             if place is None:
-                merges[name] = _merge(program, name, [r for r in stratum.rules if _heads(r, name)])
+                rules = [rule for rule in stratum.rules if _heads(rule, name)]
+                if name in _with_facts(program) and any(rule.aggregates for rule in rules):
+                    raise PlanError(f"{name}: every shard would have its facts beside partial aggregates")
+                merges[name] = _merge(program, name, rules)
             else:
                 inside[name] = place
     return Placing(places, merges)
+
+
+def _with_facts(program: Program) -> set[str]:
+    """Predicates that have facts before the stream begins."""
+    told = {block.predicate for block in program.facts} | {delta.predicate for delta in program.deltas}
+    return told | {d.predicate for d in program.directives if d.kind == "input"}
 
 
 def _heads(rule: Rule, name: str) -> bool:

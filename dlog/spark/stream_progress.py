@@ -72,12 +72,15 @@ class Telling:
         self._status: Any = None
 
     def __enter__(self) -> Telling:
+        return self
+
+    def waiting(self) -> None:
+        """The stream has begun."""
         if not self._json and sys.stderr.isatty():
             from rich.console import Console
 
             self._status = Console(stderr=True).status("waiting for files")
             self._status.start()
-        return self
 
     def batch(self, report: Report) -> None:
         self.tally.count(report)

@@ -87,11 +87,14 @@ def unpacked(data: bytes) -> Rows:
 
 def ask(port: int, key: str, request: Mapping[str, Any], data: Sequence[bytes] = ()) -> dict[str, Any]:
     """Send a request to a shard and wait for its answer.  Raises what went wrong there."""
-    with Client((HOST, port), authkey=bytes.fromhex(key)) as connection:
-        connection.send_bytes(json.dumps({**request, "parts": len(data)}).encode())
-        for part in data:
-            connection.send_bytes(part)
-        answer = json.loads(connection.recv_bytes())
+    try:
+        with Client((HOST, port), authkey=bytes.fromhex(key)) as connection:
+            connection.send_bytes(json.dumps({**request, "parts": len(data)}).encode())
+            for part in data:
+                connection.send_bytes(part)
+            answer = json.loads(connection.recv_bytes())
+    except (OSError, EOFError):
+        raise DlogError("the process of a shard has ended", help="the same command goes on") from None
     if "error" in answer:
         raise DlogError(answer["error"])
     return answer

@@ -13,6 +13,7 @@ import json
 import secrets
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -173,6 +174,7 @@ class Sharded:
         )
         self._options = options
         self._telling = telling
+        self._between = threading.Lock()  # of batches, and of values, which are of one batch
         self._written: int | None = -1
         self._when = -options.values_every
         if merging.last_number is None and not places.spark.exists():
@@ -180,6 +182,10 @@ class Sharded:
 
     def take(self, number: int, frame: DataFrame) -> Report:
         """Apply a batch, or finish one that was applied already."""
+        with self._between:
+            return self._take(number, frame)
+
+    def _take(self, number: int, frame: DataFrame) -> Report:
         started = time.perf_counter()
         last = self.merging.last_number
         if last is not None and number <= last:
@@ -248,10 +254,11 @@ class Sharded:
 
     def write_values(self, at_once: bool = False) -> None:
         """Current values of all shards and of what is put together, if a batch has come since."""
-        last = self.merging.last_number
-        if self._written == last:
+        if self._written == self.merging.last_number:
             return
         if at_once or time.monotonic() - self._when >= self._options.values_every:
-            self.shards.ask_all({"do": "values"})
-            self.sinks.write_values(self.merging.snapshot(), last)
-            self._written, self._when = last, time.monotonic()
+            with self._between:
+                last = self.merging.last_number
+                self.shards.ask_all({"do": "values"})
+                self.sinks.write_values(self.merging.snapshot(), last)
+                self._written, self._when = last, time.monotonic()

@@ -38,6 +38,7 @@ REFUSED = [
     ("p(x, y) <- e(x, y), e(y, x).", "e", "no variable of a rule of p can own the shards"),
     ("p[] = m <- agg<<m = mean(y)>> e(_, y).", "e", "p"),
     ("p(y) <- e(_, y).  q(x) <- p(x), e(x, _).", "e", "p, which is put together|q: no|q"),
+    ("k(9).  k(n) <- agg<<n = count()>> e(_, _).", "e", "k: every shard would have its facts"),
     ("p(x) <- e(x, _).  p(x) -> f(x, _).", "e f", "constraints"),
 ]
 
