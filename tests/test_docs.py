@@ -18,6 +18,7 @@ DOCUMENTS = [
     "docs/language.md",
     "docs/durable.md",
     "docs/m3.md",
+    "docs/spark.md",
     "docs/sql.md",
     "docs/streams.md",
     "docs/performance.md",

@@ -47,6 +47,7 @@ _SETTINGS = {
 _LOOPBACK = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "4",
     "spark.shuffle.compress": "false",  # nothing leaves the machine
     "spark.broadcast.compress": "false",
 }

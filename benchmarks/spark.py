@@ -1,0 +1,152 @@
+"""Programs on Spark, in one Spark application on this machine: against Spark SQL's own joins, and against one
+process of dlog.
+
+What is timed is a whole run over base facts in this process: to the shards, the job, and a count back.  The
+Java machine compiles as Spark's own scripts let it, so that Spark SQL is not held back by a quick start.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+import dlog
+from benchmarks.harness import Row, at_least, faster, timed, within
+from benchmarks.triangles import power_law
+from dlog.spark.run import ShardedDatabase
+from dlog.spark.runner import spark_runner
+from dlog.spark.session import start, stop
+
+EDGES, CLOSURE_EDGES, ROWS = 500_000, 100_000, 10_000_000
+RUNS = 3
+SMALL = 0.01
+FULL = ("-XX:+UseParallelGC",)  # both of Java's compilers
+
+INPUT = '.input edge(IO="parquet", filename="edge.parquet")\nedge(x, y) -> int(x), int(y).\n'
+TRIANGLES = (
+    INPUT + "triangles[] = n <- agg<<n = count()>> edge(x, y), edge(y, z), edge(x, z). .output triangles"
+)
+CLOSURE = (
+    INPUT
+    + """
+reach(x, y) <- edge(x, y).  reach(x, z) <- reach(x, y), edge(y, z).
+size[] = n <- agg<<n = count()>> reach(x, y).  .output size
+"""
+)
+GROUPS = """
+sale(item, amount) -> int(item), int(amount).  .input sale(IO="parquet", filename="sales")
+sold[item] = s <- agg<<s = sum(amount)>> sale(item, amount).
+best[] = m <- agg<<m = max(s)>> sold[item] = s.  .output best
+"""
+
+
+def benchmark(scale: float) -> Iterator[Row]:
+    options = FULL if scale > SMALL else None  # a quick try starts quickly
+    spark = start("local[2]", java_options=options)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            yield from triangles(spark, Path(folder), at_least(1000, EDGES * scale))
+            yield from closure(spark, Path(folder), at_least(200, CLOSURE_EDGES * scale))
+            yield from rows(spark, Path(folder), at_least(1000, ROWS * scale), options)
+    finally:
+        stop()
+
+
+def sharded(spark: Any, text: str, folder: Path, shards: int, answer: str) -> Callable[[], int]:
+    """A run on shards; its answer is the one value of a predicate."""
+
+    def run() -> int:
+        database = ShardedDatabase(None, spark_runner(spark), shards, source=text, facts=folder, spark=spark)
+        return int(database[answer].rows()[0][0])
+
+    return run
+
+
+def local(text: str, folder: Path, answer: str) -> Callable[[], int]:
+    return lambda: int(dlog.Database(source=text, facts=folder)[answer].rows()[0][0])
+
+
+def write_edges(folder: Path, source: Any, target: Any) -> None:
+    parquet.write_table(pa.table({"x": source, "y": target}), folder / "edge.parquet")
+
+
+def triangles(spark: Any, folder: Path, edges: int) -> Iterator[Row]:
+    write_edges(folder, *power_law(edges, edges // 10))
+    query = """SELECT count(*) FROM edge a JOIN edge b ON a.y = b.x JOIN edge c ON a.x = c.x AND b.y = c.y"""
+    yield from against(
+        spark, folder, f"{edges:,} edges", "triangles", TRIANGLES, "triangles", query, faster(2)
+    )
+
+
+def closure(spark: Any, folder: Path, edges: int) -> Iterator[Row]:
+    """A forest of short paths: Spark SQL doubles paths until nothing is new, in a loop of its own."""
+    random = np.random.default_rng(3)
+    source = np.arange(edges)
+    target = source + 1 + random.integers(0, 3, edges)
+    target = np.where(source // 40 == target // 40, target, source)  # components of 40 vertices
+    write_edges(folder, source, target)
+    yield from against(spark, folder, f"{edges:,} edges", "closure", CLOSURE, "size", None, within(3))
+
+
+def against(
+    spark: Any, folder: Path, size: str, name: str, text: str, answer: str, query: str | None, aim: Any
+) -> Iterator[Row]:
+    file = str(folder / "edge.parquet")
+    actions = {
+        "shards": sharded(spark, text, folder, 2, answer),
+        "local": local(text, folder, answer),
+        "sql": (lambda: sql(spark, file, query)) if query else (lambda: doubled(spark, file)),
+    }
+    best = timed(actions, RUNS, time.perf_counter)
+    assert len({m.result for m in best.values()}) == 1, {k: m.result for k, m in best.items()}
+    ours = best["shards"].seconds
+    peers = {"Spark SQL": "sql", "one process": "local"}
+    for peer, key in peers.items():
+        wanted = aim if (peer == "Spark SQL") == (query is not None) else None
+        yield Row(f"{name} on two shards", size, ours, best[key].seconds, peer, wanted)
+
+
+def sql(spark: Any, file: str, query: str) -> int:
+    spark.read.parquet(file).createOrReplaceTempView("edge")
+    return int(spark.sql(query).collect()[0][0])
+
+
+def doubled(spark: Any, file: str) -> int:
+    """The closure in DataFrames: pairs joined with themselves, cut off from their history each time."""
+    edge = spark.read.parquet(file)
+    pairs, before = edge.distinct().localCheckpoint(), -1
+    while (now := pairs.count()) != before:
+        before = now
+        joined = pairs.alias("a").join(pairs.alias("b"), on=_meets()).selectExpr("a.x AS x", "b.y AS y")
+        pairs = pairs.union(joined).distinct().localCheckpoint()
+    return now
+
+
+def _meets() -> Any:
+    from pyspark.sql import functions
+
+    return functions.expr("a.y = b.x")
+
+
+def rows(spark: Any, folder: Path, n: int, options: tuple[str, ...] | None) -> Iterator[Row]:
+    """Files of Parquet to shards by item, sums there, and the largest of them: one and two workers."""
+    random = np.random.default_rng(5)
+    (folder / "sales").mkdir()
+    for part in range(8):
+        count = n // 8
+        table = {"item": random.integers(0, n // 10, count), "amount": random.integers(1, 1000, count)}
+        parquet.write_table(pa.table(table), folder / "sales" / f"{part}.parquet")
+    two = timed({"two": sharded(spark, GROUPS, folder, 2, "best")}, 2, time.perf_counter)["two"]
+    one_worker = start("local[1]", java_options=options)
+    one = timed({"one": sharded(one_worker, GROUPS, folder, 2, "best")}, 2, time.perf_counter)["one"]
+    assert one.result == two.result
+    size = f"{n:,} rows"
+    yield Row("rows through two shards, per million", size, two.seconds / (n / 1e6))
+    yield Row("two workers", size, two.seconds, one.seconds, "one worker", faster(1.6))
