@@ -9,9 +9,9 @@ from dlog.ir.primitives import PARTIAL
 from dlog.ir.rules import Primitive
 
 if TYPE_CHECKING:
+    from dlog.engine.commits import Commit
     from dlog.engine.database import Database
     from dlog.engine.result import Result
-    from dlog.engine.transaction import Commit
     from dlog.ir.rules import Rule
 
 

@@ -15,6 +15,7 @@ from dlog.durable.replay import or_empty
 from dlog.durable.states import changes_between, completed, facts_of, shown_of
 from dlog.durable.timeline import MAIN, Moment, Timeline
 from dlog.engine import database as engine
+from dlog.engine.commits import Changes, Commit
 from dlog.engine.evaluated import Shown, view_of
 from dlog.engine.facts import rows_with_keys
 from dlog.engine.maintain import Maintenance
@@ -22,7 +23,6 @@ from dlog.engine.result import Result
 from dlog.engine.shared import SharedParts
 from dlog.engine.show import fact_text
 from dlog.engine.strategy import net_difference
-from dlog.engine.transaction import Changes, Commit
 from dlog.engine.view import View
 from dlog.errors import ConstraintError, DlogError
 from dlog.heads.lookup import contained
@@ -196,7 +196,7 @@ class Branching(engine.Database):
                             for shown in (before, after)
                         )
                     )
-            return Changes(found, predicates, self.store.dictionary)
+            return Changes(lambda: found, predicates, self.store.dictionary)
 
     def _remember(self, when: int | str, shown: Shown) -> None:
         """What has been evaluated of a branch is kept."""

@@ -27,8 +27,9 @@ from dlog.durable.records import BranchRecord, CommitRecord, Texts
 from dlog.durable.replay import replay, restore_texts
 from dlog.durable.states import base_relations, changes_between, facts_of, program_text
 from dlog.durable.timeline import MAIN, Moment, Timeline
+from dlog.engine.commits import Changes, Commit, Known
 from dlog.engine.strategy import net_difference
-from dlog.engine.transaction import Changes, Commit, Transaction
+from dlog.engine.transaction import Transaction
 from dlog.errors import DlogError, StoreError, did_you_mean
 from dlog.interrupts import uninterrupted
 from dlog.language.source import Source, read_source
@@ -184,8 +185,9 @@ class Database(Branching):
     def _commit(self, transaction: Transaction) -> Commit:
         batch_id = transaction.batch_id
         if batch_id is not None and batch_id in self._timeline.heads[self.current_branch].batches:
-            transaction.commit_info = Commit(self.version, {}, 0.0, repeated=True)
-            return transaction.commit_info
+            done = Commit(self.version, Known(), self.program, self.store.dictionary, repeated=True)
+            transaction.commit_info = done
+            return done
         if self._read_only:
             raise self._only_read()
         return super()._commit(transaction)
@@ -195,9 +197,9 @@ class Database(Branching):
         with self._lock:
             return self._timeline.heads[self.current_branch].batches.last(series)
 
-    def _keep(self, transaction: Transaction, changes: Changes) -> None:
+    def _keep(self, transaction: Transaction, commit: Commit) -> None:
         if self._folder is not None:
-            self._write(transaction, changes)
+            self._write(transaction, commit.changes)
         merged, timeline = transaction.merged, self._timeline
         timeline.commit(self.current_branch, self.version, None, merged, transaction.batch_id)
         if merged is not None:

@@ -7,32 +7,24 @@ everything as it was.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
+from dlog.engine.commits import Change, Commit, Known, Told
 from dlog.engine.evaluate import Evaluation
 from dlog.engine.evaluated import Evaluated, view_of
 from dlog.engine.facts import change_facts
-from dlog.engine.few_rows import combined, follow_rows
+from dlog.engine.few_rows import follow_rows
 from dlog.engine.limits import Watch
-from dlog.engine.looked import Asked, nowhere
 from dlog.engine.maintain import Maintenance, change_program, check_tables, maintain
 from dlog.engine.measure import Measures
 from dlog.engine.result import Result
-from dlog.engine.strategy import FROM_SCRATCH, Cycle
+from dlog.engine.strategy import Cycle
 from dlog.engine.subscribers import Subscribers, Subscription
-from dlog.engine.transaction import (
-    Change,
-    Changes,
-    Commit,
-    Transaction,
-    added_costs,
-    shown_costs,
-    shown_ways,
-)
+from dlog.engine.transaction import Transaction
 from dlog.engine.view import View, interruptible
 from dlog.errors import (
     DataError,
@@ -44,12 +36,9 @@ from dlog.errors import (
 from dlog.interrupts import begin, end, poll, uninterrupted
 from dlog.language import ast
 from dlog.language.parse import expand_includes, parse
-from dlog.storage.batch import Change as Difference
 
 VERIFY = os.environ.get("DLOG_VERIFY", "0") not in ("", "0")  # check everything after each transaction
 NOT_MEASURED = Measures()
-
-Differences = Mapping[str, Difference] | Callable[[], Mapping[str, Difference]]  # or a way to find them
 
 
 class Database(Evaluated):
@@ -65,12 +54,6 @@ class Database(Evaluated):
     [(2,), (3,)]
     """
 
-    # Of the last transaction: what it told, and the strata that went the short way.
-    _costs: Mapping[str, int]
-    _ways: Mapping[str, str]
-    _looked: Asked
-    _short: Collection[int]
-
     @cached_property
     def _subscribers(self) -> Subscribers:
         return Subscribers()
@@ -80,7 +63,7 @@ class Database(Evaluated):
     def _next_version(self) -> int:
         return self.version + 1
 
-    def _keep(self, transaction: Transaction, changes: Changes) -> None:
+    def _keep(self, transaction: Transaction, commit: Commit) -> None:
         """The last thing before others see a commit.  When it raises, the commit does not take place."""
 
     def _acknowledge(self) -> None:
@@ -170,16 +153,19 @@ class Database(Evaluated):
         """All that a transaction collected, or an error and nothing of it.  Of several threads one commits at
         a time."""
         with self._lock:
-            shown = self._shown
             outermost = begin()
             try:
-                commit = self._commit(transaction)
-            except BaseException as error:
-                if self._shown is shown:
-                    self._go_back(error)
-                    if isinstance(error, KeyboardInterrupt):
-                        raise Interrupted("interrupted while changing facts") from None
-                raise
+                if self.pending:
+                    self.complete()
+                before = self._shown, self.measures, self._maintenance
+                try:
+                    commit = self._commit(transaction)
+                except BaseException as error:
+                    if self._shown is before[0]:
+                        self._go_back(error, *before)
+                        if isinstance(error, KeyboardInterrupt):
+                            raise Interrupted("interrupted while changing facts") from None
+                    raise
             finally:
                 if outermost:
                     end()
@@ -188,107 +174,78 @@ class Database(Evaluated):
             self._subscribers.tell()
         return commit
 
-    def _go_back(self, error: BaseException) -> None:
+    def _go_back(
+        self, error: BaseException, shown: Any, measures: Measures, maintenance: Maintenance
+    ) -> None:
         """The state as snapshots have it.  An interrupt may come in the middle of anything that strategies
         remember outside of the state: they are made anew."""
         store = self.store
-        self.tree, self.program, store.relations, store.predicates, self.version, self.pending = self._shown
+        self.tree, self.program, store.relations, store.predicates, self.version, self.pending = shown
+        self.measures, self._maintenance = measures, maintenance
         if isinstance(error, Interrupted | StoreError) or not isinstance(error, DlogError):
-            self._maintenance = Maintenance.of(self.program, self._maintenance.wanted)
+            self._maintenance = Maintenance.of(self.program, maintenance.wanted)
 
     def _commit(self, transaction: Transaction) -> Commit:
-        started = time.perf_counter()
-        if self.pending:
-            self.complete()
-        differences: Differences | None = self._commit_rows(transaction)
-        if differences is None:
-            differences = self._replace_state(transaction)
+        started = perf_counter()
+        told = self._commit_rows(transaction)
+        if told is None:
+            told = self._replace_state(transaction)
         self.version = self._next_version()
         poll()  # the last moment to take it back
-        changes = Changes(differences, self.program.predicates, self.store.dictionary)
-        self._keep(transaction, changes)
+        commit = Commit(self.version, told, self.program, self.store.dictionary)
+        self._keep(transaction, commit)
         self._show()
-        seconds = time.perf_counter() - started
-        for number in self._short:
-            strategy = self._maintenance.strategies[number]
-            self._maintenance.note(number, FROM_SCRATCH if strategy is None else strategy.way, seconds)
-        queries = transaction.queries
-        answers = [(q.span.text(), self.answer(q)) for q in queries] if queries else ()
-        ways = shown_ways(self._ways, self.program)
-        costs = shown_costs(self._costs, self.program)
-        commit = Commit(
-            self.version, changes, seconds, sum(costs.values()), answers, ways, costs, self._looked
-        )
+        commit.seconds = seconds = perf_counter() - started
+        told.note(seconds)
+        if transaction.queries:
+            commit.answers = [(query.span.text(), self.answer(query)) for query in transaction.queries]
         transaction.commit_info = commit
         if VERIFY:
             self.check()
             self.verify()
         if self._subscribers.subscriptions:
-            self._subscribers.note(changes)
+            self._subscribers.note(commit.changes)
         return commit
 
-    def _commit_rows(self, transaction: Transaction) -> Differences | None:
+    def _commit_rows(self, transaction: Transaction) -> Told | None:
         """The short way for a few rows; None when the transaction has to go the long way."""
-        self._short, self._ways, self._costs, self._looked = (), {}, {}, nowhere
-        rows = transaction.few_rows()
-        if rows is None or not self.limits.none:
+        rows = transaction.few_rows() if self.limits.none else None
+        if rows is None:
             return None
         measures = self.measures
-        steps = follow_rows(self._maintenance, self.store, rows, self._short_evaluation)
-        if steps is None:
-            return None
-        if self.measures is measures:
+        told = follow_rows(self._maintenance, self.store, rows, self._short_evaluation)
+        if told is not None and self.measures is measures:
             self.measures = NOT_MEASURED
-        first = steps[0]
-        self._short, self._ways, self._costs = first.trigger.strata, first.ways, first.costs
-        self._looked = first.looked
-        for step in steps[1:]:
-            if not step.ways:
-                continue
-            self._short = self._short | step.trigger.strata
-            self._ways = {**self._ways, **step.ways}
-            self._costs = added_costs(self._costs, step.costs)
-        if len(steps) > 1:
-            self._looked = lambda: [looked for step in steps for looked in step.looked()]
-        return lambda: combined(steps)
+        return told
 
     def _short_evaluation(self) -> Evaluation:
         return self._evaluation(self.program, Watch(self.limits))
 
-    def _replace_state(self, transaction: Transaction) -> Mapping[str, Difference]:
-        """Brings the state after a transaction; when that fails, the state is as it was.
+    def _replace_state(self, transaction: Transaction) -> Told:
+        """Brings the state after a transaction; when that fails, the caller takes everything back.
 
         Everything happens in a dict of relations of its own, which takes the place of the old one at the end.
-        Returns the net change of every predicate.
         """
         store, before = self.store, self.program
         tree, program = transaction.program_after()
-        saved = (self.measures, self._maintenance, store.relations, store.predicates)
         tables = self._maintenance.tables  # those before: facts that come with `.table` are its first ones
         watch = Watch(self.limits)
-        try:
-            with interruptible(watch):
-                watch.doing = "changing facts"
-                store.relations = store.relations.copy()
-                cycle = Cycle(program, store, self._evaluation(program, watch))
-                renewed: set[int] = set()
-                if program is not before:
-                    store.predicates = dict(program.predicates)
-                    self._maintenance, renewed = self._maintenance.renewed(program, store)
-                    change_program(cycle, before)
-                change_facts(cycle, transaction.changes, self._maintenance.owner)
-                check_tables(tables, cycle)
-                maintain(self._maintenance, cycle, renewed)
-                check_tables(tables, cycle)
-                cycle.close()
-                self._ways, self._costs = cycle.ways, cycle.costs
-                told = cycle.looked
-                self._looked = lambda: told
-                self.tree, self.program = tree, program
-        except BaseException:
-            self.measures, self._maintenance, store.relations, store.predicates = saved
-            raise
-        return cycle.changes
+        with interruptible(watch):
+            watch.doing = "changing facts"
+            store.relations = store.relations.copy()
+            cycle = Cycle(program, store, self._evaluation(program, watch))
+            renewed: set[int] = set()
+            if program is not before:
+                store.predicates = dict(program.predicates)
+                self._maintenance, renewed = self._maintenance.renewed(program, store)
+                change_program(cycle, before)
+            change_facts(cycle, transaction.changes, self._maintenance.owner)
+            check_tables(tables, cycle)
+            maintain(self._maintenance, cycle, renewed)
+            check_tables(tables, cycle)
+            cycle.close()
+            self.tree, self.program = tree, program
+        return Known(cycle.changes, cycle.ways, cycle.costs, cycle.looked)
 
 
 def plan_only(path: str | Path, facts: str | Path, strategy: str | None = None) -> Database:

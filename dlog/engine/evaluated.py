@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from dlog.engine.commits import Change, Changes
 from dlog.engine.demand import derived_predicates, described, evaluate_goals, rewriting_for
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.engine.layers import Layers, in_layers
@@ -21,10 +22,6 @@ from dlog.engine.result import Result
 from dlog.engine.statements import settled
 from dlog.engine.store import Store
 from dlog.engine.strategy import net_difference
-from dlog.engine.transaction import (
-    Change,
-    Changes,
-)
 from dlog.engine.view import View, interruptible
 from dlog.errors import (
     DlogError,
@@ -247,7 +244,7 @@ class Evaluated(View):
                 self._evaluate(watch)
             derived = {n for n in self._maintenance.owner if not self.program.predicates[n].auxiliary}
             found = {name: net_difference(kept[name], store.relations[name]) for name in sorted(derived)}
-            differences = Changes(found, self.program.predicates, store.dictionary)
+            differences = Changes(lambda: found, self.program.predicates, store.dictionary)
         finally:
             store.relations, self.measures = kept, measures
         if differences:

@@ -9,13 +9,13 @@ kernel; what rows derive for rules that others read goes on by the general way.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
+from dlog.engine.commits import Told, added_costs
 from dlog.engine.delta_strategy import DeltaStrategy, counts_name
 from dlog.engine.evaluate import Evaluation
-from dlog.engine.looked import Asked, nowhere
+from dlog.engine.looked import Asked, Looked, nowhere
 from dlog.engine.maintain import Maintenance, maintain
 from dlog.engine.one_group import NONE, Assignments
 from dlog.engine.one_kept import FEW, OneKept
@@ -32,26 +32,79 @@ from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
 
 SignedRows = tuple[int, str, Rows]  # +1 or -1, a predicate, codes
+NO_DERIVED: Mapping[str, Change] = {}
 NO_COSTS: Mapping[str, int] = {}
 NO_WAYS: Mapping[str, str] = {}  # of a step whose strata, and what they cost, another one tells
 
 
-class Step(NamedTuple):
-    """Rows that were followed."""
+class Step:
+    """Rows that were followed, and what there is to tell of them: see `commits.Told`."""
 
-    trigger: Trigger
-    rows: Rows  # those that changed something
-    derived: Mapping[str, Change]
-    ways: Mapping[str, str]
-    costs: Mapping[str, int]  # operations, by the names of `ways`
-    looked: Asked = nowhere
+    __slots__ = ("_costs", "derived", "looked", "rows", "trigger", "ways")
 
-    def changes(self) -> dict[str, Change]:
+    def __init__(
+        self,
+        trigger: Trigger,
+        rows: Rows,
+        ways: Mapping[str, str],
+        costs: Mapping[str, int] | int,
+        derived: Mapping[str, Change] = NO_DERIVED,
+        looked: Asked = nowhere,
+    ):
+        self.trigger = trigger
+        self.rows = rows  # those that changed something
+        self.ways = ways
+        self._costs = costs  # by the names of `ways`, or of the only one
+        self.derived = derived
+        self.looked = looked
+
+    def costs(self) -> Mapping[str, int]:
+        return dict.fromkeys(self.ways, self._costs) if isinstance(self._costs, int) else self._costs
+
+    def differences(self) -> dict[str, Change]:
         if not len(self.rows):
             return {**self.derived}
         rows, none = np.asarray(self.rows, np.int64), np.empty((0, self.trigger.arity), np.int64)
         change = Change(rows, none) if self.trigger.sign > 0 else Change(none, rows)
         return {**self.derived, self.trigger.name: change}
+
+    def note(self, seconds: float) -> None:
+        for account in self.trigger.accounts:
+            account.times += 1
+            account.seconds += seconds
+
+
+class Steps:
+    """The same for several, one after the other."""
+
+    __slots__ = ("_steps",)
+
+    def __init__(self, steps: Sequence[Step]):
+        self._steps = steps
+
+    @property
+    def ways(self) -> Mapping[str, str]:
+        return {name: way for step in self._steps for name, way in step.ways.items()}
+
+    def costs(self) -> Mapping[str, int]:
+        return added_costs(step.costs() for step in self._steps)
+
+    def differences(self) -> Mapping[str, Change]:
+        """O(rows that changed, sorted)."""
+        of_name: dict[str, list[Change]] = {}
+        for step in self._steps:
+            for name, change in step.differences().items():
+                of_name.setdefault(name, []).append(change)
+        return {name: found[0] if len(found) == 1 else _net(found) for name, found in of_name.items()}
+
+    def looked(self) -> Sequence[Looked]:
+        return [looked for step in self._steps for looked in step.looked()]
+
+    def note(self, seconds: float) -> None:
+        touched = {id(account): account for step in self._steps for account in step.trigger.accounts}
+        for account in touched.values():
+            account.times += 1
+            account.seconds += seconds
 
 
 def follow_rows(
@@ -59,21 +112,22 @@ def follow_rows(
     store: Store,
     steps: Sequence[SignedRows],
     evaluation: Callable[[], Evaluation],
-) -> list[Step] | None:
+) -> Told | None:
     """Brings the store to the state after all steps; None: not simple, and the store is as it was.
 
-    Raises only what a single step raises.
+    Raises only what a single step raises; the caller takes back what was done until then.
     """
     before = store.relations
-    try:
-        done = _follow_steps(maintenance, store, steps, evaluation)
-    except BaseException as error:
-        store.relations = before
-        if isinstance(error, KeyboardInterrupt):
-            raise Interrupted("interrupted while changing facts") from None
-        if isinstance(error, DlogError) and len(steps) > 1:
-            return None
-        raise
+    if len(steps) == 1:
+        done: Told | None = _follow(maintenance, store, *steps[0], evaluation, before)
+    else:
+        try:
+            followed = _follow_steps(maintenance, store, steps, evaluation)
+        except DlogError as error:
+            if isinstance(error, Interrupted):
+                raise
+            followed = None
+        done = None if followed is None else Steps(followed)
     if done is None:
         store.relations = before
     return done
@@ -110,23 +164,20 @@ def _follow(
     if trigger is None:
         return None
     relation = store.relations[name]
-    found, rows = _fire(trigger, store, rows, shared)
-    if found == NOTHING:
-        return Step(trigger, (), {}, trigger.ways, NO_COSTS)
-    if found == TOO_LARGE:
-        return None
-    costs, looked = trigger.costs(), trigger.looked()
-    fired = Step(trigger, rows, {}, trigger.ways, costs, looked)
+    found, rows = _fire(trigger, store, relation, rows, shared)
+    if found < 0:
+        return Step(trigger, (), trigger.ways, NO_COSTS) if found == NOTHING else None
+    costs, looked = trigger.costs(), trigger.looked() if trigger.keeps_state else nowhere
     if not found:
-        return fired
+        return Step(trigger, rows, trigger.ways, costs, NO_DERIVED, looked)
     outputs = trigger.outputs()
     if trigger.alone is not None:
+        fired = Step(trigger, rows, trigger.ways, costs, NO_DERIVED, looked)
         return _follow_group(store.relations, fired, outputs)
     followed: Followed = {}
     changes = _change_heads(store, outputs, followed)
     if changes is None:
         return None
-    ways = trigger.ways
     if not all(output.use.ends for output in outputs):
         cycle = Cycle(maintenance.program, store, evaluation(), followed={**followed})
         cycle.keep_old(name, relation)
@@ -134,35 +185,45 @@ def _follow(
             cycle.publish(head, changed, change)
         maintain(maintenance, cycle, done=trigger.strata)
         cycle.drop_versions()
-        found_later = cycle.looked
-        told = (lambda: [*looked(), *found_later]) if found_later else looked
-        return Step(trigger, rows, cycle.changes, {**ways, **cycle.ways}, {**costs, **cycle.costs}, told)
-    for head, (changed, _) in changes.items():  # nobody reads the heads, and nothing is to be checked
+        return _with_cycle(Step(trigger, rows, trigger.ways, costs, cycle.changes, looked), cycle)
+    derived = {}
+    for head, (changed, change) in changes.items():  # nobody reads the heads, and nothing is to be checked
         store.relations[head] = changed
-    derived = {head: change for head, (_, change) in changes.items()}
-    return Step(trigger, rows, derived, ways, costs, looked)
+        derived[head] = change
+    return Step(trigger, rows, trigger.ways, costs, derived, looked)
 
 
-def _fire(trigger: Trigger, store: Store, rows: Rows, shared: dict[str, Relation]) -> tuple[int, Rows]:
+def _with_cycle(fired: Step, cycle: Cycle) -> Step:
+    """What was fired, and what followed from it by the general way."""
+    looked, later = fired.looked, cycle.looked
+    told = (lambda: [*looked(), *later]) if later else looked
+    ways, costs = {**fired.ways, **cycle.ways}, {**fired.costs(), **cycle.costs}
+    return Step(fired.trigger, fired.rows, ways, costs, fired.derived, told)
+
+
+def _fire(
+    trigger: Trigger, store: Store, relation: Relation, rows: Rows, shared: dict[str, Relation]
+) -> tuple[int, Rows]:
     """(What the firing answers, the rows that it changed); the predicate has its new version then.
 
     The store's relations are another dict than the shared one afterwards, unless nothing has changed.
     """
     relations, name = store.relations, trigger.name
-    relation = relations[name]
-    if not trigger.bring_roots(relations):
+    if trigger.reads_others and not trigger.bring_roots(relations):
         return TOO_LARGE, ()
-    found = trigger.fire(store, relation, rows)
+    found = trigger.fire(store.arena, relation, rows)
     if found < 0:
         return found, ()
     later = trigger.version(relation)
-    rows = trigger.changed(rows)
+    if len(rows) > 1:
+        rows = trigger.changed()
     if trigger.functional_keys >= 0 and trigger.sign > 0 and not _is_function(trigger, later, rows):
         return TOO_LARGE, ()
     if relations is shared:
         relations = store.relations = relations.copy()  # faster than a display
     relations[name] = later
-    relations.update(trigger.state())
+    if trigger.keeps_state:
+        relations.update(trigger.state())
     return found, rows
 
 
@@ -191,7 +252,7 @@ def _follow_pair(
     outputs: list[Output] = []
     changed, operations = [], 0
     for trigger, rows in zip(pair, given, strict=True):
-        found, rows = _fire(trigger, store, rows, shared)
+        found, rows = _fire(trigger, store, store.relations[trigger.name], rows, shared)
         if found == TOO_LARGE:
             return None
         changed.append(rows)
@@ -200,8 +261,8 @@ def _follow_pair(
         if found > 0:
             outputs += trigger.outputs()
     (first, second), ways = pair, pair[0].ways
-    step = Step(first, changed[0], {}, ways, dict.fromkeys(ways, operations))
-    last: Step | None = Step(second, changed[1], {}, NO_WAYS, NO_COSTS)
+    step = Step(first, changed[0], ways, operations)
+    last: Step | None = Step(second, changed[1], NO_WAYS, NO_COSTS)
     if outputs and last is not None:
         last = _follow_group(store.relations, last, outputs)
     return None if last is None else [step, last]
@@ -209,15 +270,15 @@ def _follow_pair(
 
 def _follow_group(relations: dict[str, Relation], last: Step, outputs: Sequence[Output]) -> Step | None:
     """The last step with what follows, when all that was found leads to groups, and these nowhere."""
-    trigger, rows, _, ways, costs, looked = last
-    group = trigger.alone
+    group = last.trigger.alone
     assert group is not None
     given = _assignments(outputs)
     changed = None if given is None else group.follow(relations, *given)
     if changed is None:
         return None
     relations[group.name], change = changed
-    return Step(trigger, rows, {group.name: change}, ways, costs, looked)
+    last.derived = {group.name: change}
+    return last
 
 
 def _assignments(outputs: Sequence[Output]) -> tuple[Assignments, Assignments] | None:
@@ -289,17 +350,6 @@ def _head_rows(head: tuple[tuple[bool, int], ...], output: Output) -> tuple[Word
     for c, (is_slot, word) in enumerate(head):
         rows[:, c] = output.column(word) if is_slot else word
     return rows, np.full(output.n, output.use.sign)
-
-
-def combined(steps: Sequence[Step]) -> dict[str, Change]:
-    """The net change of every predicate over all steps.  O(rows that changed, sorted)."""
-    if len(steps) == 1:
-        return steps[0].changes()
-    of_name: dict[str, list[Change]] = {}
-    for step in steps:
-        for name, change in step.changes().items():
-            of_name.setdefault(name, []).append(change)
-    return {name: found[0] if len(found) == 1 else _net(found) for name, found in of_name.items()}
 
 
 def _net(changes: Sequence[Change]) -> Change:

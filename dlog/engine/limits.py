@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 
 from dlog.errors import LimitError
 from dlog.interrupts import poll
@@ -20,7 +21,7 @@ class Limits:
     rows: int | None = None
     memory: int | None = None
 
-    @property
+    @cached_property
     def none(self) -> bool:
         """Whether nothing is limited."""
         return self.timeout is None and self.rows is None and self.memory is None

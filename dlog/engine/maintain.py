@@ -79,21 +79,29 @@ def _may_have_views(stratum: Stratum, store: Store, wanted: str | None) -> bool:
 
 
 @dataclass
-class Spent:
-    """What one stratum took so far: (transactions, seconds) by the way it followed."""
+class Account:
+    """What a stratum took in transactions that it followed in one way."""
 
-    by_way: dict[str, tuple[int, float]] = field(default_factory=dict)
-
-    def add(self, way: str, seconds: float) -> None:
-        times, total = self.by_way.get(way, (0, 0.0))
-        self.by_way[way] = (times + 1, total + seconds)
+    times: int = 0
+    seconds: float = 0.0
 
     def __str__(self) -> str:
-        parts = [
-            f"{way} in {times:,} transaction{'' if times == 1 else 's'}, {total / times * 1e6:,.0f} us each"
-            for way, (times, total) in self.by_way.items()
-        ]
-        return f"measured: {'; '.join(parts)}"
+        """REQUIRES: there were some."""
+        transactions = "transaction" if self.times == 1 else "transactions"
+        return f"{self.times:,} {transactions}, {self.seconds / self.times * 1e6:,.0f} us each"
+
+
+class Spent(dict[str, Account]):
+    """The accounts of one stratum by the way it followed."""
+
+    def __missing__(self, way: str) -> Account:
+        account = self[way] = Account()
+        return account
+
+    def __str__(self) -> str:
+        """Empty if there is nothing to tell."""
+        parts = [f"{way} in {account}" for way, account in self.items() if account.times]
+        return f"measured: {'; '.join(parts)}" if parts else ""
 
 
 @dataclass
@@ -149,10 +157,13 @@ class Maintenance:
 
     def note(self, number: int, way: str, seconds: float) -> None:
         """Remember what a stratum took in a transaction.  O(1)."""
-        spent = self.spent.get(number)
-        if spent is None:
-            spent = self.spent[number] = Spent()
-        spent.add(way, seconds)
+        account = self.account(number, way)
+        account.times += 1
+        account.seconds += seconds
+
+    def account(self, number: int, way: str) -> Account:
+        """Of a stratum that follows in some way."""
+        return self.spent.setdefault(number, Spent())[way]
 
     def explain(self, number: int, store: Store) -> list[str]:
         """How a stratum follows transactions and why, what that is expected to cost, and what it did cost.
@@ -169,7 +180,8 @@ class Maintenance:
             lines += [f"  {line}" for line in others]
             if not self.forced:
                 lines.append(f"  from scratch when more than about {BULK:.0%} of what it reads changes")
-        return lines + ([f"  {self.spent[number]}"] if number in self.spent else [])
+        measured = str(self.spent.get(number, ""))
+        return [*lines, f"  {measured}"] if measured else lines
 
     def prepare(self, numbers: Iterable[int], store: Store) -> None:
         """Choose column orders for the delta variants of strata that are going to follow changes, once.

@@ -12,8 +12,8 @@ from dlog.language.printing import quoted
 from dlog.types import Type
 
 if TYPE_CHECKING:
+    from dlog.engine.commits import Change
     from dlog.engine.result import Result
-    from dlog.engine.transaction import Change
 
 
 def literal_text(value: Any, type: Type) -> str:

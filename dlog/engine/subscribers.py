@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from dlog.errors import SubscriberError
 
 if TYPE_CHECKING:
-    from dlog.engine.transaction import Change
+    from dlog.engine.commits import Change
 
 
 class Subscribers:

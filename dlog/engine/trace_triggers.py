@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from dlog.engine.store import Store
 from dlog.engine.trace_deltas import TraceDeltas, Traces
 from dlog.engine.trace_row_kernels import fire_traced
 from dlog.engine.trace_strategy import TraceStrategy
-from dlog.engine.trigger_search import is_read, plain_head
+from dlog.engine.trigger_search import accounts, is_read, plain_head
 from dlog.engine.triggers import Joins, Output, Room, Rows, Trigger, Use
 from dlog.jit import Words
 from dlog.lftj.triejoin import NO_WORDS
@@ -47,6 +48,7 @@ class TraceTrigger(Trigger):
     held: dict[str, Relation] = field(default_factory=dict)
     results: memoryview = field(init=False)
     n_roots: int = field(init=False)  # of all sensitivity indices
+    keeps_state: ClassVar[bool] = True
 
     def __post_init__(self, arena: Arena, room: Room | None) -> None:
         super().__post_init__(arena, room)
@@ -63,23 +65,27 @@ class TraceTrigger(Trigger):
                 return False
             if self.held.get(name) is not relation:
                 self.held[name] = relation
-                for place, index in enumerate(relation._indices.values(), first):
-                    self.places[place] = index.root
+                relation.put_roots(self.places[first:])
         return super().bring_roots(relations)
 
-    def fire(self, store: Store, relation: Relation, rows: Rows) -> int:
+    def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
         if len(rows) > 1:
             return TOO_LARGE
-        places, words, arena, room = self.places, self.row_words, store.arena, self.one
-        for place, index in enumerate(relation._indices.values()):
-            places[place] = index.root
+        words, room = self.row_words, self.one
+        relation.put_roots(self.places)
         for place, code in enumerate(rows[0]):
             words[place] = code
         with arena.lock:
             if arena._pending:
                 arena.release_dropped()
             found = fire_traced(
-                arena.A, room.shape, self.tables, room.available, self.written, self.ranks(), room.rows
+                arena.A,
+                room.shape,
+                self.tables,
+                room.available,
+                self.written,
+                NO_WORDS if self.ranks is None else self.ranks(),
+                room.rows,
             )
         self._take_notes(found)
         return found
@@ -93,7 +99,7 @@ class TraceTrigger(Trigger):
             if self.results[i]:
                 held = self.held[name]
                 start = first + self.n_roots
-                self.changed_notes[name] = held.of_roots(self.places[start : start + len(held._indices)])
+                self.changed_notes[name] = held.of_roots(self.places[start:])
 
     def state(self) -> Mapping[str, Relation]:
         return self.changed_notes
@@ -160,7 +166,7 @@ def _assembled(
 ) -> TraceTrigger:
     indices = [store.index(use.predicate, use.columns) for use in traces.atoms]
     relation = store.relations[name]
-    orders = tuple(relation._indices)
+    orders = tuple(relation.orders)
     others: dict[tuple[str, Order], int] = {}
     atoms: list[int] = []
     for use, index in zip(traces.atoms, indices, strict=True):
@@ -185,7 +191,7 @@ def _assembled(
     shape[k.N_ORDERS], shape[k.N_ATOMS] = len(orders), len(traces.atoms)
     shape[k.NOTE_ROOTS], shape[k.CAPACITY], shape[k.BUDGET] = n_roots, capacity, BUDGET
     available = np.zeros(first_note + 2 * n_roots, np.int64)
-    room = Room(shape, available, np.zeros(declared.arity, np.int64))
+    room = Room(len(orders), shape, available, np.zeros(declared.arity, np.int64))
     ranks = store.dictionary
     return TraceTrigger(
         name=name,
@@ -196,9 +202,10 @@ def _assembled(
         rows=max(1, len(relation)),
         uses=uses,
         joins=Joins([(*other, place) for other, place in others.items()], width=int(shape[k.COLUMNS])),
-        ranks=(lambda: ranks.rank) if traces.compiled.uses_ranks else (lambda: NO_WORDS),
+        ranks=(lambda: ranks.rank) if traces.compiled.uses_ranks else None,
         strata=frozenset(maintenance.readers.get(name, ())),
         ways={use.strategy.name: use.strategy.way for use in uses},
+        accounts=accounts(maintenance, store, name),
         arena=store.arena,
         room=room,
         deltas=deltas,

@@ -1,21 +1,20 @@
-"""Owns what a transaction collects and what a commit tells.  Knows nothing of how derived predicates follow.
+"""Owns what a transaction collects.  Knows nothing of how derived predicates follow.
 
 Lifecycle.  1 `Transaction` collects changes of base facts, and rules to add or remove; nothing of it is seen
-by readers.  2 The database takes all of it, or nothing.  3 `Commit` has the net change of every predicate.
+by readers.  2 The database takes all of it, or nothing.  3 A `Commit` tells the net change of every predicate
+(`dlog.engine.commits`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from dlog.engine.commits import Change, Commit
 from dlog.engine.facts import net_change, rows_with_keys, upserted
 from dlog.engine.loading import python_codes, quick_codes
-from dlog.engine.looked import Asked, nowhere
 from dlog.engine.pending import Pending
 from dlog.engine.result import Result
 from dlog.engine.statements import Extension, extend, without
@@ -25,8 +24,6 @@ from dlog.ir.rules import Predicate, Program
 from dlog.language import ast
 from dlog.language.change_text import ChangeText, read_changes
 from dlog.language.parse import expand_includes, parse
-from dlog.storage.batch import Change as Difference
-from dlog.storage.dictionary import Dictionary
 from dlog.storage.relation import Relation
 
 if TYPE_CHECKING:
@@ -38,123 +35,6 @@ MOST_STEPS = 4  # each costs a tenth of the long way
 SignedRows = tuple[int, str, Any]  # +1 or -1, a predicate, rows of codes
 
 
-@dataclass(frozen=True)
-class Change:
-    """The rows that a predicate gained and lost, net: a row is in at most one of the two."""
-
-    predicate: str
-    inserted: Result
-    erased: Result
-
-    def __repr__(self) -> str:
-        return f"<{self.predicate}: +{len(self.inserted):,} -{len(self.erased):,}>"
-
-
-class Commit(NamedTuple):
-    """A transaction that took place: the version it made and what changed, base and derived.
-
-    `operations` counts seeks and nexts of its joins, and derivations of recursions that it looked at;
-    `answers` are those of queries that stood in its text; `ways` tells how derived predicates, and
-    constraints by their texts, followed: "delta", "stages", "trace" or "from scratch"; `costs` has the
-    operations of each.  `looked()` tells for rules that are kept by their traces where the transaction made
-    them look again: `print` each of them.  `repeated`: nothing was done, since a batch with this id had been
-    applied before.
-    """
-
-    version: int
-    changes: Mapping[str, Change]
-    seconds: float
-    operations: int = 0
-    answers: Sequence[tuple[str, Result]] = ()
-    ways: Mapping[str, str] = MappingProxyType({})
-    costs: Mapping[str, int] = MappingProxyType({})
-    looked: Asked = nowhere
-    repeated: bool = False
-
-
-class Changes(Mapping[str, Change]):
-    """The net change of every predicate that a user knows, found and decoded when asked for."""
-
-    __slots__ = ("_dictionary", "_given", "_known", "_predicates")
-
-    def __init__(
-        self,
-        differences: Mapping[str, Difference] | Callable[[], Mapping[str, Difference]],
-        predicates: Mapping[str, Predicate],
-        dictionary: Dictionary,
-    ):
-        self._given = differences
-        self._known: dict[str, Difference] | None = None
-        self._predicates = predicates
-        self._dictionary = dictionary
-
-    @property
-    def differences(self) -> dict[str, Difference]:
-        """The same in codes."""
-        if self._known is None:
-            given = self._given() if callable(self._given) else self._given
-            self._known = {n: d for n, d in given.items() if not self._predicates[n].auxiliary and d}
-            self._given = self._known
-        return self._known
-
-    def __getitem__(self, name: str) -> Change:
-        columns = self._predicates[name].columns
-        inserted, erased = (Result(name, columns, rows, self._dictionary) for rows in self.differences[name])
-        return Change(name, inserted, erased)
-
-    def predicate(self, name: str) -> Predicate:
-        """What the rows of a change are rows of."""
-        return self._predicates[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.differences)
-
-    def __len__(self) -> int:
-        return len(self.differences)
-
-    def __repr__(self) -> str:
-        parts = (f"{n}: +{len(d.inserted):,} -{len(d.erased):,}" for n, d in self.differences.items())
-        return f"<{', '.join(parts) or 'no change'}>"
-
-
-def shown_ways(ways: Mapping[str, str], program: Program) -> Mapping[str, str]:
-    """Ways by names that a user knows: a part of a predicate counts as the predicate, a constraint is its
-    text."""
-    names = _shown_names(ways, program)
-    if names is None:
-        return ways
-    shown: dict[str, str] = {}
-    for name, way in sorted(ways.items(), key=lambda item: "'" in item[0]):
-        shown.setdefault(names[name], way)
-    return shown
-
-
-def shown_costs(costs: Mapping[str, int], program: Program) -> Mapping[str, int]:
-    """Operations by the same names: those of a predicate's parts are its own."""
-    names = _shown_names(costs, program)
-    if names is None:
-        return costs
-    shown: dict[str, int] = {}
-    for name, operations in costs.items():
-        shown = added_costs(shown, {names[name]: operations})
-    return shown
-
-
-def _shown_names(names: Iterable[str], program: Program) -> dict[str, str] | None:
-    """What a user calls each; None: they are called so."""
-    for name in names:
-        if "'" in name:
-            break
-    else:
-        return None
-    texts = {c.violations: c.text for c in program.constraints}
-    return {name: texts.get(name, name.split("'")[0]) for name in names}
-
-
-def added_costs(costs: Mapping[str, int], others: Mapping[str, int]) -> dict[str, int]:
-    return {**costs, **{name: costs.get(name, 0) + operations for name, operations in others.items()}}
-
-
 class Rollback(Exception):
     """Leaves the block of a transaction."""
 
@@ -162,28 +42,19 @@ class Rollback(Exception):
 class Transaction:
     """Changes to base facts and to the program, kept until commit.  Later ones win over earlier ones."""
 
-    __slots__ = (
-        "_found",
-        "batch_id",
-        "changes",
-        "commit_info",
-        "database",
-        "merged",
-        "program",
-        "queries",
-        "tree",
-    )
+    batch_id: str | None = None
+    merged: Any = None  # the moment of another branch whose changes these are: see `dlog.durable`
+    queries: Sequence[ast.Query] = ()
+    commit_info: Commit | None = None
 
     def __init__(self, database: Database, batch_id: str | None = None):
         self.database = database
-        self.batch_id = batch_id
-        self.merged: Any = None  # the moment of another branch whose changes these are: see `dlog.durable`
         self.tree: ast.Program = database.tree
         self.program: Program = database.program
         self._found = self.program
         self.changes: list[tuple[Op, str, Any]] = []
-        self.queries: list[ast.Query] = []
-        self.commit_info: Commit | None = None
+        if batch_id is not None:
+            self.batch_id = batch_id
 
     def __enter__(self) -> Transaction:
         return self
@@ -292,10 +163,14 @@ class Transaction:
         changes = self.changes
         if self.queries or self.program is not self._found or not changes:
             return None
+        if len(changes) == 1:
+            op, name, codes = changes[0]
+            if op == "^":
+                return self._upsert_steps(name, codes)
+            if type(codes) is tuple:  # of a few
+                return [(1 if op == "+" else -1, name, codes)]
         if len(changes) > MOST_STEPS:
             return self._merged()
-        if changes[0][0] == "^" and len(changes) == 1:
-            return self._upsert_steps(*changes[0][1:])
         if len(changes) == 2 and (steps := _apart(*changes)) is not None:
             return steps
         steps = []
@@ -370,7 +245,7 @@ class Transaction:
         changes += [("+", name, python_codes(store, name, table)) for name, table in extension.tables]
         self.tree, self.program = extension.tree, extension.program
         self.changes += changes
-        self.queries += extension.queries
+        self.queries = (*self.queries, *extension.queries)
 
     @property
     def _store(self) -> Any:

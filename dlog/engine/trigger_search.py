@@ -13,7 +13,7 @@ import numpy as np
 from dlog.engine.delta_strategy import DeltaStrategy
 from dlog.engine.few_kept import few_kept
 from dlog.engine.heads import stored_as
-from dlog.engine.maintain import Maintenance
+from dlog.engine.maintain import Account, Maintenance
 from dlog.engine.one_group import OneGroup, one_group
 from dlog.engine.one_kept import OneKept, one_kept
 from dlog.engine.one_row_kernels import V_SOURCES, V
@@ -25,7 +25,6 @@ from dlog.ir.rules import Atom, Const, Program, Rule, Var
 from dlog.jit import Words
 from dlog.lftj.assemble import Assembled
 from dlog.lftj.opcodes import CHUNK
-from dlog.lftj.triejoin import NO_WORDS
 from dlog.planning.pipeline import Join
 from dlog.planning.versions import is_change, old_name
 from dlog.storage.relation import Order
@@ -81,6 +80,12 @@ def _may_trigger(maintenance: Maintenance, name: str) -> bool:
 def _readers(maintenance: Maintenance, store: Store, name: str) -> list[DeltaStrategy]:
     strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
     return [s for s in strategies if type(s) is DeltaStrategy]
+
+
+def accounts(maintenance: Maintenance, store: Store, name: str) -> list[Account]:
+    """Of the strata that a trigger brings up to date."""
+    ways = {n: maintenance.strategy(n, store) for n in maintenance.readers.get(name, ())}
+    return [maintenance.account(n, strategy.way) for n, strategy in ways.items() if strategy is not None]
 
 
 def _is_simple(maintenance: Maintenance, store: Store, name: str) -> bool:
@@ -217,9 +222,10 @@ def _assembled(maintenance: Maintenance, store: Store, name: str, sign: int, fou
         max(1, len(relation)),
         [use for use, _, _, _ in found],
         assembly.joins(),
-        (lambda: store.dictionary.rank) if uses_ranks else (lambda: NO_WORDS),
+        (lambda: store.dictionary.rank) if uses_ranks else None,
         frozenset(maintenance.readers.get(name, ())),
         {s.name: s.way for s in _readers(maintenance, store, name)},
+        accounts(maintenance, store, name),
         store.arena,
     )
 

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dlog.engine.delta_strategy import DeltaStrategy
 from dlog.engine.few_rows_kernels import MARK_ROWS, fire_rows
 from dlog.engine.looked import Asked, nowhere
+from dlog.engine.maintain import Account
 from dlog.engine.one_group import OneGroup
 from dlog.engine.one_kept import OneKept
 from dlog.engine.one_row_kernels import TOO_LARGE, V_STATE, V, fire
-from dlog.engine.store import Store
+from dlog.engine.replan import REPLAN
 from dlog.jit import Words
 from dlog.lftj.opcodes import NEXTS, SEEKS
+from dlog.lftj.triejoin import NO_WORDS
 from dlog.planning.deltas import INSERT
 from dlog.storage.arena import Arena
 from dlog.storage.index import Index
@@ -32,7 +34,7 @@ CAPACITY = 256  # rows of a join that the short way takes
 CAPACITY_OF_SOME = 1 << 13  # the same for several rows at once
 BUDGET = 1 << 14  # operations of a join: about 100 us
 BUDGET_OF_SOME = 1 << 17  # the same for several rows at once
-REPLAN = 16
+FEW_ROOTS = 16  # of versions that were dropped, until which they wait: releasing each costs a call
 NO_WORD = np.zeros(1, np.int64)
 
 
@@ -81,6 +83,7 @@ class Room:
 
     def __init__(
         self,
+        n_orders: int,
         shape: Words,
         available: Words,
         rows: Words,
@@ -97,6 +100,7 @@ class Room:
         self.marks = marks
         # Views, which are written and read one word at a time in a third of the time that arrays take.
         self.places, self.row_words, self.tallies = available.data, rows.data, counts.data
+        self.new_roots = self.places[n_orders:]  # what a firing makes of the predicate's own
 
 
 @dataclass
@@ -111,9 +115,10 @@ class Trigger:
     rows: int  # of the relation when plans were made
     uses: list[Use]
     joins: Joins
-    ranks: Callable[[], Words]
+    ranks: Callable[[], Words] | None  # of strings, where joins compare these
     strata: frozenset[int]
     ways: Mapping[str, str]  # of the strata, by their first predicates: see `Cycle.ways`
+    accounts: Sequence[Account]  # of the strata: what they took
     arena: InitVar[Arena]
     room: InitVar[Room | None] = None
     one: Room = field(init=False)
@@ -122,19 +127,20 @@ class Trigger:
     partner: Trigger | None = None  # of the other sign, once it is known to lead to the same groups
     used: Room = field(init=False)  # by the last firing
     alone: OneGroup | None = field(init=False)  # what the only join leads to, if nobody reads its head
+    reads_others: bool = field(init=False)  # roots besides those of the predicate
+    keeps_state: ClassVar[bool] = False  # firing changes what strategies keep: see `state` and `looked`
 
     def __post_init__(self, arena: Arena, room: Room | None) -> None:
         ends = [use.group for use in self.uses if use.ends]
         self.alone = ends[0] if len(self.uses) == 1 and ends and isinstance(ends[0], OneGroup) else None
-        self.most = self.rows * REPLAN
+        self.reads_others = self.keeps_state or bool(self.joins.others)
+        self.least, self.most = -(-self.rows // REPLAN), self.rows * REPLAN
         self.order_words = np.array([c for order in self.orders for c in order], np.int64)
         self.one = self.used = room or self._make_room(arena, 1)
         self.places, self.row_words = self.one.places, self.one.row_words
 
     def fits(self, relation: Relation) -> bool:
-        indices = relation._indices
-        n = len(next(iter(indices.values())))
-        return len(indices) == len(self.orders) and self.rows <= n * REPLAN and n <= self.most
+        return relation.n_orders == len(self.orders) and self.least <= len(relation) <= self.most
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
         """Look up the indices of other predicates again where these have new versions."""
@@ -149,21 +155,19 @@ class Trigger:
             self.seen[name] = relations[name]
         return True
 
-    def fire(self, store: Store, relation: Relation, rows: Rows) -> int:
+    def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
         """See `one_row_kernels.fire`."""
-        arena, places = store.arena, self.places
-        for place, index in enumerate(relation._indices.values()):
-            places[place] = index.root
+        relation.put_roots(self.places)
         if len(rows) > 1:
             return self._fire_some(arena, rows)
-        room, words = self.one, self.row_words
+        words = self.row_words
         for place, code in enumerate(rows[0]):
             words[place] = code
-        self.used = room
+        room = self.used = self.one
         with arena.lock:
-            if arena._pending:
+            if len(arena._pending) >= FEW_ROOTS:
                 arena.release_dropped()
-            return fire(*room.given, self.ranks())  # type: ignore[call-arg]
+            return fire(*room.given, NO_WORDS if self.ranks is None else self.ranks())  # type: ignore[call-arg]
 
     def _fire_some(self, arena: Arena, rows: Rows) -> int:
         n = len(rows)
@@ -175,9 +179,10 @@ class Trigger:
         kept = len(self.one.available) - len(self.joins.mark_orders)
         room.available[:kept] = self.one.available[:kept]
         room.rows[: n * self.arity] = np.asarray(rows, np.int64).reshape(-1)
+        ranks = NO_WORDS if self.ranks is None else self.ranks()
         with arena.lock:
             arena.release_dropped()
-            return fire_rows(*room.given, self.ranks(), room.net, n)  # type: ignore[call-arg]
+            return fire_rows(*room.given, ranks, room.net, n)  # type: ignore[call-arg]
 
     def _make_room(self, arena: Arena, rows: int) -> Room:
         """For transactions of up to so many rows."""
@@ -197,7 +202,7 @@ class Trigger:
             *(arena.A, shape, self.order_words, np.array(described, np.int64).reshape(-1), available),
             *(joins.table, joins.words, joins.initial, joins.states, joins.roots, of_rows, out, counts),
         )
-        return Room(shape, available, of_rows, out, counts, net, given, marks)
+        return Room(n_orders, shape, available, of_rows, out, counts, net, given, marks)
 
     def state(self) -> Mapping[str, Relation]:
         """What else the last firing changed, besides the predicate: what strategies keep."""
@@ -212,32 +217,23 @@ class Trigger:
         """Of the last firing."""
         return self.used.tallies[len(self.uses)]
 
-    def costs(self) -> Mapping[str, int]:
-        """Operations of the last firing by the names of `ways`.  O(joins)."""
+    def costs(self) -> Mapping[str, int] | int:
+        """Operations of the last firing by the names of `ways`, or of the only one.  O(joins)."""
         if len(self.ways) == 1:
-            return dict.fromkeys(self.ways, self.operations)
+            return self.operations
         costs, states = dict.fromkeys(self.ways, 0), self.joins.states
         for use, start in zip(self.uses, self.joins.table[V_STATE::V].tolist(), strict=False):
             costs[use.strategy.name] += int(states[start + SEEKS] + states[start + NEXTS])
         return costs
 
-    def changed(self, rows: Rows) -> Rows:
-        """Of the rows of the last firing those that it changed; not to be kept."""
-        if self.used is self.one:
-            return rows
-        return (
-            self.used.net[: int(self.used.tallies[len(self.uses) + 1]) * self.arity]
-            .reshape(-1, self.arity)
-            .copy()
-        )
+    def changed(self) -> Words:
+        """The rows that the last firing, of several rows, has changed."""
+        n = self.used.tallies[len(self.uses) + 1] * self.arity
+        return self.used.net[:n].reshape(-1, self.arity).copy()
 
     def version(self, relation: Relation) -> Relation:
         """The new version of the predicate: takes over the roots that the last firing made."""
-        arena, arity = relation.arena, relation.arity
-        places, indices = self.used.places, {}
-        for place, order in enumerate(self.orders, len(self.orders)):
-            indices[order] = Index(arena, places[place], arity)
-        return relation._version(indices)
+        return relation.of_roots(self.used.new_roots)
 
     def outputs(self) -> list[Output]:
         """Joins that gave rows.  REQUIRES: some did."""

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TextIO, TypeVar
 
 from dlog.durable.database import FULL, Database, open_database
+from dlog.engine.commits import Change, Commit
 from dlog.engine.limits import Limits
 from dlog.engine.result import Result
 from dlog.engine.show import change_lines
 from dlog.engine.statements import REMOVABLE
 from dlog.engine.subscribers import Subscription
-from dlog.engine.transaction import Change, Commit, Transaction
+from dlog.engine.transaction import Transaction
 from dlog.errors import ConstraintError, DlogError, Interrupted
 from dlog.ir.rules import Predicate
 from dlog.language import ast

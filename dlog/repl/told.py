@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from dlog.durable.database import Database
+from dlog.engine.commits import Commit
 from dlog.engine.database import Database as InMemory
-from dlog.engine.transaction import Commit
 from dlog.language import ast
 from dlog.report import change_parts, milliseconds
 

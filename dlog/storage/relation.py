@@ -77,6 +77,10 @@ class Relation:
         """The column orders that are kept; rows and changes are read from the first."""
         return list(self._indices)
 
+    @property
+    def n_orders(self) -> int:
+        return len(self._indices)
+
     def index(self, order: Sequence[int]) -> Index:
         """The index of an order that is kept.  It belongs to this version: take `snapshot()` to keep it."""
         return self._indices[tuple(order)]

@@ -23,6 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import dlog
 from dlog.engine import delta_strategy, maintain
+from dlog.engine.commits import Commit, Known
 from dlog.engine.limits import Limits, Watch
 from dlog.engine.trace_choice import TRACE
 from dlog.errors import ConstraintError, DataError, DlogError, Interrupted, LimitError, SourceError
@@ -60,6 +61,11 @@ def short_ways() -> Iterator[list[bool]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dlog.Database, "_commit_rows", counted)
         yield short
+
+
+def went_short(commit: Commit) -> bool:
+    """Whether a commit went the short way of a few rows, and there was something to do."""
+    return not isinstance(commit._told, Known)
 
 
 class Seen(Counter[str]):

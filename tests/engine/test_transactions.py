@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import dlog
+from dlog.engine.commits import Change, Commit
 from dlog.engine.database import plan_only
 from dlog.engine.statements import settled
-from dlog.engine.transaction import Change, Commit
 from dlog.ir.check import check_program
 from dlog.language.parse import load_file
 
