@@ -68,7 +68,7 @@ class OneGroup:
         """Take assignments in: (the head, how it changed), and the state in its place.  None: not simple,
         and nothing has been done."""
         state, head = relations.get(self.state), relations[self.name]
-        if self.has_facts(relations) or state is None or len(head._indices) > MOST_ORDERS:
+        if self.has_facts(relations) or state is None or head.n_orders > MOST_ORDERS:
             return None
         arena, h, n = state.arena, head.arity, added[2] + taken[2]
         room = self._room if n <= KEPT else _Room(n, self._width)

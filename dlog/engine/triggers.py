@@ -140,17 +140,17 @@ class Trigger:
         self.places, self.row_words = self.one.places, self.one.row_words
 
     def fits(self, relation: Relation) -> bool:
-        return relation.n_orders == len(self.orders) and self.least <= len(relation) <= self.most
+        return relation.has_orders(self.orders) and self.least <= len(relation) <= self.most
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
         """Look up the indices of other predicates again where these have new versions."""
         for name, order, place in self.joins.others:
             relation = relations[name]
             if self.seen.get(name) is not relation:
-                index = relation._indices.get(order)
-                if index is None:
+                root = relation.root_of(order)
+                if root is None:
                     return False
-                self.places[place] = index.root
+                self.places[place] = root
         for name, _, _ in self.joins.others:
             self.seen[name] = relations[name]
         return True

@@ -18,6 +18,7 @@ import sys
 import threading
 from bisect import bisect_left, insort
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -123,6 +124,12 @@ class Arena:
     def forget_root(self, root: int) -> None:
         """Release a version with some others, at the next change at the latest.  Safe in a finalizer."""
         self._pending.append(root)
+        if len(self._pending) >= PENDING_ROOTS:
+            self._release_soon()
+
+    def forget_roots(self, roots: Iterable[int]) -> None:
+        """The same for several."""
+        self._pending.extend(roots)
         if len(self._pending) >= PENDING_ROOTS:
             self._release_soon()
 

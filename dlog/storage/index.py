@@ -51,8 +51,8 @@ class Index:
 
     def __init__(self, arena: Arena, root: int, arity: int):
         """Takes over one reference to the root."""
+        self.root = root  # first: see `__del__`
         self.arena = arena
-        self.root = root
         self.arity = arity
         self._distinct: list[int] | None = None
 
@@ -168,7 +168,7 @@ class Index:
             self.arena.drop_root(root)
 
     def __del__(self, _finalizing: Any = sys.is_finalizing) -> None:
-        if getattr(self, "root", 0) and not _finalizing():
+        if self.root and not _finalizing():
             self.arena.forget_root(self.root)
 
     # Reading

@@ -6,6 +6,8 @@ index holds column order[j] of the predicate.  Rows that come in and go out are 
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -17,6 +19,7 @@ from dlog.storage.arena import Arena
 from dlog.storage.arena_kernels import RESULT
 from dlog.storage.batch import Change
 from dlog.storage.index import Index
+from dlog.storage.layout import N_ROWS, ROOT_REFERENCES
 from dlog.storage.rows_kernels import NEEDS_BATCH, change_rows
 
 Order = tuple[int, ...]
@@ -34,17 +37,25 @@ class Relation:
     ([[4, 2], [5, 1]], 0)
     """
 
-    __slots__ = ("__weakref__", "_indices", "arena", "arity")
+    __slots__ = ("__weakref__", "_made", "_orders", "_roots", "arena", "arity")
+
+    # A version that a kernel has made is a list of roots, each with a reference of its own, in the order of
+    # `_orders`; most of them are never read from Python.  Indices are made of them when one is asked for, and
+    # `_roots` is empty from then on.
+    _made: dict[Order, Index] | None
+    _orders: tuple[Order, ...]
+    _roots: Sequence[int]
 
     def __init__(self, arena: Arena, arity: int, orders: Iterable[Sequence[int]] = ()):
         """An empty relation.  Without orders it has the natural one."""
+        self._roots = ()
         self.arena = arena
         self.arity = arity
         natural = tuple(range(arity))
         wanted = [_checked(order, arity) for order in orders] or [natural]
         # The natural order, when kept, comes first: it gives rows and changes without another sort.
         wanted.sort(key=lambda order: order != natural)
-        self._indices = {order: Index.build(arena, (), arity) for order in wanted}
+        self._made = {order: Index.build(arena, (), arity) for order in wanted}
 
     @classmethod
     def build(cls, arena: Arena, rows: Any, arity: int, orders: Iterable[Sequence[int]] = ()) -> Relation:
@@ -67,19 +78,22 @@ class Relation:
     @classmethod
     def of_index(cls, index: Index) -> Relation:
         """With one index, in the natural order."""
-        relation = cls.__new__(cls)
-        relation.arena, relation.arity = index.arena, index.arity
-        relation._indices = {tuple(range(index.arity)): index}
-        return relation
+        return _of_indices(index.arena, index.arity, {tuple(range(index.arity)): index})
 
     @property
     def orders(self) -> list[Order]:
         """The column orders that are kept; rows and changes are read from the first."""
-        return list(self._indices)
+        return list(self._indices if self._made is not None else self._orders)
 
     @property
     def n_orders(self) -> int:
-        return len(self._indices)
+        made = self._made
+        return len(self._orders if made is None else made)
+
+    def has_orders(self, orders: tuple[Order, ...]) -> bool:
+        """Whether these are the orders that are kept."""
+        made = self._made
+        return (self._orders if made is None else tuple(made)) == orders
 
     def index(self, order: Sequence[int]) -> Index:
         """The index of an order that is kept.  It belongs to this version: take `snapshot()` to keep it."""
@@ -178,25 +192,37 @@ class Relation:
 
     def layout(self) -> Words:
         """The column orders, one after the other; not to be written to."""
-        return _layout(tuple(self._indices))
+        return _layout(self._orders if self._made is None else tuple(self._made))
+
+    def root_of(self, order: Order) -> int | None:
+        """Of the index of an order, if it is kept."""
+        roots = self._roots
+        if roots:
+            return roots[self._orders.index(order)] if order in self._orders else None
+        index = self._indices.get(order)
+        return None if index is None else index.root
 
     def put_roots(self, words: memoryview) -> int:
         """The same into words of a caller; returns how many there are."""
-        indices = self._indices
-        for place, index in enumerate(indices.values()):
-            words[place] = index.root
-        return len(indices)
+        place = 0
+        for root in self._roots or [index.root for index in self._indices.values()]:
+            words[place] = root
+            place += 1
+        return place
 
     def of_roots(self, roots: memoryview) -> Relation:
         """The version that these roots are of; takes them over."""
-        arena, arity, indices = self.arena, self.arity, {}
-        for place, order in enumerate(self._indices):
-            indices[order] = Index(arena, roots[place], arity)
-        return self._version(indices)
+        made = self._made
+        orders = self._orders if made is None else tuple(made)
+        version = object.__new__(Relation)
+        version._made, version._orders, version._roots = None, orders, roots[: len(orders)].tolist()
+        version.arena, version.arity = self.arena, self.arity
+        return version
 
     def in_order(self, change: Change) -> Change:
         """A change in the order of the first index, in that of the predicate's own columns."""
-        first = next(iter(self._indices))
+        made = self._made
+        first = self._orders[0] if made is None else next(iter(made))
         return change if first == tuple(range(self.arity)) else Change(*map(_sorted, change))
 
     def insert_row(self, row: Sequence[int]) -> Relation | None:
@@ -240,6 +266,10 @@ class Relation:
             {o: i.snapshot() if i.is_flat else i.compact() for o, i in self._indices.items()}
         )
 
+    def __del__(self, _finalizing: Any = sys.is_finalizing) -> None:
+        if self._roots and not _finalizing():
+            self.arena.forget_roots(self._roots)
+
     def close(self) -> None:
         """Give this version's memory back."""
         for index in self._indices.values():
@@ -248,7 +278,8 @@ class Relation:
     # Reading
 
     def __len__(self) -> int:
-        return len(self._first)
+        roots = self._roots
+        return self.arena.words[roots[0] + N_ROWS] if roots else len(self._first)
 
     def __contains__(self, row: Sequence[int]) -> bool:
         return self.contains(row)
@@ -290,9 +321,36 @@ class Relation:
         return self._first.columns()[np.argsort(order)] if self.arity else self._first.columns()
 
     def _version(self, indices: dict[Order, Index]) -> Relation:
-        version = object.__new__(Relation)
-        version.arena, version.arity, version._indices = self.arena, self.arity, indices
-        return version
+        return _of_indices(self.arena, self.arity, indices)
+
+    @property
+    def _indices(self) -> dict[Order, Index]:
+        made = self._made
+        return self._make_indices() if made is None else made
+
+    def _make_indices(self) -> dict[Order, Index]:
+        """Each takes a reference of its own; then those of this handle go, whenever that may be."""
+        with _making:
+            if self._made is None:
+                arena, arity, roots = self.arena, self.arity, self._roots
+                with arena.lock:
+                    for root in roots:
+                        arena.words[root + ROOT_REFERENCES] += 1
+                pairs = zip(self._orders, roots, strict=True)
+                self._made = {order: Index(arena, root, arity) for order, root in pairs}
+                self._roots = ()
+                arena.forget_roots(roots)
+            return self._made
+
+
+_making = threading.Lock()  # several threads may read one version
+
+
+def _of_indices(arena: Arena, arity: int, indices: dict[Order, Index]) -> Relation:
+    relation = object.__new__(Relation)
+    relation.arena, relation.arity = arena, arity
+    relation._made, relation._roots = indices, ()
+    return relation
 
 
 def _joined(inserts: Any, erases: Any, k: int) -> Words | None:
