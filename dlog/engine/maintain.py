@@ -231,7 +231,7 @@ def maintain(
 
     REQUIRES: base changes are published.  Raises what evaluation from scratch would raise.
     """
-    _check_base_functions(cycle)
+    check_base_functions(cycle)
     waiting = sorted({*renewed, *_touched(maintenance, cycle.changes), *_owners(maintenance, cycle.facts)})
     done = set(done)
     maintenance.prepare(set(waiting) - done, cycle.store)
@@ -315,7 +315,7 @@ def recompute(stratum: Stratum, cycle: Cycle) -> None:
         cycle.publish_difference(name, relation)
 
 
-def _check_base_functions(cycle: Cycle) -> None:
+def check_base_functions(cycle: Cycle) -> None:
     """Raises when an inserted base fact gives a key a second value."""
     for name, change in cycle.changes.items():
         predicate = cycle.program.predicates[name]

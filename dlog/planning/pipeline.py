@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from dlog.ir.grounding import ground
 from dlog.ir.primitives import SIGNATURES
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Operand, Primitive, Var
 from dlog.types import MAX_PRECISION, Type
@@ -331,8 +332,10 @@ def _inputs(form: Form, shared: set[str], bound: set[str]) -> set[str]:
         return names
     if isinstance(form, Negation):
         return shared & form.body.variables()
-    if isinstance(form, Disjunction):
-        return (shared & form_variables(form)) - _binds(form)
+    if isinstance(form, Disjunction):  # it binds what is missing in every branch, or waits for all of it
+        shared = shared & form_variables(form)
+        fresh = shared - bound
+        return shared & bound if fresh <= ground((form,), bound, fresh) else shared
     return set()
 
 

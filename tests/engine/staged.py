@@ -13,7 +13,7 @@ from dlog.engine.database import Database
 from dlog.engine.evaluate import Evaluation
 from dlog.engine.facts import change_facts
 from dlog.engine.loading import python_codes
-from dlog.engine.maintain import recompute
+from dlog.engine.maintain import check_base_functions, recompute
 from dlog.engine.recursion import StageStrategy
 from dlog.engine.recursive_bodies import bodies, unsupported
 from dlog.engine.result import Result
@@ -50,6 +50,7 @@ class Staged:
         statements = [(c.op, c.predicate, python_codes(self.store, c.predicate, [c.row])) for c in changes]
         try:
             change_facts(cycle, statements, self.derived)
+            check_base_functions(cycle)
             for stratum, strategy in self.strategies:
                 self._follow(cycle, stratum, strategy)
             for name, change in cycle.changes.items():
