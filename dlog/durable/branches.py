@@ -40,7 +40,7 @@ _MOST_CLASHES = 5  # that a message shows
 class Branching(engine.Database):
     """What a database can do with its versions."""
 
-    _timeline: Timeline
+    _timeline: Timeline = None  # type: ignore[assignment]  # until it is open
     current_branch: str = MAIN
 
     # What files add
@@ -115,9 +115,10 @@ class Branching(engine.Database):
         self._show()
 
     def _show(self) -> None:
-        super()._show()
-        if hasattr(self, "_timeline"):
-            self._timeline.heads[self.current_branch].state = self._shown
+        engine.Database._show(self)
+        timeline = self._timeline
+        if timeline is not None:
+            timeline.heads[self.current_branch].state = self._shown
 
     def _next_version(self) -> int:
         return self._timeline.last + 1

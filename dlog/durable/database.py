@@ -190,7 +190,7 @@ class Database(Branching):
             return done
         if self._read_only:
             raise self._only_read()
-        return super()._commit(transaction)
+        return Branching._commit(self, transaction)
 
     def last_batch(self, series: str) -> int | None:
         """The number of the last batch `SERIES#NUMBER` that was applied here; None if there was none."""

@@ -14,6 +14,7 @@ import heapq
 import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from dlog.engine import trace_choice
 from dlog.engine.column_orders import LARGE, choose, shared_predicates
@@ -115,7 +116,7 @@ class Maintenance:
     spent: dict[int, Spent] = field(default_factory=dict)  # by stratum, in the transactions that touched it
     wanted: str | None = None  # the strategy that a user asked for
     tables: Mapping[str, ast.Directive] = field(default_factory=dict)  # predicates that never change
-    triggers: dict[tuple[str, int], object] = field(default_factory=dict)  # see `dlog.engine.trigger_search`
+    triggers: dict[tuple[str, int], Any] = field(default_factory=dict)  # see `dlog.engine.trigger_search`
     shared: frozenset[str] = frozenset()  # predicates whose column orders are a choice
     shared_readers: frozenset[int] = frozenset()  # strata that read them
     prepared: set[int] = field(default_factory=set)  # strata for whose plans column orders have been chosen

@@ -76,7 +76,7 @@ class OneGroup:
         before = room.of_state[0]
         net = np.empty((2 * n, h), np.int64)
         with arena.lock:
-            arena.release_dropped()
+            arena.release_many()
             found = self.kernel(
                 arena.A, self.layout, *added, *taken, state.layout(), room.state_roots, n_state,
                 head.layout(), room.head_roots, n_head, room.state_rows, room.head_rows, room.unread,

@@ -7,6 +7,7 @@ only plain joins over it.  What it does when it is fired: see `triggers`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from dlog.planning.pipeline import Join
 from dlog.planning.versions import is_change, old_name
 from dlog.storage.relation import Order
 
-NEVER = object()  # in place of a trigger: rows of a predicate always go the general way
+NEVER: Any = object()  # in place of a trigger: rows of a predicate always go the general way
 
 # A join, assembled, the atoms it reads as (predicate, columns), and whether it compares strings.
 _Found = tuple[Use, Assembled, tuple[tuple[str, tuple[int, ...]], ...], bool]
@@ -39,10 +40,10 @@ def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -
     """The trigger of a predicate, made at its first use; None: its rows go the general way."""
     key = (name, sign)
     trigger = maintenance.triggers.get(key)
-    if isinstance(trigger, Trigger) and trigger.fits(store.relations[name]):
-        return trigger
     if trigger is NEVER:
         return None
+    if trigger is not None and trigger.fits(store.relations[name]):
+        return trigger
     if not _is_simple(maintenance, store, name):
         return _other_trigger(maintenance, store, key)
     maintenance.prepare(maintenance.readers.get(name, ()), store)

@@ -56,6 +56,7 @@ SMALLEST_BYTES = 256 << 20
 ARENA_MAGIC = 0x646C6F67  # "dlog"
 PAGE_BYTES = mmap.PAGESIZE
 PENDING_ROOTS = 32  # versions that are released together
+FEW_ROOTS = 8  # versions that are not worth a call by themselves
 SMALL_BYTES = 4 << 20  # of an arena, that are handed out in small pages
 HUGE_PAGE_BYTES = 2 << 20  # filling a large extent is 3 times as fast with these
 MAP_NORESERVE = 0x4000 if sys.platform == "linux" else 0  # not named by the mmap module before Python 3.13
@@ -145,6 +146,11 @@ class Arena:
                 self.release_dropped()
             finally:
                 self.lock.release()
+
+    def release_many(self) -> None:
+        """The same, but a few may go on waiting: to release them costs a call.  REQUIRES: lock held."""
+        if len(self._pending) >= FEW_ROOTS:
+            self.release_dropped()
 
     def release_dropped(self) -> None:
         """REQUIRES: lock held."""

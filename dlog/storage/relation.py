@@ -173,7 +173,7 @@ class Relation:
         roots = self.roots()
         net = np.empty((m, k), np.int64)
         with arena.lock:
-            arena.release_dropped()
+            arena.release_many()
             found = change_rows(
                 arena.A, k, len(roots), self.layout(), roots, rows.reshape(-1), m - n_erases, n_erases,
                 in_place, net.reshape(-1),
@@ -188,7 +188,7 @@ class Relation:
 
     def roots(self) -> Words:
         """Of the indices, in their order."""
-        return np.array([index.root for index in self._indices.values()], np.int64)
+        return np.array(self._roots or [index.root for index in self._indices.values()], np.int64)
 
     def layout(self) -> Words:
         """The column orders, one after the other; not to be written to."""

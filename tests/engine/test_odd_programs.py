@@ -45,7 +45,7 @@ PROGRAMS = [
     "a(1). a(2). b(2). p(x) <- a(x), !!b(x). q(x) <- a(x), !!!b(x). r(x) <- a(x), !!!!b(x). "
     "s(x) <- a(x), !!!!!(b(x), !!!a(3)). t(x) <- a(x), !!!(b(y), y > x).",
     # A branch that can only test what it seems to bind waits for those who bind it.
-    "q(0, 0). q(0, 1). t(\"a\", 0). t(\"a\", 3). "
+    'q(0, 0). q(0, 1). t("a", 0). t("a", 3). '
     "p(x) <- q(x, x), (t(y, x), (t(y, x), z = cat(y, y) ; q(x, w), v = min(y, y), y = v) ; q(x, u)).",
     # Of two disjunctions that share a variable only the second binds it in every branch.
     'a("c", "c"). a("b", "b"). b("b", 1, "b"). b("c", 2, "b"). f["b"] = 1. p(x, y) <- a(_, x), '
