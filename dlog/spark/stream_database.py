@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from dlog.durable.database import Database
+from dlog.engine.commits import Changes, Commit
 from dlog.engine.loading import load_inputs, python_codes
-from dlog.engine.transaction import Changes, Commit, Transaction
+from dlog.engine.transaction import Transaction
 from dlog.io import nullary_table
 from dlog.spark.stream_files import Rows
 from dlog.spark.stream_operations import ERASE, INSERT, last_words
@@ -55,10 +56,10 @@ class StreamDatabase(Database):
         assert transaction.commit_info is not None
         return transaction.commit_info
 
-    def _keep(self, transaction: Transaction, changes: Changes) -> None:
+    def _keep(self, transaction: Transaction, commit: Commit) -> None:
         if self._stage is not None:
-            self._stage(changes)
-        super()._keep(transaction, changes)
+            self._stage(commit.changes)
+        super()._keep(transaction, commit)
 
     def _load_inputs(self, facts: str | Path) -> None:
         kept = [d for d in self.program.directives if d.kind != "input" or d.predicate not in self._streamed]

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from dlog.engine.commits import Change
 from dlog.engine.loading import directive_params
 from dlog.engine.show import in_order, is_derived
-from dlog.engine.transaction import Change
 from dlog.engine.view import View
 from dlog.errors import DataError, StoreError
 from dlog.io import OutputOptions, OutputSet, Rejected, write
