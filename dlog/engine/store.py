@@ -28,6 +28,7 @@ from dlog.storage.sample import sample
 from dlog.storage.values import encode
 from dlog.types import MAX_PRECISION, Type
 
+STALE = 2.5  # estimates are of as many times the rows that there are, at most
 _SAMPLE = 1 << 14
 
 
@@ -125,14 +126,17 @@ class Store:
     def _estimate(self, name: str) -> list[tuple[float, float]]:
         """(distinct values, partners of a row) of each column, from a sample of the rows.
 
-        Kept until the relation has grown by half or shrunk.
+        Kept until the relation has grown by half, or shrunk by more than that: a sample costs 4 ms, as much
+        as evaluating a small rule, and a bulk change that goes and comes back needs none.
         """
         n = self.rows(name)
         known = self._estimates.get(name)
-        if known is None or not known[0] <= n <= known[0] * 1.5:
+        if known is None or not known[0] <= n * STALE or n > known[0] * 1.5:
             known = (n, _column_estimates(self.relations[name], n))
             self._estimates[name] = known
-        return known[1]
+        if n >= known[0]:
+            return known[1]
+        return [(min(distinct, float(n)), min(partners, float(n))) for distinct, partners in known[1]]
 
     # Literals
 
