@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from multiprocessing import ProcessError
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -93,7 +94,7 @@ def ask(port: int, key: str, request: Mapping[str, Any], data: Sequence[bytes] =
             for part in data:
                 connection.send_bytes(part)
             answer = json.loads(connection.recv_bytes())
-    except (OSError, EOFError):
+    except (OSError, EOFError, ProcessError):
         raise DlogError("the process of a shard has ended", help="the same command goes on") from None
     if "error" in answer:
         raise DlogError(answer["error"])
@@ -173,7 +174,7 @@ def serve(shard: Shard, listener: Listener, working: threading.Lock) -> None:
         try:
             with listener.accept() as connection, working:
                 _serve_one(shard, connection)
-        except (EOFError, OSError):  # who asked has gone, or had no key
+        except (EOFError, OSError, ProcessError):  # who asked has gone, or had no key
             continue
 
 
@@ -184,6 +185,8 @@ def _serve_one(shard: Shard, connection: Connection) -> None:
         answer = shard.answer(request, data)
     except DlogError as error:
         answer = {"error": str(error)}
+    except Exception as error:  # a defect: the shard goes on, and the stream stops with it
+        answer = {"error": f"a batch failed: {error!r}"}
     connection.send_bytes(json.dumps(answer).encode())
 
 

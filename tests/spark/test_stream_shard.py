@@ -1,0 +1,79 @@
+"""The process of a shard without Spark: what comes twice is taken once, and what is killed goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import dlog
+from dlog.errors import DlogError
+from dlog.io import Rejected
+from dlog.spark.stream_files import Rows
+from dlog.spark.stream_placing import place_program
+from dlog.spark.stream_setup import Options, Places
+from dlog.spark.stream_shard import ask, packed, unpacked
+from dlog.spark.stream_sharded import Processes
+
+PROGRAM = """
+sale(id, shop) -> int(id), string(shop).
+sale(0, "north").  sale(1, "south").  sale(2, "east").  sale(3, "west").
+sold[shop] = n <- agg<<n = count()>> sale(_, shop).
+.output sold
+"""
+
+
+def rows_of(*facts: tuple[int, str, str]) -> Rows:
+    ids, shops, says = zip(*facts, strict=True)
+    return Rows(pa.table({"id": ids, "shop": shops}), np.array(says), [Rejected("f", 3, "why", "text")])
+
+
+def test_packs_hold_what_was_put_in() -> None:
+    rows = rows_of((1, "a", "+"), (2, "b", "-"))
+    again = unpacked(packed(rows))
+    assert (again.table.to_pylist(), again.says.tolist()) == (rows.table.to_pylist(), ["+", "-"])
+    assert again.bad == rows.bad and again.table.schema == rows.table.schema
+
+
+def test_a_batch_is_taken_once_also_by_a_shard_that_is_killed(tmp_path: Path) -> None:
+    program = tmp_path / "p.dl"
+    program.write_text(PROGRAM)
+    checked = dlog.Database(program).program
+    placing = place_program(checked, ["sale"], 1)
+    places = Places(program, [], tmp_path / "out", tmp_path / "state")
+    places.checkpoint.mkdir()
+    options = Options(shards=1, format="json")
+    batch = {"do": "batch", "number": 0, "about": [["sale", "f", 1.0]]}
+    data = [packed(rows_of((4, "north", "+"), (1, "south", "-")))]
+    changes = tmp_path / "out" / "changes" / "sold" / "batch-00000000-shard-0000.json"
+
+    shards = Processes(places, {"sale": "in"}, options, placing)
+    shards.wait(None)
+    (port,) = shards.ports
+    answer = ask(port, shards.key, batch, data)
+    assert answer == {"inserted": 1, "erased": 2, "repeated": False}
+    first = changes.read_text()
+    assert ask(port, shards.key, batch, data)["repeated"]  # a task that is tried again
+    with pytest.raises(DlogError, match=r"a batch failed: KeyError\('nothing'\)"):
+        ask(port, shards.key, {**batch, "number": 1, "about": [["nothing", "f", 1.0]]}, data)
+    with pytest.raises(DlogError, match="the process of a shard has ended"):
+        ask(port, "00" * 32, batch, data)  # without its key
+    shards._started[0].kill()
+    shards._started[0].wait()
+    assert shards.ended() == 0
+    with pytest.raises(DlogError, match="the process of a shard has ended"):
+        ask(port, shards.key, batch, data)
+    shards.end()
+
+    shards = Processes(places, {"sale": "in"}, options, placing)
+    shards.wait(None)
+    assert ask(shards.ports[0], shards.key, batch, data)["repeated"]
+    ask(shards.ports[0], shards.key, {"do": "values"})
+    shards.end()
+    assert changes.read_text() == first
+    values = (tmp_path / "out" / "values" / "sold" / "shard-0000.csv").read_text()
+    assert values.splitlines() == ["east\t1", "north\t2", "west\t1"]
+    with dlog.Database(places.shard(0), read_only=True) as database:
+        assert database.version == 1
