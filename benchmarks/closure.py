@@ -1,14 +1,17 @@
 """Transitive closure and same generation: dlog against DuckDB's recursive CTE on one thread.
 
 Graphs: random, dense, sparse acyclic, wide acyclic (many nodes that reach few others each), and a chain,
-where each round adds little.  Two cores against one, and counting: a million rounds of one row each.
+where each round adds little.  Two cores against one, and counting: a million rounds of one row each.  Same
+generation where each has two parents: millions of rows, spread thinly, with and without sorted runs.
 """
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -91,10 +94,51 @@ def benchmark(scale: float) -> Iterator[Row]:
     yield from derive(
         "same generation, tree", GENERATION, GENERATION_SQL, ("parent", "same"), tree, faster(1)
     )
+    yield from two_parents(size(20_000))
     yield from shortest_paths(max(10, int(50_000 * scale)))
     last = max(10, int(1_000_000 * scale))
     count = partial(evaluate, COUNTING.format(last), "first", "n", np.zeros((1, 1), np.int64))
     yield Row("counting", f"{last:,} rounds", timed({"": count})[""].seconds)
+
+
+def two_parents(n: int) -> Iterator[Row]:
+    """Five layers of n nodes.  What is new lies too thinly for bitmaps: sorted runs against a hash table, by
+    time and by the memory that the process has at most."""
+    rng = np.random.default_rng(1)
+    layers = [
+        np.stack([np.arange(n) + k * n, rng.integers(0, n, n) + (k - 1) * n], axis=1)
+        for k in (1, 1, 2, 2, 3, 3, 4, 4)
+    ]
+    edges, names = np.concatenate(layers), ("parent", "same")
+    yield from derive("same generation, two parents", GENERATION, GENERATION_SQL, names, edges, faster(1))
+    ways = {
+        "sorted runs": lambda: evaluate(GENERATION, *names, edges),
+        "hash table": lambda: evaluate('.pragma "planner" "no-sorted-runs"\n' + GENERATION, *names, edges),
+    }
+    measured = timed(ways)
+    size = f"{measured['sorted runs'].result:,} rows"
+    times = [measured[way].seconds for way in ways]
+    yield Row("same generation, two parents", size, *times, "a hash table of rows")
+    grown = [most_memory(action) / 2**20 for action in ways.values()]
+    if all(grown):
+        yield Row("same generation, two parents: memory", size, *grown, "a hash table of rows", unit="MB")
+
+
+def most_memory(action: Callable[[], object]) -> int:
+    """By how many bytes the process grows while it does something, at most; 0 if the system does not tell."""
+    try:
+        gc.collect()
+        Path("/proc/self/clear_refs").write_text("5")
+        before = _status("VmRSS")
+        action()
+        return _status("VmHWM") - before
+    except OSError:
+        return 0
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
 def shortest_paths(n: int) -> Iterator[Row]:

@@ -223,3 +223,14 @@ def read_png(file: Path) -> tuple[int, int, list[bytes]]:
     raw = zlib.decompress(packed)
     stride = len(raw) // height
     return width, height, [raw[i * stride + 1 : (i + 1) * stride] for i in range(height)]
+
+
+def test_a_counted_evaluation_is_profiled_too() -> None:
+    """Being ready for changes evaluates in another way, whose rules have runs and plans as well."""
+    rules = "reach(x, y) <- edge(x, y).\nreach(x, z) <- reach(x, y), edge(y, z).\n"
+    db = dlog.Database(source=rules + " ".join(f"edge({i}, {i + 1})." for i in range(90)), traced=True)
+    db.apply(insert={"edge": [(200, 201)]})
+    found = profile_of(db, "p.dl", {})
+    assert {rule.line: rule.rows for rule in found.rules} == {1: 91, 2: 45 * 89}
+    assert all(rule.runs and rule.plans for rule in found.rules)
+    assert "reach: what is new was told by cells with supports" in page(found)

@@ -21,7 +21,7 @@ from dlog.engine.driven import Driven
 from dlog.engine.expansion import Body, Expansion, Recursion, distinct
 from dlog.engine.fixpoint import Supports, run_fixpoint
 from dlog.engine.heads import apart, copied_rows, head_rows
-from dlog.engine.measure import RuleMeasure
+from dlog.engine.measure import Measures
 from dlog.ir.rules import Atom, Form
 from dlog.jit import Words
 from dlog.planning.versions import delta_name, earlier_name, facts_name
@@ -82,14 +82,18 @@ def _heads(expansion: Expansion) -> tuple[Words, Words | None]:
     shared, rule = expansion.recursion, expansion.rule
     evaluation = shared.evaluation
     evaluation.watch.doing = f"evaluating {expansion.body.head.predicate}"
-    copied = copied_rows(shared.store, expansion.body.head, expansion.forms, rule)
-    if copied is not None:
-        return copied, None
-    runner = BodyRunner(shared.store, rule, evaluation.watch, evaluation.measures, jobs=evaluation.jobs)
-    table, weights = apart(runner.run(expansion.pipeline, weighted=not expansion.repeats))
-    if expansion.repeats:
-        table = distinct(table, expansion.outputs)
-    return head_rows(shared.store, expansion.body.head, table, rule), weights
+    measures = evaluation.measures if rule.span else Measures()  # base facts are no rule of the program
+    with measures.of(rule) as measure:
+        copied = copied_rows(shared.store, expansion.body.head, expansion.forms, rule)
+        if copied is not None and measure.trace is None:
+            measure.rows += len(copied)
+            return copied, None
+        runner = BodyRunner(shared.store, rule, evaluation.watch, measures, measure, evaluation.jobs)
+        table, weights = apart(runner.run(expansion.pipeline, weighted=not expansion.repeats))
+        if expansion.repeats:
+            table = distinct(table, expansion.outputs)
+        measure.rows += table.n
+        return head_rows(shared.store, expansion.body.head, table, rule), weights
 
 
 def _weights(parts: Sequence[tuple[Words, Words | None]]) -> Words | None:
@@ -101,15 +105,14 @@ def _weights(parts: Sequence[tuple[Words, Words | None]]) -> Words | None:
 def _variants(recursion: Recursion, bodies: Sequence[Body]) -> Iterator[Driven]:
     """A driven rule for each recursive fact of each body.  Those before it are of earlier rounds, those
     behind it of this one, too: so every derivation comes once."""
-    measures = recursion.evaluation.measures.rules
+    measures = recursion.evaluation.measures
     for body in bodies:
         facts = body.facts[1:]
         for place, atom in enumerate(facts):
             driver = replace(atom, predicate=delta_name(atom.predicate))
             before = {id(fact) for fact in facts[:place]}
             rest = tuple(_earlier(f) if id(f) in before else f for f in body.forms if f is not atom)
-            measure = measures.setdefault(body.rule.id, RuleMeasure(body.rule))
-            yield Driven(body.rule, driver, rest, measure, True)
+            yield Driven(body.rule, driver, rest, measures.measure(body.rule), True)
 
 
 def _earlier(form: Form) -> Form:

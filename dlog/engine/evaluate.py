@@ -7,7 +7,7 @@ recursive atoms, that atom reading only what the round before added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -269,12 +269,8 @@ class _CombiningStratum(_PlainStratum):
     """Recursive min or max: a key's value is replaced whenever a better one is derived."""
 
     def driven(self, tasks: list[_Task]) -> bool:
-        """Where all predicates combine numbers by key, and bodies read none of them beside the driver."""
-        names = set(self.stratum.predicates)
-        numbers = all(self.store.column_types(name)[-1].name != "string" for name in names)
-        keyed = all(self.program.predicates[name].arity > 1 for name in names)
-        linear = not any(_reads_forms(task.forms, name) for task in tasks for name in names)
-        return names == set(self.stratum.combine) and numbers and keyed and linear and super().driven(tasks)
+        forms = [task.forms for task in tasks]
+        return combines_by_row(self.store, self.stratum, forms) and super().driven(tasks)
 
     def growth(self, name: str, tasks: list[_Task]) -> Growth:
         return Growth(self.store.relations[name], read=True, packed=name not in self.stratum.combine)
@@ -319,6 +315,16 @@ class _CombiningStratum(_PlainStratum):
                 better, _ = combine_candidates(self.store, name, rows, op)
                 self.store.relations[name].apply_in_place(inserts=better)
         super().run()
+
+
+def combines_by_row(store: Store, stratum: Stratum, variants: Iterable[tuple[Form, ...]]) -> bool:
+    """Whether the best rows of a stratum can drive its variants: all predicates combine numbers by key, and
+    bodies read none of them beside the driver."""
+    names = set(stratum.predicates)
+    numbers = all(store.column_types(name)[-1].name != "string" for name in names)
+    keyed = all(store.predicates[name].arity > 1 for name in names)
+    linear = not any(_reads_forms(forms, name) for forms in variants for name in names)
+    return names == set(stratum.combine) and numbers and keyed and linear
 
 
 def as_plain(rule: Rule) -> Rule:

@@ -9,10 +9,13 @@ from functools import partial
 
 from dlog.engine.column_orders import planned_behind
 from dlog.engine.complements import find_complement
-from dlog.engine.evaluate import as_plain, delta_variants, shared_bodies
+from dlog.engine.driven import driven
+from dlog.engine.evaluate import as_plain, combines_by_row, delta_variants, shared_bodies
 from dlog.engine.expected import Expected
 from dlog.engine.explain_orders import explain_orders
+from dlog.engine.explain_recursion import explain_recursion
 from dlog.engine.heads import body_outputs, only_counts, takes_weights
+from dlog.engine.measure import RuleMeasure
 from dlog.engine.readable import TABLE, Readable
 from dlog.engine.store import Store
 from dlog.engine.tested import SHARE, tested_first
@@ -67,6 +70,7 @@ def explain(
         lines.append(_title(number, stratum))
         for rule in rules:
             lines += [f"  {line}" for line in _rule(rule, store, stratum)]
+        lines += [f"  {line}" for line in _recursion(store, stratum)]
         lines += [f"  {line}" for line in maintained(stratum)]
     if not lines and predicate is not None:
         lines.append(f"{predicate} has no rules: {store.rows(predicate):,} base facts")
@@ -83,6 +87,22 @@ def _title(number: int, stratum: Stratum) -> str:
     if stratum.combine:
         how = "recursive, " + ", ".join(f"{op} per key of {name}" for name, op in stratum.combine.items())
     return f"stratum {number}: {names} ({how})"
+
+
+def _recursion(store: Store, stratum: Stratum) -> Iterator[str]:
+    """How the recursive rules of a stratum work together."""
+    if not stratum.recursive:
+        return
+    names, items, variants = set(stratum.predicates), [], []
+    for own in stratum.rules:
+        rule = as_plain(own) if own.heads[0].predicate in stratum.combine else own
+        for forms in delta_variants(rule, names):
+            pipeline = plan_pipeline(forms, body_outputs(rule), rule.types, bool(rule.aggregates))
+            items.append(driven(store, rule, forms, pipeline, RuleMeasure(rule)))
+            variants.append(forms)
+    if stratum.combine and not combines_by_row(store, stratum, variants):
+        items = [None]
+    yield from explain_recursion(items, stratum.predicates, store.options.sorted_runs, bool(stratum.combine))
 
 
 def _rule(rule: Rule, store: Store, stratum: Stratum) -> Iterator[str]:

@@ -16,7 +16,7 @@ round adds has one stage, and bodies may read a predicate as it was *earlier*, w
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,14 +33,14 @@ from dlog.lftj.directory import add_directories
 from dlog.lftj.drive import drive
 from dlog.lftj.machine import attach
 from dlog.lftj.triejoin import BUDGET, FIRST_BUDGET, NO_WORDS
+from dlog.planning.options import ALWAYS, NEVER
 from dlog.planning.versions import base_name, is_earlier
 from dlog.storage.index import Index
 from dlog.storage.relation import Relation
 from dlog.storage.row_queue import RowQueues
-from dlog.storage.row_queue_kernels import Q_COUNT, Q_READY
+from dlog.storage.row_queue_kernels import Q_COUNT, Q_READY, Q_WAITING
 
 OUTPUT_ROWS = 1 << 12  # rows of output between two visits to the sets: two columns stay in the cache
-ROOM = OUTPUT_ROWS + 1  # rows that a queue must have room for, one of them to look for rows with
 
 _drive = np.errstate(all="ignore")(drive) if DISABLED else drive
 
@@ -164,9 +164,16 @@ class _Fixpoint:
         self.combine = {self.number[name]: op for name, op in (combine or {}).items()}
         self.supports = supports
         arities = [store.predicates[name].arity for name in names]
-        self.queues = RowQueues(arities, method, self.combine, counted=supports is not None)
+        if method is None and store.options.sorted_runs == ALWAYS:
+            method = "runs"
+        runs = store.options.sorted_runs != NEVER
+        self.queues = RowQueues(arities, method, self.combine, supports is not None, runs)
         self.seeds = sum(len(store.relations[name]) for name in names)
         self.columns = max((v.plan.assembled.n_columns for v in variants), default=0) or 1
+        heads = max((len(v.item.rule.heads) for v in variants), default=1)
+        self.room = heads * OUTPUT_ROWS + 1  # rows that a queue must have room for, one to look for rows with
+        self.queues.least_waiting = max(self.queues.least_waiting, 2 * self.room)
+        self.credited: list[Words] = [np.zeros(len(variants), np.int64)] * len(names)
         self.out = np.empty((self.columns + 1) * OUTPUT_ROWS, np.int64)  # a column for stages
         self.scratch = np.empty(2 * OUTPUT_ROWS, np.int64)
         self.table = self._variant_table()
@@ -214,7 +221,7 @@ class _Fixpoint:
 
     def run(self) -> None:
         for name, q in self.number.items():
-            self.queues.start(q, self.seed_columns(name), ROOM)
+            self.queues.start(q, self.seed_columns(name), self.room)
             if name in self.gated:
                 self.queues[q, Q_READY] = self.queues.count(q)
         self.to_the_end()
@@ -229,7 +236,7 @@ class _Fixpoint:
     def run_chunk(self, seeds: list[Words]) -> list[Words]:
         """All rows that follow from some seeds, a (arity, n) array for each queue, sorted."""
         for q, columns in enumerate(seeds):
-            self.queues.start(q, columns, ROOM)
+            self.queues.start(q, columns, self.room)
         for record in self.records():
             record[[d.V_CURSOR, d.V_ROUND]] = 0
         self.to_the_end()
@@ -249,20 +256,57 @@ class _Fixpoint:
 
     def to_the_end(self) -> None:
         """Drive until every row that may drive has done so."""
-        while (status := self.slice()) != d.DONE:
+        while (status := self.slice()) != d.DONE or self.settle(range(self.queues.n)):
             q = int(self.table[d.NEEDY])
             if status in (d.ROWS_FULL, d.SEEN_FULL) and q in self.combine:
                 self.drop_stale(q)
             if status == d.ROWS_FULL:  # twice what is live, so that stale rows are not dropped all the time
                 live = self.queues.live(q) if q in self.combine else 0
-                self.queues.reserve(q, self.queues[q, Q_COUNT] + live + ROOM)
+                self.queues.reserve(q, self.queues[q, Q_COUNT] + live + self.room)
             elif status == d.SEEN_FULL:
-                self.queues.choose(q, self.queues[q, Q_COUNT] + ROOM)
+                if not self.settle([q]):
+                    self.choose(q)
             elif status == d.TOO_NARROW:
-                self.queues.choose(q, self.queues[q, Q_COUNT] + ROOM, self.pending(q))
-            else:
+                self.settle([q])
+                self.choose(q, self.pending(q))
+            elif status == d.SPENT:
                 self.add_directories()
                 self.budget = min(2 * self.budget, BUDGET)
+
+    def choose(self, q: int, more: Words | None = None, runs: bool = True) -> None:
+        """Give a queue another set, or a larger one."""
+        self.shift(q, self.queues.choose(q, self.queues.live(q) + self.room, more, runs))
+
+    def settle(self, numbers: Iterable[int]) -> bool:
+        """Look up the rows that wait in some queues, and let new ones drive; whether any waited."""
+        waiting = [q for q in numbers if self.queues[q, Q_WAITING]]
+        for q in waiting:
+            first = min([int(r[d.V_CURSOR]) for r in self.records() if r[d.V_DRIVER] == q], default=0)
+            if self.queues[q, Q_READY] >= 0:
+                first = min(first, self.queues[q, Q_READY])
+            self.credit(q, self.queues.settle(q, first))
+            self.shift(q, -first)
+            if self.queues.is_thin(q):
+                self.choose(q, runs=False)
+        return bool(waiting)
+
+    def shift(self, q: int, by: int) -> None:
+        """The rows of a queue have got other numbers."""
+        for record in self.records():
+            if record[d.V_DRIVER] == q:
+                record[[d.V_CURSOR, d.V_ROUND]] += by
+
+    def credit(self, q: int, new: int) -> None:
+        """Tell the variants that derived rows of a queue how many were new, by what each derived since."""
+        rows = self.credited[q].copy()
+        for number, (record, variant) in enumerate(zip(self.records(), self.variants, strict=True)):
+            if any(self.number[head.predicate] == q for head in variant.item.rule.heads):
+                rows[number] = record[d.V_ROWS]
+        since, self.credited[q] = rows - self.credited[q], rows
+        shares = new * since // max(1, int(since.sum()))
+        shares[int(since.argmax())] += new - shares.sum()
+        for record, share in zip(self.records(), shares.tolist(), strict=True):
+            record[d.V_NEW] += share
 
     def drop_stale(self, q: int) -> None:
         """Let a queue's stale rows go; its variants go on with the rows that were next."""
@@ -432,6 +476,8 @@ class _Fixpoint:
             measure.rows += int(record[d.V_ROWS])
             measure.new_rows += int(record[d.V_NEW])
             measure.iterations += int(record[d.V_ROUNDS])
+        for name, q in self.number.items():
+            self.measures.told(name, self.queues.told_by(q))
 
     def store_results(self) -> None:
         for q in self.combine:
@@ -442,7 +488,7 @@ class _Fixpoint:
             if self.supports is not None:
                 self.store_counted(name, q, self.supports)
                 continue
-            new = self.queues.count(q) - len(self.store.relations[name])
+            new = self.queues.live(q) - len(self.store.relations[name])
             if (new or q in self.combine) and name not in self.read:
                 orders = self.store.relations[name].orders
                 self.store.relations[name] = self.queues.relation(q, self.store.arena, orders)

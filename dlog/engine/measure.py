@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -82,19 +82,32 @@ class Measures:
     on_warning: Callable[[str], None] | None = None
     warned: set[str] = field(default_factory=set)
     traced: bool = False  # a profile is made
+    sets: dict[str, tuple[str, ...]] = field(default_factory=dict)  # how a recursion told what is new
 
     def __str__(self) -> str:
-        """A table: one line per rule, slowest first."""
+        """A table: one line per rule, slowest first; then how recursions told what is new."""
         header = ["rows", "iterations", "seeks", "nexts", "seconds"]
         lines = [(header, "rule")]
         for m in sorted(self.rules.values(), key=lambda m: -m.seconds):
             counts = [f"{n:,}" for n in (m.rows, m.iterations, m.seeks, m.nexts)]
             lines.append(([*counts, f"{m.seconds:.4f}"], _rule_text(m.rule)))
         widths = [max(map(len, column)) for column in zip(*(cells for cells, _ in lines), strict=True)]
-        return "\n".join(
+        table = [
             "  ".join([*(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)), text])
             for cells, text in lines
-        )
+        ]
+        return "\n".join([*table, *self.told_lines()])
+
+    def told(self, predicate: str, sets: Iterable[str]) -> None:
+        """What is new in a recursive predicate was told by these sets, in order."""
+        self.sets[predicate] = tuple(dict.fromkeys((*self.sets.get(predicate, ()), *sets)))
+
+    def told_lines(self) -> list[str]:
+        return [
+            f"{name}: what is new was told by {', then '.join(sets)}"
+            for name, sets in self.sets.items()
+            if not is_domain(name)
+        ]
 
     def measure(self, rule: Rule) -> RuleMeasure:
         """The measure of a rule, from now on."""

@@ -47,12 +47,10 @@ from dlog.planning.versions import facts_name, inserted_name
 from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
 
-NOTHING: Words = np.empty(
-    (1, 0), np.int64
-)  # one fact without columns: what an expansion without a given needs
+# One fact without columns: what an expansion without a given needs.
+NOTHING: Words = np.empty((1, 0), np.int64)
 _LEAST_WORK = 1 << 16  # below, nothing is worth giving up for
 _LOOPS = 100  # from births back to deaths; values that improve themselves would go on for ever
-_SHARE = 1  # of the work of building the state: a transaction with more gives up, since then it is built anew
 
 
 class TooMuchWork(Exception):
@@ -151,7 +149,7 @@ class StageStrategy:
         for name in self.names:
             store.relations[name] = old[name].snapshot()
         self.shown = False
-        self.limit = max(_LEAST_WORK, self.total_work // _SHARE)
+        self.limit = max(_LEAST_WORK, self.total_work)
         try:
             with self._measured(cycle):
                 self._change(cycle)

@@ -134,6 +134,7 @@ def run_group(program: Program, numbers: list[int], evaluation: Evaluation, run:
                 r.evaluation.watch.stopped = True
     for r in running:
         evaluation.measures.rules.update(r.evaluation.measures.rules)
+        evaluation.measures.sets.update(r.evaluation.measures.sets)
         evaluation.watch.derived(r.evaluation.watch.derived_rows)
         r.outcome.error = r.future.exception()
     return [r.outcome for r in running]

@@ -70,7 +70,9 @@ from dlog.storage.row_queue_kernels import (
     Q_READY,
     Q_SIZE,
     Q_STALE,
+    Q_WAITING,
     QUEUE,
+    RUNS,
     WIDE,
     absorb,
 )
@@ -150,18 +152,24 @@ def last_row(queues, q):
 
 @helper
 def check_room(variants, at, queues, capacity):
-    """DONE if every head's queue has room for a full output, else what is missing where."""
+    """DONE if every head's queue has room for a full output from each head, else what is missing where."""
     head = variants[at + V_HEADS]
+    most = variants[head] * capacity
     for _ in range(variants[head]):
         q = variants[head + 1] * QUEUE
-        count = queues[q + Q_COUNT] + capacity + 1  # a row more, to look for rows with
+        count = queues[q + Q_COUNT] + most + 1  # a row more, to look for rows with
+        method = queues[q + Q_METHOD]
         variants[NEEDY] = variants[head + 1]
+        if method == RUNS:
+            if queues[q + Q_WAITING] + most > queues[q + Q_SIZE]:
+                return SEEN_FULL
+            head += 1 + 2 * queues[q + Q_ARITY]
+            continue
         if count > queues[q + Q_CAPACITY]:
             return ROWS_FULL
         count -= queues[q + Q_STALE]  # not in the set any more
-        if queues[q + Q_METHOD] == HASH and 2 * count > queues[q + Q_SIZE]:
+        if method == HASH and 2 * count > queues[q + Q_SIZE]:
             return SEEN_FULL
-        method = queues[q + Q_METHOD]
         if method in (WIDE, BEST, KEYED) and 4 * count > queues[q + Q_SIZE]:
             return SEEN_FULL
         head += 1 + 2 * queues[q + Q_ARITY]

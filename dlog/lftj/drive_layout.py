@@ -42,5 +42,5 @@ REPEATS: Final = 3  # operand: an earlier column
 DONE: Final = 0
 SPENT: Final = 1
 ROWS_FULL: Final = 2  # the needy queue needs room for rows
-SEEN_FULL: Final = 3  # its hash table does
+SEEN_FULL: Final = 3  # its hash table does, or its packed rows have no more room to wait in
 TOO_NARROW: Final = 4  # a pending row lies outside what its set can hold

@@ -30,6 +30,7 @@ class Options:
     `chunks`      a join of large sub-joins runs range by range of one variable
     `sharing`     sub-joins that are equal but for names are computed once
     `complements` `T(x), !S(x)` with S inside T compares counts, and never looks at rows that both have
+    `sorted_runs` what recursion has derived lies in sorted runs, where new rows are many at a time
     """
 
     semijoins: str = AUTO
@@ -38,6 +39,7 @@ class Options:
     chunks: str = AUTO
     sharing: str = AUTO
     complements: str = AUTO
+    sorted_runs: str = AUTO
 
     @classmethod
     def parse(cls, text: str, base: Options | None = None, span: Span | None = None) -> Options:

@@ -131,9 +131,11 @@ def _anchor(profile: Profile, file: str, line: int) -> str:
 
 
 def _recursions(profile: Profile) -> Iterator[str]:
-    if not profile.recursions:
+    if not profile.recursions and not profile.told:
         return
     yield "<h2>Recursion: rows produced in each run</h2>"
+    for line in profile.told:
+        yield f'<p class="told">{escape(line)}</p>'
     yield (
         '<p class="quiet">A run is one iteration, or, where each new row at once derives what follows, one '
         "slice of that work.</p>"

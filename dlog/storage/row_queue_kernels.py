@@ -13,6 +13,8 @@ seen     the set of a queue's rows, Q_SIZE words from Q_SEEN on, in one of these
          KEYED   open addressing over pairs (packed row, its support; -1 for an empty slot), and
          CELLS   for every row that could be its support, 0 if it is not there: both of counted queues only,
                  whose rows have a support behind their columns (see `storage.support_kernels`)
+         RUNS    no set, but room for packed rows that wait to be looked up among sorted runs, many at once:
+                 Q_WAITING of them from Q_SEEN on.  Such a queue keeps only rows that have yet to drive.
 
 A row is packed in mixed radix: ((c0 - low0) * width1 + (c1 - low1)) * width2 + ...; the owner sees to it that
 the product of the widths fits.  Packed rows are in the order of rows.
@@ -41,7 +43,8 @@ Q_COMBINE: Final = 10  # 0, or MIN or MAX: of the rows of a key only that with t
 Q_DRIVEN: Final = 11  # rows before this one have driven some plan
 Q_STALE: Final = 12  # rows that a better one has replaced
 Q_COUNTED: Final = 13  # 1: rows have a support
-QUEUE: Final = 14
+Q_WAITING: Final = 14  # packed rows of which it is not yet known whether they are new
+QUEUE: Final = 15
 
 BITMAP: Final = 0
 HASH: Final = 1
@@ -49,6 +52,7 @@ WIDE: Final = 2
 BEST: Final = 3
 CELLS: Final = 4
 KEYED: Final = 5
+RUNS: Final = 6
 
 MIN: Final = 1
 MAX: Final = 2
@@ -65,8 +69,11 @@ def absorb(queues, q, rows, seen, out, capacity, n, sources, at, scratch):
     Column c of row i is out[capacity * s + i] with s = sources[at + 2 * c], or the constant
     sources[at + 2 * c + 1] when s is negative; `scratch` holds 2 * capacity words.  When a value is outside
     its column's range nothing is added.  REQUIRES: room for n more rows, in a hash table too.  O(n) expected.
+    With runs, rows are not appended but wait: 0.
     """
     q *= QUEUE
+    if queues[q + Q_METHOD] == RUNS:
+        return let_wait(queues, q, seen, out, capacity, n, sources, at, scratch)
     if queues[q + Q_METHOD] >= WIDE:
         return absorb_wide(queues, q, rows, seen, out, capacity, n, sources, at)
     if not pack_rows(queues, q, out, capacity, n, sources, at, scratch):
@@ -88,6 +95,18 @@ def absorb(queues, q, rows, seen, out, capacity, n, sources, at, scratch):
         base += queues[q + Q_CAPACITY]
     queues[q + Q_COUNT] += found
     return found
+
+
+@helper
+def let_wait(queues, q, seen, out, capacity, n, sources, at, scratch):
+    """Put n packed rows behind those that wait; 0, or OUT_OF_RANGE."""
+    if not pack_rows(queues, q, out, capacity, n, sources, at, scratch):
+        return np.int64(OUT_OF_RANGE)
+    base = queues[q + Q_SEEN] + queues[q + Q_WAITING]
+    for i in range(n):
+        seen[base + i] = scratch[i]
+    queues[q + Q_WAITING] += n
+    return np.int64(0)
 
 
 @helper

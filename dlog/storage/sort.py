@@ -148,6 +148,14 @@ def sorted_words(words: Words) -> Words:
     return _sort(words, 1, len(words))[0] if len(words) else words
 
 
+def distinct_words(words: Words) -> Words:
+    """The same words in order, each once, in the same array or another one.  As `sorted_words`."""
+    if not len(words):
+        return words
+    words, kept = _sort(words, 1, len(words))
+    return words[:kept]
+
+
 def sorted_columns(columns: Sequence[Words]) -> list[Words]:
     """Rows by columns, sorted, without repeats.  O(n) for each varying byte.
 

@@ -17,6 +17,8 @@ from dlog.engine import chunks, fixpoint
 from dlog.engine import evaluate as evaluate_module
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.errors import ConstraintError, DataError
+from dlog.storage import row_queue
+from dlog.storage.row_queue_kernels import HASH, Q_METHOD
 from tests.oracle.accepted import accepted
 from tests.oracle.bodies import Features
 from tests.oracle.compare import same_program
@@ -29,6 +31,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "bitmap": {"row_sets": "bitmap"},
     "hash": {"row_sets": "hash"},
     "wide": {"row_sets": "wide"},
+    "runs": {"row_sets": "runs"},
     "rounds": {"rounds": True},
     "threads": {"jobs": 2},
 }
@@ -80,7 +83,38 @@ def test_oracle_small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     check()
 
 
-@pytest.mark.parametrize("way", ["chosen", "bitmap", "hash", "wide"])
+def test_oracle_runs_that_settle_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows wait at a time, so that there are many levels; some recursions go on with a hash table."""
+    monkeypatch.setattr(fixpoint, "OUTPUT_ROWS", 3)
+    monkeypatch.setattr(row_queue, "LEAST_WAITING", 1)
+    monkeypatch.setattr(row_queue, "CALL", 1)
+    monkeypatch.setattr(row_queue, "THIN", 3)
+    monkeypatch.setattr(row_queue, "PATIENCE", 12)
+    ended: set[int] = set()
+
+    class Queues(row_queue.RowQueues):
+        def settle(self, q: int, first: int) -> int:
+            new = super().settle(q, first)
+            self.check()
+            return new
+
+        def choose(self, q: int, room: int, more: Any = None, runs: bool = True) -> int:
+            back = super().choose(q, room, more, runs)
+            ended.add(self[q, Q_METHOD] if back else -1)
+            return back
+
+    monkeypatch.setattr(fixpoint, "RowQueues", Queues)
+
+    @settings(max_examples=2 * EXAMPLES, suppress_health_check=list(HealthCheck))
+    @given(PROGRAMS)
+    def check(text: str) -> None:
+        agree(text, row_sets="runs")
+
+    check()
+    assert HASH in ended
+
+
+@pytest.mark.parametrize("way", ["chosen", "bitmap", "hash", "wide", "runs"])
 def test_oracle_small_chunks_in_threads(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chunks of a seed or two, handed to two threads."""
     monkeypatch.setattr(chunks, "CHUNK_ROWS", 2)
@@ -166,6 +200,79 @@ def test_oracle_closure_outgrows_its_sets(rule: str, way: str, monkeypatch: pyte
         found = (np.array(made["reach"].rows()) - offset) // factor
         assert set(map(tuple, found.tolist())) == closure(edges)
         made.check()
+
+
+GENERATIONS = """
+    parent(x, y) -> int(x), int(y).
+    same(x, y) <- parent(x, p), parent(y, p), x != y.
+    same(x, y) <- parent(x, p), same(p, q), parent(y, q).
+"""
+
+
+def generations(setting: str = "", **options: Any) -> tuple[dlog.Database, Evaluation]:
+    """Same generation in five layers, spread thinly: each round has more rows than the one before."""
+    rng = np.random.default_rng(3)
+    layers = [
+        np.stack([np.arange(900) + 900 * k, rng.integers(0, 900, 900) + 900 * (k - 1)], axis=1)
+        for k in (1, 1, 2, 2, 3, 3, 4, 4)
+    ]
+    made = dlog.Database(source=f'.pragma "planner" "{setting}"{GENERATIONS}', evaluated=False)
+    made.store.relations["parent"].apply_in_place(inserts=np.unique(np.concatenate(layers), axis=0) * 1009)
+    evaluation = Evaluation(**options)
+    evaluate(made.program, made.store, evaluation)
+    return made, evaluation
+
+
+def test_runs_are_chosen_for_wide_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many rows that come many at a time go over to sorted runs; what is derived stays the same, and so do
+    the numbers of rows."""
+    monkeypatch.setattr(row_queue, "MANY_ROWS", 10_000)
+    never, without = generations("no-sorted-runs")
+    assert without.measures.sets["same"] == ("a hash table",)
+    for setting, options in (("", {}), ("always-sorted-runs", {})):
+        made, evaluation = generations(setting, **options)
+        assert evaluation.measures.sets["same"][-1] == "sorted runs"
+        assert np.array_equal(made.store.relations["same"].rows(), never.store.relations["same"].rows())
+        counts = [(m.rows, m.new_rows) for m in evaluation.measures.rules.values()]
+        assert counts == [(m.rows, m.new_rows) for m in without.measures.rules.values()]
+        assert "same: what is new was told by " in str(evaluation.measures)
+        made.check()
+
+
+def test_runs_end_where_rows_do_not_fit_a_word() -> None:
+    """Rows that lie in runs come back to the queue, and go on in a table of whole rows."""
+    text = "p(0, 0). p(z, w) <- p(x, y), z = y + 1, w = x + 90071992547409931, w < 4611686018427387904."
+    expected = {(0, 0)}
+    row = (0, 0)
+    while (row := (row[1] + 1, row[0] + 90071992547409931))[1] < 1 << 62:
+        expected.add(row)
+    made, evaluation = dlog.Database(source=text, evaluated=False), Evaluation(row_sets="runs")
+    evaluate(made.program, made.store, evaluation)
+    assert set(made["p"].rows()) == expected and len(expected) > 80
+    assert evaluation.measures.sets["p"] == ("sorted runs", "a hash table of whole rows")
+
+
+def test_two_heads_fill_one_queue() -> None:
+    """A batch of output may bring twice as many rows as it has."""
+    rng = np.random.default_rng(8)
+    edges = [tuple(row) for row in rng.integers(0, 700, (1500, 2)).tolist()]
+    for way in ("hash", "runs"):
+        text = "e(x, y) -> int(x), int(y). p(x, x) <- e(x, y). p(x, z), p(z, x) <- p(x, y), e(y, z)."
+        text += "".join(f" e({x}, {y})." for x, y in edges)
+        made = database(text, row_sets=way)
+        both = np.array([*edges, *[(y, x) for x, y in edges]])
+        found = set(made["p"].rows())
+        assert found == {(y, x) for x, y in found} and len(found) > 300_000
+        assert {(x, z) for x, z in found if x != z} <= closure(both)
+
+
+def test_thin_rounds_do_not_stay_with_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch of one row is not worth a look-up in runs, even where they are forced."""
+    made = dlog.Database(
+        source='.pragma "planner" "always-sorted-runs"\nn(0). n(y) <- n(x), y = x + 1, x < 60000.'
+    )
+    assert len(made["n"]) == 60_001
+    assert made.stats().sets["n"] == ("sorted runs", "a hash table")
 
 
 def test_counting_to_a_million_is_one_call() -> None:

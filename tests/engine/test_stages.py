@@ -205,7 +205,6 @@ def test_counts_of_a_larger_evaluation(rule: str, monkeypatch: pytest.MonkeyPatc
     edges = facts({(rng.randrange(60) * 7, rng.randrange(60) * 7) for _ in range(110)})
     text = f"e(x, y) -> int(x), int(y).  r(x, y) <- e(x, y).  r(x, z) <- {rule}.  {edges}"
     monkeypatch.setattr(fixpoint, "OUTPUT_ROWS", 64)
-    monkeypatch.setattr(fixpoint, "ROOM", 65)
     monkeypatch.setattr(chunks, "CHUNK_ROWS", 300)
     monkeypatch.setattr(chunks, "FIRST_SEEDS", 4)
     found = [Staged(text, way).strategies[0][1] for way in WAYS]
