@@ -23,7 +23,8 @@ def explain_recursion(
     yield "row by row: what a new row leads to is derived at once, in one call"
     pivots = None if best else find_pivots(ready, names)
     if pivots is not None:
-        yield f"  in chunks of {_columns(ready, pivots)}, which every rule hands on, so that chunks never meet:"
+        column = _columns(ready, pivots)
+        yield f"  in chunks of {column}, which every rule hands on, so that chunks never meet:"
         yield "  each stays in the caches, and -j N does N at a time"
     elif any(item.predicates.intersection(names) for item in ready):
         yield "  in rounds, on one core: bodies read derived rows beside the new one, by indices"

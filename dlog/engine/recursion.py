@@ -50,6 +50,7 @@ from dlog.storage.relation import Relation
 # One fact without columns: what an expansion without a given needs.
 NOTHING: Words = np.empty((1, 0), np.int64)
 _LEAST_WORK = 1 << 16  # below, nothing is worth giving up for
+_SHARE = 1  # of the work of building the state: a transaction with more gives up, since then it is built anew
 _LOOPS = 100  # from births back to deaths; values that improve themselves would go on for ever
 
 
@@ -149,7 +150,7 @@ class StageStrategy:
         for name in self.names:
             store.relations[name] = old[name].snapshot()
         self.shown = False
-        self.limit = max(_LEAST_WORK, self.total_work)
+        self.limit = max(_LEAST_WORK, self.total_work // _SHARE)
         try:
             with self._measured(cycle):
                 self._change(cycle)
