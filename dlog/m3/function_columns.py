@@ -49,6 +49,17 @@ def _day(dates: np.ndarray) -> np.ndarray:
     return (dates - dates.astype("datetime64[M]")).astype(np.int64) + 1
 
 
+@functools.cache
+def _regular(pattern: str) -> re.Pattern[str]:
+    """A pattern as POSIX has it, and the readers of M3: line ends are signs as others are, `$` is the end.
+
+    >>> _regular("^a.b$").search("a\\nb") is not None, _regular("^a$").search("a\\n") is not None
+    (True, False)
+    """
+    at_end = re.sub(r"(\\.|\[\^?\]?[^\]]*\])|\$", lambda found: found[1] or r"\Z", pattern, flags=re.DOTALL)
+    return re.compile(at_end, re.DOTALL)
+
+
 def _texts(compute: Callable[..., Any], dtype: Any) -> Columns:
     """A function of texts, computed once for each distinct row of arguments."""
 
@@ -86,5 +97,5 @@ COMPUTE: dict[str, Columns] = {
     "month_part": _month,
     "day_part": _day,
     "substring": _texts(_substring, object),
-    "regexp_match": _texts(lambda pattern, text: int(re.search(pattern, text) is not None), np.int64),
+    "regexp_match": _texts(lambda pattern, text: int(_regular(pattern).search(text) is not None), np.int64),
 }

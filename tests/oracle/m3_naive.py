@@ -360,5 +360,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "month_part": lambda d: d.month,
     "day_part": lambda d: d.day,
     "substring": _substring,
-    "regexp_match": lambda pattern, text: int(re.search(pattern, text) is not None),
+    # As POSIX has it: line ends are nothing special.
+    "regexp_match": lambda pattern, text: int(
+        re.search(pattern[:-1] + r"\Z" if pattern.endswith("$") else pattern, text, re.DOTALL) is not None
+    ),
 }

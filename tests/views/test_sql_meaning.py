@@ -32,7 +32,7 @@ VALUES: dict[str, list[Any]] = {
     "int": [-1, 0, 1, 2],
     "long": [-1, 0, 1, 2, 3],
     "double": [-1.5, 0.0, 1.0, 2.5],
-    "string": ["a", "ab", "b%", "ba", ""],
+    "string": ["a", "ab", "b%", "ba", "", "a\n", "b\na"],
     "date": DAYS,
 }
 Tables = dict[str, list[Row]]
@@ -258,6 +258,7 @@ CASES = {
     "negated_disjunction": ("SELECT COUNT(*) FROM R WHERE NOT (R.a < 1 OR NOT R.b <= 1)", 0),
     "negated_conjunction": ("SELECT COUNT(*) FROM R WHERE NOT (R.a <= 1 AND R.b >= 1)", 0),
     "substring": ("SELECT COUNT(*) FROM S WHERE SUBSTRING(t, 2) = 'b'", 0),
+    "lines": (r"SELECT COUNT(*) FROM S WHERE S.t LIKE 'b%' OR S.t LIKE 'a' OR S.t LIKE '_'", 0),
     "like": (r"SELECT COUNT(*) FROM S WHERE S.t LIKE 'b_' AND S.t NOT LIKE '%a'", 0),
     "sum_of_products": ("SELECT S.t, SUM(R.a * S.c - S.c * R.x + 1) FROM R NATURAL JOIN S GROUP BY S.t", 1),
     "product_of_sums": ("SELECT SUM((R.a + S.c) * (R.x - S.c)) FROM R NATURAL JOIN S", 0),
