@@ -21,15 +21,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from dlog.errors import DlogError
 from dlog.m3.runtime.runtime import Runtime
 from dlog.views.build import view_tree
 from dlog.views.orders import find_order
 from dlog.views.payloads import Payload, Payloads, Shown
+from dlog.views.products import Parts, part_name, product_program
 from dlog.views.program import NATIVE, Style, m3_program
 from dlog.views.query import Query
 from dlog.views.tree import VariableOrder, ViewTree
@@ -48,12 +50,17 @@ class Maintained:
         order: VariableOrder | None = None,
         style: Style = NATIVE,
         sizes: Mapping[str, int] | None = None,
+        products: Mapping[str, Parts] | None = None,
     ):
+        """`products`: streams whose updates may come as products, with their columns part by part."""
         query.check()
-        self.query = query
+        self.query, self.products = query, dict(products or {})
         self.tree: ViewTree = view_tree(query, order or find_order(query, sizes))
         self.payloads = Payloads(query, self.tree)
-        self.runtime = Runtime(m3_program(query, self.tree, style))
+        program = m3_program(query, self.tree, style)
+        if self.products:
+            program = product_program(query, self.tree, self.products, style)
+        self.runtime = Runtime(program)
 
     def load(self, table: str, rows: Any) -> None:
         self.runtime.load(table, rows)
@@ -61,6 +68,22 @@ class Maintained:
     def apply(self, stream: str, rows: Any, multiplicities: Any = None) -> None:
         """Rows that are inserted, or deleted where their multiplicity is -1."""
         self.runtime.apply(stream, rows, multiplicities)
+
+    def apply_product(self, stream: str, *parts: Any, multiplicities: Sequence[Any] | None = None) -> None:
+        """An update that is the product of its parts: every row of the first with every row of the second,
+        and so on, as often as the product of their multiplicities.  Costs what the parts cost where views
+        need no variables of several parts together.
+        """
+        expected = self.products.get(stream)
+        if expected is None:
+            raise DlogError(f"{stream} has no parts", help=f'Maintained(query, products={{"{stream}": ...}})')
+        if len(parts) != len(expected) or len(multiplicities or expected) != len(expected):
+            raise DlogError(f"{stream} has {len(expected)} parts, not {len(parts)}")
+        if not all(len(rows) for rows in parts):
+            return
+        times = multiplicities or [None] * len(parts)
+        for number, (rows, often) in enumerate(zip(parts, times, strict=True), 1):
+            self.runtime.apply(part_name(stream, number), rows, often)
 
     def result(self) -> pa.Table:
         """One row for each group that has any assignment, in the order of its keys; without free variables

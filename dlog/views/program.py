@@ -53,7 +53,7 @@ def m3_program(query: Query, tree: ViewTree, style: Style = EXPORTED) -> ast.Pro
     require_dialect(style.dialect)
     if style.dialect == A5 and style.batch:
         raise DlogError("a5 has no batch triggers", help="leave out --batch, or use the dialect dbtoaster")
-    program = _Writer(query, tree, style).program()
+    program = Writer(query, tree, style).program()
     check(program)
     return convert(program, style.dialect)
 
@@ -66,7 +66,9 @@ def m3_text(query: Query, tree: ViewTree, style: Style = EXPORTED) -> str:
     return text
 
 
-class _Writer:
+class Writer:
+    """Writes the program of one tree.  `dlog.views.products` adds what updates that factorise need."""
+
     def __init__(self, query: Query, tree: ViewTree, style: Style):
         self.query, self.tree = query, tree
         self.batch, self.inline = style.batch, style.inline if style.batch else ALL
