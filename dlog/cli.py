@@ -22,6 +22,8 @@ from dlog.errors import DlogError
 if TYPE_CHECKING:
     from dlog.profile import Clock
     from dlog.progress import Screen
+    from dlog.views.query import Query
+    from dlog.views.tree import ViewTree
 
 HELP = """A Datalog engine whose answers stay up to date.
 
@@ -181,12 +183,12 @@ def m3(
     output: Annotated[Path | None, typer.Option("-o", help="write the M3 program into a file")] = None,
 ) -> None:
     """Print the M3 program that keeps the result of an aggregation query up to date."""
-    from dlog.views.export import export
+    from dlog.views.export import exported
 
     _dialect(dialect)
-    text = export(program, predicate, dtree, dialect, batch, optimise, facts)
+    query, found, text = exported(program, predicate, dtree, dialect, batch, optimise, facts)
     if tree is not None:
-        _draw(program, predicate, dtree, optimise, facts, tree)
+        _draw(program, predicate, found, query, tree)
     if output is None:
         sys.stdout.write(text)
         return
@@ -196,20 +198,11 @@ def m3(
         raise DlogError(f"cannot write {output}: {error.strerror}") from None
 
 
-def _draw(
-    program: Path,
-    predicate: str | None,
-    dtree: Path | None,
-    optimise: bool,
-    facts: Path | None,
-    picture: Path,
-) -> None:
-    from dlog.views.export import read_query, read_tree
+def _draw(program: Path, predicate: str | None, tree: ViewTree, query: Query, picture: Path) -> None:
     from dlog.views.picture import write_picture
 
-    query = read_query(program, predicate, facts)
     title = f"{program.name}: {predicate}" if predicate else program.name
-    write_picture(read_tree(query, dtree, optimise), picture, title, query)
+    write_picture(tree, picture, title, query)
 
 
 @app.command("m3-check")
@@ -560,18 +553,24 @@ def explain(
 
         print(explain_on_spark(program, facts, shards, predicate))
         return
-    if program.suffix == ".sql":
-        from dlog.views.export import read_query, read_tree
-        from dlog.views.notation import explain as explain_tree
-
-        query = read_query(program)
-        print(explain_tree(read_tree(query, order), query), end="")
-    else:
+    is_query = program.suffix.lower() == ".sql"
+    if is_query and strategy is not None:
+        raise DlogError("--strategy is for programs; a query is kept by its view tree")
+    if not is_query:
         from dlog.engine.database import plan_only
 
         print(plan_only(program, facts, strategy).explain(predicate))
-    if tree is not None:
-        _draw(program, predicate, order, True, facts, tree)
+    if is_query or order is not None or tree is not None:
+        from dlog.views.export import read_query, read_tree
+        from dlog.views.notation import explain as explain_tree
+
+        query = read_query(program, predicate, facts)
+        found = read_tree(query, order)
+        if is_query or order is not None:
+            print("" if is_query else f"\nthe view tree along {order}:\n", end="")
+            print(explain_tree(found, query), end="")
+        if tree is not None:
+            _draw(program, predicate, found, query, tree)
 
 
 @app.command()

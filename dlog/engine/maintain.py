@@ -26,7 +26,7 @@ from dlog.engine.recursive_bodies import unsupported
 from dlog.engine.store import Store
 from dlog.engine.strategy import FROM_SCRATCH, Cycle, Strategy, start_from_facts
 from dlog.engine.trace_strategy import TraceStrategy
-from dlog.errors import SourceError
+from dlog.errors import SourceError, UnsupportedError
 from dlog.heads.lookup import look_up
 from dlog.ir.rules import Program, Stratum
 from dlog.language import ast
@@ -47,20 +47,26 @@ VIEWS_WORTH = 2000.0
 
 
 def choose_strategy(
-    program: Program, stratum: Stratum, store: Store, wanted: str | None = None
+    program: Program,
+    stratum: Stratum,
+    store: Store,
+    wanted: str | None = None,
+    known: Collection[Strategy | None] = (),
 ) -> Strategy | None:
     """How a stratum is kept up to date; None: it is evaluated from scratch whenever it is touched.
 
-    `wanted` names the strategy that a user asked for.
+    `wanted` names the strategy that a user asked for; `known` are those of other strata.
     """
     if not stratum.recursive:
+        no_views = ""
         if _may_have_views(stratum, store, wanted):
             from dlog.engine.view_strategy import choose_views  # brings M3 with it, which few programs need
 
-            by_views = choose_views(program, stratum, store, wanted)
-            if by_views is not None:
-                return by_views
-        choices = [trace_choice.choose_way(store, rule, wanted) for rule in stratum.rules]
+            try:
+                return choose_views(program, stratum, store, wanted, known)
+            except UnsupportedError as error:
+                no_views = error.message
+        choices = [trace_choice.choose_way(store, rule, wanted, no_views) for rule in stratum.rules]
         if any(choice.way != trace_choice.DELTA for choice in choices):
             return TraceStrategy(program, stratum, store, choices)
         return DeltaStrategy(program, stratum, store, [choice.reason for choice in choices])
@@ -152,7 +158,7 @@ class Maintenance:
     def strategy(self, number: int, store: Store) -> Strategy | None:
         if number not in self.strategies:
             self.strategies[number] = choose_strategy(
-                self.program, self.program.strata[number], store, self.wanted
+                self.program, self.program.strata[number], store, self.wanted, self.strategies.values()
             )
         return self.strategies[number]
 

@@ -36,16 +36,22 @@ class Choice:
     reason: str
 
 
-def choose_way(store: Store, rule: Rule, wanted: str | None) -> Choice:
-    """The way of one rule; `wanted` is the strategy that a user asked for."""
+def choose_way(store: Store, rule: Rule, wanted: str | None, no_views: str = "") -> Choice:
+    """The way of one rule; `wanted` is the strategy that a user asked for, `no_views` why it has no view tree
+    though one was looked for.
+    """
+    choice = _chosen(store, rule, wanted)
+    if wanted == VIEWS:
+        return Choice(DELTA, f"it has no view tree: {no_views or 'it has no aggregate'}")
+    return Choice(choice.way, f"{choice.reason}; no view tree: {no_views}") if no_views else choice
+
+
+def _chosen(store: Store, rule: Rule, wanted: str | None) -> Choice:
     reason = untraceable(rule)
     if wanted in GRANULARITY:
         return (
             Choice(DELTA, f"{reason}, so it has no trace") if reason else Choice(wanted, "it was asked for")
         )
-    if wanted == VIEWS:
-        more = "it does more than count, or sum whole numbers, over a conjunction of atoms"
-        return Choice(DELTA, f"{more}, so it has no view tree")
     if wanted is not None:
         return Choice(DELTA, "it was asked for")
     if reason:

@@ -12,7 +12,9 @@ from dlog.errors import DlogError, UnsupportedError, did_you_mean
 from dlog.io import InputOptions
 from dlog.io.options import TEXT
 from dlog.ir import rules as ir
+from dlog.ir.aggregates import used_by
 from dlog.ir.check import load_program
+from dlog.ir.quantify import with_heads
 from dlog.language.source import read_source
 from dlog.m3 import ast
 from dlog.views.build import NEEDED, PATHS, view_tree
@@ -29,7 +31,10 @@ def read_query(path: str | Path, predicate: str | None = None, facts: str | Path
     """The query of a file: the SELECT of an SQL file, or the rule with aggregates of a program; of several,
     that which derives `predicate`.  Files of `.input` are looked for in `facts`.
     """
-    if Path(path).suffix.lower() == ".sql":
+    is_sql = Path(path).suffix.lower() == ".sql"
+    if is_sql and predicate is not None:
+        raise DlogError(f"{path} is one query: {predicate} would be for a program", help="leave it out")
+    if is_sql:
         from dlog.views.sql import read_sql
 
         query = read_sql(path)
@@ -55,39 +60,62 @@ def export(
     optimise: bool = True,
     facts: str | Path | None = None,
 ) -> str:
-    """The M3 text of a file's query, checked.  Not optimised, every view and every change is a map.
+    """The M3 text of a file's query, checked.  Not optimised, every view and every change is a map."""
+    return exported(path, predicate, dtree, dialect, batch, optimise, facts)[2]
+
+
+def exported(
+    path: str | Path,
+    predicate: str | None,
+    dtree: str | Path | None,
+    dialect: str,
+    batch: bool,
+    optimise: bool,
+    facts: str | Path | None,
+) -> tuple[Query, ViewTree, str]:
+    """The same with the query and its tree.
 
     The cofactor of a rule is one element of a ring in batches, which is what F-IVM reads; else its sums.
     """
     query = read_query(path, predicate, facts)
     if batch and dialect == ast.DBTOASTER:
         query = ring_of_sums(query, None if dtree is None else read_dtree(dtree, query))
-    style = Style(dialect, batch, ONCE if optimise else NONE)
-    return m3_text(query, read_tree(query, dtree, optimise), style)
+    tree = read_tree(query, dtree, optimise)
+    return query, tree, m3_text(query, tree, Style(dialect, batch, ONCE if optimise else NONE))
 
 
 def program_query(
     program: ir.Program, path: str | Path, predicate: str | None, facts: str | Path | None
 ) -> Query:
     found = aggregation_rules(program, predicate)
-    heads = sorted({head.predicate for rule in aggregation_rules(program) for head in rule.heads})
+    known = sorted({head.predicate for rule in aggregation_rules(program) for head in rule.heads})
     if not found and predicate is not None:
         message = f"no rule of {path} with aggregates derives {predicate}"
-        raise DlogError(message, help=did_you_mean(predicate, heads))
+        raise DlogError(message, help=did_you_mean(predicate, known))
     if not found:
         raise DlogError(f"{path} has no rule with aggregates")
     if len(found) > 1:
         message = f"{path} has several rules with aggregates"
-        raise DlogError(message, help=f"name the predicate that is meant: {', '.join(heads)}")
+        raise DlogError(message, help=f"name the predicate that is meant: {', '.join(known)}")
+    (rule,) = found
     derived = {head.predicate for rule in program.rules for head in rule.heads}
 
     def describe(name: str) -> ast.Source:
         if name in derived:
             message = f"{name} is derived by rules: an M3 program has base relations only"
-            raise UnsupportedError(message, span=found[0].span)
+            place = next((atom.span for atom, _ in rule.body.atoms() if atom.predicate == name), None)
+            raise UnsupportedError(message, span=place or rule.span)
         return _described(program, name, Path(path).parent, facts)
 
-    return query_of(found[0], program.predicates, describe)
+    try:
+        return query_of(rule, program.predicates, describe)
+    except UnsupportedError:
+        heads = tuple(h for h in rule.heads if h.predicate == predicate)
+        if len(heads) == len(rule.heads) or not heads:
+            raise
+        return query_of(
+            with_heads(rule, heads, used_by(heads, rule.aggregates)), program.predicates, describe
+        )
 
 
 def _described(program: ir.Program, name: str, folder: Path, facts: str | Path | None) -> ast.Source:

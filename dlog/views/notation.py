@@ -212,12 +212,23 @@ def explain(tree: ViewTree, query: Query | None = None) -> str:
     δV@A_R[] = ⊕_A ⊕_B (δR[A, B] ⊗ A)
     """
     notation = Notation.of(tree, query)
-    lines = [f"{branch}{_described(notation, view)}" for branch, view in _branches(tree.root)]
-    lines.append("")
+    lines = [*_drawn(tree, notation), ""]
     lines += [flat(pieces) for pieces in definitions(tree, notation)]
     if notation.abbreviations:
         lines += ["", "where " + ", ".join(notation.abbreviations)]
     return "\n".join(lines) + "\n"
+
+
+def tree_lines(tree: ViewTree, query: Query) -> list[str]:
+    """The same in short: the tree, and the definitions of views without those of their changes."""
+    notation = Notation.of(tree, query)
+    views = (view for view in tree.walk() if not view.is_leaf)
+    lines = [*_drawn(tree, notation), *(flat(notation.definition(view)) for view in views)]
+    return lines + ([f"where {', '.join(notation.abbreviations)}"] if notation.abbreviations else [])
+
+
+def _drawn(tree: ViewTree, notation: Notation) -> list[str]:
+    return [f"{branch}{_described(notation, view)}" for branch, view in _branches(tree.root)]
 
 
 def definitions(tree: ViewTree, notation: Notation) -> list[list[Text]]:

@@ -13,9 +13,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 
 from dlog.errors import UnsupportedError
 from dlog.ir import rules as ir
+from dlog.ir.decimals import literal_scale
 from dlog.ir.literals import literal_value
 from dlog.language.source import Span
 from dlog.m3 import ast
@@ -36,10 +38,15 @@ Describe = Callable[[str], ast.Source]
 def query_of(
     rule: ir.Rule, predicates: Mapping[str, ir.Predicate], describe: Describe | None = None
 ) -> Query:
-    """The query that a rule with aggregates asks.  `describe` gives the relation of a predicate; without it,
-    all are streams.  Aggregates are named as their results.
+    """The query that a rule with aggregates asks.  Aggregates are named as their results.
+
+    `describe` gives the relation of a predicate, and decimals are floats, since M3 has no other.  Without it
+    all are streams, and decimals are whole numbers of their last digit, as the engine has them: sums of them
+    have the digits that the rule gives its result.
     """
-    return _Reader(rule, describe or (lambda name: source_of(predicates[name]))).query()
+    digits = "long" if describe is None else "double"
+    found = describe or (lambda name: source_of(predicates[name], decimals=digits))
+    return _Reader(rule, found, predicates, describe is None).query()
 
 
 def source_of(
@@ -47,20 +54,25 @@ def source_of(
     kind: str = ast.STREAM,
     file: str | None = None,
     options: tuple[tuple[str, str], ...] = (),
+    decimals: str = "double",
 ) -> ast.Source:
     """A predicate as a relation of M3.  Raises for a column that M3 has no type for."""
     columns = []
     for column in predicate.columns:
-        if column.type not in TYPES:
+        type_ = decimals if column.type.is_decimal else TYPES.get(column.type)
+        if type_ is None:
             message = f"{predicate.name}: view trees have no columns of type {column.type}"
             raise UnsupportedError(message, span=predicate.span)
-        columns.append(ast.Column(column.name, TypeRef(TYPES[column.type])))
+        columns.append(ast.Column(column.name, TypeRef(type_)))
     return ast.Source(kind, source_name(predicate.name), tuple(columns), file=file, options=options)
 
 
 class _Reader:
-    def __init__(self, rule: ir.Rule, describe: Describe):
-        self.rule, self.describe = rule, describe
+    def __init__(
+        self, rule: ir.Rule, describe: Describe, predicates: Mapping[str, ir.Predicate], scaled: bool
+    ):
+        """`scaled`: decimals are whole numbers of their last digit."""
+        self.rule, self.describe, self.predicates, self.scaled = rule, describe, predicates, scaled
         self.sources: dict[str, ast.Source] = {}
         self.atoms: list[Atom] = []
         self.conditions: list[ast.Node] = []
@@ -94,12 +106,13 @@ class _Reader:
     def _atom(self, atom: ir.Atom) -> None:
         source = self.sources.setdefault(atom.predicate, self.describe(atom.predicate))
         variables: list[str] = []
-        for argument in atom.args:
+        for argument, column in zip(atom.args, self.predicates[atom.predicate].columns, strict=True):
             if isinstance(argument, ir.Var) and argument.name not in variables:
                 variables.append(argument.name)
                 continue
             name = next(n for n in self.fresh if n not in self.rule.types)
-            self._condition("=", ast.Variable(name), self._operand(argument))
+            digits = column.type.scale if self.scaled else 0
+            self._condition("=", ast.Variable(name), self._with_digits(argument, digits, atom.span))
             variables.append(name)
         self.bound.update(variables)
         same = sum(other.relation == source.name for other in self.atoms)
@@ -135,9 +148,11 @@ class _Reader:
                 left, right = right, left
             if form.name == "eq" and self._defines(left, right):
                 assert isinstance(left, ir.Var)
-                self.computed[left.name] = self._operand(right)
+                self.computed[left.name] = self._with_digits(right, self._digits(left), form.span)
                 return
-            self._condition(COMPARISONS[form.name], self._operand(left), self._operand(right))
+            digits = max(self._digits(left), self._digits(right))
+            sides = [self._with_digits(side, digits, form.span) for side in (left, right)]
+            self._condition(COMPARISONS[form.name], sides[0], sides[1])
             return
         value = self._value(form)
         output = form.output
@@ -160,25 +175,62 @@ class _Reader:
         self.conditions.append(ast.Comparison(op, left, right))
 
     def _value(self, form: ir.Primitive) -> ast.Node:
-        values = [self._operand(operand) for operand in form.inputs]
+        """With as many digits as the rule gives its output."""
+        assert form.output is not None
+        wanted, given = self._digits(form.output), list(map(self._digits, form.inputs))
+        if form.name == "mul":
+            values = [v for operand in form.inputs if (v := self._operand(operand)) != _ONE]
+            return self._scaled(ast.product(values or [_ONE]), wanted - sum(given), form.span)
+        if form.name == "div" and self._is_float(form.output):
+            return self._quotient(*map(self._operand, form.inputs))
+        values = [self._with_digits(operand, max(given), form.span) for operand in form.inputs]
         minus = ast.Constant("int", -1)
         match form.name:
-            case "mul":
-                return ast.product([v for v in values if v != _ONE] or [_ONE])
             case "add":
-                return ast.total(values)
+                value = ast.total(values)
             case "sub":
-                return ast.total([values[0], ast.product([minus, values[1]])])
+                value = ast.total([values[0], ast.product([minus, values[1]])])
             case "neg":
-                return ast.product([minus, values[0]])
+                value = ast.product([minus, values[0]])
+            case "to_float":
+                value = ast.product([ast.Constant("double", 1.0), values[0]])
             case "year" | "month" | "day":
-                return ast.Call(f"{form.name}_part", TypeRef("int"), tuple(values))
-        raise self._unsupported(f"view trees do not compute {form.name}", form.span)
+                value = ast.Call(f"{form.name}_part", TypeRef("int"), tuple(values))
+            case _:
+                raise self._unsupported(f"view trees do not compute {form.name}", form.span)
+        return self._scaled(value, wanted - max(given), form.span)
+
+    def _is_float(self, operand: ir.Operand) -> bool:
+        return isinstance(operand, ir.Var) and self.rule.types[operand.name] == FLOAT
+
+    def _quotient(self, left: ast.Node, right: ast.Node) -> ast.Node:
+        """Where the divisor is 0 there is none: the assignment does not count."""
+        self._condition("!=", right, ast.Constant("int", 0))
+        return ast.product([left, ast.Call("/", TypeRef("double"), (right,))])
 
     def _operand(self, operand: ir.Operand) -> ast.Node:
         if isinstance(operand, ir.Var):
             return self.computed.get(operand.name) or ast.Variable(operand.name)
         return self._constant(operand)
+
+    # ---- digits of decimals
+
+    def _digits(self, operand: ir.Operand) -> int:
+        """How many digits after the point a value has, where decimals are whole numbers."""
+        if not self.scaled:
+            return 0
+        if isinstance(operand, ir.Const):
+            return literal_scale(operand) if operand.type is not None and operand.type.is_decimal else 0
+        return self.rule.types[operand.name].scale if operand.name in self.rule.types else 0
+
+    def _with_digits(self, operand: ir.Operand, digits: int, span: Span | None) -> ast.Node:
+        return self._scaled(self._operand(operand), digits - self._digits(operand), span)
+
+    def _scaled(self, node: ast.Node, digits: int, span: Span | None) -> ast.Node:
+        """A value with more digits after its point."""
+        if digits < 0:
+            raise self._unsupported("view trees do not round", span)
+        return ast.product([_whole(10**digits), node]) if digits else node
 
     def _constant(self, constant: ir.Const) -> ast.Node:
         type_, value = (
@@ -186,7 +238,12 @@ class _Reader:
             constant.value,
         )
         if type_ == INT and isinstance(value, int):
-            return ast.Constant("int" if value in INT_RANGE else "long", value)
+            return _whole(value)
+        if type_ is not None and type_.is_decimal:
+            exact = Decimal(str(value))
+            if not self.scaled:
+                return ast.Constant("double", float(exact))
+            return _whole(int(exact.scaleb(literal_scale(constant))))
         if type_ == FLOAT:
             return ast.Constant("double", float(value))
         if type_ == STRING:
@@ -233,6 +290,10 @@ class _Reader:
 
     def _unsupported(self, message: str, span: Span | None) -> UnsupportedError:
         return UnsupportedError(message, span=span or self.rule.span)
+
+
+def _whole(value: int) -> ast.Constant:
+    return ast.Constant("int" if value in INT_RANGE else "long", value)
 
 
 COUNT_OF_MEAN = "number of rows"
