@@ -73,6 +73,8 @@ def run_stream(
     placing = place_program(program, sources, options.shards) if options.shards else None
     made_of = identity(places, sources, options.shards, placing.places if placing else {})
     require_same(places, made_of)
+    if placing is not None and not places.identity.exists():
+        telling.print("\n".join(placing.describe(program)))
     make_folder(places.checkpoint)
     opened = partial(sharded_engine, program, placing) if placing else one_engine
     with opened(places, sources, options, telling, screen) as engine:
