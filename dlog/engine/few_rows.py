@@ -25,7 +25,7 @@ from dlog.engine.strategy import Cycle, Followed
 from dlog.engine.trigger_search import find_trigger
 from dlog.engine.triggers import Output, Rows, Trigger
 from dlog.errors import DlogError, Interrupted
-from dlog.heads.counts import apply_counts, net_rows
+from dlog.heads.counts import apply_counts, net_change, net_rows
 from dlog.heads.lookup import look_up
 from dlog.jit import Words
 from dlog.storage.batch import Change
@@ -95,7 +95,7 @@ class Steps:
         for step in self._steps:
             for name, change in step.differences().items():
                 of_name.setdefault(name, []).append(change)
-        return {name: found[0] if len(found) == 1 else _net(found) for name, found in of_name.items()}
+        return {name: net_change(found) for name, found in of_name.items()}
 
     def looked(self) -> Sequence[Looked]:
         return [looked for step in self._steps for looked in step.looked()]
@@ -350,14 +350,3 @@ def _head_rows(head: tuple[tuple[bool, int], ...], output: Output) -> tuple[Word
     for c, (is_slot, word) in enumerate(head):
         rows[:, c] = output.column(word) if is_slot else word
     return rows, np.full(output.n, output.use.sign)
-
-
-def _net(changes: Sequence[Change]) -> Change:
-    """Of changes that follow each other: a row that came and went again counts for nothing."""
-    signs = np.concatenate([np.repeat((1, -1), (len(c.inserted), len(c.erased))) for c in changes])
-    rows = np.concatenate([part for change in changes for part in change])
-    if not rows.shape[1]:
-        total = int(signs.sum())
-        return Change(rows[: max(total, 0)], rows[: max(-total, 0)])
-    distinct, totals = net_rows(rows, signs)
-    return Change(distinct[totals > 0], distinct[totals < 0])
