@@ -175,9 +175,13 @@ class Arithmetic:
         return Value(FLOAT_KIND, self._doubled(o.ADD, frame, self.doubled(frame, a), self.doubled(frame, b)))
 
     def binary(self, op: int, frame: Frame, how: int, a: Word, b: Word) -> Word:
-        out = self.code.column()
-        self.code.emit(op, frame.word, how, a, b, out)
-        return out
+        """Once for each pair of columns: statements over the same rows often begin with the same product."""
+        key = ("binary", op, how, a, b)
+        if key not in frame.cache:
+            out = self.code.column()
+            self.code.emit(op, frame.word, how, a, b, out)
+            frame.cache[key] = out
+        return frame.cache[key]
 
     def _doubled(
         self, op: int, frame: Frame, a: tuple[Word, Word], b: tuple[Word, Word]
