@@ -12,6 +12,7 @@ from dlog.engine.limits import Limits
 from dlog.engine.run import write_outputs
 from dlog.errors import DlogError
 from dlog.spark.explain import explain_blocks
+from dlog.spark.heavy import find_heavy
 from dlog.spark.run import ShardedDatabase
 from dlog.spark.session import check_master, cores, is_local, start
 from dlog.spark.shards import Shape, plan_blocks
@@ -81,5 +82,6 @@ def explain_on_spark(
     sizes = {n: database.store.rows(n) for n in program.predicates if n not in derived}
     based = frozenset(n for n in derived if database.store.rows(n))
     limited = frozenset(d.predicate for d in program.directives if d.kind == "limitsize")
-    shape = Shape(program, shards or 2, based, sizes, limited)
+    heavy = find_heavy(database.store, sizes.keys() & database.store.relations.keys(), shards or 2)
+    shape = Shape(program, shards or 2, based, sizes, limited, frozenset(heavy.columns))
     return explain_blocks(plan_blocks(shape), predicate)

@@ -8,16 +8,19 @@ file again.  Equal rows may stand in several parts.  Knows nothing of rules or o
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dlog.ir.rules import Predicate
+from dlog.jit import Words
 from dlog.spark.hashing import shards_of
-from dlog.spark.shards import WHOLE, Place
+from dlog.spark.shards import WHOLE, Place, columns_of
 
 PRESENT = "present"  # the column of a predicate without columns
 
@@ -28,19 +31,46 @@ class Copies:
 
     root: Path
     shards: int
+    heavy: Mapping[tuple[str, int], pa.Array] = field(default_factory=dict)  # values, by type and scale
 
     def put(self, predicate: Predicate, place: Place, table: pa.Table, writer: str) -> None:
         """Add rows to a copy, each to the shard it belongs to.  O(rows)."""
         if place == WHOLE:
             self._write(predicate.name, place, 0, table, writer)
             return
-        owners = shards_of(table.column(place), predicate.columns[place].type, self.shards)
+        column, second, is_split = columns_of(place)
+        owners = shards_of(table.column(column), predicate.columns[column].type, self.shards)
+        if is_split:
+            many = self._is_heavy(predicate, column, table)
+            self._put_heavy(predicate, place, second, table.filter(pa.array(many)), f"{writer}-heavy")
+            table, owners = table.filter(pa.array(~many)), owners[~many]
+        self._put_rows(predicate.name, place, table, owners, writer)
+
+    def _put_rows(self, name: str, place: Place, table: pa.Table, owners: Words, writer: str) -> None:
         order = np.argsort(owners, kind="stable")
         bounds = np.searchsorted(owners[order], np.arange(self.shards + 1))
         rows = table if self.shards == 1 else table.take(pa.array(order))
         for shard in range(self.shards):
             part = rows.slice(bounds[shard], bounds[shard + 1] - bounds[shard])
-            self._write(predicate.name, place, shard, part, writer)
+            self._write(name, place, shard, part, writer)
+
+    def _is_heavy(self, predicate: Predicate, column: int, table: pa.Table) -> np.ndarray:
+        type = predicate.columns[column].type
+        values = self.heavy.get((type.name, type.scale))
+        if values is None:
+            return np.zeros(table.num_rows, bool)
+        return pc.is_in(table.column(column), value_set=values).to_numpy().astype(bool)
+
+    def _put_heavy(
+        self, predicate: Predicate, place: Place, second: int | None, table: pa.Table, writer: str
+    ) -> None:
+        """Rows of heavy values: by their second column, or in every shard."""
+        if second is not None:
+            owners = shards_of(table.column(second), predicate.columns[second].type, self.shards)
+            self._put_rows(predicate.name, place, table, owners, writer)
+        else:
+            for shard in range(self.shards):
+                self._write(predicate.name, place, shard, table, writer)
 
     def put_own(self, name: str, place: Place, shard: int, table: pa.Table, writer: str) -> None:
         """The same where all rows are known to belong to one shard."""

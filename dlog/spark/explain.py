@@ -51,6 +51,8 @@ def _place(rule: Rule) -> str:
 def _rule(plan: RulePlan, kind: str) -> Iterator[str]:
     if plan.variable is not None:
         yield f"first key {plan.variable}: its shard owns the assignment"
+        if plan.second is not None:
+            yield f"values of {plan.variable} that have many rows are split by {plan.second}"
     elif plan.owner is not None:
         yield f"in the shard of {plan.owner[0]} alone"
     elif plan.once:
@@ -68,7 +70,8 @@ def _rule(plan: RulePlan, kind: str) -> Iterator[str]:
         yield "its values are combined in the shard of their key, in the next step"
     elif plan.rule.aggregates and plan.merged:
         groups = ", ".join(map(str, plan.rule.groups)) or "none"
-        yield f"aggregates in parts, then merged: the groups ({groups}) do not contain {plan.variable}"
+        keys = plan.variable if plan.second is None else f"{plan.variable} and {plan.second}"
+        yield f"aggregates in parts, then merged: the groups ({groups}) do not contain {keys}"
     elif plan.rule.aggregates and plan.variable is not None:
         yield f"aggregates final in the shard: the groups contain {plan.variable}"
 

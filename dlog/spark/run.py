@@ -28,6 +28,7 @@ from dlog.ir.goals import asked_for
 from dlog.ir.magic import Rewriting, goal_directed
 from dlog.ir.rules import Predicate, Program
 from dlog.spark.copies import Copies, map_table
+from dlog.spark.heavy import LEAST_ROWS, find_heavy
 from dlog.spark.partial import merged_rows
 from dlog.spark.shards import EXCHANGE, HERE, WHOLE, Block, Place, Shape, plan_blocks
 from dlog.spark.sinks import Sink, find_sink, write_sink
@@ -77,6 +78,7 @@ class ShardedDatabase(Database):
         warn: Callable[[str], None] | None = None,
         magic: bool = True,
         small_recursion: int = SMALL_RECURSION,
+        least_heavy: int = LEAST_ROWS,
         spark: SparkSession | None = None,
         out: str | Path | None = None,
     ):
@@ -89,6 +91,7 @@ class ShardedDatabase(Database):
         self.jobs_run = 0
         self.steps_run = 0  # jobs that were steps of recursions with exchange
         self.small_recursion = small_recursion
+        self.least_heavy = least_heavy
         self._runner = runner
         self._copies = Copies(Path(tempfile.mkdtemp(prefix="dlog-shards-", dir=work)), shards)
         self._spark = spark
@@ -161,7 +164,10 @@ class ShardedDatabase(Database):
         sizes = {n: rows.get(n, 0) for n in program.predicates if n not in derived}
         limited = frozenset(d.predicate for d in program.directives if d.kind == "limitsize")
         based = frozenset(derived & with_facts)
-        shape = Shape(program, self._copies.shards, based, sizes, limited)
+        base = [n for n in program.predicates if n not in derived and n not in self._sources]
+        heavy = find_heavy(self.store, base, self._copies.shards, self.least_heavy)
+        self._copies = replace(self._copies, heavy=heavy.arrays(program.predicates.values()))
+        shape = Shape(program, self._copies.shards, based, sizes, limited, frozenset(heavy.columns))
         self.blocks = plan_blocks(shape)
         _Run(self, program, based, set(wanted), watch).run()
 

@@ -11,7 +11,11 @@ there is its own; all other atoms, negated ones too, are read *whole*.  What a r
 - scattered otherwise: shards may derive the same row, and nobody has all, so readers wait for another job.
 
 An aggregate is final in the shard when its groups contain x; otherwise shards have partial values that are
-merged.  A recursion whose rules all hand x on runs to its fixpoint inside the shard; others exchange what
+merged.  Where few values of x have many rows, these *heavy* values are split by a second variable y: of an
+atom that has both, such rows are where their y belongs; of one that has x alone, they are in every shard.
+What is derived is then scattered.
+
+A recursion whose rules all hand x on runs to its fixpoint inside the shard; others exchange what
 they derive after every step (`dlog.spark.steps`).
 """
 
@@ -24,8 +28,9 @@ from itertools import product
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Negation, Primitive, Program, Rule, Stratum, Var
 from dlog.types import Type
 
-WHOLE = -1  # a place: all rows in every shard; other places are columns
+WHOLE = -1  # a place: all rows in every shard; other places are columns, or columns with a split
 Place = int
+_SPLIT, _MOST = 1 << 20, 1 << 10
 
 JOB_ROWS = 200_000  # a job costs as much as so many rows that are copied
 UNKNOWN_ROWS = 1_000_000  # of a predicate that is not there yet
@@ -47,6 +52,7 @@ class RulePlan:
     owner: tuple[Const, Type] | None = None
     once: bool = False
     merged: bool = False
+    second: str | None = None  # the variable by which heavy values of the first are split
 
     def reads(self) -> Iterator[tuple[str, Place]]:
         for number, (atom, _) in enumerate(self.rule.body.atoms()):
@@ -102,11 +108,30 @@ class Shape:
     based: frozenset[str]  # derived predicates that have base facts as well
     sizes: Mapping[str, int]
     limited: frozenset[str] = frozenset()  # `.limitsize`
+    heavy: frozenset[tuple[str, int]] = frozenset()  # columns that have heavy values
 
     def rows(self, name: str) -> int:
         predicate = self.program.predicates[name]
         guess = UNKNOWN_ROWS if predicate.n_keys else 1  # a function without keys has one value
         return self.sizes.get(name, guess)
+
+
+def split(column: int, second: int | None) -> Place:
+    """The place of rows on a column, heavy values by a second column, or in every shard."""
+    assert column < _MOST and (second is None or second < _MOST)
+    return _SPLIT + column * _MOST + (0 if second is None else second + 1)
+
+
+def columns_of(place: Place) -> tuple[int, int | None, bool]:
+    """Column, second column and whether heavy values are split, of a place on a column.
+
+    >>> columns_of(3), columns_of(split(3, 1)), columns_of(split(3, None))
+    ((3, None, False), (3, 1, True), (3, None, True))
+    """
+    if place < _SPLIT:
+        return place, None, False
+    column, second = divmod(place - _SPLIT, _MOST)
+    return column, second - 1 if second else None, True
 
 
 def plan_blocks(shape: Shape) -> list[Block]:
@@ -241,7 +266,11 @@ def _stratum_plan(
 
 
 def _read_cost(shape: Shape, reads: Iterable[tuple[str, Place]]) -> float:
-    return sum(shape.rows(name) * (shape.shards if place == WHOLE else 1) for name, place in set(reads))
+    """Rows that shards load.  The shard of a heavy value has nearly all, and the others wait for it."""
+    return sum(
+        shape.rows(copy[0]) * (shape.shards if copy[1] == WHOLE or copy in shape.heavy else 1)
+        for copy in set(reads)
+    )
 
 
 # One rule
@@ -277,6 +306,8 @@ def _rule_options(shape: Shape, rule: Rule, inside: Mapping[str, Place]) -> Iter
     for variable in (*rule.universals, *rule.body.exists):
         if plan := _rule_on(shape, rule, variable.name, inside):
             yield plan
+            if any(copy in shape.heavy for copy in plan.reads()):
+                yield from _rule_splits(shape, rule, variable.name, inside)
     if plan := _whole_rule(rule, inside):
         yield plan
 
@@ -321,6 +352,32 @@ def _rule_on(shape: Shape, rule: Rule, variable: str, inside: Mapping[str, Place
     return RulePlan(rule, variable, places, merged=merged)
 
 
+def _rule_splits(shape: Shape, rule: Rule, first: str, inside: Mapping[str, Place]) -> Iterator[RulePlan]:
+    """The rule with heavy values of its first key split by each variable that stands beside it in an atom."""
+    atoms = [atom for atom, _ in rule.body.atoms()]
+    if any(inside.get(atom.predicate, WHOLE) != WHOLE for atom in atoms):
+        return
+    for second in (*rule.universals, *rule.body.exists):
+        if second.name == first:
+            continue
+        places = {i: _split_place(shape, rule, atom, first, second.name) for i, atom in enumerate(atoms)}
+        places |= {i: WHOLE for i, atom in enumerate(atoms) if atom.predicate in inside}
+        outer = [i for i, atom in enumerate(atoms) if any(atom is form for form in rule.body.forms)]
+        if not any(places[i] != WHOLE and columns_of(places[i])[1] is not None for i in outer):
+            continue
+        merged = bool(rule.aggregates) and not {first, second.name} <= {v.name for v in rule.groups}
+        if not merged or all(a.op in MERGED for a in rule.aggregates):
+            yield RulePlan(rule, first, places, merged=merged, second=second.name)
+
+
+def _split_place(shape: Shape, rule: Rule, atom: Atom, first: str, second: str) -> Place:
+    found: dict[str, int] = {}
+    for column, arg in enumerate(atom.args):
+        if isinstance(arg, Var) and arg.name in (first, second) and _same(rule, arg, shape, atom, column):
+            found.setdefault(arg.name, column)
+    return split(found[first], found.get(second)) if first in found else WHOLE
+
+
 def _restricted(conj: Conj, variable: str, places: Iterator[Place]) -> bool:
     """Whether every assignment goes through a placed atom.  `places` come in the order of `Conj.atoms`."""
     found = False
@@ -350,7 +407,8 @@ def _with_exchange(shape: Shape, stratum: Stratum) -> StratumPlan:
     """Every rule in its cheapest way: recursive atoms are read at any place, copies being kept at each."""
     rules = []
     for rule in stratum.rules:
-        options = [p for p in _rule_options(shape, rule, {}) if _combinable(shape, stratum, p)]
+        found = [p for p in _rule_options(shape, rule, {}) if p.second is None]
+        options = [p for p in found if _combinable(shape, stratum, p)]
         plan = _cheapest(shape, (_unmerged(stratum, p) for p in options))
         assert plan is not None, "a rule can be read whole"
         rules.append(_once(plan))

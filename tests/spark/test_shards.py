@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.errors import ConstraintError, DataError, DlogError
+from dlog.spark import heavy
+from dlog.spark import shards as planning
 from dlog.spark.run import ShardedDatabase
 from dlog.spark.shards import EXCHANGE, HERE, SHARD, WHOLE, Shape, plan_blocks
 from dlog.spark.tasks import Outcome, run_in_process, run_task
@@ -248,3 +250,46 @@ def test_a_folder_without_files_is_an_error(tmp_path: Path) -> None:
         ShardedDatabase(None, run_in_process, 2, source=text, facts=tmp_path)
     with pytest.raises(DataError, match="needs Spark"):
         ShardedDatabase(None, run_in_process, 2, source=text.replace('filename="e"', 'filename="s3a://b/e"'))
+
+
+def test_heavy_values_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One vertex that has nearly all edges: its work is shared, and counts and negations are right."""
+    monkeypatch.setattr(planning, "JOB_ROWS", 0)  # so few rows are not worth another job
+    edges = {(0, i) for i in range(1, 90)} | {(i, 0) for i in range(1, 80)} | {(i, i + 1) for i in range(9)}
+    rules = (
+        EDGE
+        + """
+        triangle(x, y, z) <- edge(x, y), edge(y, z), edge(x, z).
+        n[] = c <- agg<<c = count()>> edge(x, y), edge(y, z), edge(x, z).
+        by[x] = c, least[x] = m <- agg<<c = count(), m = min(z)>> edge(x, y), edge(y, z), edge(x, z).
+        open(x, y) <- edge(x, y), !edge(y, x), !(edge(x, 3), edge(y, 3)).
+        either(x, y) <- edge(x, y), (edge(y, x) ; edge(x, 5)).
+        """
+    )
+    text = rules + " ".join(f"edge({x}, {y})." for x, y in sorted(edges))
+    local = dlog.Database(source=text)
+    database = ShardedDatabase(None, run_in_process, 4, source=text, magic=False, least_heavy=1)
+    splits = [r for b in database.blocks for p in b.plans for r in p.rules if r.second is not None]
+    assert len(splits) > 2 and any(r.merged for r in splits)
+    for name in ("triangle", "n", "by", "least", "open", "either"):
+        assert database[name].rows() == local[name].rows(), name
+
+
+@settings(RANDOM, max_examples=25)
+@given(programs(ALL), st.integers(2, 4))
+def test_oracle_random_programs_with_heavy_values(text: str, count: int) -> None:
+    """Every value that occurs twice is heavy."""
+    program = accepted(text)
+    try:
+        facts = evaluate(program)
+    except (DoesNotFit, ConstraintError):
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(heavy, "LEAST_SEEN", 2)
+        patch.setattr(heavy, "SHARE", 0.0)
+        patch.setattr(planning, "JOB_ROWS", 0)
+        database = ShardedDatabase(
+            None, run_in_process, count, source=text, magic=False, small_recursion=0, least_heavy=1
+        )
+    shown = {n: database[n].rows() for n, p in program.predicates.items() if not p.auxiliary}
+    assert same_program(shown, facts, program)
