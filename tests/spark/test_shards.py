@@ -293,3 +293,15 @@ def test_oracle_random_programs_with_heavy_values(text: str, count: int) -> None
         )
     shown = {n: database[n].rows() for n, p in program.predicates.items() if not p.auxiliary}
     assert same_program(shown, facts, program)
+
+
+def test_what_every_shard_has_is_counted_once() -> None:
+    """A predicate that all shards derive alike, under aggregates with and without groups."""
+    text = """
+        w(x) <- x = range(0, 10).  n[] = c <- agg<<c = count()>> w(x).
+        two[p] = s <- agg<<s = sum(x)>> w(x), p = x % 2.  more(y) <- w(x), y = x + 1.
+        m[] = c <- agg<<c = count()>> more(y).
+    """
+    database = sharded(text, 4)
+    assert database["n"].rows() == database["m"].rows() == [(10,)]
+    assert database["two"].rows() == [(0, 20), (1, 25)]
