@@ -58,14 +58,14 @@ def test_oracle_random_batches(tmp_path: Path) -> None:
     """Inserts, deletions and updates in files of every format, in one run and in several."""
     places, model = places_of(tmp_path), Model(tmp_path / "in", 1)
     model.write_prices()
-    for files in (7, 1, 12):
+    for files in (7, 9):
         model.write(files)
         told = run(places)
         assert told.tally.batches >= files // 3
         exact(places, model)
     assert model.bad > 0
     assert run(places).tally.batches == 0
-    assert json.loads((places.sink / "values" / "_batch.json").read_text())["version"] > 5
+    assert json.loads((places.sink / "values" / "_batch.json").read_text())["version"] > 3
 
 
 def test_oracle_random_batches_in_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
