@@ -202,7 +202,10 @@ def _draw(program: Path, predicate: str | None, tree: ViewTree, query: Query, pi
     from dlog.views.picture import write_picture
 
     title = f"{program.name}: {predicate}" if predicate else program.name
-    write_picture(tree, picture, title, query)
+    lost = write_picture(tree, picture, title, query)
+    if lost:
+        message = f"{picture}: PDF fonts have no {' '.join(lost[:10])}, which are shown as ?; SVG has them"
+        print(f"warning: {message}", file=sys.stderr)
 
 
 @app.command("m3-check")

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from dlog.errors import DlogError
@@ -139,7 +140,9 @@ class Maintained:
 def _looked_up(groups: pa.Table, entries: pa.Table, keys: list[str]) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
-    numbered = groups.select(keys).append_column("row", pa.array(range(groups.num_rows), pa.int64()))
+    if entries.select(keys).equals(groups.select(keys)):  # maps of one view, mostly
+        return entries["value of the map"]
+    numbered = groups.select(keys).append_column("row", pa.array(np.arange(groups.num_rows)))
     joined = numbered.join(entries, keys, join_type="left outer").sort_by("row")
     zero = pa.scalar(0, entries["value of the map"].type)
     return pc.fill_null(joined["value of the map"], zero)

@@ -28,7 +28,7 @@ from dlog.views.picture_scene import (
     striped,
 )
 from dlog.views.picture_scene import hues as hues_of
-from dlog.views.picture_text import DELTA, Text, plain, width, wrapped
+from dlog.views.picture_text import DELTA, SHAPES, Text, plain, width, wrapped
 from dlog.views.query import Query
 from dlog.views.tree import View, ViewTree
 
@@ -44,8 +44,11 @@ _TEXT_WIDTH = (520.0, 900.0)  # of legend and definitions: at least, at most
 
 def write_picture(
     tree: ViewTree, path: str | Path, title: str = "View tree", query: Query | None = None
-) -> None:
-    """Into a file whose name ends in .svg, .pdf or .dot.  The query says what aggregates need at a view."""
+) -> str:
+    """Into a file whose name ends in .svg, .pdf or .dot.  The query says what aggregates need at a view.
+
+    Gives the letters that the format cannot show: PDF has those of Western European languages only.
+    """
     suffix = Path(path).suffix.lower()
     if suffix not in _WRITERS:
         help = f"name the file {Path(path).stem}.svg, .pdf or .dot"
@@ -55,6 +58,13 @@ def write_picture(
         Path(path).write_bytes(content)
     except OSError as error:
         raise DlogError(f"cannot write {path}: {error.strerror}") from None
+    return _beyond_latin(draw(tree, title, query)) if suffix == ".pdf" else ""
+
+
+def _beyond_latin(scene: Scene) -> str:
+    shown = {*SHAPES, DELTA}
+    letters = (c for item in scene.items if isinstance(item, Label) for run in item.text for c in run.text)
+    return "".join(dict.fromkeys(c for c in letters if ord(c) > 255 and c not in shown))
 
 
 def _svg(tree: ViewTree, title: str, query: Query | None) -> bytes:

@@ -138,7 +138,8 @@ class Expressions:
         is_date = isinstance(node, exp.Date) or (to is not None and to.is_type("date"))
         if is_date and isinstance(node.this, exp.Literal) and node.this.is_string:
             return self.date(node.this)
-        raise self.places.outside(*_swapped(_OUTSIDE[exp.Cast], node))
+        message, help = _OUTSIDE[exp.Cast]
+        raise self.places.outside(message, node, help)
 
     # Arithmetic
 
@@ -237,10 +238,11 @@ class Expressions:
         text, start, length = node.this, node.args.get("start"), node.args.get("length")
         if not isinstance(start, exp.Literal) or not start.name.isdigit() or int(start.name) < 1:
             raise self.places.outside("SUBSTRING begins at a number from 1 on", node)
-        found = [self.scalar(text).node, ast.Constant("int", int(start.name) - 1)]
+        value = self.scalar(text)
+        found = [value.node, ast.Constant("int", int(start.name) - 1)]
         if length is not None:
             found.append(self.scalar(length).node)
-        if _kind(self.scalar(text).type) != functions.STRING:
+        if _kind(value.type) != functions.STRING:
             raise SourceError("SUBSTRING takes a string", span=self.places.span(text))
         return Scalar(ast.Call("substring", STRING, tuple(found), span=self.places.span(node)), STRING)
 
@@ -299,10 +301,6 @@ def _kind(type_: TypeRef) -> str:
 
 def _article(type_: TypeRef) -> str:
     return f"an {type_}" if str(type_)[0] in "aeiou" else f"a {type_}"
-
-
-def _swapped(said: tuple[str, str | None], node: exp.Expr) -> tuple[str, exp.Expr, str | None]:
-    return said[0], node, said[1]
 
 
 def _minus_one() -> ast.Node:

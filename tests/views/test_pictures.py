@@ -16,7 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.errors import DlogError
+from dlog.views.build import view_tree
 from dlog.views.notation import Notation, explain
+from dlog.views.orders import find_order
 from dlog.views.picture import draw, write_picture
 from dlog.views.picture_dot import dot
 from dlog.views.picture_layout import tidy
@@ -24,6 +26,7 @@ from dlog.views.picture_pdf import pdf
 from dlog.views.picture_scene import Ellipse, Item, Label, Line, Rectangle, Scene
 from dlog.views.picture_svg import svg
 from dlog.views.picture_text import Run, plain, string, width, wrapped
+from dlog.views.sql import parse_sql
 from dlog.views.tree import ViewTree
 from tests.examples import relaxed
 from tests.views.trees import hybrid_tree, leaf, random_tree, tree, view
@@ -287,3 +290,11 @@ def test_abbreviations_tell_apart() -> None:
     drawn: ViewTree = tree(view("p", "", leaf("HOUSE", "p"), leaf("SHOP", "p"), leaf("SHOPPING", "p")))
     short = Notation.of(drawn).short
     assert short["HOUSE"] == "H" and len(set(short.values())) == 3
+
+
+def test_letters_that_pdf_has_not_are_told(tmp_path: Path) -> None:
+    query = parse_sql("CREATE STREAM R(a int, b string); SELECT COUNT(*) FROM R WHERE b = 'żółw';")
+    tree = view_tree(query, find_order(query))
+    assert write_picture(tree, tmp_path / "x.pdf", "x", query) == "żł"
+    assert write_picture(tree, tmp_path / "x.svg", "x", query) == ""
+    assert "żółw" in (tmp_path / "x.svg").read_text(encoding="utf-8")

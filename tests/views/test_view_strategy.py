@@ -28,12 +28,13 @@ above[a] = n  <- agg<<n = count()>> far(a, z), s(z, _).
 worth[a] = x, sold[a] = n <- agg<<x = sum(p * b - 0.5), n = count()>> price(a, p), r(a, b).
 square[] = x  <- agg<<x = sum(p * p * b)>> price(_, p), r(_, b), p > 1.125.
 equal[] = n   <- agg<<n = count()>> price(a, p), price(b, p), r(a, b), p != 0.25.
+corners[] = n <- agg<<n = count()>> r(x, y), r(y, z), s(x, z).
 least[] = p, some[] = n <- agg<<p = min(x), n = count()>> price(a, x), r(a, _).
 big(a)        <- pairs[a] = x, x > 6.
 whole[] = x -> x > -9.
 """
 DERIVED = ("pairs", "many", "whole", "loops", "named", "above", "big")
-DERIVED += ("worth", "sold", "square", "equal", "least", "some")
+DERIVED += ("worth", "sold", "square", "equal", "least", "some", "corners")
 
 values = st.integers(0, 3)
 changes = st.one_of(
@@ -88,7 +89,20 @@ def test_views_are_used_and_survive_a_refusal() -> None:
     with db.transaction() as tx:
         tx.insert("r", [(1, 2), (2, 1)])
         tx.insert("s", [(2, 2), (1, 2)])
-    kept = ("pairs", "many", "whole", "loops", "named", "above", "worth", "sold", "square", "equal", "some")
+    kept = (
+        "pairs",
+        "many",
+        "whole",
+        "loops",
+        "named",
+        "above",
+        "worth",
+        "sold",
+        "square",
+        "equal",
+        "some",
+        "corners",
+    )
     assert {ways(db)[name] for name in kept} == {"views"} and ways(db)["least"] == "delta"
     with pytest.raises(dlog.ConstraintError), db.transaction() as tx:
         tx.insert("s", [(2, 50)])
