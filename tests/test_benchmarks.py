@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks import table
+import dlog
+from benchmarks import closure, entitlements, joins, one_source, patterns, points_to, table
 from benchmarks.__main__ import find
 from benchmarks.harness import Row, below, compare, faster, timed, within
 
@@ -20,6 +24,62 @@ def test_benchmark_runs(name: str) -> None:
     assert rows
     assert all(row.ours > 0 and (row.theirs is None) == (row.peer == "") for row in rows)
     assert len({(row.name, row.size, row.peer) for row in rows}) == len(rows), "no two rows look alike"
+
+
+def benchmark_queries(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, dlog.Database]]:
+    """The programs of the benchmarks over small tables, none of them run."""
+    taken: list[tuple[str, dlog.Database]] = []
+
+    def take(
+        name: str, size: str, rules: str, derived: str, tables: Any, *sql: str, **more: Any
+    ) -> list[Row]:
+        taken.append((name, joins.loaded(more.get("declared", joins.GRAPH) + rules, tables)))
+        return []
+
+    monkeypatch.setattr(joins, "against_duck", take)
+    for part in (joins.paths(3000), joins.cycles(1000), joins.many_rules(50), joins.entitlements(2000)):
+        list(part)
+    yield from taken
+    graph = joins.directed(3000)
+    for name, body in (("triangles", patterns.TRIANGLE), ("4-cliques", patterns.CLIQUE)):
+        yield name, joins.loaded(joins.GRAPH + joins.counting(body), graph)
+    edges = graph["e"]
+    yield "closure", joins.loaded(closure.CLOSURE, {"edge": edges})
+    yield "two strata", joins.loaded(closure.TWO_STRATA, {"edge": edges})
+    yield "same generation", joins.loaded(closure.GENERATION, {"parent": edges})
+    yield "shortest paths", joins.loaded(closure.PATHS, {"edge": [*edges, edges[0]]})
+    yield "counting", dlog.Database(source=closure.COUNTING.format(9), evaluated=False)
+    statements = points_to.generate(500)
+    yield "points-to", joins.loaded(points_to.PROGRAM, {name: list(t.T) for name, t in statements.items()})
+    for rule in (one_source.LEFT, one_source.RIGHT):
+        text = f"edge(x, y) -> int(x), int(y).\n{one_source.EXIT}{rule}?- reach(0, y).\n"
+        yield "one source", joins.loaded(text, {"edge": edges})
+    texts = "\n".join(line for line in entitlements.PROGRAM.splitlines() if ".input" not in line)
+    yield "texts", dlog.Database(source="\n".join([texts, *entitlements.RULES.values()]), evaluated=False)
+    groups = "t(k, v) -> int(k), int(v).\ns[k] = x <- agg<<x = sum(v)>> t(k, v).\n"
+    yield "groups", joins.loaded(groups, {"t": edges})
+
+
+def test_explain_tells_plan_and_reason_of_every_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each rule what is done and why: what it is expected to cost beside what else there is, or that it
+    is quick; for each recursion how its rows drive one another and how new ones are told."""
+    seen = set()
+    for name, database in benchmark_queries(monkeypatch):
+        text = database.explain()
+        seen.add(name)
+        for part in re.split(r"^  (?=\S+:\d+: )", text, flags=re.MULTILINE)[1:]:
+            rule, _, plan = part.partition("\n")
+            plan = re.split("^stratum|^column orders|^  maintained", plan, flags=re.MULTILINE)[0]
+            if rule.endswith("<- true."):
+                continue
+            assert re.search(r"key order \[|nothing else is read|hash table", plan), (name, part)
+            if plan.count(" reads ") > 1 and "for each new" not in plan:
+                reason = r"in one join[:,]|in parts, estimated at|\n +unless more than|^ +first "
+                assert re.search(reason, plan), (name, part)
+        assert text.count("(recursive") == text.count("what is new is told by"), (name, text)
+        assert "key order" not in text or "the one that is expected to visit the fewest" in text
+    assert len(seen) > 15
+    assert {"4-cycle, list", "300 rules", "entitlements", "points-to", "one source"} <= seen
 
 
 def test_differing_results_are_an_error() -> None:

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from dlog.engine.heads import body_outputs, stored_as
 from dlog.engine.measure import RuleMeasure
+from dlog.engine.replan import REPLAN
 from dlog.engine.store import Store
 from dlog.ir.rules import Atom, Conj, Const, Form, Rule
 from dlog.lftj import opcodes as o
@@ -22,8 +23,6 @@ from dlog.planning.compile import CompiledJoin, compile_join
 from dlog.planning.cross_products import cross_products
 from dlog.planning.pipeline import Join, Pipeline
 from dlog.planning.versions import base_name, is_change
-
-_REPLAN = 16  # a plan is made anew when an atom has grown by this factor
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class DrivenPlan:
     def suits(self, store: Store) -> bool:
         """Whether the relations still have about the sizes the plan was made for."""
         return all(
-            store.rows(use.predicate) <= _REPLAN * max(64, size)
+            store.rows(use.predicate) <= REPLAN * max(64, size)
             for use, size in zip(self.compiled.atoms, self.sizes, strict=True)
         )
 

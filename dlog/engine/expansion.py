@@ -19,6 +19,7 @@ from dlog.engine import expand_kernels as kernels
 from dlog.engine.bodies import ROW, BodyRunner, concatenate, sortable
 from dlog.engine.evaluate import Evaluation
 from dlog.engine.heads import head_rows, stored_as
+from dlog.engine.replan import alike
 from dlog.engine.stages import CHUNK, NO_IDS, StageTable
 from dlog.engine.store import Store
 from dlog.engine.table import Table, distinct_rows
@@ -38,7 +39,6 @@ from dlog.types import Type
 
 _expand = np.errstate(all="ignore")(kernels.expand) if DISABLED else kernels.expand
 _FEW = 16  # bindings for a given fact up to which the table is asked about each, rather than an index
-_REPLAN = 16  # a plan is made anew when an atom has grown or shrunk by this factor
 
 
 @dataclass
@@ -195,7 +195,7 @@ class Expansion:
         shared = self.recursion
         shared.attached.append(self)
         self._count()
-        if self.compiled is None or not all(map(_alike, self._sizes(), self.sizes)):
+        if self.compiled is None or not alike(self._sizes(), self.sizes):
             self._plan()
         assert self.compiled is not None
         self.state[:] = self.assembled.initial  # what an earlier version left there leads astray
@@ -383,7 +383,3 @@ def is_stored(store: Store, rule: Rule, head: Atom, columns: int | None = None) 
     types = store.column_types(head.predicate)
     pairs = list(zip(head.args, types, strict=True))[:columns]
     return all(isinstance(a, Const) or stored_as(rule, a, type) for a, type in pairs)
-
-
-def _alike(a: int, b: int) -> bool:
-    return a <= _REPLAN * max(b, 64) and b <= _REPLAN * max(a, 64)

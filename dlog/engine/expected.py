@@ -27,5 +27,5 @@ class Expected:
     def orders(self, name: str) -> list[tuple[int, ...]]:
         return list(self.known.orders(name))
 
-    def arrangements(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
-        return self.known.arrangements(name, foreseen)
+    def known_orders(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
+        return self.known.known_orders(name, foreseen)

@@ -20,15 +20,17 @@ def explain_recursion(
     if len(ready) < len(items):
         yield "in rounds, all new rows of one at a time: rules compute on columns, or combine values"
         return
-    yield "row by row: what a new row leads to is derived at once, in one call"
     pivots = None if best else find_pivots(ready, names)
+    if any(item.predicates.intersection(names) for item in ready):
+        yield "row by row, in rounds: bodies read derived rows beside the new one, and what is new goes into"
+        yield "  their indices between rounds; on one core"
+    else:
+        yield "row by row: what a new row leads to is derived at once, in one call"
     if pivots is not None:
         column = _columns(ready, pivots)
         yield f"  in chunks of {column}, which every rule hands on, so that chunks never meet:"
         yield "  each stays in the caches, and -j N does N at a time"
-    elif any(item.predicates.intersection(names) for item in ready):
-        yield "  in rounds, on one core: bodies read derived rows beside the new one, by indices"
-    else:
+    elif not any(item.predicates.intersection(names) for item in ready):
         yield "  on one core: no column is handed on by every rule, so rows from anywhere can meet"
     yield f"  what is new is told by {_sets(runs, best, chunked=pivots is not None)}"
 

@@ -81,8 +81,8 @@ class Readable:
     def orders(self, name: str) -> Sequence[tuple[int, ...]]:
         return () if name in self.passing else self.store.orders(name)
 
-    def arrangements(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
-        return () if name in self.passing else self.store.arrangements(name, foreseen)
+    def known_orders(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
+        return () if name in self.passing else self.store.known_orders(name, foreseen)
 
     def column_types(self, name: str) -> Sequence[Type]:
         if name in self.passing:

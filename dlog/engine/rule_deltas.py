@@ -194,7 +194,7 @@ class DeltaRunner(BodyRunner):
     def _is_arranged(self, compiled: CompiledJoin) -> bool:
         view = Standing(self.store, None)
         uses = [use for use in compiled.atoms if use.predicate != TABLE]
-        return all(arrangement(use, view.arrangements(use.predicate)) == use.columns for use in uses)
+        return all(arrangement(use, view.known_orders(use.predicate)) == use.columns for use in uses)
 
     def tested_values(self, pipeline: Pipeline) -> Table | None:
         return None  # deltas are small
@@ -266,9 +266,9 @@ class Standing:
     def orders(self, name: str) -> list[tuple[int, ...]]:
         return []
 
-    def arrangements(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
+    def known_orders(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
         stored = name != TABLE and not is_change(name)
-        return self.store.arrangements(_measured(name), foreseen) if stored else ()
+        return self.store.known_orders(_measured(name), foreseen) if stored else ()
 
     def column_types(self, name: str) -> list[Type]:
         if name == TABLE:

@@ -97,7 +97,7 @@ class Store:
         """
         relation = self.relations[name]
         prefix = tuple(columns)
-        order = next((o for o in self.arrangements(name) if o[: len(prefix)] == prefix), None)
+        order = next((o for o in self.known_orders(name) if o[: len(prefix)] == prefix), None)
         if order is None:
             order = (*prefix, *(c for c in range(relation.arity) if c not in prefix))
         relation.add_order(order)
@@ -112,7 +112,7 @@ class Store:
     def orders(self, name: str) -> Sequence[tuple[int, ...]]:
         return self.relations[name].orders if name in self.relations else ()
 
-    def arrangements(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
+    def known_orders(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
         """Orders that exist, then those that have been chosen (see `dlog.engine.column_orders`)."""
         chosen = self.chosen_orders.get(base_name(name) if is_old(name) or is_earlier(name) else name, ())
         return [*self.orders(name), *chosen] if chosen and foreseen else self.orders(name)

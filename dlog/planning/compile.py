@@ -79,7 +79,7 @@ def compile_join(
     given = tuple((name, compiler.slot(name)) for name in known)
     steps, key_order = compiler.block(list(forms), set(known), set(outputs), bag or count)
     uses = [AtomUse(s.atom.predicate, tuple(s.order), tuple(s.together)) for s in compiler.atoms]
-    chosen = [arrangement(use, statistics.arrangements(use.predicate)) for use in uses]
+    chosen = [arrangement(use, statistics.known_orders(use.predicate)) for use in uses]
     steps = arranged(steps, [(use.columns, columns) for use, columns in zip(uses, chosen, strict=True)])
     uses = [replace(use, columns=columns) for use, columns in zip(uses, chosen, strict=True)]
     slots = tuple(compiler.slot(v) for v in outputs)

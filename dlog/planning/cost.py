@@ -32,7 +32,7 @@ class Statistics(Protocol):
     def orders(self, predicate: str) -> Sequence[tuple[int, ...]]:
         """Column orders that exist already."""
 
-    def arrangements(self, predicate: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
+    def known_orders(self, predicate: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
         """Column orders that a plan should read, if they suit: those that exist, then those `foreseen`."""
 
 

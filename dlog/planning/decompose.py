@@ -79,7 +79,7 @@ def decompose(
         return None
     limit = _FORCED_DRAFTS if forced else min(_MOST_DRAFTS, 12 + int(whole.cost * _DRAFTS_PER_COST))
     drafts = search.run(whole, limit)
-    found = search.best(drafts, whole, forced)
+    found = search.best(drafts, forced)
     if found is None or (found.cost > gain * whole.cost and not forced):
         return None
     taken = [s.forms for s in found.sub_joins]
@@ -219,7 +219,7 @@ class _Search:
 
     # The choice
 
-    def best(self, drafts: list[_Draft], whole: _Draft, forced: bool) -> Decomposition | None:
+    def best(self, drafts: list[_Draft], forced: bool) -> Decomposition | None:
         parts = [d for d in drafts if d.sub_joins]
         if forced:
             parts = sorted(parts, key=lambda d: (-self.use(d), d.cost))[:4]

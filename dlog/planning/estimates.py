@@ -52,8 +52,8 @@ class Estimates:
     def orders(self, name: str) -> Sequence[tuple[int, ...]]:
         return () if name in self.made else self.statistics.orders(name)
 
-    def arrangements(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
-        return () if name in self.made else self.statistics.arrangements(name, foreseen)
+    def known_orders(self, name: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
+        return () if name in self.made else self.statistics.known_orders(name, foreseen)
 
 
 def _drawn(draws: float, values: float) -> float:

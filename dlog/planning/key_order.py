@@ -192,10 +192,10 @@ class _Search:
         name = model.atom.predicate
         known = {*model.constants, *(c for v in self.given for c in model.columns.get(v, ()))}
         needed = (frozenset(known), *(frozenset(model.columns.get(v, ())) - known for v in order))
-        existing = self.statistics.arrangements(name, foreseen=False)
+        existing = self.statistics.known_orders(name, foreseen=False)
         if not existing or any(serves(o, needed) for o in existing):
             return 0
-        return 1 if any(serves(o, needed) for o in self.statistics.arrangements(name)) else 2
+        return 1 if any(serves(o, needed) for o in self.statistics.known_orders(name)) else 2
 
 
 def _implied_by(models: Sequence[AtomModel], implied: Implied) -> Implied:

@@ -226,6 +226,7 @@ def generations(setting: str = "", **options: Any) -> tuple[dlog.Database, Evalu
 def test_runs_are_chosen_for_wide_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many rows that come many at a time go over to sorted runs; what is derived stays the same, and so do
     the numbers of rows."""
+    monkeypatch.delenv("DLOG_PLANNER", raising=False)
     monkeypatch.setattr(row_queue, "MANY_ROWS", 10_000)
     never, without = generations("no-sorted-runs")
     assert without.measures.sets["same"] == ("a hash table",)
@@ -268,6 +269,7 @@ def test_two_heads_fill_one_queue() -> None:
 
 def test_thin_rounds_do_not_stay_with_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch of one row is not worth a look-up in runs, even where they are forced."""
+    monkeypatch.delenv("DLOG_PLANNER", raising=False)
     made = dlog.Database(
         source='.pragma "planner" "always-sorted-runs"\nn(0). n(y) <- n(x), y = x + 1, x < 60000.'
     )
