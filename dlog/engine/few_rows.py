@@ -332,21 +332,27 @@ def _changed_head(
             return group.follow_many(store, followed, columns, sign)
         given = _assignments(outputs)
         return None if given is None else group.follow(relations, *given)
-    parts = [_head_rows(head, output) for output in outputs for head in output.use.heads]
-    rows, signs = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    rows = np.concatenate([_head_rows(head, output) for output in outputs for head in output.use.heads])
     counts, head = counts_name(strategy.name), relations[strategy.name]
     if not len(relations[counts]) and strategy.counts_are_one(store):
         if all(output.use.sign == sign for output in outputs):
             return head.apply(inserts=rows) if sign > 0 else head.apply(erases=rows)
-        rows, signs = net_rows(rows, signs)
+        rows, signs = net_rows(rows, _signs(outputs))
         return head.apply(inserts=rows[signs > 0], erases=rows[signs < 0])
-    later, relations[counts], change = apply_counts(head, relations[counts], rows, signs)
+    later, relations[counts], change = apply_counts(head, relations[counts], rows, _signs(outputs))
     return later, change
 
 
-def _head_rows(head: tuple[tuple[bool, int], ...], output: Output) -> tuple[Words, Words]:
-    """Rows of a head, and what they count."""
+def _head_rows(head: tuple[tuple[bool, int], ...], output: Output) -> Words:
+    """Rows of a head; not to be kept."""
+    if all(column == (True, place) for place, column in enumerate(head)):  # as the join gives them
+        return output.words.reshape(-1, output.stride)[: len(head), : output.n].T
     rows = np.empty((output.n, len(head)), np.int64)
     for c, (is_slot, word) in enumerate(head):
         rows[:, c] = output.column(word) if is_slot else word
-    return rows, np.full(output.n, output.use.sign)
+    return rows
+
+
+def _signs(outputs: Sequence[Output]) -> Words:
+    """What each row of the heads counts."""
+    return np.repeat([o.use.sign for o in outputs], [o.n * len(o.use.heads) for o in outputs])
