@@ -15,14 +15,16 @@ from dlog.jit import Words
 from dlog.sensitivity.packed_kernels import (
     GREATEST,
     LEAST,
-    column_ends,
     count_first,
     place_packed,
     put_columns,
     sort_runs,
+    survey,
 )
 
 MANY = 1 << 14  # rows from which on counting is worth it
+DENSE = 2  # times as many first words as rows, at most
+LONG = 4096  # rows of a run from which on another sort is quicker
 BITS = 63
 
 
@@ -50,19 +52,22 @@ def packed(parts: Sequence[Words]) -> Packed | None:
     k = parts[0].shape[1]
     given = [np.ascontiguousarray(part).reshape(-1) for part in parts]
     ends = np.tile(np.array([GREATEST, LEAST], np.int64), k)
-    for part in given:
-        column_ends(part, len(part) // k, k, ends)
+    counts = np.zeros(DENSE * n + 2, np.int64)  # of which little is touched if there are few first words
+    counted = all([survey(part, len(part) // k, k, ends, counts) for part in given])
     shifts = _shifts(ends, k)
     least, most = ends[:2].tolist()
-    if shifts is None or not least <= most <= least + 2 * n:
+    if shifts is None or not least <= most <= least + DENSE * n:
         return None
-    run_ends = np.zeros(most - least + 2, np.int64)
-    if not all(count_first(part, len(part) // k, k, least, run_ends) for part in given):
+    run_ends = counts[least : most + 2] if counted else np.zeros(most - least + 2, np.int64)
+    if not counted and not all(count_first(part, len(part) // k, k, least, run_ends) for part in given):
         return None
     np.cumsum(run_ends, out=run_ends)
+    long = np.flatnonzero(np.diff(run_ends) > LONG)
     words = np.empty(n, np.int64)
     for part in given:
         place_packed(part, len(part) // k, k, ends, shifts, run_ends, words)
+    for run in long.tolist():  # its start is now its end
+        words[run_ends[run - 1] if run else 0 : run_ends[run]].sort()
     return Packed(sort_runs(words, run_ends), k, words, run_ends, ends, shifts)
 
 

@@ -15,11 +15,18 @@ BLOCK = 256  # rows that stay near while all their columns are looked at
 
 
 @kernel
-def column_ends(rows: Words, n: int, k: int, ends: Words) -> None:
-    """Widen ends[2 c] and ends[2 c + 1] to the least and the greatest word of column c, without infinities.
-    O(n k)."""
+def survey(rows: Words, n: int, k: int, ends: Words, counts: Words) -> int:
+    """Widen ends[2 c] and ends[2 c + 1] to the least and the greatest word of column c, without infinities,
+    and count rows by their first words, that of i behind place i; 0 if one has no place there.  O(n k)."""
+    most_first, inside = len(counts) - 1, 1
     for start in range(0, n, BLOCK):
         end = min(start + BLOCK, n)
+        for i in range(start, end):
+            first = rows[i * k]
+            if first < 0 or first >= most_first:
+                inside = 0
+            elif inside == 1:
+                counts[first + 1] += 1
         for c in range(k):
             least, most = ends[2 * c], ends[2 * c + 1]
             for i in range(start * k + c, end * k, k):
@@ -28,6 +35,7 @@ def column_ends(rows: Words, n: int, k: int, ends: Words) -> None:
                     least, most = min(least, word), max(most, word)
             ends[2 * c] = least
             ends[2 * c + 1] = most
+    return inside
 
 
 @kernel
