@@ -20,8 +20,6 @@ from dlog.engine.trace_row_layout import (
     BUDGET,
     CAPACITY,
     CHANGED,
-    CHECK,
-    CHECKS,
     CODE,
     COLUMNS,
     CONTRIBUTIONS,
@@ -32,7 +30,6 @@ from dlog.engine.trace_row_layout import (
     INITIAL,
     INITIAL_WORDS,
     INSERTED,
-    INTERVAL,
     LEVELS,
     N_ARITY,
     N_ATOM,
@@ -46,49 +43,29 @@ from dlog.engine.trace_row_layout import (
     N_PREFIX,
     N_ROOT,
     N_TRACE,
-    N_WATCHES,
-    N_WIDE,
     NOTE,
     NOTE_ROOTS,
     NOTES,
     OP,
     OPERATIONS,
-    ORDERS,
-    OTHERS,
     OUT,
     RESULTS,
     ROOTS,
     STATE,
     TRACE,
     TRACE_WORDS,
-    W_ATOM,
-    W_BELOW,
-    W_CHECKS,
-    W_DEPTH,
-    W_ENDS,
-    W_LEVEL,
-    W_NOTE,
-    W_WILD,
-    WATCH,
-    WATCHES,
-    WIDE,
-    WIDE_WORDS,
-    WIDER,
-    WIDER_WORDS,
     WIDTH,
     WORK,
 )
+from dlog.engine.trace_surgery_kernels import contributions, put_key
 from dlog.jit import Words, helper, kernel
 from dlog.lftj.machine import attach
 from dlog.lftj.opcodes import DONE, NEXTS, OPENS, SEEKS, STATUS
 from dlog.lftj.trace_machine import run_traced_on
-from dlog.sensitivity.index_kernels import covered, overlapping, prefixed, put_by_context
+from dlog.sensitivity.index_kernels import covered, put_by_context
 from dlog.sensitivity.oracle_kernels import flatten
 from dlog.sensitivity.row_kernels import distinct, row_changes, sort_few
-from dlog.storage.arena_kernels import ROW, release_root
-from dlog.storage.delta_kernels import deepest
-from dlog.storage.interval_kernels import POINT, STATE_WORDS, stab
-from dlog.storage.leaf_kernels import INSERT
+from dlog.storage.arena_kernels import release_root
 from dlog.storage.pointer import pointer, pointer_at
 from dlog.storage.row_kernels import NEEDS_BATCH, UNCHANGED, change_row
 from dlog.storage.rows_kernels import NEEDS_BATCH as IS_LARGE
@@ -130,150 +107,6 @@ def fire_traced(
             release_root(A, available[n_orders + o])
         return TOO_LARGE
     return int(room[results + ERASED] + room[results + INSERTED])
-
-
-@helper
-def put_key(A, row, tables, shape, o):
-    """The row in one column order, where kernels look for it."""
-    k = shape[ARITY]
-    for c in range(k):
-        A[ROW + c] = row[tables[shape[ORDERS] + o * k + c]]
-
-
-# ---- contributions
-
-
-@helper
-def contributions(arena, A, shape, tables, available, room, row):
-    """How many contributions there are; -1 if they are too many."""
-    m = 0
-    for w in range(shape[N_WATCHES]):
-        at = shape[WATCHES] + w * (WATCH + shape[WIDTH])
-        o = tables[shape[ATOMS] + tables[at + W_ATOM] * ATOM + 2]
-        if o < 0:
-            continue
-        put_key(A, row, tables, shape, o)
-        root = available[o] if shape[OP] == INSERT else available[shape[N_ORDERS] + o]
-        new = deepest(A, root, ROW, 1, shape[ARITY])
-        if tables[at + W_LEVEL] < new or not fits(A, tables, shape[CHECKS], at):
-            continue
-        if tables[at + W_NOTE] < 0:
-            if m == shape[CAPACITY]:
-                return -1
-            put_contribution(A, shape, tables, at, room, 0, m)
-            if tables[at + W_ENDS] == WIDER and not widen(arena, shape, tables, available, room, w, m):
-                return -1
-            m += 1
-        else:
-            n = matching(arena, A, shape, tables, available, room, at)
-            if n < 0 or m + n > shape[CAPACITY]:
-                return -1
-            put_key(A, row, tables, shape, o)
-            arity = tables[shape[NOTES] + tables[at + W_NOTE] * NOTE + N_ARITY]
-            for i in range(n):
-                put_contribution(A, shape, tables, at, room, shape[WORK] + i * arity, m)
-                m += 1
-    return m
-
-
-@helper
-def fits(A, tables, checks, at):
-    """Whether the row has the constants, and the equal columns, that a watch asks for."""
-    start = tables[at + W_CHECKS]
-    for i in range(tables[at + W_CHECKS + 1]):
-        check = checks + (start + i) * CHECK
-        value = A[ROW + tables[check + 1]]
-        other = tables[check + 2]
-        if value != (other if tables[check] == 0 else A[ROW + other]):
-            return False
-    return True
-
-
-@helper
-def matching(arena, A, shape, tables, available, room, at):
-    """Rows of a watch's index that hold the row's key, to the start of the work space; -1 if too many."""
-    note = shape[NOTES] + tables[at + W_NOTE] * NOTE
-    prefix, arity = tables[note + N_PREFIX], tables[note + N_ARITY]
-    root, capacity = available[tables[note + N_ROOT]], shape[CAPACITY]
-    rows = shape[WORK]
-    which = rows + capacity * arity
-    state = which + capacity
-    for x in range(STATE_WORDS):
-        room[state + x] = 0
-    points = state + STATE_WORDS
-    for c in range(prefix + 1):
-        room[points + c] = A[ROW + c]
-    if tables[at + W_BELOW] == 1:
-        n = prefixed(arena, root, prefix, arity, room[points:], 1, room[rows:], room[which:], capacity)
-        return n if n <= capacity else -1
-    n = stab(
-        A,
-        root,
-        prefix,
-        arity,
-        pointer_at(room, points),
-        1,
-        pointer_at(room, state),
-        pointer_at(room, rows),
-        pointer_at(room, which),
-        capacity,
-    )
-    return n if room[state + POINT] == 1 else -1
-
-
-@helper
-def put_contribution(A, shape, tables, at, room, row, m):
-    """One contribution of a watch, from the row and from a row of its note."""
-    depth, wild, width = tables[at + W_DEPTH], tables[at + W_WILD], shape[WIDTH]
-    to = shape[FOUND] + m * (width + 3)
-    room[to] = depth
-    last = np.int64(-(2**63))
-    for d in range(width):
-        value = np.int64(-(2**63))
-        if d < depth and (wild >> d) & 1 == 0:
-            source = tables[at + WATCH + d]
-            value = A[ROW + source] if source < OTHERS else room[row + source - OTHERS]
-        room[to + 1 + d] = value
-        if d == depth - 1:
-            last = value
-    if tables[at + W_ENDS] == INTERVAL:
-        interval = row + tables[shape[NOTES] + tables[at + W_NOTE] * NOTE + N_PREFIX]
-        room[to + depth] = room[interval]
-        last = room[interval + 1]
-    room[to + 1 + width] = last
-    room[to + 2 + width] = wild
-
-
-@helper
-def widen(arena, shape, tables, available, room, w, m):
-    """Widen contribution m by the intervals of other participants that hold its key; False if too many."""
-    width, capacity, work = shape[WIDTH], shape[CAPACITY], shape[WORK]
-    to = shape[FOUND] + m * (width + 3)
-    last = to + 1 + width
-    key = room[last]
-    for i in range(shape[N_WIDE]):
-        at = shape[WIDE] + i * shape[WIDE_WORDS]
-        if tables[at] != w:
-            continue
-        note = shape[NOTES] + tables[at + 1] * NOTE
-        k = tables[note + N_ARITY]
-        for c in range(k - 2):
-            source = tables[at + WIDER_WORDS + 2 * c + 1]
-            room[work + c] = source if tables[at + WIDER_WORDS + 2 * c] == 1 else room[to + 1 + source]
-        room[work + k - 2] = key
-        room[work + k - 1] = key
-        rows = work + k
-        which = rows + capacity * k
-        root = available[tables[note + N_ROOT] + 1]
-        n = overlapping(arena, root, k - 2, room[work:], 1, room[rows:], room[which:], capacity)
-        if n > capacity:
-            return False
-        for j in range(n):
-            a, b = room[rows + j * k + k - 2], room[rows + j * k + k - 1]
-            if a <= key <= b:
-                room[to + room[to]] = min(room[to + room[to]], a)
-                room[last] = max(room[last], b)
-    return True
 
 
 # ---- evaluation

@@ -44,28 +44,31 @@ class TraceTrigger(Trigger):
     note_roots: list[int] = field(kw_only=True)  # for each sensitivity index the place of its first root
     tables: Words = field(kw_only=True)  # what the kernel reads
     written: Words = field(kw_only=True)  # what it writes
+    held: list[Relation | None] = field(kw_only=True)  # whose roots stand at these places
     changed_notes: dict[str, Relation] = field(default_factory=dict)
-    held: dict[str, Relation] = field(default_factory=dict)
     results: memoryview = field(init=False)
+    contributions: memoryview = field(init=False)
     n_roots: int = field(init=False)  # of all sensitivity indices
     keeps_state: ClassVar[bool] = True
 
     def __post_init__(self, arena: Arena, room: Room | None) -> None:
         super().__post_init__(arena, room)
         self.results = self.written.data[int(self.one.shape[k.RESULTS]) :]
+        self.contributions = self.written.data[int(self.one.shape[k.FOUND]) :]
         self.n_roots = int(self.one.shape[k.NOTE_ROOTS])
 
     def fits(self, relation: Relation) -> bool:
         return self.deltas.traces is self.traces and super().fits(relation)
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
-        for first, name in zip(self.note_roots, self.traces.names, strict=True):
+        held = self.held
+        for i, name in enumerate(self.traces.names):
             relation = relations.get(name)
             if relation is None:
                 return False
-            if self.held.get(name) is not relation:
-                self.held[name] = relation
-                relation.put_roots(self.places[first:])
+            if relation is not held[i]:  # not what the last firing, of either sign, has left
+                held[i] = relation
+                relation.put_roots(self.places[self.note_roots[i] :])
         return super().bring_roots(relations)
 
     def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
@@ -95,11 +98,15 @@ class TraceTrigger(Trigger):
         self.changed_notes = {}
         if found < 0:
             return
-        for i, (name, first) in enumerate(zip(self.traces.names, self.note_roots, strict=True), k.CHANGED):
-            if self.results[i]:
-                held = self.held[name]
-                start = first + self.n_roots
-                self.changed_notes[name] = held.of_roots(self.places[start:])
+        held = self.held
+        for i, name in enumerate(self.traces.names):
+            before = held[i]
+            if self.results[k.CHANGED + i] and before is not None:
+                first = self.note_roots[i]
+                later = held[i] = self.changed_notes[name] = before.of_roots(
+                    self.places[first + self.n_roots :]
+                )
+                later.put_roots(self.places[first:])
 
     def state(self) -> Mapping[str, Relation]:
         return self.changed_notes
@@ -107,9 +114,11 @@ class TraceTrigger(Trigger):
     def looked(self) -> Asked:
         """The contributions are copied, since the next firing writes over them; the rest waits."""
         width = len(self.traces.keys)
-        start, n = int(self.one.shape[k.FOUND]), self.results[k.CONTRIBUTIONS]
-        rows = self.written[start : start + n * (width + 3)].reshape(-1, width + 3).copy()
-        return lambda: [self.deltas.looked(_oracle(rows, width))]
+        size = self.results[k.CONTRIBUTIONS] * (width + 3)
+        rows = self.contributions[:size].tobytes()
+        return lambda: [
+            self.deltas.looked(_oracle(np.frombuffer(rows, np.int64).reshape(-1, width + 3), width))
+        ]
 
     @property
     def operations(self) -> int:
@@ -190,7 +199,12 @@ def _assembled(
     shape[k.ARITY], shape[k.OP] = declared.arity, 1 if sign == INSERT else 0
     shape[k.N_ORDERS], shape[k.N_ATOMS] = len(orders), len(traces.atoms)
     shape[k.NOTE_ROOTS], shape[k.CAPACITY], shape[k.BUDGET] = n_roots, capacity, BUDGET
-    available = np.zeros(first_note + 2 * n_roots, np.int64)
+    other = maintenance.triggers.get((name, -sign))
+    if isinstance(other, TraceTrigger) and other.traces is traces and other.orders == orders:
+        available, written, held, seen = other.one.available, other.written, other.held, other.seen
+    else:
+        available = np.zeros(first_note + 2 * n_roots, np.int64)
+        written, held, seen = np.zeros(layout.room, np.int64), [None] * len(note_roots), {}
     room = Room(len(orders), shape, available, np.zeros(declared.arity, np.int64))
     ranks = store.dictionary
     return TraceTrigger(
@@ -212,7 +226,9 @@ def _assembled(
         traces=traces,
         note_roots=note_roots,
         tables=np.array(layout.tables, np.int64),
-        written=np.zeros(layout.room, np.int64),
+        written=written,
+        held=held,
+        seen=seen,
     )
 
 

@@ -66,7 +66,11 @@ def run_traced(
 
 @helper
 def run_traced_on(arena, code, state, ranks, out, rows, capacity, trace, room, budget):
-    """As `run_traced`, for kernels: over pointers, with `rows` rows in the output already."""
+    """As `run_traced`, for kernels: over pointers, with `rows` rows in the output already.
+
+    BATCH_NEXT to HALT are as in `machine.run_on`, written out: each may change the address, the number of
+    rows, the budget and the status, which stay in registers as long as no call hands them back and forth.
+    """
     pc = state[PC]
     status = np.int64(BUDGET)
     while budget > 0:

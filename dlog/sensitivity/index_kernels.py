@@ -144,10 +144,15 @@ def overlapping(
     words = pointer(A)
     k = d + 2
     found = 0
-    first, hi = np.int64(0), np.int64(0)
+    outer, outer_end = np.int64(0), end_of(words, root)  # the rows with the first word of a context
+    first, hi = outer, outer_end
     for i in range(n):
+        if d > 0 and (i == 0 or covers[i * k] != covers[(i - 1) * k]):
+            outer, outer_end = narrowed(words, root, 0, np.int64(0), end_of(words, root), covers[i * k])
         if i == 0 or compare_contexts(covers, i - 1, covers, i, k, d) != 0:
-            first, hi = beginning(words, root, d, covers, i * k)
+            first, hi = outer, outer_end
+            for c in range(1, d):
+                first, hi = narrowed(words, root, c, first, hi, covers[i * k + c])
         last = covers[i * k + d + 1]
         at = hi if last == GREATEST else seek(words, root, d, first, hi, last + 1)
         if at < hi:
@@ -187,18 +192,27 @@ def prefixed(
 @helper
 def beginning(words, root, d, prefixes, at):
     """From where to where rows begin with the d words at prefixes[at].  O(d log rows)."""
-    is_flat = words[root + FLAT_BASE] >= 0
-    lo, hi = np.int64(0), words[root + N_ROWS]
-    if not is_flat:
-        hi = (words[root + N_NODES] * FANOUT) << OFFSET_BITS
+    lo, hi = np.int64(0), end_of(words, root)
     for c in range(d):
-        word = prefixes[at + c]
-        lo = seek(words, root, c, lo, hi, word)
-        if lo >= hi or key(words, root, c, lo) != word:
-            return hi, hi
-        if word != GREATEST:
-            hi = seek(words, root, c, lo, hi, word + 1)
+        lo, hi = narrowed(words, root, c, lo, hi, prefixes[at + c])
     return lo, hi
+
+
+@helper
+def narrowed(words, root, column, lo, hi, word):
+    """The part of rows [lo, hi) that have a word in a column; they agree in those before it."""
+    lo = seek(words, root, column, lo, hi, word)
+    if lo >= hi or key(words, root, column, lo) != word:
+        return hi, hi
+    return lo, hi if word == GREATEST else seek(words, root, column, lo, hi, word + 1)
+
+
+@helper
+def end_of(words, root):
+    """As `end_position`, on a pointer."""
+    if words[root + FLAT_BASE] >= 0:
+        return words[root + N_ROWS]
+    return (words[root + N_NODES] * FANOUT) << OFFSET_BITS
 
 
 @helper
@@ -329,7 +343,7 @@ def glue(words, root, p, rows, n, d):
             rows[(m - 1) * k + d + 1] = rows[i * k + d + 1]
             rows[(m - 1) * k + k - 1] = max(rows[(m - 1) * k + k - 1], rows[i * k + k - 1])
         else:
-            at = m if same and at == m - 1 else -1
+            at = m if 0 <= at == m - 1 and compare_contexts(rows, at, rows, i, k, p) == 0 else -1
             for c in range(k):
                 rows[m * k + c] = rows[i * k + c]
             m += 1

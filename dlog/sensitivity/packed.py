@@ -53,7 +53,7 @@ def packed(parts: Sequence[Words]) -> Packed | None:
     given = [np.ascontiguousarray(part).reshape(-1) for part in parts]
     ends = np.tile(np.array([GREATEST, LEAST], np.int64), k)
     counts = np.zeros(DENSE * n + 2, np.int64)  # of which little is touched if there are few first words
-    counted = all([survey(part, len(part) // k, k, ends, counts) for part in given])
+    counted = sum(survey(part, len(part) // k, k, ends, counts) for part in given) == len(given)
     shifts = _shifts(ends, k)
     least, most = ends[:2].tolist()
     if shifts is None or not least <= most <= least + DENSE * n:
