@@ -55,9 +55,9 @@ class Joins(Scalars):
 
     def _times(self, node: ast.Node) -> None:
         """A factor that binds nothing."""
-        value = self.running()
+        value = self.running() or self.arithmetic.one()
         plain = isinstance(node, ast.MapAccess) and node.initial is None and self._is_plain_integer(node)
-        if not plain or value is None or value.kind != INT_KIND:
+        if not plain or value.kind != INT_KIND:
             self.multiply(self.scalar(node))
             return
         assert isinstance(node, ast.MapAccess)
