@@ -356,6 +356,8 @@ def run(
         raise DlogError("--shards, --work and --conf belong to --spark MASTER")
     if spark is not None and profile is not None:
         raise DlogError("a profile is of one process: leave out --profile or --spark")
+    if spark is not None and (stats or jobs > 1):
+        raise DlogError("--stats and --jobs are of one process: leave them out, or --spark")
     with Screen() as screen:
         if spark is not None:
             from dlog.spark.command import run_on_spark
@@ -545,12 +547,16 @@ def explain(
     ] = None,
     strategy: Strategy = None,
     spark: Annotated[bool, typer.Option("--spark", help="how rules are sharded, and why")] = False,
-    shards: Annotated[int, typer.Option(min=1, help="with --spark: for so many shards")] = 2,
+    shards: Annotated[
+        int | None, typer.Option(min=1, help="with --spark: for so many shards; else 2")
+    ] = None,
 ) -> None:
     """Say how each rule is evaluated and maintained, and why; of a query, its view tree.
 
     Facts are read for sizes; no rule runs.
     """
+    if shards is not None and not spark:
+        raise DlogError("--shards belongs to --spark")
     if spark:
         from dlog.spark.command import explain_on_spark
 

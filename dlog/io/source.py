@@ -70,7 +70,8 @@ def _file_bytes(path: Path, options: InputOptions) -> pa.Buffer:
             return pa.memory_map(os.fspath(path)).read_buffer()
         return pa.py_buffer(path.read_bytes())
     except OSError as error:
-        raise DataError(f'cannot read "{path}": {error.strerror or error}') from None
+        folder = "folders are read with --spark, see docs/spark.md" if path.is_dir() else None
+        raise DataError(f'cannot read "{path}": {error.strerror or error}', help=folder) from None
 
 
 def _decompressed(raw: pa.Buffer, name: str) -> pa.Buffer:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -144,8 +145,8 @@ def _check_packages() -> None:
 
 
 def check_master(master: str) -> None:
-    known = ("local", "spark://", "yarn", "k8s://")
-    if not master.startswith(known) or (master.startswith("local") and not is_local(master)):
+    """Refuse what Spark would not understand: its own refusal comes after it has started."""
+    if not re.fullmatch(r"local(\[(\d+|\*)(, *\d+)?\])?|(spark|k8s)://.+|yarn", master):
         raise DlogError(
             f"unknown Spark master: {master}", help="as in local[2], local[*], spark://HOST:7077, yarn"
         )
@@ -216,7 +217,10 @@ def _put_back(name: str, value: str | None) -> None:
 
 
 def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
+    try:
+        lines = str(error).strip().splitlines()
+    except Exception:  # an exception of Java's asks the machine for its words, which may be gone
+        lines = ["Spark ended"]
     return lines[0] if lines else type(error).__name__
 
 

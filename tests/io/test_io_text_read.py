@@ -338,8 +338,9 @@ def test_missing_file_names_file_and_folder(tmp_path):
 
 def test_a_folder_is_no_file(tmp_path):
     (tmp_path / "r.facts").mkdir()
-    with pytest.raises(DataError, match=r"cannot read .*: Is a directory"):
+    with pytest.raises(DataError, match=r"cannot read .*: Is a directory") as caught:
         read(InputOptions.from_params("r", {}, tmp_path), XY)
+    assert "--spark" in caught.value.help
 
 
 def test_standard_input():

