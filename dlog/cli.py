@@ -116,7 +116,8 @@ def _end_interrupted() -> NoReturn:
 
 
 class _NoPandas:
-    """pyarrow imports pandas, if there is one, with its first array: half a second that no command needs."""
+    """pyarrow imports pandas, if there is one, with its first array: half a second that no command needs
+    but `run --spark`, where pyspark asks for it before it writes folders."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "pandas":
@@ -362,6 +363,7 @@ def run(
         if spark is not None:
             from dlog.spark.command import run_on_spark
 
+            sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _NoPandas)]
             sharded = run_on_spark(
                 program,
                 facts,
