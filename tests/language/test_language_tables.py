@@ -15,6 +15,7 @@ PROGRAM = 'reach(x, y) <- edge(x, y).  edge(1, 2).  f[x] = y <- agg<<y = max(z)>
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DLOG_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "temporary").mkdir()  # where tables may have been kept, too: never the machine's own
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     monkeypatch.setattr("tempfile.tempdir", None)
     module._grammar.cache_clear()
