@@ -1,0 +1,83 @@
+"""Owns what several commands share: options with their types and helps, how their texts are read, and checks
+of several files.  Knows no command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlog.errors import DlogError
+
+if TYPE_CHECKING:
+    from dlog.engine.limits import Limits
+
+Strategy = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="maintain every rule in this way: delta, trace, trace-exact, views"),
+]
+DatabaseFolder = Annotated[
+    Path | None, typer.Option("--db", metavar="DIR", help="keep the database in this folder")
+]
+Durability = Annotated[
+    str, typer.Option(metavar="full|group|none", help="with --db: when a transaction counts as committed")
+]
+Spark = Annotated[
+    str | None,
+    typer.Option(metavar="MASTER", help="on Apache Spark, as in local[2] or spark://HOST:7077"),
+]
+Shards = Annotated[int | None, typer.Option(min=1, help="with --spark: how many; else as many as cores")]
+ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM.dl", help="a program")]
+FactsFolder = Annotated[Path, typer.Option("--facts", "-F", help="folder of the .input files")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="cores to use")]
+Timeout = Annotated[float | None, typer.Option(min=0, help="stop a transaction after seconds")]
+MaxRows = Annotated[int | None, typer.Option(min=0, help="stop after this many derived rows")]
+MaxMemory = Annotated[str | None, typer.Option(help="stop at this much memory, as in 500M or 2G")]
+VariableOrder = Annotated[
+    Path | None, typer.Option("--order", "--dtree", help="the variable order; else one is found")
+]
+Dialect = Annotated[
+    str | None, typer.Option(metavar="a5|dbtoaster", help="the dialect; else what the text shows")
+]
+
+
+def read_limits(timeout: float | None, max_rows: int | None, max_memory: str | None) -> Limits:
+    from dlog.engine.limits import Limits
+
+    return Limits(timeout, max_rows, read_bytes(max_memory))
+
+
+def read_bytes(text: str | None) -> int | None:
+    """`500M` in bytes."""
+    if text is None:
+        return None
+    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+    number, unit = (text[:-1], units[text[-1].lower()]) if text[-1:].lower() in units else (text, 1)
+    try:
+        return int(float(number) * unit)
+    except ValueError:
+        raise DlogError(f"bad size: {text}", help="write bytes, or a number with K, M, G or T") from None
+
+
+def read_dialect(dialect: str | None) -> str | None:
+    from dlog.m3.ast import DIALECTS
+
+    if dialect not in (None, *DIALECTS):
+        raise DlogError(f"unknown dialect {dialect}", help=f"one of {', '.join(DIALECTS)}")
+    return dialect
+
+
+def check_each(programs: list[Path], check: Callable[[Path], object]) -> None:
+    """Errors of all of them are printed; one is enough to fail."""
+    failed = False
+    for path in programs:
+        try:
+            check(path)
+        except DlogError as error:
+            print(error.render(), file=sys.stderr)
+            failed = True
+    if failed:
+        raise typer.Exit(1)

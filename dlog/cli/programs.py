@@ -1,0 +1,259 @@
+"""Owns the commands that read a program: check, format, run, explain and why."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlog.cli.common import (
+    FactsFolder,
+    Jobs,
+    MaxMemory,
+    MaxRows,
+    ProgramFile,
+    Shards,
+    Spark,
+    Strategy,
+    check_each,
+    read_limits,
+)
+from dlog.cli.process import allow_pandas
+from dlog.cli.views import draw
+from dlog.errors import DlogError
+
+if TYPE_CHECKING:
+    from dlog.engine.limits import Limits
+    from dlog.profile import Clock
+    from dlog.progress import Screen
+
+
+def check(programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.dl...", help="programs")]) -> None:
+    """Check programs, or queries in SQL: print their errors, or nothing."""
+    from dlog.ir.check import load_program
+    from dlog.language.source import read_source
+
+    def load(path: Path) -> object:
+        if path.suffix == ".sql":
+            from dlog.views.sql import read_sql
+
+            return read_sql(path)
+        return load_program(read_source(path))
+
+    check_each(programs, load)
+
+
+def format(
+    program: ProgramFile,
+    write: Annotated[
+        bool, typer.Option("--write", "-w", help="rewrite the file instead of printing")
+    ] = False,
+) -> None:
+    """Print a program in the canonical style."""
+    from dlog.language.format import format_program
+    from dlog.language.parse import parse_file
+    from dlog.language.preprocess import has_directives
+    from dlog.language.source import read_source
+
+    text = format_program(parse_file(program))
+    expanded = has_directives(read_source(program).text)
+    if write and expanded:
+        raise DlogError(
+            f"{program} has preprocessor lines: what is printed is the text after them",
+            help="leave out --write",
+        )
+    if expanded:
+        print(f"warning: {program} has preprocessor lines; this is the program after them", file=sys.stderr)
+    if write:
+        program.write_text(text, encoding="utf-8")
+    else:
+        sys.stdout.write(text)
+
+
+def run(
+    program: ProgramFile,
+    facts: FactsFolder = Path("."),
+    out: Annotated[Path, typer.Option("--output", "-D", help="folder of the .output files; - prints")] = Path(
+        "."
+    ),
+    jobs: Jobs = 1,
+    stats: Annotated[
+        bool, typer.Option("--stats", help="print rows, iterations, seeks and time per rule")
+    ] = False,
+    profile: Annotated[
+        Path | None,
+        typer.Option(metavar="PAGE.html", help="write a page about time, rows and plans of each rule"),
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(min=0, help="stop after this many seconds")] = None,
+    max_rows: MaxRows = None,
+    max_memory: MaxMemory = None,
+    no_magic: Annotated[
+        bool, typer.Option("--no-magic", help="compute every predicate in full, asked for or not")
+    ] = False,
+    spark: Spark = None,
+    shards: Shards = None,
+    work: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="with --spark: a folder that all workers reach")
+    ] = None,
+    conf: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="with --spark: a setting of Spark's")
+    ] = None,
+) -> None:
+    """Evaluate a program once and write its .output predicates."""
+    limits = read_limits(timeout, max_rows, max_memory)
+    if spark is None and (shards or work or conf):
+        raise DlogError("--shards, --work and --conf belong to --spark MASTER")
+    if spark is not None and profile is not None:
+        raise DlogError("a profile is of one process: leave out --profile or --spark")
+    if spark is not None and (stats or jobs > 1):
+        raise DlogError("--stats and --jobs are of one process: leave them out, or --spark")
+    if spark is not None:
+        _run_on_spark(program, facts, out, spark, shards, work, conf or [], limits, not no_magic)
+    else:
+        _run_here(program, facts, out, limits, jobs, not no_magic, profile, stats)
+
+
+def _run_on_spark(
+    program: Path,
+    facts: Path,
+    out: Path,
+    master: str,
+    shards: int | None,
+    work: Path | None,
+    settings: list[str],
+    limits: Limits,
+    magic: bool,
+) -> None:
+    from dlog.progress import Screen
+    from dlog.report import print_queries, undefined_warnings
+    from dlog.spark.command import run_on_spark
+
+    allow_pandas()
+    with Screen() as screen:
+        sharded = run_on_spark(
+            program,
+            facts,
+            out,
+            master,
+            shards=shards,
+            work=work,
+            settings=settings,
+            limits=limits,
+            progress=screen,
+            warn=screen.print,
+            magic=magic,
+        )
+        for warning in undefined_warnings(sharded):
+            screen.print(warning)
+    print_queries(sharded)
+
+
+def _run_here(
+    program: Path,
+    facts: Path,
+    out: Path,
+    limits: Limits,
+    jobs: int,
+    magic: bool,
+    profile: Path | None,
+    stats: bool,
+) -> None:
+    from dlog.engine.run import run_program
+    from dlog.progress import Screen
+    from dlog.report import print_queries, print_stats, undefined_warnings
+
+    with Screen() as screen:
+        clock = _clock(screen) if profile is not None else None
+        database = run_program(
+            program,
+            facts,
+            out,
+            limits=limits,
+            progress=clock or screen,
+            warn=screen.print,
+            jobs=jobs,
+            magic=magic,
+            traced=profile is not None,
+        )
+        if profile is not None and clock is not None:
+            from dlog.profile import write_profile
+
+            clock.stop()
+            write_profile(profile, database, program, clock.seconds)
+        for warning in undefined_warnings(database):
+            screen.print(warning)
+    print_queries(database)
+    if stats:
+        print_stats(database)
+
+
+def explain(
+    program: Annotated[Path, typer.Argument(metavar="PROGRAM.dl|QUERY.sql", help="a program, or a query")],
+    predicate: Annotated[str | None, typer.Argument(help="only the rules of this predicate")] = None,
+    facts: FactsFolder = Path("."),
+    order: Annotated[
+        Path | None,
+        typer.Option("--order", "--dtree", help="the variable order of a query; else one is found"),
+    ] = None,
+    tree: Annotated[
+        Path | None,
+        typer.Option("--tree", "--svg", metavar="FILE.svg|.pdf|.dot", help="draw the view tree into a file"),
+    ] = None,
+    strategy: Strategy = None,
+    spark: Annotated[bool, typer.Option("--spark", help="how rules are sharded, and why")] = False,
+    shards: Annotated[
+        int | None, typer.Option(min=1, help="with --spark: for so many shards; else 2")
+    ] = None,
+) -> None:
+    """Say how each rule is evaluated and maintained, and why; of a query, its view tree.
+
+    Facts are read for sizes; no rule runs.
+    """
+    if shards is not None and not spark:
+        raise DlogError("--shards belongs to --spark")
+    if spark:
+        from dlog.spark.command import explain_on_spark
+
+        print(explain_on_spark(program, facts, shards, predicate))
+        return
+    is_query = program.suffix.lower() == ".sql"
+    if is_query and strategy is not None:
+        raise DlogError("--strategy is for programs; a query is kept by its view tree")
+    if not is_query:
+        from dlog.engine.database import plan_only
+
+        print(plan_only(program, facts, strategy).explain(predicate))
+    if is_query or order is not None or tree is not None:
+        from dlog.views.export import read_query, read_tree
+        from dlog.views.notation import explain as explain_tree
+
+        query = read_query(program, predicate, facts)
+        found = read_tree(query, order)
+        if is_query or order is not None:
+            print("" if is_query else f"\nthe view tree along {order}:\n", end="")
+            print(explain_tree(found, query), end="")
+        if tree is not None:
+            draw(program, predicate, found, query, tree)
+
+
+def why(
+    program: ProgramFile,
+    fact: Annotated[str, typer.Argument(help="a fact, as in 'reach(1, 3)'")],
+    facts: FactsFolder = Path("."),
+    jobs: Jobs = 1,
+) -> None:
+    """One derivation of a fact, as a tree.  Status 1 when the fact does not hold."""
+    from dlog.engine.database import Database
+    from dlog.progress import Screen
+
+    with Screen() as screen:
+        database = Database(program, facts=facts, progress=screen, warn=screen.print, jobs=jobs)
+    print(database.why(fact))
+
+
+def _clock(screen: Screen) -> Clock:
+    from dlog.profile import Clock
+
+    return Clock(screen)

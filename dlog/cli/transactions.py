@@ -1,0 +1,212 @@
+"""Owns the commands that change facts, or look after what is kept: apply, stream, repl, dump, db check."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dlog.cli.common import (
+    DatabaseFolder,
+    Durability,
+    FactsFolder,
+    Jobs,
+    MaxMemory,
+    MaxRows,
+    ProgramFile,
+    Strategy,
+    Timeout,
+    read_limits,
+)
+
+
+def apply(
+    program: ProgramFile,
+    tx: Annotated[Path, typer.Option("--tx", metavar="FILE", help="transactions, one per statement")],
+    facts: FactsFolder = Path("."),
+    out: Annotated[
+        Path | None, typer.Option("--output", "-D", help="folder of the .output files at the end; - prints")
+    ] = None,
+    changes: Annotated[bool, typer.Option("--changes", help="print each derived change")] = False,
+    stats: Annotated[bool, typer.Option("--stats", help="rows, operations and time per transaction")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="evaluate from scratch after each transaction and compare")
+    ] = False,
+    strategy: Strategy = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", "-k", help="go on after a transaction that fails")
+    ] = False,
+    jobs: Jobs = 1,
+    timeout: Timeout = None,
+    max_rows: MaxRows = None,
+    max_memory: MaxMemory = None,
+    db: DatabaseFolder = None,
+    durability: Durability = "full",
+) -> None:
+    """Load a program, then run a file of transactions.  One that fails is rolled back: status 1."""
+    from dlog.apply import Options, apply_file
+    from dlog.durable.database import open_database
+    from dlog.engine.run import write_outputs
+    from dlog.progress import Screen
+
+    limits = read_limits(timeout, max_rows, max_memory)
+    with Screen() as screen:
+        database = open_database(
+            db,
+            program,
+            durability,
+            facts=facts,
+            limits=limits,
+            progress=screen,
+            warn=screen.print,
+            jobs=jobs,
+            strategy=strategy,
+        )
+    with database, database.group() if durability == "group" else nullcontext():
+        tally = apply_file(database, tx, Options(changes, stats, verify, keep_going))
+    if out is not None and (keep_going or not tally.failed):
+        write_outputs(database, out)
+    sys.stdout.flush()
+    print(tally, file=sys.stderr)
+    if tally.failed:
+        raise typer.Exit(1)
+
+
+def stream(
+    program: ProgramFile,
+    source: Annotated[
+        list[str],
+        typer.Option(metavar="DIR|PREDICATE=URI", help="a folder with a folder of files for each predicate"),
+    ],
+    sink: Annotated[Path, typer.Option(metavar="DIR", help="the folder of results")],
+    checkpoint: Annotated[
+        Path, typer.Option(metavar="DIR", help="the folder of the stream's state: give it again to go on")
+    ],
+    spark: Annotated[str, typer.Option(metavar="MASTER", help="as in local[2] or local[*]")] = "local[2]",
+    shards: Annotated[
+        int, typer.Option(min=0, help="keep the state in so many processes; 0: in this one")
+    ] = 0,
+    once: Annotated[
+        bool, typer.Option("--once", "--available-now", help="end when all files that are there are taken")
+    ] = False,
+    every: Annotated[float, typer.Option(min=0, help="seconds between two looks for new files")] = 0.2,
+    batch_files: Annotated[
+        int | None, typer.Option(min=1, help="at most so many files of each predicate in a batch")
+    ] = None,
+    op: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="the column that says what a row does; else op")
+    ] = None,
+    format: Annotated[str, typer.Option(metavar="csv|json|parquet", help="of files of changes")] = "csv",
+    values_every: Annotated[
+        float, typer.Option(min=0, help="seconds at least between two writings of current values")
+    ] = 5.0,
+    facts: Annotated[Path, typer.Option("--facts", "-F", help="folder of .input files to begin with")] = Path(
+        "."
+    ),
+    json: Annotated[bool, typer.Option("--json", help="a line of JSON for each batch on standard output")] = (
+        False
+    ),
+) -> None:
+    """Keep the rules of a program up to date over facts that arrive as files, by Spark.
+
+    \b
+    Files of facts go into a folder of their predicate, written elsewhere and renamed:
+        in/sale/0001.csv     1,north,20
+                             2,south,5
+    A last column says what a row does: + (or i, insert, c) inserts, - (or d, delete)
+    erases, u (update) replaces the value of a function.  Without it rows are inserts.
+
+    \b
+    dlog stream sales.dl --source in --sink out --checkpoint state
+        out/changes/total/batch-00000000.csv     what each batch changed, with + or -
+        out/values/total.csv                     all rows, as dlog run writes them
+        out/bad/sale/batch-00000000.json         rows that were not taken, and why
+
+    Each batch is one transaction, and is applied exactly once, whatever is killed when: the same command goes
+    on where the last one ended.  Ctrl-C ends it between batches.
+    """
+    from dlog.progress import Screen
+    from dlog.spark.stream import Options, Places, run_stream
+    from dlog.spark.stream_progress import Telling
+
+    options = Options(
+        master=spark,
+        shards=shards,
+        once=once,
+        every=every,
+        batch_files=batch_files,
+        operations=op,
+        format=format,
+        values_every=values_every,
+        facts=facts,
+    )
+    with Telling(json) as telling:
+        run_stream(Places(program, source, sink, checkpoint), options, telling, Screen)
+
+
+def repl(
+    program: Annotated[
+        Path | None, typer.Argument(metavar="[PROGRAM.dl]", help="a program to begin with")
+    ] = None,
+    facts: FactsFolder = Path("."),
+    jobs: Jobs = 1,
+    timeout: Timeout = None,
+    max_rows: MaxRows = None,
+    max_memory: MaxMemory = None,
+    strategy: Strategy = None,
+    db: DatabaseFolder = None,
+    durability: Durability = "full",
+    read_only: Annotated[
+        bool,
+        typer.Option("--read-only", help="with --db: look at it as it is now, also while another writes"),
+    ] = False,
+) -> None:
+    """Transactions at a prompt; from a pipe, the status is 1 when anything typed was wrong."""
+    from dlog import repl
+
+    limits = read_limits(timeout, max_rows, max_memory)
+    session = repl.Session(
+        program, facts, limits, jobs, folder=db, durability=durability, strategy=strategy, read_only=read_only
+    )
+    raise typer.Exit(repl.run(session))
+
+
+def dump(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder of a database")],
+    out: Annotated[
+        Path | None, typer.Option("--output", "-D", help="a folder for program.dl and a file per predicate")
+    ] = None,
+    branch: Annotated[str, typer.Option(metavar="NAME", help="the branch to write")] = "main",
+) -> None:
+    """Print a database as a program with its facts, or write both into a folder."""
+    from dlog.durable.dump import dump
+    from dlog.progress import Screen
+
+    with Screen() as screen:
+        dump(folder, branch, out, sys.stdout, screen)
+
+
+databases = typer.Typer(
+    help="Look after databases in folders.", rich_markup_mode=None, no_args_is_help=True, add_completion=False
+)
+
+
+@databases.command("check")
+def check_database(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder of a database")],
+) -> None:
+    """Verify a database: every record, every invariant, every derived predicate.  Changes nothing."""
+    from dlog.durable.dump import check
+    from dlog.progress import Screen
+
+    with Screen() as screen:
+        found = check(folder, screen)
+    print(found)
+
+
+@databases.callback()
+def _databases() -> None:
+    """One command so far is still a command."""

@@ -1,0 +1,122 @@
+"""Owns the commands about view trees and M3 programs: m3, m3-check and m3-run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dlog.cli.common import Dialect, VariableOrder, check_each, read_dialect
+from dlog.errors import DlogError
+
+if TYPE_CHECKING:
+    from dlog.views.query import Query
+    from dlog.views.tree import ViewTree
+
+
+def m3(
+    program: Annotated[Path, typer.Argument(metavar="QUERY.sql|PROGRAM.dl", help="a query, or a program")],
+    predicate: Annotated[
+        str | None, typer.Argument(help="of a program: what the rule with aggregates derives")
+    ] = None,
+    dtree: VariableOrder = None,
+    dialect: Annotated[
+        str, typer.Option(metavar="a5|dbtoaster", help="the dialect that is written")
+    ] = "dbtoaster",
+    batch: Annotated[
+        bool, typer.Option("--batch/--single", help="triggers for batches, or for single rows")
+    ] = False,
+    optimise: Annotated[
+        bool,
+        typer.Option(
+            "--optimise/--plain",
+            "--optimize/--no-optimize",
+            help="without, every view and every change is a map",
+        ),
+    ] = True,
+    facts: Annotated[
+        Path | None, typer.Option("--facts", "-F", help="folder of the .input files; else the program's")
+    ] = None,
+    tree: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg|.pdf|.dot", help="draw the view tree into a file")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("-o", help="write the M3 program into a file")] = None,
+) -> None:
+    """Print the M3 program that keeps the result of an aggregation query up to date."""
+    from dlog.views.export import exported
+
+    read_dialect(dialect)
+    query, found, text = exported(program, predicate, dtree, dialect, batch, optimise, facts)
+    if tree is not None:
+        draw(program, predicate, found, query, tree)
+    if output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DlogError(f"cannot write {output}: {error.strerror}") from None
+
+
+def draw(program: Path, predicate: str | None, tree: ViewTree, query: Query, picture: Path) -> None:
+    from dlog.views.picture import write_picture
+
+    title = f"{program.name}: {predicate}" if predicate else program.name
+    lost = write_picture(tree, picture, title, query)
+    if lost:
+        message = f"{picture}: PDF fonts have no {' '.join(lost[:10])}, which are shown as ?; SVG has them"
+        print(f"warning: {message}", file=sys.stderr)
+
+
+def m3_check(
+    programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.m3...", help="M3 programs")],
+    dialect: Dialect = None,
+) -> None:
+    """Check M3 programs: print their errors, or nothing."""
+    from dlog.m3 import check, parse_file
+
+    dialect = read_dialect(dialect)
+    check_each(programs, lambda path: check(parse_file(path, dialect)))
+
+
+def m3_run(
+    program: Annotated[Path, typer.Argument(metavar="PROGRAM.m3", help="an M3 program")],
+    batch: Annotated[int, typer.Option("--batch", "-b", min=1, help="rows of a stream at a time")] = 1000,
+    facts: Annotated[
+        Path | None, typer.Option("--facts", "-F", help="folder of the files; else the program's")
+    ] = None,
+    format: Annotated[str, typer.Option(metavar="table|csv|json", help="how results are printed")] = "table",
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="go on without rows that cannot be taken, and count them")
+    ] = False,
+    dialect: Dialect = None,
+    stats: Annotated[bool, typer.Option("--stats", help="rows, time and memory on standard error")] = False,
+) -> None:
+    """Run an M3 program over the files that it names, and print its queries."""
+    import time
+
+    from dlog.m3 import parse_file
+    from dlog.m3.runtime.results import FORMATS, print_results
+    from dlog.m3.runtime.runtime import Runtime
+    from dlog.m3.runtime.streams import Reader, run_files
+    from dlog.progress import Screen
+
+    if format not in FORMATS:
+        raise DlogError(f"unknown format {format}", help=f"one of {', '.join(FORMATS)}")
+    runtime = Runtime(parse_file(program, read_dialect(dialect)))
+    started = time.perf_counter()
+    with Screen() as screen:
+        reader = Reader(facts or program.parent, skip_bad_rows, screen.print)
+        run_files(runtime, reader, batch, screen)
+    print_results(runtime.results(), format, sys.stdout)
+    sys.stdout.flush()
+    if reader.skipped:
+        print(f"{reader.skipped:,} bad row{'' if reader.skipped == 1 else 's'} skipped", file=sys.stderr)
+    if reader.left_out:
+        print(f"left out, as their files cannot be read: {', '.join(reader.left_out)}", file=sys.stderr)
+    if stats:
+        seconds = time.perf_counter() - started
+        memory = f"{runtime.maps.memory() / 1e6:,.1f} MB of maps"
+        print(f"{runtime.rows:,} rows in {seconds:.2f} s, {memory}", file=sys.stderr)
