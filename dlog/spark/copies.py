@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from dlog.ir.rules import Predicate
 from dlog.jit import Words
-from dlog.spark.hashing import shards_of
+from dlog.spark.hashing import by_shard, shards_of
 from dlog.spark.shards import WHOLE, Place, columns_of
 
 PRESENT = "present"  # the column of a predicate without columns
@@ -47,8 +47,7 @@ class Copies:
         self._put_rows(predicate.name, place, table, owners, writer)
 
     def _put_rows(self, name: str, place: Place, table: pa.Table, owners: Words, writer: str) -> None:
-        order = np.argsort(owners, kind="stable")
-        bounds = np.searchsorted(owners[order], np.arange(self.shards + 1))
+        order, bounds = by_shard(owners, self.shards)
         rows = table if self.shards == 1 else table.take(pa.array(order))
         for shard in range(self.shards):
             part = rows.slice(bounds[shard], bounds[shard + 1] - bounds[shard])

@@ -37,6 +37,18 @@ def shards_of(values: pa.Array | pa.ChunkedArray, type: Type, shards: int) -> Wo
     return out
 
 
+def by_shard(owners: Words, shards: int) -> tuple[Words, Words]:
+    """Numbers of rows in the order of their shards, and where each shard's begin.  O(n + shards).
+
+    >>> order, bounds = by_shard(np.array([1, 0, 1]), 3)
+    >>> order.tolist(), bounds.tolist()
+    ([1, 0, 2], [0, 1, 3, 3])
+    """
+    order, bounds = np.empty(len(owners), np.int64), np.zeros(shards + 1, np.int64)
+    kernels.order_by_shard(owners, len(owners), shards, order, bounds)
+    return order, bounds
+
+
 def shard_of_value(value: Any, type: Type, shards: int) -> int:
     """The same for one Python value."""
     from dlog.storage.values import arrow_type

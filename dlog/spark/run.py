@@ -25,7 +25,7 @@ from dlog.engine.store import Store
 from dlog.errors import DataError, DlogError, DlogErrors
 from dlog.interrupts import heard
 from dlog.ir.goals import asked_for
-from dlog.ir.magic import Rewriting, goal_directed
+from dlog.ir.magic import goal_directed
 from dlog.ir.rules import Predicate, Program
 from dlog.spark.copies import Copies, map_table
 from dlog.spark.heavy import LEAST_ROWS, find_heavy
@@ -50,6 +50,7 @@ from dlog.spark.steps import Recursion, candidates_name, derived_name, known_nam
 from dlog.spark.sub_programs import SubProgram, block_program, named, sub_program
 from dlog.spark.tables import insert_parts, table_of
 from dlog.spark.tasks import Job, Outcome, Output
+from dlog.storage.relation import Relation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +59,7 @@ Runner = Callable[[str, int], list[Outcome]]  # the file of a job, the number of
 COMPACT = 16  # steps of a recursion after which a copy is written as one file again
 SMALL_RECURSION = 100_000  # rows read by a recursion below which one process does it before a job begins
 SMALL = 2_000_000  # rows below which one process is faster, for all we have measured
-NOTE = "note: {rows:,} rows fit one process, and `dlog run` without --spark is faster on so few"
+NOTE = "note: one process holds {rows} easily, and `dlog run` without --spark is faster on so few"
 
 
 class ShardedDatabase(Database):
@@ -143,23 +144,34 @@ class ShardedDatabase(Database):
         self.pending = frozenset()
 
     def _evaluate_goals(self, watch: Watch) -> None:
-        rewriting = self._rewriting()
-        self._shard(rewriting.program, rewriting.full, watch)
-        checked = tuple(c for c in self.program.constraints if c.violations in rewriting.full)
-        check_constraints(replace(self.program, constraints=checked), self.store)
-        self.pending -= rewriting.full.keys()
-
-    def _rewriting(self) -> Rewriting:
+        """What else is computed in full stays with the shards: bringing it here may cost the most."""
         names = self.program.predicates
         based = frozenset(n for n in names if self.store.rows(n) or n in self._elsewhere)
-        return goal_directed(self.program, based, asked_for(self.program, based))
+        goals = asked_for(self.program, based)
+        rewriting = goal_directed(self.program, based, goals)
+        wanted = rewriting.full.keys() & goals.keys()
+        self._shard(rewriting.program, wanted, watch)
+        checked = tuple(c for c in self.program.constraints if c.violations in wanted)
+        check_constraints(replace(self.program, constraints=checked), self.store)
+        self.pending -= wanted
+
+    def _computed(self, program: Program, name: str) -> Relation:
+        """Where some base facts are with the workers, this process cannot compute what was not asked for."""
+        if self._sources:
+            raise DlogError(
+                f"{name} is not here: facts of the program are in files that workers read",
+                help=f"ask for it in the program, as by .output {name}",
+            )
+        return super()._computed(program, name)
 
     def _shard(self, program: Program, wanted: Iterable[str], watch: Watch) -> None:
         """Evaluate the strata of a program; what is wanted is in the store in the end."""
         with_facts = {n for n in program.predicates if self.store.rows(n)} | self._elsewhere.keys()
         rows = {n: self.store.rows(n) + self._elsewhere.get(n, 0) for n in with_facts}
-        if sum(rows.values()) < SMALL:
-            self.warn(NOTE.format(rows=sum(rows.values())))
+        total = sum(rows.values())
+        if total < SMALL:
+            guessed = "about " if self._elsewhere else ""
+            self.warn(NOTE.format(rows=f"{guessed}{total:,} row{'' if total == 1 else 's'}"))
         derived = derived_predicates(program)
         sizes = {n: rows.get(n, 0) for n in program.predicates if n not in derived}
         limited = frozenset(d.predicate for d in program.directives if d.kind == "limitsize")
