@@ -51,6 +51,11 @@ _LOOPBACK = {
     "spark.sql.shuffle.partitions": "4",
     "spark.shuffle.compress": "false",  # nothing leaves the machine
     "spark.broadcast.compress": "false",
+    # Files of this machine without files of checksums beside them, and what a stream notes as files in place
+    # of by links: Hadoop starts a process for each of these (a batch of a stream took twice as long).
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
+    "FileSystemBasedCheckpointFileManager",
 }
 
 TRIES = 4  # of a task, before its job fails

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from typing import Any
 
 from dlog.errors import DlogError, StoreError
 from dlog.language.source import read_source
-from dlog.spark.stream_sinks import sync_file, sync_folder, write_whole
+from dlog.spark.stream_sinks import sync_all, write_whole
 
 Progress = Callable[[str, str, int, int], None]
 Screen = Callable[[], AbstractContextManager[Progress | None]]
@@ -134,8 +135,9 @@ def _numbers(folder: Path) -> list[int]:
 
 def sync_notes(folder: Path) -> None:
     """What Spark wrote down of this batch: it leaves to the system when that reaches the disk."""
+    found: list[Path] = []
     for kind in (folder / "offsets", *(folder / "sources").glob("*")):
-        notes = [p for p in kind.iterdir() if not p.name.startswith(".")]
+        notes = [entry for entry in os.scandir(kind) if not entry.name.startswith(".")]
         if notes:
-            sync_file(max(notes, key=lambda p: p.stat().st_mtime_ns))
-            sync_folder(kind)
+            found += [Path(max(notes, key=lambda entry: entry.stat().st_mtime_ns)), kind]
+    sync_all(found)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from dlog.spark.stream_operations import COLUMN_NAMES, ERASE, INSERT
 
 FORMATS = {"csv": ".csv", "json": ".json", "parquet": ".parquet"}
 CHANGES, BAD, VALUES = "changes", "bad", "values"
+_SYNCS = 8  # files and folders that are brought to the disk at the same time
 MARK = "_batch.json"  # in the folder of values: which batch they are of
 
 
@@ -80,12 +82,13 @@ class Sinks:
         for name, rows in (bad or {}).items():
             if rows:
                 self._write(batch, BAD, name, rejected_table(rows), "json")
+        written = self._staged[1]
+        sync_all([*written, *(path.parent for path in written)])
 
     def publish(self, batch: int) -> list[Path]:
         """Give the staged files of a batch their names; done twice, it does nothing."""
         found = [published(part) for part in self._staged_files(batch)]
-        for folder in {path.parent for path in found}:
-            sync_folder(folder)
+        sync_all(path.parent for path in found)
         return found
 
     def _discard(self, batch: int) -> None:
@@ -118,8 +121,6 @@ class Sinks:
         if format != "parquet":
             params["precision"] = "full"
         write(table, OutputOptions.from_params(name, params))
-        sync_file(path)
-        sync_folder(path.parent)
 
     # Current values
 
@@ -165,7 +166,7 @@ def change_table(change: Change) -> pa.Table:
     """Rows that came and rows that went, with a column that says which."""
     came, went = change.inserted.to_arrow(), change.erased.to_arrow()
     names = {column.name for column in change.inserted.columns}
-    signs = [pa.array([sign] * n, pa.string()) for sign, n in ((ERASE, len(went)), (INSERT, len(came)))]
+    signs = [pa.repeat(sign, n) for sign, n in ((ERASE, len(went)), (INSERT, len(came)))]
     table = pa.concat_tables([went, came]) if names else pa.table({})
     name = next(name for name in COLUMN_NAMES if name not in names)
     return table.append_column(name, pa.chunked_array(signs))
@@ -191,23 +192,22 @@ def write_whole(path: Path, text: str) -> None:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.write_text(text, encoding="utf-8")
-        sync_file(part)
+        sync(part)
         os.replace(part, path)
-        sync_folder(path.parent)
+        sync(path.parent)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror}") from None
 
 
-def sync_file(path: Path) -> None:
-    _sync(path, os.O_RDWR)
+def sync_all(paths: Iterable[Path]) -> None:
+    """Brings files and folders to the disk, together: one after the other takes many times as long."""
+    if wanted := set(paths):
+        with ThreadPoolExecutor(min(len(wanted), _SYNCS)) as pool:
+            list(pool.map(sync, wanted))
 
 
-def sync_folder(path: Path) -> None:
-    _sync(path, os.O_RDONLY)
-
-
-def _sync(path: Path, flags: int) -> None:
-    opened = os.open(path, flags)
+def sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
     finally:
