@@ -66,6 +66,7 @@ class GroupViews:
         """Rows of codes that come (1) or go (-1)."""
         if (rows == layout.EMPTY).any():
             raise DataError(f"{relation}: {layout.EMPTY} is below what view trees can hold")
+        self.runtime.expect(relation, len(rows))
         for start in range(0, len(rows), MOST_ROWS):
             part = rows[start : start + MOST_ROWS]
             words = np.empty((part.shape[1] + 1, len(part)), np.int64)

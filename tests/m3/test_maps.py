@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlog.errors import DlogError
 from dlog.m3 import parse
 from dlog.m3.runtime.map_kernels import MULTIPLIER
 from dlog.m3.runtime.runtime import Runtime
@@ -52,6 +54,22 @@ def test_oracle_dict(steps: list) -> None:
         assert as_dict(runtime, "BOTH") == {k: n for k, n in live.items() if k == (a, b)}
 
 
+def test_chains_are_made_again_after_going_back() -> None:
+    """To before they were made, and to when they were there."""
+    runtime = Runtime(parse(PROGRAM))
+    runtime.apply("R", [(i % 5, i, 1) for i in range(50)])
+    for saved in (runtime.save(), None):
+        runtime.apply("ASK", [(3, 0)])
+        assert as_dict(runtime, "BY_A") == {(3, i): 1 for i in range(3, 50, 5)}
+        saved = saved or runtime.save()
+        runtime.apply("R", [(3, 3, -1), (3, 100, 1)])
+        runtime.restore(saved)
+        runtime.check()
+        runtime.apply("ASK", [(3, 0)])
+        runtime.check()
+        assert as_dict(runtime, "BY_A") == {(3, i): 1 for i in range(3, 50, 5)}
+
+
 def test_memory_follows_the_data() -> None:
     """Rows that come and go, always new ones, leave no more than a small table behind."""
     runtime = Runtime(parse(PROGRAM))
@@ -68,3 +86,23 @@ def test_memory_follows_the_data() -> None:
         runtime.apply("R", rows)
         runtime.apply("R", rows, [-1] * len(rows))
     assert runtime.maps.memory() < 1_000_000
+
+
+def test_rows_that_are_expected_are_given_memory_in_fewer_steps() -> None:
+    """What is told changes how often tables are made anew, and nothing else; also when it is wrong."""
+    sizes: dict[int, set[int]] = {}
+    for told in (0, 60_000, 10**9):
+        runtime = Runtime(parse(PROGRAM))
+        number = runtime.compiled.stores.map("M").number
+        runtime.expect("R", told)
+        sizes[told] = set()
+        for start in range(0, 60_000, 1_000):
+            runtime.apply("R", [(start + i, i % 7, 1) for i in range(1_000)])
+            sizes[told].add(len(runtime.maps.table(number)))
+        runtime.check()
+        assert as_dict(runtime, "M") == {(i, i % 1_000 % 7): 1 for i in range(60_000)}
+    assert len(sizes[60_000]) < len(sizes[0])
+    assert max(sizes[60_000]) <= max(sizes[0])
+    assert max(sizes[10**9]) <= 16 * max(sizes[0])
+    with pytest.raises(DlogError, match="there is no relation N"):
+        runtime.expect("N", 10)

@@ -43,8 +43,17 @@ def chain_head(arena, maps, m, index, places, cols, hash, i, code, at, count):
 
 
 @helper
+def lacks_links(maps, m):
+    """Whether a map has entries, but no memory for the chains that somebody is about to go along."""
+    return maps[m + M_USED] > 0 and maps[m + M_WORDS] == maps[m + M_KEYS] + maps[m + M_VALUES]
+
+
+@helper
 def has_chains(arena, maps, m):
-    """Whether there is any entry; then the chains are made, if they were not."""
+    """Whether there is any entry; then the chains are made, if they were not.
+
+    REQUIRES: slots have links, unless there is no entry (`lacks_links`).
+    """
     if maps[m + M_USED] == 0:
         return False
     if maps[m + M_LINKED] == 0:

@@ -19,7 +19,6 @@ from dlog.m3.runtime.layout import (
     FLOAT,
     INT,
     M_BASE,
-    M_INDICES,
     M_KEYS,
     M_KINDS,
     M_LINKED,
@@ -98,6 +97,13 @@ def look_up(arena, maps, m, cols, n, hash, code, at, count):
 
 
 @helper
+def ask_for(arena, place, count):
+    """A slot will be needed soon, up to the first word behind its keys, which may be in the next line."""
+    prefetch(arena, place)
+    prefetch(arena, place + count)
+
+
+@helper
 def look_up_one(arena, maps, m, cols, n, hash, keys, out):
     base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
     for i in range(n):
@@ -111,6 +117,8 @@ def look_up_few(arena, maps, m, cols, n, hash, code, at, count, out):
     base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
     first, second, third = code[at], code[at + min(count, 2) - 1], code[at + count - 1]
     for i in range(n):
+        if i + AHEAD < n:
+            ask_for(arena, base + words * shifted(cols[hash + i + AHEAD], shift), count)
         a, b, c = cols[first + i], cols[second + i], cols[third + i]
         place = place_of_few(arena, base, words, mask, shifted(cols[hash + i], shift), count, a, b, c)
         cols[out + i] = arena[place + count] if arena[place] != EMPTY else np.int64(0)
@@ -191,12 +199,11 @@ def found(arena, maps, m, cols, n, hash, code, at, count):
 def accumulate(arena, maps, m, cols, n, hash, code, at, count, state, pc):
     """Add a value to the entry of each row.  REQUIRES: room for n more slots."""
     base, words, values = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_VALUES]
-    indices, vals = maps[m + M_INDICES], at + count
+    linked, vals = maps[m + M_LINKED], at + count
     maps[m + M_UPDATES] += n
-    if count == 1 and values == 1 and indices == 0 and maps[maps[m + M_KINDS]] == INT:
+    if count == 1 and values == 1 and linked == 0 and maps[maps[m + M_KINDS]] == INT:
         accumulate_one(arena, maps, m, cols, n, hash, code[at], code[vals], state, pc)
         return
-    linked = maps[m + M_LINKED]
     if count <= 3 and values == 1 and maps[maps[m + M_KINDS]] == INT:
         accumulate_few(arena, maps, m, cols, n, hash, code, at, count, state, pc)
         return
@@ -241,17 +248,19 @@ def accumulate_few(arena, maps, m, cols, n, hash, code, at, count, state, pc):
     vals, linked, used = code[at + count], maps[m + M_LINKED], np.int64(0)
     for i in range(n):
         if i + AHEAD < n:
-            prefetch(arena, base + words * shifted(cols[hash + i + AHEAD], shift))
+            ask_for(arena, base + words * shifted(cols[hash + i + AHEAD], shift), count)
         a, b, c = cols[first + i], cols[second + i], cols[third + i]
         place = place_of_few(arena, base, words, mask, shifted(cols[hash + i], shift), count, a, b, c)
+        was = arena[place + count]
         if arena[place] == EMPTY:
-            make_zero(arena, maps, m, place)
+            was = np.int64(0)
+            if linked != 0:
+                make_zero(arena, maps, m, place)
             arena[place] = a
             if count > 1:
                 arena[place + count - 1] = c
                 arena[place + 1] = b
             used += 1
-        was = arena[place + count]
         arena[place + count] = add_ints(was, cols[vals + i], state, pc)
         if linked != 0 and was == 0:
             link(arena, maps, m, (place - base) // words)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dlog.jit import Words
 from dlog.m3 import ast
-from dlog.m3.runtime.analysis import Typing
+from dlog.m3.runtime.analysis import Typing, assignments
 from dlog.m3.runtime.bodies import Body
 from dlog.m3.runtime.code import Code
 from dlog.m3.runtime.row_code import row_code
@@ -32,7 +32,7 @@ class Compiled:
     """`entries` has the address of each trigger, by relation and event; `together` those triggers of single
     tuples that can take many at a time; `row_entries` where the code for one row begins, of those that have
     it; `columns_read` which columns of a relation its triggers read.  A query's code fills the store of its
-    result.
+    result.  `feeding` has, by the address of a map, the relations whose rows may bring keys to it.
     """
 
     program: ast.Program
@@ -47,6 +47,7 @@ class Compiled:
     calls: tuple[PythonCall, ...]
     spans: tuple[tuple[int, ast.Node], ...]
     results: dict[str, Result]
+    feeding: dict[int, frozenset[str]]
 
     def statement_at(self, address: int) -> ast.Node | None:
         """The statement whose code an address is in."""
@@ -96,7 +97,18 @@ def compile_program(program: ast.Program, dictionary: Dictionary) -> Compiled:
         tuple(calls),
         tuple(spans),
         results,
+        _feeding(program, stores),
     )
+
+
+def _feeding(program: ast.Program, stores: Stores) -> dict[int, frozenset[str]]:
+    found = {store.address: frozenset({table}) for table, store in stores.tables.items()}
+    for trigger in program.triggers:
+        if trigger.relation is not None:
+            for assignment in assignments(trigger.statements):
+                address = stores.map(assignment.target.name).address
+                found[address] = found.get(address, frozenset()) | {trigger.relation}
+    return found
 
 
 def _with_row_code(

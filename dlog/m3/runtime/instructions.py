@@ -14,7 +14,14 @@ from dlog.m3.runtime.arithmetic_kernels import (
     multiply_decimals,
     sum_by_row,
 )
-from dlog.m3.runtime.chain_kernels import chain_found, chain_next, chain_open, load_slots, scan_next
+from dlog.m3.runtime.chain_kernels import (
+    chain_found,
+    chain_next,
+    chain_open,
+    lacks_links,
+    load_slots,
+    scan_next,
+)
 from dlog.m3.runtime.cofactor_kernels import add_elements, find_slots, is_nonzero
 from dlog.m3.runtime.column_kernels import (
     accumulate,
@@ -31,6 +38,7 @@ from dlog.m3.runtime.column_kernels import (
 from dlog.m3.runtime.layout import (
     ACCUMULATE,
     ADD,
+    ASKED,
     BLOCK_NONZERO,
     BLOCK_ZERO,
     CHAIN_FOUND,
@@ -61,6 +69,7 @@ from dlog.m3.runtime.layout import (
     JUMP,
     JUMP_EMPTY,
     JUMP_FALSE,
+    LINKS,
     LOAD,
     LOOK_UP,
     LOOK_UP_PRODUCT,
@@ -72,6 +81,7 @@ from dlog.m3.runtime.layout import (
     MULTIPLY_DECIMAL,
     NONZERO,
     RANK,
+    ROOM,
     ROOT,
     ROW_SUM,
     SCAN_NEXT,
@@ -108,6 +118,19 @@ JUMPS: Final = (JUMP, JUMP_EMPTY, JUMP_FALSE, DELTA_NEXT, CHAIN_NEXT, SCAN_NEXT)
 def is_narrow(maps, m, rows):
     """Whether a table may get too full by so many new keys."""
     return maps[m + M_KEYS] > 0 and maps[m + M_USED] + rows > maps[m + M_LIMIT]
+
+
+@helper
+def is_asking(maps, code, pc, state):
+    """Whether an instruction has to wait for memory of a map; then the state tells which."""
+    op, m = code[pc], code[pc + 3]
+    if op in (ACCUMULATE, SLOTS) and is_narrow(maps, m, state[code[pc + 2]]):
+        state[ASKED], state[ROOM] = m, state[code[pc + 2]]
+        return True
+    if op in (CHAIN_OPEN, CHAIN_FOUND) and lacks_links(maps, m):
+        state[ASKED], state[ROOM] = m, LINKS
+        return True
+    return False
 
 
 @helper

@@ -1,6 +1,7 @@
 """Owns where the words of maps, of the machine's state and of its instructions lie.  Does nothing.
 
-A map is a table of slots in the arena: `keys`, then the words of its value, then one link for each index.
+A map is a table of slots in the arena: `keys`, then the words of its value, then, once somebody has gone
+along a chain, one link for each index.
 The first word of an empty slot is EMPTY, which no key can be: integers reach from -(2^63 - 1) to 2^63 - 1,
 and no code of a float, date or string is that low; what follows it in the slot means nothing, but that a map
 with at most one key and one value word has 0 there.  A slot whose value is 0 is dead: it keeps its key, so
@@ -11,7 +12,7 @@ value 0 stay.
 
 An index serves reads in which only some keys are bound.  It is a table of heads, as long as that of slots,
 open addressing by the hash of those keys: a head is 1 + the first slot of a chain, 0 where there is none.
-Chains are made when they are first gone along, and kept from then on.
+Chains are made when they are first gone along, and kept from then on; a table has memory for them then only.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ M_WORDS_OF_MAP: Final = 16
 # back without a rest.
 INT, FLOAT, DOUBLED, LOW = range(4)
 
+LINKS: Final = -1  # asked for as room: memory for chains
+
 END_OF_CHAIN: Final = -1
 UNLINKED: Final = -2  # the link of a slot that no chain holds
 
@@ -52,7 +55,7 @@ FIRST: Final = 2  # of the rows that the trigger runs for
 COUNT: Final = 3
 EVENT: Final = 4  # which event is under way
 ASKED: Final = 5  # of Python: a map that must grow, or a call
-ROOM: Final = 6  # for how many more entries
+ROOM: Final = 6  # for how many more entries; or LINKS
 OVERFLOW: Final = 7  # 1 + the address of the instruction that overflowed, or 0
 INPUT: Final = 8  # where the rows of the event begin in the input
 STRIDE: Final = 9  # from a column of the input to the next

@@ -25,13 +25,12 @@ from dlog.m3.runtime.instructions import (
     element_step,
     frame_step,
     input_step,
-    is_narrow,
+    is_asking,
     jump_step,
     map_step,
     plain_step,
 )
 from dlog.m3.runtime.layout import (
-    ACCUMULATE,
     ASKED,
     BUDGET,
     BY_ROW,
@@ -43,8 +42,6 @@ from dlog.m3.runtime.layout import (
     OVERFLOW,
     PAUSE,
     PC,
-    ROOM,
-    SLOTS,
     STATUS,
     SWITCH,
 )
@@ -98,8 +95,7 @@ def run_columns(arena, maps, code, state, cols, inputs, events, ranks, n_events)
         budget -= 1
         op, a = code[pc], pc + 2
         if op in MAPS:
-            if op in (ACCUMULATE, SLOTS) and is_narrow(maps, code[a + 1], state[code[a]]):
-                state[ASKED], state[ROOM] = code[a + 1], state[code[a]]
+            if is_asking(maps, code, pc, state):
                 status = np.int64(GROW)
                 break
             map_step(arena, maps, code, pc, state, cols)
@@ -129,6 +125,9 @@ def run_columns(arena, maps, code, state, cols, inputs, events, ranks, n_events)
         elif op in ELEMENT_STEPS:
             element_step(arena, maps, code, pc, state, cols)
         else:
+            if is_asking(maps, code, pc, state):
+                status = np.int64(GROW)
+                break
             frame_step(arena, maps, code, pc, state, cols)
         pc = code[pc + 1]
     state[PC], state[BUDGET] = pc, budget

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.jit import Words, helper, kernel, pointer, prefetch
+from dlog.jit import Words, helper, kernel, pointer
 from dlog.lftj.primitives import add, multiply
 from dlog.m3.runtime.layout import (
     EMPTY,
@@ -29,7 +29,7 @@ from dlog.m3.runtime.layout import (
 )
 
 MULTIPLIER = np.int64(-7046029254386353131)  # 2^64 / golden ratio, as a signed word
-AHEAD = 8  # slots, or rows: so far before it is needed memory is asked for
+AHEAD = 16  # rows: so far before it is needed memory is asked for
 SECOND = np.int64(-4417276706812531889)
 
 
@@ -193,7 +193,7 @@ def take_slot(arena, maps, m, slot):
 
 @helper
 def link_all(arena, maps, m):
-    """Make the chains of all indices.  O(slots)."""
+    """Make the chains of all indices.  O(slots).  REQUIRES: slots have links."""
     base, words, slots = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK] + 1
     keys, values = maps[m + M_KEYS], maps[m + M_VALUES]
     heads = base + slots * words
@@ -274,27 +274,27 @@ def changed_much(map_words: Words, m: int, least: int) -> int:
 
 
 @kernel
-def take_over(arena_words: Words, map_words: Words, m: int, old_base: int, old_slots: int) -> None:
-    """Put the live slots of an old table into a new one.  O(old slots).
+def take_over(
+    arena_words: Words, map_words: Words, m: int, old_base: int, old_slots: int, old_words: int
+) -> None:
+    """Put the live slots of an old table into a new one, in no chain.  O(old slots).
 
-    REQUIRES: the new one is cleared and has room; slots have the same words.
+    The upper bits of hashes tell slots, so both tables are gone through from front to back.
+    REQUIRES: the new one is cleared and has room.
     """
     arena, maps = pointer(arena_words), pointer(map_words)
     base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
     keys, values = maps[m + M_KEYS], maps[m + M_VALUES]
-    end = old_base + old_slots * words
-    for at in range(old_base, end, words):
-        ahead = at + AHEAD * words
-        if ahead < end and arena[ahead] != EMPTY:
-            prefetch(arena, base + words * shifted(slot_hash(arena, ahead, keys), shift))
+    used = 0
+    for at in range(old_base, old_base + old_slots * old_words, old_words):
         if arena[at] != EMPTY and is_live(arena, at + keys, values):
-            slot = shifted(slot_hash(arena, at, keys), shift)
-            while arena[base + slot * words] != EMPTY:
-                slot = (slot + 1) & mask
-            make_zero(arena, maps, m, base + slot * words)
+            place = base + words * shifted(slot_hash(arena, at, keys), shift)
+            while arena[place] != EMPTY:
+                place = place + words if place < base + words * mask else base
             for w in range(keys + values):
-                arena[base + slot * words + w] = arena[at + w]
-            take_slot(arena, maps, m, slot)
+                arena[place + w] = arena[at + w]
+            used += 1
+    maps[m + M_USED] = used
 
 
 @kernel

@@ -1,9 +1,11 @@
 """Owns the memory of maps: where their tables lie, when one is made anew, larger or smaller.
 
 Correct output: a map behaves as a dict from keys to values in which what is missing is 0.  Its memory is in
-proportion to its entries that are not 0: a table is made anew when five eighths of it are full, as large as
-its live slots need, and when many rows were added since the live slots were last counted.  So a row costs
-amortised O(1), and slots that died are found without counting every death.
+proportion to its entries that are not 0, or to the rows that are known to come: a table is made anew when
+five eighths of it are full, as large as its live slots need; where most rows are new keys, twice that while
+it is modest, or as large as rows to come may need.  And it is made anew when many rows were added since the
+live slots were last counted.  So a row costs amortised O(1), and slots that died are found without counting
+every death.
 
 Knows nothing of statements; values are words, as a ring lays them out.
 """
@@ -17,6 +19,7 @@ import numpy as np
 
 from dlog.jit import Words
 from dlog.m3.runtime.layout import (
+    CHUNK,
     M_BASE,
     M_INDEX,
     M_INDICES,
@@ -45,6 +48,9 @@ from dlog.m3.runtime.map_kernels import (
 from dlog.storage.arena import Arena
 
 SMALLEST = 8  # slots
+FULL = 5  # eighths of a table's slots may be used
+LEAP = 16  # times the slots that are needed: the most that is made for rows to come
+MODEST = 1 << 22  # words of a table that may be made larger than needed, so that fewer are made
 COUNT_AFTER = 1 << 12  # rows at least, before live slots are counted
 
 
@@ -68,6 +74,7 @@ class Maps:
         self._own_words = self.words[: M_WORDS_OF_MAP * len(shapes)]
         self._records = [-1] * len(shapes)
         self._rooms = [0] * len(shapes)  # the most entries that were asked for at once, at most a chunk
+        self._used = [0] * len(shapes)  # slots that were, when M_UPDATES was 0
         for i in range(len(shapes)):
             self._make(i, SMALLEST if shapes[i].keys else 1)
 
@@ -79,7 +86,7 @@ class Maps:
         for address, shape in zip(self.addresses, self.shapes, strict=True):
             words[address + M_KEYS] = shape.keys
             words[address + M_VALUES] = len(shape.kinds)
-            words[address + M_WORDS] = shape.keys + len(shape.kinds) + len(shape.indices)
+            words[address + M_WORDS] = shape.keys + len(shape.kinds)
             words[address + M_INDICES] = len(shape.indices)
             words[address + M_KINDS] = at + len(lists)
             lists += shape.kinds
@@ -91,68 +98,96 @@ class Maps:
 
     # ---- growing and shrinking
 
-    def grow(self, address: int, room: int) -> None:
-        """A table with room for so many more entries.  O(slots)."""
+    def grow(self, address: int, room: int, coming: int = 0) -> None:
+        """A table with room for so many more entries, and perhaps for rows that are coming.  O(slots)."""
         i = address // M_WORDS_OF_MAP
         self._rooms[i] = max(self._rooms[i], room)
-        live = count_live(self.arena.A, self.words, address)
-        self._renew(i, _slots(live + room))
+        used, updates = int(self.words[address + M_USED]), int(self.words[address + M_UPDATES])
+        if 2 * (used - self._used[i]) >= updates:  # most rows are new keys: few slots can be dead
+            self._renew(i, self._ample(i, used, room, coming))
+        else:
+            self._renew(i, _slots(count_live(self.arena.A, self.words, address) + room))
+
+    def _ample(self, i: int, used: int, room: int, coming: int) -> int:
+        """Slots for a map that most rows bring a new key to."""
+        slots = _slots(used + room)
+        if used and coming > room:
+            return max(slots, min(_slots_filled(used + coming), LEAP * slots))
+        return 2 * slots if 2 * slots * self._width(i) <= MODEST else slots
+
+    def give_links(self, address: int) -> None:
+        """Memory for the chains of a map, and the chains.  O(slots)."""
+        i = address // M_WORDS_OF_MAP
+        self._renew(i, int(self.words[address + M_MASK]) + 1, with_links=True)
+        link_table(self.arena.A, self.words, address)
 
     def settle(self) -> None:
         """Give back the memory of maps that shrank.  Amortised O(1) for each row that was added."""
         address = changed_much(self._own_words, 0, COUNT_AFTER)
         while address >= 0:
-            self.words[address + M_UPDATES] = 0
             i, slots = address // M_WORDS_OF_MAP, int(self.words[address + M_MASK]) + 1
+            self.words[address + M_UPDATES] = 0
+            self._used[i] = int(self.words[address + M_USED])
             live = count_live(self.arena.A, self.words, address)
             wanted = _slots(live + self._rooms[i]) if self.shapes[i].keys else 1
             if 4 * wanted < slots:
                 self._renew(i, wanted)
             address = changed_much(self._own_words, address + M_WORDS_OF_MAP, COUNT_AFTER)
 
-    def _renew(self, i: int, slots: int) -> None:
+    def _renew(self, i: int, slots: int, with_links: bool = False) -> None:
+        """A table of so many slots with what is in the old one; with links also if that one has them."""
         address, record = self.addresses[i], self._records[i]
         base, old = int(self.words[address + M_BASE]), int(self.words[address + M_MASK]) + 1
-        is_linked = self.words[address + M_LINKED]
-        self._make(i, slots)
-        take_over(self.arena.A, self.words, address, base, old)
+        words, is_linked = int(self.words[address + M_WORDS]), self.words[address + M_LINKED]
+        self._make(i, slots, with_links or words > self._bare(i))
+        take_over(self.arena.A, self.words, address, base, old, words)
+        self._used[i] = int(self.words[address + M_USED])
         if is_linked:
             link_table(self.arena.A, self.words, address)
         with self.arena.lock:
             self.arena.release_extent(record)
 
-    def _make(self, i: int, slots: int) -> None:
+    def _make(self, i: int, slots: int, with_links: bool = False) -> None:
         """An empty table in place of the one that is there, whose memory stays."""
         address = self.addresses[i]
+        links = len(self.shapes[i].indices) if with_links else 0
+        self.words[address + M_WORDS] = self._bare(i) + links
         words = slots * self._width(i)
         with self.arena.lock:
             self._records[i], base = self.arena.new_extent(max(words, 1))
         self.words[address + M_BASE] = base
         self.words[address + M_MASK] = slots - 1
         self.words[address + M_SHIFT] = 64 - (slots.bit_length() - 1) if slots > 1 else 63
-        self.words[address + M_LIMIT] = slots * 5 // 8
+        self.words[address + M_LIMIT] = slots * FULL // 8
         clear_table(self.arena.A, self.words, address)
         self.words[address + M_UPDATES] = 0
+        self._used[i] = 0
 
     # ---- copies
 
     def copies(self) -> list[Words]:
-        """The words of every table as they are.  O(memory)."""
-        return [self._words(i).copy() for i in range(len(self.shapes))]
+        """The words of every table as they are, a row for each slot.  O(memory)."""
+        return [self._words(i).reshape(-1, self._width(i)).copy() for i in range(len(self.shapes))]
 
     def put_back(self, copies: list[Words]) -> None:
         """Make all tables what they were.  REQUIRES: `copies` of these maps.  O(memory)."""
         for i, (address, copy) in enumerate(zip(self.addresses, copies, strict=True)):
             record = self._records[i]
-            self._make(i, len(copy) // self._width(i))
+            self._make(i, len(copy), copy.shape[1] > self._bare(i))
             with self.arena.lock:
                 self.arena.release_extent(record)
-            self._words(i)[:] = copy
-            self.words[address + M_USED] = count_used(self.arena.A, self.words, address)
+            self._words(i)[:] = copy.reshape(-1)
+            self._used[i] = count_used(self.arena.A, self.words, address)
+            self.words[address + M_USED] = self._used[i]
+
+    def _bare(self, i: int) -> int:
+        """Words of a slot without links."""
+        return self.shapes[i].keys + len(self.shapes[i].kinds)
 
     def _width(self, i: int) -> int:
         """Words of a slot and of its heads."""
-        return int(self.words[self.addresses[i] + M_WORDS]) + len(self.shapes[i].indices)
+        words = int(self.words[self.addresses[i] + M_WORDS])
+        return 2 * words - self._bare(i)
 
     def _words(self, i: int) -> Words:
         address = self.addresses[i]
@@ -196,3 +231,8 @@ def addresses(shapes: Sequence[Shape]) -> list[int]:
 def _slots(entries: int) -> int:
     """Half full at most, so that a table is not made anew soon; new memory costs more than a probe."""
     return max(SMALLEST, 1 << (2 * entries - 1).bit_length()) if entries else SMALLEST
+
+
+def _slots_filled(entries: int) -> int:
+    """As many as so many entries, and a chunk of rows that might all be new, need."""
+    return 1 << (-(-8 * (entries + CHUNK) // FULL) - 1).bit_length()

@@ -84,6 +84,7 @@ class Runtime:
         self._arrays = _Arrays(self)
         self._is_ready = False
         self._broken: str | None = None
+        self._coming = dict.fromkeys([s.name for s in self.program.sources], 0)  # rows, that are known of
         self.rows = 0  # that were applied
 
     # ---- changes
@@ -100,7 +101,17 @@ class Runtime:
         n = words.shape[1]
         entry = self.compiled.entries[table, LOAD]
         events = np.array([entry, 0, n, 0, n, LONGEST_BATCH, -1, 0], np.int64)
+        self._coming[table] = max(self._coming[table], n)
         self._run(events, np.ascontiguousarray(words).reshape(-1))
+        self._coming[table] -= n
+
+    def expect(self, relation: str, rows: int) -> None:
+        """So many rows of a relation are going to come: maps that it changes grow in fewer steps.
+
+        More or fewer may come.  Costs nothing by itself.
+        """
+        self._source(relation)
+        self._coming[relation] = rows
 
     def ready(self) -> None:
         """All tables are loaded: run ON SYSTEM READY.  The first change does it, if nobody did before."""
@@ -139,11 +150,13 @@ class Runtime:
         sign = int(words[-1, 0]) if n else 0
         if self.has_batch_trigger(relation) or np.all(words[-1] == sign):
             self.ready()
+            self._coming[relation] = max(self._coming[relation], n)
             entry, step, rows = self._entry(relation, sign)
             if n and entry >= 0:
                 few = n == 1 or (n <= o.FEW and step < LONGEST_BATCH)
                 events = np.array([entry, 0, n, 0, n, step, rows if few else -1, 0], np.int64)
                 self._run(events, np.ascontiguousarray(words).reshape(-1))
+            self._coming[relation] -= n
             self.rows += n
         else:
             nothing = np.zeros(n, np.int64)
@@ -158,6 +171,8 @@ class Runtime:
         self.ready()
         which, batch = (np.ascontiguousarray(words, np.int64) for words in (which, batch))
         done = np.zeros(len(steps), np.int64)
+        for step in steps:
+            self._coming[step.relation] = max(self._coming[step.relation], step.words.shape[1])
         for first, end in _slices(batch):
             n = end - first
             counts = np.bincount(which[first:end], minlength=len(steps))
@@ -166,6 +181,8 @@ class Runtime:
             made = make_events(which[first:end], batch[first:end], inputs, table, self._events, n)
             self._run(self._events[: made * o.E_WORDS], inputs)
             done += counts
+            for step, came in zip(steps, counts.tolist(), strict=True):
+                self._coming[step.relation] = max(self._coming[step.relation] - came, 0)
             self.rows += n
 
     def _inputs(self, steps: Sequence[Step], done: Words, counts: Words) -> tuple[Words, Words]:
@@ -219,7 +236,7 @@ class Runtime:
                 if status == o.PAUSE:
                     continue
                 if status == o.GROW:
-                    maps.grow(int(state[o.ASKED]), int(state[o.ROOM]))
+                    self._give_memory(int(state[o.ASKED]), int(state[o.ROOM]))
                 else:
                     self._call(int(state[o.ASKED]))
         except BaseException as error:
@@ -228,6 +245,14 @@ class Runtime:
         if state[o.OVERFLOW]:
             self._raise_overflow(int(state[o.OVERFLOW]) - 1)
         maps.settle()
+
+    def _give_memory(self, address: int, room: int) -> None:
+        """To a map that the machine asks it for."""
+        if room == o.LINKS:
+            self.maps.give_links(address)
+        else:
+            relations = self.compiled.feeding.get(address, ())
+            self.maps.grow(address, room, sum(self._coming[r] for r in relations))
 
     def _require_right(self) -> None:
         if self._broken:
@@ -305,12 +330,12 @@ class Runtime:
 
     # ---- rows
 
-    def _source(self, name: str, kind: str) -> ast.Source:
+    def _source(self, name: str, kind: str | None = None) -> ast.Source:
         source = self.program.source(name)
         if source is None:
             known = [s.name for s in self.program.sources]
             raise DlogError(f"there is no relation {name}", help=did_you_mean(name, known))
-        if source.kind != kind:
+        if kind not in (None, source.kind):
             raise DlogError(f"{name} is a {source.kind}, not a {kind}")
         return source
 

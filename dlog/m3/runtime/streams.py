@@ -232,6 +232,8 @@ def feed(runtime: Runtime, streams: list[Stream], batch: int, progress: Progress
     """Apply the rows of all streams, in batches."""
     if batch < 1:
         raise DlogError("a batch has at least one row")
+    for stream in streams:
+        runtime.expect(stream.relation, stream.words.shape[1])
     relation, row, group = _sequence(runtime, streams, batch)
     total, start, at_once = len(relation), 0, _FIRST_ROWS
     while start < total:
