@@ -54,8 +54,9 @@ _LOOPBACK = {
     # Files of this machine without files of checksums beside them, and what a stream notes as files in place
     # of by links: Hadoop starts a process for each of these (a batch of a stream took twice as long).
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
-    "FileSystemBasedCheckpointFileManager",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
 }
 
 TRIES = 4  # of a task, before its job fails
