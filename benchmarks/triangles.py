@@ -22,6 +22,7 @@ from dlog.storage.trie_kernels import lub
 
 EDGES, CLIQUE_EDGES = 1_000_000, 100_000
 RUNS = 9
+BATCH = 1 << 14  # rows that the hand-written loop keeps, as many as fit a cache
 LEAF_FILLS = (LEAF_ROWS // 2, LEAF_ROWS + 1)  # rows of the leaves of an index after random updates
 NODE_FILL = FANOUT * 7 // 10
 
@@ -65,6 +66,8 @@ def kernels(
     if len(steps) == 3:
         offsets = np.searchsorted(source, np.arange(target.max() + 2))
         count["hand"] = lambda: count_triangles(offsets, target)
+        rows = np.empty(3 * BATCH, np.int64)
+        count["hand list"] = lambda: list_triangles(offsets, target, rows)
     columns = ", ".join(f"{c} c{i}" for i, c in enumerate(("xy.a", "xy.b", "yz.b", "xw.b")[: len(steps)]))
     ours = timed(count, RUNS)
     duckdb = {
@@ -78,6 +81,8 @@ def kernels(
     if "hand" in ours:
         hand = ours["hand"].seconds
         yield Row(f"{name} kernel, count", size, ours["count"].seconds, hand, "by hand", within(1.6))
+        hand = ours["hand list"].seconds
+        yield Row(f"{name} kernel, list", size, ours["list"].seconds, hand, "by hand", within(1.6))
     fresh, changed = ours["count"].seconds, ours["paged"].seconds
     yield Row(f"{name} kernel, after updates", size, changed, fresh, "freshly loaded", within(1.5))
 
@@ -159,4 +164,32 @@ def count_triangles(offsets: Words, target: Words) -> int:
                     total += a == b
                     i += a <= b
                     j += b <= a
+    return total
+
+
+@kernel
+def list_triangles(offsets: Words, target: Words, rows: Words) -> int:
+    """The same loop, which writes each triangle into the next of a batch's rows, over and over."""
+    at, to = pointer(offsets), pointer(target)
+    row, total = 0, 0
+    for x in range(len(offsets) - 1):
+        for edge in range(at[x], at[x + 1]):
+            i, i_end = at[x], at[x + 1]
+            j, j_end = at[to[edge]], at[to[edge] + 1]
+            if i_end - i > j_end - j:
+                i, i_end, j, j_end = j, j_end, i, i_end
+            gallop = j_end - j > 4 * (i_end - i)
+            while i < i_end and j < j_end:
+                if gallop:
+                    j = lub(to, j, j_end, to[i])
+                    if j == j_end:
+                        break
+                a, b = to[i], to[j]
+                if a == b:
+                    row = 0 if row + 3 > len(rows) else row
+                    rows[row], rows[row + 1], rows[row + 2] = x, to[edge], a
+                    row += 3
+                    total += 1
+                i += gallop or a <= b
+                j += not gallop and b <= a
     return total
