@@ -28,10 +28,14 @@ from dlog.durable.replay import replay, restore_texts
 from dlog.durable.states import base_relations, changes_between, facts_of, program_text
 from dlog.durable.timeline import MAIN, Moment, Timeline
 from dlog.engine.commits import Changes, Commit, Known
+from dlog.engine.statements import settled
 from dlog.engine.strategy import net_difference
 from dlog.engine.transaction import Transaction
 from dlog.errors import DlogError, StoreError, did_you_mean
 from dlog.interrupts import uninterrupted
+from dlog.ir.check import check_program, load_program
+from dlog.ir.rules import Program
+from dlog.language import ast
 from dlog.language.source import Source, read_source
 from dlog.planning.versions import facts_name
 from dlog.storage.batch import Change as Difference
@@ -56,6 +60,7 @@ class Database(Branching):
     _read_only = False
     _known: Past | None = None  # commits that have been looked at once
     _found: Found | None = None  # while it is opened
+    _made_from: Source | None = None  # the program, when it is opened with it again
     _texts = 0  # codes whose texts are in the files
     _deferred = 0  # blocks of `group` that are open
 
@@ -119,6 +124,7 @@ class Database(Branching):
             found = self._found = read_folder(path, files)
             if found is not None:
                 _require_same_program(path, found, given)
+                self._made_from = given if isinstance(given, Source) else None
                 self._recover(path, found, read_only, options)
             elif folder is None:
                 raise no_database(path)
@@ -141,6 +147,17 @@ class Database(Branching):
             self._known = past
         self._timeline = found.checkpoint.timeline()
         super().__init__(source=Source(str(path), text), **{**options, "load": False})
+
+    def _program_of(self, source: Source) -> tuple[ast.Program, Program]:
+        """When a folder has still the program of the file that it was made from, errors show the file."""
+        if self._made_from is not None:
+            try:
+                tree = settled(*load_program(self._made_from))
+                if program_text(tree) == source.text:
+                    return tree, check_program(tree)
+            except DlogError:  # of a file that it includes: the text in the folder counts
+                pass
+        return super()._program_of(source)
 
     def _restore(self) -> None:
         """Base facts and texts of the checkpoint, then what the log says."""

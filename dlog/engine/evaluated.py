@@ -107,7 +107,7 @@ class Evaluated(View):
         self._lock = threading.RLock()  # of whoever changes the state, or reads it in place
         if path is not None:
             source = read_source(path)
-        tree, program = load_program(source if isinstance(source, Source) else text_source(source or ""))
+        tree, program = self._program_of(source if isinstance(source, Source) else text_source(source or ""))
         super().__init__(settled(tree, program), program, Store(program.predicates), limits or Limits(), 0)
         self._maintenance = Maintenance.of(program, strategy)
         self.store.options = Options.of(program.pragmas)
@@ -129,6 +129,9 @@ class Evaluated(View):
                 self._evaluate(watch)
         self.store.relations = in_layers(self.store.relations)
         self._show()
+
+    def _program_of(self, source: Source) -> tuple[ast.Program, Program]:
+        return load_program(source)
 
     def _restore(self) -> None:
         """Base facts from elsewhere, before rules run."""

@@ -66,8 +66,7 @@ def run_stream(
 
     Raises what went wrong; the next run goes on from there.  `screen` shows how opening the database goes.
     """
-    if options.format not in FORMATS:
-        raise DlogError(f"unknown format {options.format}", help=f"one of {', '.join(FORMATS)}")
+    _require_possible(options)
     program = load_program(read_source(places.program))[1]
     sources = find_sources(program, places.sources)
     placing = place_program(program, sources, options.shards) if options.shards else None
@@ -84,6 +83,17 @@ def run_stream(
         batches = Batches(engine, places, telling)
         telling.waiting()
         _follow(frame, batches, places, options, stopping or threading.Event())
+
+
+def _require_possible(options: Options) -> None:
+    if options.format not in FORMATS:
+        raise DlogError(f"unknown format {options.format}", help=f"one of {', '.join(FORMATS)}")
+    session.check_master(options.master)
+    if options.shards and not session.is_local(options.master):
+        raise DlogError(
+            f"--shards keeps its state in processes of this machine, and {options.master} is elsewhere",
+            help="give a local master, as in --spark 'local[4]', or leave --shards out",
+        )
 
 
 class Batches:
@@ -119,7 +129,8 @@ def _follow(
     frame: DataFrame, batches: Batches, places: Places, options: Options, stopping: threading.Event
 ) -> None:
     logging.getLogger("py4j").addHandler(logging.NullHandler())  # what fails is told by `_raise`, once
-    writer = frame.writeStream.foreachBatch(batches).option("checkpointLocation", str(places.spark.resolve()))
+    notes = f"file://{places.spark.resolve()}"
+    writer = frame.writeStream.foreachBatch(batches).option("checkpointLocation", notes)
     if options.once:
         writer = writer.trigger(availableNow=True)
     else:

@@ -64,6 +64,8 @@ class Engine:
         commit = self.database.take_batch(number, found, lambda c: self.sinks.stage(number, c, bad))
         self.sinks.publish(number)
         self._telling.bad(number, first_bad(bad))
+        for name, some in found.items():
+            self._telling.notice(name, next((rows.notice for rows in some if rows.notice), ""))
         inserted, erased = changed_rows(commit.changes, self.sinks.outputs)
         rows = sum(rows.table.num_rows for some in found.values() for rows in some)
         bad_rows = sum(map(len, bad.values()))

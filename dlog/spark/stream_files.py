@@ -42,11 +42,15 @@ _HEAD_BYTES = 1 << 16  # where the first row of a file is looked for
 
 @dataclass(frozen=True)
 class Rows:
-    """What a file has: good rows in order, what each says (`stream_operations`), and rows not taken."""
+    """What a file has: good rows in order, what each says (`stream_operations`), and rows not taken.
+
+    `notice` tells of columns that are not what they might be meant to be.
+    """
 
     table: pa.Table
     says: np.ndarray
     bad: list[Rejected]
+    notice: str = ""
 
 
 def read_file(predicate: Predicate, params: Params, name: str, data: pa.Buffer, column: str | None) -> Rows:
@@ -65,7 +69,9 @@ def read_file(predicate: Predicate, params: Params, name: str, data: pa.Buffer, 
         return Rows(empty_table(columns), np.empty(0, "U1"), [Rejected(name, 0, reason, "")])
     bad = [replace(rejected, file=name) for rejected in found.rejected]
     if operations is None:
-        return Rows(found.table, np.full(found.table.num_rows, INSERT), bad)
+        notice = _notice(_named(options.format, data), columns, column) if options.columns is None else ""
+        says = np.full(found.table.num_rows, INSERT)
+        return Rows(found.table, says, bad, f"{name}: {notice}" if notice else "")
     return _with_operations(predicate, found.table, bad, options.header, name)
 
 
@@ -105,12 +111,44 @@ def _operations(
         return None
     if options.format == TEXT:
         return (names[0], STRING) if _width(options, data) == len(columns) + 1 else None
-    if options.format == JSON:
-        return _in_json(_first_json(data), names, len(columns))
+    if options.format == JSON and isinstance(row := _first_json(data), list):
+        return (names[0], _json_type(row[-1])) if len(row) == len(columns) + 1 else None
+    found = _named(options.format, data)
+    return next(((name, found[name]) for name in names if name in found), None)
+
+
+def _named(format: str, data: pa.Buffer) -> dict[str, Type]:
+    """The columns of a file that names them, and what each would be read as, if it said what rows do."""
+    if format == TEXT:
+        return {}
+    if format == JSON:
+        row = _first_json(data)
+        return {name: _json_type(row[name]) for name in row} if isinstance(row, dict) else {}
     try:
-        return _in_schema(_schema(options.format, data), names)
+        schema = _schema(format, data)
     except (pa.ArrowException, OSError):
-        return None  # the reader will say what is wrong
+        return {}  # the reader will say what is wrong
+    kinds = {field.name: INT if pa.types.is_integer(field.type) else STRING for field in schema}
+    return {name: kind for name, kind in kinds.items() if schema.names.count(name) == 1}
+
+
+def _notice(named: Mapping[str, Type], columns: Columns, column: str | None) -> str:
+    """What to say of a file whose rows are all inserts, since it has no column of operations.
+
+    >>> _notice({"x": INT, "kind": STRING}, [("x", INT)], None)
+    'kind is no column of the predicate and left out; rows are inserts (--op kind if it says otherwise)'
+    >>> _notice({"x": INT}, [("x", INT)], "kind"), _notice({"x": INT}, [("x", INT)], None)
+    ('has no column kind, which --op names: its rows are inserts', '')
+    """
+    taken = {name for name, _ in columns}
+    others = [name for name in named if name not in taken]
+    if column and named and column not in taken:
+        return f"has no column {column}, which --op names: its rows are inserts"
+    if column or not others:
+        return ""
+    are = "is no column" if len(others) == 1 else "are no columns"
+    left_out = f"{', '.join(others)} {are} of the predicate and left out"
+    return f"{left_out}; rows are inserts (--op {others[0]} if it says otherwise)"
 
 
 def _head(data: pa.Buffer) -> str:
@@ -149,14 +187,6 @@ def _first_json(data: pa.Buffer) -> Any:
     return None
 
 
-def _in_json(row: Any, names: list[str], width: int) -> tuple[str, Type] | None:
-    if isinstance(row, list):
-        return (names[0], _json_type(row[-1])) if len(row) == width + 1 else None
-    if not isinstance(row, dict):
-        return None
-    return next(((name, _json_type(row[name])) for name in names if name in row), None)
-
-
 def _json_type(value: Any) -> Type:
     return INT if isinstance(value, int) else STRING
 
@@ -167,13 +197,6 @@ def _schema(format: str, data: pa.Buffer) -> pa.Schema:
     assert format == ARROW
     is_file = data[:6].to_pybytes() == b"ARROW1"
     return (ipc.open_file if is_file else ipc.open_stream)(data).schema
-
-
-def _in_schema(schema: pa.Schema, names: list[str]) -> tuple[str, Type] | None:
-    for name in names:
-        if schema.names.count(name) == 1:
-            return name, INT if pa.types.is_integer(schema.field(name).type) else STRING
-    return None
 
 
 def _with_operations(

@@ -70,6 +70,7 @@ class Telling:
         self.tally = Tally()
         self._json = json
         self._status: Any = None
+        self._noticed: set[str] = set()  # predicates
 
     def __enter__(self) -> Telling:
         return self
@@ -94,6 +95,12 @@ class Telling:
         for name, (count, reason) in first.items():
             rows = f"{count:,} bad row{'' if count == 1 else 's'} of {name}"
             self.print(f"warning: batch {batch:,}: {rows} kept aside: {reason}")
+
+    def notice(self, predicate: str, text: str) -> None:
+        """Of a file of a predicate; one is enough of each."""
+        if text and predicate not in self._noticed:
+            self._noticed.add(predicate)
+            self.print(f"warning: {text}")
 
     def print(self, text: str) -> None:
         if self._status is not None:

@@ -31,6 +31,7 @@ from dlog.io import Rejected
 from dlog.spark.hashing import shards_of
 from dlog.spark.shards import WHOLE
 from dlog.spark.stream_database import StreamDatabase
+from dlog.spark.stream_errors import raised, told
 from dlog.spark.stream_files import Rows
 from dlog.spark.stream_sinks import Sinks, changed_rows, outputs_of
 from dlog.storage.values import decode
@@ -97,7 +98,7 @@ def ask(port: int, key: str, request: Mapping[str, Any], data: Sequence[bytes] =
     except (OSError, EOFError, ProcessError):
         raise DlogError("the process of a shard has ended", help="the same command goes on") from None
     if "error" in answer:
-        raise DlogError(answer["error"])
+        raise raised(answer["error"])
     return answer
 
 
@@ -184,9 +185,9 @@ def _serve_one(shard: Shard, connection: Connection) -> None:
     try:
         answer = shard.answer(request, data)
     except DlogError as error:
-        answer = {"error": str(error)}
+        answer = {"error": told(error)}
     except Exception as error:  # a defect: the shard goes on, and the stream stops with it
-        answer = {"error": f"a batch failed: {error!r}"}
+        answer = {"error": told(DlogError(f"the batch failed: {error!r}"))}
     connection.send_bytes(json.dumps(answer).encode())
 
 
@@ -209,7 +210,7 @@ def main() -> None:
         shard.sinks.folder.mkdir(parents=True, exist_ok=True)
         listener = Listener((HOST, 0), authkey=bytes.fromhex(setup.key), backlog=64)
     except DlogError as error:
-        print(json.dumps({"error": str(error)}), flush=True)
+        print(json.dumps({"error": told(error)}), flush=True)
         return
     print(json.dumps({"port": listener.address[1], "last": shard.database.last_number}), flush=True)
     working = threading.Lock()

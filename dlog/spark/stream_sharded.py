@@ -10,6 +10,7 @@ had it say so, and their partial changes are still there.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import subprocess
 import sys
@@ -26,9 +27,9 @@ import pyarrow.parquet
 
 from dlog.errors import DlogError
 from dlog.ir.rules import Program
-from dlog.spark.session import is_local
 from dlog.spark.stream_database import StreamDatabase
 from dlog.spark.stream_engine import input_params, latency_of
+from dlog.spark.stream_errors import raised
 from dlog.spark.stream_files import Rows
 from dlog.spark.stream_operations import COLUMN_NAMES
 from dlog.spark.stream_placing import Placing, merge_program
@@ -53,11 +54,6 @@ def sharded_engine(
     screen: Screen,
 ) -> Iterator[Sharded]:
     """Shards that are ready.  They end with the block, or with this process."""
-    if not is_local(options.master):
-        raise DlogError(
-            f"--shards keeps its state in processes of this machine, and {options.master} is elsewhere",
-            help="give a local master, as in --spark 'local[4]', or leave --shards out",
-        )
     merging = StreamDatabase(places.database, (), source=merge_program(program, placing), warn=telling.print)
     with merging:
         require_in_step(places, merging.last_number)
@@ -100,9 +96,11 @@ class Processes:
                 progress("recover", f"shard {number}", number, len(self._started))
             assert process.stdout is not None
             line = process.stdout.readline()
-            said: dict[str, Any] = json.loads(line) if line else {"error": "it ended before it was ready"}
+            if not line:
+                raise DlogError(f"the process of shard {number} ended before it was ready")
+            said: dict[str, Any] = json.loads(line)
             if "error" in said:
-                raise DlogError(f"shard {number}: {said['error']}")
+                raise raised(said["error"])
             ports.append(said["port"])
         self.ports = tuple(ports)
 
@@ -136,7 +134,7 @@ def _setup(
         options.shards,
         key,
         where(places.shard(number)),
-        where(places.program),
+        str(places.program),  # as errors show it
         where(options.facts),
         list(sources),
         dict(placing.places),
@@ -210,17 +208,15 @@ class Sharded:
 
     def _by_tasks(self, number: int, frame: DataFrame) -> list[Told]:
         try:
-            return hand_over(self._task, number, frame)
+            found = hand_over(self._task, number, frame)
         except Exception as error:
-            raise self._failure(error) from error
-
-    def _failure(self, error: Exception) -> DlogError:
-        """What a user can understand of a job that failed."""
+            raise DlogError(f"a task failed: {_last_line(error)}") from error
         if (ended := self.shards.ended()) is not None:
-            return DlogError(f"the process of shard {ended} has ended", help="the same command goes on")
-        lines = str(error).strip().splitlines()
-        said = [line.split(": ", 1)[1] for line in lines if line.strip().startswith("dlog.errors.")]
-        return DlogError(said[-1] if said else f"a task failed: {lines[0] if lines else error!r}")
+            raise DlogError(f"the process of shard {ended} has ended", help="the same command goes on")
+        for told in found:
+            if "error" in told.answer:
+                raise raised(told.answer["error"])
+        return found
 
     def _tell_bad(self, number: int, packs: Sequence[Pack]) -> None:
         first: dict[str, tuple[int, str]] = {}
@@ -228,6 +224,7 @@ class Sharded:
             if pack.bad:
                 count, reason = first.get(pack.predicate, (0, pack.reason))
                 first[pack.predicate] = (count + pack.bad, reason)
+            self._telling.notice(pack.predicate, pack.notice)
         self._telling.bad(number, first)
 
     # What is put together
@@ -262,3 +259,10 @@ class Sharded:
                 self.shards.ask_all({"do": "values"})
                 self.sinks.write_values(self.merging.snapshot(), last)
                 self._written, self._when = last, time.monotonic()
+
+
+def _last_line(error: Exception) -> str:
+    """Of what Python said in a task, which Spark shows between lines of its own."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    said = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
+    return (said or lines or [repr(error)])[-1 if said else 0].strip()

@@ -98,7 +98,8 @@ def watched(
             reader = reader.option("maxFilesPerTrigger", batch_files)
         else:
             reader = reader.option("maxBytesPerTrigger", batch_bytes)
-        frames.append(reader.load(place).withColumn("predicate", functions.lit(name)))
+        folder = place if _URI.match(place) else f"file://{place}"
+        frames.append(reader.load(folder).withColumn("predicate", functions.lit(name)))
     first, *others = frames
     for other in others:
         first = first.union(other)

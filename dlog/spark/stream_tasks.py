@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from dlog.errors import DlogError
 from dlog.ir.rules import Predicate
 from dlog.spark.hashing import shards_of
 from dlog.spark.shards import WHOLE
+from dlog.spark.stream_errors import told
 from dlog.spark.stream_files import Params, Rows, read_file
 from dlog.spark.stream_shard import ask, packed
 from dlog.spark.stream_sources import file_of
@@ -33,11 +35,12 @@ class Pack(NamedTuple):
     rows: int
     bad: int
     reason: str  # why the first of the bad rows is
+    notice: str  # of the file
     data: bytes
 
 
 class Told(NamedTuple):
-    """What a shard says of a batch, and the packs that it got, without their rows."""
+    """What a shard says of a batch, or its `error`, and the packs that it got, without their rows."""
 
     answer: dict[str, Any]
     packs: list[Pack]
@@ -83,13 +86,16 @@ def packs_of(task: Task, row: Any) -> Iterator[tuple[int, Pack]]:
     for number, (shard, some) in enumerate(cut_rows(task, predicate, rows)):
         reason = str(some.bad[0]) if some.bad else ""
         about = (file.predicate, file.name, file.modified, 0 if number else n, len(some.bad), reason)
-        yield shard, Pack(*about, packed(some))
+        yield shard, Pack(*about, rows.notice, packed(some))
 
 
 def _given(task: Task, number: int, shard: int, packs: list[Pack]) -> Told:
     about = [[pack.predicate, pack.name, pack.modified] for pack in packs]
     request = {"do": "batch", "number": number, "about": about}
-    answer = ask(task.ports[shard], task.key, request, [pack.data for pack in packs])
+    try:
+        answer = ask(task.ports[shard], task.key, request, [pack.data for pack in packs])
+    except DlogError as error:  # an answer too: tried again it would be the same
+        answer = {"error": told(error)}
     return Told(answer, [pack._replace(data=b"") for pack in packs])
 
 

@@ -237,5 +237,15 @@ def test_a_sink_is_of_one_stream(tmp_path: Path) -> None:
     (places.sink / "changes" / "total" / "batch-00000000.csv").touch()
     with pytest.raises(StoreError, match="has changes of another stream"):
         run(places)
-    with pytest.raises(DlogError, match="unknown format xml"):
-        run(places, format="xml")
+
+
+def test_options_that_cannot_be(tmp_path: Path) -> None:
+    places = _streams_of(tmp_path, "sale")
+    for options, told in (
+        ({"format": "xml"}, "unknown format xml"),
+        ({"master": "here"}, "unknown Spark master: here"),
+        ({"master": "yarn", "shards": 2}, "in processes of this machine, and yarn is elsewhere"),
+    ):
+        with pytest.raises(DlogError, match=told):
+            run(places, **options)
+    assert not places.checkpoint.exists()

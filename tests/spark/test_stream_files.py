@@ -68,7 +68,17 @@ def test_rows_without_an_operation_are_inserts(name: str, data: bytes) -> None:
 
 def test_a_column_of_operations_can_be_named() -> None:
     rows = reading(SALE, "a.parquet", parquet(id=[1], shop=["a"], kind=["D"], op=["+"]), "kind")
-    assert rows.says.tolist() == ["-"]
+    assert (rows.says.tolist(), rows.notice) == (["-"], "")
+
+
+def test_columns_that_may_be_meant_as_operations_are_told() -> None:
+    data = parquet(id=[1], shop=["a"], kind=["D"])
+    expected = "a.parquet: kind is no column of the predicate and left out; rows are inserts (--op kind if"
+    assert reading(SALE, "a.parquet", data).notice.startswith(expected)
+    line = b'{"id": 1, "shop": "a", "kind": "D", "at": 3}'
+    assert "a.json: kind, at are no columns" in reading(SALE, "a.json", line).notice
+    assert "has no column what, which --op names" in reading(SALE, "a.parquet", data, "what").notice
+    assert not any(reading(SALE, name, data, **params).notice for name, data, params in GOOD)
 
 
 def test_bad_rows_are_kept_with_line_and_reason() -> None:

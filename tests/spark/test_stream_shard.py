@@ -19,6 +19,7 @@ from dlog.spark.stream_sharded import Processes
 
 PROGRAM = """
 sale(id, shop) -> int(id), string(shop).
+boss[s] = b -> string(s), int(b).
 sale(0, "north").  sale(1, "south").  sale(2, "east").  sale(3, "west").
 sold[shop] = n <- agg<<n = count()>> sale(_, shop).
 .output sold
@@ -41,7 +42,7 @@ def test_a_batch_is_taken_once_also_by_a_shard_that_is_killed(tmp_path: Path) ->
     program = tmp_path / "p.dl"
     program.write_text(PROGRAM)
     checked = dlog.Database(program).program
-    placing = place_program(checked, ["sale"], 1)
+    placing = place_program(checked, ["boss", "sale"], 1)
     places = Places(program, [], tmp_path / "out", tmp_path / "state")
     places.checkpoint.mkdir()
     options = Options(shards=1, format="json")
@@ -49,14 +50,14 @@ def test_a_batch_is_taken_once_also_by_a_shard_that_is_killed(tmp_path: Path) ->
     data = [packed(rows_of((4, "north", "+"), (1, "south", "-")))]
     changes = tmp_path / "out" / "changes" / "sold" / "batch-00000000-shard-0000.json"
 
-    shards = Processes(places, {"sale": "in"}, options, placing)
+    shards = Processes(places, {"boss": "in", "sale": "in"}, options, placing)
     shards.wait(None)
     (port,) = shards.ports
     answer = ask(port, shards.key, batch, data)
     assert answer == {"inserted": 1, "erased": 2, "repeated": False}
     first = changes.read_text()
     assert ask(port, shards.key, batch, data)["repeated"]  # a task that is tried again
-    with pytest.raises(DlogError, match=r"a batch failed: KeyError\('nothing'\)"):
+    with pytest.raises(DlogError, match=r"the batch failed: KeyError\('nothing'\)"):
         ask(port, shards.key, {**batch, "number": 1, "about": [["nothing", "f", 1.0]]}, data)
     with pytest.raises(DlogError, match="the process of a shard has ended"):
         ask(port, "00" * 32, batch, data)  # without its key
@@ -67,9 +68,14 @@ def test_a_batch_is_taken_once_also_by_a_shard_that_is_killed(tmp_path: Path) ->
         ask(port, shards.key, batch, data)
     shards.end()
 
-    shards = Processes(places, {"sale": "in"}, options, placing)
+    shards = Processes(places, {"boss": "in", "sale": "in"}, options, placing)
     shards.wait(None)
     assert ask(shards.ports[0], shards.key, batch, data)["repeated"]
+    twice = [packed(Rows(pa.table({"s": ["a", "a"], "b": [1, 2]}), np.array(["+", "+"]), []))]
+    with pytest.raises(DlogError) as caught:  # as one engine says it, and in the file that the user has
+        ask(shards.ports[0], shards.key, {"do": "batch", "number": 1, "about": [["boss", "f", 1.0]]}, twice)
+    assert caught.value.render().startswith(f"{program}:3:1: error: two values for one key of boss:\n")
+    assert "\nboss[s] = b -> string(s), int(b).\n^^^^" in caught.value.render()
     ask(shards.ports[0], shards.key, {"do": "values"})
     shards.end()
     assert changes.read_text() == first
