@@ -35,6 +35,7 @@ from dlog.lftj.machine import attach
 from dlog.lftj.triejoin import BUDGET, FIRST_BUDGET, NO_WORDS
 from dlog.planning.options import ALWAYS, NEVER
 from dlog.planning.versions import base_name, is_earlier
+from dlog.storage import queue_reading
 from dlog.storage.index import Index
 from dlog.storage.relation import Relation
 from dlog.storage.row_queue import RowQueues
@@ -242,7 +243,7 @@ class _Fixpoint:
         self.to_the_end()
         self.add_directories()
         self.finished += self.rows
-        taken = [self.queues.take(q) for q in range(self.queues.n)]
+        taken = [queue_reading.take(self.queues, q) for q in range(self.queues.n)]
         if self.supports is None:
             return taken
         for name, block in zip(self.names, taken, strict=True):
@@ -491,13 +492,13 @@ class _Fixpoint:
             new = self.queues.live(q) - len(self.store.relations[name])
             if (new or q in self.combine) and name not in self.read:
                 orders = self.store.relations[name].orders
-                self.store.relations[name] = self.queues.relation(q, self.store.arena, orders)
+                self.store.relations[name] = queue_reading.relation(self.queues, q, self.store.arena, orders)
         self.watch.derived(self.rows - self.seeds)
 
     def store_counted(self, name: str, q: int, supports: Supports) -> None:
         """Supports to who wants them and rows to the relation, piece by piece, so that they stay in the
         cache."""
-        parts = (self._kept(name, part, supports) for part in self.queues.parts(q))
+        parts = (self._kept(name, part, supports) for part in queue_reading.parts(self.queues, q))
         before, n = self.store.relations[name], self.queues.count(q)
         if name in self.read or n == len(before):
             for _ in parts:
