@@ -2,8 +2,8 @@
 
     # reach(x, z) <- edge(x, y), reach(y, z).      with x wanted for one value:
     # the demand for reach goes along the edges, and so would a copy of the answers for every node on the way.
-    # path(s, s) <- wanted(s).   path(s, y) <- path(s, x), edge(x, y).
-    # reach'bf(s, z) <- path(s, x), edge(x, z).    has the answers of s alone.
+    # path(start, start) <- wanted(start).       path(start, y) <- path(start, x), edge(x, y).
+    # reach'bf(start, z) <- path(start, x), edge(x, z).      has the answers of the start alone.
 
 Where the rule that ends the recursion takes the same step as the one that goes on, as here, the path is the
 answer, but for its start:
@@ -83,7 +83,7 @@ def _rewrite(part: Part, predicates: dict[str, Predicate]) -> list[Rule]:
     old, path = part.guard_name, f"{part.name}'path"
     columns = predicates[old].columns
     predicates[path] = Predicate(path, (*columns, *columns), 2 * len(columns), auxiliary=True)
-    start = tuple(Var(f"_s{i}") for i in range(len(columns)))
+    start = _start(part, len(columns))
     types = {v.name: c.type for v, c in zip(start, columns, strict=True)}
 
     def along(guard: Atom) -> Atom:
@@ -113,6 +113,15 @@ def _rewrite(part: Part, predicates: dict[str, Predicate]) -> list[Rule]:
     return [_safe(rule) for rule in made]
 
 
+def _start(part: Part, n: int) -> tuple[Var, ...]:
+    """Variables that none of the part's rules has, for the values that answers are wanted for."""
+    taken = {name for rule, *_ in (*part.rules, *part.demands) for name in rule.types}
+    names = ["start"] if n == 1 else [f"start{i + 1}" for i in range(n)]
+    while not taken.isdisjoint(names):
+        names = [f"{name}_" for name in names]
+    return tuple(map(Var, names))
+
+
 # Closures
 
 
@@ -135,7 +144,7 @@ def _turn_around(part: Part, predicates: dict[str, Predicate]) -> bool:
     step = _canonical(guard.args, onward, rest)
     if step is None or step != _canonical(last[2].args, end, last[3].forms):
         return False
-    start = tuple(Var(f"_s{i}") for i in range(len(free)))
+    start = _start(part, len(free))
     types = {v.name: columns[i].type for v, i in zip(start, part.bound, strict=True)}
     rule = replace(rule, types={**rule.types, **types})
 

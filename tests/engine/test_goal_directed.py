@@ -208,10 +208,10 @@ def test_a_snapshot_of_a_database_that_is_not_evaluated() -> None:
 def test_last_calls_keep_the_answers_of_the_start_alone() -> None:
     exits = "edge(1, 2). end(2, 3). reach(x, y) <- end(x, y). reach(x, z) <- edge(x, y), reach(y, z)."
     assert rules_for(exits + " ?- reach(1, y).") == [
-        "reach'bf'path(_s0, _s0) <- reach'bf'wanted(_s0).",
-        "reach'bf'path(_s0, y) <- exists x . reach'bf'path(_s0, x), edge(x, y).",
+        "reach'bf'path(start, start) <- reach'bf'wanted(start).",
+        "reach'bf'path(start, y) <- exists x . reach'bf'path(start, x), edge(x, y).",
         "reach'bf'wanted(1) <- true.",
-        "reach'bf(_s0, y) <- exists x . reach'bf'path(_s0, x), end(x, y).",
+        "reach'bf(start, y) <- exists x . reach'bf'path(start, x), end(x, y).",
         "query'1(y) <- reach'bf(1, y).",
     ]
 
@@ -220,13 +220,25 @@ def test_a_closure_goes_from_the_start_on_whichever_side_it_recurs() -> None:
     assert rules_for(RIGHT + "edge(1, 2). ?- reach(1, y).") == [
         "reach'bf'wanted(1) <- true.",
         "reach'bf(x, y) <- reach'bf'wanted(x), edge(x, y).",
-        "reach'bf(_s0, y) <- exists x . reach'bf(_s0, x), edge(x, y).",
+        "reach'bf(start, y) <- exists x . reach'bf(start, x), edge(x, y).",
         "query'1(y) <- reach'bf(1, y).",
     ]
     assert rules_for(LEFT + "edge(1, 2). ?- reach(x, 1).")[1:3] == [
         "reach'fb(x, y) <- reach'fb'wanted(y), edge(x, y).",
-        "reach'fb(y, _s0) <- exists z . reach'fb(z, _s0), edge(y, z).",
+        "reach'fb(y, start) <- exists z . reach'fb(z, start), edge(y, z).",
     ]
+
+
+def test_the_start_is_no_variable_of_the_rules() -> None:
+    """Names that dlog makes up must not meet those of the program."""
+    for name in ("start", "_s0"):
+        rules = f"reach({name}, y) <- edge({name}, y). reach(x, z) <- edge(x, {name}), reach({name}, z)."
+        answers = dlog.Database(source="edge(1, 2). edge(2, 3). edge(3, 4)." + rules, evaluated=False)
+        assert answers.query("?- reach(1, y).").rows() == [(2,), (3,), (4,)]
+    assert "reach'bf(start_, start) <- exists x . reach'bf(start_, x), edge(x, start)." in rules_for(
+        "edge(1, 2). reach(start, y) <- edge(start, y)."
+        " reach(x, z) <- edge(x, start), reach(start, z). ?- reach(1, y)."
+    )
 
 
 def test_what_no_constant_narrows_down_is_computed_in_full() -> None:
