@@ -27,7 +27,7 @@ from dlog.storage.index import Index
 from dlog.storage.relation import Relation
 
 if TYPE_CHECKING:
-    from dlog.engine.fixpoint import _Fixpoint
+    from dlog.engine.fixpoint import Fixpoint
 
 CHUNK_ROWS = 40_000  # rows to aim at: a hash table of them takes 1 MiB
 FIRST_SEEDS = 256  # seeds of the first chunk, which tells how many rows a seed leads to
@@ -64,7 +64,7 @@ def _at(atom: Atom, pivots: dict[str, int]) -> object:
     return atom.args[pivots[base_name(atom.predicate)]]
 
 
-def run_chunks(fixpoint: _Fixpoint, pivots: list[int], jobs: int) -> None:
+def run_chunks(fixpoint: Fixpoint, pivots: list[int], jobs: int) -> None:
     """The whole fixpoint, chunk by chunk, into the store's relations."""
     store, watch = fixpoint.store, fixpoint.watch
     cutter = _Cutter.of([fixpoint.seed_columns(name) for name in fixpoint.names], pivots)
@@ -87,7 +87,7 @@ def run_chunks(fixpoint: _Fixpoint, pivots: list[int], jobs: int) -> None:
     watch.derived(total - fixpoint.seeds)
 
 
-def _rows_of(workers: list[_Fixpoint]) -> Callable[[], int]:
+def _rows_of(workers: list[Fixpoint]) -> Callable[[], int]:
     return lambda: sum(worker.finished + worker.rows for worker in workers)
 
 
@@ -126,7 +126,7 @@ class _Cutter:
     def rows_to_come(self) -> float:
         return self.per_seed * (len(self.values) - self.at)
 
-    def work(self, worker: _Fixpoint) -> bool:
+    def work(self, worker: Fixpoint) -> bool:
         """Let a worker do the next chunk; whether there was one."""
         with self.lock:
             if self.at >= len(self.values):
@@ -153,7 +153,7 @@ class _Cutter:
         end = min(self.at + max(wanted, 1), len(self.values))
         return int(np.searchsorted(self.values, self.values[end - 1], side="right"))
 
-    def loop_of(self, worker: _Fixpoint) -> Callable[[], None]:
+    def loop_of(self, worker: Fixpoint) -> Callable[[], None]:
         def loop() -> None:
             while self.work(worker):
                 pass

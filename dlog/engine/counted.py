@@ -19,7 +19,7 @@ import numpy as np
 from dlog.engine.bodies import BodyRunner
 from dlog.engine.driven import Driven
 from dlog.engine.expansion import Body, Expansion, Recursion, distinct
-from dlog.engine.fixpoint import Supports, run_fixpoint
+from dlog.engine.fixpoint import Supports, Surroundings, run_fixpoint
 from dlog.engine.heads import apart, copied_rows, head_rows
 from dlog.engine.measure import Measures
 from dlog.ir.rules import Atom, Form
@@ -51,9 +51,7 @@ def evaluate_counted(recursion: Recursion, bodies: Sequence[Body], start: Sequen
         store,
         tuple(recursion.numbers),
         items,
-        evaluation.watch,
-        evaluation.measures,
-        evaluation.row_sets,
+        Surroundings(evaluation.watch, evaluation.measures, evaluation.row_sets),
         supports=Supports(supports, lambda name, block: table.fill(recursion.numbers[name], block)),
     )
     return _work(items) - before

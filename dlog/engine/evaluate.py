@@ -18,7 +18,7 @@ from dlog.engine.column_orders import choose_for_program, forget
 from dlog.engine.combine import combine_candidates
 from dlog.engine.conflicts import check_constraints, check_function
 from dlog.engine.driven import driven, place
-from dlog.engine.fixpoint import run_fixpoint
+from dlog.engine.fixpoint import Surroundings, run_fixpoint
 from dlog.engine.growth import Growth
 from dlog.engine.heads import (
     aggregate_rule,
@@ -186,10 +186,9 @@ class _PlainStratum:
             self.store,
             self.stratum.predicates,
             ready,
-            self.watch,
-            self.evaluation.measures,
-            self.evaluation.row_sets,
-            self.evaluation.jobs,
+            Surroundings(
+                self.watch, self.evaluation.measures, self.evaluation.row_sets, self.evaluation.jobs
+            ),
             self.stratum.combine,
         )
         return True
