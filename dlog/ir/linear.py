@@ -115,7 +115,8 @@ def _rewrite(part: Part, predicates: dict[str, Predicate]) -> list[Rule]:
 
 def _start(part: Part, n: int) -> tuple[Var, ...]:
     """Variables that none of the part's rules has, for the values that answers are wanted for."""
-    taken = {name for rule, *_ in (*part.rules, *part.demands) for name in rule.types}
+    rules = [*(made[0] for made in part.rules), *(rule for rule, _ in part.demands)]
+    taken = {name for rule in rules for name in rule.types}
     names = ["start"] if n == 1 else [f"start{i + 1}" for i in range(n)]
     while not taken.isdisjoint(names):
         names = [f"{name}_" for name in names]
