@@ -5,8 +5,11 @@
 The process that started it keeps its standard input open: when that ends, however it does, the shard ends
 after the batch it works on.  It says its port and its last batch in one line on standard output, then answers
 one request after the other on the loopback device, with a key that only its starter and Spark's tasks have.
-A batch that comes again, because a task was tried again or a stream was, is known by its number and published
-from what was staged.
+
+A batch.  1 `batch`, by a task: its rows are applied and its files staged, and there it waits.  2 `commit`, by
+the stream, when all shards have come that far, or `drop`, when one cannot.  So a batch with an error changes
+no shard.  One that comes again, because a task was tried again or a stream was, is known by its number and
+published from what was staged.
 """
 
 from __future__ import annotations
@@ -16,10 +19,11 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import ProcessError
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +39,8 @@ from dlog.spark.stream_errors import raised, told
 from dlog.spark.stream_files import Rows
 from dlog.spark.stream_sinks import Sinks, changed_rows, outputs_of
 from dlog.storage.values import decode
+
+Answer = dict[str, Any]
 
 HOST = "127.0.0.1"
 _SAYS = "dlog says"  # the column of operations in what is sent
@@ -87,7 +93,7 @@ def unpacked(data: bytes) -> Rows:
     return Rows(table.drop_columns([_SAYS]).replace_schema_metadata(None), says, bad)
 
 
-def ask(port: int, key: str, request: Mapping[str, Any], data: Sequence[bytes] = ()) -> dict[str, Any]:
+def ask(port: int, key: str, request: Mapping[str, Any], data: Sequence[bytes] = ()) -> Answer:
     """Send a request to a shard and wait for its answer.  Raises what went wrong there."""
     try:
         with Client((HOST, port), authkey=bytes.fromhex(key)) as connection:
@@ -128,6 +134,35 @@ class ShardDatabase(StreamDatabase):
             relation.apply_in_place(erases=np.ascontiguousarray(rows[others]))
 
 
+class Waiting:
+    """A batch that is applied and staged: its thread waits for what is to become of it."""
+
+    def __init__(self, number: int, take: Callable[[Callable[[], None]], Answer]):
+        """`take` calls what it is given before it commits."""
+        self.number = number
+        self._said: SimpleQueue[bool] = SimpleQueue()
+        self._answers: SimpleQueue[Answer | None] = SimpleQueue()
+        threading.Thread(target=self._run, args=(take,), daemon=True).start()
+        self.over = self._answers.get()  # its answer, if it does not wait
+
+    def _run(self, take: Callable[[Callable[[], None]], Answer]) -> None:
+        try:
+            self._answers.put(take(self._wait))
+        except DlogError as error:
+            self._answers.put({"error": told(error)})
+        except Exception as error:  # a defect: the shard goes on, and the stream stops with it
+            self._answers.put({"error": told(DlogError(f"the batch failed: {error!r}"))})
+
+    def _wait(self) -> None:
+        self._answers.put(None)
+        if not self._said.get():
+            raise DlogError("the batch is dropped")
+
+    def end(self, commits: bool) -> Answer:
+        self._said.put(commits)
+        return self._answers.get() or {}
+
+
 class Shard:
     """Takes batches, and tells what it did."""
 
@@ -140,8 +175,25 @@ class Shard:
         part = f"-shard-{setup.number:04}"
         self.sinks = Sinks(Path(setup.sink), own, setup.format, part)
         self.partials = Sinks(Path(setup.partials), scattered, "parquet", part)
+        self._waiting: Waiting | None = None
 
-    def take(self, number: int, parts: Sequence[Part]) -> dict[str, Any]:
+    def prepare(self, number: int, parts: Sequence[Part]) -> Answer:
+        """All of a batch but its commit; `partials` are its files for what is put together."""
+        if self._waiting is None or self._waiting.number != number:  # else a task was tried again
+            self.end(commits=False)
+            waiting = Waiting(number, lambda wait: self._take(number, parts, wait))
+            if waiting.over is not None and "error" in waiting.over:
+                return waiting.over
+            if waiting.over is None:
+                self._waiting = waiting
+        return {"partials": [str(path) for path in self.partials.written(number)]}
+
+    def end(self, commits: bool) -> Answer:
+        """Commit the batch that waits, or drop it.  Nothing waits if it came again, or has nothing here."""
+        waiting, self._waiting = self._waiting, None
+        return {"inserted": 0, "erased": 0} if waiting is None else waiting.end(commits)
+
+    def _take(self, number: int, parts: Sequence[Part], wait: Callable[[], None]) -> Answer:
         files: dict[str, list[Rows]] = {}
         bad: dict[str, list[Rejected]] = {}
         for part in sorted(parts, key=lambda p: (p.modified, p.name)):
@@ -151,14 +203,17 @@ class Shard:
         def stage(changes: Any) -> None:
             self.partials.stage(number, changes)
             self.sinks.stage(number, changes, bad)
+            wait()
 
         commit = self.database.take_batch(number, files, stage)
         self.partials.publish(number)
         self.sinks.publish(number)
         inserted, erased = changed_rows(commit.changes, self.sinks.outputs)
-        return {"inserted": inserted, "erased": erased, "repeated": commit.repeated}
+        return {"inserted": inserted, "erased": erased}
 
-    def answer(self, request: Mapping[str, Any], data: Sequence[bytes]) -> dict[str, Any]:
+    def answer(self, request: Mapping[str, Any], data: Sequence[bytes]) -> Answer:
+        if request["do"] in ("commit", "drop"):
+            return self.end(commits=request["do"] == "commit")
         if request["do"] == "values":
             self.sinks.write_parts(self.database.snapshot())
             return {}
@@ -166,7 +221,7 @@ class Shard:
             Part(predicate, name, modified, unpacked(pack))
             for (predicate, name, modified), pack in zip(request["about"], data, strict=True)
         ]
-        return self.take(request["number"], parts)
+        return self.prepare(request["number"], parts)
 
 
 def serve(shard: Shard, listener: Listener, working: threading.Lock) -> None:
@@ -217,6 +272,7 @@ def main() -> None:
     threading.Thread(target=serve, args=(shard, listener, working), daemon=True).start()
     sys.stdin.read()  # until the stream ends
     with working:
+        shard.end(commits=False)
         shard.database.close()
         os._exit(0)
 

@@ -1,10 +1,11 @@
 """Owns the sharded stream: processes that keep the shards, and the database that puts their parts together.
 
 A batch.  1 Spark's tasks read its files and cut their rows by shard; each shard takes its rows in one
-transaction, with the batch's number.  2 What shards changed of scattered predicates is put together by the
-rules of `stream_placing`, in a database of this process, which has the batch's number too: it is the last to
-have it, so a batch that it has is done everywhere.  Stopped in between, the batch comes again; shards that
-had it say so, and their partial changes are still there.
+transaction, with the batch's number, up to its commit.  2 What shards changed of scattered predicates is put
+together by the rules of `stream_placing`, in a database of this process.  3 When all that went well the
+shards commit, then this database, with the batch's number too: it is the last to have it, so a batch that it
+has is done everywhere.  Stopped in between, the batch comes again; shards that had it say so, and their
+partial changes are still there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from dlog.engine.commits import Changes
 from dlog.errors import DlogError
 from dlog.ir.rules import Program
 from dlog.spark.stream_database import StreamDatabase
@@ -109,9 +112,21 @@ class Processes:
         found = [number for number, process in enumerate(self._started) if process.poll() is not None]
         return found[0] if found else None
 
-    def ask_all(self, request: Mapping[str, Any]) -> None:
-        for port in self.ports:
-            ask(port, self.key, request)
+    def commit(self) -> list[dict[str, Any]]:
+        """The batch that all shards have got ready."""
+        return self._ask_all("commit")
+
+    def drop(self) -> None:
+        """The same batch shall leave nothing."""
+        with suppress(DlogError):  # of a shard that has ended, and has dropped it thereby
+            self._ask_all("drop")
+
+    def write_values(self) -> None:
+        self._ask_all("values")
+
+    def _ask_all(self, do: str) -> list[dict[str, Any]]:
+        with ThreadPoolExecutor(len(self.ports)) as pool:
+            return list(pool.map(lambda port: ask(port, self.key, {"do": do}), self.ports))
 
     def end(self) -> None:
         for process in self._started:
@@ -189,22 +204,35 @@ class Sharded:
         if last is not None and number <= last:
             self.sinks.publish(number)
             return Report(number, repeated=True)
-        reports = self._by_tasks(number, frame)
-        self._forget_partials(number)
-        found = {f"{o.predicate.name}__part": self._parts(number, o) for o in self.sinks.outputs}
-        commit = self.merging.take_batch(
-            number, {n: rows for n, rows in found.items() if rows}, lambda c: self.sinks.stage(number, c)
-        )
-        self.sinks.publish(number)
-        inserted, erased = changed_rows(commit.changes, self.sinks.outputs)
-        inserted += sum(told.answer["inserted"] for told in reports)
-        erased += sum(told.answer["erased"] for told in reports)
+        try:
+            reports = self._by_tasks(number, frame)
+            inserted, erased = self._put_together(number, reports)
+        except BaseException:
+            self.shards.drop()
+            raise
         packs = [pack for told in reports for pack in told.packs]
         self._tell_bad(number, packs)
         files = {(pack.predicate, pack.name) for pack in packs}
         rows, bad = sum(pack.rows for pack in packs), sum(pack.bad for pack in packs)
         seconds, latency = time.perf_counter() - started, latency_of([pack.modified for pack in packs])
         return Report(number, len(files), rows, bad, inserted, erased, seconds, latency)
+
+    def _put_together(self, number: int, reports: Sequence[Told]) -> tuple[int, int]:
+        """Commits everywhere.  How many rows of outputs came, and went."""
+        self._forget_partials(number)
+        paths = [Path(path) for told in reports for path in told.answer["partials"]]
+        found = {f"{o.predicate.name}__part": _parts(paths, o) for o in self.sinks.outputs}
+        counts: list[tuple[int, int]] = []
+
+        def stage(changes: Changes) -> None:
+            self.sinks.stage(number, changes)
+            counts.extend((answer["inserted"], answer["erased"]) for answer in self.shards.commit())
+
+        commit = self.merging.take_batch(number, {n: rows for n, rows in found.items() if rows}, stage)
+        self.sinks.publish(number)
+        counts.append(changed_rows(commit.changes, self.sinks.outputs))
+        came, went = zip(*counts, strict=True)
+        return sum(came), sum(went)
 
     def _by_tasks(self, number: int, frame: DataFrame) -> list[Told]:
         try:
@@ -229,20 +257,6 @@ class Sharded:
 
     # What is put together
 
-    def _parts(self, number: int, output: Output) -> list[Rows]:
-        """What all shards changed of a scattered predicate in a batch."""
-        found = []
-        for path in sorted(self._partials.glob(f"{CHANGES}/{output.predicate.name}/batch-{number:08}-*")):
-            table = pa.parquet.read_table(path)
-            shard = int(path.stem.rsplit("-", 1)[1])
-            column = next(name for name in COLUMN_NAMES if name in table.column_names[-1:])
-            says = table.column(column).to_numpy().astype("U1")
-            facts = table.drop_columns([column])
-            names = ["shard", *(f"c{i}" for i in range(facts.num_columns))]
-            columns = [pa.array(np.full(len(says), shard)), *facts.columns]
-            found.append(Rows(pa.table(columns, names=names), says, []))
-        return found
-
     def _forget_partials(self, number: int) -> None:
         """Those of earlier batches, which are put together."""
         for path in self._partials.glob(f"{CHANGES}/*/batch-*"):
@@ -256,9 +270,24 @@ class Sharded:
         if at_once or time.monotonic() - self._when >= self._options.values_every:
             with self._between:
                 last = self.merging.last_number
-                self.shards.ask_all({"do": "values"})
+                self.shards.write_values()
                 self.sinks.write_values(self.merging.snapshot(), last)
                 self._written, self._when = last, time.monotonic()
+
+
+def _parts(paths: Sequence[Path], output: Output) -> list[Rows]:
+    """What all shards changed of a scattered predicate in a batch."""
+    found = []
+    for path in sorted(path for path in paths if path.parent.name == output.predicate.name):
+        table = pa.parquet.read_table(path)
+        shard = int(path.name.split("-shard-")[1].split(".")[0])
+        column = next(name for name in COLUMN_NAMES if name in table.column_names[-1:])
+        says = table.column(column).to_numpy().astype("U1")
+        facts = table.drop_columns([column])
+        names = ["shard", *(f"c{i}" for i in range(facts.num_columns))]
+        columns = [pa.array(np.full(len(says), shard)), *facts.columns]
+        found.append(Rows(pa.table(columns, names=names), says, []))
+    return found
 
 
 def _last_line(error: Exception) -> str:

@@ -91,6 +91,10 @@ class Sinks:
         sync_all(path.parent for path in found)
         return found
 
+    def written(self, batch: int) -> list[Path]:
+        """The files of changes of a batch, staged or published."""
+        return self._staged_files(batch) + sorted(self.folder.glob(f"{CHANGES}/*/{self._stem(batch)}.*"))
+
     def _discard(self, batch: int) -> None:
         """What an earlier try has staged, in this process or before it."""
         for part in self._staged_files(batch) if self._staged is None or self._staged[0] == batch else ():

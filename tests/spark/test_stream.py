@@ -19,7 +19,7 @@ from dlog.spark import stream, stream_engine, stream_sinks
 from dlog.spark.stream import Options, Places, run_stream
 from dlog.spark.stream_database import StreamDatabase
 from dlog.spark.stream_progress import Report, Telling
-from dlog.spark.stream_sharded import Sharded
+from dlog.spark.stream_sharded import Processes
 from tests.spark.streamed import PROGRAM, Model, require_exact
 
 MASTER = "local[2]"
@@ -74,7 +74,7 @@ def test_oracle_random_batches_in_shards(tmp_path: Path, monkeypatch: pytest.Mon
     model.write_prices()
     model.write(9)
     with monkeypatch.context() as patch:  # shards have committed, and nothing is put together
-        patch.setattr(Sharded, "_parts", _failing(Sharded._parts, False))
+        patch.setattr(Processes, "commit", _failing(Processes.commit, True))
         with pytest.raises(DlogError, match="stopped here"):
             run(places, shards=2)
     assert run(places, shards=2).tally.batches >= 2
