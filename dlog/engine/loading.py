@@ -23,6 +23,7 @@ from dlog.storage.values import encode, float_code, float_codes
 from dlog.types import FLOAT, INT, STRING
 
 Progress = Callable[[str, int, int], None]
+FAR_HELP = "give a master with --spark, see docs/spark.md"
 
 
 def load_facts(program: Program, store: Store) -> None:
@@ -73,6 +74,8 @@ def find_input(directive: ast.Directive, facts: str | Path) -> InputOptions:
     """How an input is read.  Raises when its parameters are wrong or there is no such file."""
     try:
         options = InputOptions.from_params(directive.predicate, directive_params(directive), facts)
+        if options.far is not None:
+            raise DataError(f'"{options.far}" is read by Spark', help=FAR_HELP)
         if options.path is not None:
             find_file(options)
     except DataError as error:

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from dlog.engine.database import Database
 from dlog.engine.limits import Limits
-from dlog.engine.loading import directive_params, located
+from dlog.engine.loading import FAR_HELP, directive_params, located
 from dlog.errors import DataError
 from dlog.io import OutputOptions, OutputSet
 from dlog.language import ast
@@ -52,11 +52,11 @@ def write_outputs(
     out: str | Path,
     progress: Progress | None = None,
     stdout: BinaryIO | None = None,
-    written: Collection[str] = (),
+    written: Collection[ast.Directive] = (),
 ) -> None:
     """The `.output` and `.printsize` predicates, but for outputs that others have written."""
     wanted = [d for d in database.program.directives if d.kind in ("output", "printsize")]
-    wanted = [d for d in wanted if d.kind == "printsize" or d.predicate not in written]
+    wanted = [d for d in wanted if d not in written]
     with OutputSet(stdout=stdout) as outputs:
         for number, directive in enumerate(wanted):
             if progress is not None:
@@ -71,6 +71,8 @@ def _write(database: Database, directive: ast.Directive, out: str | Path, output
     result = database[directive.predicate]
     try:
         options = OutputOptions.from_params(directive.predicate, directive_params(directive), out)
+        if options.far is not None:
+            raise DataError(f'"{options.far}" is written by Spark', help=FAR_HELP)
         outputs.write(result.to_arrow(), options, [(c.name, c.type) for c in result.columns])
     except DataError as error:
         raise located(error, directive) from None

@@ -52,6 +52,13 @@ def read_columnar(
     return loaded(concatenated(tables, columns), rejections)
 
 
+def read_table(table: pa.Table, options: InputOptions, columns: Columns, name: str) -> Loaded:
+    """The same of an Arrow table from elsewhere, which errors call `name`."""
+    rejections = Rejections(name, options.keep_rejected)
+    places = _places(table.column_names, options, columns, name)
+    return loaded(_exact_table(table.select(places), columns, 0, rejections), rejections)
+
+
 def _first_line(error: Exception) -> str:
     return str(error).split("\n", 1)[0]
 

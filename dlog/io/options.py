@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,8 @@ from dlog.errors import DataError
 ParameterValue = str | int | bool
 Folder = str | os.PathLike[str]
 
-TEXT, JSON, PARQUET, ARROW = "text", "json", "parquet", "arrow"
+TEXT, JSON, PARQUET, ARROW, TABLE = "text", "json", "parquet", "arrow", "table"
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 class ParameterError(DataError):
@@ -49,6 +51,7 @@ _KINDS = {
     "jsonfile": _Kind(JSON, ".json", ".json", document=True),  # Soufflé's
     "parquet": _Kind(PARQUET, ".parquet", ".parquet"),
     "arrow": _Kind(ARROW, ".arrow", ".arrow"),
+    "table": _Kind(TABLE, "", "", stream=True),  # of a catalog of Spark's
     "stdin": _Kind(TEXT, "", "", stream=True),
     "stdinjson": _Kind(JSON, "", "", stream=True),
     "stdout": _Kind(TEXT, "", "", stream=True),
@@ -77,7 +80,8 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 @dataclass(frozen=True)
 class InputOptions:
-    """Where and how one relation is read.  `path` is None for standard input.
+    """Where and how one relation is read.  `path` is None for standard input.  `far` is a URI, or a table
+    of a catalog: Spark alone reads it.
 
     `compress` changes nothing: what is compressed is known by its first bytes.  With `keep_rejected` every
     row that is not taken is kept, whole, and not only the first few to show.
@@ -93,6 +97,7 @@ class InputOptions:
     columns: tuple[int, ...] | None = None
     compress: bool = False
     keep_rejected: bool = False
+    far: str | None = None
 
     @classmethod
     def from_params(
@@ -120,6 +125,7 @@ class InputOptions:
             header=_header(params),
             columns=_source_columns(params),
             compress=_flag(params, "compress"),
+            far=_far(params, kind, name),
         )
 
     @classmethod
@@ -130,7 +136,8 @@ class InputOptions:
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """Where and how one relation is written.  `path` is None for standard output."""
+    """Where and how one relation is written.  `path` is None for standard output.  `far` is a URI, or a
+    table of a catalog: Spark alone writes it."""
 
     relation: str
     format: str = TEXT
@@ -142,6 +149,7 @@ class OutputOptions:
     full_precision: bool = False
     arrays: bool = False  # JSON rows as arrays rather than objects
     document: bool = False  # all rows in one JSON array
+    far: str | None = None
 
     @classmethod
     def from_params(
@@ -171,6 +179,7 @@ class OutputOptions:
             full_precision=_choice(params, "precision", ("9", "full")) == "full",
             arrays=_check_format(params, kind) == "list",
             document=kind.document,
+            far=_far(params, kind, name),
         )
 
     @classmethod
@@ -252,6 +261,13 @@ def _text_form(params: Mapping[str, ParameterValue], kind: _Kind) -> tuple[bool,
 def _path(params: Mapping[str, ParameterValue], kind: _Kind, default: str, folder: Path) -> Path | None:
     """Relative names start at the folder."""
     return None if kind.stream else folder / _text(params, "filename", default)
+
+
+def _far(params: Mapping[str, ParameterValue], kind: _Kind, name: str) -> str | None:
+    if kind.format == TABLE:
+        return name
+    filename = _text(params, "filename", "")
+    return filename if _URI.match(filename) and not kind.stream else None
 
 
 def _source_columns(params: Mapping[str, ParameterValue]) -> tuple[int, ...] | None:

@@ -13,7 +13,7 @@ from dlog.language import ast
 
 Value = str | int | bool
 
-_FILES = ("file", "csv", "tsv", "json", "jsonfile", "parquet", "arrow")
+_FILES = ("file", "csv", "tsv", "json", "jsonfile", "parquet", "arrow", "table")
 IO_KINDS = {
     "input": (*_FILES, "stdin", "stdinjson"),
     "output": (*_FILES, "stdout", "stdoutjson"),

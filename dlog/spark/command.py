@@ -12,7 +12,7 @@ from dlog.engine.limits import Limits
 from dlog.engine.run import write_outputs
 from dlog.errors import DlogError
 from dlog.spark.explain import explain_blocks
-from dlog.spark.heavy import find_heavy
+from dlog.spark.heavy import find_heavy, store_samples
 from dlog.spark.run import ShardedDatabase
 from dlog.spark.session import check_master, cores, is_local, start
 from dlog.spark.shards import Shape, plan_blocks
@@ -55,7 +55,7 @@ def run_on_spark(
         spark=spark,
         out=out,
     )
-    write_outputs(database, out, progress, stdout, database.sinks)
+    write_outputs(database, out, progress, stdout, [sink.directive for sink in database.sinks])
     return database
 
 
@@ -82,6 +82,7 @@ def explain_on_spark(
     sizes = {n: database.store.rows(n) for n in program.predicates if n not in derived}
     based = frozenset(n for n in derived if database.store.rows(n))
     limited = frozenset(d.predicate for d in program.directives if d.kind == "limitsize")
-    heavy = find_heavy(database.store, sizes.keys() & database.store.relations.keys(), shards or 2)
+    samples = store_samples(database.store, sizes.keys() & database.store.relations.keys(), shards or 2)
+    heavy = find_heavy(samples, program.predicates, shards or 2)
     shape = Shape(program, shards or 2, based, sizes, limited, frozenset(heavy.columns))
     return explain_blocks(plan_blocks(shape), predicate)

@@ -6,15 +6,17 @@ does the work, and never an answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dlog.engine.store import Store
 from dlog.ir.rules import Predicate
-from dlog.storage.values import arrow_type, decode
+from dlog.spark.tables import rows_table
+from dlog.storage.values import arrow_type
 
 LEAST_ROWS = 100_000  # of a predicate, below which no shard waits long for another
 SAMPLE = 1 << 13
@@ -34,22 +36,30 @@ class Heavy:
         return {key: pa.array(sorted(values, key=repr), types[key]) for key, values in self.values.items()}
 
 
-def find_heavy(store: Store, names: Iterable[str], shards: int, least: int = LEAST_ROWS) -> Heavy:
-    """Heavy values of base facts in a store.  O(sample) for each column."""
+def find_heavy(samples: Mapping[str, pa.Table], predicates: Mapping[str, Predicate], shards: int) -> Heavy:
+    """Heavy values by samples of predicates, columns in the order of the predicate's.  O(sample)."""
     heavy = Heavy()
-    if shards == 1:
-        return heavy
-    random = np.random.default_rng(0)
-    for name in names:
-        rows = store.relations[name].rows()
-        if len(rows) < max(least, 1):
-            continue
-        sample = rows[random.integers(0, len(rows), SAMPLE)] if len(rows) > SAMPLE else rows
-        for number, column in enumerate(store.predicates[name].columns):
-            codes, counts = np.unique(sample[:, number], return_counts=True)
-            many = (counts >= LEAST_SEEN) & (counts * shards >= SHARE * len(sample))
+    for name, sample in samples.items():
+        for number, column in enumerate(predicates[name].columns):
+            counted = pc.value_counts(sample.column(number).combine_chunks())
+            counts = counted.field("counts").to_numpy()
+            many = (counts >= LEAST_SEEN) & (counts * shards >= SHARE * sample.num_rows)
             if many.any():
-                found = decode(codes[many], column.type, store.dictionary).to_pylist()
+                found = counted.field("values").filter(pa.array(many)).to_pylist()
                 heavy.columns.add((name, number))
                 heavy.values.setdefault((column.type.name, column.type.scale), set()).update(found)
     return heavy
+
+
+def store_samples(
+    store: Store, names: Iterable[str], shards: int, least: int = LEAST_ROWS
+) -> dict[str, pa.Table]:
+    """Samples of base facts in a store, where they are many enough that a heavy value would matter."""
+    random = np.random.default_rng(0)
+    found = {}
+    for name in names if shards > 1 else ():
+        rows = store.relations[name].rows()
+        if len(rows) >= max(least, 1):
+            chosen = rows[random.integers(0, len(rows), SAMPLE)] if len(rows) > SAMPLE else rows
+            found[name] = rows_table(store, store.predicates[name], chosen)
+    return found

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dlog.errors import DlogError
-from dlog.spark.run import Runner
+from dlog.spark.evaluation import Runner
 from dlog.spark.session import log_tail, quiet
 from dlog.spark.tasks import Outcome, run_task
 

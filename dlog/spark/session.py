@@ -21,12 +21,13 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlog.errors import DlogError
 from dlog.spark import java
+from dlog.spark.reasons import reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,13 +82,15 @@ def start(
         stop()
     _check_packages()
     check_master(master)
-    _machine = _start_machine(master, java_options)
+    if is_local(master):
+        compile_kernels()
+    _machine = _start_machine(master, settings or {}, java_options)
     try:
         _session = _connect(master, {**_made(master), **(settings or {}), "spark.app.name": app})
     except Exception as error:
         told = log_tail()
         stop()
-        raise DlogError(f"no Spark session at {master}: {_first_line(error)}{told}") from None
+        raise DlogError(f"no Spark session at {master}: {reason(error)}{told}") from None
     _asked = asked
     return _session
 
@@ -158,18 +161,41 @@ def check_master(master: str) -> None:
         )
 
 
-def _start_machine(master: str, options: tuple[str, ...] | None) -> java.Machine:
+def compile_kernels() -> None:
+    """Kernels that are not compiled yet are, by this process: workers would wait for each other, unseen."""
+    from dlog.jit import BOUNDSCHECK, DISABLED
+    from dlog.jit.compiling import compile_all
+    from dlog.jit.image import NoImage
+
+    if not (BOUNDSCHECK or DISABLED):
+        with suppress(NoImage):  # told by whoever calls one
+            compile_all()
+
+
+def _start_machine(master: str, settings: Mapping[str, str], options: tuple[str, ...] | None) -> java.Machine:
+    """Settings go on its command line, too: Spark fetches packages before it starts."""
     from pyspark.find_spark_home import _find_spark_home
 
     if options is None:
         options = java.QUICK if is_local(master) else ("-XX:+UseParallelGC",)
-    arguments = ["--master", master, *_memory(master), "pyspark-shell"]
+    given = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    arguments = ["--master", master, *_mode(master), *given, "pyspark-shell"]
+    options = (*options, *_memory(settings))
     return java.start(java.find_java(), Path(_find_spark_home()), arguments, options)
 
 
-def _memory(master: str) -> list[str]:
-    """A local machine may use what Java takes by itself, a quarter of the memory, and not only 1 GB."""
+def _mode(master: str) -> list[str]:
     return [] if is_local(master) else ["--deploy-mode", "client"]
+
+
+def _memory(settings: Mapping[str, str]) -> list[str]:
+    """Without a word about it Java takes a quarter of the memory, and not 1 GB as by Spark's scripts.
+
+    >>> _memory({"spark.driver.memory": "4g"})
+    ['-Xmx4g']
+    """
+    wanted = settings.get("spark.driver.memory")
+    return [f"-Xmx{wanted}"] if wanted else []
 
 
 def _made(master: str) -> dict[str, str]:
@@ -220,14 +246,6 @@ def _put_back(name: str, value: str | None) -> None:
         os.environ.pop(name, None)
     else:
         os.environ[name] = value
-
-
-def _first_line(error: BaseException) -> str:
-    try:
-        lines = str(error).strip().splitlines()
-    except Exception:  # an exception of Java's asks the machine for its words, which may be gone
-        lines = ["Spark ended"]
-    return lines[0] if lines else type(error).__name__
 
 
 atexit.register(stop)

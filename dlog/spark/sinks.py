@@ -1,14 +1,14 @@
-"""Owns outputs that Spark writes: folders and URIs of CSV, JSON or Parquet, a part for each shard.
+"""Owns outputs that Spark writes: folders and URIs of CSV, JSON or Parquet, and tables, in parts by shards.
 
     .output reach(IO="parquet", filename="hdfs://host/reach")       a URI
     .output reach(IO="csv", filename="reach/")                      a folder: the name ends with a slash
+    .output reach(IO="table", name="shop.reach")                    a table of a catalog of Spark's
 
 What is there is replaced when all parts are written.  Rows are in no order.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,50 +19,49 @@ import pyarrow as pa
 from dlog.engine.loading import directive_params, located
 from dlog.engine.store import Store
 from dlog.errors import DataError
-from dlog.io.options import ARROW, JSON, PARQUET, TEXT, OutputOptions, ParameterError
+from dlog.io.options import ARROW, JSON, PARQUET, TABLE, TEXT, OutputOptions, ParameterError
 from dlog.ir.rules import Predicate, Program
 from dlog.language import ast
 from dlog.spark.copies import Copies
 from dlog.spark.hashing import spark_type
+from dlog.spark.reasons import hadoop_version, reason, remedy
 from dlog.spark.shards import WHOLE, Place
 from dlog.spark.tables import insert_parts, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-_FORMATS = {TEXT: "csv", JSON: "json", PARQUET: "parquet"}
+_FORMATS = {TEXT: "csv", JSON: "json", PARQUET: "parquet", TABLE: TABLE}
 
 
 @dataclass(frozen=True)
 class Sink:
-    """One predicate's place, as Spark names it, and how its text is written."""
+    """One output's place, as Spark names it, and how its text is written."""
 
+    directive: ast.Directive
     predicate: Predicate
     format: str
-    uri: str
+    uri: str  # or the table
     options: OutputOptions
 
 
-def is_spread(directive: ast.Directive) -> bool:
-    """Whether an output is a folder or a URI."""
-    name = str(directive_params(directive).get("filename", ""))
-    return bool(_URI.match(name)) or name.endswith("/")
-
-
-def find_sink(program: Program, directive: ast.Directive, out: str | Path) -> Sink:
+def find_sink(program: Program, directive: ast.Directive, out: str | Path) -> Sink | None:
+    """None for an output that is one file.  As without Spark, all is printed where `out` is "-"."""
     params = directive_params(directive)
-    name = str(params["filename"])
+    name = str(params.get("filename", ""))
     try:
         options = OutputOptions.from_params(directive.predicate, params, out)
+        if str(out) == "-" or not (options.far is not None or name.endswith("/")):
+            return None
         if options.format == ARROW:
             raise ParameterError("Spark writes csv, json and parquet", "IO")
         if not program.predicates[directive.predicate].columns:
             raise DataError(f"{directive.predicate} has no columns that Spark could write")
     except DataError as error:
         raise located(error, directive) from None
-    uri = name if _URI.match(name) else (Path(out) / name).absolute().as_uri()
-    return Sink(program.predicates[directive.predicate], _FORMATS[options.format], uri, options)
+    uri = options.far or (Path(out) / name).absolute().as_uri()
+    predicate = program.predicates[directive.predicate]
+    return Sink(directive, predicate, _FORMATS[options.format], uri, options)
 
 
 def write_sink(spark: SparkSession, sink: Sink, copies: Copies, place: Place) -> None:
@@ -77,14 +76,19 @@ def write_sink(spark: SparkSession, sink: Sink, copies: Copies, place: Place) ->
                 yield from _sparks(predicate, table).to_batches(1 << 16)
 
     schema = ", ".join(f"`{c.name}` {spark_type(c.type)}" for c in predicate.columns)
-    frame = spark.range(0, shards, 1, shards).mapInArrow(rows, schema)
-    writer = frame.write.mode("overwrite").format(sink.format)
-    if sink.format == "csv":
-        writer = writer.option("sep", sink.options.delimiter).option("header", sink.options.header)
+    writer = spark.range(0, shards, 1, shards).mapInArrow(rows, schema).write.mode("overwrite")
     try:
-        writer.save(sink.uri)
+        if sink.format == TABLE:
+            writer.saveAsTable(sink.uri)
+        elif sink.format == "csv":
+            text = {"sep": sink.options.delimiter, "header": str(sink.options.header).lower()}
+            writer.options(**text).csv(sink.uri)
+        else:
+            writer.format(sink.format).save(sink.uri)
     except Exception as error:
-        raise DataError(f'cannot write "{sink.uri}": {str(error).strip().splitlines()[0]}') from None
+        why = reason(error)
+        help = remedy(why, hadoop_version(spark))
+        raise located(DataError(f'cannot write "{sink.uri}": {why}', help=help), sink.directive) from None
 
 
 def _distinct(copies: Copies, predicate: Predicate, place: Place, shard: int) -> pa.Table:

