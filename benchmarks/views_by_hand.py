@@ -9,9 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.m3 import BATCH
-from dlog.jit import Floats, Words, helper, kernel, pointer
+from dlog.jit import Floats, Words, add_four, helper, kernel, pointer, prefetch
 
 # The cofactor
+
+AHEAD = 16  # rows whose postcodes are asked for before they are looked up; elements a quarter of that
 
 # Of each relation its variables, and where its element is among those of a postcode, a count before its sums.
 SIZES = (10, 5, 2, 2, 4, 3)
@@ -40,34 +42,40 @@ def cofactor_rows(
     rows: Words, stride: int, relation: int, turn: int, n: int, table: Words, element: Floats, size: int,
     result: Floats,
 ) -> None:  # fmt: skip
-    """Rows of one relation; with `turn` 1, of all in turns, which then lie one behind the other in `rows`."""
+    """Rows of one relation; with `turn` 1, of all in turns, which then lie one behind the other in `rows`.
+
+    First all postcodes are looked up, then elements are multiplied: so both can be asked for ahead.
+    """
     keys, elements, out, given = pointer(table), pointer(element), pointer(result), pointer(rows)
     scratch = np.zeros(64)
     x = pointer(scratch)
     shift, mask, lifted = 64, size - 1, len(element) - LIFTED
     while (1 << (64 - shift)) < size:
         shift -= 1
+    places = np.zeros(n, np.int64)
     for i in range(n):
-        own, row, base = relation, i, 0
-        if turn == 1:
-            own, row = i % 6, i // 6
-            for r in range(own):
-                base += (SIZES[r] + 2) * stride
+        if i + AHEAD < n:
+            own, row, base = where(i + AHEAD, relation, turn, stride)
+            prefetch(keys, 2 * slot_of(given[base + row], shift))
+        own, row, base = where(i, relation, turn, stride)
         key = given[base + row]
-        start = np.uint64(np.int64(key * np.int64(-7046029254386353131)).view(np.uint64) >> np.uint64(shift))
-        slot = np.uint64(start).view(np.int64)
+        slot = slot_of(key, shift)
         while keys[2 * slot] != key and keys[2 * slot] != -1:
             slot = (slot + 1) & mask
         if keys[2 * slot] == -1:
             keys[2 * slot], keys[2 * slot + 1] = key, keys[2 * size]
             keys[2 * size] += 1
-        mine, width = ELEMENTS * keys[2 * slot + 1], SIZES[own]
+        places[i] = ELEMENTS * keys[2 * slot + 1]
+    for i in range(n):
+        if i + AHEAD // 4 < n:
+            for line in range(0, ELEMENTS, 8):
+                prefetch(elements, places[i + AHEAD // 4] + line)
+        own, row, base = where(i, relation, turn, stride)
+        key, mine, width = given[base + row], places[i], SIZES[own]
         words = 1 + width + width * (width + 1) // 2
         lift(elements, lifted, given, base + stride + row, stride, width)
         times = float(given[base + (width + 1) * stride + row])
-        at = mine + PLACES[own]
-        for w in range(words):
-            elements[at + w] += times * elements[lifted + w]
+        add_times(elements, mine + PLACES[own], elements, lifted, times, words)
         e0 = lifted if own == 0 else mine
         e1 = lifted if own == 1 else mine + 66
         e2 = lifted if own == 2 else mine + 87
@@ -105,8 +113,32 @@ def cofactor_rows(
         out[0] += every
         out[1] += every * postcode
         out[28] += every * postcode * postcode
-        for q in range(26):
-            out[29 + q] += times * postcode * x[1 + q]
+        add_times(out, 29, x, 1, times * postcode, 26)
+
+
+@helper
+def where(i, relation, turn, stride):
+    """Its relation, the row there, and where the relation's rows begin."""
+    if turn == 0:
+        return relation, i, 0
+    own, base = i % 6, 0
+    for r in range(own):
+        base += (SIZES[r] + 2) * stride
+    return own, i // 6, base
+
+
+@helper
+def slot_of(key, shift):
+    start = np.uint64(np.int64(key * np.int64(-7046029254386353131)).view(np.uint64) >> np.uint64(shift))
+    return np.uint64(start).view(np.int64)
+
+
+@helper
+def add_times(out, at, x, x_at, factor, n):
+    for q in range(0, n - 3, 4):
+        add_four(out, at + q, x, x_at + q, factor)
+    for q in range(n // 4 * 4, n):
+        out[at + q] += factor * x[x_at + q]
 
 
 @helper
@@ -129,12 +161,10 @@ def behind(out, elements, at, width, first, before, after, x):
         out[1 + first + p] += weight * elements[at + 1 + p]
         a = first + p
         row = 28 + a * (53 - a) // 2
-        for q in range(p, width):
-            out[row + first + q] += weight * elements[triangle]
-            triangle += 1
-        with_p = before * elements[at + 1 + p]
-        for q in range(rest):
-            out[row + first + width + q] += with_p * x[first + width + q]
+        add_times(out, row + a, elements, triangle, weight, width - p)
+        triangle += width - p
+        behind_p = row + first + width
+        add_times(out, behind_p, x, first + width, before * elements[at + 1 + p], rest)
     for p in range(width):
         x[first + p] = after * elements[at + 1 + p]
 
@@ -189,8 +219,7 @@ def facts_by_hand(
         place, day, item, units = rows[i], rows[n + i], rows[2 * n + i], rows[3 * n + i]
         pair = place * days + day
         key = pair * items + item
-        start = np.uint64(np.int64(key * np.int64(-7046029254386353131)).view(np.uint64) >> np.uint64(shift))
-        slot = np.uint64(start).view(np.int64)
+        slot = slot_of(key, shift)
         while table[2 * slot] != key and table[2 * slot] != -1:
             slot = (slot + 1) & mask
         if table[2 * slot] == -1:

@@ -12,7 +12,7 @@ parameters: `Words`, `Floats`, `Bytes`, `Bools`, `int` or `float`.
 | `kernels` | what `@kernel` and `@helper` make of a function, and how a call finds machine code |
 | `pointers` | arrays as bare pointers, and words among bytes |
 | `prefetch` | memory that is asked for before it is needed |
-| `vectors` | four floats at a time |
+| `vectors` | several floats at a time |
 | `image` | machine code kept as a file: finding it, linking it, making it callable |
 | `cache` | where such files lie, how they are named, which ones go |
 | `compiling` | the first compilation: one process at a time, in processes of its own, shown on the screen |
@@ -28,17 +28,20 @@ from dlog.jit.cache import BOUNDSCHECK, DISABLED
 from dlog.jit.kernels import KERNELS, Bools, Bytes, Floats, Words, compiled_kernels, helper, kernel
 from dlog.jit.pointers import load_word, pointer, pointer_at, store_word
 from dlog.jit.prefetch import prefetch
-from dlog.jit.vectors import add_four
+from dlog.jit.vectors import HEIGHT, LANES, add_four, add_outer, scale_four
 
 __all__ = [
     "BOUNDSCHECK",
     "DISABLED",
+    "HEIGHT",
     "KERNELS",
+    "LANES",
     "Bools",
     "Bytes",
     "Floats",
     "Words",
     "add_four",
+    "add_outer",
     "compiled_kernels",
     "helper",
     "kernel",
@@ -46,5 +49,6 @@ __all__ = [
     "pointer",
     "pointer_at",
     "prefetch",
+    "scale_four",
     "store_word",
 ]

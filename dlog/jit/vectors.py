@@ -1,12 +1,14 @@
-"""Owns arithmetic on four floats at a time, as one vector of the processor: the compiler makes no vectors of
+"""Owns arithmetic on several floats at a time, as vectors of the processor: the compiler makes no vectors of
 short loops whose length is known only when they run.
 
-Floats are bits in arrays of words.  Uncompiled, and with checks of array bounds, it is a loop.
+Floats are bits in arrays of words.  Uncompiled, and with checks of array bounds, these are loops.
+
+Nothing is fused: then the product that was added to 0 can be taken away again and leaves 0.
 """
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,16 +16,34 @@ import numpy as np
 from dlog.jit.cache import BOUNDSCHECK, DISABLED
 from dlog.jit.kernels import helper
 
+LANES = 8  # of `add_outer`, whose rows are HEIGHT
+HEIGHT = 4
 
-class _AddFour:
-    """Stands for the instructions.  numba is imported when it asks for their type."""
+
+class _Operation:
+    """Stands for instructions.  numba is imported when it asks for their type."""
+
+    def __init__(self, define: Callable[..., Any]):
+        self._define = define
+        self._type: Any = None
 
     @property
     def _numba_type_(self) -> Any:
-        return _intrinsic_type()
+        if self._type is None:
+            import numba
+
+            make: Any = numba.extending.intrinsic
+            self._made = make(self._define)  # numba holds it weakly
+            context = numba.core.registry.cpu_target.typing_context
+            context.refresh()
+            self._type = context.resolve_value_type(self._made)
+        return self._type
 
     def __call__(self, *args: Any) -> Any:
-        raise TypeError("only kernels call add_four")
+        raise TypeError("only kernels call operations on vectors")
+
+
+# ---- without vectors
 
 
 def _add_in_turn(out, at, x, x_at, factor):
@@ -32,41 +52,113 @@ def _add_in_turn(out, at, x, x_at, factor):
         out[at + i] = np.float64(np.int64(out[at + i]).view(np.float64) + term).view(np.int64)
 
 
-@functools.cache
-def _intrinsic_type() -> Any:
-    import numba
+def _scale_in_turn(out, at, x, x_at, factor):
+    for i in range(4):
+        out[at + i] = np.float64(factor * np.int64(x[x_at + i]).view(np.float64)).view(np.int64)
 
-    make: Any = numba.extending.intrinsic
-    intrinsic = make(_add_four)
-    _made.append(intrinsic)
-    context = numba.core.registry.cpu_target.typing_context
-    context.refresh()
-    return context.resolve_value_type(intrinsic)
+
+def _outer_in_turn(out, at, stride, a, a_at, a_stride, x, x_at, x_stride, n):
+    for i in range(n):
+        for r in range(HEIGHT):
+            weight = np.int64(a[a_at + i * a_stride + r]).view(np.float64)
+            for c in range(LANES):
+                to = at + r * stride + c
+                term = weight * np.int64(x[x_at + i * x_stride + c]).view(np.float64)
+                out[to] = np.float64(np.int64(out[to]).view(np.float64) + term).view(np.int64)
+
+
+# ---- with vectors
+
+
+def _vector_at(builder: Any, data: Any, at: Any, lanes: int) -> Any:
+    from llvmlite import ir
+
+    vector = ir.VectorType(ir.DoubleType(), lanes)
+    return builder.bitcast(builder.gep(data, [at]), vector.as_pointer())
+
+
+def _spread(builder: Any, value: Any, lanes: int) -> Any:
+    """A vector of the same number."""
+    from llvmlite import ir
+
+    lane = ir.IntType(32)
+    nothing = ir.Constant(ir.VectorType(ir.DoubleType(), lanes), ir.Undefined)
+    first = builder.insert_element(nothing, value, lane(0))
+    zeros = ir.Constant(ir.VectorType(lane, lanes), [lane(0)] * lanes)
+    return builder.shuffle_vector(first, nothing, zeros)
 
 
 def _add_four(typing_context: Any, out: Any, at: Any, x: Any, x_at: Any, factor: Any) -> Any:
     import numba
-    from llvmlite import ir
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        vector, lane = ir.VectorType(ir.DoubleType(), 4), ir.IntType(32)
-        target, source = (
-            builder.bitcast(builder.gep(args[k], [args[k + 1]]), vector.as_pointer()) for k in (0, 2)
-        )
-        factors = ir.Constant(vector, ir.Undefined)
-        for i in range(4):
-            factors = builder.insert_element(factors, args[4], lane(i))
-        # Not fused: then the product that was added to 0 can be taken away again and leaves 0.
-        term = builder.fmul(builder.load(source, align=8), factors)
-        total = builder.fadd(builder.load(target, align=8), term)
-        builder.store(total, target, align=8)
+        target, source = (_vector_at(builder, args[k], args[k + 1], 4) for k in (0, 2))
+        term = builder.fmul(builder.load(source, align=8), _spread(builder, args[4], 4))
+        builder.store(builder.fadd(builder.load(target, align=8), term), target, align=8)
         return context.get_dummy_value()
 
     word, real = numba.types.int64, numba.types.float64
     return numba.types.void(out, word, x, word, real), generate
 
 
-_made: list[Any] = []  # numba holds them weakly
+def _scale_four(typing_context: Any, out: Any, at: Any, x: Any, x_at: Any, factor: Any) -> Any:
+    import numba
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        target, source = (_vector_at(builder, args[k], args[k + 1], 4) for k in (0, 2))
+        scaled = builder.fmul(builder.load(source, align=8), _spread(builder, args[4], 4))
+        builder.store(scaled, target, align=8)
+        return context.get_dummy_value()
+
+    word, real = numba.types.int64, numba.types.float64
+    return numba.types.void(out, word, x, word, real), generate
+
+
+def _add_outer(
+    typing_context: Any, out: Any, at: Any, stride: Any, a: Any, a_at: Any, a_stride: Any, x: Any, x_at: Any,
+    x_stride: Any, n: Any,
+) -> Any:  # fmt: skip
+    import numba
+    from llvmlite import ir
+
+    cgutils = numba.core.cgutils
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        out, at, stride, a, a_at, a_stride, x, x_at, x_stride, n = args
+        word = ir.IntType(64)
+        targets, sums = [], []
+        for r in range(HEIGHT):
+            place = builder.add(at, builder.mul(stride, word(r)))
+            targets.append(_vector_at(builder, out, place, LANES))
+            sums.append(cgutils.alloca_once(builder, targets[r].type.pointee))
+            builder.store(builder.load(targets[r], align=8), sums[r])
+        with cgutils.for_range(builder, n, intp=word) as loop:
+            row = builder.add(x_at, builder.mul(loop.index, x_stride))
+            xs = builder.load(_vector_at(builder, x, row, LANES), align=8)
+            for r in range(HEIGHT):
+                place = builder.add(builder.add(a_at, word(r)), builder.mul(loop.index, a_stride))
+                weight = builder.load(
+                    builder.bitcast(builder.gep(a, [place]), ir.DoubleType().as_pointer()), align=8
+                )
+                term = builder.fmul(xs, _spread(builder, weight, LANES))
+                builder.store(builder.fadd(builder.load(sums[r]), term), sums[r])
+        for target, total in zip(targets, sums, strict=True):
+            builder.store(builder.load(total), target, align=8)
+        return context.get_dummy_value()
+
+    word = numba.types.int64
+    return numba.types.void(out, word, word, a, word, word, x, word, word, word), generate
+
+
+def _operation(in_turn: Callable[..., Any], define: Callable[..., Any]) -> Any:
+    return helper(in_turn) if DISABLED or BOUNDSCHECK else _Operation(define)
+
 
 # add_four(out, at, x, x_at, factor): the four floats out[at:at + 4] += factor * those of x[x_at:x_at + 4].
-add_four: Any = helper(_add_in_turn) if DISABLED or BOUNDSCHECK else _AddFour()
+add_four: Any = _operation(_add_in_turn, _add_four)
+# scale_four(out, at, x, x_at, factor): out[at:at + 4] = factor * x[x_at:x_at + 4].
+scale_four: Any = _operation(_scale_in_turn, _scale_four)
+# add_outer(out, at, stride, a, a_at, a_stride, x, x_at, x_stride, n): the sum of n products of a column of
+# HEIGHT floats and a row of LANES is added to HEIGHT rows of `out`: a's columns and x's rows are as far apart
+# as their strides say.  They stay in registers meanwhile.
+add_outer: Any = _operation(_outer_in_turn, _add_outer)

@@ -100,6 +100,7 @@ def test_oracle_cofactors(single: bool, data: Any) -> None:
     for of_r, some, sign in data.draw(CHANGES):
         relation = "R" if of_r else "S"
         rows = some if of_r else [row[:2] for row in some]
+        rows *= 1 if single else data.draw(st.sampled_from([1, 1, 2, 17]))  # few go another way than many
         runtime.apply(relation, rows, [sign] * len(rows))
         if single:
             for row in rows:
@@ -136,6 +137,37 @@ def test_rows_of_many_chunks_and_what_is_taken_back(rows: int) -> None:
     assert runtime["N"].num_rows == rows
     runtime.apply("S", given, [-1] * rows)
     assert runtime["N"].num_rows == 0
+
+
+@pytest.mark.parametrize("rows", [5, 16, 17, 50])
+def test_oracle_products_of_many_variables(rows: int) -> None:
+    """Rows that are taken together, with wide parts on both sides, some of which have no match or come twice;
+    against sums of outer products.
+    """
+    left, right = 11, 9
+    register_ring("Wide", cofactor_ring(left + right))
+    xs, ys = (", ".join(f"{c}{i}" for i in range(n)) for c, n in (("x", left), ("y", right)))
+    columns = ["".join(f", {name} int" for name in names.split(", ")) for names in (xs, ys)]
+    runtime = Runtime(
+        parse(f"""CREATE TYPE Wide FROM FILE 'x';
+        CREATE STREAM R(k int{columns[0]}); CREATE STREAM S(k int{columns[1]});
+        DECLARE MAP Q(Wide)[][] := 0; DECLARE MAP M(Wide)[][k: int] := 0;
+        ON BATCH UPDATE OF R {{
+          Q(Wide)[][] += AggSum([], (DELTA R)(k, {xs}) * [lift<0>: Wide]({xs}) * M(Wide)[][k]); }}
+        ON BATCH UPDATE OF S {{
+          M(Wide)[][k] += AggSum([k], (DELTA S)(k, {ys}) * [lift<{left}>: Wide]({ys})); }}""")
+    )
+    rng = np.random.default_rng(rows)
+    r, s = rng.integers(-9, 9, (rows, 1 + left)), rng.integers(-9, 9, (30, 1 + right))
+    times = rng.integers(-1, 3, rows)
+    runtime.apply("S", [tuple(map(int, row)) for row in s])
+    runtime.apply("R", [tuple(map(int, row)) for row in r], times.tolist())
+    pairs = [(a, t, b) for a, t in zip(r, times, strict=True) for b in s if a[0] == b[0]]
+    joined = np.array([[1, *a[1:], *b[1:]] for a, _, b in pairs])
+    moments = joined.T @ (joined * np.array([t for _, t, _ in pairs])[:, None])
+    upper = moments[1:, 1:][np.triu_indices(left + right)]
+    (row,) = runtime["Q"].to_pylist()
+    assert flat(row["value"]) == [*moments[0].tolist(), *upper.tolist()]
 
 
 def test_a_lift_beyond_the_ring() -> None:

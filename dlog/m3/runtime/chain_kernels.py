@@ -45,7 +45,8 @@ def chain_head(arena, maps, m, index, places, cols, hash, i, code, at, count):
 @helper
 def lacks_links(maps, m):
     """Whether a map has entries, but no memory for the chains that somebody is about to go along."""
-    return maps[m + M_USED] > 0 and maps[m + M_WORDS] == maps[m + M_KEYS] + maps[m + M_VALUES]
+    bare = maps[m + M_KEYS] + maps[m + M_VALUES]  # of a map with indices
+    return maps[m + M_USED] > 0 and maps[m + M_WORDS] == bare
 
 
 @helper

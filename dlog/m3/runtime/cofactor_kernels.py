@@ -12,52 +12,66 @@ A row walks its parts from the last to the first with T, the sums of the product
 of part j is f c_1 .. c_(j-1) s_j[p] times T.  The rows of all parts are added up in accumulators, as long as
 they go to the same element, and then to the element.  O(numbers of the product) for a row, four at a time.
 
+Where all rows go to one element they are taken several at a time: see `cofactor_block_kernels`.
+
 A part that is lifted from columns is (1, x, x x'): its rows begin in its own variables.
 
-The plan of a sum is a list of words: see P_ and Q_.
+The plan of a sum is a list of words: see `cofactor_plan`.
 """
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
-from dlog.jit import add_four, helper, prefetch
-from dlog.m3.runtime.arithmetic_kernels import to_bits, to_float
-from dlog.m3.runtime.column_kernels import find
-from dlog.m3.runtime.layout import LINE, M_BASE, M_KEYS, M_USED, M_WORDS
-
-# Words of a plan.
-P_PARTS: Final = 0
-P_VARIABLES: Final = 1  # of the product, part after part; a variable of two parts is there twice
-P_WIDTH: Final = 2  # variables of the element that is added to
-P_FIRST: Final = 3  # the first of them that the product has, if its variables follow one another; else -1
-P_TOTAL: Final = 4  # whether all rows go to one element
-P_KEEPS: Final = 5  # whether a word behind the element tells that it is there
-P_WORK: Final = 6  # where in the state its memory is: TAKEN words for each part
-P_SUMS: Final = 7  # the sums of all parts, and behind them T
-P_ADDED: Final = 8  # the accumulators; the first is that of counts
-P_END: Final = 9
-P_LIFTS: Final = 10  # whether a row's own columns alone make the element, in a map
-P_HEADER: Final = 11
-# Words of a part, behind the header; behind all parts is the place of each variable in the element.
-Q_STORE: Final = 0  # a map; or LIFTED; or BLOCK - where in the state elements lie row by row
-Q_SIZE: Final = 1
-Q_COLUMN: Final = 2  # of slots or rows; of a lifted part the first of its columns
-Q_START: Final = 3  # its first variable
-Q_OWN: Final = 4  # the accumulators of its own words, count left out; of a lifted part of its sums
-Q_ROWS: Final = 5  # the accumulators of its rows, each as long as four divides
-Q_WORDS: Final = 6
-
-TAKEN: Final = 3  # place, count, product of the counts before
-
-LIFTED: Final = -1
-BLOCK: Final = -2
-LANES: Final = 4
-AHEAD: Final = 3  # rows: so far before a row its elements are asked for
-MOST: Final = 96  # words of an element that are asked for: the processor asks for the rest by itself
-FEW: Final = 4  # rows: their products are added to an element directly
+from dlog.jit import (
+    add_four,
+    helper,
+    prefetch,
+)
+from dlog.m3.runtime.arithmetic_kernels import (
+    to_bits,
+    to_float,
+)
+from dlog.m3.runtime.cofactor_block_kernels import add_block, clear_rows
+from dlog.m3.runtime.cofactor_plan import (
+    AHEAD,
+    BLOCK,
+    FEW,
+    FOUR,
+    LIFTED,
+    MOST,
+    P_ADDED,
+    P_END,
+    P_FIRST,
+    P_HEADER,
+    P_KEEPS,
+    P_LIFTS,
+    P_PARTS,
+    P_SUMS,
+    P_TOTAL,
+    P_VARIABLES,
+    P_WIDTH,
+    P_WORK,
+    Q_COLUMN,
+    Q_LENGTH,
+    Q_OWN,
+    Q_ROWS,
+    Q_SIZE,
+    Q_START,
+    Q_STORE,
+    Q_WORDS,
+    ROWS,
+    TAKEN,
+    add_scaled,
+    words_of,
+)
+from dlog.m3.runtime.layout import (
+    LINE,
+    M_BASE,
+    M_KEYS,
+    M_USED,
+    M_WORDS,
+)
 
 
 @helper
@@ -76,18 +90,19 @@ def add_elements(arena, maps, code, state, cols, n, target, slots, scale, plan, 
         return
     if total:
         clear_accumulators(code, state, plan)
+        clear_rows(code, state, plan, n)
+        for first in range(0, n, ROWS):
+            add_block(arena, maps, code, state, cols, first, n, scale, plan, columns)
+        if n > 0:
+            add_sum(arena, maps, code, state, target, np.int64(0), plan)
+        return
     for i in range(n):
         ask_ahead(arena, maps, code, cols, plan, columns, i, n)
         factor = to_float(cols[scale + i])
-        if factor == 0.0 or not take_parts(arena, maps, code, state, cols, plan, columns, i):
-            continue
-        if not total:
+        if factor != 0.0 and take_parts(arena, maps, code, state, cols, plan, columns, i):
             clear_accumulators(code, state, plan)
-        add_product(arena, code, state, plan, factor)
-        if not total:
+            add_product(arena, code, state, plan, factor)
             add_sum(arena, maps, code, state, target, cols[slots + i], plan)
-    if total and n > 0:
-        add_sum(arena, maps, code, state, target, np.int64(0), plan)
 
 
 @helper
@@ -143,11 +158,6 @@ def take_parts(arena, maps, code, state, cols, plan, columns, i):
 
 
 @helper
-def words_of(size):
-    return 1 + size + size * (size + 1) // 2
-
-
-@helper
 def add_product(arena, code, state, plan, factor):
     """Add the product of the parts that were taken to the accumulators."""
     parts, variables = code[plan + P_PARTS], code[plan + P_VARIABLES]
@@ -170,10 +180,9 @@ def add_product(arena, code, state, plan, factor):
         scale_to(state, sums + start, T + start, size, behind)
         row = code[part + Q_ROWS]
         for p in range(start, start + size):
-            length = rounded(variables - first)
-            add_row(state, row, T + first, before * to_float(state[sums + p]), length)
-            row += length
-            first += store == LIFTED
+            weight = before * to_float(state[sums + p])
+            add_row(state, row, T + first, weight, rounded(variables - first))
+            row += code[part + Q_LENGTH]
         if count != 1.0 and j > 0:
             scale_to(state, T + start + size, T + start + size, variables - start - size, count)
         behind *= count
@@ -196,23 +205,13 @@ def scale_to(state, source, target, n, factor):
 
 @helper
 def rounded(n):
-    return (n + LANES - 1) // LANES * LANES
+    return (n + FOUR - 1) // FOUR * FOUR
 
 
 @helper
 def add_row(state, row, source, weight, length):
-    for q in range(0, length, LANES):
+    for q in range(0, length, FOUR):
         add_four(state, row + q, state, source + q, weight)
-
-
-@helper
-def add_scaled(out, at, x, x_at, factor, n):
-    """out[at:at + n] += factor * x[x_at:x_at + n]."""
-    whole = n // LANES * LANES
-    for q in range(0, whole, LANES):
-        add_four(out, at + q, x, x_at + q, factor)
-    for q in range(whole, n):
-        out[at + q] = to_bits(to_float(out[at + q]) + factor * to_float(x[x_at + q]))
 
 
 @helper
@@ -239,17 +238,18 @@ def add_sum_at(out, at, code, state, plan):
         size, start, own = code[part + Q_SIZE], code[part + Q_START], code[part + Q_OWN]
         row, is_lifted = code[part + Q_ROWS], code[part + Q_STORE] == LIFTED
         add_placed(out, at + 1, state, own, code, places + start, size)
-        triangle, first = own + size, start + size
+        triangle, first, begun = own + size, start + size, 0
         for p in range(size):
             if is_lifted:
-                first = start + p
+                first, begun = start + p, p
             else:
                 add_pairs(
                     out, at, state, triangle, code, places, start + p, start + p, size - p, width, in_order
                 )
                 triangle += size - p
-            add_pairs(out, at, state, row, code, places, start + p, first, variables - first, width, in_order)
-            row += rounded(variables - first)
+            source, length = row + begun, variables - first
+            add_pairs(out, at, state, source, code, places, start + p, first, length, width, in_order)
+            row += code[part + Q_LENGTH]
 
 
 @helper
@@ -374,11 +374,3 @@ def is_nonzero(state, at, n, words, cols, out):
         while w < words and to_float(state[at + i * words + w]) == 0.0:
             w += 1
         cols[out + i] = 1 if w < words else 0
-
-
-@helper
-def find_slots(arena, maps, m, cols, n, hash, code, at, count):
-    """The slot of each row's key, or a negative number where there is none."""
-    out = code[at + count]
-    for i in range(n):
-        cols[out + i] = np.int64(0) if count == 0 else find(arena, maps, m, cols, hash, i, code, at, count)

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dlog.jit import HEIGHT, LANES
 from dlog.m3 import ast
 from dlog.m3.rings import Ring
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.analysis import assignments
 from dlog.m3.runtime.code import Code, Frame, Label, Word
-from dlog.m3.runtime.cofactor_kernels import BLOCK, LANES, LIFTED, P_HEADER, Q_WORDS, TAKEN
+from dlog.m3.runtime.cofactor_plan import BLOCK, FOUR, LIFTED, P_HEADER, Q_WORDS, ROWS, TAKEN, TAKEN_MANY
 
 Variables = tuple[int, ...]
 
@@ -74,19 +75,22 @@ def write_sum(
 
 
 def _plan(code: Code, parts: list[Part], target: Target) -> Label:
-    """See `cofactor_kernels` for its words."""
+    """See `cofactor_plan` for its words."""
     total = sum(len(part.variables) for part in parts)
     sums = TAKEN * len(parts)
-    added = sums + 2 * _rounded(total) + LANES
+    added = sums + 2 * _rounded(total, FOUR) + FOUR
     words: list[Word] = []
-    start, column, at = 0, 0, added + 1
+    start, column, at, wide = 0, 0, added + 1, 0
     for part in parts:
         size, is_lifted = len(part.variables), part.store == LIFTED
         own = size if is_lifted else block_words(part.variables) - 1
-        lengths = [_rounded(total - (start + p if is_lifted else start + size)) for p in range(size)]
-        rows = at + _rounded(own)
-        words += [part.store, size, column, start, code.work(at), code.work(rows)]
-        at, start, column = rows + sum(lengths), start + size, column + part.columns
+        length = _rounded(total - (start if is_lifted else start + size), LANES)
+        rows, left, behind = at + _rounded(own, FOUR), wide, wide + _rounded(size, HEIGHT)
+        words += [part.store, size, column, start, code.work(at), code.work(rows), length, left, behind]
+        wide = behind + _rounded(total - start, LANES) + LANES
+        at, start, column = rows + _rounded(size, HEIGHT) * length, start + size, column + part.columns
+    block = at + ROWS * (2 + TAKEN_MANY * len(parts))
+    code.work(block + ROWS * wide)
     places = [target.variables.index(v) for part in parts for v in part.variables]
     first = places[0] if places else 0
     follows = places == list(range(first, first + len(places)))
@@ -95,14 +99,14 @@ def _plan(code: Code, parts: list[Part], target: Target) -> Label:
     header: list[Word] = [
         len(parts), total, len(target.variables), first if follows else -1, int(target.is_total),
         int(target.keeps), code.work(0), code.work(sums), code.work(added), code.work(at),
-        int(lifts),
+        int(lifts), code.work(block), wide,
     ]  # fmt: skip
     assert len(header) == P_HEADER and len(words) == Q_WORDS * len(parts)
     return code.data([*header, *words, *places])
 
 
-def _rounded(n: int) -> int:
-    return (n + LANES - 1) // LANES * LANES
+def _rounded(n: int, by: int) -> int:
+    return (n + by - 1) // by * by
 
 
 # Which variables elements have

@@ -74,6 +74,32 @@ def find(arena, maps, m, cols, hash, i, code, at, count):
 
 
 @helper
+def find_slots(arena, maps, m, cols, n, hash, code, at, count):
+    """The slot of each row's key, or a negative number where there is none."""
+    out = code[at + count]
+    if count == 1:
+        find_ones(arena, maps, m, cols, n, hash, code[at], out)
+        return
+    for i in range(n):
+        cols[out + i] = np.int64(0) if count == 0 else find(arena, maps, m, cols, hash, i, code, at, count)
+
+
+@helper
+def find_ones(arena, maps, m, cols, n, hash, keys, out):
+    """Of one key."""
+    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
+    for i in range(n):
+        if i + AHEAD < n:
+            prefetch(arena, base + words * shifted(cols[hash + i + AHEAD], shift))
+        slot, key = shifted(cols[hash + i], shift), cols[keys + i]
+        found = arena[base + slot * words]
+        while found != key and found != EMPTY:
+            slot = (slot + 1) & mask
+            found = arena[base + slot * words]
+        cols[out + i] = slot if found == key else np.int64(-1)
+
+
+@helper
 def look_up(arena, maps, m, cols, n, hash, code, at, count):
     """Values of the entries, 0 where there is none.  Value columns are listed behind the keys."""
     values, base, words = maps[m + M_VALUES], maps[m + M_BASE], maps[m + M_WORDS]

@@ -13,7 +13,7 @@ from dlog.m3 import ast
 from dlog.m3.functions import Function
 from dlog.m3.rings import Ring
 from dlog.m3.runtime.code import Frame
-from dlog.m3.runtime.cofactor_kernels import BLOCK
+from dlog.m3.runtime.cofactor_plan import BLOCK
 from dlog.m3.runtime.cofactors import new_block
 from dlog.m3.runtime.values import (
     DATE_KIND,

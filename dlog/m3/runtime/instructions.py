@@ -22,11 +22,12 @@ from dlog.m3.runtime.chain_kernels import (
     load_slots,
     scan_next,
 )
-from dlog.m3.runtime.cofactor_kernels import add_elements, find_slots, is_nonzero
+from dlog.m3.runtime.cofactor_kernels import add_elements, is_nonzero
 from dlog.m3.runtime.column_kernels import (
     accumulate,
     add_total,
     erase,
+    find_slots,
     forget,
     found,
     hash_columns,

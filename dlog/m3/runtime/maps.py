@@ -20,6 +20,7 @@ import numpy as np
 from dlog.jit import Words
 from dlog.m3.runtime.layout import (
     CHUNK,
+    LINE,
     M_BASE,
     M_INDEX,
     M_INDICES,
@@ -86,7 +87,6 @@ class Maps:
         for address, shape in zip(self.addresses, self.shapes, strict=True):
             words[address + M_KEYS] = shape.keys
             words[address + M_VALUES] = len(shape.kinds)
-            words[address + M_WORDS] = shape.keys + len(shape.kinds)
             words[address + M_INDICES] = len(shape.indices)
             words[address + M_KINDS] = at + len(lists)
             lists += shape.kinds
@@ -181,8 +181,10 @@ class Maps:
             self.words[address + M_USED] = self._used[i]
 
     def _bare(self, i: int) -> int:
-        """Words of a slot without links."""
-        return self.shapes[i].keys + len(self.shapes[i].kinds)
+        """Words of a slot without links; whole lines of the cache, where that is little more."""
+        words = self.shapes[i].keys + len(self.shapes[i].kinds)
+        more = -words % LINE
+        return words + more if 4 * more <= words > LINE // 2 and not self.shapes[i].indices else words
 
     def _width(self, i: int) -> int:
         """Words of a slot and of its heads."""

@@ -81,7 +81,7 @@ class Runtime:
         self._columns = self.compiled.columns.copy()
         self._taken = self._events = np.empty(0, np.int64)  # memory of `apply_steps`
         self._registers = self._columns[:: o.CHUNK].copy()
-        self._arrays = _Arrays(self)
+        self._arrays = _Arrays(self._columns, self._state, self.maps)
         self._is_ready = False
         self._broken: str | None = None
         self._coming = dict.fromkeys([s.name for s in self.program.sources], 0)  # rows, that are known of
@@ -354,20 +354,20 @@ class Runtime:
 class _Arrays:
     """What a call of Python gets: columns of the frame at work, and tables of maps."""
 
-    def __init__(self, runtime: Runtime):
-        self._runtime = runtime
+    def __init__(self, columns: Words, state: Words, maps: Maps):
+        self._columns, self._state, self._maps = columns, state, maps
         self.rows = 0
 
     def __call__(self, column: Word, rows: int | None = None) -> Words:
         at = column.address if isinstance(column, Label) else column
-        return self._runtime._columns[at : at + (self.rows if rows is None else rows)]
+        return self._columns[at : at + (self.rows if rows is None else rows)]
 
     def block(self, base: int, words: int) -> Words:
         """(rows, words): elements of cofactors."""
-        return self._runtime._state[base : base + self.rows * words].reshape(self.rows, words)
+        return self._state[base : base + self.rows * words].reshape(self.rows, words)
 
     def table(self, number: int) -> Words:
-        return self._runtime.maps.table(number)
+        return self._maps.table(number)
 
 
 def _once(entry: int) -> Words:

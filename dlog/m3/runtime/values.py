@@ -23,7 +23,7 @@ from dlog.m3.ring_kernels import FLOAT as FLOAT_PART
 from dlog.m3.rings import FLOAT_RING, INTEGER_RING, Ring
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.code import Code, Frame, Word
-from dlog.m3.runtime.cofactor_kernels import BLOCK, LIFTED
+from dlog.m3.runtime.cofactor_plan import BLOCK, LIFTED
 from dlog.m3.runtime.cofactors import Part, Target, block_words, new_block, write_sum
 from dlog.m3.typing import FLOATS, INTEGERS, TEXTS
 from dlog.types import DATE, FLOAT, INT, STRING, Type
