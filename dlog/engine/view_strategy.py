@@ -100,7 +100,7 @@ def choose_views(
     if len(query.atoms) < 2:
         raise UnsupportedError("it reads one relation")
     if not query.is_acyclic:
-        raise UnsupportedError("the join is cyclic, and views of it would be larger than what it reads")
+        raise UnsupportedError("the join is cyclic, where deltas need no views and join in the best order")
     each = assignments(store, stratum.rules[0]) / max(sum(map(store.rows, stratum.reads)), 1)
     reason = f"a row is part of about {each:,.0f} assignments of the body, which views never make"
     return ViewStrategy(program, stratum, store, query, reason, known)

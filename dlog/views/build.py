@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dlog.m3 import ast
+from dlog.views.indicators import with_indicators
 from dlog.views.query import Query, variables_of
-from dlog.views.tree import OrderNode, VariableOrder, View, ViewTree
+from dlog.views.tree import OrderNode, VariableOrder, View, ViewTree, atom_of
 
 NEEDED, PATHS = "needed", "paths"  # which views are kept
 
@@ -20,12 +21,18 @@ def view_tree(query: Query, order: VariableOrder, compress: bool = True, keep: s
 
     A view is kept (materialised) when it is the root, when the change of its parent by a stream that is not
     below it reads it (Fig. 4.5), or when the order has the hint.  With keep=PATHS also all views on the delta
-    path of a stream are, as in the listings of 4.8.
+    path of a stream are, as in the listings of 4.8.  Views of a cyclic join that are kept have indicators.
     """
     root = _Builder(query, order).root()
     if compress:
         root = _compressed(root)
-    return ViewTree(_marked(root, None, frozenset(query.streams), keep), order)
+    while True:  # what changes with an indicator reads more views, which are then kept, too
+        counted = _counted(root, query)
+        root = _marked(root, None, frozenset(query.streams), counted, keep)
+        bounded = with_indicators(root, query)
+        if bounded is root:
+            return ViewTree(root, order)
+        root = bounded
 
 
 class _Builder:
@@ -130,14 +137,25 @@ def _compressed(view: View) -> View:
     return replace(view, children=tuple(map(_compressed, view.children)))
 
 
-def _marked(view: View, parent: View | None, streams: frozenset[str], keep: str) -> View:
-    changes = tuple(r for r in view.relations if r in streams)
+def _counted(root: View, query: Query) -> frozenset[str]:
+    """The atoms whose rows tell an indicator of all their variables."""
+    indicators = ((view.atom, len(view.keys)) for view in root.walk() if view.is_indicator)
+    return frozenset(atom for atom, n in indicators if atom and n == len(query.atom(atom).variables))
+
+
+def _marked(
+    view: View, parent: View | None, streams: frozenset[str], counted: frozenset[str], keep: str
+) -> View:
+    changes = tuple(r for r in view.relations if atom_of(r) in streams)
     # Fig. 4.5: (rels(parent) \ rels) ∩ U is not empty.
-    needed = parent is None or any(r in streams and r not in view.relations for r in parent.relations)
+    needed = parent is None or any(
+        atom_of(r) in streams and r not in view.relations for r in parent.relations
+    )
     on_path = keep == PATHS and bool(changes) and not view.is_leaf
+    counts = view.atom in counted or (view.is_indicator and bool(changes))
     return replace(
         view,
-        children=tuple(_marked(child, view, streams, keep) for child in view.children),
+        children=tuple(_marked(child, view, streams, counted, keep) for child in view.children),
         changes=changes,
-        materialised=needed or on_path or view.cache,
+        materialised=needed or on_path or counts or view.cache,
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from dlog.m3 import ast
 from dlog.views.picture_text import DELTA, LOWERED, PLUS, RAISED, TIMES, Text, lowered, plain, raised
 from dlog.views.query import Query
-from dlog.views.tree import View, ViewTree
+from dlog.views.tree import EXISTS, View, ViewTree, atom_of
 
 _MOST_RELATIONS = 7  # that are listed below a V
 _LONG_NAME = 3  # characters; longer names are abbreviated where several stand together
@@ -32,13 +32,16 @@ class Notation:
     @classmethod
     def of(cls, tree: ViewTree, query: Query | None = None) -> Notation:
         """Without the query, all factors of a view are taken for one product, and names for relations."""
-        names = list(tree.root.relations)
+        names = list(tree.root.atoms)
         together = len(names) > 1 and any(len(name) > _LONG_NAME for name in names)
         short = _prefixes(names) if together else {name: name for name in names}
         relations = {name: query.atom(name).relation if query is not None else name for name in names}
         meant = {
             name: " = ".join(dict.fromkeys((short[name], name, relations[name]))) for name in names
         }  # fmt: skip
+        short |= {
+            name: f"{EXISTS}{short[atom_of(name)]}" for name in tree.root.relations if name not in short
+        }
         return cls(short, meant, _lifted(tree, query) if query is not None else {})
 
     @property
@@ -54,9 +57,10 @@ class Notation:
         `several`: other relations change too, so the change says whose it is.
         """
         delta = _delta(self.short[change] if several else "") if change is not None else ()
-        if view.is_leaf:
-            return (*delta, *plain(view.name, bold=True))
-        relations = [self.short[name] for name in view.relations]
+        if view.atom is not None:
+            exists = plain(EXISTS) if view.is_indicator else ()
+            return (*delta, *exists, *plain(view.atom, bold=True))
+        relations = [self.short[name] for name in view.atoms]
         below = f"{len(relations)} relations" if len(relations) > _MOST_RELATIONS else ",".join(relations)
         return (*delta, *plain("V"), *raised(f"@{view.name}"), *lowered(below))
 
@@ -112,7 +116,7 @@ def _followed(pieces: list[Text], text: str) -> list[Text]:
 
 
 def changes_of(view: View) -> Sequence[str]:
-    """The atoms whose changes go through a view, in the order of its relations."""
+    """The atoms and indicators whose changes go through a view, in the order of its relations."""
     return [name for name in view.relations if name in view.changes]
 
 
@@ -244,11 +248,12 @@ def definitions(tree: ViewTree, notation: Notation) -> list[list[Text]]:
 
 def _described(notation: Notation, view: View) -> str:
     text = flat([notation.name(view), *notation.keys(view)])
-    notes = ["stream" if view.changes else "table"] if view.is_leaf else []
+    kind = f"indicator of {view.atom}" if view.is_indicator else "stream" if view.changes else "table"
+    notes = [kind] if view.is_leaf else []
     if view.materialised:
         notes.append("materialised")
     if view.changes and not view.is_leaf:
-        notes.append(f"changes with {', '.join(changes_of(view))}")
+        notes.append(f"changes with {', '.join(dict.fromkeys(map(atom_of, changes_of(view))))}")
     return f"{text}  {', '.join(notes)}" if notes else text
 
 

@@ -95,14 +95,25 @@ class Payloads:
         return type_
 
     def name(self, view: View, payload: Payload) -> str:
-        """AGG_VIEW_X; of several payloads the count is COUNT_VIEW_X, others have numbers from 2 on."""
-        if view.is_leaf:
-            return f"VIEW_{view.name}"
+        """AGG_VIEW_X; of several payloads the count is COUNT_VIEW_X, others have numbers from 2 on.
+
+        An indicator of all variables of an atom is told by the rows of the atom, others by counts of them.
+        """
+        if view.atom is not None:
+            whole = view.keys == self.query.atom(view.atom).variables
+            return f"VIEW_{view.atom}" if whole else f"INDICATOR{self._number(view)}_{view.atom}"
         several = self.of(view)
         if len(several) > 1 and not payload:
             return f"COUNT_VIEW_{view.name}"
         number = [p for p in several if p].index(payload) if len(several) > 1 else 0
         return f"AGG_VIEW_{view.name}" + (f"_{number + 1}" if number else "")
+
+    def _number(self, view: View) -> str:
+        """Of an indicator: which of those of its atom with different keys; the first has none."""
+        assert view.atom is not None
+        known = list(dict.fromkeys(leaf.keys for leaf in self.tree.indicators(view.atom)))
+        at = known.index(view.keys)
+        return str(at + 1) if at else ""
 
     def type_of(self, node: ast.Node) -> TypeRef:
         """Of a scalar over variables of the query."""

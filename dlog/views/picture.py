@@ -28,9 +28,9 @@ from dlog.views.picture_scene import (
     striped,
 )
 from dlog.views.picture_scene import hues as hues_of
-from dlog.views.picture_text import DELTA, SHAPES, Text, plain, width, wrapped
+from dlog.views.picture_text import DELTA, EXISTS, SHAPES, Text, plain, width, wrapped
 from dlog.views.query import Query
-from dlog.views.tree import View, ViewTree
+from dlog.views.tree import View, ViewTree, atom_of
 
 MARGIN = 28.0
 SIZE = 11.0  # of text in the tree
@@ -62,7 +62,7 @@ def write_picture(
 
 
 def _beyond_latin(scene: Scene) -> str:
-    shown = {*SHAPES, DELTA}
+    shown = {*SHAPES, DELTA, EXISTS}
     letters = (c for item in scene.items if isinstance(item, Label) for run in item.text for c in run.text)
     return "".join(dict.fromkeys(c for c in letters if ord(c) > 255 and c not in shown))
 
@@ -124,18 +124,17 @@ def draw(tree: ViewTree, title: str = "View tree", query: Query | None = None) -
 
 
 def colours_of(tree: ViewTree) -> dict[str, tuple[Colour, Colour]]:
-    """A pale and a strong colour for each relation."""
-    names = tree.root.relations
-    return dict(zip(names, hues_of(len(names)), strict=True))
+    """A pale and a strong colour for each relation; an indicator has those of its own."""
+    names = tree.root.atoms
+    own = dict(zip(names, hues_of(len(names)), strict=True))
+    return {name: own[atom_of(name)] for name in tree.root.relations}
 
 
-def relations_of(tree: ViewTree) -> dict[str, list[str]]:
-    """The relations that each variable belongs to."""
-    found: dict[str, list[str]] = {}
-    for view in tree.walk():
-        for variable in view.keys if view.is_leaf else ():
-            found.setdefault(variable, []).append(view.name)
-    return found
+def fills_of(view: View, colours: dict[str, tuple[Colour, Colour]]) -> list[Colour]:
+    """Those of the relations that the view's variables belong to; grey above several roots."""
+    own = set(view.variables)
+    leaves = [leaf for leaf in view.walk() if leaf.is_leaf and own & set(leaf.keys)]
+    return [colours[leaf.name][0] for leaf in leaves if not leaf.is_indicator] or ["#eeeeee"]
 
 
 # Nodes
@@ -182,23 +181,18 @@ def _outline(
     if view.is_leaf:
         radius = 9.0 if view.changes else 0.0
         box = (x - node.width / 2, y - node.height / 2, node.width, node.height)
-        scene.add(Rectangle(*box, radius, colours[view.name][0], BLACK, 1.2))
+        pale, strong = colours[view.name]
+        fill, line = ("#ffffff", strong) if view.is_indicator else (pale, BLACK)
+        scene.add(Rectangle(*box, radius, fill, line, 1.2))
         if view.materialised:
             inner = (box[0] + _INSET, box[1] + _INSET, box[2] - 2 * _INSET, box[3] - 2 * _INSET)
-            scene.add(Rectangle(*inner, max(0.0, radius - _INSET), None, BLACK, 0.8))
+            scene.add(Rectangle(*inner, max(0.0, radius - _INSET), None, line, 0.8))
         return
     rx, ry = node.width / 2, node.height / 2
-    scene.add(*striped(centre, rx, ry, _colours(scene, view, colours)))
+    scene.add(*striped(centre, rx, ry, fills_of(view, colours)))
     scene.add(Ellipse(centre, rx, ry, None, BLACK, 1.2))
     if view.materialised:
         scene.add(Ellipse(centre, rx - _INSET, ry - _INSET, None, BLACK, 0.8))
-
-
-def _colours(scene: Scene, view: View, colours: dict[str, tuple[Colour, Colour]]) -> list[Colour]:
-    """Those of the relations that the view's variables belong to; grey above several roots."""
-    own = set(view.variables)
-    leaves = [leaf for leaf in view.walk() if leaf.is_leaf and own & set(leaf.keys)]
-    return [colours[leaf.name][0] for leaf in leaves] or ["#eeeeee"]
 
 
 def _lines(scene: Scene, node: Node, centre: tuple[float, float]) -> None:
@@ -281,6 +275,9 @@ def _legend(
         ),
         ([*striped((x, -3.5), 9, 6, ["#cfe3fb", "#fbd9cf"])], "the colours of all relations of the variable"),
     ]
+    if tree.root.atoms != tree.root.relations:
+        text = f"{EXISTS}R is an indicator: 1 where R has a row; it keeps a view of a cycle as small as R"
+        rows.append(([Rectangle(x - 9, -9, 18, 11, 5, "#ffffff", colours[tree.root.atoms[0]][1], 1.2)], text))
     for shapes, text in rows:
         scene.add(*(_down(shape, y) for shape in shapes))
         for line in wrapped([plain(f"{word} ") for word in text.split()], 10.0, room - 40, 0.0):
@@ -312,7 +309,7 @@ def _relations(
 ) -> float:
     """Each relation with its colour and its short name, as many in a line as have room."""
     x = MARGIN
-    for name in tree.root.relations:
+    for name in tree.root.atoms:
         text = plain(notation.meant[name])
         needed = 18 + width(text, 10.0) + 16
         if x > MARGIN and x + needed > MARGIN + room:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dlog.views.notation import Notation, changes_of, definitions, flat
-from dlog.views.picture import colours_of
+from dlog.views.picture import colours_of, fills_of
 from dlog.views.query import Query
 from dlog.views.tree import View, ViewTree
 
@@ -33,10 +33,10 @@ def _attributes(view: View, notation: Notation, colours: dict[str, tuple[str, st
     outline = "peripheries=2" if view.materialised else "peripheries=1"
     if view.is_leaf:
         style = "rounded,filled" if view.changes else "filled"
-        return f'label="{label}", shape=box, {outline}, style="{style}", fillcolor="{colours[view.name][0]}"'
-    own = set(view.variables)
-    fills = [colours[leaf.name][0] for leaf in view.walk() if leaf.is_leaf and own & set(leaf.keys)]
-    fills = fills or ["#eeeeee"]
+        pale, strong = colours[view.name]
+        fill = f'white", color="{strong}' if view.is_indicator else pale
+        return f'label="{label}", shape=box, {outline}, style="{style}", fillcolor="{fill}"'
+    fills = fills_of(view, colours)
     style = "wedged" if len(fills) > 1 else "filled"
     return f'label="{label}", shape=ellipse, {outline}, style={style}, fillcolor="{":".join(fills)}"'
 

@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from fpdf import FPDF
 
 from dlog.views.picture_scene import Ellipse, Item, Label, Line, Polygon, Rectangle, Scene
-from dlog.views.picture_text import DELTA, PLUS, SHAPES, Run, operator_strokes, split_shapes
+from dlog.views.picture_text import DELTA, EXISTS, PLUS, SHAPES, Run, operator_strokes, split_shapes
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # the same picture is the same file, whenever it is drawn
+_SYMBOLS = {DELTA: "d", EXISTS: "$"}  # where the font Symbol has them
 _LARGEST = 14_400.0  # points: the side of a page that readers take
 
 
@@ -77,9 +78,9 @@ def _label(document: FPDF, label: Label) -> None:
 def _text(document: FPDF, run: Run, x: float, y: float, size: float, colour: str) -> None:
     document.set_text_color(colour)
     for part in _by_font(run.text):
-        if part == DELTA:
+        if part in _SYMBOLS:
             document.set_font("Symbol", size=size * document.k)
-            document.text(x, y, "d")
+            document.text(x, y, _SYMBOLS[part])
         elif part.strip():
             document.set_font("Helvetica", "B" if run.bold else "", size * document.k)
             document.text(x, y, part.encode("latin-1", "replace").decode("latin-1"))
@@ -89,7 +90,7 @@ def _text(document: FPDF, run: Run, x: float, y: float, size: float, colour: str
 def _by_font(text: str) -> list[str]:
     parts: list[str] = []
     for character in text:
-        if character == DELTA or not parts or parts[-1] == DELTA:
+        if character in _SYMBOLS or not parts or parts[-1] in _SYMBOLS:
             parts.append(character)
         else:
             parts[-1] += character

@@ -28,8 +28,9 @@ _BOLD = (
     611, 611, 389, 556, 333, 611, 556, 778, 556, 556, 500, 389, 280, 389, 584,
 )  # fmt: skip
 PLUS, TIMES, DELTA = "\N{CIRCLED PLUS}", "\N{CIRCLED TIMES}", "\N{GREEK SMALL LETTER DELTA}"
+EXISTS = "\N{THERE EXISTS}"
 SHAPES = (PLUS, TIMES)  # drawn, since not every font has them
-_OTHERS = {PLUS: 860, TIMES: 860, DELTA: 556}
+_OTHERS = {PLUS: 860, TIMES: 860, DELTA: 556, EXISTS: 549}
 _UNKNOWN = 1000  # a letter beyond ASCII is taken for a wide one
 
 SMALL = 0.72  # of raised and lowered parts

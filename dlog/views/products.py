@@ -100,7 +100,7 @@ class _ProductWriter(Writer):
         statements = [ast.Assign(target, ":=", ast.AggSum(keys, ast.DeltaRelation(stream, keys)))]
         if number == len(parts):
             for atom in self.query.atoms_of(source.name):
-                statements += self._ascent(atom, self._given(source, atom, parts))
+                statements += self._whole(atom, self._given(source, atom, parts))
         return ast.Trigger(BATCH, stream, (), tuple(statements))
 
     def _given(self, source: ast.Source, atom: Atom, parts: Parts) -> list[_Factor]:
@@ -111,6 +111,18 @@ class _ProductWriter(Writer):
             access = ast.MapAccess(_map(source.name, number), COUNT, (), self._variables(variables))
             found.append(_Factor((access,), variables, COUNT))
         return found
+
+    def _whole(self, atom: Atom, given: list[_Factor]) -> list[ast.Assign]:
+        """The path of an atom as a product, then those of its indicators as `Writer._paths` has them."""
+        indicators = self.tree.indicators(atom.name)
+        change = [node for factor in given for node in factor.nodes]
+        noted = {leaf.keys: self._appearing(atom, leaf, change) for leaf in indicators}
+        statements = [s for one in noted.values() for s in one.before]
+        statements += self._ascent(atom, given)
+        statements += [s for one in noted.values() for s in one.after]
+        for leaf in indicators:
+            statements += self._path(leaf.name, list(noted[leaf.keys].change))
+        return statements
 
     def _ascent(self, atom: Atom, given: list[_Factor]) -> list[ast.Assign]:
         """The statements that bring a product to the root."""
@@ -142,7 +154,7 @@ class _ProductWriter(Writer):
         for other in view.children:
             if other is not child:
                 below = self.payloads.below(other, payload)
-                access = self._access(other, below)
+                access = self._read(other, below)
                 factors.append(_Factor((access,), other.keys, self.payloads.type(below)))
         for node in (*view.conditions, *self.payloads.own(view, payload)):
             factors = self._applied(factors, node)

@@ -3,7 +3,8 @@
 For each stream its delta path is walked from the leaf to the root (Fig. 4.4): the change of a view is the
 change of the child below it times the other children, summed.  A relation that has several atoms goes through
 the paths of all of them, one after the other: each sees what those before it changed, which is what the delta
-of a product asks for.
+of a product asks for.  So does an atom that has indicators: its own path comes first, then those of the
+indicators, whose change is 1 or -1 where rows with these keys came to be there, or are there no more.
 
 How changes are written, `inline`:
     NONE   each change is a map, DELTA_AGG_VIEW_X, that is set and then added           (Listing 4.14)
@@ -15,7 +16,8 @@ Triggers of single rows are always written as ALL: the change of a row is a prod
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -27,6 +29,7 @@ from dlog.m3.dialects import is_reserved, require_dialect
 from dlog.m3.parse import parse
 from dlog.m3.print import print_program
 from dlog.m3.typecheck import check
+from dlog.views.appearing import Appearing, appearing
 from dlog.views.payloads import Payload, Payloads, Shown
 from dlog.views.query import Atom, Query
 from dlog.views.regression import merged_lifts
@@ -86,12 +89,13 @@ class Writer:
         used = [s for s in self.query.sources if self.query.atoms_of(s.name)]
         triggers = [t for s in used if s.kind == STREAM for t in self._triggers(s)]
         ready = self._ready()
-        maps = [m for view in reversed(list(self.tree.walk())) if view.materialised for m in self._maps(view)]
+        kept = (view for view in reversed(list(self.tree.walk())) if view.materialised)
+        maps = {m.name: m for view in kept for m in self._maps(view)}
         return ast.Program(
             DBTOASTER,
             self.query.types,
             tuple(map(self._source, used)),
-            (*maps, *self.deltas.values()),
+            (*maps.values(), *self.deltas.values()),
             tuple(self._query(shown) for shown in self.payloads.shown),
             tuple(([ready] if ready.statements else []) + triggers),
         )
@@ -126,60 +130,104 @@ class Writer:
 
     def _definition(self, view: View, payload: Payload, kept: bool = False) -> ast.Node:
         """What a view holds, over relations; `kept`: children that are maps are read as these."""
-        if view.is_leaf:
-            atom = self.query.atom(view.name)
-            return ast.Relation(atom.relation, self._variables(atom.variables))
-        parts = []
+        if view.atom is not None:
+            atom = self.query.atom(view.atom)
+            rows = ast.Relation(atom.relation, self._variables(atom.variables))
+            same = view.keys == atom.variables
+            return rows if same else ast.AggSum(self._variables(view.keys), rows)
+        parts: list[ast.Node] = []
         for child in view.children:
             below = self.payloads.below(child, payload)
-            as_map = kept and child.materialised
-            parts.append(self._access(child, below) if as_map else self._definition(child, below, kept))
+            if kept and child.materialised:
+                parts.append(self._read(child, below))
+            else:
+                found = self._definition(child, below, kept)
+                parts.append(ast.Exists(found) if child.is_indicator else found)
         return self._summed(view, [*parts, *self._own(view, payload)])
 
     # ---- triggers
 
     def _ready(self) -> ast.Trigger:
         """Tables are loaded: fill the maps of views over tables alone; others join empty streams."""
-        statements = tuple(
-            self._assign(self._access(view, payload), ":=", self._definition(view, payload, True))
+        statements = {
+            (target := self._access(view, payload)).name: self._assign(
+                target, ":=", self._definition(view, payload, True)
+            )
             for view in reversed(list(self.tree.walk()))
             if view.materialised and not view.changes
             for payload in self._of(view)
-        )
-        return ast.Trigger(READY, None, (), statements)
+        }
+        return ast.Trigger(READY, None, (), tuple(statements.values()))
 
     def _triggers(self, source: ast.Source) -> list[ast.Trigger]:
         atoms = self.query.atoms_of(source.name)
         if self.batch:
-            statements = [s for atom in atoms for s in self._path(atom, [self._delta_relation(atom)])]
+            statements = [s for atom in atoms for s in self._paths(atom, [self._delta_relation(atom)])]
             return [ast.Trigger(BATCH, source.name, (), tuple(statements))]
         parameters = tuple(map(ast.Variable, self.columns[source.name]))
         triggers = []
         for event, sign in ((INSERT, 1), (DELETE, -1)):
             first: list[ast.Node] = [] if sign == 1 else [ast.Constant("int", -1)]
-            found = [s for atom in atoms for s in self._with_parameters(atom, first)]
+            found = [s for atom in atoms for s in self._paths(atom, first, self.columns[source.name])]
             triggers.append(ast.Trigger(event, source.name, parameters, tuple(found)))
         return triggers
 
-    def _with_parameters(self, atom: Atom, first: list[ast.Node]) -> list[ast.Assign]:
-        """The path of an atom whose variables are the trigger's parameters; others step out of their way."""
-        plain, parameters = self.names, self.columns[atom.relation]
-        own = dict(zip(atom.variables, parameters, strict=True))
+    def _paths(
+        self, atom: Atom, change: list[ast.Node], parameters: tuple[str, ...] = ()
+    ) -> list[ast.Assign]:
+        """The path of an atom, then those of its indicators.
+
+        1 note which keys of an indicator are there, of those that change.  2 the atom's path, which counts
+        its rows.  3 note which are there now: the difference is the change of the indicator.  4 its paths,
+        from the root down: an indicator further down finds those above it changed.
+        """
+        indicators = self.tree.indicators(atom.name)
+        with self._parameters(atom, atom.variables, parameters):
+            noted = {leaf.keys: self._appearing(atom, leaf, change) for leaf in indicators}
+            statements = [s for one in noted.values() for s in one.before]
+            statements += self._path(atom.name, change)
+            statements += [s for one in noted.values() for s in one.after]
+        for leaf in indicators:
+            with self._parameters(atom, leaf.keys, parameters):
+                statements += self._path(leaf.name, list(noted[leaf.keys].change))
+        return statements
+
+    def _appearing(self, atom: Atom, leaf: View, change: list[ast.Node]) -> Appearing:
+        """Declares the maps of an indicator's change."""
+        columns = tuple(ast.Column(self.names[k], self.query.type_of(k)) for k in leaf.keys)
+        counts = self._access(leaf, ())
+        by_atom = leaf.keys == atom.variables  # then its path counts
+        found = appearing(counts, columns, change, by_atom, bool(self.parameters))
+        self.deltas |= {m.name: m for m in found.maps if m.name not in self.deltas}
+        return found
+
+    @contextmanager
+    def _parameters(
+        self, atom: Atom, variables: tuple[str, ...], parameters: tuple[str, ...]
+    ) -> Iterator[None]:
+        """Of a trigger for single rows: these variables of an atom are its parameters; others step out of
+        their way.
+        """
+        if not parameters:
+            yield
+            return
+        plain = self.names
+        own = {v: p for v, p in zip(atom.variables, parameters, strict=True) if v in variables}
         rest = {v: name for v, name in plain.items() if v not in own}
         self.names, self.parameters = {**_distinct(rest, parameters), **own}, parameters
         try:
-            return self._path(atom, first)
+            yield
         finally:
             self.names, self.parameters = plain, ()
 
     def _delta_relation(self, atom: Atom) -> ast.Node:
         return ast.DeltaRelation(atom.relation, self._variables(atom.variables))
 
-    def _path(self, atom: Atom, change: list[ast.Node]) -> list[ast.Assign]:
-        """The statements that bring the change of an atom to the root (Fig. 4.4)."""
-        *above, leaf = self.tree.root.path(atom.name)
+    def _path(self, name: str, change: list[ast.Node]) -> list[ast.Assign]:
+        """The statements that bring the change of a leaf to the root (Fig. 4.4)."""
+        *above, leaf = self.tree.root.path(name)
         statements: list[ast.Assign] = []
-        if leaf.materialised:
+        if leaf.materialised and not leaf.is_indicator:
             statements.append(self._assign(self._access(leaf, ()), "+=", _product(change)))
         changes: dict[Payload, list[ast.Node]] = {(): change}
         bound = set(leaf.keys)
@@ -203,7 +251,7 @@ class Writer:
     ) -> list[ast.Node]:
         """The change of a view: that of one child times the others (3.2.4)."""
         others = [
-            self._access(other, self.payloads.below(other, payload))
+            self._read(other, self.payloads.below(other, payload))
             for other in view.children
             if other is not child
         ]
@@ -276,6 +324,11 @@ class Writer:
     def _access(self, view: View, payload: Payload) -> ast.MapAccess:
         name, type_ = self.payloads.name(view, payload), self.payloads.type(payload)
         return ast.MapAccess(name, type_, (), self._variables(view.keys))
+
+    def _read(self, view: View, payload: Payload) -> ast.Node:
+        """A view that is kept as a factor: its entries; of an indicator, 1 where there are rows."""
+        access = self._access(view, payload)
+        return ast.Exists(access) if view.is_indicator else access
 
     def _variables(self, names: tuple[str, ...]) -> tuple[ast.Variable, ...]:
         return tuple(ast.Variable(self.names[name]) for name in names)

@@ -32,7 +32,7 @@ Example: SELECT b, SUM(a * c), COUNT(*) FROM R NATURAL JOIN S WHERE c > 2 GROUP 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -154,17 +154,7 @@ class Query:
         >>> Query((), triangle, ()).is_acyclic, Query((), triangle[:2], ()).is_acyclic
         (False, True)
         """
-        left = [set(atom.variables) for atom in self.atoms]
-        changed = True
-        while changed and len(left) > 1:
-            changed = False
-            for i, edge in enumerate(left):
-                others = left[:i] + left[i + 1 :]
-                shared = edge & set().union(*others)
-                if any(shared <= other for other in others):
-                    left, changed = others, True
-                    break
-        return len(left) <= 1
+        return len(cyclic_core([atom.variables for atom in self.atoms])) <= 1
 
     def check(self) -> None:
         """Raises DlogError for the first thing that makes no sense."""
@@ -217,6 +207,28 @@ class Query:
 
     def _error(self, message: str, help: str | None = None) -> DlogError:
         return DlogError(message, span=self.span, help=help)
+
+
+def cyclic_core(edges: Sequence[Iterable[str]]) -> list[int]:
+    """What is left of sets of variables when those are taken away, one by one, the first first, whose
+    variables that others have are all in one other (GYO): their places.  More than one: a cycle.
+
+    >>> cyclic_core(["ab", "bc", "ca", "cd"]), cyclic_core(["ab", "bc", "ca", "abc"])
+    ([0, 1, 2], [3])
+    """
+    left = {place: frozenset(edge) for place, edge in enumerate(edges)}
+    while len(left) > 1:
+        ear = next((place for place in left if _is_ear(left, place)), None)
+        if ear is None:
+            break
+        del left[ear]
+    return list(left)
+
+
+def _is_ear(edges: Mapping[int, frozenset[str]], place: int) -> bool:
+    others = [edge for other, edge in edges.items() if other != place]
+    shared = edges[place] & frozenset().union(*others)
+    return any(shared <= other for other in others)
 
 
 def variables_of(node: ast.Node) -> tuple[str, ...]:

@@ -8,6 +8,10 @@ variable below it.  An atom hangs as a leaf under the lowest of its variables (F
 View tree (3.2.3): one view V@X for each variable X, the join of the views of its children with X summed out
 unless it is free; and one view for each atom.  Chain compression (4.9.1) lets one view sum out several
 variables.  The view at the root is the query.
+
+Indicator projection: a leaf `∃R[a, b]` at a view that R does not belong to, 1 where R has a row with these
+values.  It changes no result, since the view is joined with R further up, and keeps a view of a cyclic join
+as small as R (`dlog.views.indicators`).
 """
 
 from __future__ import annotations
@@ -17,6 +21,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from dlog.m3 import ast
+
+EXISTS = "\N{THERE EXISTS}"  # begins the names of indicators: ∃R, and ∃R' where there is one already
+
+
+def atom_of(name: str) -> str:
+    """The atom of a leaf, by the leaf's name.
+
+    >>> atom_of("R"), atom_of("∃R'")
+    ('R', 'R')
+    """
+    return name.removeprefix(EXISTS).rstrip("'")
+
 
 # Variable orders
 
@@ -88,14 +104,15 @@ class View:
     `variables` the variables of the order that this view stands for, from the top down: one, or several after
                chain compression; none for a leaf, and for the view above several roots
     `keys`     its schema: dep(X), then free variables and those that a factor further up needs, each once
-    `relations` the names of the atoms below, in the query's order
+    `relations` the names of the atoms below, in the query's order, then those of indicators
     `children` views that are joined here
     `factors`  lifting functions that are applied here: those of the query whose variables are all known here
                and not further down (each term of the query uses those that are its own)
     `conditions` likewise
-    `atom`     of a leaf, the atom's name; else None
+    `atom`     of a leaf, the atom's name, also of an indicator; else None
     `materialised` whether the view is kept as a map
-    `changes`  the atoms of streams below: this view lies on the delta path of each
+    `changes`  the atoms of streams below, and their indicators: this view lies on the delta path of each
+    `is_indicator` of a leaf: it is `∃atom`; materialised, the rows of the atom are counted by its keys
     """
 
     name: str
@@ -108,11 +125,17 @@ class View:
     atom: str | None = None
     materialised: bool = False
     changes: tuple[str, ...] = ()
+    is_indicator: bool = False
     cache: bool = field(default=False, compare=False)
 
     @property
     def is_leaf(self) -> bool:
         return self.atom is not None
+
+    @property
+    def atoms(self) -> tuple[str, ...]:
+        """The atoms below that are joined: `relations` without indicators."""
+        return tuple(name for name in self.relations if not name.startswith(EXISTS))
 
     @property
     def summed(self) -> tuple[str, ...]:
@@ -141,8 +164,9 @@ class View:
 class ViewTree:
     """The views of a query along a variable order.  `root` is the whole query.
 
-    The name of a view's map is `AGG_VIEW_` and its name; of a leaf's, `VIEW_` and the atom's name; the change
-    of a view is `DELTA_AGG_VIEW_` and its name.
+    The name of a view's map is `AGG_VIEW_` and its name; of a leaf's, `VIEW_` and the atom's name, of an
+    indicator's `INDICATOR_` and the names of atom and keys; the change of a view is `DELTA_AGG_VIEW_` and its
+    name.
     """
 
     root: View
@@ -156,7 +180,12 @@ class ViewTree:
         return next((view for view in self.walk() if view.name == name and not view.is_leaf), None)
 
     def leaf(self, atom: str) -> View | None:
-        return next((view for view in self.walk() if view.atom == atom), None)
+        return next((view for view in self.walk() if view.atom == atom and not view.is_indicator), None)
+
+    def indicators(self, atom: str) -> tuple[View, ...]:
+        """The indicators of an atom, those nearest to the root first."""
+        found = [view for view in self.walk() if view.is_indicator and view.atom == atom]
+        return tuple(sorted(found, key=lambda view: len(self.root.path(view.name))))
 
     @cached_property
     def parents(self) -> dict[int, View]:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
+from random import Random
 
 import duckdb
 from common import Example, Row, text
@@ -24,7 +25,7 @@ HOUSING = {"house": 11, "shop": 6, "institution": 3, "restaurant": 3, "demograph
 
 def main() -> None:
     sql = Example("sql")
-    data = {**small(sql), **housing(sql), **retailer(sql), **order_book(sql), **orders(sql)}
+    data = {**small(sql), **housing(sql), **retailer(sql), **order_book(sql), **orders(sql), **triangles()}
     streams = {file for query in QUERIES for kind, _, _, file in sources(query) if kind == "STREAM"}
     now = {}
     for file, rows in data.items():
@@ -68,6 +69,15 @@ def small(sql: Example) -> dict[str, list[Row]]:
         "hybrid_s": numbers(sql, 30, range(1, 7), range(5), range(9)),
         "hybrid_t": numbers(sql, 15, range(1, 7), range(5)),
         "hybrid_u": numbers(sql, 10, range(5), range(9)),
+    }
+
+
+def triangles() -> dict[str, list[Row]]:
+    """The sides of triangles, most of them at one corner."""
+    rng = Random(3)
+    corners = [0] * 8 + list(range(1, 12))
+    return {
+        f"triangle_{name}": [(rng.choice(corners), rng.choice(corners)) for _ in range(50)] for name in "rst"
     }
 
 

@@ -40,6 +40,31 @@ def queries(draw, types=("int", "long"), cyclic=False):
             shared = draw(st.lists(st.sampled_from(other), unique=True, max_size=2)) if other else []
         own = [f"{'RSTU'[r].lower()}{i}" for i in range(draw(st.integers(0 if shared else 1, 2)))]
         relations.append(draw(st.permutations([*shared, *own])))
+    return draw(aggregations(relations, types))
+
+
+CYCLES = {
+    "triangle": ("ab", "bc", "ca"),
+    "triangle of wide relations": ("abx", "bcy", "caz"),
+    "triangles that share a variable": ("abx", "bcx", "ca"),
+    "triangle twice bound": ("ab", "bc", "ca", "ab"),
+    "two triangles": ("ab", "bc", "ca", "cd", "da"),
+    "square": ("ab", "bc", "cd", "da"),
+    "wide relation in cycles": ("abc", "ad", "bd", "cd"),
+    "clique": ("ab", "ac", "ad", "bc", "bd", "cd"),
+}
+
+
+@st.composite
+def cyclic_patterns(draw):
+    """Joins whose views need indicators."""
+    edges = draw(st.sampled_from(sorted(CYCLES.values())))
+    return draw(aggregations([draw(st.permutations(edge)) for edge in edges], ("int", "long")))
+
+
+@st.composite
+def aggregations(draw, relations, types):
+    """Relations, some of them the same, with streams and tables, groups, aggregates and conditions."""
     atoms, sources = [], []
     for r, columns in enumerate(relations):
         same = [s for s in sources if len(s.columns) == len(columns)]
@@ -51,8 +76,8 @@ def queries(draw, types=("int", "long"), cyclic=False):
         named = tuple(
             ast.Column(f"c{i}", ast.TypeRef(draw(st.sampled_from(types)))) for i in range(len(columns))
         )
-        sources.append(ast.Source(kind, "RSTU"[r], named))
-        atoms.append(Atom("RSTU"[r], tuple(columns)))
+        sources.append(ast.Source(kind, "RSTUVW"[r], named))
+        atoms.append(Atom("RSTUVW"[r], tuple(columns)))
     variables = sorted({v for columns in relations for v in columns})
     free = tuple(draw(st.lists(st.sampled_from(variables), unique=True, max_size=2)))
     found = draw(st.lists(st.lists(terms(variables), min_size=1, max_size=2), min_size=1, max_size=3))
@@ -119,7 +144,7 @@ def _parts(query, variables):
 
 @st.composite
 def cases(draw, cyclic=False):
-    query = draw(queries(cyclic=cyclic))
+    query = draw(queries(cyclic=True) | cyclic_patterns() if cyclic else queries())
     order = draw(st.none() | random_order(query))
     present: dict[str, Counter] = {s.name: Counter() for s in query.sources}
     tables = {s.name: draw(rows(s)) for s in query.sources if s.kind == ast.TABLE}

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from dlog.m3 import ast
 from dlog.m3.parse import parse
@@ -51,16 +52,19 @@ def test_oracle_trees(style: Style, case: Case) -> None:
     follow(case, style)
 
 
+@pytest.mark.parametrize("style", STYLES, ids=["none", "once", "all", "single"])
 @relaxed(20)
 @given(case=cases(cyclic=True))
-def test_oracle_cycles(case: Case) -> None:
-    follow(case, Style(inline=ALL))
+def test_oracle_cycles(style: Style, case: Case) -> None:
+    follow(case, style)
 
 
+@pytest.mark.parametrize("cyclic", [False, True])
 @relaxed(6)
-@given(case=cases())
-def test_differential_texts(case: Case) -> None:
+@given(data=st.data())
+def test_differential_texts(cyclic: bool, data: st.DataObject) -> None:
     """Every way of writing the program, read back from its text, gives the same root."""
+    case = data.draw(cases(cyclic=cyclic))
     order = case.order or find_order(case.query)
     found = []
     for compress, keep, style in (
@@ -92,7 +96,8 @@ def test_fuzz_trees(style: Style, case: Case) -> None:
 
 
 @pytest.mark.fuzz
+@pytest.mark.parametrize("style", STYLES, ids=["none", "once", "all", "single"])
 @relaxed(2000, random=True)
 @given(case=cases(cyclic=True))
-def test_fuzz_cycles(case: Case) -> None:
-    follow(case, Style(inline=ALL))
+def test_fuzz_cycles(style: Style, case: Case) -> None:
+    follow(case, style)

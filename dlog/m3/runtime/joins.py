@@ -50,6 +50,9 @@ class Joins(Scalars):
             self._join_delta(node)
         elif isinstance(node, ast.AggSum):
             self._join_inlined(node)
+        elif isinstance(node, ast.Exists | ast.Domain) and self._has_no_zeros(node.body):
+            assert isinstance(node.body, ast.MapAccess)
+            self._expand_map(node.body, is_condition=True)
         else:
             self._join_grouped(node)
 
@@ -162,14 +165,17 @@ class Joins(Scalars):
         kept = {key.name for key in node.keys}
         self.bound = {n: b for n, b in self.bound.items() if n in outer or n in kept}
 
-    def _expand_map(self, node: ast.MapAccess) -> None:
+    def _has_no_zeros(self, node: ast.Node) -> bool:
+        return isinstance(node, ast.MapAccess) and not self.stores.map(node.name).keeps
+
+    def _expand_map(self, node: ast.MapAccess, is_condition: bool = False) -> None:
         store = self.stores.map(node.name)
         if node.initial is not None:
             self.make_initial(store, node)
-        self._expand(store, (*node.inputs, *node.keys))
+        self._expand(store, (*node.inputs, *node.keys), is_condition)
 
-    def _expand(self, store: Store, variables: tuple[ast.Variable, ...]) -> None:
-        """Each row with the entries that agree with it."""
+    def _expand(self, store: Store, variables: tuple[ast.Variable, ...], is_condition: bool = False) -> None:
+        """Each row with the entries that agree with it; of a condition, whatever their values are."""
         names = self.names
         places = tuple(j for j, v in enumerate(variables) if v.name in names)
         keys = [self.key(variables[j].name, store.key_kinds[j]) for j in places]
@@ -192,7 +198,8 @@ class Joins(Scalars):
             self.code.emit(o.SCAN_NEXT, frame.word, parent.word, store.address, cursor, rows, slots, end)
         self.enter(frame)
         self._bind_slots(store, variables, slots, names)
-        self.multiply(self._slot_value(store, self.column(frame, slots)))
+        if not is_condition:
+            self.multiply(self._slot_value(store, self.column(frame, slots)))
 
     def _bind_slots(
         self, store: Store, variables: tuple[ast.Variable, ...], slots: Word, names: Names
