@@ -58,7 +58,7 @@ class Engine:
         if last is not None and number <= last:
             self.sinks.publish(number)
             return Report(number, repeated=True)
-        files = files_of(frame.toArrow())
+        files = files_of(frame.drop("length").toArrow())
         found = {name: self._read(name, some) for name, some in by_predicate(files).items()}
         bad = {name: [b for rows in some for b in rows.bad] for name, some in found.items()}
         commit = self.database.take_batch(number, found, lambda c: self.sinks.stage(number, c, bad))

@@ -104,7 +104,7 @@ def watched(
     for other in others:
         first = first.union(other)
     modified = functions.unix_micros("modificationTime").alias("modified")
-    return first.select("predicate", "path", modified, "content")
+    return first.select("predicate", "path", modified, "length", "content")
 
 
 def files_of(table: pa.Table) -> list[File]:

@@ -1,12 +1,14 @@
-"""Owns what Spark's workers do for a sharded stream: read files, cut rows by shard, and hand them over.
+"""Owns what is done with the files of a sharded stream: read them, cut rows by shard, and hand them over.
 
-What goes through Spark is not rows but packs of rows, one for each file and shard.  A task that is tried
-again sends again what it has sent, and the shard knows it.
+Small files are cut in this process, which takes less time than to start tasks; where one is not small,
+Spark's workers do it.  What goes through Spark then is not rows but packs of rows, one for each file and
+shard.  A task that is tried again sends again what it has sent, and the shard knows it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,10 +22,13 @@ from dlog.spark.shards import WHOLE
 from dlog.spark.stream_errors import told
 from dlog.spark.stream_files import Params, Rows, read_file
 from dlog.spark.stream_shard import ask, packed
-from dlog.spark.stream_sources import file_of
+from dlog.spark.stream_sources import File, file_of, files_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+
+SMALL = 4 << 20  # bytes of a file: reading and cutting them takes less than starting tasks does
 
 
 class Pack(NamedTuple):
@@ -59,27 +64,44 @@ class Task:
 
 
 def hand_over(task: Task, number: int, frame: DataFrame) -> list[Told]:
+    """The rows of all files of a batch, and what each shard that got some says."""
+    from pyspark.sql import functions
+
+    content = functions.when(frame["length"] <= SMALL, frame["content"]).alias("content")
+    small = frame.select("predicate", "path", "modified", content).toArrow()
+    if small.column("content").null_count:
+        return _by_tasks(task, number, frame)
+    packs = by_shard(pack for file in files_of(small) for pack in packs_of(task, file))
+    with ThreadPoolExecutor(len(task.ports)) as pool:
+        return list(pool.map(lambda given: _given(task, number, *given), packs.items()))
+
+
+def _by_tasks(task: Task, number: int, frame: DataFrame) -> list[Told]:
     """Two stages: files to packs, packs to shards."""
     shards = len(task.ports)
 
     def cut(rows: Iterable[Any]) -> Iterator[tuple[int, Pack]]:
         for row in rows:
-            yield from packs_of(task, row)
+            data = pa.py_buffer(bytes(row.content))
+            yield from packs_of(task, file_of(row.predicate, row.path, row.modified, data))
 
     def give(packs: Iterable[tuple[int, Pack]]) -> Iterator[Told]:
-        by_shard: dict[int, list[Pack]] = {}
-        for shard, pack in packs:
-            by_shard.setdefault(shard, []).append(pack)
-        for shard, some in by_shard.items():
+        for shard, some in by_shard(packs).items():
             yield _given(task, number, shard, some)
 
     packs = frame.rdd.mapPartitions(cut).partitionBy(shards, lambda shard: shard)
     return packs.mapPartitions(give).collect()
 
 
-def packs_of(task: Task, row: Any) -> Iterator[tuple[int, Pack]]:
+def by_shard(packs: Iterable[tuple[int, Pack]]) -> dict[int, list[Pack]]:
+    found: dict[int, list[Pack]] = {}
+    for shard, pack in packs:
+        found.setdefault(shard, []).append(pack)
+    return found
+
+
+def packs_of(task: Task, file: File) -> Iterator[tuple[int, Pack]]:
     """The packs of one file, and the shard of each."""
-    file = file_of(row.predicate, row.path, row.modified, pa.py_buffer(bytes(row.content)))
     predicate, params = task.predicates[file.predicate], task.params.get(file.predicate, {})
     rows = read_file(predicate, params, file.name, file.data, task.operations)
     n = rows.table.num_rows
