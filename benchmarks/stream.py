@@ -1,5 +1,5 @@
-"""`dlog stream` with a state of a million groups: what a micro-batch takes, from files to results, beside
-Spark's own streaming aggregation over the same files in the same session.
+"""`dlog stream` with a state of a million groups: what a micro-batch takes, from files to results, in one
+engine and in two shards, beside Spark's own streaming aggregation over the same files in the same session.
 
 A batch's time is that between two batches that are done, while files wait: Spark's notes, the transaction in
 the durable store and the files of changes are all in it, and so is the writing of all values now and then.
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ total[shop] = t, sold[shop] = n <- agg<<t = sum(a), n = count()>> sale(_, shop, 
 .output sold
 """
 MASTER = "local[2]"
+SHARDS = 2
 _FIRST_TIME = 1_700_000_000
 
 
@@ -54,16 +55,31 @@ def benchmark(scale: float) -> Iterator[Row]:
         files = Files(Path(name), groups)
         for facts, n, aim in ((min(1_000, large // 2), 20, below(0.5)), (large, 8, None)):
             files.write_kind(facts, max(2, int(n * min(scale, 1))), False, aim)
-        inserts = files.n
+        inserts = files.links("inserts")
         for facts, n, aim in ((min(1_000, large // 2), 20, below(0.5)), (large, 4, None)):
             files.write_kind(facts, max(2, int(n * min(scale, 1))), True, aim)
         theirs = _spark_times(files, inserts)
-        ours = _dlog_times(files)
-        for kind in files.kinds:
-            seconds = median(ours[number] for number in kind.numbers)
-            peer = None if kind.erases else median(theirs[number] for number in kind.numbers)
-            size = f"{groups:,} groups, {kind.facts / seconds:,.0f} facts/s"
-            yield Row(kind.name, size, seconds, peer, "" if kind.erases else "Spark's own", kind.aim)
+        for shards, chosen in ((0, files.links("all")), (SHARDS, inserts)):
+            ours = _dlog_times(files, chosen, shards)
+            for kind in files.kinds:
+                if kind.numbers.stop <= chosen.n:
+                    yield _row(kind, groups, shards, ours, theirs)
+
+
+def _row(kind: Kind, groups: int, shards: int, ours: list[float], theirs: list[float]) -> Row:
+    seconds = median(ours[number] for number in kind.numbers)
+    peer = None if kind.erases else median(theirs[number] for number in kind.numbers)
+    name = kind.name + (f", {shards} shards" if shards else "")
+    size = f"{groups:,} groups, {kind.facts / seconds:,.0f} facts/s"
+    return Row(name, size, seconds, peer, "" if kind.erases else "Spark's own", kind.aim)
+
+
+class Chosen(NamedTuple):
+    """The first n files, in a folder of their own, and the totals that they give."""
+
+    n: int
+    folder: Path
+    totals: np.ndarray
 
 
 class Files:
@@ -76,7 +92,7 @@ class Files:
         self.totals = np.zeros(groups, np.int64)
         self.distinct: list[int] = []
         self._random = np.random.default_rng(7)
-        self._gone = iter(np.array_split(self._random.permutation(groups), 64))
+        self._gone = self._random.permutation(groups)  # the first fact of these goes, one after the other
         self._next_id = 0
         self.folder.mkdir(parents=True)
         self._write(np.arange(groups), np.empty(0, np.int64))
@@ -85,10 +101,18 @@ class Files:
     def folder(self) -> Path:
         return self.root / "in" / "sale"
 
+    def links(self, name: str) -> Chosen:
+        """All files that have been written."""
+        folder = self.root / name
+        (folder / "sale").mkdir(parents=True)
+        for path in self.folder.iterdir():
+            os.link(path, folder / "sale" / path.name)
+        return Chosen(self.n, folder, self.totals.copy())
+
     def write_kind(self, facts: int, batches: int, erases: bool, aim: Aim | None) -> None:
         first = self.n
         for _ in range(batches):
-            gone = next(self._gone)[: facts // 2] if erases else np.empty(0, np.int64)
+            gone, self._gone = np.split(self._gone, [facts // 2 if erases else 0])
             self._write(self._random.integers(0, len(self.totals), facts - len(gone)), gone)
         self.kinds.append(Kind(facts, range(first, self.n), erases, aim))
 
@@ -105,8 +129,7 @@ class Files:
         self.n += 1
 
 
-def _dlog_times(files: Files) -> list[float]:
-    import dlog
+def _dlog_times(files: Files, chosen: Chosen, shards: int) -> list[float]:
     from dlog.spark.stream import Options, Places, run_stream
     from dlog.spark.stream_progress import Report, Telling
 
@@ -116,32 +139,31 @@ def _dlog_times(files: Files) -> list[float]:
         def batch(self, report: Report) -> None:
             self.done.append(time.perf_counter())
 
-    program = files.root / "program.dl"
+        def print(self, text: str) -> None:
+            """Where shards keep what is not of interest here."""
+
+    program, run = files.root / "program.dl", files.root / f"shards-{shards}"
     program.write_text(PROGRAM)
-    clock, state = Clock(), files.root / "state"
-    places = Places(program, [str(files.root / "in")], files.root / "out", state)
-    run_stream(places, Options(master=MASTER, once=True, batch_files=1), clock)
-    with dlog.Database(state / "database", read_only=True) as database:
-        found = np.zeros_like(files.totals)
-        table = database["total"].to_arrow()
-        found[table.column(0).to_numpy()] = table.column(1).to_numpy()
-        assert np.array_equal(found, files.totals)
+    clock = Clock()
+    places = Places(program, [str(chosen.folder)], run / "out", run / "state")
+    run_stream(places, Options(master=MASTER, once=True, batch_files=1, shards=shards), clock)
+    found = np.zeros_like(chosen.totals)
+    for path in (run / "out" / "values").glob("total/*.csv" if shards else "total.csv"):
+        shops, totals = np.loadtxt(path, np.int64, delimiter="\t", unpack=True)
+        found[shops] = totals
+    assert np.array_equal(found, chosen.totals)
     return list(np.diff(clock.done))
 
 
-def _spark_times(files: Files, n: int) -> list[float]:
-    """Spark's own sum and count by group, in update mode, of the first n files."""
+def _spark_times(files: Files, chosen: Chosen) -> list[float]:
+    """Spark's own sum and count by group, in update mode."""
     from pyspark.sql import functions
 
     from dlog.spark import session
 
     spark = session.start(MASTER)
-    folder = files.root / "inserts"
-    folder.mkdir()
-    for number in range(n):
-        os.link(files.folder / f"{number:04}.parquet", folder / f"{number:04}.parquet")
     reader = spark.readStream.schema("id long, shop long, amount long").option("maxFilesPerTrigger", 1)
-    totals = reader.parquet(str(folder)).groupBy("shop")
+    totals = reader.parquet(str(chosen.folder / "sale")).groupBy("shop")
     frame = totals.agg(functions.sum("amount"), functions.count("*"))
     done, seen = [time.perf_counter()], []
 
@@ -151,11 +173,12 @@ def _spark_times(files: Files, n: int) -> list[float]:
 
     partitions = "spark.sql.shuffle.partitions"
     before = spark.conf.get(partitions)
+    assert before is not None
     spark.conf.set(partitions, "2")
     try:
         writer = frame.writeStream.foreachBatch(take).outputMode("update").trigger(availableNow=True)
         writer.option("checkpointLocation", str(files.root / "theirs")).start().awaitTermination()
     finally:
         spark.conf.set(partitions, before)
-    assert seen == files.distinct[:n]
+    assert seen == files.distinct[: chosen.n]
     return list(np.diff(done))

@@ -116,6 +116,8 @@ class Batches:
                 self._telling.batch(self.engine.take(number, frame))
             except BaseException as error:
                 self.error = error
+                if isinstance(error, DlogError) and error.span is not None and error.help is None:
+                    error.help = f"batch {number} changed nothing: mend or remove its files, then go on"
                 raise
 
     def end(self) -> None:

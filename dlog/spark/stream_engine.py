@@ -17,7 +17,7 @@ from dlog.ir.rules import Program
 from dlog.spark.stream_database import StreamDatabase
 from dlog.spark.stream_files import Params, Rows, read_file
 from dlog.spark.stream_progress import Report, Telling
-from dlog.spark.stream_setup import Options, Places, Screen, require_in_step
+from dlog.spark.stream_setup import Options, Pace, Places, Screen, require_in_step
 from dlog.spark.stream_sinks import Sinks, changed_rows, outputs_of
 from dlog.spark.stream_sources import File, by_predicate, files_of
 
@@ -47,7 +47,7 @@ class Engine:
         self._telling = telling
         self._params = input_params(database.program)
         self._written = self.sinks.values_version()
-        self._when = -options.values_every
+        self._pace = Pace(options.values_every)
         if database.last_number is None:
             self.sinks.require_new()
 
@@ -80,10 +80,11 @@ class Engine:
         """Current values, if they have changed and, unless at once, were not written a moment ago."""
         if self._written == self.database.version:
             return
-        if at_once or time.monotonic() - self._when >= self._options.values_every:
-            batch, view = self._last_state()
-            self.sinks.write_values(view, batch)
-            self._written, self._when = view.version, time.monotonic()
+        if at_once or self._pace.due():
+            with self._pace.working():
+                batch, view = self._last_state()
+                self.sinks.write_values(view, batch)
+            self._written = view.version
 
     def _last_state(self) -> tuple[int | None, View]:
         """A state and the batch that it is of, while batches go on."""

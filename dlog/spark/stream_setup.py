@@ -6,8 +6,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,24 @@ class Places:
     def identity(self) -> Path:
         """What the stream is made of."""
         return self.checkpoint / "stream.json"
+
+
+class Pace:
+    """How often all values are written: not before so many seconds are over, and a twentieth of the time."""
+
+    def __init__(self, seconds: float):
+        self._seconds = seconds
+        self._next = 0.0
+
+    def due(self) -> bool:
+        return time.monotonic() >= self._next
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        started = time.monotonic()
+        yield
+        ended = time.monotonic()
+        self._next = ended + max(self._seconds, 19 * (ended - started))
 
 
 # A checkpoint is of one stream

@@ -37,7 +37,7 @@ from dlog.spark.stream_files import Rows
 from dlog.spark.stream_operations import COLUMN_NAMES
 from dlog.spark.stream_placing import Placing, merge_program
 from dlog.spark.stream_progress import Report, Telling
-from dlog.spark.stream_setup import Options, Places, Progress, Screen, require_in_step
+from dlog.spark.stream_setup import Options, Pace, Places, Progress, Screen, require_in_step
 from dlog.spark.stream_shard import Setup, ask
 from dlog.spark.stream_sinks import CHANGES, Output, Sinks, changed_rows, outputs_of
 from dlog.spark.stream_tasks import Pack, Task, Told, hand_over
@@ -185,11 +185,10 @@ class Sharded:
             shards.ports,
             shards.key,
         )
-        self._options = options
         self._telling = telling
         self._between = threading.Lock()  # of batches, and of values, which are of one batch
         self._written: int | None = -1
-        self._when = -options.values_every
+        self._pace = Pace(options.values_every)
         if merging.last_number is None and not places.spark.exists():
             self.sinks.require_new()
 
@@ -267,12 +266,12 @@ class Sharded:
         """Current values of all shards and of what is put together, if a batch has come since."""
         if self._written == self.merging.last_number:
             return
-        if at_once or time.monotonic() - self._when >= self._options.values_every:
-            with self._between:
+        if at_once or self._pace.due():
+            with self._between, self._pace.working():
                 last = self.merging.last_number
                 self.shards.write_values()
                 self.sinks.write_values(self.merging.snapshot(), last)
-                self._written, self._when = last, time.monotonic()
+                self._written = last
 
 
 def _parts(paths: Sequence[Path], output: Output) -> list[Rows]:

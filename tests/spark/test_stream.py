@@ -181,8 +181,9 @@ def test_a_batch_that_breaks_a_constraint_stops_the_stream(tmp_path: Path) -> No
     (tmp_path / "in" / "p").mkdir(parents=True)
     file = tmp_path / "in" / "p" / "1.csv"
     file.write_text("1\n7\n")
-    with pytest.raises(ConstraintError):
+    with pytest.raises(ConstraintError) as caught:
         run(places)
+    assert caught.value.help == "batch 0 changed nothing: mend or remove its files, then go on"
     assert not (places.sink / "changes").exists()
     file.write_text("1\n")
     assert run(places).tally.inserted == 1
