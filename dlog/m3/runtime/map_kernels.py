@@ -30,6 +30,7 @@ from dlog.m3.runtime.layout import (
 
 MULTIPLIER = np.int64(-7046029254386353131)  # 2^64 / golden ratio, as a signed word
 AHEAD = 16  # rows: so far before it is needed memory is asked for
+CLEARED = 256  # slots that are made empty together
 SECOND = np.int64(-4417276706812531889)
 
 
@@ -85,10 +86,21 @@ def place_of_few(arena, base, words, mask, slot, count, a, b, c):
     """The same of up to three keys, of which the last is c; what is behind the key of an empty slot means
     nothing.
     """
+    if count == 2:
+        return place_of_two(arena, base, words, mask, slot, a, b)
     place = base + slot * words
     while arena[place] != EMPTY:
-        if arena[place] == a and (count < 2 or (arena[place + 1] == b and arena[place + count - 1] == c)):
+        if arena[place] == a and (count < 2 or (arena[place + 1] == b and arena[place + 2] == c)):
             break
+        slot = (slot + 1) & mask
+        place = base + slot * words
+    return place
+
+
+@helper
+def place_of_two(arena, base, words, mask, slot, a, b):
+    place = base + slot * words
+    while arena[place] != EMPTY and (arena[place] != a or arena[place + 1] != b):
         slot = (slot + 1) & mask
         place = base + slot * words
     return place
@@ -220,15 +232,21 @@ def clear_table(arena_words: Words, map_words: Words, m: int) -> None:
 
 @helper
 def clear(arena, maps, m):
-    base, words, slots = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK] + 1
-    keys = maps[m + M_KEYS]
-    for at in range(base, base + slots * words, words):
-        if has_zeros(maps, m):
+    base, slots = maps[m + M_BASE], maps[m + M_MASK] + 1
+    clear_slots(arena, maps, m, base, base + slots * maps[m + M_WORDS])
+    maps[m + M_USED], maps[m + M_LINKED] = 0, 0
+    maps[m + M_UPDATES] += slots  # so that a table that is far too large does not stay so
+
+
+@helper
+def clear_slots(arena, maps, m, start, end):
+    """Make the slots between two places empty."""
+    keys, zeros = maps[m + M_KEYS], has_zeros(maps, m)
+    for at in range(start, end, maps[m + M_WORDS]):
+        if zeros:
             make_zero(arena, maps, m, at)
         if keys > 0:
             arena[at] = EMPTY
-    maps[m + M_USED], maps[m + M_LINKED] = 0, 0
-    maps[m + M_UPDATES] += slots  # so that a table that is far too large does not stay so
 
 
 @kernel
@@ -277,24 +295,38 @@ def changed_much(map_words: Words, m: int, least: int) -> int:
 def take_over(
     arena_words: Words, map_words: Words, m: int, old_base: int, old_slots: int, old_words: int
 ) -> None:
-    """Put the live slots of an old table into a new one, in no chain.  O(old slots).
+    """Put the live slots of an old table into a new one, whose memory is of any content.  O(slots).
 
-    The upper bits of hashes tell slots, so both tables are gone through from front to back.
-    REQUIRES: the new one is cleared and has room.
+    The upper bits of hashes tell slots, so both tables are gone through from front to back; and slots of the
+    new one are made empty just before they are needed, while their lines come to the cache once.
+    REQUIRES: the new one has room.
     """
     arena, maps = pointer(arena_words), pointer(map_words)
-    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
-    keys, values = maps[m + M_KEYS], maps[m + M_VALUES]
-    used = 0
-    for at in range(old_base, old_base + old_slots * old_words, old_words):
-        if arena[at] != EMPTY and is_live(arena, at + keys, values):
-            place = base + words * shifted(slot_hash(arena, at, keys), shift)
-            while arena[place] != EMPTY:
-                place = place + words if place < base + words * mask else base
-            for w in range(keys + values):
-                arena[place + w] = arena[at + w]
-            used += 1
-    maps[m + M_USED] = used
+    base, words, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_SHIFT]
+    keys, values, end = maps[m + M_KEYS], maps[m + M_VALUES], base + words * (maps[m + M_MASK] + 1)
+    step, clean, used, first = words * CLEARED, base, 0, 0
+    # What went on at the front, since the end was full, comes last.
+    while first < old_slots and keys > 0 and arena[old_base + first * old_words] != EMPTY:
+        first += 1
+    for i in range(old_slots):
+        slot = first + i if first + i < old_slots else first + i - old_slots
+        at = old_base + slot * old_words
+        if (keys > 0 and arena[at] == EMPTY) or not is_live(arena, at + keys, values):
+            continue
+        place = base + words * shifted(slot_hash(arena, at, keys), shift) if keys > 0 else base
+        while True:
+            if place >= clean:
+                cleaner = min(end, place + step)
+                clear_slots(arena, maps, m, clean, cleaner)
+                clean = cleaner
+            if keys == 0 or arena[place] == EMPTY:
+                break
+            place = place + words if place + words < end else base
+        for w in range(keys + values):
+            arena[place + w] = arena[at + w]
+        used += 1
+    clear_slots(arena, maps, m, clean, end)
+    maps[m + M_USED], maps[m + M_LINKED] = used, 0
 
 
 @kernel

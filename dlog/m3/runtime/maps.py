@@ -51,7 +51,7 @@ from dlog.storage.arena import Arena
 SMALLEST = 8  # slots
 FULL = 5  # eighths of a table's slots may be used
 LEAP = 16  # times the slots that are needed: the most that is made for rows to come
-MODEST = 1 << 22  # words of a table that may be made larger than needed, so that fewer are made
+MODEST = 1 << 21  # words of a table that may be made larger than needed, so that fewer are made
 COUNT_AFTER = 1 << 12  # rows at least, before live slots are counted
 
 
@@ -139,7 +139,7 @@ class Maps:
         address, record = self.addresses[i], self._records[i]
         base, old = int(self.words[address + M_BASE]), int(self.words[address + M_MASK]) + 1
         words, is_linked = int(self.words[address + M_WORDS]), self.words[address + M_LINKED]
-        self._make(i, slots, with_links or words > self._bare(i))
+        self._take(i, slots, with_links or words > self._bare(i))
         take_over(self.arena.A, self.words, address, base, old, words)
         self._used[i] = int(self.words[address + M_USED])
         if is_linked:
@@ -148,7 +148,13 @@ class Maps:
             self.arena.release_extent(record)
 
     def _make(self, i: int, slots: int, with_links: bool = False) -> None:
-        """An empty table in place of the one that is there, whose memory stays."""
+        """An empty table in place of the one that is there, whose memory stays.  O(slots)."""
+        self._take(i, slots, with_links)
+        clear_table(self.arena.A, self.words, self.addresses[i])
+        self.words[self.addresses[i] + M_UPDATES] = 0
+
+    def _take(self, i: int, slots: int, with_links: bool) -> None:
+        """Memory for a table in place of the one that is there."""
         address = self.addresses[i]
         links = len(self.shapes[i].indices) if with_links else 0
         self.words[address + M_WORDS] = self._bare(i) + links
@@ -159,7 +165,6 @@ class Maps:
         self.words[address + M_MASK] = slots - 1
         self.words[address + M_SHIFT] = 64 - (slots.bit_length() - 1) if slots > 1 else 63
         self.words[address + M_LIMIT] = slots * FULL // 8
-        clear_table(self.arena.A, self.words, address)
         self.words[address + M_UPDATES] = 0
         self._used[i] = 0
 
