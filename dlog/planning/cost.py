@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from dlog.ir.rules import Atom, Const, Var
+from dlog.planning.versions import is_of_transaction
 
 # The unit of cost is a value visited by a leap, some 5 ns.
 _MERGE = 0.3  # a value passed while two sorted runs are merged
@@ -46,6 +47,7 @@ class AtomModel:
     constants: list[int]
     distinct: list[float]
     partners: list[float]
+    is_change: bool  # whose rows are given one by one, frequent values among them
     _fanouts: dict[tuple[str, bool, frozenset[str]], float] = field(default_factory=dict)
 
     @classmethod
@@ -60,7 +62,8 @@ class AtomModel:
         rows = statistics.rows(atom.predicate)
         distinct = [max(1.0, statistics.distinct(atom.predicate, i)) for i in range(len(atom.args))]
         partners = [max(1.0, statistics.partners(atom.predicate, i)) for i in range(len(atom.args))]
-        return cls(atom, float(rows), columns, constants, distinct, partners)
+        changes = is_of_transaction(atom.predicate)
+        return cls(atom, float(rows), columns, constants, distinct, partners, changes)
 
     def prefixes(self, bound: frozenset[str]) -> float:
         """How many distinct combinations the bound columns have.  O(columns)."""
@@ -73,19 +76,20 @@ class AtomModel:
                     product *= self.distinct[index]
         return max(1.0, min(product, self.rows))
 
-    def fanout(self, name: str, bound: frozenset[str]) -> float:
-        """How many values of a variable to expect under one binding of the others.  Remembered."""
-        key = (name, len(bound) > 1, bound.intersection(self.columns))
+    def fanout(self, name: str, bound: frozenset[str], through_row: bool) -> float:
+        """How many values of a variable to expect under one binding of the others, which was reached through
+        a row or is any value.  Remembered."""
+        key = (name, through_row, bound.intersection(self.columns))
         if key not in self._fanouts:
-            self._fanouts[key] = self._fanout(name, bound)
+            self._fanouts[key] = self._fanout(name, bound, through_row)
         return self._fanouts[key]
 
-    def _fanout(self, name: str, bound: frozenset[str]) -> float:
+    def _fanout(self, name: str, bound: frozenset[str], through_row: bool) -> float:
         if self.rows == 0:
             return 0.0
         even = self.prefixes(bound | {name}) / self.prefixes(bound)
         known = [c for v, columns in self.columns.items() if v in bound for c in columns]
-        if len(known) == 1 and len(bound) > 1 and not self.constants:
+        if len(known) == 1 and through_row and not self.constants:
             return max(even, min(self.partners[known[0]], self.domain(name)))
         return even
 
@@ -108,7 +112,8 @@ def extend(
     sorted runs are merged.
     """
     parts = [m for m in models if name in m.columns]
-    fans = sorted(m.fanout(name, bound) for m in parts)
+    through_row = len(bound) > 1 or any(m.is_change and not bound.isdisjoint(m.columns) for m in models)
+    fans = sorted(m.fanout(name, bound, through_row) for m in parts)
     if not fans:
         return 0.0, 1.0
     domain = max(1.0, *(m.domain(name) for m in parts))

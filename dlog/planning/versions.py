@@ -63,3 +63,8 @@ def is_earlier(name: str) -> bool:
 def is_change(name: str) -> bool:
     """Whether a name stands for rows that a transaction, or an iteration, adds or takes away."""
     return name.startswith((_DELTA, _INSERTED, _ERASED))
+
+
+def is_of_transaction(name: str) -> bool:
+    """The same of a transaction alone."""
+    return name.startswith((_INSERTED, _ERASED))

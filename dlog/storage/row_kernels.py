@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from dlog.jit import Words, helper
+from dlog.jit import Words, helper, prefetch
 from dlog.storage.arena_kernels import (
     BUMP,
     EXTENT_BASE,
     LARGE_WORDS,
     LIMIT,
+    LINE,
     ROW,
     clone_root,
     new_extent,
@@ -53,6 +54,7 @@ def change_row(A: Words, root: int, k: int, op: int, in_place: int) -> int:
     ei = entry_bound(A, A[root + ROOT_HEADER + ni], 0, ROW, 1, 0, k, 1)
     entry = A[root + ROOT_HEADER + ni] + NODE_HEADER + ENTRY * ei
     base, stride, fill = A[entry + BASE], A[entry + STRIDE], A[entry + FILL]
+    fetch_rows(A, base, stride, fill, k)
     position = leaf_bound(A, base, stride, 0, fill, ROW, 1, 0, k, 0)
     present = position < fill and compare(A, base, stride, position, ROW, 1, 0, k) == 0
     if present == (op == INSERT):
@@ -67,6 +69,15 @@ def change_row(A: Words, root: int, k: int, op: int, in_place: int) -> int:
     A[root + N_ROWS] += 2 * op - 1
     set_flat(A, root)
     return root
+
+
+@helper
+def fetch_rows(A: Words, base: int, stride: int, fill: int, k: int) -> None:
+    """Ask for a whole leaf, which is to be searched and copied: its lines come at once, not each when the
+    last has been looked at.  O(lines)."""
+    for c in range(k):
+        for x in range(0, fill, LINE):
+            prefetch(A, base + c * stride + x)
 
 
 @helper
