@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from dlog.jit import Words, helper, kernel
-from dlog.lftj.machine import attach, run_on
+from dlog.lftj.machine import attach_on, run_on
 from dlog.lftj.opcodes import DONE, NEXTS, SEEKS, STATUS
 from dlog.storage.arena_kernels import ROW, release_root
 from dlog.storage.layout import FLAT_BASE, FLAT_STRIDE
@@ -93,9 +93,8 @@ def run_joins(arena, n_orders, available, joins, words, initial, states, roots, 
             states[start + x] = initial[start + x]
         for a in range(n_atoms):
             roots[a] = available[words[joins[at + V_SOURCES] + a]]
-        levels = joins[at + V_LEVELS]
-        attach(arena, states[start:], words[levels : levels + 2 * n_atoms], roots[:n_atoms])
         state, code = pointer_at(states, start), pointer_at(words, joins[at + V_CODE])
+        attach_on(A, state, pointer_at(words, joins[at + V_LEVELS]), pointer(roots), n_atoms)
         to = pointer_at(out, j * capacity * columns)
         rows = run_on(A, code, state, pointer(ranks), to, np.int64(0), capacity, budget)
         operations += state[SEEKS] + state[NEXTS]

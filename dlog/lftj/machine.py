@@ -60,17 +60,23 @@ from dlog.lftj.opcodes import (
 from dlog.lftj.primitives import compare, compute, range_direction, range_next, range_step
 from dlog.storage.layout import FLAT_BASE, FLAT_STRIDE, N_ROWS
 from dlog.storage.pointer import pointer
-from dlog.storage.trie_kernels import end_position
+from dlog.storage.trie_kernels import end_of
 
 
 @kernel
 def attach(arena: Words, state: Words, levels: Words, roots: Words) -> None:
     """Write the whole range of each atom, and where its columns lie, into a fresh state.  O(levels)."""
-    for a in range(len(roots)):
+    attach_on(pointer(arena), pointer(state), pointer(levels), pointer(roots), len(roots))
+
+
+@helper
+def attach_on(arena, state, levels, roots, n_atoms):
+    """As `attach`, for kernels: over pointers."""
+    for a in range(n_atoms):
         block, arity, root = levels[2 * a], levels[2 * a + 1], roots[a]
         state[block + ROOT] = root
         state[block + LO] = 0
-        state[block + HI] = end_position(arena, root) if arity > 0 else arena[root + N_ROWS]
+        state[block + HI] = end_of(arena, root) if arity > 0 else arena[root + N_ROWS]
         for level in range(arity):
             at = block + RANGE * level
             state[at + ROOT] = root

@@ -19,15 +19,13 @@ from dlog.storage.layout import (
     FLAT_BASE,
     FLAT_STRIDE,
     N_ENTRIES,
-    N_NODES,
-    N_ROWS,
     NODE_HEADER,
     OFFSET_BITS,
     ROOT_HEADER,
     STRIDE,
 )
 from dlog.storage.pointer import pointer
-from dlog.storage.trie_kernels import address_paged, entry_of, lub, next_position, seek_lub_paged
+from dlog.storage.trie_kernels import address_paged, end_of, entry_of, lub, next_position, seek_lub_paged
 
 
 @kernel
@@ -205,14 +203,6 @@ def narrowed(words, root, column, lo, hi, word):
     if lo >= hi or key(words, root, column, lo) != word:
         return hi, hi
     return lo, hi if word == GREATEST else seek(words, root, column, lo, hi, word + 1)
-
-
-@helper
-def end_of(words, root):
-    """As `end_position`, on a pointer."""
-    if words[root + FLAT_BASE] >= 0:
-        return words[root + N_ROWS]
-    return (words[root + N_NODES] * FANOUT) << OFFSET_BITS
 
 
 @helper

@@ -44,9 +44,7 @@ NEAR = 8  # rows that a seek looks at first: keys sought in order are mostly thi
 @kernel
 def end_position(arena: Words, root: int) -> int:
     """The position after the last row.  O(1).  The first position is 0 in every index."""
-    if arena[root + FLAT_BASE] >= 0:
-        return arena[root + N_ROWS]
-    return (arena[root + N_NODES] * FANOUT) << OFFSET_BITS
+    return int(end_of(pointer(arena), root))
 
 
 @kernel
@@ -123,6 +121,14 @@ def rows_between(arena: Words, root: int, lo: int, hi: int) -> int:
 
 
 # ---- the same on pointers, for kernels that call often (see `dlog.storage.pointer`)
+
+
+@helper
+def end_of(words, root):
+    """As `end_position`."""
+    if words[root + FLAT_BASE] >= 0:
+        return words[root + N_ROWS]
+    return (words[root + N_NODES] * FANOUT) << OFFSET_BITS
 
 
 @helper
@@ -297,11 +303,12 @@ def _last_leaf_below(words, root, column, ordinal, hi, key):
         last -= 1
     n = _last_node_below(words, root, column, ordinal >> FANOUT_BITS, last >> FANOUT_BITS, key)
     node = words[root + ROOT_HEADER + n]
-    low = ordinal & FANOUT_MASK if n == ordinal >> FANOUT_BITS else 0
     high = words[node + N_ENTRIES]
     if n == last >> FANOUT_BITS:
         high = min(high, (last & FANOUT_MASK) + 1)
-    return n * FANOUT + _last_entry_below(words, node, column, low, high, key)
+    if n == ordinal >> FANOUT_BITS:
+        return n * FANOUT + _next_entry_below(words, node, column, ordinal & FANOUT_MASK, high, key)
+    return n * FANOUT + _last_entry_below(words, node, column, np.int64(0), high, key)
 
 
 @helper
@@ -321,16 +328,18 @@ def _last_node_below(words, root, column, low, last, key):
 
 
 @helper
-def _last_entry_below(words, node, column, low, high, key):
-    """The last of the entries low..high-1 of a node whose first key is below `key`, or `low`.
-
-    Galloping with fourfold steps, as in `lub`.
-    """
+def _next_entry_below(words, node, column, low, high, key):
+    """As `_last_entry_below`, galloping with fourfold steps, as in `lub`: for keys sought in order."""
     step = 1
     while low + step < high and _first_key(words, node, low + step, column) < key:
         low += step
         step <<= 2
-    high = min(high, low + step)
+    return _last_entry_below(words, node, column, low, min(high, low + step), key)
+
+
+@helper
+def _last_entry_below(words, node, column, low, high, key):
+    """The last of the entries low..high-1 of a node whose first key is below `key`, or `low`."""
     while low + 1 < high:
         middle = (low + high) >> 1
         if _first_key(words, node, middle, column) < key:
