@@ -20,6 +20,7 @@ from dlog.engine.maintain import Maintenance, maintain
 from dlog.engine.one_group import NONE, Assignments
 from dlog.engine.one_kept import FEW, OneKept
 from dlog.engine.one_row_kernels import NOTHING, TOO_LARGE
+from dlog.engine.pending import SignedRows
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle, Followed
 from dlog.engine.trigger_search import find_trigger
@@ -31,7 +32,6 @@ from dlog.jit import Words
 from dlog.storage.batch import Change
 from dlog.storage.relation import Relation
 
-SignedRows = tuple[int, str, Rows]  # +1 or -1, a predicate, codes
 NO_DERIVED: Mapping[str, Change] = {}
 NO_COSTS: Mapping[str, int] = {}
 NO_WAYS: Mapping[str, str] = {}  # of a step whose strata, and what they cost, another one tells

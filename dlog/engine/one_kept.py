@@ -79,8 +79,12 @@ class OneKept:
         self, relations: dict[str, Relation], followed: Followed, rows: list[list[int]], sign: int
     ) -> tuple[Relation, Change] | None:
         """Take a few assignments in: (the head, how it changed).  `followed` has the parts that this step has
-        changed so far.  None: not simple, the relations must be dropped."""
-        if len(relations[facts_name(self.name)]) or len(rows) > FEW:  # or a row may have another derivation
+        changed so far.  None: not simple, the relations must be dropped.  O(rows * parts) look-ups.
+
+        REQUIRES: at most FEW rows; for more see `follow_many`.
+        """
+        assert len(rows) <= FEW
+        if len(relations[facts_name(self.name)]):  # a row may have another derivation
             return None
         versions = [self._changed(relations, followed, part, rows, sign) for part in self.parts]
         head = relations[self.name]
@@ -271,7 +275,7 @@ class OneFloats:
 
 
 def group_of(state: Relation, key: Row, sums: int) -> list[int]:
-    """Number and sums of a group; zeros when there is none."""
+    """Number and sums of a group; zeros when there is none.  One look-up, O(log groups)."""
     found, rest = look_up(state, np.array([key], np.int64).reshape(1, -1))
     if not found[0]:
         return [0] * (1 + sums)
@@ -280,7 +284,7 @@ def group_of(state: Relation, key: Row, sums: int) -> list[int]:
 
 
 def state_row(key: Row, group: Sequence[int]) -> Row | None:
-    """A group as the state keeps it; None without assignments."""
+    """A group as the state keeps it; None without assignments.  O(sums)."""
     count, *sums = group
     return (*key, count, *[word for s in sums for word in _words(s)]) if count else None
 
@@ -300,10 +304,15 @@ def _sum(words: list[int]) -> int:
 
 
 def words_fit(row: Row | None) -> bool:
+    """Whether all values of a row are words; no row is."""
     return not row or (min(row) >= _LEAST and max(row) <= _GREATEST)
 
 
 def replaced(relation: Relation, old: Row | None, new: Row | None) -> Relation:
+    """The version with `new` in place of `old`, where there are such.  O(orders * (log rows + a leaf)).
+
+    Asserts that `old` is there and `new` is not: what is kept of a group and its row always agree.
+    """
     if old is not None and new is not None:
         changed = relation.replace_row(old, new)
         assert changed is not None, "a group that is not there changes"
@@ -320,5 +329,6 @@ def replaced(relation: Relation, old: Row | None, new: Row | None) -> Relation:
 
 
 def row_array(rows: list[Row], arity: int) -> np.ndarray:
+    """Rows as an array, sorted, as changes have them.  O(rows log rows)."""
     array = np.array(sorted(rows), np.int64)
     return array.reshape(-1, arity)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from sortedcontainers import SortedDict
 
+SignedRows = tuple[int, str, Any]  # +1 or -1, a predicate, rows of codes as tuples or as an array
+
 Row = tuple[int, ...]
 AFTER = float("inf")  # behind every code
 
@@ -46,7 +48,7 @@ class Pending:
                 signs[other] = -1
             signs[row] = 1
 
-    def steps(self) -> Iterator[tuple[int, str, np.ndarray]]:
+    def steps(self) -> Iterator[SignedRows]:
         """What is to be done, predicate by predicate, each row once: those that go, then those that come."""
         for name, signs in self._signs.items():
             for sign in (-1, 1):

@@ -15,7 +15,7 @@ import numpy as np
 from dlog.engine.commits import Change, Commit
 from dlog.engine.facts import net_change, rows_with_keys, upserted
 from dlog.engine.loading import python_codes, quick_codes
-from dlog.engine.pending import Pending
+from dlog.engine.pending import Pending, SignedRows
 from dlog.engine.result import Result
 from dlog.engine.statements import Extension, extend, without
 from dlog.errors import DataError, DlogError, did_you_mean
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 Op = str  # "+", "-" or "^", as in the language
 FEW_CHANGES = 1024  # rows of one statement that go the short way
 MOST_STEPS = 4  # each costs a tenth of the long way
-SignedRows = tuple[int, str, Any]  # +1 or -1, a predicate, rows of codes
 
 
 class Rollback(Exception):

@@ -140,7 +140,7 @@ class Trigger:
         self.kernel: Callable[..., int] = fire
 
     def fits(self, relation: Relation) -> bool:
-        return relation.has_orders(self.orders) and self.least <= len(relation) <= self.most
+        return self.least <= relation.rows_in(self.orders) <= self.most
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
         """Look up the indices of other predicates again where these have new versions."""
@@ -222,7 +222,7 @@ class Trigger:
     def costs(self) -> Mapping[str, int] | int:
         """Operations of the last firing by the names of `ways`, or of the only one.  O(joins)."""
         if len(self.ways) == 1:
-            return self.operations
+            return self.used.tallies[len(self.uses)]
         costs, states = dict.fromkeys(self.ways, 0), self.joins.states
         for use, start in zip(self.uses, self.joins.table[V_STATE::V].tolist(), strict=False):
             costs[use.strategy.name] += int(states[start + SEEKS] + states[start + NEXTS])

@@ -90,10 +90,12 @@ class Relation:
         made = self._made
         return len(self._orders if made is None else made)
 
-    def has_orders(self, orders: tuple[Order, ...]) -> bool:
-        """Whether these are the orders that are kept."""
-        made = self._made
-        return (self._orders if made is None else tuple(made)) == orders
+    def rows_in(self, orders: tuple[Order, ...]) -> int:
+        """The number of rows, if these are the orders that are kept; else -1."""
+        roots = self._roots
+        if roots:
+            return self.arena.words[roots[0] + N_ROWS] if self._orders == orders else -1
+        return len(self._first) if tuple(self._indices) == orders else -1
 
     def index(self, order: Sequence[int]) -> Index:
         """The index of an order that is kept.  It belongs to this version: take `snapshot()` to keep it."""
