@@ -7,8 +7,10 @@ import pytest
 
 import dlog
 from dlog.engine.readable import Readable
+from dlog.engine.rule_deltas import Standing
 from dlog.ir.rules import Atom, Var
 from dlog.planning.compile import estimate_join
+from dlog.planning.versions import inserted_name
 
 ROWS, VALUES = 60_000, 6_000
 
@@ -77,3 +79,13 @@ def test_semijoin_that_alone_has_a_variable() -> None:
     without = estimate_join([e, other], ("b", "d"), True, view).sizes[-1]
     beside = estimate_join([e, other, f], ("b", "d"), True, view, None, implied).sizes[-1]
     assert beside == pytest.approx(without, rel=0.1)
+
+
+@pytest.mark.parametrize("changed", range(3))
+def test_a_changed_edge_binds_both_its_ends_before_the_third_corner(edges: np.ndarray, changed: int) -> None:
+    """However skewed: the neighbours of two vertices are met, not one's looked up in all edges one by one."""
+    database = loaded(edges)
+    atoms = [Atom("e", (Var(a), Var(b)), 2) for a, b in ("xy", "yz", "xz")]
+    atoms[changed] = Atom(inserted_name("e"), atoms[changed].args, 2)
+    order = estimate_join(atoms, tuple("xyz"), True, Standing(database.store, None))
+    assert order.variables[-1] == "zxy"[changed]
