@@ -222,7 +222,7 @@ class Trigger:
     def costs(self) -> Mapping[str, int] | int:
         """Operations of the last firing by the names of `ways`, or of the only one.  O(joins)."""
         if len(self.ways) == 1:
-            return self.used.tallies[len(self.uses)]
+            return self.operations
         costs, states = dict.fromkeys(self.ways, 0), self.joins.states
         for use, start in zip(self.uses, self.joins.table[V_STATE::V].tolist(), strict=False):
             costs[use.strategy.name] += int(states[start + SEEKS] + states[start + NEXTS])
