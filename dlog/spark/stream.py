@@ -16,12 +16,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from dlog.errors import DlogError
 from dlog.ir.check import load_program
 from dlog.language.source import read_source
 from dlog.spark import session
+from dlog.spark.reasons import hadoop_version, reason, remedy
 from dlog.spark.stream_engine import one_engine
 from dlog.spark.stream_placing import place_program
 from dlog.spark.stream_progress import Report, Telling
@@ -66,7 +68,7 @@ def run_stream(
 
     Raises what went wrong; the next run goes on from there.  `screen` shows how opening the database goes.
     """
-    _require_possible(options)
+    _require_possible(places, options)
     program = load_program(read_source(places.program))[1]
     sources = find_sources(program, places.sources)
     placing = place_program(program, sources, options.shards) if options.shards else None
@@ -79,13 +81,21 @@ def run_stream(
     with opened(places, sources, options, telling, screen) as engine:
         keep_identity(places, made_of)
         spark = session.start(options.master)
-        frame = watched(spark, sources, options.batch_files, options.batch_bytes)
+        try:
+            frame = watched(spark, sources, options.batch_files, options.batch_bytes)
+        except Exception as error:  # of many kinds: a place that is not there, or that Spark cannot read
+            told, why = ", ".join(f"{name}={place}" for name, place in sources.items()), reason(error)
+            help = remedy(why, hadoop_version(spark))
+            raise DlogError(f"Spark cannot watch {told}: {why}", help=help) from None
         batches = Batches(engine, places, telling)
         telling.waiting()
         _follow(frame, batches, places, options, stopping or threading.Event())
 
 
-def _require_possible(options: Options) -> None:
+def _require_possible(places: Places, options: Options) -> None:
+    for name, folder in (("sink", places.sink), ("checkpoint", places.checkpoint)):
+        if folder.resolve() in (Path(source).resolve() for source in places.sources):
+            raise DlogError(f"{folder} is a source, and the {name}", help=f"give another --{name}")
     if options.format not in FORMATS:
         raise DlogError(f"unknown format {options.format}", help=f"one of {', '.join(FORMATS)}")
     session.check_master(options.master)
@@ -155,7 +165,7 @@ def _raise(batches: Batches, failed: Exception | None) -> None:
             raise batches.error
         raise DlogError(f"the batch failed: {batches.error!r}") from batches.error
     if failed is not None:
-        raise DlogError(f"Spark's stream failed: {str(failed).splitlines()[0]}")
+        raise DlogError(f"Spark's stream failed: {reason(failed)}")
 
 
 @contextmanager

@@ -250,4 +250,9 @@ def test_options_that_cannot_be(tmp_path: Path) -> None:
     ):
         with pytest.raises(DlogError, match=told):
             run(places, **options)
+    with pytest.raises(DlogError, match="in is a source, and the sink"):
+        run(Places(places.program, places.sources, tmp_path / "in", places.checkpoint))
     assert not places.checkpoint.exists()
+    places.program.write_text("p(x) -> int(x).  q(x) <- p(x).")
+    with pytest.raises(DlogError, match=r"Spark cannot watch p=no:/such: .*no"):
+        run(Places(places.program, ["p=no:/such"], places.sink, places.checkpoint))
