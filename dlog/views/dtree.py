@@ -124,8 +124,8 @@ class _Reader:
     def _check_type(self, variable: _Variable) -> None:
         expected = self.query.type_of(variable.name)
         written = TypeRef(TYPES[DBTOASTER].get(variable.type.lower(), variable.type))
-        types = Types(DBTOASTER, self.query.types)
-        if not (types.fits(written, expected) or types.fits(expected, written)):
+        holds = Types(DBTOASTER, self.query.types).fits(expected, written)
+        if not holds and _kind(written) != _kind(expected):
             message = f"variable {variable.name} is {expected} in the query, not {variable.type}"
             raise SourceError(message, span=variable.span)
 
@@ -144,7 +144,10 @@ class _Reader:
             ) from error
 
     def _place(self, message: str, span: Span) -> Span:
-        """The line of the relation that a message names."""
+        """The line of the relation, or of the variable below itself, that a message names."""
+        below = re.match(r"variable (\S+) is below itself", message)
+        if below is not None:
+            return next(v.span for v in self.variables.values() if v.name == below[1])
         named = re.match(r"the variables of relation (\S+) ", message)
         for line, where in self.lines[1 + len(self.variables) :]:
             if named and line.split()[0].lower() == named[1].lower():
@@ -176,3 +179,9 @@ class _Reader:
             if missing:
                 message = f"{variable.name} depends on {missing[0]}, which is not among its dependencies"
                 raise SourceError(message, span=variable.span)
+
+
+def _kind(type_: TypeRef) -> str:
+    """Whole numbers are one kind, floats another; every other type is its own."""
+    integers, floats = ("byte", "short", "int", "long"), ("float", "double")
+    return "integer" if type_.name in integers else "float" if type_.name in floats else str(type_)

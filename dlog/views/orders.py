@@ -98,7 +98,11 @@ def _check_forest(
     for variable in reached:
         reached.extend(below.get(variable, ()))
     if len(reached) != len(parents):
-        lost = next(v for v in parents if v not in reached)
+        lost: str | None = next(v for v in parents if v not in reached)
+        seen: list[str] = []
+        while lost is not None and lost not in seen:  # one that is only below a cycle is not below itself
+            seen.append(lost)
+            lost = parents[lost]
         raise DlogError(f"variable {lost} is below itself in the variable order")
 
 

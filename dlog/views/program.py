@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from dlog.errors import DlogError
+from dlog.errors import DlogError, UnsupportedError
 from dlog.m3 import ast
 from dlog.m3.ast import A5, BATCH, DBTOASTER, DELETE, INSERT, READY, STREAM
 from dlog.m3.convert import convert
@@ -56,6 +56,9 @@ def m3_program(query: Query, tree: ViewTree, style: Style = EXPORTED) -> ast.Pro
     require_dialect(style.dialect)
     if style.dialect == A5 and style.batch:
         raise DlogError("a5 has no batch triggers", help="leave out --batch, or use the dialect dbtoaster")
+    if style.dialect == A5 and query.types:
+        place, help = query.types[0].span, "use the dialect dbtoaster"
+        raise UnsupportedError("a5 has no types of one's own", span=place, help=help)
     program = Writer(query, tree, style).program()
     check(program)
     return convert(program, style.dialect)

@@ -37,6 +37,7 @@ _OUTSIDE: dict[type[exp.Expr], tuple[str, str | None]] = {
     exp.Interval: ("intervals are not supported", "compute the date and write DATE '...'"),
     exp.Null: ("there is no NULL", "use a value that stands for it"),
     exp.Cast: ("CAST is not supported", "numbers are promoted where they have to be; or [cast_int: int](x)"),
+    exp.If: ("IF is not supported", "write CASE WHEN ... THEN ... ELSE ... END"),
     exp.Boolean: ("TRUE and FALSE are no values", "use 1 and 0"),
     exp.Placeholder: ("parameters are not supported", "write the value"),
     exp.Parameter: ("parameters are not supported", "write the value"),

@@ -7,7 +7,7 @@ Knows nothing of expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import expressions as exp
@@ -165,8 +165,11 @@ class Scope:
                     self._shared(group, table, name)
             elif join.args.get("on") is not None:
                 yield join.args["on"]
-            elif not join.args.get("kind"):
+            elif self.places.follows_comma(join.this):
                 group = []
+            elif (join.args.get("kind") or "").upper() != "CROSS":
+                help = "NATURAL JOIN makes columns of one name equal, CROSS JOIN takes every pair of rows"
+                raise self.places.outside("JOIN without ON or USING is not supported", join.this, help)
             group.append(table)
 
     def _check_kind(self, join: exp.Join) -> None:
@@ -197,11 +200,12 @@ class Scope:
 
     # Variables
 
-    def name_variables(self) -> None:
-        """REQUIRES: all equations are known."""
-        roots = [c for c in self._same if self.root(c) == c]
-        wanted = [self._column_name(c).lower() for c in roots]
-        taken: set[str] = set()
+    def name_variables(self, named: Mapping[Column, str] | None = None) -> None:
+        """`named`: columns that SELECT gives a name.  REQUIRES: all equations are known."""
+        self._names = {self.root(column): name for column, name in (named or {}).items()}
+        taken = {name.lower() for name in self._names.values()}
+        roots = [c for c in self._same if self.root(c) == c and c not in self._names]
+        wanted = [*taken, *(self._column_name(c).lower() for c in roots)]
         for column in roots:
             name = self._column_name(column)
             if wanted.count(name.lower()) > 1:
@@ -210,6 +214,10 @@ class Scope:
                 name += "_"
             taken.add(name.lower())
             self._names[column] = name
+
+    def has(self, name: str) -> bool:
+        """Whether a relation has a column of that name."""
+        return any(table.find(name) is not None for table in self.tables)
 
     def _column_name(self, column: Column) -> str:
         return self.tables[column.table].source.columns[column.index].name

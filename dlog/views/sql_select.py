@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import expressions as exp
 
-from dlog.errors import SourceError
+from dlog.errors import SourceError, UnsupportedError
 from dlog.language.source import Span
 from dlog.m3 import ast
 from dlog.m3.ast import DBTOASTER, TypeRef
@@ -20,7 +20,7 @@ from dlog.views.query import Aggregate, Atom, Query, Term, variables_of
 from dlog.views.sql_conditions import Conditions, conjuncts
 from dlog.views.sql_expressions import DOUBLE, LONG, Expressions
 from dlog.views.sql_places import Places
-from dlog.views.sql_scope import Scope
+from dlog.views.sql_scope import Column, Scope
 from dlog.views.sql_tokens import External
 
 MOST_TERMS = 64  # to which a product of sums is multiplied out
@@ -78,8 +78,13 @@ def read_select(
 ) -> Query:
     """REQUIRES: `select` is what sqlglot read from the statement at `whole`."""
     places = Places(whole.source, whole)
+    if isinstance(select, exp.SetOperation):
+        word = select.key.upper()
+        place = places.word(word, select.this)
+        help = "give each query a file of its own, and put their results together"
+        raise UnsupportedError(f"{word} is not supported", span=place, help=help)
     if not isinstance(select, exp.Select):
-        raise places.outside("a query begins with SELECT", select, "give each query a file of its own")
+        raise places.outside("a query begins with SELECT", select, "leave out the brackets around it")
     _check_clauses(select, places)
     for node in select.walk():
         _check_parts(node, places)
@@ -124,8 +129,21 @@ def _join(select: exp.Select, scope: Scope, conditions: Conditions) -> list[exp.
         written.append(select.args["where"].this)
     parts = [part for node in written for part in conjuncts(node)]
     left = [part for part in parts if not conditions.unite(part)]
-    scope.name_variables()
+    scope.name_variables(_named(select, scope))
     return left
+
+
+def _named(select: exp.Select, scope: Scope) -> dict[Column, str]:
+    """The columns that SELECT gives a name of their own.  Raises when two have the same."""
+    found: dict[Column, str] = {}
+    for item in select.expressions:
+        if isinstance(item, exp.Alias) and isinstance(item.this, exp.Column):
+            column = scope.root(scope.resolve(item.this))
+            if item.alias.lower() in (name.lower() for other, name in found.items() if other != column):
+                message = f"the result has two columns {item.alias}"
+                raise SourceError(message, span=scope.places.span(item), help="give it another name")
+            found.setdefault(column, item.alias)
+    return found
 
 
 class _Reader:
@@ -145,7 +163,7 @@ class _Reader:
         for item in select.expressions:
             plain = item.this if isinstance(item, exp.Alias) else item
             if plain.find(exp.AggFunc) is None and isinstance(plain, exp.Column):
-                free.append(self._free(plain, item, grouped))
+                free.append(self._free(plain, free, grouped))
             else:
                 sums.append((self._sums(plain), item))
         for variable, node in grouped.items():
@@ -157,7 +175,7 @@ class _Reader:
         self.taken.update(variable.lower() for variable in free)
         for found, item in sums:
             self._add(found, item)
-        return tuple(dict.fromkeys(free)), tuple(self.aggregates)
+        return tuple(free), tuple(self.aggregates)
 
     # Columns
 
@@ -179,24 +197,27 @@ class _Reader:
         return found
 
     def _item(self, node: exp.Expr, select: exp.Select) -> exp.Expr:
-        """GROUP BY 1 is the first item of SELECT."""
+        """GROUP BY 1 is the first item of SELECT; a name that no column has is one that SELECT gives."""
+        if isinstance(node, exp.Column) and not node.table and not self.scope.has(node.name):
+            named = (i.this for i in select.expressions if isinstance(i, exp.Alias) and i.alias == node.name)
+            return next(named, node)
         if not (isinstance(node, exp.Literal) and node.name.isdigit()):
             return node
         if not 1 <= int(node.name) <= len(select.expressions):
             message = f"SELECT has {len(select.expressions)} items"
             raise SourceError(message, span=self.places.span(node))
-        return select.expressions[int(node.name) - 1]
+        return select.expressions[int(node.name) - 1].unalias()
 
-    def _free(self, column: exp.Column, item: exp.Expr, grouped: dict[str, exp.Expr]) -> str:
+    def _free(self, column: exp.Column, free: list[str], grouped: dict[str, exp.Expr]) -> str:
         variable = self.scope.variable(self.scope.resolve(column))
         if variable not in grouped:
             message = f"{column.name} is neither grouped by nor summed"
             raise SourceError(
                 message, span=self.places.span(column), help=f"GROUP BY {self.places.text(column)}"
             )
-        if isinstance(item, exp.Alias) and item.alias.lower() != variable.lower():
-            help = f"leave out AS {item.alias}: the result has a column {variable}"
-            raise self.places.outside("a column that is grouped by keeps its name", item, help)
+        if variable in free:
+            message = f"{column.name} is selected twice"
+            raise self.places.outside(message, column, "select it once: columns that are equal are one")
         return variable
 
     # Aggregates
@@ -216,6 +237,8 @@ class _Reader:
             return self._divided(node)
         if isinstance(node, exp.Neg):
             return self._multiplied(self._sums(node.this), ast.Constant("int", -1))
+        if isinstance(node, exp.Cast):
+            raise self.places.outside("CAST is not supported", node, "cast where the result is read")
         for kind, name in _NO_SUM.items():
             if isinstance(node, kind):
                 help = f"{name} is no sum of products: write a rule of a .dl program for it"

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dlog import m3
+from dlog.errors import UnsupportedError
 from dlog.m3.rings import FLOAT_RING, register_ring
 from dlog.m3.runtime.runtime import Runtime
 from dlog.m3.runtime.streams import Reader, run_files
@@ -106,6 +107,12 @@ def test_ring_of_ones_own() -> None:
     run_files(runtime, Reader(FOLDER), 10)
     (_, table), *_ = runtime.results()
     assert table.to_pylist()[0]["value"] == pytest.approx(next(iter(expected("update_r", 0)[0].values())))
+
+
+def test_ring_in_a5_is_told_with_its_place() -> None:
+    with pytest.raises(UnsupportedError) as found:
+        export(QUERIES["update_r_ring"], dialect=m3.ast.A5)
+    assert found.value.span is not None and found.value.span.text() == "Ring"
 
 
 @pytest.mark.parametrize("name", QUERIES)

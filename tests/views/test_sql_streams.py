@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from random import Random
 
+import duckdb
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +71,25 @@ def same_answers(found: Answer, expected: Answer) -> None:
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_oracle_duckdb_cases(case: tuple[str, int]) -> None:
     follow(*case, seed=7)
+
+
+@pytest.mark.parametrize("group", ["b, R.a", "k, a", "1, 2"])
+def test_oracle_duckdb_names_of_columns(group: str) -> None:
+    """A column may have another's name; the other steps aside."""
+    select = f"SELECT R.b AS k, a AS b, SUM(x * c) AS total FROM R JOIN S ON R.b = S.b GROUP BY {group}"
+    columns = "R(a int, b int, x int)", "S(b int, c int)"
+    kept = Maintained(parse_sql("".join(f"CREATE STREAM {c};" for c in columns) + select))
+    rows = {"R": [(1, 2, 3), (4, 2, 5), (1, 7, 1), (1, 2, 4)], "S": [(2, 10), (7, 3), (2, 1)]}
+    with duckdb.connect() as connection:
+        for name, created in zip(rows, columns, strict=True):
+            connection.execute(f"CREATE TABLE {created}")
+            connection.executemany(
+                f"INSERT INTO {name} VALUES {'(?, ?, ?)' if name == 'R' else '(?, ?)'}", rows[name]
+            )
+            kept.apply(name, rows[name])
+        grouped = select.replace("GROUP BY b, R.a", "GROUP BY R.b, R.a")  # DuckDB takes b for the new name
+        expected = connection.sql(f"{grouped} ORDER BY 1, 2").to_arrow_table().to_pylist()
+    assert kept.result().to_pylist() == expected
 
 
 @given(queries(), st.integers(0, 10**6))
