@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -106,3 +107,16 @@ def test_rows_that_are_expected_are_given_memory_in_fewer_steps() -> None:
     assert max(sizes[10**9]) <= 16 * max(sizes[0])
     with pytest.raises(DlogError, match="there is no relation N"):
         runtime.expect("N", 10)
+
+
+def test_memory_for_rows_to_come_is_for_the_keys_that_they_bring() -> None:
+    """Rows of a few thousand keys, however many are said to come, have a table for so many keys."""
+    found = []
+    for told in (0, 10**9):
+        runtime, rng = Runtime(parse(PROGRAM)), np.random.default_rng(3)
+        runtime.expect("R", told)
+        for _ in range(20):
+            runtime.apply("R", [(a, 0, 1) for a in rng.integers(0, 5_000, 1_000).tolist()])
+        runtime.check()
+        found.append(runtime.maps.memory())
+    assert found[1] <= 2 * found[0]

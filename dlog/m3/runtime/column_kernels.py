@@ -87,16 +87,22 @@ def find_slots(arena, maps, m, cols, n, hash, code, at, count):
 @helper
 def find_ones(arena, maps, m, cols, n, hash, keys, out):
     """Of one key."""
-    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
+    base, words, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_SHIFT]
     for i in range(n):
         if i + AHEAD < n:
             prefetch(arena, base + words * shifted(cols[hash + i + AHEAD], shift))
-        slot, key = shifted(cols[hash + i], shift), cols[keys + i]
+        cols[out + i] = find_one(arena, maps, m, shifted(cols[hash + i], shift), cols[keys + i])
+
+
+@helper
+def find_one(arena, maps, m, slot, key):
+    """The slot of a key, from that of its hash on; -1 if there is none."""
+    base, words, mask = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK]
+    found = arena[base + slot * words]
+    while found != key and found != EMPTY:
+        slot = (slot + 1) & mask
         found = arena[base + slot * words]
-        while found != key and found != EMPTY:
-            slot = (slot + 1) & mask
-            found = arena[base + slot * words]
-        cols[out + i] = slot if found == key else np.int64(-1)
+    return slot if found == key else np.int64(-1)
 
 
 @helper

@@ -140,10 +140,12 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     CALL_PYTHON,  # which, frame
     ROW_AHEAD,  # (input column, n, maps..).., -1: what will be looked up in maps of one key; does nothing
     ROW_LOADS,  # n, then n times: out, input column
+    ROW_FLOATS,  # n, then n times: a, out: CONVERT from integers to bits
+    ROW_FINDS,  # hash, key, n, then n times: map, out: FIND of one key
     ROW_PRODUCT,  # key, value, out, n, maps..: as LOOK_UP_PRODUCT, of plain maps
     ROW_ADD,  # map, key, value: to an entry of a plain map
     ROW_TOTAL,  # map, value: of a plain map without keys
-) = range(53)  # fmt: skip
+) = range(55)  # fmt: skip
 
 # How CONVERT converts.  A float in a value is its bits; in a key it is its code, in the order of floats.
 INT_TO_BITS, BITS_TO_CODE, CODE_TO_BITS, INT_TO_CODE, CODE_TO_INT, BITS_TO_INT = range(6)

@@ -3,9 +3,9 @@
 Correct output: a map behaves as a dict from keys to values in which what is missing is 0.  Its memory is in
 proportion to its entries that are not 0, or to the rows that are known to come: a table is made anew when
 five eighths of it are full, as large as its live slots need; where most rows are new keys, twice that while
-it is modest, or as large as rows to come may need.  And it is made anew when many rows were added since the
-live slots were last counted.  So a row costs amortised O(1), and slots that died are found without counting
-every death.
+it is modest, or as large as rows to come may need, by the share of them that brings new keys.  And it is made
+anew when many rows were added since the live slots were last counted.  So a row costs amortised O(1), and
+slots that died are found without counting every death.
 
 Knows nothing of statements; values are words, as a ring lays them out.
 """
@@ -104,6 +104,7 @@ class Maps:
         self._rooms[i] = max(self._rooms[i], room)
         used, updates = int(self.words[address + M_USED]), int(self.words[address + M_UPDATES])
         if 2 * (used - self._used[i]) >= updates:  # most rows are new keys: few slots can be dead
+            coming = min(coming, _keys(self._used[i], used, updates) - used)
             self._renew(i, self._ample(i, used, room, coming))
         else:
             self._renew(i, _slots(count_live(self.arena.A, self.words, address) + room))
@@ -233,6 +234,14 @@ class Maps:
 
 def addresses(shapes: Sequence[Shape]) -> list[int]:
     return [M_WORDS_OF_MAP * i for i in range(len(shapes))]
+
+
+def _keys(before: int, used: int, rows: int) -> int:
+    """How many keys there are in all, as far as that is seen from how many of some rows brought a new one:
+    one of n keys is new with the share of n that was not there before.
+    """
+    repeated = rows - (used - before)
+    return (before + used) * rows // (2 * repeated) if repeated > 0 else 1 << 62
 
 
 def _slots(entries: int) -> int:

@@ -59,7 +59,7 @@ _LOADS = {o.LOAD: (1, 2), o.DELTA_LOAD: (2, 3), o.INPUT_GATHER: (2, 3), o.DELTA_
 # Who reads a column of hashes; plain maps do without.
 _HASH_OPERAND = {
     o.LOOK_UP: 2, o.LOOK_UP_TIMES: 2, o.FOUND: 2, o.ACCUMULATE: 2, o.FORGET: 2, o.LOOK_UP_PRODUCT: 1,
-    o.SLOTS: 2, o.FIND: 2,
+    o.SLOTS: 2, o.FIND: 2, o.ROW_FINDS: 0,
 }  # fmt: skip
 _NOTHING = (o.ROOT, o.DELTA_OPEN, o.DELTA_NEXT)  # frames have one row
 
@@ -132,19 +132,34 @@ def _fused(
     targets = {target for at in reached for target in _targets(words, at)}
     i = 0
     while i < len(reached):
-        at = reached[i]
+        run, kind = [reached[i]], _kind(words, reached[i])
         i += 1
-        op = words[at]
-        if op in _NOTHING:
-            yield at, _Instruction(-1, [])
-        elif op in _LOADS:
-            loads = [at]
-            while i < len(reached) and words[reached[i]] in _LOADS and reached[i] not in targets:
-                loads.append(reached[i])
-                i += 1
-            yield at, _Instruction(o.ROW_LOADS, [len(loads), *_load_operands(words, loads)])
+        while kind and i < len(reached) and reached[i] not in targets and _kind(words, reached[i]) == kind:
+            run.append(reached[i])
+            i += 1
+        if words[run[0]] in _NOTHING:
+            yield run[0], _Instruction(-1, [])
+        elif kind == (o.ROW_LOADS,):
+            yield run[0], _Instruction(o.ROW_LOADS, [len(run), *_load_operands(words, run)])
+        elif kind:
+            ones = [_one(words, at).operands for at in run]
+            pairs = [word for one in ones for word in (one[1 if kind[0] == o.ROW_FINDS else -2], one[-1])]
+            given = [ones[0][2], ones[0][4]] if kind[0] == o.ROW_FINDS else []
+            yield run[0], _Instruction(kind[0], [*given, len(run), *pairs])
         else:
-            yield at, _of_plain_maps(_one(words, at), is_plain)
+            yield run[0], _of_plain_maps(_one(words, run[0]), is_plain)
+
+
+def _kind(words: list[int], at: int) -> tuple[int, ...]:
+    """What instructions that follow each other have in common if they can be one; () if it stays alone."""
+    op, operands = words[at], words[at + 2 : words[at + 1]]
+    if op in _LOADS:
+        return (o.ROW_LOADS,)
+    if op == o.CONVERT and operands[1] == o.INT_TO_BITS:
+        return (o.ROW_FLOATS,)
+    if op == o.FIND and operands[3] == 1:
+        return (o.ROW_FINDS, operands[2], operands[4])
+    return ()
 
 
 def _ahead(instructions: list[tuple[int, _Instruction]]) -> list[int]:
@@ -161,7 +176,9 @@ def _ahead(instructions: list[tuple[int, _Instruction]]) -> list[int]:
             maps.setdefault(column[operands[0]], []).extend(operands[4:])
         elif instruction.op == o.ROW_ADD and operands[1] in column:
             maps.setdefault(column[operands[1]], []).append(operands[0])
-        elif instruction.op in (o.FIND, o.SLOTS) and operands[3] == 1 and operands[4] in column:
+        elif instruction.op == o.ROW_FINDS and operands[1] in column:
+            maps.setdefault(column[operands[1]], []).extend(operands[3::2])
+        elif instruction.op == o.SLOTS and operands[3] == 1 and operands[4] in column:
             maps.setdefault(column[operands[4]], []).append(operands[1])
     out = [word for key, found in maps.items() for word in (key, len(set(found)), *dict.fromkeys(found))]
     return [*out, -1] if out else []

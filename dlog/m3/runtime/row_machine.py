@@ -12,7 +12,8 @@ import numpy as np
 
 from dlog.jit import helper, prefetch
 from dlog.lftj.primitives import add, multiply
-from dlog.m3.runtime.arithmetic_kernels import SMALL, add_ints, multiply_ints
+from dlog.m3.runtime.arithmetic_kernels import SMALL, add_ints, multiply_ints, to_bits
+from dlog.m3.runtime.column_kernels import find_one
 from dlog.m3.runtime.event_kernels import next_rows
 from dlog.m3.runtime.instructions import (
     ARITHMETIC,
@@ -61,6 +62,8 @@ from dlog.m3.runtime.layout import (
     ROOM,
     ROW_ADD,
     ROW_AHEAD,
+    ROW_FINDS,
+    ROW_FLOATS,
     ROW_LOADS,
     ROW_PRODUCT,
     ROW_TOTAL,
@@ -90,6 +93,17 @@ def run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_event
             while a < pc:
                 registers[code[a]] = inputs[first + code[a + 1] * stride]
                 a += 2
+        elif op == ROW_FLOATS:
+            a += 1
+            pc = a + 2 * code[a - 1]
+            while a < pc:
+                registers[code[a + 1]] = to_bits(float(registers[code[a]]))
+                a += 2
+        elif op == ROW_FINDS:
+            pc = a + 3 + 2 * code[a + 2]
+            for j in range(a + 3, pc, 2):
+                m, slot = code[j], shifted(registers[code[a]], maps[code[j] + M_SHIFT])
+                registers[code[j + 1]] = find_one(arena, maps, m, slot, registers[code[a + 1]])
         elif op == ROW_PRODUCT:
             registers[code[a + 2]] = product(arena, maps, code, a, registers, state, pc)
             pc = a + 4 + code[a + 3]
