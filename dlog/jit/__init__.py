@@ -28,7 +28,7 @@ from dlog.jit.cache import BOUNDSCHECK, DISABLED
 from dlog.jit.kernels import KERNELS, Bools, Bytes, Floats, Words, compiled_kernels, helper, kernel
 from dlog.jit.pointers import load_word, pointer, pointer_at, store_word
 from dlog.jit.prefetch import prefetch
-from dlog.jit.vectors import HEIGHT, LANES, add_four, add_outer, scale_four
+from dlog.jit.vectors import HEIGHT, LANES, add_four, add_gathered, add_outer, scale_four
 
 __all__ = [
     "BOUNDSCHECK",
@@ -41,6 +41,7 @@ __all__ = [
     "Floats",
     "Words",
     "add_four",
+    "add_gathered",
     "add_outer",
     "compiled_kernels",
     "helper",

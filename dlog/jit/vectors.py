@@ -67,6 +67,14 @@ def _outer_in_turn(out, at, stride, a, a_at, a_stride, x, x_at, x_stride, n):
                 out[to] = np.float64(np.int64(out[to]).view(np.float64) + term).view(np.int64)
 
 
+def _gather_in_turn(out, at, x, offset, places, p_at, weights, w_at, n):
+    for i in range(n):
+        weight = np.int64(weights[w_at + i]).view(np.float64)
+        for c in range(LANES):
+            term = weight * np.int64(x[places[p_at + i] + offset + c]).view(np.float64)
+            out[at + c] = np.float64(np.int64(out[at + c]).view(np.float64) + term).view(np.int64)
+
+
 # ---- with vectors
 
 
@@ -75,6 +83,12 @@ def _vector_at(builder: Any, data: Any, at: Any, lanes: int) -> Any:
 
     vector = ir.VectorType(ir.DoubleType(), lanes)
     return builder.bitcast(builder.gep(data, [at]), vector.as_pointer())
+
+
+def _float_at(builder: Any, data: Any, at: Any) -> Any:
+    from llvmlite import ir
+
+    return builder.bitcast(builder.gep(data, [at]), ir.DoubleType().as_pointer())
 
 
 def _spread(builder: Any, value: Any, lanes: int) -> Any:
@@ -137,9 +151,7 @@ def _add_outer(
             xs = builder.load(_vector_at(builder, x, row, LANES), align=8)
             for r in range(HEIGHT):
                 place = builder.add(builder.add(a_at, word(r)), builder.mul(loop.index, a_stride))
-                weight = builder.load(
-                    builder.bitcast(builder.gep(a, [place]), ir.DoubleType().as_pointer()), align=8
-                )
+                weight = builder.load(_float_at(builder, a, place), align=8)
                 term = builder.fmul(xs, _spread(builder, weight, LANES))
                 builder.store(builder.fadd(builder.load(sums[r]), term), sums[r])
         for target, total in zip(targets, sums, strict=True):
@@ -148,6 +160,33 @@ def _add_outer(
 
     word = numba.types.int64
     return numba.types.void(out, word, word, a, word, word, x, word, word, word), generate
+
+
+def _add_gathered(
+    typing_context: Any, out: Any, at: Any, x: Any, offset: Any, places: Any, p_at: Any, weights: Any,
+    w_at: Any, n: Any,
+) -> Any:  # fmt: skip
+    import numba
+    from llvmlite import ir
+
+    cgutils = numba.core.cgutils
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        out, at, x, offset, places, p_at, weights, w_at, n = args
+        target = _vector_at(builder, out, at, LANES)
+        total = cgutils.alloca_once(builder, target.type.pointee)
+        builder.store(builder.load(target, align=8), total)
+        with cgutils.for_range(builder, n, intp=ir.IntType(64)) as loop:
+            place = builder.load(builder.gep(places, [builder.add(p_at, loop.index)]))
+            xs = builder.load(_vector_at(builder, x, builder.add(place, offset), LANES), align=8)
+            weight = builder.load(_float_at(builder, weights, builder.add(w_at, loop.index)), align=8)
+            term = builder.fmul(xs, _spread(builder, weight, LANES))
+            builder.store(builder.fadd(builder.load(total), term), total)
+        builder.store(builder.load(total), target, align=8)
+        return context.get_dummy_value()
+
+    word = numba.types.int64
+    return numba.types.void(out, word, x, word, places, word, weights, word, word), generate
 
 
 def _operation(in_turn: Callable[..., Any], define: Callable[..., Any]) -> Any:
@@ -162,3 +201,6 @@ scale_four: Any = _operation(_scale_in_turn, _scale_four)
 # HEIGHT floats and a row of LANES is added to HEIGHT rows of `out`: a's columns and x's rows are as far apart
 # as their strides say.  They stay in registers meanwhile.
 add_outer: Any = _operation(_outer_in_turn, _add_outer)
+# add_gathered(out, at, x, offset, places, p_at, weights, w_at, n): LANES floats at each of n places in x,
+# times the weight of each, are added to those of out: places and weights are listed from p_at and w_at on.
+add_gathered: Any = _operation(_gather_in_turn, _add_gathered)

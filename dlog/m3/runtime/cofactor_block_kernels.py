@@ -10,6 +10,7 @@ from __future__ import annotations
 from dlog.jit import (
     HEIGHT,
     LANES,
+    add_gathered,
     add_outer,
     helper,
     prefetch,
@@ -42,7 +43,6 @@ from dlog.m3.runtime.cofactor_plan import (
     Q_WORDS,
     ROWS,
     TAKEN_MANY,
-    add_scaled,
     words_of,
 )
 from dlog.m3.runtime.layout import (
@@ -55,7 +55,7 @@ from dlog.m3.runtime.layout import (
 
 @helper
 def clear_rows(code, state, plan, n):
-    """What no variable has is then 0, and stays so."""
+    """What no variable has was never written: now it is a number."""
     block = code[plan + P_BLOCK]
     for w in range(block, block + min(n, ROWS) * code[plan + P_WIDE]):
         state[w] = 0
@@ -141,6 +141,7 @@ def take_counts(code, state, rows, plan):
         for j in range(parts - 1, -1, -1):
             at = taken_of(code, plan, j) + k
             state[at + 3 * ROWS] = to_bits(behind)
+            state[at + 4 * ROWS] = to_bits(to_float(state[at + 2 * ROWS]) * behind)
             behind *= to_float(state[at + ROWS])
 
 
@@ -167,23 +168,14 @@ def lay_out(elements, code, state, rows, plan, j):
     part, at, wide = plan + P_HEADER + j * Q_WORDS, taken_of(code, plan, j), code[plan + P_WIDE]
     size, own, block = code[part + Q_SIZE], code[part + Q_OWN], code[plan + P_BLOCK]
     left, right = block + code[part + Q_LEFT], block + code[part + Q_BEHIND]
-    words = words_of(size) - 1
     for k in range(rows):
         before, behind = to_float(state[at + 2 * ROWS + k]), to_float(state[at + 3 * ROWS + k])
         source = state[at + k] + 1
-        scale_exactly(state, left + k * wide, elements, source, before, size)
-        scale_exactly(state, right + k * wide, elements, source, behind, size)
-        add_scaled(state, own, elements, source, before * behind, words)
-
-
-@helper
-def scale_exactly(out, at, x, x_at, factor, n):
-    """out[at:at + n] = factor * x[x_at:x_at + n]."""
-    whole = n // FOUR * FOUR
-    for q in range(0, whole, FOUR):
-        scale_four(out, at + q, x, x_at + q, factor)
-    for q in range(whole, n):
-        out[at + q] = to_bits(factor * to_float(x[x_at + q]))
+        for q in range(0, size, FOUR):  # what is read and written beyond its sums means nothing
+            scale_four(state, left + k * wide + q, elements, source + q, before)
+            scale_four(state, right + k * wide + q, elements, source + q, behind)
+    for w in range(0, words_of(size) - 1, LANES):
+        add_gathered(state, own + w, elements, w + 1, state, at, state, at + 4 * ROWS, rows)
 
 
 @helper

@@ -35,7 +35,7 @@ Q_BEHIND: Final = 8  # and its sums times the counts behind, and then T times it
 Q_WORDS: Final = 9
 
 TAKEN: Final = 3  # place, count, product of the counts before
-TAKEN_MANY: Final = 4  # and of those behind: ROWS of each
+TAKEN_MANY: Final = 5  # and of those behind, and of both: ROWS of each
 ROWS: Final = 16
 
 LIFTED: Final = -1
