@@ -253,7 +253,7 @@ class Fixpoint:
                 first = min(first, self.queues[q, Q_READY])
             self.account.credit(q, self.queues.settle(q, first))
             self.variants.shift(q, -first)
-            if self.queues.is_thin(q):
+            if self.queues.is_losing(q):
                 self.choose(q, runs=False)
         return bool(waiting)
 

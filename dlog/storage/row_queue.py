@@ -66,6 +66,7 @@ LEAST_WAITING: Final = 1 << 16  # packed rows that can wait, at least
 MOST_WAITING: Final = 1 << 23
 THIN: Final = 256  # a batch that is smaller than this part of what is known costs more than a hash table
 CALL: Final = 2048  # rows that a hash table takes in the time of looking up a batch of one
+REPEATS: Final = 8  # rows of a batch for each new one at which runs and a hash table cost the same
 PATIENCE: Final = 64 * CALL
 
 
@@ -273,12 +274,12 @@ class RowQueues(QueueArrays):
         self[q, Q_WAITING] = 0
         self._replace(q, first, np.empty(0, np.int64), new)
         self._let_more_wait(q)
-        self._loss[q] = max(0, self._loss[q] + (CALL + 2 * n if n < len(runs) // THIN else CALL - n))
+        self._loss[q] = max(0, self._loss[q] + _extra_cost(n, len(new), len(runs)))
         return len(new)
 
-    def is_thin(self, q: int) -> bool:
-        """Whether runs have cost as much more than a hash table as making one would cost."""
-        return self._loss[q] > max(self.live(q), PATIENCE)
+    def is_losing(self, q: int) -> bool:
+        """Whether runs have cost more than a hash table, by half of what making one would cost."""
+        return 2 * self._loss[q] > max(self.live(q), PATIENCE)
 
     def _replace(self, q: int, first: int, front: Words, back: Words) -> None:
         """Rows before `first` go; packed rows, ascending, come before and behind those that stay."""
@@ -330,3 +331,14 @@ class RowQueues(QueueArrays):
                 words = seen if self[q, Q_METHOD] in (HASH, CELLS) else seen[1::2]
                 held = int(np.count_nonzero(words > 0 if self[q, Q_METHOD] == CELLS else words >= 0))
             assert held == self.live(q)
+
+
+def _extra_cost(batch: int, new: int, known: int) -> int:
+    """What looking up a batch in runs costs more than in a hash table, in rows that one takes in.
+
+    A small batch is a search in much for little.  In a large one each row is sorted, which for one that is
+    known costs about a quarter more than a hash table; a new one gains, since the queue stays in order.
+    """
+    if batch < known // THIN:
+        return CALL + 2 * batch
+    return CALL + (batch - REPEATS * new) // 4

@@ -209,12 +209,16 @@ GENERATIONS = """
 """
 
 
-def generations(setting: str = "", **options: Any) -> tuple[dlog.Database, Evaluation]:
-    """Same generation in five layers, spread thinly: each round has more rows than the one before."""
-    rng = np.random.default_rng(3)
+def generations(
+    setting: str = "", nodes: int = 900, parents: int = 2, **options: Any
+) -> tuple[dlog.Database, Evaluation]:
+    """Same generation in five layers, spread thinly: each round has more rows than the one before, until all
+    are related."""
+    rng = np.random.default_rng(6)
     layers = [
-        np.stack([np.arange(900) + 900 * k, rng.integers(0, 900, 900) + 900 * (k - 1)], axis=1)
-        for k in (1, 1, 2, 2, 3, 3, 4, 4)
+        np.stack([np.arange(nodes) + nodes * k, rng.integers(0, nodes, nodes) + nodes * (k - 1)], axis=1)
+        for k in (1, 2, 3, 4)
+        for _ in range(parents)
     ]
     made = dlog.Database(source=f'.pragma "planner" "{setting}"{GENERATIONS}', evaluated=False)
     made.store.relations["parent"].apply_in_place(inserts=np.unique(np.concatenate(layers), axis=0) * 1009)
@@ -238,6 +242,29 @@ def test_runs_are_chosen_for_wide_rounds(monkeypatch: pytest.MonkeyPatch) -> Non
         assert counts == [(m.rows, m.new_rows) for m in without.measures.rules.values()]
         assert "same: what is new was told by " in str(evaluation.measures)
         made.check()
+
+
+def test_runs_are_left_where_rows_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 60 rows that are derived one is new: a hash table takes over, and what is derived stays the same."""
+    monkeypatch.delenv("DLOG_PLANNER", raising=False)
+    monkeypatch.setattr(row_queue, "MANY_ROWS", 5_000)
+    monkeypatch.setattr(row_queue, "PATIENCE", 1)
+    left: list[int] = []
+
+    class Queues(row_queue.RowQueues):
+        def choose(self, q: int, room: int, more: Any = None, runs: bool = True) -> int:
+            back = super().choose(q, room, more, runs)
+            left.extend([] if runs else [self[q, Q_METHOD]])
+            return back
+
+    monkeypatch.setattr(fixpoint, "RowQueues", Queues)
+    never, _ = generations("no-sorted-runs", 100, 8)
+    assert not left
+    made, evaluation = generations("", 100, 8)
+    assert left == [HASH]
+    assert evaluation.measures.sets["same"] == ("sorted runs", "a hash table")
+    assert np.array_equal(made.store.relations["same"].rows(), never.store.relations["same"].rows())
+    made.check()
 
 
 def test_runs_end_where_rows_do_not_fit_a_word() -> None:
