@@ -20,7 +20,7 @@ import numpy as np
 from dlog.engine.aggregate_deltas import AggregateDeltas, Kept, Signed, Sums, aggregate_deltas
 from dlog.engine.conflicts import check_function
 from dlog.engine.evaluate import Evaluation
-from dlog.engine.heads import apart, body_outputs, head_rows, stored_as
+from dlog.engine.heads import apart, body_outputs, head_rows, is_stored, stored_as
 from dlog.engine.rule_deltas import RuleDeltas, Standing, body_runner
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle
@@ -81,7 +81,7 @@ class DeltaStrategy:
         rules = self.stratum.rules
         if counts_name(self.name) in self.store.relations:
             return False
-        if any(r.aggregates or not _is_exact(self.store, r, h) for r in rules for h in self._heads(r)):
+        if any(r.aggregates or not is_stored(self.store, r, h) for r in rules for h in self._heads(r)):
             return False
         rows = self.store.rows(self.name)
         if not rows:  # few derivations to count, or nothing is evaluated yet
@@ -353,12 +353,6 @@ def _shown(store: Store, rule: Rule, head: Atom) -> set[str]:
     """The variables whose values a head's rows have, unrounded."""
     given = zip(head.args, store.column_types(head.predicate), strict=True)
     return {a.name for a, type in given if isinstance(a, Var) and stored_as(rule, a, type)}
-
-
-def _is_exact(store: Store, rule: Rule, head: Atom) -> bool:
-    """Whether a head's rows are the body's values, so that a row can be looked for in the body."""
-    types = store.column_types(head.predicate)
-    return all(isinstance(a, Const) or stored_as(rule, a, t) for a, t in zip(head.args, types, strict=True))
 
 
 def assignments(store: Store, rule: Rule) -> float:

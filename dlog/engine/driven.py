@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dlog.engine.heads import body_outputs, stored_as
+from dlog.engine.heads import body_outputs, fits, is_stored
 from dlog.engine.measure import RuleMeasure
 from dlog.engine.replan import REPLAN
 from dlog.engine.store import Store
@@ -165,10 +165,4 @@ def head_sources(store: Store, item: Driven, head: Atom) -> list[tuple[int, int]
 
 
 def _simple_head(store: Store, rule: Rule, head: Atom) -> bool:
-    columns = store.column_types(head.predicate)
-    if not columns:
-        return False
-    return all(
-        store.encode(a, t) is not None if isinstance(a, Const) else stored_as(rule, a, t)
-        for a, t in zip(head.args, columns, strict=True)
-    )
+    return bool(head.args) and fits(store, head) and is_stored(store, rule, head)

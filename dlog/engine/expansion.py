@@ -18,7 +18,7 @@ import numpy as np
 from dlog.engine import expand_kernels as kernels
 from dlog.engine.bodies import ROW, BodyRunner, concatenate, sortable
 from dlog.engine.evaluate import Evaluation
-from dlog.engine.heads import head_rows, stored_as
+from dlog.engine.heads import head_rows, is_stored
 from dlog.engine.replan import alike
 from dlog.engine.stages import CHUNK, NO_IDS, StageTable
 from dlog.engine.store import Store
@@ -367,19 +367,3 @@ class GroupExpansion:
 def distinct(table: Table, names: tuple[str, ...]) -> Table:
     """One row for each binding of these variables.  O(n log n)."""
     return table.take(distinct_rows([sortable(table.columns[v]) for v in names], table.n))
-
-
-def fits(store: Store, atom: Atom) -> bool:
-    """Whether the columns of a predicate can hold the literals of an atom."""
-    types = store.column_types(atom.predicate)
-    return all(
-        not isinstance(a, Const) or store.encode(a, type) is not None
-        for a, type in zip(atom.args, types, strict=True)
-    )
-
-
-def is_stored(store: Store, rule: Rule, head: Atom, columns: int | None = None) -> bool:
-    """Whether a body's codes go into the head's (first) columns as they are, without rounding."""
-    types = store.column_types(head.predicate)
-    pairs = list(zip(head.args, types, strict=True))[:columns]
-    return all(isinstance(a, Const) or stored_as(rule, a, type) for a, type in pairs)

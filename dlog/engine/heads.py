@@ -110,6 +110,22 @@ def stored_as(rule: Rule, operand: object, column: Type) -> bool:
     return not column.is_decimal or (type.scale == column.scale and type.precision <= 18)
 
 
+def fits(store: Store, atom: Atom) -> bool:
+    """Whether the columns of a predicate can hold the literals of an atom."""
+    types = store.column_types(atom.predicate)
+    return all(
+        not isinstance(a, Const) or store.encode(a, type) is not None
+        for a, type in zip(atom.args, types, strict=True)
+    )
+
+
+def is_stored(store: Store, rule: Rule, head: Atom, columns: int | None = None) -> bool:
+    """Whether a body's codes go into the head's (first) columns as they are, without rounding."""
+    types = store.column_types(head.predicate)
+    pairs = list(zip(head.args, types, strict=True))[:columns]
+    return all(isinstance(a, Const) or stored_as(rule, a, type) for a, type in pairs)
+
+
 def _codes(store: Store, table: Table, name: str, rule: Rule, column: Type, head: Atom) -> np.ndarray:
     values, type = table.columns[name], rule.types[name]
     if not column.is_decimal:

@@ -33,7 +33,8 @@ from dlog.engine import stage_layout as k
 from dlog.engine.conflicts import check_new_values
 from dlog.engine.counted import evaluate_counted, is_countable
 from dlog.engine.evaluate import Evaluation, check_functions, evaluate_stratum
-from dlog.engine.expansion import Body, Expansion, GroupExpansion, Recursion, fits
+from dlog.engine.expansion import Body, Expansion, GroupExpansion, Recursion
+from dlog.engine.heads import fits
 from dlog.engine.recursive_bodies import base_facts_body, bodies, kind_of
 from dlog.engine.rounds import Rounds
 from dlog.engine.rule_deltas import RuleDeltas
@@ -45,7 +46,7 @@ from dlog.jit import Words
 from dlog.planning.deltas import INSERT, Variant, outer_variables, rule_variants
 from dlog.planning.versions import facts_name, inserted_name
 from dlog.storage.batch import Change
-from dlog.storage.relation import Relation
+from dlog.storage.relation import Relation, in_order
 
 # One fact without columns: what an expansion without a given needs.
 NOTHING: Words = np.empty((1, 0), np.int64)
@@ -201,7 +202,8 @@ class StageStrategy:
         store, shared = self.recursion.store, self.recursion
         shared.table = StageTable(self.kinds)
         full = {name: store.relations[name] for name in self.names}
-        shared.table.reserve(sum(map(len, full.values())), touched=True)
+        facts = sum(map(len, full.values()))
+        shared.table.reserve(facts, touched=True)
         if self.stratum.combine:  # facts with values that are not final must be seen as they are
             for name in self.names:
                 store.relations[name] = Relation(store.arena, full[name].arity, full[name].orders)
@@ -218,7 +220,6 @@ class StageStrategy:
             store.relations.update(full)
             self._refresh()
         self.total_work = shared.table.work
-        facts = sum(map(len, full.values()))
         shared.table.keep()
         assert len(shared.table) == facts, f"{len(shared.table)} facts with stages, {facts} without"
 
@@ -421,7 +422,7 @@ class StageStrategy:
         store, table, earlier = cycle.store, self.recursion.table, self.shown
         last = self._show(None)
         for name, number in self.numbers.items():
-            change = Change(*map(_sorted, table.changes(number))) if earlier else last[number]
+            change = Change(*map(in_order, table.changes(number))) if earlier else last[number]
             if not change:  # the same rows, and column orders that were made on the way
                 continue
             new, store.relations[name] = store.relations[name], old[name]
@@ -434,7 +435,3 @@ class StageStrategy:
 def _rows(change: Change, variant: Variant) -> Words:
     """The rows that a variant's first atom reads: under a negation those of the other sign."""
     return change.inserted if variant.change.predicate == inserted_name(variant.changed) else change.erased
-
-
-def _sorted(rows: Words) -> Words:
-    return rows[np.lexsort(rows.T[::-1])] if rows.shape[1] and len(rows) > 1 else rows

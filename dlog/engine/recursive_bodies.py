@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dlog.engine.evaluate import as_plain
-from dlog.engine.expansion import Body, is_stored
+from dlog.engine.expansion import Body
+from dlog.engine.heads import is_stored
 from dlog.engine.stages import FactKind
 from dlog.engine.store import Store
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Program, Rule, Stratum, Var

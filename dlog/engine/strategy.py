@@ -19,7 +19,7 @@ from dlog.ir.rules import Program, Stratum
 from dlog.planning.versions import erased_name, facts_name, inserted_name, old_name
 from dlog.storage.batch import Change
 from dlog.storage.delta import difference
-from dlog.storage.relation import Relation
+from dlog.storage.relation import Relation, in_order
 
 FROM_SCRATCH = "from scratch"
 
@@ -167,7 +167,7 @@ def net_difference(old: Relation, new: Relation) -> Change:
     if order == tuple(range(old.arity)):
         return change
     natural = np.argsort(order)
-    return Change(_sorted(change.inserted[:, natural]), _sorted(change.erased[:, natural]))
+    return Change(in_order(change.inserted[:, natural]), in_order(change.erased[:, natural]))
 
 
 def start_from_facts(cycle: Cycle, stratum: Stratum) -> None:
@@ -175,7 +175,3 @@ def start_from_facts(cycle: Cycle, stratum: Stratum) -> None:
     relations = cycle.store.relations
     for name in stratum.predicates:
         relations[name] = relations[facts_name(name)].snapshot()
-
-
-def _sorted(rows: np.ndarray) -> np.ndarray:
-    return rows[np.lexsort(rows.T[::-1])] if rows.shape[1] else rows

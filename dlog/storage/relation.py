@@ -122,11 +122,6 @@ class Relation:
             self._indices[order] = index
         return self._indices[order]
 
-    def drop_order(self, order: Sequence[int]) -> None:
-        """Keep an order no longer.  REQUIRES: another one is left."""
-        assert len(self._indices) > 1
-        self._indices.pop(tuple(order)).close()
-
     # Versions
 
     def apply(self, inserts: Any = None, erases: Any = None) -> tuple[Relation, Change]:
@@ -157,7 +152,7 @@ class Relation:
             _permuted(inserts, first, self.arity), _permuted(erases, first, self.arity)
         )
         if first != natural:
-            change = Change(*(_sorted(rows[:, np.argsort(first)]) for rows in change))
+            change = Change(*(in_order(rows[:, np.argsort(first)]) for rows in change))
         if change:
             for order in others:
                 inserted, erased = (_permuted(rows, order, self.arity) for rows in change)
@@ -225,7 +220,7 @@ class Relation:
         """A change in the order of the first index, in that of the predicate's own columns."""
         made = self._made
         first = self._orders[0] if made is None else next(iter(made))
-        return change if first == tuple(range(self.arity)) else Change(*map(_sorted, change))
+        return change if first == tuple(range(self.arity)) else Change(*map(in_order, change))
 
     def insert_row(self, row: Sequence[int]) -> Relation | None:
         """A new version with one row more; None when the row is there."""
@@ -262,12 +257,6 @@ class Relation:
         indices = self._indices.copy()  # another thread may add an order meanwhile
         return self._version({order: index.snapshot() for order, index in indices.items()})
 
-    def compact(self) -> Relation:
-        """The same rows, every order flat again.  O(n) for each order that is not flat."""
-        return self._version(
-            {o: i.snapshot() if i.is_flat else i.compact() for o, i in self._indices.items()}
-        )
-
     def __del__(self, _finalizing: Any = sys.is_finalizing) -> None:
         if self._roots and not _finalizing():
             self.arena.forget_roots(self._roots)
@@ -297,7 +286,7 @@ class Relation:
         rows = self._first.rows()
         if order == tuple(range(self.arity)):
             return rows
-        return _sorted(rows[:, np.argsort(order)])
+        return in_order(rows[:, np.argsort(order)])
 
     def distinct_prefixes(self, order: Sequence[int]) -> list[int]:
         """Statistics for planning: see `Index.distinct_prefixes`."""
@@ -309,7 +298,7 @@ class Relation:
         for order, index in self._indices.items():
             index.check()
             found = index.rows()[:, np.argsort(order)] if self.arity else index.rows()
-            assert np.array_equal(_sorted(found), expected), f"order {order} disagrees"
+            assert np.array_equal(in_order(found), expected), f"order {order} disagrees"
 
     # Helpers
 
@@ -392,5 +381,6 @@ def _permuted(rows: Any, order: Order, arity: int) -> Any:
     return array[:, list(order)] if array.ndim == 2 else array
 
 
-def _sorted(rows: Words) -> Words:
-    return rows[np.lexsort(rows.T[::-1])] if rows.shape[1] else rows
+def in_order(rows: Words) -> Words:
+    """Rows of an (n, arity) array, sorted by their columns.  O(n log n)."""
+    return rows[np.lexsort(rows.T[::-1])] if rows.shape[1] and len(rows) > 1 else rows

@@ -92,19 +92,6 @@ class Orders(RuleBasedStateMachine):
         assert index.rows().tolist() == as_lists(expected)
         assert self.relation.index(order) is index
 
-    @rule(which=st.integers(0, 5))
-    def drop_order(self, which: int) -> None:
-        orders = self.relation.orders
-        if len(orders) > 1:
-            self.relation.drop_order(orders[which % len(orders)])
-            assert len(self.relation.orders) == len(orders) - 1
-
-    @rule()
-    def compact(self) -> None:
-        self.older.append((self.relation, self.model))
-        self.relation = self.relation.compact()
-        assert all(self.relation.index(order).is_flat for order in self.relation.orders)
-
     @invariant()
     def all_orders_agree(self) -> None:
         while len(self.older) > 4:
