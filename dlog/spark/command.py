@@ -13,9 +13,10 @@ from dlog.engine.run import write_outputs
 from dlog.errors import DlogError
 from dlog.spark.explain import explain_blocks
 from dlog.spark.heavy import find_heavy, store_samples
+from dlog.spark.places import Shape
 from dlog.spark.run import ShardedDatabase
 from dlog.spark.session import check_master, cores, is_local, start
-from dlog.spark.shards import Shape, plan_blocks
+from dlog.spark.shards import plan_blocks
 
 
 def run_on_spark(

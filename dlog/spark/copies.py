@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from dlog.ir.rules import Predicate
 from dlog.jit import Words
 from dlog.spark.hashing import by_shard, shards_of
-from dlog.spark.shards import WHOLE, Place, columns_of
+from dlog.spark.places import WHOLE, Place, columns_of
 
 PRESENT = "present"  # the column of a predicate without columns
 

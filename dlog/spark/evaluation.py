@@ -22,7 +22,8 @@ from dlog.interrupts import heard
 from dlog.ir.rules import Predicate, Program
 from dlog.spark.copies import Copies, map_table
 from dlog.spark.partial import merged_rows
-from dlog.spark.shards import EXCHANGE, HERE, WHOLE, Block, Place
+from dlog.spark.places import WHOLE, Place
+from dlog.spark.shards import EXCHANGE, HERE, Block
 from dlog.spark.sinks import Sink, write_sink
 from dlog.spark.sources import (
     SHOWN,

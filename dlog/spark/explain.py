@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dlog.ir.rules import Rule
-from dlog.spark.shards import EXCHANGE, HERE, WHOLE, Block, Place, RulePlan, StratumPlan
+from dlog.spark.places import WHOLE, Place, RulePlan
+from dlog.spark.shards import EXCHANGE, HERE, Block, StratumPlan
 
 
 def explain_blocks(blocks: list[Block], predicate: str | None = None) -> str:

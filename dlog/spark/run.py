@@ -28,8 +28,9 @@ from dlog.ir.rules import Program
 from dlog.spark.copies import Copies
 from dlog.spark.evaluation import Runner, Setting, Sharded
 from dlog.spark.heavy import LEAST_ROWS, SAMPLE, find_heavy, store_samples
+from dlog.spark.places import Shape
 from dlog.spark.samples import sample
-from dlog.spark.shards import Block, Shape, plan_blocks
+from dlog.spark.shards import Block, plan_blocks
 from dlog.spark.sinks import Sink, find_sink
 from dlog.spark.sources import Source, find_source, is_spread
 from dlog.storage.relation import Relation

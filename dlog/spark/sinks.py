@@ -24,8 +24,8 @@ from dlog.ir.rules import Predicate, Program
 from dlog.language import ast
 from dlog.spark.copies import Copies
 from dlog.spark.hashing import spark_type
+from dlog.spark.places import WHOLE, Place
 from dlog.spark.reasons import hadoop_version, reason, remedy
-from dlog.spark.shards import WHOLE, Place
 from dlog.spark.tables import insert_parts, table_of
 
 if TYPE_CHECKING:

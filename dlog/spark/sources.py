@@ -30,8 +30,8 @@ from dlog.io.options import TABLE
 from dlog.ir.rules import Predicate, Program
 from dlog.language import ast
 from dlog.spark.copies import Copies
+from dlog.spark.places import UNKNOWN_ROWS, Place
 from dlog.spark.reasons import hadoop_version, reason, remedy
-from dlog.spark.shards import UNKNOWN_ROWS, Place
 from dlog.spark.tables import schema_of
 from dlog.types import Type
 

@@ -31,7 +31,8 @@ from dlog.ir.rules import (
     Var,
 )
 from dlog.planning.versions import delta_name
-from dlog.spark.shards import Place, RulePlan, StratumPlan
+from dlog.spark.places import Place, RulePlan
+from dlog.spark.shards import StratumPlan
 from dlog.spark.sub_programs import Input, SubProgram, copy_name, named, renamed, sub_program
 from dlog.types import Type
 

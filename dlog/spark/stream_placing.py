@@ -18,7 +18,8 @@ from itertools import islice
 
 from dlog.errors import PlanError
 from dlog.ir.rules import Atom, Predicate, Program, Rule, Var
-from dlog.spark.shards import SHARD, WHOLE, Place, Shape, StratumPlan, plan_stratum
+from dlog.spark.places import WHOLE, Place, Shape
+from dlog.spark.shards import SHARD, StratumPlan, plan_stratum
 
 _MERGED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 _TRIED = 512  # choices of columns

@@ -33,7 +33,7 @@ from pyarrow import ipc
 from dlog.errors import DlogError, StoreError
 from dlog.io import Rejected
 from dlog.spark.hashing import shards_of
-from dlog.spark.shards import WHOLE
+from dlog.spark.places import WHOLE
 from dlog.spark.stream_database import StreamDatabase
 from dlog.spark.stream_errors import raised, told
 from dlog.spark.stream_files import Rows

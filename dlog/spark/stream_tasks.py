@@ -18,7 +18,7 @@ import pyarrow as pa
 from dlog.errors import DlogError
 from dlog.ir.rules import Predicate
 from dlog.spark.hashing import shards_of
-from dlog.spark.shards import WHOLE
+from dlog.spark.places import WHOLE
 from dlog.spark.stream_errors import told
 from dlog.spark.stream_files import Params, Rows, read_file
 from dlog.spark.stream_shard import ask, packed

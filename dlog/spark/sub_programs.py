@@ -13,7 +13,8 @@ from dlog.ir.literals import literal_value
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Predicate, Program, Rule, Stratum
 from dlog.language import ast
 from dlog.spark.hashing import shard_of_value
-from dlog.spark.shards import WHOLE, Block, Place, RulePlan
+from dlog.spark.places import WHOLE, Place, RulePlan
+from dlog.spark.shards import Block
 
 
 @dataclass(frozen=True)

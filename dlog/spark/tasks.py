@@ -21,7 +21,7 @@ from dlog.planning.options import Options
 from dlog.planning.versions import facts_name
 from dlog.spark.copies import Copies, write_table
 from dlog.spark.partial import partial_table
-from dlog.spark.shards import WHOLE, Place
+from dlog.spark.places import WHOLE, Place
 from dlog.spark.sub_programs import SubProgram, runs_here
 from dlog.spark.tables import insert_parts, table_of
 

@@ -19,8 +19,9 @@ from dlog.errors import ConstraintError, DataError, DlogError
 from dlog.io import OutputOptions, write
 from dlog.spark import heavy
 from dlog.spark import shards as planning
+from dlog.spark.places import WHOLE, Shape
 from dlog.spark.run import ShardedDatabase
-from dlog.spark.shards import EXCHANGE, HERE, SHARD, WHOLE, Shape, plan_blocks
+from dlog.spark.shards import EXCHANGE, HERE, SHARD, plan_blocks
 from dlog.spark.tasks import Outcome, run_in_process, run_task
 from tests.oracle.accepted import accepted
 from tests.oracle.compare import same_program
@@ -113,6 +114,18 @@ def test_a_large_relation_is_rather_partitioned_than_replicated() -> None:
     assert plan(join, a=1000, b=10**9) == [(SHARD, {"p": 1})]
     star = join + "q(x) <- a(x, y), b(y, z), a(x, z)."
     assert plan(star, a=10**9, b=10) == [(SHARD, {"p": 1, "q": 0})]
+
+
+def test_triangles_of_few_edges_are_shared_all_the_same() -> None:
+    """A join costs more than its rows: two shards that do all of it take twice the time of one."""
+    body = "edge(x, y), edge(y, z), edge(x, z)"
+    for text in (f"n[] = c <- agg<<c = count()>> {body}.", f"triangle(x, y, z) <- {body}."):
+        for edges in (100, 40_000):
+            program = dlog.check(EDGE + text)
+            (block,) = plan_blocks(Shape(program, 2, frozenset(), {"edge": edges}))
+            assert block.plans[0].rules[0].variable is not None
+    (block,) = plan_blocks(Shape(dlog.check(EDGE + "back(y, x) <- edge(x, y)."), 2, frozenset(), {"edge": 9}))
+    assert block.plans[0].rules[0].variable is not None
 
 
 FLOATS = st.floats(allow_nan=True, allow_infinity=True)

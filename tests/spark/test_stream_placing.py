@@ -13,7 +13,7 @@ from dlog.errors import PlanError
 from dlog.io import arrow_type
 from dlog.ir.rules import Program
 from dlog.spark.hashing import shards_of
-from dlog.spark.shards import WHOLE
+from dlog.spark.places import WHOLE
 from dlog.spark.stream_placing import Placing, merge_program, place_program
 
 DECLARED = """
