@@ -21,6 +21,16 @@ def reason(error: BaseException) -> str:
         return "Spark ended"
 
 
+def task_reason(error: Exception) -> str:
+    """The same for a job: the last line of Spark's long story that speaks of an error.  Never raises."""
+    try:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    except Exception:
+        return "Spark ended"
+    told = [line for line in lines if "Error" in line or "Exception" in line or "exited" in line]
+    return (told or lines or [type(error).__name__])[-1][:300]
+
+
 def remedy(why: str, hadoop: str = "VERSION") -> str | None:
     """What helps where Spark lacks the code for a kind of URI.
 

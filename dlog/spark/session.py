@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from dlog.errors import DlogError
 from dlog.spark import java
-from dlog.spark.reasons import reason
+from dlog.spark.reasons import reason, task_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,6 +122,11 @@ def log_tail(lines: int = 5) -> str:
         return ""
     last = _machine.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-lines:]
     return "".join(f"\n  {line}" for line in last)
+
+
+def gave_up(error: Exception) -> DlogError:
+    """The error of a job whose tasks failed as often as they may."""
+    return DlogError(f"Spark gave up: {task_reason(error)}{log_tail(3)}")
 
 
 def cores(spark: SparkSession) -> int:

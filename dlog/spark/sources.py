@@ -32,6 +32,7 @@ from dlog.language import ast
 from dlog.spark.copies import Copies
 from dlog.spark.places import UNKNOWN_ROWS, Place
 from dlog.spark.reasons import hadoop_version, reason, remedy
+from dlog.spark.session import gave_up, quiet
 from dlog.spark.tables import schema_of
 from dlog.types import Type
 
@@ -172,7 +173,7 @@ def parts_of(sources: Iterable[tuple[Source, Iterable[Place]]], copies: Copies, 
     found: list[Part] = []
     for source, places in sources:
         groups = min(len(source.files), max(tasks, 1))
-        if source.is_remote or source.table is not None:
+        if source.options.far is not None:
             groups = 1
         for group in range(groups):
             files = source.files[group::groups]
@@ -190,18 +191,26 @@ def read_all(spark: SparkSession | None, path: str, parts: list[Part]) -> list[R
     """Run all parts on Spark, or here where there is none."""
     if spark is None:
         return [read_part(path, part.number) for part in parts]
-    local = [p.number for p in parts if not p.source.is_remote and p.source.table is None]
-    results: list[Read] = []
-    if local:
-        numbers = spark.sparkContext.parallelize(local, len(local))
-        results += numbers.map(partial(read_part, path)).collect()
-    for part in parts:
-        if part.source.is_remote or part.source.table is not None:
-            try:
-                results += _read_far(spark, path, part)
-            except Exception as error:
-                raise _unreadable(spark, part.source.options.far or "", error) from None
+    with quiet():
+        results = _read_local(spark, path, parts)
+        for part in parts:
+            if part.source.options.far is not None:
+                try:
+                    results += _read_far(spark, path, part)
+                except Exception as error:
+                    raise _unreadable(spark, part.source.options.far, error) from None
     return results
+
+
+def _read_local(spark: SparkSession, path: str, parts: list[Part]) -> list[Read]:
+    numbers = [part.number for part in parts if part.source.options.far is None]
+    if not numbers:
+        return []
+    try:
+        tasks = spark.sparkContext.parallelize(numbers, len(numbers))
+        return list(tasks.map(partial(read_part, path)).collect())
+    except Exception as error:
+        raise gave_up(error) from None
 
 
 def _read_far(spark: SparkSession, path: str, part: Part) -> list[Read]:
