@@ -106,6 +106,7 @@ def stream(
     facts: Annotated[Path, typer.Option("--facts", "-F", help="folder of .input files to begin with")] = Path(
         "."
     ),
+    conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="a setting of Spark's")] = None,
     json: Annotated[bool, typer.Option("--json", help="a line of JSON for each batch on standard output")] = (
         False
     ),
@@ -142,6 +143,7 @@ def stream(
         format=format,
         values_every=values_every,
         facts=facts,
+        settings=conf or [],
     )
     with Telling(json) as telling:
         run_stream(Places(program, source, sink, checkpoint), options, telling, Screen)

@@ -15,7 +15,7 @@ from dlog.spark.explain import explain_blocks
 from dlog.spark.heavy import find_heavy, store_samples
 from dlog.spark.places import Shape
 from dlog.spark.run import ShardedDatabase
-from dlog.spark.session import check_master, cores, is_local, start
+from dlog.spark.session import check_master, cores, is_local, read_settings, start
 from dlog.spark.shards import plan_blocks
 
 
@@ -42,7 +42,7 @@ def run_on_spark(
         raise DlogError(
             f"the workers of {master} need a folder that all of them reach", help="give one with --work"
         )
-    spark = start(master, _settings(settings))
+    spark = start(master, read_settings(settings))
     database = ShardedDatabase(
         path,
         spark_runner(spark),
@@ -58,16 +58,6 @@ def run_on_spark(
     )
     write_outputs(database, out, progress, stdout, [sink.directive for sink in database.sinks])
     return database
-
-
-def _settings(given: Iterable[str]) -> dict[str, str]:
-    found = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise DlogError(f"bad setting: {text}", help="write spark.NAME=VALUE")
-        found[name] = value
-    return found
 
 
 def explain_on_spark(

@@ -20,7 +20,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -156,6 +156,17 @@ def _check_packages() -> None:
         raise DlogError("Spark needs the Python package pyspark", help=java.HELP_INSTALL) from None
     if int(pyspark.__version__.split(".")[0]) < 4:
         raise DlogError(f"pyspark {pyspark.__version__} is too old: 4.0 is needed", help=java.HELP_INSTALL)
+
+
+def read_settings(given: Iterable[str]) -> dict[str, str]:
+    """Settings as a command is given them, `NAME=VALUE`."""
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise DlogError(f"bad setting: {text}", help="write spark.NAME=VALUE")
+        found[name] = value
+    return found
 
 
 def check_master(master: str) -> None:

@@ -80,7 +80,7 @@ def run_stream(
     opened = partial(sharded_engine, program, placing) if placing else one_engine
     with opened(places, sources, options, telling, screen) as engine:
         keep_identity(places, made_of)
-        spark = session.start(options.master)
+        spark = session.start(options.master, session.read_settings(options.settings))
         try:
             frame = watched(spark, sources, options.batch_files, options.batch_bytes)
         except Exception as error:  # of many kinds: a place that is not there, or that Spark cannot read
@@ -99,6 +99,7 @@ def _require_possible(places: Places, options: Options) -> None:
     if options.format not in FORMATS:
         raise DlogError(f"unknown format {options.format}", help=f"one of {', '.join(FORMATS)}")
     session.check_master(options.master)
+    session.read_settings(options.settings)
     if options.shards and not session.is_local(options.master):
         raise DlogError(
             f"--shards keeps its state in processes of this machine, and {options.master} is elsewhere",

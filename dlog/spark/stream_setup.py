@@ -35,6 +35,7 @@ class Options:
     format: str = "csv"  # of changes
     values_every: float = 5.0  # seconds, at the least, between two writings of all values
     facts: Path = Path(".")
+    settings: Sequence[str] = ()  # of Spark's, NAME=VALUE
 
 
 @dataclass(frozen=True)

@@ -246,6 +246,7 @@ def test_options_that_cannot_be(tmp_path: Path) -> None:
     for options, told in (
         ({"format": "xml"}, "unknown format xml"),
         ({"master": "here"}, "unknown Spark master: here"),
+        ({"settings": ["x"]}, "bad setting: x"),
         ({"master": "yarn", "shards": 2}, "in processes of this machine, and yarn is elsewhere"),
     ):
         with pytest.raises(DlogError, match=told):
