@@ -23,14 +23,20 @@ from dlog.engine.trace_row_layout import (
     CODE,
     COLUMNS,
     CONTRIBUTIONS,
+    EDIT,
+    EDITS,
     ERASED,
     FILLS,
     FOUND,
+    GAINED,
     GUIDE,
+    IN_PLACE,
+    INDEX_RESULT,
     INITIAL,
     INITIAL_WORDS,
     INSERTED,
     LEVELS,
+    LOST,
     N_ARITY,
     N_ATOM,
     N_ATOMS,
@@ -44,7 +50,6 @@ from dlog.engine.trace_row_layout import (
     N_ROOT,
     N_TRACE,
     NOTE,
-    NOTE_ROOTS,
     NOTES,
     OP,
     OPERATIONS,
@@ -65,11 +70,10 @@ from dlog.lftj.trace_machine import run_traced_on
 from dlog.sensitivity.index_kernels import covered, put_by_context
 from dlog.sensitivity.oracle_kernels import flatten
 from dlog.sensitivity.row_kernels import distinct, row_changes, sort_few
-from dlog.storage.arena_kernels import release_root
+from dlog.storage.arena_kernels import BUMP, LIMIT, RESULT, release_root
 from dlog.storage.pointer import pointer, pointer_at
 from dlog.storage.row_kernels import NEEDS_BATCH, UNCHANGED, change_row
-from dlog.storage.rows_kernels import NEEDS_BATCH as IS_LARGE
-from dlog.storage.rows_kernels import change_all
+from dlog.storage.rows_kernels import change_all, fresh_words, is_small
 
 
 @kernel
@@ -80,8 +84,8 @@ def fire_traced(
     rows its assignments changed by.
 
     `available`: roots of the predicate's orders, then room for the new ones; those of other atoms; those of
-    sensitivity indices, then room for the new ones.  Afterwards contributions have -1 - depth in the place of
-    their depth.
+    sensitivity indices, which new ones take the places of.  Afterwards contributions have -1 - depth in the
+    place of their depth.
     """
     A = pointer(arena)
     k, n_orders = shape[ARITY], shape[N_ORDERS]
@@ -94,7 +98,7 @@ def fire_traced(
             return NOTHING if changed == UNCHANGED else TOO_LARGE
         available[n_orders + o] = changed
     results = shape[RESULTS]
-    for x in range(CHANGED + shape[N_INDICES] + 2 * shape[N_NOTES]):
+    for x in range(CHANGED + INDEX_RESULT * shape[N_INDICES] + 2 * shape[N_NOTES]):
         room[results + x] = 0
     m = contributions(arena, A, shape, tables, available, room, row)
     done = m >= 0 and evaluate(arena, shape, tables, available, room, ranks, m)
@@ -179,7 +183,7 @@ def run_version(arena, shape, tables, available, room, ranks, version, rows):
         room[state + x] = tables[initial + x]
     room[state + shape[GUIDE]] = room[state + words]
     room[state + shape[GUIDE] + 1] = room[state + words + 1]
-    fills = shape[RESULTS] + CHANGED + shape[N_INDICES] + version * n_notes
+    fills = shape[RESULTS] + CHANGED + INDEX_RESULT * shape[N_INDICES] + version * n_notes
     for i in range(n_notes):
         room[state + shape[FILLS] + i] = room[fills + i]
     for a in range(n_atoms):
@@ -227,52 +231,62 @@ def compare_outputs(shape, room):
 
 @helper
 def change_notes(arena, A, shape, tables, available, room):
-    """New versions of the indices whose notes differ; False, with nothing done, if one needs a batch."""
-    changed = shape[RESULTS] + CHANGED
+    """New versions of the indices whose notes differ; False, with nothing done, if one needs a batch.
+
+    Of each index the rows that it gained and then those that it lost lie in the edits afterwards, and its new
+    roots in the places of those before.
+    """
+    at, words = shape[EDITS], 0
     for i in range(shape[N_INDICES]):
-        note = shape[NOTES] + i * NOTE
-        sizes, edit = shape[WORK], shape[WORK] + 2
-        done = note_edit(arena, shape, tables, available, room, i, sizes, edit)
-        inserts, erases = room[sizes], room[sizes + 1]
-        if done and inserts + erases > 0:
-            root, n_orders = tables[note + N_ROOT], tables[note + N_KEPT]
-            found = change_all(
-                A,
-                tables[note + N_ARITY],
-                n_orders,
-                pointer_at(tables, tables[note + N_LAYOUT]),
-                pointer_at(available, root),
-                pointer_at(available, root + shape[NOTE_ROOTS]),
-                pointer_at(room, edit),
-                inserts,
-                erases,
-                0,
-                pointer_at(room, edit + (inserts + erases) * tables[note + N_ARITY]),
-            )
-            done = found != IS_LARGE
-            room[changed + i] = 1 if found > 0 else 0
-        if not done:
-            release_notes(A, shape, tables, available, room, i)
+        note, found = shape[NOTES] + i * NOTE, shape[RESULTS] + CHANGED + i * INDEX_RESULT
+        if not note_edit(arena, shape, tables, available, room, i, found, at):
             return False
+        k, m = tables[note + N_ARITY], room[found + GAINED] + room[found + LOST]
+        for o in range(tables[note + N_KEPT] if m > 0 else 0):
+            root = available[tables[note + N_ROOT] + o]
+            if not is_small(A, root, m, k):
+                return False
+            words += fresh_words(A, root, m, k)
+        room[found + EDIT] = at
+        at += m * k
+    if A[LIMIT] - A[BUMP] <= words:
+        return False
+    for i in range(shape[N_INDICES]):
+        change_index(A, shape, tables, available, room, i)
     return True
 
 
 @helper
-def release_notes(A, shape, tables, available, room, n):
-    """Give back the new versions of the first n indices."""
-    for i in range(n):
-        note = shape[NOTES] + i * NOTE
-        if room[shape[RESULTS] + CHANGED + i] == 1:
-            for o in range(tables[note + N_KEPT]):
-                release_root(A, available[tables[note + N_ROOT] + shape[NOTE_ROOTS] + o])
+def change_index(A, shape, tables, available, room, i):
+    """Carry out the edit of index i.  REQUIRES: it is small, and finds memory."""
+    note, found = shape[NOTES] + i * NOTE, shape[RESULTS] + CHANGED + i * INDEX_RESULT
+    gained, lost = room[found + GAINED], room[found + LOST]
+    if gained + lost == 0:
+        return
+    roots, edit = pointer_at(available, tables[note + N_ROOT]), pointer_at(room, room[found + EDIT])
+    changed = change_all(
+        A,
+        tables[note + N_ARITY],
+        tables[note + N_KEPT],
+        pointer_at(tables, tables[note + N_LAYOUT]),
+        roots,
+        roots,
+        edit,
+        gained,
+        lost,
+        shape[IN_PLACE],
+        edit,
+    )
+    room[found + GAINED] = A[RESULT]
+    room[found + LOST] = changed - A[RESULT]
 
 
 @helper
 def note_edit(arena, shape, tables, available, room, i, sizes, edit):
     """The rows that index i gains and then those that it loses; False if they are too many."""
     note = shape[NOTES] + i * NOTE
-    k, n_notes = tables[note + N_ARITY], shape[N_NOTES]
-    fills = shape[RESULTS] + CHANGED + shape[N_INDICES]
+    k, n_notes, work = tables[note + N_ARITY], shape[N_NOTES], shape[WORK]
+    fills = shape[RESULTS] + CHANGED + INDEX_RESULT * shape[N_INDICES]
     new = shape[TRACE] + shape[TRACE_WORDS] + tables[note + N_TRACE]
     m = room[fills + n_notes + i]
     cover = tables[note + N_COVER]
@@ -283,13 +297,12 @@ def note_edit(arena, shape, tables, available, room, i, sizes, edit):
     old, n = shape[TRACE] + tables[note + N_TRACE], room[fills + i]
     sort_few(room[old:], n, k)
     sort_few(room[new:], m, k)
-    gone = edit + shape[CAPACITY] * k
-    row_changes(room[old:], n, room[new:], m, k, room[gone:], room[edit:], room[sizes:])
+    row_changes(room[old:], n, room[new:], m, k, room[work:], room[edit:], room[sizes:])
     erased, inserted = room[sizes], room[sizes + 1]
     for x in range(erased * k):
-        room[edit + inserted * k + x] = room[gone + x]
-    room[sizes] = inserted
-    room[sizes + 1] = erased
+        room[edit + inserted * k + x] = room[work + x]
+    room[sizes + GAINED] = inserted
+    room[sizes + LOST] = erased
     return True
 
 
@@ -297,7 +310,7 @@ def note_edit(arena, shape, tables, available, room, i, sizes, edit):
 def covered_edit(arena, shape, tables, available, room, note, covers, n, noted, m, sizes, edit):
     """The same of an index kept by context."""
     p, k, capacity = tables[note + N_PREFIX], tables[note + N_ARITY], shape[CAPACITY]
-    asked = edit + 3 * capacity * k
+    asked = shape[WORK]
     fresh = asked + n * k
     work = fresh + m * k
     put_by_context(room[covers:], n, p, k, room[asked:])

@@ -17,7 +17,7 @@ N_WIDE: Final = 5
 WIDTH: Final = 6  # key variables
 N_INDICES: Final = 7  # sensitivity indices: the first notes
 N_NOTES: Final = 8  # all notes, those of what is covered too
-NOTE_ROOTS: Final = 9  # of all sensitivity indices in all orders
+IN_PLACE: Final = 9  # whether pages of sensitivity indices are changed where they lie: 0 or 1
 CAPACITY: Final = 10  # rows of an output, of a note, and contributions
 BUDGET: Final = 11
 COLUMNS: Final = 12
@@ -44,7 +44,8 @@ FOUND: Final = 29  # contributions of width + 3 words, the wild depths last
 OUT: Final = 30  # both outputs, in columns; afterwards what is erased and what is inserted
 TRACE: Final = 31  # the notes of both versions
 WORK: Final = 32
-SHAPE: Final = 34
+EDITS: Final = 34  # what the indices gain and lose
+SHAPE: Final = 35
 
 # Words of an atom: places of the roots that it reads, old and new, and its order if it reads the row's own
 # predicate, else -1.
@@ -79,9 +80,14 @@ N_COVER: Final = 5
 N_ATOM: Final = 6
 N_TRACE: Final = 7
 NOTE: Final = 8
-# Words of the results; then whether each index changed, then the fills of the notes of both versions.
+# Words of the results; then those of each index, then the fills of the notes of both versions.
 ERASED: Final = 0
 INSERTED: Final = 1
 OPERATIONS: Final = 2
 CONTRIBUTIONS: Final = 3
 CHANGED: Final = 4
+# Words of an index: how many rows it gained and lost, and where these lie.
+GAINED: Final = 0
+LOST: Final = 1
+EDIT: Final = 2
+INDEX_RESULT: Final = 3

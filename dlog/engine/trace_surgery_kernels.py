@@ -185,7 +185,8 @@ def widen(arena, shape, tables, available, room, w, m):
         rows = work + k
         which = rows + capacity * k
         root = available[tables[note + N_ROOT] + 1]
-        n = overlapping(arena, root, k - 2, room[work:], 1, room[rows:], room[which:], capacity)
+        places = room[which + capacity :]
+        n = overlapping(arena, root, k - 2, room[work:], 1, room[rows:], room[which:], places, capacity)
         if n > capacity:
             return False
         for j in range(n):

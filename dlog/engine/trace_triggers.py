@@ -6,9 +6,10 @@ other rows go the general way.  See `dlog.engine.trace_row_kernels`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
+from weakref import ref
 
 import numpy as np
 
@@ -37,6 +38,26 @@ CAPACITY = {COARSE: 256, EXACT: 1024}
 BUDGET = 1 << 14
 
 
+class Held:
+    """The sensitivity indices whose roots stand at the places of a trigger: what the last firing, of either
+    sign, has left."""
+
+    __slots__ = ("before", "versions")
+
+    def __init__(self, n: int):
+        self.versions: list[Relation | None] = [None] * n
+        self.before: Callable[[], Relation | None] = nothing  # a version that a firing has changed in place
+
+    def may_change(self) -> bool:
+        """Whether a firing may change all pages where they lie: nobody has read them, and nobody holds the
+        version that was changed last, which would be farther and farther away."""
+        return self.before() is None and all(v is not None and v.is_bare for v in self.versions)
+
+
+def nothing() -> None:
+    """Stands for a reference to what is gone."""
+
+
 @dataclass
 class TraceTrigger(Trigger):
     deltas: TraceDeltas = field(kw_only=True)
@@ -44,32 +65,41 @@ class TraceTrigger(Trigger):
     note_roots: list[int] = field(kw_only=True)  # for each sensitivity index the place of its first root
     tables: Words = field(kw_only=True)  # what the kernel reads
     written: Words = field(kw_only=True)  # what it writes
-    held: list[Relation | None] = field(kw_only=True)  # whose roots stand at these places
+    held: Held = field(kw_only=True)
     changed_notes: dict[str, Relation] = field(default_factory=dict)
     results: memoryview = field(init=False)
     contributions: memoryview = field(init=False)
-    n_roots: int = field(init=False)  # of all sensitivity indices
+    edits: memoryview = field(init=False)
+    shape: memoryview = field(init=False)
+    # For each sensitivity index its number, its name, where its roots stand, where its results begin.
+    kept: list[tuple[int, str, memoryview, int]] = field(init=False)
     keeps_state: ClassVar[bool] = True
 
     def __post_init__(self, arena: Arena, room: Room | None) -> None:
         super().__post_init__(arena, room)
-        self.results = self.written.data[int(self.one.shape[k.RESULTS]) :]
-        self.contributions = self.written.data[int(self.one.shape[k.FOUND]) :]
-        self.n_roots = int(self.one.shape[k.NOTE_ROOTS])
+        self.shape = self.one.shape.data
+        self.results = self.written.data[self.shape[k.RESULTS] :]
+        self.contributions = self.written.data[self.shape[k.FOUND] :]
+        self.edits = self.written.data[self.shape[k.EDITS] :]
+        self.kept = [
+            (i, name, self.places[first:], k.CHANGED + k.INDEX_RESULT * i)
+            for i, (name, first) in enumerate(zip(self.traces.names, self.note_roots, strict=True))
+        ]
+        self.kernel = fire_traced
 
     def fits(self, relation: Relation) -> bool:
         return self.deltas.traces is self.traces and super().fits(relation)
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
-        held = self.held
-        for i, name in enumerate(self.traces.names):
+        versions = self.held.versions
+        for i, name, roots, _ in self.kept:
             relation = relations.get(name)
             if relation is None:
                 return False
-            if relation is not held[i]:  # not what the last firing, of either sign, has left
-                held[i] = relation
-                relation.put_roots(self.places[self.note_roots[i] :])
-        return super().bring_roots(relations)
+            if relation is not versions[i]:
+                versions[i], self.held.before = relation, nothing
+                relation.put_roots(roots)
+        return not self.joins.others or super().bring_roots(relations)
 
     def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
         if len(rows) > 1:
@@ -78,38 +108,43 @@ class TraceTrigger(Trigger):
         relation.put_roots(self.places)
         for place, code in enumerate(rows[0]):
             words[place] = code
+        ranks = NO_WORDS if self.ranks is None else self.ranks()
         with arena.lock:
-            if arena._pending:
-                arena.release_dropped()
-            found = fire_traced(
-                arena.A,
-                room.shape,
-                self.tables,
-                room.available,
-                self.written,
-                NO_WORDS if self.ranks is None else self.ranks(),
-                room.rows,
+            arena.release_many()
+            in_place = self.held.may_change()
+            self.shape[k.IN_PLACE] = in_place
+            found: int = self.kernel(
+                arena.A, room.shape, self.tables, room.available, self.written, ranks, room.rows
             )
-        self._take_notes(found)
+            self.changed_notes = self._take_notes(in_place) if found >= 0 else {}
+        if self.kernel is fire_traced:  # as in `Trigger.fire`
+            self.kernel = getattr(fire_traced, "target", fire_traced)
         return found
 
-    def _take_notes(self, found: int) -> None:
+    def _take_notes(self, in_place: bool) -> dict[str, Relation]:
         """The new versions of sensitivity indices, from the roots that a firing made."""
-        self.changed_notes = {}
-        if found < 0:
-            return
-        held = self.held
-        for i, name in enumerate(self.traces.names):
-            before = held[i]
-            if self.results[k.CHANGED + i] and before is not None:
-                first = self.note_roots[i]
-                later = held[i] = self.changed_notes[name] = before.of_roots(
-                    self.places[first + self.n_roots :]
-                )
-                later.put_roots(self.places[first:])
+        held, results, changed = self.held, self.results, {}
+        rows, first = b"", self.shape[k.EDITS]
+        for i, name, roots, at in reversed(self.kept):
+            gained, lost = results[at + k.GAINED], results[at + k.LOST]
+            before = held.versions[i]
+            if not (gained or lost) or before is None:
+                continue
+            if in_place:
+                start = results[at + k.EDIT] - first
+                if not rows:  # those of the last index come last
+                    rows = self.edits[: start + (gained + lost) * before.arity].tobytes()
+                later = before.followed_in_place(roots, rows, start, gained, lost)
+                held.before = ref(before)
+            else:
+                later = before.of_roots(roots)
+            held.versions[i] = changed[name] = later
+        return changed
 
     def state(self) -> Mapping[str, Relation]:
-        return self.changed_notes
+        """Told once, so that a trigger holds no version that one of the other sign could change in place."""
+        changed, self.changed_notes = self.changed_notes, {}
+        return changed
 
     def looked(self) -> Asked:
         """The contributions are copied, since the next firing writes over them; the rest waits."""
@@ -198,13 +233,13 @@ def _assembled(
     declared, shape = store.predicates[name], layout.shape
     shape[k.ARITY], shape[k.OP] = declared.arity, 1 if sign == INSERT else 0
     shape[k.N_ORDERS], shape[k.N_ATOMS] = len(orders), len(traces.atoms)
-    shape[k.NOTE_ROOTS], shape[k.CAPACITY], shape[k.BUDGET] = n_roots, capacity, BUDGET
+    shape[k.CAPACITY], shape[k.BUDGET] = capacity, BUDGET
     other = maintenance.triggers.get((name, -sign))
     if isinstance(other, TraceTrigger) and other.traces is traces and other.orders == orders:
         available, written, held, seen = other.one.available, other.written, other.held, other.seen
     else:
-        available = np.zeros(first_note + 2 * n_roots, np.int64)
-        written, held, seen = np.zeros(layout.room, np.int64), [None] * len(note_roots), {}
+        available = np.zeros(first_note + n_roots, np.int64)
+        written, held, seen = np.zeros(layout.room, np.int64), Held(len(note_roots)), {}
     room = Room(len(orders), shape, available, np.zeros(declared.arity, np.int64))
     ranks = store.dictionary
     return TraceTrigger(
@@ -283,7 +318,7 @@ def _put_program(layout: _Layout, traces: Traces, capacity: int) -> None:
     layout.put(k.LEVELS, plan.levels.tolist())
     shape[k.COLUMNS], shape[k.FILLS], shape[k.GUIDE] = plan.n_columns, guided.fills, guided.guide
     shape[k.WIDTH], shape[k.INITIAL_WORDS] = width, len(plan.initial)
-    layout.reserve(k.RESULTS, k.CHANGED + int(shape[k.N_INDICES] + 2 * shape[k.N_NOTES]))
+    layout.reserve(k.RESULTS, k.CHANGED + int(k.INDEX_RESULT * shape[k.N_INDICES] + 2 * shape[k.N_NOTES]))
     layout.reserve(k.STATE, len(plan.initial) + 2 + 4 * capacity * max(width, 1))
     layout.reserve(k.ROOTS, len(traces.atoms))
     layout.reserve(k.FOUND, capacity * (width + 3))
@@ -291,6 +326,7 @@ def _put_program(layout: _Layout, traces: Traces, capacity: int) -> None:
     layout.reserve(k.TRACE, 2 * int(shape[k.TRACE_WORDS]))
     widest = max([plan.n_columns, width + 4, *(len(n.words) for n in guided.traced.notes)])
     layout.reserve(k.WORK, STATE_WORDS + 64 + 5 * capacity * widest + work_words(widest, capacity, capacity))
+    layout.reserve(k.EDITS, 3 * capacity * widest * int(shape[k.N_INDICES]))
 
 
 def _put_watches(layout: _Layout, traces: Traces) -> None:

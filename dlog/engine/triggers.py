@@ -207,7 +207,7 @@ class Trigger:
         return Room(n_orders, shape, available, of_rows, out, counts, net, given, marks)
 
     def state(self) -> Mapping[str, Relation]:
-        """What else the last firing changed, besides the predicate: what strategies keep."""
+        """What else the last firing changed, besides the predicate: what strategies keep.  To be asked once."""
         return NO_STATE
 
     def looked(self) -> Asked:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from dlog.jit import Words, helper, kernel
+from dlog.sensitivity.cover_kernels import find_covers
 from dlog.sensitivity.oracle_kernels import GREATEST, LEAST
 from dlog.sensitivity.row_kernels import compare_rows, distinct, row_changes, sort_few
 from dlog.storage.layout import (
@@ -19,13 +20,22 @@ from dlog.storage.layout import (
     FLAT_BASE,
     FLAT_STRIDE,
     N_ENTRIES,
+    N_NODES,
     NODE_HEADER,
     OFFSET_BITS,
     ROOT_HEADER,
     STRIDE,
 )
 from dlog.storage.pointer import pointer
-from dlog.storage.trie_kernels import address_paged, end_of, entry_of, lub, next_position, seek_lub_paged
+from dlog.storage.trie_kernels import (
+    address_paged,
+    end_of,
+    entry_of,
+    lub,
+    next_paged,
+    next_position,
+    seek_lub_paged,
+)
 
 
 @kernel
@@ -50,10 +60,12 @@ def covered(
     columns of a prefix.  Covers and what was noted are sorted rows (context, a, b), each once.  Writes to
     `edit` the rows to insert and then those to erase, in the index's own columns, and their numbers to
     `sizes`.  Returns how many rows meet the covers: more than `room` is too many, and nothing is written.
-    `work` and `edit` have `work_words` and (2 room + m) k words.  O((covers + found + noted) log rows).
+    `work` and `edit` have `work_words` and (2 room + m) k words; n is at most `room`.
+    O((covers + found + noted) log rows).
     """
     d = k - 2
-    n_found = overlapping(A, root, d, covers, n, work, work[room * k :], room)
+    which = room * k
+    n_found = overlapping(A, root, d, covers, n, work, work[which:], work[which + room :], room)
     if n_found > room:
         return n_found
     sort_few(work, n_found, k)
@@ -130,42 +142,81 @@ def put_by_context(rows, n, p, k, out):
 
 @kernel
 def overlapping(
-    A: Words, root: int, d: int, covers: Words, n: int, out: Words, which: Words, room: int
+    A: Words,
+    root: int,
+    d: int,
+    covers: Words,
+    n: int,
+    out: Words,
+    which: Words,
+    places: Words,
+    room: int,
 ) -> int:
     """Rows (d columns of context, a, b) of an index that meet one of n covers of the same form, and in its
     context the last row before and the first row behind.
 
     Writes at most `room` of them, some maybe several times, with the number of the cover of each, and returns
-    how many there are.  All intervals of one context end in the order in which they begin.
-    O(n d log rows + found).
+    how many there are.  `places` are 2 n words to work in.  All intervals of one context end in the order in
+    which they begin.  O(n d log rows + found).
     """
     words = pointer(A)
+    if words[root + N_NODES] == 0:
+        return 0
+    find_covers(words, root, d, covers, n, places)
     k = d + 2
     found = 0
-    outer, outer_end = np.int64(0), end_of(words, root)  # the rows with the first word of a context
-    first, hi = outer, outer_end
+    end = end_of(words, root)
     for i in range(n):
-        if d > 0 and (i == 0 or covers[i * k] != covers[(i - 1) * k]):
-            outer, outer_end = narrowed(words, root, 0, np.int64(0), end_of(words, root), covers[i * k])
-        if i == 0 or compare_contexts(covers, i - 1, covers, i, k, d) != 0:
-            first, hi = outer, outer_end
-            for c in range(1, d):
-                first, hi = narrowed(words, root, c, first, hi, covers[i * k + c])
-        last = covers[i * k + d + 1]
-        at = hi if last == GREATEST else seek(words, root, d, first, hi, last + 1)
-        if at < hi:
+        first, last = covers[i * k + d], covers[i * k + d + 1]
+        at = position_of(words, root, places[2 * i], places[2 * i + 1])
+        inside = at < end and has_context(words, root, at, d, covers, i * k)
+        while inside and key(words, root, d, at) <= last:
+            at = following(words, root, at)
+            inside = at < end and has_context(words, root, at, d, covers, i * k)
+        if inside:
             if found < room:
                 which[found] = i
             found = put_found(words, root, at, k, out, found, room)
         meets = True
-        while at > first and meets:
+        while meets and at > 0:
             at = previous_position(words, root, at)
+            if not has_context(words, root, at, d, covers, i * k):
+                break
             if found < room:
                 which[found] = i
             found = put_found(words, root, at, k, out, found, room)
-            last = out[(found - 1) * k + d + 1] if found <= room else key(words, root, d + 1, at)
-            meets = last >= covers[i * k + d]
+            meets = key(words, root, d + 1, at) >= first
     return found
+
+
+@helper
+def position_of(words, root, ordinal, row):
+    """The position of a row of a leaf, or of what follows the last one."""
+    entry = entry_of(words, root, ordinal)
+    if words[root + FLAT_BASE] >= 0:
+        return words[entry + BASE] - words[root + FLAT_BASE] + row
+    if row < words[entry + FILL]:
+        return (ordinal << OFFSET_BITS) + row
+    return next_paged(words, root, (ordinal << OFFSET_BITS) + row - 1)
+
+
+@helper
+def following(words, root, position):
+    """The position of the row behind."""
+    return position + 1 if words[root + FLAT_BASE] >= 0 else next_paged(words, root, position)
+
+
+@helper
+def has_context(words, root, position, d, covers, at):
+    """Whether a row begins with the d words at covers[at]."""
+    base, stride = words[root + FLAT_BASE] + position, words[root + FLAT_STRIDE]
+    if words[root + FLAT_BASE] < 0:
+        entry = entry_of(words, root, position >> OFFSET_BITS)
+        base, stride = words[entry + BASE] + (position & ((1 << OFFSET_BITS) - 1)), words[entry + STRIDE]
+    same = True
+    for c in range(d):
+        same = same and words[base + c * stride] == covers[at + c]
+    return same
 
 
 @kernel

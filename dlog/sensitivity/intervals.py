@@ -112,10 +112,11 @@ class Intervals:
         index = self.relation.index(order)
         asked = np.ascontiguousarray(covers[:, list(order)]).reshape(-1)
         d, room, n = self.spec.arity - 2, 4 * len(covers) + 16, 0
+        places = np.empty(2 * len(covers), np.int64)
         while True:
             out, which = np.empty((room, self.spec.arity), np.int64), np.empty(room, np.int64)
             A, root = index.arena.A, index.root
-            n = overlapping(A, root, d, asked, len(covers), out.reshape(-1), which, room)
+            n = overlapping(A, root, d, asked, len(covers), out.reshape(-1), which, places, room)
             if n <= room:
                 return out[:n, np.argsort(order)], which[:n]
             room = n

@@ -9,9 +9,12 @@ REQUIRES, everywhere: the caller has reserved memory for the new pages (`pages_b
 
 from __future__ import annotations
 
-from dlog.jit import Words, helper
+from typing import Final
+
+from dlog.jit import Words, helper, prefetch
 from dlog.storage.arena_kernels import (
     COUNT,
+    LINE,
     RESULT,
     free_block,
     free_root,
@@ -47,6 +50,7 @@ from dlog.storage.leaf_kernels import (
     ITEM,
     OP,
     ORDINAL,
+    POSITION,
     add_scan,
     change_leaf,
     join_last,
@@ -58,6 +62,8 @@ from dlog.storage.leaf_kernels import (
 
 # Bulk-loaded leaves and nodes are a sixteenth short of full: a row more needs no split, and leaves do not
 # begin at multiples of a power of two (see arena_kernels on cache sets).
+
+TOGETHER: Final = 256  # operations whose leaves are asked for together
 
 
 @helper
@@ -126,18 +132,27 @@ def total_scan(A: Words, node: int) -> None:
 def apply_ops(A: Words, root: int, ops: int, s: int, m: int, k: int, items: int, nodes: int) -> int:
     """Carry out located operations on a root that the caller owns; return the root, perhaps another one.
 
-    `items` and `nodes` are room for lists.  O(n_nodes + touched nodes * FANOUT + touched rows).
+    `items` and `nodes` are room for lists.  O(m + touched nodes * FANOUT + touched rows), and O(n_nodes) when
+    a leaf is split, joined or empty.  Nodes that are not touched are not looked at.
     """
+    if keep_all_leaves(A, root, ops, s, m, k):
+        if m <= TOGETHER:
+            ask_for_leaves(A, root, ops, s, m, k)
+        change_touched(A, root, ops, s, m, k)
+        return root
     scan = A[root + ROOT_SCAN]
     n_nodes = A[root + N_NODES]
-    n_out, i = 0, 0
+    n_out, i, rows = 0, 0, A[root + N_ROWS]
+    is_new = False  # the last node of the list: nodes as they were are not small together
     for ni in range(n_nodes):
         node = A[root + ROOT_HEADER + ni]
         j = i
         while j < m and A[ops + (k + ORDINAL) * s + j] < (ni + 1) * FANOUT:
+            rows += 2 * A[ops + (k + OP) * s + j] - 1
             j += 1
         touched = j > i
-        small_before = n_out > 0 and fits_last(A, nodes, n_out, A[node + N_ENTRIES])
+        small_before = is_new and n_out > 0 and fits_last(A, nodes, n_out, A[node + N_ENTRIES])
+        is_new = small_before
         if touched and not small_before and keeps_leaves(A, node, ni, ops, s, i, j, k):
             A[nodes + n_out] = own_node(A, root, ni)
             change_leaves(A, A[nodes + n_out], ni, ops, s, i, j, k, scan)
@@ -146,11 +161,70 @@ def apply_ops(A: Words, root: int, ops: int, s: int, m: int, k: int, items: int,
             last = 1 if ni == n_nodes - 1 else 0
             n_items = change_node(A, items, node, ni, ops, s, i, j, k, scan, last)
             n_out = put_nodes(A, items, n_items, nodes, n_out, k, scan, last)
+            is_new = True
         else:
             A[nodes + n_out] = node
             n_out += 1
         i = j
-    return finish_root(A, root, nodes, n_out)
+    return finish_root(A, root, nodes, n_out, rows)
+
+
+@helper
+def keep_all_leaves(A: Words, root: int, ops: int, s: int, m: int, k: int) -> bool:
+    """Whether located operations leave all leaves of an index what they are."""
+    i = 0
+    while i < m:
+        ni = A[ops + (k + ORDINAL) * s + i] // FANOUT
+        j = end_of_node(A, ni, ops, s, i, m, k)
+        if not keeps_leaves(A, A[root + ROOT_HEADER + ni], ni, ops, s, i, j, k):
+            return False
+        i = j
+    return True
+
+
+@helper
+def change_touched(A: Words, root: int, ops: int, s: int, m: int, k: int) -> None:
+    """Carry out operations that leave all leaves what they are."""
+    scan = A[root + ROOT_SCAN]
+    i = 0
+    while i < m:
+        ni = A[ops + (k + ORDINAL) * s + i] // FANOUT
+        j = end_of_node(A, ni, ops, s, i, m, k)
+        node = own_node(A, root, ni)
+        A[root + N_ROWS] -= A[node + NODE_ROWS]
+        change_leaves(A, node, ni, ops, s, i, j, k, scan)
+        A[root + N_ROWS] += A[node + NODE_ROWS]
+        i = j
+    set_flat(A, root)
+
+
+@helper
+def ask_for_leaves(A: Words, root: int, ops: int, s: int, m: int, k: int) -> None:
+    """Let the memory of all leaves come, that of many at once: the beginning of each column, from where on
+    the processor sees what comes next, and where it changes."""
+    last = -1
+    for i in range(m):
+        ordinal = A[ops + (k + ORDINAL) * s + i]
+        if ordinal == last:
+            continue
+        last = ordinal
+        entry = A[root + ROOT_HEADER + ordinal // FANOUT] + NODE_HEADER + ENTRY * (ordinal % FANOUT)
+        base, stride = A[entry + BASE], A[entry + STRIDE]
+        prefetch(A, A[entry + OWNER])
+        for c in range(k):
+            at = base + c * stride
+            prefetch(A, at)
+            prefetch(A, at + LINE)
+            prefetch(A, at + 2 * LINE)
+            prefetch(A, at + A[ops + (k + POSITION) * s + i])
+
+
+@helper
+def end_of_node(A: Words, ni: int, ops: int, s: int, i: int, m: int, k: int) -> int:
+    """The first operation behind i that lies in another node than ni."""
+    while i < m and A[ops + (k + ORDINAL) * s + i] < (ni + 1) * FANOUT:
+        i += 1
+    return i
 
 
 @helper
@@ -306,17 +380,15 @@ def make_node(A: Words, items: int, n: int, scan: int) -> int:
 
 
 @helper
-def finish_root(A: Words, root: int, nodes: int, n: int) -> int:
-    """Give the root its new list of nodes; another root when the list has no room."""
+def finish_root(A: Words, root: int, nodes: int, n: int, rows: int) -> int:
+    """Give the root its new list of nodes, of so many rows; another root when the list has no room."""
     if n > A[root + CAPACITY]:
         larger = new_root(A, n + n // 8)
         set_root(A, larger, 0, 0, A[root + ARITY], A[root + ROOT_SCAN])
         free_root(A, root)
         root = larger
-    rows = 0
     for i in range(n):
         A[root + ROOT_HEADER + i] = A[nodes + i]
-        rows += A[A[nodes + i] + NODE_ROWS]
     A[root + N_NODES] = n
     A[root + N_ROWS] = rows
     set_flat(A, root)

@@ -37,14 +37,16 @@ class Relation:
     ([[4, 2], [5, 1]], 0)
     """
 
-    __slots__ = ("__weakref__", "_made", "_orders", "_roots", "arena", "arity")
+    __slots__ = ("__weakref__", "_made", "_orders", "_roots", "_undo", "arena", "arity")
 
     # A version that a kernel has made is a list of roots, each with a reference of its own, in the order of
     # `_orders`; most of them are never read from Python.  Indices are made of them when one is asked for, and
-    # `_roots` is empty from then on.
+    # `_roots` is empty from then on.  They are empty, too, when a kernel has made the next version of them in
+    # place: then `_undo` says how this one is made of that one.
     _made: dict[Order, Index] | None
     _orders: tuple[Order, ...]
     _roots: Sequence[int]
+    _undo: Undo
 
     def __init__(self, arena: Arena, arity: int, orders: Iterable[Sequence[int]] = ()):
         """An empty relation.  Without orders it has the natural one."""
@@ -216,6 +218,27 @@ class Relation:
         version.arena, version.arity = self.arena, self.arity
         return version
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether this is a list of roots that nobody has read: `followed_in_place` needs it.  It stays so
+        while the arena's lock is held."""
+        return bool(self._roots)
+
+    def followed_in_place(
+        self, roots: memoryview, rows: bytes, start: int, gained: int, lost: int
+    ) -> Relation:
+        """The version that a kernel has made of this one's own roots, whose references are used up.
+
+        From word `start` on, `rows` are those that it gained and those that it lost, in the relation's own
+        columns.  When this version is read again, a transaction having been taken back or someone having
+        held it, it is made of the later one by taking them back: O(rows log n).  REQUIRES: `is_bare`, and the
+        arena's lock has been held since.
+        """
+        later = self.of_roots(roots)
+        self._undo = later, rows, start, gained, lost
+        self._roots = ()
+        return later
+
     def in_order(self, change: Change) -> Change:
         """A change in the order of the first index, in that of the predicate's own columns."""
         made = self._made
@@ -322,19 +345,34 @@ class Relation:
     def _make_indices(self) -> dict[Order, Index]:
         """Each takes a reference of its own; then those of this handle go, whenever that may be."""
         with _making:
+            arena = self.arena
             if self._made is None:
-                arena, arity, roots = self.arena, self.arity, self._roots
                 with arena.lock:
+                    roots = self._roots
                     for root in roots:
                         arena.words[root + ROOT_REFERENCES] += 1
-                pairs = zip(self._orders, roots, strict=True)
-                self._made = {order: Index(arena, root, arity) for order, root in pairs}
-                self._roots = ()
-                arena.forget_roots(roots)
+                    if roots:
+                        pairs = zip(self._orders, roots, strict=True)
+                        self._made = {order: Index(arena, root, self.arity) for order, root in pairs}
+                        self._roots = ()
+                        arena.forget_roots(roots)
+            if self._made is None:
+                self._made = self._undone()
+                del self._undo
             return self._made
 
+    def _undone(self) -> dict[Order, Index]:
+        """The indices of this version, from those of the one that was made of it in place."""
+        later, words, start, gained, lost = self._undo
+        size = (gained + lost) * self.arity
+        rows = np.frombuffer(words, np.int64)[start : start + size].reshape(-1, self.arity).copy()
+        before = later.snapshot()
+        before.apply_in_place(inserts=rows[gained:], erases=rows[:gained])
+        return before._indices
 
-_making = threading.Lock()  # several threads may read one version
+
+Undo = tuple[Relation, bytes, int, int, int]
+_making = threading.RLock()  # several threads may read one version
 
 
 def _of_indices(arena: Arena, arity: int, indices: dict[Order, Index]) -> Relation:

@@ -103,9 +103,16 @@ def is_small(A, root, m, k):
         return False
     if list_words(m, n_nodes) >= LARGE_WORDS:
         return False
+    return A[LIMIT] - A[BUMP] > fresh_words(A, root, m, k)
+
+
+@helper
+def fresh_words(A, root, m, k):
+    """More than a batch of m rows takes of memory that was never handed out."""
+    n_nodes = A[root + N_NODES]
     leaf = LEAF_ROWS * k * 9 // 8 + 16 + 2 * RECORD
     words = leaf * pages_bound(m, n_nodes) + nodes_bound(m, n_nodes) * node_words(1) * 9 // 8
-    return A[LIMIT] - A[BUMP] > words + 2 * RECORD_SLAB * RECORD + 4 * LARGE_WORDS
+    return words + 2 * RECORD_SLAB * RECORD + 4 * LARGE_WORDS
 
 
 @helper

@@ -1,0 +1,102 @@
+"""Owns where covers lie in a sensitivity index by context.  Knows nothing of what becomes of its rows.
+
+A cover is a row (d columns of context, a, b), row-major, as the rows of the index are.
+"""
+
+from __future__ import annotations
+
+from dlog.jit import helper
+from dlog.storage.layout import BASE, FANOUT, FILL, N_ENTRIES, N_NODES, ROOT_HEADER, STRIDE
+from dlog.storage.ops_kernels import BOUND_BITS
+from dlog.storage.trie_kernels import entry_of
+
+
+@helper
+def find_covers(words, root, d, covers, n, places):
+    """Of each cover the leaf and, in it, the row behind all that come before (context, last key).
+
+    All covers are sought together, one step after the other: the processor waits for the memory of many at
+    once.  O(n d log rows).
+    """
+    find_nodes_of_covers(words, root, d, covers, n, places)
+    width = 0
+    for i in range(n):
+        node = places[2 * i] - 1
+        places[2 * i] = node * FANOUT
+        places[2 * i + 1] = words[words[root + ROOT_HEADER + node] + N_ENTRIES] - 1
+        width = max(width, places[2 * i + 1])
+    while width > 0:
+        for i in range(n):
+            ordinal, high = places[2 * i], places[2 * i + 1]
+            low = ordinal % FANOUT
+            if low < high:
+                middle = (low + high + 1) >> 1
+                if begins_behind(words, root, ordinal - low + middle, covers, i, d):
+                    places[2 * i + 1] = middle - 1
+                else:
+                    places[2 * i] = ordinal - low + middle
+        width >>= 1
+    find_rows_of_covers(words, root, d, covers, n, places)
+
+
+@helper
+def find_nodes_of_covers(words, root, d, covers, n, places):
+    """One more than the last node that does not begin behind a cover, to the first place of each."""
+    n_nodes = words[root + N_NODES]
+    for i in range(n):
+        places[2 * i] = 1
+        places[2 * i + 1] = n_nodes
+    width = n_nodes - 1
+    while width > 0:
+        for i in range(n):
+            low, high = places[2 * i], places[2 * i + 1]
+            if low < high:
+                middle = (low + high) >> 1
+                if begins_behind(words, root, middle * FANOUT, covers, i, d):
+                    places[2 * i + 1] = middle
+                else:
+                    places[2 * i] = middle + 1
+        width >>= 1
+
+
+@helper
+def find_rows_of_covers(words, root, d, covers, n, places):
+    """From the leaf in the first place, the row in it to the second."""
+    width = 0
+    for i in range(n):
+        fill = words[entry_of(words, root, places[2 * i]) + FILL]
+        places[2 * i + 1] = fill << BOUND_BITS  # the upper bound, and the lower one beside it
+        width = max(width, fill)
+    while width > 0:
+        for i in range(n):
+            low, high = places[2 * i + 1] & ((1 << BOUND_BITS) - 1), places[2 * i + 1] >> BOUND_BITS
+            if low < high:
+                middle = (low + high) >> 1
+                entry = entry_of(words, root, places[2 * i])
+                row = words[entry + BASE] + middle
+                before = compare_cover(words, row, words[entry + STRIDE], covers, i, d) < 0
+                low = middle + 1 if before else low
+                high = high if before else middle
+                places[2 * i + 1] = high << BOUND_BITS | low
+        width >>= 1
+    for i in range(n):
+        places[2 * i + 1] = places[2 * i + 1] >> BOUND_BITS
+
+
+@helper
+def begins_behind(words, root, ordinal, covers, i, d):
+    """Whether the first row of a leaf comes behind a cover."""
+    entry = entry_of(words, root, ordinal)
+    return compare_cover(words, words[entry + BASE], words[entry + STRIDE], covers, i, d) > 0
+
+
+@helper
+def compare_cover(words, row, stride, covers, i, d):
+    """-1, 0 or 1: context and a of the row whose first column is at `row`, against context and b of a cover."""
+    at = i * (d + 2)
+    for c in range(d):
+        a, b = words[row + c * stride], covers[at + c]
+        if a != b:
+            return -1 if a < b else 1
+    a, b = words[row + d * stride], covers[at + d + 1]
+    return 0 if a == b else (-1 if a < b else 1)

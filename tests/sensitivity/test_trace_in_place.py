@@ -1,0 +1,87 @@
+"""Sensitivity indices whose pages are changed where they lie: versions that were followed in place are still
+what they were, for those who hold them and when a transaction is taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dlog
+from dlog.engine.trace_choice import TRACE, TRACE_EXACT
+from dlog.engine.trace_triggers import TraceTrigger
+from dlog.engine.trigger_search import NEVER
+from dlog.errors import DlogError
+from tests.examples import relaxed
+from tests.sensitivity.test_trace_maintenance import CHANGED, EDGES, RULES, SHORT, noted
+
+MANY = [(10 + i % 97, 10 + i % 89) for i in range(3000)]  # so that indices have pages
+NOTHING, READ, HOLD, TAKE_BACK = "nothing", "read", "hold", "take back"
+DONE = st.sampled_from((NOTHING, NOTHING, READ, HOLD, TAKE_BACK))
+
+
+@pytest.mark.parametrize("rule", RULES[:2])
+@pytest.mark.parametrize("wanted", (TRACE, TRACE_EXACT))
+def test_versions_before_stay_what_they_were(
+    wanted: str, rule: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_place: list[bool] = []
+    take_notes = TraceTrigger._take_notes
+
+    def counted(self: TraceTrigger, is_in_place: bool) -> Any:
+        in_place.append(is_in_place)
+        return take_notes(self, is_in_place)
+
+    monkeypatch.setattr(TraceTrigger, "_take_notes", counted)
+
+    @relaxed(8)
+    @given(EDGES, st.lists(st.tuples(CHANGED, DONE), min_size=8, max_size=24))
+    def check(edges: list[tuple[int, int]], changes: list[tuple[tuple[str, int, int], str]]) -> None:
+        kernel, steps = (dlog.Database(source=SHORT.format(rule=rule), strategy=wanted) for _ in range(2))
+        steps._maintenance.triggers.update(
+            {(name, sign): NEVER for name in ("edge", "mark") for sign in (1, -1)}
+        )
+        for db in (kernel, steps):
+            db.apply(insert={"edge": [*edges, *MANY], "mark": [(1,), (2,)]})
+            db.apply(insert={"edge": [(6, 6)]})
+        held = []
+        for (name, x, y), done in changes:
+            row = (x, y) if name == "edge" else (x,)
+            change = {"erase" if row in kernel[name].rows() else "insert": {name: [row]}}
+            if done == TAKE_BACK:
+                refused(kernel, lambda change=change: kernel.apply(**change))
+                continue
+            for db in (kernel, steps):
+                db.apply(**change)
+            if done == HOLD:
+                held.append((kernel.store.relations, noted(steps)))
+            if done == READ:
+                kernel.check()
+                assert noted(kernel) == noted(steps)
+        assert sorted(kernel["r"].rows()) == sorted(steps["r"].rows())
+        assert noted(kernel) == noted(steps)
+        now = kernel.store.relations
+        for relations, expected in held:
+            kernel.store.relations = relations
+            assert noted(kernel) == expected
+        kernel.store.relations = now
+        kernel.check()
+
+    check()
+    assert in_place.count(True) > 40 and in_place.count(False) > 40
+
+
+def refused(db: dlog.Database, transaction: Callable[[], object]) -> None:
+    """The transaction fails when all is computed."""
+    keep = db._keep
+
+    def fail(*args: Any) -> None:
+        raise DlogError("refused")
+
+    db._keep = fail  # type: ignore[method-assign]
+    with pytest.raises(DlogError, match="refused"):
+        transaction()
+    db._keep = keep  # type: ignore[method-assign]
