@@ -56,6 +56,7 @@ from dlog.engine.trace_row_layout import (
     OUT,
     RESULTS,
     ROOTS,
+    ROWS,
     STATE,
     TRACE,
     TRACE_WORDS,
@@ -212,7 +213,7 @@ def run_version(arena, shape, tables, available, room, ranks, version, rows):
 
 @helper
 def compare_outputs(shape, room):
-    """Replace both outputs by what is erased and what is inserted, each once."""
+    """Replace both outputs by what is erased and what is inserted, each once; and write both as rows."""
     capacity, columns, results, out = shape[CAPACITY], shape[COLUMNS], shape[RESULTS], shape[OUT]
     size = capacity * columns
     work = room[shape[WORK] :]
@@ -223,10 +224,14 @@ def compare_outputs(shape, room):
         sort_few(work[version * size :], room[results + version], columns)
     n, m = room[results + ERASED], room[results + INSERTED]
     row_changes(work, n, work[size:], m, columns, work[2 * size :], work[3 * size :], room[results:])
-    for version in range(2):
+    at = shape[ROWS]
+    for version in (1, 0):
         for i in range(room[results + version]):
             for c in range(columns):
-                room[out + version * size + c * capacity + i] = work[(2 + version) * size + i * columns + c]
+                word = work[(2 + version) * size + i * columns + c]
+                room[out + version * size + c * capacity + i] = word
+                room[at + i * columns + c] = word
+        at += room[results + version] * columns
 
 
 @helper

@@ -45,7 +45,8 @@ OUT: Final = 30  # both outputs, in columns; afterwards what is erased and what 
 TRACE: Final = 31  # the notes of both versions
 WORK: Final = 32
 EDITS: Final = 34  # what the indices gain and lose
-SHAPE: Final = 35
+ROWS: Final = 35  # what is inserted and then what is erased, row by row
+SHAPE: Final = 36
 
 # Words of an atom: places of the roots that it reads, old and new, and its order if it reads the row's own
 # predicate, else -1.

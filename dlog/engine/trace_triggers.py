@@ -14,6 +14,7 @@ from weakref import ref
 import numpy as np
 
 from dlog.engine import trace_row_layout as k
+from dlog.engine.delta_strategy import counts_name
 from dlog.engine.looked import Asked
 from dlog.engine.maintain import Maintenance
 from dlog.engine.one_row_kernels import TOO_LARGE
@@ -30,6 +31,7 @@ from dlog.sensitivity.index_kernels import work_words
 from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.watches import ANY, COARSE, EXACT, KEY, PREFIX, TRACED, Watch
 from dlog.storage.arena import Arena
+from dlog.storage.batch import Change
 from dlog.storage.interval_kernels import STATE_WORDS
 from dlog.storage.relation import Order, Relation
 
@@ -51,7 +53,9 @@ class Held:
     def may_change(self) -> bool:
         """Whether a firing may change all pages where they lie: nobody has read them, and nobody holds the
         version that was changed last, which would be farther and farther away."""
-        return self.before() is None and all(v is not None and v.is_bare for v in self.versions)
+        if self.before() is not None:
+            return False
+        return False not in [version is not None and version.is_bare for version in self.versions]
 
 
 def nothing() -> None:
@@ -73,6 +77,7 @@ class TraceTrigger(Trigger):
     shape: memoryview = field(init=False)
     # For each sensitivity index its number, its name, where its roots stand, where its results begin.
     kept: list[tuple[int, str, memoryview, int]] = field(init=False)
+    alone_head: str | None = field(init=False)  # the only head, if it has the outputs and nobody reads it
     keeps_state: ClassVar[bool] = True
 
     def __post_init__(self, arena: Arena, room: Room | None) -> None:
@@ -81,10 +86,14 @@ class TraceTrigger(Trigger):
         self.results = self.written.data[self.shape[k.RESULTS] :]
         self.contributions = self.written.data[self.shape[k.FOUND] :]
         self.edits = self.written.data[self.shape[k.EDITS] :]
+        self.first_edit, self.first_row = self.shape[k.EDITS], self.shape[k.ROWS]
         self.kept = [
-            (i, name, self.places[first:], k.CHANGED + k.INDEX_RESULT * i)
+            (i, name, self.places[first:], k.INDEX_RESULT * i)
             for i, (name, first) in enumerate(zip(self.traces.names, self.note_roots, strict=True))
         ]
+        self.kept_backwards = self.kept[::-1]
+        self.last_result = k.CHANGED + k.INDEX_RESULT * len(self.kept)
+        self.alone_head = _alone_head(self.uses[0], self.joins.width)
         self.kernel = fire_traced
 
     def fits(self, relation: Relation) -> bool:
@@ -123,22 +132,23 @@ class TraceTrigger(Trigger):
 
     def _take_notes(self, in_place: bool) -> dict[str, Relation]:
         """The new versions of sensitivity indices, from the roots that a firing made."""
-        held, results, changed = self.held, self.results, {}
-        rows, first = b"", self.shape[k.EDITS]
-        for i, name, roots, at in reversed(self.kept):
+        versions, changed = self.held.versions, {}
+        results = self.results[k.CHANGED : self.last_result].tolist()
+        rows = b""
+        for i, name, roots, at in self.kept_backwards:
             gained, lost = results[at + k.GAINED], results[at + k.LOST]
-            before = held.versions[i]
+            before = versions[i]
             if not (gained or lost) or before is None:
                 continue
             if in_place:
-                start = results[at + k.EDIT] - first
+                start = results[at + k.EDIT] - self.first_edit
                 if not rows:  # those of the last index come last
                     rows = self.edits[: start + (gained + lost) * before.arity].tobytes()
-                later = before.followed_in_place(roots, rows, start, gained, lost)
-                held.before = ref(before)
+                later = before.followed_in_place(roots, (rows, start, gained, lost))
+                self.held.before = ref(before)
             else:
                 later = before.of_roots(roots)
-            held.versions[i] = changed[name] = later
+            versions[i] = changed[name] = later
         return changed
 
     def state(self) -> Mapping[str, Relation]:
@@ -159,6 +169,21 @@ class TraceTrigger(Trigger):
     def operations(self) -> int:
         return self.results[k.OPERATIONS]
 
+    def changed_heads(self, store: Store) -> Mapping[str, Change] | None:
+        strategy, relations, name = self.uses[0].strategy, store.relations, self.alone_head
+        if name is None or not strategy.ready(store):
+            return None
+        if len(relations[counts_name(name)]) or not strategy.counts_are_one(store):
+            return None
+        erased, inserted = self.results[k.ERASED], self.results[k.INSERTED]
+        width = self.joins.width
+        rows = self.written[self.first_row : self.first_row + (inserted + erased) * width]
+        changed = relations[name].apply_rows(rows.reshape(-1, width), inserted)
+        if changed is None:
+            return None
+        relations[name], change = changed
+        return {name: change}
+
     def outputs(self) -> list[Output]:
         start, capacity = int(self.one.shape[k.OUT]), int(self.one.shape[k.CAPACITY])
         size = capacity * self.joins.width
@@ -168,6 +193,12 @@ class TraceTrigger(Trigger):
             for i, use in enumerate(self.uses)
             if self.results[i]
         ]
+
+
+def _alone_head(use: Use, width: int) -> str | None:
+    """The head of a rule if it is the only one, as the join gives it, and nobody reads it."""
+    whole = tuple((True, place) for place in range(width))
+    return use.strategy.name if use.ends and use.heads == (whole,) and width else None
 
 
 def _oracle(found: Words, width: int) -> Oracle:
@@ -323,6 +354,7 @@ def _put_program(layout: _Layout, traces: Traces, capacity: int) -> None:
     layout.reserve(k.ROOTS, len(traces.atoms))
     layout.reserve(k.FOUND, capacity * (width + 3))
     layout.reserve(k.OUT, 2 * capacity * plan.n_columns)
+    layout.reserve(k.ROWS, 2 * capacity * plan.n_columns)
     layout.reserve(k.TRACE, 2 * int(shape[k.TRACE_WORDS]))
     widest = max([plan.n_columns, width + 4, *(len(n.words) for n in guided.traced.notes)])
     layout.reserve(k.WORK, STATE_WORDS + 64 + 5 * capacity * widest + work_words(widest, capacity, capacity))

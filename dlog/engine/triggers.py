@@ -20,11 +20,13 @@ from dlog.engine.one_group import OneGroup
 from dlog.engine.one_kept import OneKept
 from dlog.engine.one_row_kernels import TOO_LARGE, V_STATE, V, fire
 from dlog.engine.replan import REPLAN
+from dlog.engine.store import Store
 from dlog.jit import Words
 from dlog.lftj.opcodes import NEXTS, SEEKS
 from dlog.lftj.triejoin import NO_WORDS
 from dlog.planning.deltas import INSERT
 from dlog.storage.arena import Arena
+from dlog.storage.batch import Change
 from dlog.storage.index import Index
 from dlog.storage.relation import Order, Relation
 
@@ -207,8 +209,13 @@ class Trigger:
         return Room(n_orders, shape, available, of_rows, out, counts, net, given, marks)
 
     def state(self) -> Mapping[str, Relation]:
-        """What else the last firing changed, besides the predicate: what strategies keep.  To be asked once."""
+        """What else the last firing changed, besides the predicate: what strategies keep.  Asked once."""
         return NO_STATE
+
+    def changed_heads(self, store: Store) -> Mapping[str, Change] | None:
+        """The changes of heads that end here, which are carried out; None: they are to be found by `outputs`.
+        REQUIRES: the last firing gave rows."""
+        return None
 
     def looked(self) -> Asked:
         """Where the last firing looked again at a rule that is kept by its trace."""

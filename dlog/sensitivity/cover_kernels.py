@@ -5,7 +5,8 @@ A cover is a row (d columns of context, a, b), row-major, as the rows of the ind
 
 from __future__ import annotations
 
-from dlog.jit import helper
+from dlog.jit import helper, prefetch
+from dlog.storage.arena_kernels import LINE
 from dlog.storage.layout import BASE, FANOUT, FILL, N_ENTRIES, N_NODES, ROOT_HEADER, STRIDE
 from dlog.storage.ops_kernels import BOUND_BITS
 from dlog.storage.trie_kernels import entry_of
@@ -81,6 +82,11 @@ def find_rows_of_covers(words, root, d, covers, n, places):
         width >>= 1
     for i in range(n):
         places[2 * i + 1] = places[2 * i + 1] >> BOUND_BITS
+        entry = entry_of(words, root, places[2 * i])
+        row = words[entry + BASE] + places[2 * i + 1]
+        for c in range(d + 2):  # the rows around are read next
+            prefetch(words, row + c * words[entry + STRIDE])
+            prefetch(words, row + c * words[entry + STRIDE] - LINE)
 
 
 @helper
@@ -92,7 +98,7 @@ def begins_behind(words, root, ordinal, covers, i, d):
 
 @helper
 def compare_cover(words, row, stride, covers, i, d):
-    """-1, 0 or 1: context and a of the row whose first column is at `row`, against context and b of a cover."""
+    """-1, 0 or 1: the context and a of the row that begins at `row` against the context and b of a cover."""
     at = i * (d + 2)
     for c in range(d):
         a, b = words[row + c * stride], covers[at + c]

@@ -61,7 +61,8 @@ from dlog.storage.leaf_kernels import (
 )
 
 # Bulk-loaded leaves and nodes are a sixteenth short of full: a row more needs no split, and leaves do not
-# begin at multiples of a power of two (see arena_kernels on cache sets).
+# begin at multiples of a power of two (see arena_kernels on cache sets).  Leaves of more than two columns
+# have fewer rows, since the first change copies them, but no two that are small together.
 
 TOGETHER: Final = 256  # operations whose leaves are asked for together
 
@@ -69,7 +70,7 @@ TOGETHER: Final = 256  # operations whose leaves are asked for together
 @helper
 def build_tree(A: Words, owner: int, base: int, stride: int, n: int, k: int, scan: int) -> int:
     """A flat index over n sorted rows of one extent; each leaf takes a reference.  O(n / LEAF_ROWS)."""
-    rows = LEAF_ROWS * 15 // 16
+    rows = max(LEAF_ROWS // 2 + 1, LEAF_ROWS * 15 // 16 * 2 // max(k, 2))
     leaves = (n + rows - 1) // rows if k > 0 else 0
     per_node = FANOUT * 15 // 16
     n_nodes = (leaves + per_node - 1) // per_node

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dlog.jit import Words, helper
+from dlog.jit import Words, helper, prefetch
 from dlog.storage.arena_kernels import RESULT
 from dlog.storage.layout import (
     BASE,
@@ -45,6 +45,7 @@ def locate(A: Words, root: int, ops: int, s: int, m: int, k: int) -> int:
         find_nodes(A, root, ops, s, start, end, k)
         find_entries(A, root, ops, s, start, end, k)
         find_positions(A, root, ops, s, start, end, k)
+        ask_for_rows(A, root, ops, s, start, end, k)
     return keep_effective(A, root, ops, s, m, k)
 
 
@@ -116,6 +117,16 @@ def find_positions(A: Words, root: int, ops: int, s: int, start: int, end: int, 
         width >>= 1
     for j in range(start, end):
         A[bounds + j] = A[bounds + j] >> BOUND_BITS
+
+
+@helper
+def ask_for_rows(A: Words, root: int, ops: int, s: int, start: int, end: int, k: int) -> None:
+    """Let the memory of all columns of the rows that were found come, that of many at once."""
+    for j in range(start, end):
+        entry = entry_at(A, root, A[ops + (k + ORDINAL) * s + j])
+        row = A[entry + BASE] + A[ops + (k + POSITION) * s + j]
+        for c in range(1, k):
+            prefetch(A, row + c * A[entry + STRIDE])
 
 
 @helper

@@ -23,6 +23,9 @@ from dlog.storage.layout import N_ROWS, ROOT_REFERENCES
 from dlog.storage.rows_kernels import NEEDS_BATCH, change_rows
 
 Order = tuple[int, ...]
+# Words among which, from one on, are rows that a version gained and then rows that it lost, in the relation's
+# own columns, and how many these are.
+UndoneRows = tuple[bytes, int, int, int]
 FEW = 4096  # rows of a batch that is sorted by comparing
 
 __all__ = ["Change", "Index", "Order", "Relation"]
@@ -46,7 +49,7 @@ class Relation:
     _made: dict[Order, Index] | None
     _orders: tuple[Order, ...]
     _roots: Sequence[int]
-    _undo: Undo
+    _undo: tuple[Relation, UndoneRows]
 
     def __init__(self, arena: Arena, arity: int, orders: Iterable[Sequence[int]] = ()):
         """An empty relation.  Without orders it has the natural one."""
@@ -161,20 +164,30 @@ class Relation:
                 self._indices[order].apply_in_place(inserted, erased)
         return change
 
+    def apply_rows(self, rows: Words, n_inserts: int) -> tuple[Relation, Change] | None:
+        """As `apply`, of an (n, arity) array of a few rows to insert and then rows to erase; None, with
+        nothing done, when they are not few beside those that are there."""
+        changed = self._changed_by_rows(rows, n_inserts, 0)
+        if changed is None:
+            return None
+        roots, change = changed
+        return (self.of_roots(roots.data), change) if change else (self.snapshot(), change)
+
     def _changed_by_few(self, inserts: Any, erases: Any, in_place: int) -> tuple[Words, Change] | None:
         """(Roots under a small batch, the net change); None: it must go the long way.  One kernel call."""
-        k, arena = self.arity, self.arena
-        rows = _joined(inserts, erases, k)
+        rows = _joined(inserts, erases, self.arity)
         if rows is None or not len(rows):
             return None
-        m = len(rows)
-        n_erases = 0 if erases is None else len(erases)
+        return self._changed_by_rows(rows, len(rows) - (0 if erases is None else len(erases)), in_place)
+
+    def _changed_by_rows(self, rows: Words, n_inserts: int, in_place: int) -> tuple[Words, Change] | None:
+        k, arena, m = self.arity, self.arena, len(rows)
         roots = self.roots()
         net = np.empty((m, k), np.int64)
         with arena.lock:
             arena.release_many()
             found = change_rows(
-                arena.A, k, len(roots), self.layout(), roots, rows.reshape(-1), m - n_erases, n_erases,
+                arena.A, k, len(roots), self.layout(), roots, rows.reshape(-1), n_inserts, m - n_inserts,
                 in_place, net.reshape(-1),
             )  # fmt: skip
             if found == NEEDS_BATCH:
@@ -224,18 +237,15 @@ class Relation:
         while the arena's lock is held."""
         return bool(self._roots)
 
-    def followed_in_place(
-        self, roots: memoryview, rows: bytes, start: int, gained: int, lost: int
-    ) -> Relation:
+    def followed_in_place(self, roots: memoryview, undo: UndoneRows) -> Relation:
         """The version that a kernel has made of this one's own roots, whose references are used up.
 
-        From word `start` on, `rows` are those that it gained and those that it lost, in the relation's own
-        columns.  When this version is read again, a transaction having been taken back or someone having
-        held it, it is made of the later one by taking them back: O(rows log n).  REQUIRES: `is_bare`, and the
-        arena's lock has been held since.
+        When this version is read again, a transaction having been taken back or someone having held it, it is
+        made of the later one by taking back the rows that came and went: O(rows log n).  REQUIRES: `is_bare`,
+        and the arena's lock has been held since.
         """
         later = self.of_roots(roots)
-        self._undo = later, rows, start, gained, lost
+        self._undo = later, undo
         self._roots = ()
         return later
 
@@ -363,7 +373,7 @@ class Relation:
 
     def _undone(self) -> dict[Order, Index]:
         """The indices of this version, from those of the one that was made of it in place."""
-        later, words, start, gained, lost = self._undo
+        later, (words, start, gained, lost) = self._undo
         size = (gained + lost) * self.arity
         rows = np.frombuffer(words, np.int64)[start : start + size].reshape(-1, self.arity).copy()
         before = later.snapshot()
@@ -371,7 +381,6 @@ class Relation:
         return before._indices
 
 
-Undo = tuple[Relation, bytes, int, int, int]
 _making = threading.RLock()  # several threads may read one version
 
 

@@ -25,9 +25,7 @@ DONE = st.sampled_from((NOTHING, NOTHING, READ, HOLD, TAKE_BACK))
 
 @pytest.mark.parametrize("rule", RULES[:2])
 @pytest.mark.parametrize("wanted", (TRACE, TRACE_EXACT))
-def test_versions_before_stay_what_they_were(
-    wanted: str, rule: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_versions_before_stay_what_they_were(wanted: str, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     in_place: list[bool] = []
     take_notes = TraceTrigger._take_notes
 
@@ -71,7 +69,7 @@ def test_versions_before_stay_what_they_were(
         kernel.check()
 
     check()
-    assert in_place.count(True) > 40 and in_place.count(False) > 40
+    assert in_place.count(True) > 10 and in_place.count(False) > 10
 
 
 def refused(db: dlog.Database, transaction: Callable[[], object]) -> None:
