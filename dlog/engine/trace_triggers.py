@@ -108,6 +108,8 @@ class TraceTrigger(Trigger):
             if relation is not versions[i]:
                 versions[i], self.held.before = relation, nothing
                 relation.put_roots(roots)
+            elif not relation.is_bare:  # the trigger of another predicate may have followed it in place
+                relation.put_roots(roots)
         return not self.joins.others or super().bring_roots(relations)
 
     def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:

@@ -7,11 +7,13 @@ stand for infinities and would make ranges too wide, have 0 and the next code af
 
 from __future__ import annotations
 
-from dlog.jit import Words, helper, kernel
+from dlog.jit import Words, helper, kernel, pointer, prefetch
 
 LEAST = -(2**63)
 GREATEST = 2**63 - 1
 BLOCK = 256  # rows that stay near while all their columns are looked at
+AHEAD = 12  # rows after which memory is there that was asked for
+SHORT = 24  # rows of a run that are sorted by insertion
 
 
 @kernel
@@ -51,30 +53,37 @@ def count_first(rows: Words, n: int, k: int, least: int, counts: Words) -> int:
 @kernel
 def place_packed(rows: Words, n: int, k: int, ends: Words, shifts: Words, starts: Words, out: Words) -> None:
     """Put each row, packed, where the run of its first word begins, and that start behind it.  O(n k)."""
+    words, start_of, to, least = pointer(rows), pointer(starts), pointer(out), ends[0]
     for i in range(n):
-        run = rows[i * k] - ends[0]
+        if i + AHEAD < n:
+            prefetch(to, start_of[words[(i + AHEAD) * k] - least])
         packed = 0
         for c in range(1, k):
-            word = rows[i * k + c]
+            word = words[i * k + c]
             code = word - ends[2 * c] + 1
             if word == LEAST:
                 code = 0
             elif word == GREATEST:
                 code = ends[2 * c + 1] - ends[2 * c] + 2
             packed |= code << shifts[c]
-        out[starts[run]] = packed
-        starts[run] += 1
+        run = words[i * k] - least
+        to[start_of[run]] = packed
+        start_of[run] += 1
 
 
 @kernel
-def sort_runs(words: Words, run_ends: Words) -> int:
+def sort_runs(packed: Words, run_ends: Words) -> int:
     """Sort each run by itself and leave each word once, in place, the ends set anew; returns the number left.
 
     The last of the ends is of no run.  O(n) if runs are short."""
+    words = pointer(packed)
     start, kept = 0, 0
     for i in range(len(run_ends) - 1):
         end = run_ends[i]
-        sort_words(words, start, end)
+        if end - start > SHORT:
+            sort_words(words, start, end)
+        else:
+            sort_short(words, start, end)
         for j in range(start, end):
             if j == start or words[j] != words[kept - 1]:
                 words[kept] = words[j]
@@ -82,6 +91,18 @@ def sort_runs(words: Words, run_ends: Words) -> int:
         start = end
         run_ends[i] = kept
     return kept
+
+
+@helper
+def sort_short(words, start, end):
+    """O(n^2): for very few."""
+    for i in range(start + 1, end):
+        word = words[i]
+        j = i
+        while j > start and words[j - 1] > word:
+            words[j] = words[j - 1]
+            j -= 1
+        words[j] = word
 
 
 @helper
@@ -103,9 +124,10 @@ def sort_words(words, start, end):
 
 @kernel
 def put_columns(
-    words: Words, run_ends: Words, n: int, k: int, ends: Words, shifts: Words, A: Words, at: int
+    packed: Words, run_ends: Words, n: int, k: int, ends: Words, shifts: Words, arena: Words, at: int
 ) -> None:
     """Write n rows by columns: column c of row i to at + c * n + i.  O(n k)."""
+    words, A = pointer(packed), pointer(arena)
     start = 0
     for run in range(len(run_ends) - 1):
         for i in range(start, run_ends[run]):
