@@ -199,8 +199,13 @@ class OutputSet:
             missing.append(folder)
             folder = folder.parent
         for path in reversed(missing):
-            path.mkdir()
-            self._made_folders.append(path)
+            try:
+                path.mkdir()
+            except FileExistsError:  # others write beside us and were faster
+                if not path.is_dir():
+                    raise
+            else:
+                self._made_folders.append(path)
 
     def _spool(self, device: Path | None) -> BinaryIO:
         spool: Any = tempfile.SpooledTemporaryFile(_SPOOLED_BYTES)  # noqa: SIM115 - closed by `_forget`

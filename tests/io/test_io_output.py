@@ -3,6 +3,7 @@
 import io
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -187,3 +188,17 @@ def test_every_format_is_atomic(tmp_path, kind):
     with pytest.raises(Boom):
         write(TABLE, target, progress=interrupted)
     assert names(tmp_path) == []
+
+
+def test_a_folder_that_others_make_meanwhile_is_theirs(tmp_path, monkeypatch):
+    make = Path.mkdir
+
+    def too_late(path):
+        make(path)
+        make(path)
+
+    monkeypatch.setattr(Path, "mkdir", too_late)
+    outputs = OutputSet()
+    outputs.write(TABLE, options("a", tmp_path / "new"))
+    outputs.abort()
+    assert names(tmp_path) == ["new"]
