@@ -40,7 +40,9 @@ class Notation:
             name: " = ".join(dict.fromkeys((short[name], name, relations[name]))) for name in names
         }  # fmt: skip
         short |= {
-            name: f"{EXISTS}{short[atom_of(name)]}" for name in tree.root.relations if name not in short
+            name: name.replace(atom_of(name), short[atom_of(name)], 1)
+            for name in tree.root.relations
+            if name not in short
         }
         return cls(short, meant, _lifted(tree, query) if query is not None else {})
 
@@ -59,7 +61,7 @@ class Notation:
         delta = _delta(self.short[change] if several else "") if change is not None else ()
         if view.atom is not None:
             exists = plain(EXISTS) if view.is_indicator else ()
-            return (*delta, *exists, *plain(view.atom, bold=True))
+            return (*delta, *exists, *plain(view.name.removeprefix(EXISTS), bold=True))
         relations = [self.short[name] for name in view.atoms]
         below = f"{len(relations)} relations" if len(relations) > _MOST_RELATIONS else ",".join(relations)
         return (*delta, *plain("V"), *raised(f"@{view.name}"), *lowered(below))

@@ -72,7 +72,7 @@ class _ProductWriter(Writer):
     def program(self) -> ast.Program:
         program = super().program()
         sources, maps, triggers = list(program.sources), list(program.maps), list(program.triggers)
-        self.deltas = {}
+        declared = set(self.deltas)  # changes of indicators are those of updates that come as rows
         for relation, parts in self.products.items():
             source = self.query.source(relation)
             for number, part in enumerate(parts, 1):
@@ -84,7 +84,7 @@ class _ProductWriter(Writer):
         return replace(
             program,
             sources=tuple(sources),
-            maps=(*maps, *self.deltas.values()),
+            maps=(*maps, *(m for name, m in self.deltas.items() if name not in declared)),
             triggers=tuple(triggers),
         )
 
