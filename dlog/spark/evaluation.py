@@ -114,8 +114,8 @@ class Sharded:
                 self._exchange(number, block, later)
             else:
                 self._job(number, block, later)
-        self.setting.progress("evaluate", "", len(self.blocks), len(self.blocks))
-        for sink in self.sinks:
+        for number, sink in enumerate(self.sinks):
+            self.setting.progress("write", sink.predicate.name, number, len(self.sinks))
             place = self._sink_place(sink.predicate.name)
             self._need(sink.predicate.name, place)
             with heard():

@@ -60,6 +60,8 @@ _LOOPBACK = {
     ),
 }
 
+_NO_WORDS = re.compile(r"\s*(at [\w.$/]+\(|\.\.\. \d+ more|$)")  # a line of a Java stack trace
+
 TRIES = 4  # of a task, before its job fails
 
 _session: SparkSession | None = None
@@ -117,11 +119,12 @@ def stop() -> None:
 
 
 def log_tail(lines: int = 5) -> str:
-    """The last lines that Spark logged, indented, for an error message."""
+    """The last lines that Spark logged, indented, for an error message; not where in its code it was."""
     if _machine is None or not _machine.log.exists():
         return ""
-    last = _machine.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-lines:]
-    return "".join(f"\n  {line}" for line in last)
+    logged = _machine.log.read_text(encoding="utf-8", errors="replace").splitlines()
+    words = [line.strip() for line in logged if not _NO_WORDS.match(line)]
+    return "".join(f"\n  {line}" for line in words[-lines:])
 
 
 def gave_up(error: Exception) -> DlogError:
@@ -171,7 +174,7 @@ def read_settings(given: Iterable[str]) -> dict[str, str]:
 
 def check_master(master: str) -> None:
     """Refuse what Spark would not understand: its own refusal comes after it has started."""
-    if not re.fullmatch(r"local(\[(\d+|\*)(, *\d+)?\])?|(spark|k8s)://.+|yarn", master):
+    if not re.fullmatch(r"local(\[([1-9]\d*|\*)(, *[1-9]\d*)?\])?|(spark|k8s)://.+|yarn", master):
         raise DlogError(
             f"unknown Spark master: {master}", help="as in local[2], local[*], spark://HOST:7077, yarn"
         )

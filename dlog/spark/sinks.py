@@ -76,9 +76,12 @@ def write_sink(spark: SparkSession, sink: Sink, copies: Copies, place: Place) ->
                 yield from _sparks(predicate, table).to_batches(1 << 16)
 
     schema = ", ".join(f"`{c.name}` {spark_type(c.type)}" for c in predicate.columns)
-    writer = spark.range(0, shards, 1, shards).mapInArrow(rows, schema).write.mode("overwrite")
+    frame = spark.range(0, shards, 1, shards).mapInArrow(rows, schema)
+    writer = frame.write.mode("overwrite")
     try:
-        if sink.format == TABLE:
+        if sink.format == TABLE and _has_own_catalog(spark, sink.uri):
+            frame.writeTo(sink.uri).createOrReplace()
+        elif sink.format == TABLE:
             writer.saveAsTable(sink.uri)
         elif sink.format == "csv":
             text = {"sep": sink.options.delimiter, "header": str(sink.options.header).lower()}
@@ -89,6 +92,12 @@ def write_sink(spark: SparkSession, sink: Sink, copies: Copies, place: Place) ->
         why = reason(error)
         help = remedy(why, hadoop_version(spark))
         raise located(DataError(f'cannot write "{sink.uri}": {why}', help=help), sink.directive) from None
+
+
+def _has_own_catalog(spark: SparkSession, table: str) -> bool:
+    """Whether a table's name begins with a catalog of settings, which knows itself how it keeps tables."""
+    catalog = table.split(".")[0].strip("`")
+    return catalog != "spark_catalog" and spark.conf.get(f"spark.sql.catalog.{catalog}", None) is not None
 
 
 def _distinct(copies: Copies, predicate: Predicate, place: Place, shard: int) -> pa.Table:

@@ -39,7 +39,7 @@ from dlog.spark.stream_setup import (
 )
 from dlog.spark.stream_sharded import sharded_engine
 from dlog.spark.stream_sinks import FORMATS
-from dlog.spark.stream_sources import find_sources, watched
+from dlog.spark.stream_sources import find_sources, names_of, watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -128,7 +128,10 @@ class Batches:
             except BaseException as error:
                 self.error = error
                 if isinstance(error, DlogError) and error.span is not None and error.help is None:
-                    error.help = f"batch {number} changed nothing: mend or remove its files, then go on"
+                    files = names_of(frame)
+                    error.help = (
+                        f"batch {number} changed nothing: mend or remove its files, then go on{files}"
+                    )
                 raise
 
     def end(self) -> None:

@@ -237,4 +237,7 @@ def merge_program(program: Program, placing: Placing) -> str:
 def _described(predicate: Predicate, place: Place | None) -> str:
     if place is None:
         return "put together from all shards"
-    return "whole in every shard" if place == WHOLE else f"in shards by {predicate.columns[place].name}"
+    if place == WHOLE:
+        return "whole in every shard"
+    name = predicate.columns[place].name
+    return f"in shards by {f'column {place + 1}' if name == f'c{place}' else name}"  # c0 nobody has written

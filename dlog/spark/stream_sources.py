@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
@@ -113,6 +114,15 @@ def files_of(table: pa.Table) -> list[File]:
     contents = (value.as_buffer() for chunk in table.column("content").chunks for value in chunk)
     found = list(map(file_of, predicates, paths, times, contents))
     return sorted(found, key=lambda file: (file.modified, file.name))
+
+
+def names_of(frame: DataFrame, most: int = 5) -> str:
+    """The files of a batch for an error message, a line each; nothing where Spark does not tell any more."""
+    with suppress(Exception):
+        names = sorted(map(file_name, frame.select("path").toArrow().column(0).to_pylist()))
+        more = [f"and {len(names) - most:,} more"] if len(names) > most else []
+        return "".join(f"\n  {name}" for name in names[:most] + more)
+    return ""
 
 
 def file_of(predicate: str, path: str, modified: int, data: pa.Buffer) -> File:

@@ -149,6 +149,13 @@ def test_folders_and_uris_in_and_out(spark: SparkSession, tmp_path: Path) -> Non
     view = "SELECT 200L AS b, 201 AS a UNION ALL SELECT NULL, 7"  # columns go by their names
     spark.sql(view).createOrReplaceTempView("given")
     spark.sql(f"CREATE DATABASE shop LOCATION '{tmp_path}/shop'")
+    derby = {"": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"}
+    derby |= {".url": f"jdbc:derby:{tmp_path}/derby;create=true"}
+    derby |= {".driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver"}
+    log = f"{tmp_path}/derby.log"
+    spark.sparkContext._jvm.java.lang.System.setProperty("derby.stream.error.file", log)
+    for name, value in derby.items():
+        spark.conf.set(f"spark.sql.catalog.shelf{name}", value)
     program = tmp_path / "p.dl"
     program.write_text(f"""
         edge(a, b) -> int(a), int(b).  more(a, b) -> int(a), int(b).
@@ -160,6 +167,7 @@ def test_folders_and_uris_in_and_out(spark: SparkSession, tmp_path: Path) -> Non
         .output reach(IO="parquet", filename="reach/")  .output far(IO="csv", filename="far/")
         .output both(IO="json", filename="file://{tmp_path}/out/both")  .printsize both
         .output far(IO="table", name="shop.far")  .output far
+        .output far(IO="table", name="shelf.APP.far")
     """)
     told: list[str] = []
     out = tmp_path / "out"
@@ -173,6 +181,7 @@ def test_folders_and_uris_in_and_out(spark: SparkSession, tmp_path: Path) -> Non
     assert len(both) == 42 and (201, 200) in both
     far = sorted((2 * a, a) for a in (*range(20), 100) if a < 20 or 2 * a in dict(both))
     assert sorted(spark.table("shop.far").collect()) == far
+    assert sorted(spark.table("shelf.APP.far").collect()) == far
     texts = sorted(f"{b}\t{a}" for b, a in far)
     assert sorted("\t".join(row) for row in spark.read.csv(f"{out}/far").collect()) == texts
     assert sorted((out / "far.csv").read_text().splitlines()) == texts
@@ -256,6 +265,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
 
     assert "unknown Spark master: lokal" in told("--spark", "lokal")
     assert "unknown Spark master: local[two]" in told("--spark", "local[two]")
+    assert "unknown Spark master: local[0]" in told("--spark", "local[0]")
     assert "belong to --spark" in told("--shards", "2")
     assert "are of one process" in told("--spark", "local[1]", "--stats")
     assert "bad setting: x" in told("--spark", "local[1]", "--conf", "x")

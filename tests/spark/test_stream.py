@@ -183,7 +183,7 @@ def test_a_batch_that_breaks_a_constraint_stops_the_stream(tmp_path: Path) -> No
     file.write_text("1\n7\n")
     with pytest.raises(ConstraintError) as caught:
         run(places)
-    assert caught.value.help == "batch 0 changed nothing: mend or remove its files, then go on"
+    assert caught.value.help == f"batch 0 changed nothing: mend or remove its files, then go on\n  {file}"
     assert not (places.sink / "changes").exists()
     file.write_text("1\n")
     assert run(places).tally.inserted == 1

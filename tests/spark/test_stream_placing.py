@@ -115,6 +115,6 @@ def test_a_placing_in_words() -> None:
     told = place_program(program, ["e"], 2).describe(program)
     assert {line for line in told if line[0] in "eqt"} == {
         "e is in shards by x",
-        "q is in shards by c0",
+        "q is in shards by column 1",
         "t is put together from all shards",
     }
