@@ -30,6 +30,11 @@ from dlog.engine.trace_row_layout import (
     FOUND,
     GAINED,
     GUIDE,
+    HEAD_CHANGED,
+    HEAD_GAINED,
+    HEAD_KEPT,
+    HEAD_LAYOUT,
+    HEAD_ROOT,
     IN_PLACE,
     INDEX_RESULT,
     INITIAL,
@@ -64,15 +69,14 @@ from dlog.engine.trace_row_layout import (
     WORK,
 )
 from dlog.engine.trace_surgery_kernels import contributions, put_key
-from dlog.jit import Words, helper, kernel
-from dlog.lftj.machine import attach
+from dlog.jit import Words, helper, kernel, pointer, shifted
+from dlog.lftj.machine import attach_on
 from dlog.lftj.opcodes import DONE, NEXTS, OPENS, SEEKS, STATUS
 from dlog.lftj.trace_machine import run_traced_on
-from dlog.sensitivity.index_kernels import covered, put_by_context
-from dlog.sensitivity.oracle_kernels import flatten
-from dlog.sensitivity.row_kernels import distinct, row_changes, sort_few
+from dlog.sensitivity.index_kernels import find_covered, put_by_context
+from dlog.sensitivity.oracle_kernels import make_guide
+from dlog.sensitivity.row_kernels import distinct, find_changes, put_in_order
 from dlog.storage.arena_kernels import BUMP, LIMIT, RESULT, release_root
-from dlog.storage.pointer import pointer, pointer_at
 from dlog.storage.row_kernels import NEEDS_BATCH, UNCHANGED, change_row
 from dlog.storage.rows_kernels import change_all, fresh_words, is_small
 
@@ -88,7 +92,15 @@ def fire_traced(
     sensitivity indices, which new ones take the places of.  Afterwards contributions have -1 - depth in the
     place of their depth.
     """
-    A = pointer(arena)
+    roots, to = pointer(available), pointer(room)
+    return int(
+        follow_row(pointer(arena), pointer(shape), pointer(tables), roots, to, pointer(ranks), pointer(row))
+    )
+
+
+@helper
+def follow_row(A, shape, tables, available, room, ranks, row):
+    """As `fire_traced`, over pointers, as all helpers here."""
     k, n_orders = shape[ARITY], shape[N_ORDERS]
     for o in range(n_orders):
         put_key(A, row, tables, shape, o)
@@ -101,33 +113,35 @@ def fire_traced(
     results = shape[RESULTS]
     for x in range(CHANGED + INDEX_RESULT * shape[N_INDICES] + 2 * shape[N_NOTES]):
         room[results + x] = 0
-    m = contributions(arena, A, shape, tables, available, room, row)
-    done = m >= 0 and evaluate(arena, shape, tables, available, room, ranks, m)
+    m = contributions(A, shape, tables, available, room, row)
+    done = m >= 0 and evaluate(A, shape, tables, available, room, ranks, m)
     if done:
         room[results + CONTRIBUTIONS] = m
         compare_outputs(shape, room)
-        done = change_notes(arena, A, shape, tables, available, room)
+        done = change_notes(A, shape, tables, available, room)
     if not done:
         for o in range(n_orders):
             release_root(A, available[n_orders + o])
         return TOO_LARGE
-    return int(room[results + ERASED] + room[results + INSERTED])
+    if shape[HEAD_KEPT] > 0:
+        change_head(A, shape, tables, available, room)
+    return room[results + ERASED] + room[results + INSERTED]
 
 
 # ---- evaluation
 
 
 @helper
-def evaluate(arena, shape, tables, available, room, ranks, m):
+def evaluate(A, shape, tables, available, room, ranks, m):
     """Run old and new under the contributions; False if there is too much to do."""
     todo = m
     old, new = np.int64(0), np.int64(0)
     while todo > 0:
         todo -= place_guide(shape, room, m)
-        old = run_version(arena, shape, tables, available, room, ranks, 0, old)
+        old = run_version(A, shape, tables, available, room, ranks, 0, old)
         if old < 0:
             return False
-        new = run_version(arena, shape, tables, available, room, ranks, 1, new)
+        new = run_version(A, shape, tables, available, room, ranks, 1, new)
         if new < 0:
             return False
     room[shape[RESULTS] + ERASED] = old
@@ -153,17 +167,17 @@ def place_guide(shape, room, m):
         room[work + n * k + width + 1] = room[at + 1 + width]
         room[at] = -1 - room[at]
         n += 1
-    sort_few(room[work:], n, k)
+    put_in_order(shifted(room, work), n, k)
     for i in range(n):  # the depth first, as `flatten` has it
         at = work + i * k
         depth = room[at + width]
         for c in range(width, 0, -1):
             room[at + c] = room[at + c - 1]
         room[at] = depth
-    kept = work + n * k
+    rows, kept = shifted(room, work), shifted(room, work + n * k)
     base = shape[INITIAL_WORDS]
     guide = shape[STATE] + base
-    size = flatten(room[work:], n, width, wild, room[kept:], room[kept + n :], room[guide:])
+    size = make_guide(rows, n, width, wild, kept, shifted(kept, n), shifted(room, guide))
     if room[guide] >= 0:  # addresses of a guide are counted from its own start
         room[guide] += base
         room[guide + 1] += base
@@ -175,7 +189,7 @@ def place_guide(shape, room, m):
 
 
 @helper
-def run_version(arena, shape, tables, available, room, ranks, version, rows):
+def run_version(A, shape, tables, available, room, ranks, version, rows):
     """Run one version behind `rows` rows; -1 if there is too much to do."""
     n_notes, n_atoms, capacity = shape[N_NOTES], shape[N_ATOMS], shape[CAPACITY]
     state, initial, levels, roots = shape[STATE], shape[INITIAL], shape[LEVELS], shape[ROOTS]
@@ -189,16 +203,16 @@ def run_version(arena, shape, tables, available, room, ranks, version, rows):
         room[state + shape[FILLS] + i] = room[fills + i]
     for a in range(n_atoms):
         room[roots + a] = available[tables[shape[ATOMS] + a * ATOM + version]]
-    attach(arena, room[state:], tables[levels : levels + 2 * n_atoms], room[roots : roots + n_atoms])
+    attach_on(A, shifted(room, state), shifted(tables, levels), shifted(room, roots), n_atoms)
     n = run_traced_on(
-        pointer(arena),
-        pointer_at(tables, shape[CODE]),
-        pointer_at(room, state),
-        pointer(ranks),
-        pointer_at(room, shape[OUT] + version * capacity * shape[COLUMNS]),
+        A,
+        shifted(tables, shape[CODE]),
+        shifted(room, state),
+        ranks,
+        shifted(room, shape[OUT] + version * capacity * shape[COLUMNS]),
         rows,
         capacity,
-        pointer_at(room, shape[TRACE] + version * shape[TRACE_WORDS]),
+        shifted(room, shape[TRACE] + version * shape[TRACE_WORDS]),
         capacity,
         shape[BUDGET],
     )
@@ -216,14 +230,15 @@ def compare_outputs(shape, room):
     """Replace both outputs by what is erased and what is inserted, each once; and write both as rows."""
     capacity, columns, results, out = shape[CAPACITY], shape[COLUMNS], shape[RESULTS], shape[OUT]
     size = capacity * columns
-    work = room[shape[WORK] :]
+    work = shifted(room, shape[WORK])
     for version in range(2):
         for i in range(room[results + version]):
             for c in range(columns):
                 work[version * size + i * columns + c] = room[out + version * size + c * capacity + i]
-        sort_few(work[version * size :], room[results + version], columns)
+        put_in_order(shifted(work, version * size), room[results + version], columns)
     n, m = room[results + ERASED], room[results + INSERTED]
-    row_changes(work, n, work[size:], m, columns, work[2 * size :], work[3 * size :], room[results:])
+    new, erased, inserted = shifted(work, size), shifted(work, 2 * size), shifted(work, 3 * size)
+    find_changes(work, n, new, m, columns, erased, inserted, shifted(room, results))
     at = shape[ROWS]
     for version in (1, 0):
         for i in range(room[results + version]):
@@ -235,7 +250,31 @@ def compare_outputs(shape, room):
 
 
 @helper
-def change_notes(arena, A, shape, tables, available, room):
+def change_head(A, shape, tables, available, room):
+    """A new version of the head, if its rows are few beside it; the net rows are left in their places."""
+    results, roots = shape[RESULTS], shifted(available, shape[HEAD_ROOT])
+    inserted, erased = room[results + INSERTED], room[results + ERASED]
+    if inserted + erased == 0:
+        return
+    rows = shifted(room, shape[ROWS])
+    room[results + HEAD_CHANGED] = change_all(
+        A,
+        shape[COLUMNS],
+        shape[HEAD_KEPT],
+        shifted(tables, shape[HEAD_LAYOUT]),
+        roots,
+        shifted(roots, shape[HEAD_KEPT]),
+        rows,
+        inserted,
+        erased,
+        0,
+        rows,
+    )
+    room[results + HEAD_GAINED] = A[RESULT]
+
+
+@helper
+def change_notes(A, shape, tables, available, room):
     """New versions of the indices whose notes differ; False, with nothing done, if one needs a batch.
 
     Of each index the rows that it gained and then those that it lost lie in the edits afterwards, and its new
@@ -244,7 +283,7 @@ def change_notes(arena, A, shape, tables, available, room):
     at, words = shape[EDITS], 0
     for i in range(shape[N_INDICES]):
         note, found = shape[NOTES] + i * NOTE, shape[RESULTS] + CHANGED + i * INDEX_RESULT
-        if not note_edit(arena, shape, tables, available, room, i, found, at):
+        if not note_edit(A, shape, tables, available, room, i, found, at):
             return False
         k, m = tables[note + N_ARITY], room[found + GAINED] + room[found + LOST]
         for o in range(tables[note + N_KEPT] if m > 0 else 0):
@@ -268,12 +307,12 @@ def change_index(A, shape, tables, available, room, i):
     gained, lost = room[found + GAINED], room[found + LOST]
     if gained + lost == 0:
         return
-    roots, edit = pointer_at(available, tables[note + N_ROOT]), pointer_at(room, room[found + EDIT])
+    roots, edit = shifted(available, tables[note + N_ROOT]), shifted(room, room[found + EDIT])
     changed = change_all(
         A,
         tables[note + N_ARITY],
         tables[note + N_KEPT],
-        pointer_at(tables, tables[note + N_LAYOUT]),
+        shifted(tables, tables[note + N_LAYOUT]),
         roots,
         roots,
         edit,
@@ -287,7 +326,7 @@ def change_index(A, shape, tables, available, room, i):
 
 
 @helper
-def note_edit(arena, shape, tables, available, room, i, sizes, edit):
+def note_edit(A, shape, tables, available, room, i, sizes, edit):
     """The rows that index i gains and then those that it loses; False if they are too many."""
     note = shape[NOTES] + i * NOTE
     k, n_notes, work = tables[note + N_ARITY], shape[N_NOTES], shape[WORK]
@@ -298,11 +337,12 @@ def note_edit(arena, shape, tables, available, room, i, sizes, edit):
     if cover >= 0:
         n = room[fills + cover]
         covers = shape[TRACE] + tables[shape[NOTES] + cover * NOTE + N_TRACE]
-        return covered_edit(arena, shape, tables, available, room, note, covers, n, new, m, sizes, edit)
+        return covered_edit(A, shape, tables, available, room, note, covers, n, new, m, sizes, edit)
     old, n = shape[TRACE] + tables[note + N_TRACE], room[fills + i]
-    sort_few(room[old:], n, k)
-    sort_few(room[new:], m, k)
-    row_changes(room[old:], n, room[new:], m, k, room[work:], room[edit:], room[sizes:])
+    before, after, to = shifted(room, old), shifted(room, new), shifted(room, edit)
+    put_in_order(before, n, k)
+    put_in_order(after, m, k)
+    find_changes(before, n, after, m, k, shifted(room, work), to, shifted(room, sizes))
     erased, inserted = room[sizes], room[sizes + 1]
     for x in range(erased * k):
         room[edit + inserted * k + x] = room[work + x]
@@ -312,33 +352,19 @@ def note_edit(arena, shape, tables, available, room, i, sizes, edit):
 
 
 @helper
-def covered_edit(arena, shape, tables, available, room, note, covers, n, noted, m, sizes, edit):
+def covered_edit(A, shape, tables, available, room, note, covers, n, noted, m, sizes, edit):
     """The same of an index kept by context."""
     p, k, capacity = tables[note + N_PREFIX], tables[note + N_ARITY], shape[CAPACITY]
-    asked = shape[WORK]
-    fresh = asked + n * k
-    work = fresh + m * k
-    put_by_context(room[covers:], n, p, k, room[asked:])
-    put_by_context(room[noted:], m, p, k, room[fresh:])
-    sort_few(room[asked:], n, k)
-    sort_few(room[fresh:], m, k)
-    n = distinct(room[asked:], n, k)
-    m = distinct(room[fresh:], m, k)
+    asked = shifted(room, shape[WORK])
+    fresh = shifted(asked, n * k)
+    work = shifted(fresh, m * k)
+    put_by_context(shifted(room, covers), n, p, k, asked)
+    put_by_context(shifted(room, noted), m, p, k, fresh)
+    put_in_order(asked, n, k)
+    put_in_order(fresh, m, k)
+    n = distinct(asked, n, k)
+    m = distinct(fresh, m, k)
     atom = available[tables[shape[ATOMS] + tables[note + N_ATOM] * ATOM + 1]]
-    by_context = available[tables[note + N_ROOT] + 1]
-    found = covered(
-        arena,
-        by_context,
-        atom,
-        p,
-        k,
-        room[asked:],
-        n,
-        room[fresh:],
-        m,
-        capacity,
-        room[work:],
-        room[edit:],
-        room[sizes:],
-    )
-    return found <= capacity
+    root = available[tables[note + N_ROOT] + 1]
+    to, found = shifted(room, edit), shifted(room, sizes)
+    return find_covered(A, root, atom, p, k, asked, n, fresh, m, capacity, work, to, found) <= capacity

@@ -46,7 +46,12 @@ TRACE: Final = 31  # the notes of both versions
 WORK: Final = 32
 EDITS: Final = 34  # what the indices gain and lose
 ROWS: Final = 35  # what is inserted and then what is erased, row by row
-SHAPE: Final = 36
+# The head that ends here: how many orders it has, 0 to leave it alone, where these are in the tables, and the
+# place of its first root; new ones come behind all of them.
+HEAD_KEPT: Final = 36
+HEAD_LAYOUT: Final = 37
+HEAD_ROOT: Final = 38
+SHAPE: Final = 39
 
 # Words of an atom: places of the roots that it reads, old and new, and its order if it reads the row's own
 # predicate, else -1.
@@ -86,7 +91,9 @@ ERASED: Final = 0
 INSERTED: Final = 1
 OPERATIONS: Final = 2
 CONTRIBUTIONS: Final = 3
-CHANGED: Final = 4
+HEAD_CHANGED: Final = 4  # rows of the head that are new or gone, or NEEDS_BATCH; 0 if it was left alone
+HEAD_GAINED: Final = 5
+CHANGED: Final = 6
 # Words of an index: how many rows it gained and lost, and where these lie.
 GAINED: Final = 0
 LOST: Final = 1

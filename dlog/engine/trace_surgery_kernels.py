@@ -45,14 +45,13 @@ from dlog.engine.trace_row_layout import (
     WIDTH,
     WORK,
 )
-from dlog.jit import helper
-from dlog.sensitivity.index_kernels import overlapping, prefixed
+from dlog.jit import helper, shifted
+from dlog.sensitivity.index_kernels import find_overlapping, find_prefixed
 from dlog.sensitivity.oracle_kernels import LEAST
 from dlog.storage.arena_kernels import ROW
 from dlog.storage.delta_kernels import deepest
 from dlog.storage.interval_kernels import POINT, STATE_WORDS, stab
 from dlog.storage.leaf_kernels import INSERT
-from dlog.storage.pointer import pointer_at
 
 
 @helper
@@ -64,7 +63,7 @@ def put_key(A, row, tables, shape, o):
 
 
 @helper
-def contributions(arena, A, shape, tables, available, room, row):
+def contributions(A, shape, tables, available, room, row):
     """How many contributions there are; -1 if they are too many."""
     m = 0
     for w in range(shape[N_WATCHES]):
@@ -81,11 +80,11 @@ def contributions(arena, A, shape, tables, available, room, row):
             if m == shape[CAPACITY]:
                 return -1
             put_contribution(A, shape, tables, at, room, 0, m)
-            if tables[at + W_ENDS] == WIDER and not widen(arena, shape, tables, available, room, w, m):
+            if tables[at + W_ENDS] == WIDER and not widen(A, shape, tables, available, room, w, m):
                 return -1
             m += 1
         else:
-            n = matching(arena, A, shape, tables, available, room, at)
+            n = matching(A, shape, tables, available, room, at)
             if n < 0 or m + n > shape[CAPACITY]:
                 return -1
             put_key(A, row, tables, shape, o)
@@ -110,7 +109,7 @@ def fits(A, tables, checks, at):
 
 
 @helper
-def matching(arena, A, shape, tables, available, room, at):
+def matching(A, shape, tables, available, room, at):
     """Rows of a watch's index that hold the row's key, to the start of the work space; -1 if too many."""
     note = shape[NOTES] + tables[at + W_NOTE] * NOTE
     prefix, arity = tables[note + N_PREFIX], tables[note + N_ARITY]
@@ -124,18 +123,28 @@ def matching(arena, A, shape, tables, available, room, at):
     for c in range(prefix + 1):
         room[points + c] = A[ROW + c]
     if tables[at + W_BELOW] == 1:
-        n = prefixed(arena, root, prefix, arity, room[points:], 1, room[rows:], room[which:], capacity)
+        n = find_prefixed(
+            A,
+            root,
+            prefix,
+            arity,
+            shifted(room, points),
+            1,
+            shifted(room, rows),
+            shifted(room, which),
+            capacity,
+        )
         return n if n <= capacity else -1
     n = stab(
         A,
         root,
         prefix,
         arity,
-        pointer_at(room, points),
+        shifted(room, points),
         1,
-        pointer_at(room, state),
-        pointer_at(room, rows),
-        pointer_at(room, which),
+        shifted(room, state),
+        shifted(room, rows),
+        shifted(room, which),
         capacity,
     )
     return n if room[state + POINT] == 1 else -1
@@ -165,7 +174,7 @@ def put_contribution(A, shape, tables, at, room, row, m):
 
 
 @helper
-def widen(arena, shape, tables, available, room, w, m):
+def widen(A, shape, tables, available, room, w, m):
     """Widen contribution m by the intervals of other participants that hold its key; False if too many."""
     width, capacity, work = shape[WIDTH], shape[CAPACITY], shape[WORK]
     to = shape[FOUND] + m * (width + 3)
@@ -185,8 +194,18 @@ def widen(arena, shape, tables, available, room, w, m):
         rows = work + k
         which = rows + capacity * k
         root = available[tables[note + N_ROOT] + 1]
-        places = room[which + capacity :]
-        n = overlapping(arena, root, k - 2, room[work:], 1, room[rows:], room[which:], places, capacity)
+        places = shifted(room, which + capacity)
+        n = find_overlapping(
+            A,
+            root,
+            k - 2,
+            shifted(room, work),
+            1,
+            shifted(room, rows),
+            shifted(room, which),
+            places,
+            capacity,
+        )
         if n > capacity:
             return False
         for j in range(n):

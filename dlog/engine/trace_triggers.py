@@ -6,7 +6,7 @@ other rows go the general way.  See `dlog.engine.trace_row_kernels`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 from weakref import ref
@@ -14,12 +14,12 @@ from weakref import ref
 import numpy as np
 
 from dlog.engine import trace_row_layout as k
-from dlog.engine.delta_strategy import counts_name
 from dlog.engine.looked import Asked
 from dlog.engine.maintain import Maintenance
 from dlog.engine.one_row_kernels import TOO_LARGE
 from dlog.engine.store import Store
 from dlog.engine.trace_deltas import TraceDeltas, Traces
+from dlog.engine.trace_held import Head, HeadChange, Held, nothing
 from dlog.engine.trace_row_kernels import fire_traced
 from dlog.engine.trace_strategy import TraceStrategy
 from dlog.engine.trigger_search import accounts, is_read, plain_head
@@ -40,33 +40,12 @@ CAPACITY = {COARSE: 256, EXACT: 1024}
 BUDGET = 1 << 14
 
 
-class Held:
-    """The sensitivity indices whose roots stand at the places of a trigger: what the last firing, of either
-    sign, has left."""
-
-    __slots__ = ("before", "versions")
-
-    def __init__(self, n: int):
-        self.versions: list[Relation | None] = [None] * n
-        self.before: Callable[[], Relation | None] = nothing  # a version that a firing has changed in place
-
-    def may_change(self) -> bool:
-        """Whether a firing may change all pages where they lie: nobody has read them, and nobody holds the
-        version that was changed last, which would be farther and farther away."""
-        if self.before() is not None:
-            return False
-        return False not in [version is not None and version.is_bare for version in self.versions]
-
-
-def nothing() -> None:
-    """Stands for a reference to what is gone."""
-
-
 @dataclass
 class TraceTrigger(Trigger):
     deltas: TraceDeltas = field(kw_only=True)
     traces: Traces = field(kw_only=True)
-    note_roots: list[int] = field(kw_only=True)  # for each sensitivity index the place of its first root
+    # For each sensitivity index the place of its first root, and how many it has.
+    note_roots: list[tuple[int, int]] = field(kw_only=True)
     tables: Words = field(kw_only=True)  # what the kernel reads
     written: Words = field(kw_only=True)  # what it writes
     held: Held = field(kw_only=True)
@@ -75,9 +54,11 @@ class TraceTrigger(Trigger):
     contributions: memoryview = field(init=False)
     edits: memoryview = field(init=False)
     shape: memoryview = field(init=False)
-    # For each sensitivity index its number, its name, where its roots stand, where its results begin.
-    kept: list[tuple[int, str, memoryview, int]] = field(init=False)
-    alone_head: str | None = field(init=False)  # the only head, if it has the outputs and nobody reads it
+    # For each sensitivity index its number, its name, from where to where its roots stand, where its results
+    # begin.
+    kept: list[tuple[int, str, int, int, int]] = field(init=False)
+    head: Head | None = field(kw_only=True)  # the only one, if it has the outputs and nobody reads it
+    changed_head: HeadChange | None = None
     keeps_state: ClassVar[bool] = True
 
     def __post_init__(self, arena: Arena, room: Room | None) -> None:
@@ -86,14 +67,14 @@ class TraceTrigger(Trigger):
         self.results = self.written.data[self.shape[k.RESULTS] :]
         self.contributions = self.written.data[self.shape[k.FOUND] :]
         self.edits = self.written.data[self.shape[k.EDITS] :]
-        self.first_edit, self.first_row = self.shape[k.EDITS], self.shape[k.ROWS]
+        self.first_edit = self.shape[k.EDITS]
+        self.rows_written = self.written.data[self.shape[k.ROWS] :]
         self.kept = [
-            (i, name, self.places[first:], k.INDEX_RESULT * i)
-            for i, (name, first) in enumerate(zip(self.traces.names, self.note_roots, strict=True))
+            (i, name, first, first + n, k.INDEX_RESULT * i)
+            for i, (name, (first, n)) in enumerate(zip(self.traces.names, self.note_roots, strict=True))
         ]
         self.kept_backwards = self.kept[::-1]
         self.last_result = k.CHANGED + k.INDEX_RESULT * len(self.kept)
-        self.alone_head = _alone_head(self.uses[0], self.joins.width)
         self.kernel = fire_traced
 
     def fits(self, relation: Relation) -> bool:
@@ -101,15 +82,17 @@ class TraceTrigger(Trigger):
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
         versions = self.held.versions
-        for i, name, roots, _ in self.kept:
+        for i, name, first, _, _ in self.kept:
             relation = relations.get(name)
             if relation is None:
                 return False
             if relation is not versions[i]:
                 versions[i], self.held.before = relation, nothing
-                relation.put_roots(roots)
+                relation.put_roots(self.places[first:])
             elif not relation.is_bare:  # the trigger of another predicate may have followed it in place
-                relation.put_roots(roots)
+                relation.put_roots(self.places[first:])
+        if self.head is not None:
+            self.shape[k.HEAD_KEPT] = self.head.bring_roots(relations)
         return not self.joins.others or super().bring_roots(relations)
 
     def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
@@ -128,6 +111,9 @@ class TraceTrigger(Trigger):
                 arena.A, room.shape, self.tables, room.available, self.written, ranks, room.rows
             )
             self.changed_notes = self._take_notes(in_place) if found >= 0 else {}
+            self.changed_head = self._take_head() if found > 0 and self.head is not None else None
+        if self.head is not None:
+            self.head.version = None
         if self.kernel is fire_traced:  # as in `Trigger.fire`
             self.kernel = getattr(fire_traced, "target", fire_traced)
         return found
@@ -135,23 +121,35 @@ class TraceTrigger(Trigger):
     def _take_notes(self, in_place: bool) -> dict[str, Relation]:
         """The new versions of sensitivity indices, from the roots that a firing made."""
         versions, changed = self.held.versions, {}
-        results = self.results[k.CHANGED : self.last_result].tolist()
+        results, made = self.results[k.CHANGED : self.last_result].tolist(), self.places.tolist()
         rows = b""
-        for i, name, roots, at in self.kept_backwards:
+        before = None
+        for i, name, start, end, at in self.kept_backwards:
             gained, lost = results[at + k.GAINED], results[at + k.LOST]
-            before = versions[i]
-            if not (gained or lost) or before is None:
+            version, roots = versions[i], made[start:end]
+            if not (gained or lost) or version is None:
                 continue
             if in_place:
-                start = results[at + k.EDIT] - self.first_edit
+                first = results[at + k.EDIT] - self.first_edit
                 if not rows:  # those of the last index come last
-                    rows = self.edits[: start + (gained + lost) * before.arity].tobytes()
-                later = before.followed_in_place(roots, (rows, start, gained, lost))
-                self.held.before = ref(before)
+                    rows = self.edits[: first + (gained + lost) * version.arity].tobytes()
+                later = version.followed_in_place(roots, (rows, first, gained, lost))
+                before = version
             else:
-                later = before.of_roots(roots)
+                later = version.of_roots(roots)
             versions[i] = changed[name] = later
+        if before is not None:
+            self.held.before = ref(before)
         return changed
+
+    def _take_head(self) -> HeadChange | None:
+        """The change of the head, whose new version is one of what has changed; None: nothing was done."""
+        n, head = self.results[k.HEAD_CHANGED], self.head
+        before = None if head is None else head.version
+        if n <= 0 or head is None or before is None:
+            return None
+        self.changed_notes[head.name] = before.of_roots(head.later)
+        return HeadChange(head, self.rows_written[: n * head.arity].tobytes(), self.results[k.HEAD_GAINED])
 
     def state(self) -> Mapping[str, Relation]:
         """Told once, so that a trigger holds no version that one of the other sign could change in place."""
@@ -172,19 +170,8 @@ class TraceTrigger(Trigger):
         return self.results[k.OPERATIONS]
 
     def changed_heads(self, store: Store) -> Mapping[str, Change] | None:
-        strategy, relations, name = self.uses[0].strategy, store.relations, self.alone_head
-        if name is None or not strategy.ready(store):
-            return None
-        if len(relations[counts_name(name)]) or not strategy.counts_are_one(store):
-            return None
-        erased, inserted = self.results[k.ERASED], self.results[k.INSERTED]
-        width = self.joins.width
-        rows = self.written[self.first_row : self.first_row + (inserted + erased) * width]
-        changed = relations[name].apply_rows(rows.reshape(-1, width), inserted)
-        if changed is None:
-            return None
-        relations[name], change = changed
-        return {name: change}
+        change, self.changed_head = self.changed_head, None
+        return change
 
     def outputs(self) -> list[Output]:
         start, capacity = int(self.one.shape[k.OUT]), int(self.one.shape[k.CAPACITY])
@@ -197,10 +184,12 @@ class TraceTrigger(Trigger):
         ]
 
 
-def _alone_head(use: Use, width: int) -> str | None:
-    """The head of a rule if it is the only one, as the join gives it, and nobody reads it."""
+def _head_alone(use: Use, width: int, store: Store) -> str | None:
+    """The head of a rule if it is the only one, as the join gives it, nobody reads it and no row of it has
+    two derivations."""
     whole = tuple((True, place) for place in range(width))
-    return use.strategy.name if use.ends and use.heads == (whole,) and width else None
+    is_alone = use.ends and use.heads == (whole,) and width
+    return use.strategy.name if is_alone and use.strategy.counts_are_one(store) else None
 
 
 def _oracle(found: Words, width: int) -> Oracle:
@@ -267,12 +256,19 @@ def _assembled(
     shape[k.ARITY], shape[k.OP] = declared.arity, 1 if sign == INSERT else 0
     shape[k.N_ORDERS], shape[k.N_ATOMS] = len(orders), len(traces.atoms)
     shape[k.CAPACITY], shape[k.BUDGET] = capacity, BUDGET
+    head_name, head_root = _head_alone(uses[0], int(shape[k.COLUMNS]), store), first_note + n_roots
+    head_orders = () if head_name is None else tuple(store.relations[head_name].orders)
     other = maintenance.triggers.get((name, -sign))
     if isinstance(other, TraceTrigger) and other.traces is traces and other.orders == orders:
         available, written, held, seen = other.one.available, other.written, other.held, other.seen
+        head = other.head if other.head is not None and other.head.orders == head_orders else None
     else:
-        available = np.zeros(first_note + n_roots, np.int64)
+        available = np.zeros(head_root + 2 * len(head_orders), np.int64)
         written, held, seen = np.zeros(layout.room, np.int64), Held(len(note_roots)), {}
+        places = available.data[head_root:]
+        head = None if head_name is None else Head(head_name, store.relations[head_name], places)
+    layout.put(k.HEAD_LAYOUT, [c for order in head_orders for c in order])
+    shape[k.HEAD_ROOT] = head_root
     room = Room(len(orders), shape, available, np.zeros(declared.arity, np.int64))
     ranks = store.dictionary
     return TraceTrigger(
@@ -296,6 +292,7 @@ def _assembled(
         tables=np.array(layout.tables, np.int64),
         written=written,
         held=held,
+        head=head,
         seen=seen,
     )
 
@@ -317,19 +314,21 @@ class _Layout:
         self.room += words
 
 
-def _put_notes(layout: _Layout, traces: Traces, first: int, capacity: int) -> tuple[list[int], int]:
+def _put_notes(
+    layout: _Layout, traces: Traces, first: int, capacity: int
+) -> tuple[list[tuple[int, int]], int]:
     """The places of the roots of each sensitivity index, and the number of all."""
     upkeep = traces.upkeep
     table: list[int] = []
-    places: list[int] = []
+    places: list[tuple[int, int]] = []
     n_roots = trace = 0
     for i, note in enumerate(upkeep.watched.traced.notes):
         arity = len(note.words)
         if i < len(upkeep.specs):
             spec = upkeep.specs[i]
             orders = [tuple(range(arity)), *([spec.context_order] if spec.by_context else [])]
-            places.append(first + n_roots)
-            table += [spec.prefix, arity, places[-1], len(orders), len(layout.tables)]
+            places.append((first + n_roots, len(orders)))
+            table += [spec.prefix, arity, first + n_roots, len(orders), len(layout.tables)]
             table += [upkeep.covers.get(i, -1), note.atom, trace]
             layout.tables += [column for order in orders for column in order]
             n_roots += len(orders)

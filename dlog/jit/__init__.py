@@ -12,6 +12,7 @@ parameters: `Words`, `Floats`, `Bytes`, `Bools`, `int` or `float`.
 | `kernels` | what `@kernel` and `@helper` make of a function, and how a call finds machine code |
 | `pointers` | arrays as bare pointers, and words among bytes |
 | `prefetch` | memory that is asked for before it is needed |
+| `operations` | functions that stand for instructions |
 | `vectors` | several floats at a time |
 | `image` | machine code kept as a file: finding it, linking it, making it callable |
 | `cache` | where such files lie, how they are named, which ones go |
@@ -26,7 +27,7 @@ array bounds, through `dispatch`; DLOG_CACHE_DIR is where images are kept.
 
 from dlog.jit.cache import BOUNDSCHECK, DISABLED
 from dlog.jit.kernels import KERNELS, Bools, Bytes, Floats, Words, compiled_kernels, helper, kernel
-from dlog.jit.pointers import load_word, pointer, pointer_at, store_word
+from dlog.jit.pointers import load_word, pointer, pointer_at, shifted, store_word
 from dlog.jit.prefetch import prefetch
 from dlog.jit.vectors import HEIGHT, LANES, add_four, add_gathered, add_outer, scale_four
 
@@ -51,5 +52,6 @@ __all__ = [
     "pointer_at",
     "prefetch",
     "scale_four",
+    "shifted",
     "store_word",
 ]

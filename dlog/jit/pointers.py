@@ -14,6 +14,7 @@ from typing import Any
 
 from dlog.jit.cache import BOUNDSCHECK, DISABLED
 from dlog.jit.kernels import helper
+from dlog.jit.operations import Operation
 
 
 class _Intrinsic:
@@ -41,6 +42,15 @@ def _pointer_at(array: Any, offset: int) -> Any:
     return array[offset:]
 
 
+def _shifted(typing_context: Any, pointer: Any, offset: Any) -> Any:
+    import numba
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.gep(args[0], [args[1]])
+
+    return pointer(pointer, numba.types.int64), generate
+
+
 def _load_word(data: Any, at: int) -> int:
     word = 0
     for i in range(7):
@@ -61,6 +71,9 @@ pointer: Any = helper(_pointer) if _ARE_ARRAYS else _Intrinsic("pointer")
 
 # The address of the element at an offset: for arrays that lie one after the other in a larger one.
 pointer_at: Any = helper(_pointer_at) if _ARE_ARRAYS else _Intrinsic("pointer_at")
+
+# The same of a pointer.
+shifted: Any = helper(_pointer_at) if _ARE_ARRAYS else Operation(_shifted)
 
 # Eight bytes from any place on as one word, the first of them the lowest.
 load_word: Any = helper(_load_word) if _ARE_ARRAYS else _Intrinsic("load_word")

@@ -15,32 +15,10 @@ import numpy as np
 
 from dlog.jit.cache import BOUNDSCHECK, DISABLED
 from dlog.jit.kernels import helper
+from dlog.jit.operations import Operation
 
 LANES = 8  # of `add_outer`, whose rows are HEIGHT
 HEIGHT = 4
-
-
-class _Operation:
-    """Stands for instructions.  numba is imported when it asks for their type."""
-
-    def __init__(self, define: Callable[..., Any]):
-        self._define = define
-        self._type: Any = None
-
-    @property
-    def _numba_type_(self) -> Any:
-        if self._type is None:
-            import numba
-
-            make: Any = numba.extending.intrinsic
-            self._made = make(self._define)  # numba holds it weakly
-            context = numba.core.registry.cpu_target.typing_context
-            context.refresh()
-            self._type = context.resolve_value_type(self._made)
-        return self._type
-
-    def __call__(self, *args: Any) -> Any:
-        raise TypeError("only kernels call operations on vectors")
 
 
 # ---- without vectors
@@ -190,7 +168,7 @@ def _add_gathered(
 
 
 def _operation(in_turn: Callable[..., Any], define: Callable[..., Any]) -> Any:
-    return helper(in_turn) if DISABLED or BOUNDSCHECK else _Operation(define)
+    return helper(in_turn) if DISABLED or BOUNDSCHECK else Operation(define)
 
 
 # add_four(out, at, x, x_at, factor): the four floats out[at:at + 4] += factor * those of x[x_at:x_at + 4].

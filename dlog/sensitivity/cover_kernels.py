@@ -8,7 +8,7 @@ from __future__ import annotations
 from dlog.jit import helper, prefetch
 from dlog.storage.arena_kernels import LINE
 from dlog.storage.layout import BASE, FANOUT, FILL, N_ENTRIES, N_NODES, ROOT_HEADER, STRIDE
-from dlog.storage.ops_kernels import BOUND_BITS
+from dlog.storage.ops_kernels import BOUND_BITS, NOT_SOUGHT
 from dlog.storage.trie_kernels import entry_of
 
 
@@ -17,11 +17,59 @@ def find_covers(words, root, d, covers, n, places):
     """Of each cover the leaf and, in it, the row behind all that come before (context, last key).
 
     All covers are sought together, one step after the other: the processor waits for the memory of many at
-    once.  O(n d log rows).
+    once.  Leaves are first sought for covers whose first word is another than the last one's; most of the
+    others lie in the same leaf.  O(n d log rows).
     """
+    for i in range(n):
+        places[2 * i] = 0
+        places[2 * i + 1] = NOT_SOUGHT if i > 0 and is_near(covers, i, d) else 0
+    find_leaves_of_covers(words, root, d, covers, n, places)
+    ordinal, others = 0, 0
+    for i in range(n):
+        if places[2 * i + 1] != NOT_SOUGHT:
+            ordinal = places[2 * i]
+            places[2 * i + 1] = NOT_SOUGHT
+        elif is_beyond(words, root, ordinal, covers, i, d):
+            places[2 * i + 1] = 0
+            others += 1
+        else:
+            places[2 * i] = ordinal
+    if others > 0:
+        find_leaves_of_covers(words, root, d, covers, n, places)
+    find_rows_of_covers(words, root, d, covers, n, places)
+
+
+@helper
+def is_near(covers, i, d):
+    """Whether a cover begins as the one before it does, and comes behind it."""
+    at, before = i * (d + 2), (i - 1) * (d + 2)
+    if d == 0 or covers[at] != covers[before]:
+        return False
+    for c in range(1, d):
+        if covers[at + c] != covers[before + c]:
+            return covers[at + c] > covers[before + c]
+    return covers[at + d + 1] >= covers[before + d + 1]
+
+
+@helper
+def is_beyond(words, root, ordinal, covers, i, d):
+    """Whether a cover belongs to a leaf behind this one.  REQUIRES: not to one before it."""
+    node = ordinal // FANOUT
+    if ordinal % FANOUT + 1 < words[words[root + ROOT_HEADER + node] + N_ENTRIES]:
+        return not begins_behind(words, root, ordinal + 1, covers, i, d)
+    if node + 1 < words[root + N_NODES]:
+        return not begins_behind(words, root, (node + 1) * FANOUT, covers, i, d)
+    return False
+
+
+@helper
+def find_leaves_of_covers(words, root, d, covers, n, places):
+    """The last leaf that does not begin behind a cover, to the first place of each that is sought."""
     find_nodes_of_covers(words, root, d, covers, n, places)
     width = 0
     for i in range(n):
+        if places[2 * i + 1] == NOT_SOUGHT:
+            continue
         node = places[2 * i] - 1
         places[2 * i] = node * FANOUT
         places[2 * i + 1] = words[words[root + ROOT_HEADER + node] + N_ENTRIES] - 1
@@ -37,16 +85,17 @@ def find_covers(words, root, d, covers, n, places):
                 else:
                     places[2 * i] = ordinal - low + middle
         width >>= 1
-    find_rows_of_covers(words, root, d, covers, n, places)
 
 
 @helper
 def find_nodes_of_covers(words, root, d, covers, n, places):
-    """One more than the last node that does not begin behind a cover, to the first place of each."""
+    """One more than the last node that does not begin behind a cover, to the first place of each that is
+    sought."""
     n_nodes = words[root + N_NODES]
     for i in range(n):
-        places[2 * i] = 1
-        places[2 * i + 1] = n_nodes
+        if places[2 * i + 1] != NOT_SOUGHT:
+            places[2 * i] = 1
+            places[2 * i + 1] = n_nodes
     width = n_nodes - 1
     while width > 0:
         for i in range(n):

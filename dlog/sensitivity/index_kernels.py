@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.jit import Words, helper, kernel
+from dlog.jit import Words, helper, kernel, pointer, shifted
 from dlog.sensitivity.cover_kernels import find_covers
 from dlog.sensitivity.oracle_kernels import GREATEST, LEAST
-from dlog.sensitivity.row_kernels import compare_rows, distinct, row_changes, sort_few
+from dlog.sensitivity.row_kernels import compare_rows, distinct, find_changes, put_in_order
 from dlog.storage.layout import (
     BASE,
     ENTRY,
@@ -26,14 +26,12 @@ from dlog.storage.layout import (
     ROOT_HEADER,
     STRIDE,
 )
-from dlog.storage.pointer import pointer
 from dlog.storage.trie_kernels import (
     address_paged,
     end_of,
     entry_of,
     lub,
     next_paged,
-    next_position,
     seek_lub_paged,
 )
 
@@ -63,23 +61,30 @@ def covered(
     `work` and `edit` have `work_words` and (2 room + m) k words; n is at most `room`.
     O((covers + found + noted) log rows).
     """
+    asked, fresh, rest = pointer(covers), pointer(noted), pointer(work)
+    out, counts = pointer(edit), pointer(sizes)
+    return int(find_covered(pointer(A), root, atom, p, k, asked, n, fresh, m, room, rest, out, counts))
+
+
+@helper
+def find_covered(words, root, atom, p, k, covers, n, noted, m, room, work, edit, sizes):
+    """As `covered`, over pointers."""
     d = k - 2
-    which = room * k
-    n_found = overlapping(A, root, d, covers, n, work, work[which:], work[which + room :], room)
+    which = shifted(work, room * k)
+    n_found = find_overlapping(words, root, d, covers, n, work, which, shifted(which, room), room)
     if n_found > room:
         return n_found
-    sort_few(work, n_found, k)
+    put_in_order(work, n_found, k)
     found = distinct(work, n_found, k)
-    pieces = work[room * k :]
+    pieces, marked = which, shifted(work, 2 * room * k)
     left = clip(work, found, d, covers, n, pieces)
-    marked = work[2 * room * k :]
     later = merged(pieces, left, noted, m, k, marked)
-    later = unmarked(marked, glue(pointer(A), atom, p, marked, later, d), k)
-    change = work[2 * room * k + (room + m) * (k + 1) :]
-    row_changes(work, found, marked, later, k, change, change[room * k :], sizes)
+    later = unmarked(marked, glue(words, atom, p, marked, later, d), k)
+    change = shifted(marked, (room + m) * (k + 1))
+    find_changes(work, found, marked, later, k, change, shifted(change, room * k), sizes)
     erased, inserted = sizes[0], sizes[1]
-    put_natural(change[room * k :], inserted, p, k, edit)
-    put_natural(change, erased, p, k, edit[inserted * k :])
+    put_natural(shifted(change, room * k), inserted, p, k, edit)
+    put_natural(change, erased, p, k, shifted(edit, inserted * k))
     sizes[0] = inserted
     sizes[1] = erased
     return n_found
@@ -159,7 +164,13 @@ def overlapping(
     how many there are.  `places` are 2 n words to work in.  All intervals of one context end in the order in
     which they begin.  O(n d log rows + found).
     """
-    words = pointer(A)
+    words, asked, to = pointer(A), pointer(covers), pointer(out)
+    return int(find_overlapping(words, root, d, asked, n, to, pointer(which), pointer(places), room))
+
+
+@helper
+def find_overlapping(words, root, d, covers, n, out, which, places, room):
+    """As `overlapping`, over pointers."""
     if words[root + N_NODES] == 0:
         return 0
     find_covers(words, root, d, covers, n, places)
@@ -226,7 +237,14 @@ def prefixed(
     """Rows of k words of an index that begin with one of n prefixes of d words, and the number of the prefix.
 
     Writes at most `room` of them, and returns how many there are.  O(n d log rows + found)."""
-    words = pointer(A)
+    return int(
+        find_prefixed(pointer(A), root, d, k, pointer(prefixes), n, pointer(out), pointer(which), room)
+    )
+
+
+@helper
+def find_prefixed(words, root, d, k, prefixes, n, out, which, room):
+    """As `prefixed`, over pointers."""
     found = 0
     for i in range(n):
         lo, hi = beginning(words, root, d, prefixes, i * d)
@@ -234,7 +252,7 @@ def prefixed(
             if found < room:
                 which[found] = i
             found = put_found(words, root, lo, k, out, found, room)
-            lo = next_position(A, root, lo)
+            lo = following(words, root, lo)
     return found
 
 

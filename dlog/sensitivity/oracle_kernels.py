@@ -6,7 +6,7 @@ the start of the interval of the d-th, filled up with the least int64, then the 
 
 from __future__ import annotations
 
-from dlog.jit import Words, helper, kernel
+from dlog.jit import Words, helper, kernel, pointer
 
 FREE = -1
 ITEM = 4  # words of an item, as in `dlog.lftj.guide`
@@ -22,6 +22,12 @@ def flatten(rows: Words, n: int, width: int, wild: int, kept: Words, cursors: Wo
     What another contribution holds is left out, intervals that meet are joined.  `kept` has room for n
     numbers, `cursors` for 3 * (width + 2).  O(n * width).
     """
+    return int(make_guide(pointer(rows), n, width, wild, pointer(kept), pointer(cursors), pointer(out)))
+
+
+@helper
+def make_guide(rows, n, width, wild, kept, cursors, out):
+    """As `flatten`, over pointers, as all helpers here."""
     m = merge(rows, n, width, kept, cursors)
     levels(rows, m, width, kept, cursors)
     at = 2
@@ -36,7 +42,7 @@ def flatten(rows: Words, n: int, width: int, wild: int, kept: Words, cursors: Wo
 
 
 @helper
-def merge(rows: Words, n: int, width: int, kept: Words, cursors: Words) -> int:
+def merge(rows, n, width, kept, cursors):
     """The numbers of contributions that no other holds; their ends grow.
 
     Only the last one kept of each depth can hold the next: those before it end earlier.
@@ -62,7 +68,7 @@ def merge(rows: Words, n: int, width: int, kept: Words, cursors: Words) -> int:
 
 
 @helper
-def holds(rows: Words, r: int, i: int, d: int, width: int) -> bool:
+def holds(rows, r, i, d, width):
     """Whether contribution r, of depth d, holds the start of contribution i."""
     k = width + 2
     if d == 0:
@@ -71,7 +77,7 @@ def holds(rows: Words, r: int, i: int, d: int, width: int) -> bool:
 
 
 @helper
-def common_prefix(rows: Words, i: int, j: int, width: int) -> int:
+def common_prefix(rows, i, j, width):
     """In how many first values two contributions agree."""
     k = width + 2
     c = 0
@@ -81,7 +87,7 @@ def common_prefix(rows: Words, i: int, j: int, width: int) -> int:
 
 
 @helper
-def opened_at(rows: Words, i: int, width: int, kept: Words) -> int:
+def opened_at(rows, i, width, kept):
     """The depth of the first item that kept contribution i does not share with the one before it."""
     if i == 0:
         return 1
@@ -93,7 +99,7 @@ def opened_at(rows: Words, i: int, width: int, kept: Words) -> int:
 
 
 @helper
-def levels(rows: Words, m: int, width: int, kept: Words, cursors: Words) -> None:
+def levels(rows, m, width, kept, cursors):
     """Count the items of each depth."""
     k = width + 2
     for d in range(width + 2):
@@ -104,7 +110,7 @@ def levels(rows: Words, m: int, width: int, kept: Words, cursors: Words) -> None
 
 
 @helper
-def write_items(rows: Words, m: int, width: int, wild: int, kept: Words, cursors: Words, out: Words) -> None:
+def write_items(rows, m, width, wild, kept, cursors, out):
     """Depth first; the last item of each depth is open at its end until the next one begins."""
     k = width + 2
     last = 2 * (width + 2)  # cursors of the open items

@@ -5,7 +5,7 @@ Rows are row-major, k words each.
 
 from __future__ import annotations
 
-from dlog.jit import Words, helper, kernel
+from dlog.jit import Words, helper, kernel, pointer
 
 
 @kernel
@@ -16,6 +16,12 @@ def row_changes(
 
     Leaves the numbers of rows written in `sizes`.  O((n + m) k).
     """
+    find_changes(pointer(old), n, pointer(new), m, k, pointer(erased), pointer(inserted), pointer(sizes))
+
+
+@helper
+def find_changes(old, n, new, m, k, erased, inserted, sizes):
+    """As `row_changes`, over pointers, as all helpers here."""
     i, j, e, a = 0, 0, 0, 0
     while i < n or j < m:
         order = -1 if j == m else 1 if i == n else compare_rows(old, i, new, j, k)
@@ -34,6 +40,12 @@ def row_changes(
 @kernel
 def sort_few(rows: Words, n: int, k: int) -> None:
     """Sort rows in place.  O(n^1.5 k): for a few."""
+    put_in_order(pointer(rows), n, k)
+
+
+@helper
+def put_in_order(rows, n, k):
+    """As `sort_few`."""
     gap = 1
     while 3 * gap + 1 < n:
         gap = 3 * gap + 1
@@ -70,7 +82,8 @@ def distinct(rows, n, k):
 
 
 @helper
-def compare_rows(a: Words, i: int, b: Words, j: int, k: int) -> int:
+def compare_rows(a, i, b, j, k):
+    """-1, 0 or 1: row i of some against row j of others."""
     for c in range(k):
         if a[i * k + c] != b[j * k + c]:
             return -1 if a[i * k + c] < b[j * k + c] else 1
@@ -78,7 +91,7 @@ def compare_rows(a: Words, i: int, b: Words, j: int, k: int) -> int:
 
 
 @helper
-def after_same(rows: Words, i: int, n: int, k: int) -> int:
+def after_same(rows, i, n, k):
     """The first row behind those that are the same as row i."""
     j = i + 1
     while j < n and compare_rows(rows, i, rows, j, k) == 0:
@@ -87,7 +100,7 @@ def after_same(rows: Words, i: int, n: int, k: int) -> int:
 
 
 @helper
-def put_row(rows: Words, i: int, k: int, out: Words, at: int) -> int:
+def put_row(rows, i, k, out, at):
     for c in range(k):
         out[at * k + c] = rows[i * k + c]
     return at + 1

@@ -43,6 +43,10 @@ from dlog.storage.layout import (
     OWNER,
     ROOT_HEADER,
     ROOT_SCAN,
+    SCAN_HIGH,
+    SCAN_LOW,
+    SCAN_MAX,
+    SCAN_MIN,
     SCAN_WORDS,
     STRIDE,
 )
@@ -265,11 +269,25 @@ def change_leaves(A: Words, node: int, ni: int, ops: int, s: int, i: int, j: int
         rewrite_leaf(A, entry, ops, s, i, x, inserts, total, k)
         if scan > 0:
             column = A[entry + BASE] + (scan - 1) * A[entry + STRIDE]
-            scan_leaf(A, column, total, node + NODE_SCAN + SCAN_WORDS * (e + 1))
+            scan_again(A, node, e, column, total)
         A[node + NODE_ROWS] += 2 * inserts - (x - i)
         i = x
-    if scan > 0:
+
+
+@helper
+def scan_again(A: Words, node: int, e: int, column: int, fill: int) -> None:
+    """The scans of a leaf and its node after a change.  O(fill), and O(FANOUT) if an end of the node's range
+    may have gone."""
+    total, own = node + NODE_SCAN, node + NODE_SCAN + SCAN_WORDS * (e + 1)
+    least, most = A[own + SCAN_MIN], A[own + SCAN_MAX]
+    A[total + SCAN_LOW] -= A[own + SCAN_LOW]
+    A[total + SCAN_HIGH] -= A[own + SCAN_HIGH]
+    scan_leaf(A, column, fill, own)
+    least_went = least == A[total + SCAN_MIN] and A[own + SCAN_MIN] > least
+    if least_went or (most == A[total + SCAN_MAX] and A[own + SCAN_MAX] < most):
         total_scan(A, node)
+    else:
+        add_scan(A, total, own)
 
 
 @helper

@@ -29,6 +29,7 @@ from dlog.storage.tree_kernels import compare, copy_rows, entry_bound, leaf_boun
 # the memory of many at once.  Scattered over an index of 40 MB, 250 of them took a quarter of the time.
 TOGETHER: Final = 256
 DENSE: Final = 4  # operations for each leaf from which on the next place is near the last one
+NOT_SOUGHT: Final = -1  # in the place of a position: the leaf is known, or not yet asked for
 BOUND_BITS: Final = 24  # of the lower bound of a search in a leaf, beside the upper one
 
 
@@ -42,21 +43,61 @@ def locate(A: Words, root: int, ops: int, s: int, m: int, k: int) -> int:
         return locate_dense(A, root, ops, s, m, k)
     for start in range(0, m, TOGETHER):
         end = min(m, start + TOGETHER)
-        find_nodes(A, root, ops, s, start, end, k)
-        find_entries(A, root, ops, s, start, end, k)
+        find_leaves(A, root, ops, s, start, end, k)
         find_positions(A, root, ops, s, start, end, k)
         ask_for_rows(A, root, ops, s, start, end, k)
     return keep_effective(A, root, ops, s, m, k)
 
 
 @helper
+def find_leaves(A: Words, root: int, ops: int, s: int, start: int, end: int, k: int) -> None:
+    """Write to ORDINAL the last leaf whose first row is not after an operation's.
+
+    First for those whose first word is another than the last one's; most of the others lie in the same leaf,
+    and only those that do not are sought, too.
+    """
+    leaf, sought = ops + (k + ORDINAL) * s, ops + (k + POSITION) * s
+    for j in range(start, end):
+        A[leaf + j] = 0
+        A[sought + j] = 0 if j == start or A[ops + j] != A[ops + j - 1] else NOT_SOUGHT
+    find_nodes(A, root, ops, s, start, end, k)
+    find_entries(A, root, ops, s, start, end, k)
+    ordinal, others = A[leaf + start], 0
+    for j in range(start, end):
+        if A[sought + j] != NOT_SOUGHT:
+            ordinal = A[leaf + j]
+            A[sought + j] = NOT_SOUGHT
+        elif is_beyond(A, root, ordinal, ops, s, j, k):
+            A[sought + j] = 0
+            others += 1
+        else:
+            A[leaf + j] = ordinal
+    if others > 0:
+        find_nodes(A, root, ops, s, start, end, k)
+        find_entries(A, root, ops, s, start, end, k)
+
+
+@helper
+def is_beyond(A: Words, root: int, ordinal: int, ops: int, s: int, j: int, k: int) -> bool:
+    """Whether an operation belongs to a leaf behind this one.  REQUIRES: not to one before it."""
+    node, e = A[root + ROOT_HEADER + ordinal // FANOUT], ordinal % FANOUT + 1
+    if e < A[node + N_ENTRIES]:
+        return starts_by(A, node, e, ops, s, j, k)
+    if ordinal // FANOUT + 1 < A[root + N_NODES]:
+        return starts_by(A, A[root + ROOT_HEADER + ordinal // FANOUT + 1], 0, ops, s, j, k)
+    return False
+
+
+@helper
 def find_nodes(A: Words, root: int, ops: int, s: int, start: int, end: int, k: int) -> None:
-    """For operations [start, end), write to ORDINAL the last node whose first row is not after theirs."""
+    """For operations [start, end) that are sought, write to ORDINAL the last node whose first row is not
+    after theirs."""
     low, high = ops + (k + ORDINAL) * s, ops + (k + POSITION) * s
     n_nodes = A[root + N_NODES]
     for j in range(start, end):
-        A[low + j] = 1
-        A[high + j] = n_nodes
+        if A[high + j] != NOT_SOUGHT:
+            A[low + j] = 1
+            A[high + j] = n_nodes
     width = n_nodes - 1
     while width > 0:
         for j in range(start, end):
@@ -69,7 +110,8 @@ def find_nodes(A: Words, root: int, ops: int, s: int, start: int, end: int, k: i
                 A[high + j] = middle if after else hi
         width >>= 1
     for j in range(start, end):
-        A[low + j] = A[low + j] - 1
+        if A[high + j] != NOT_SOUGHT:
+            A[low + j] -= 1
 
 
 @helper
@@ -79,6 +121,8 @@ def find_entries(A: Words, root: int, ops: int, s: int, start: int, end: int, k:
     width = 0
     for j in range(start, end):
         ni = A[low + j]
+        if A[high + j] == NOT_SOUGHT:
+            continue
         entries = A[A[root + ROOT_HEADER + ni] + N_ENTRIES]
         A[low + j] = ni * FANOUT  # and one less than the lower bound, as the upper one in `high`
         A[high + j] = entries - 1
@@ -97,26 +141,35 @@ def find_entries(A: Words, root: int, ops: int, s: int, start: int, end: int, k:
 
 @helper
 def find_positions(A: Words, root: int, ops: int, s: int, start: int, end: int, k: int) -> None:
-    """Write to POSITION the first row of the leaf at ORDINAL that is not before an operation's."""
-    bounds = ops + (k + POSITION) * s
+    """Write to POSITION the first row of the leaf at ORDINAL that is not before an operation's.
+
+    The first operations of all leaves are searched for together, the others from the one before on."""
+    leaf, bounds = ops + (k + ORDINAL) * s, ops + (k + POSITION) * s
     width = 0
     for j in range(start, end):
-        fill = A[entry_at(A, root, A[ops + (k + ORDINAL) * s + j]) + FILL]
-        A[bounds + j] = fill << BOUND_BITS
-        width = max(width, fill)
+        A[bounds + j] = 0
+        if j == start or A[leaf + j] != A[leaf + j - 1]:
+            fill = A[entry_at(A, root, A[leaf + j]) + FILL]
+            A[bounds + j] = fill << BOUND_BITS
+            width = max(width, fill)
     while width > 0:
         for j in range(start, end):
             lo, hi = A[bounds + j] & ((1 << BOUND_BITS) - 1), A[bounds + j] >> BOUND_BITS
             if lo < hi:
                 middle = (lo + hi) >> 1
-                entry = entry_at(A, root, A[ops + (k + ORDINAL) * s + j])
+                entry = entry_at(A, root, A[leaf + j])
                 before = compare(A, A[entry + BASE], A[entry + STRIDE], middle, ops, s, j, k) < 0
                 lo = middle + 1 if before else lo
                 hi = hi if before else middle
                 A[bounds + j] = hi << BOUND_BITS | lo
         width >>= 1
     for j in range(start, end):
-        A[bounds + j] = A[bounds + j] >> BOUND_BITS
+        if j == start or A[leaf + j] != A[leaf + j - 1]:
+            A[bounds + j] = A[bounds + j] >> BOUND_BITS
+        else:
+            entry, before = entry_at(A, root, A[leaf + j]), A[bounds + j - 1]
+            base, stride, fill = A[entry + BASE], A[entry + STRIDE], A[entry + FILL]
+            A[bounds + j] = leaf_bound(A, base, stride, before, fill, ops, s, j, k, 0)
 
 
 @helper

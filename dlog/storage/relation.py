@@ -164,15 +164,6 @@ class Relation:
                 self._indices[order].apply_in_place(inserted, erased)
         return change
 
-    def apply_rows(self, rows: Words, n_inserts: int) -> tuple[Relation, Change] | None:
-        """As `apply`, of an (n, arity) array of a few rows to insert and then rows to erase; None, with
-        nothing done, when they are not few beside those that are there."""
-        changed = self._changed_by_rows(rows, n_inserts, 0)
-        if changed is None:
-            return None
-        roots, change = changed
-        return (self.of_roots(roots.data), change) if change else (self.snapshot(), change)
-
     def _changed_by_few(self, inserts: Any, erases: Any, in_place: int) -> tuple[Words, Change] | None:
         """(Roots under a small batch, the net change); None: it must go the long way.  One kernel call."""
         rows = _joined(inserts, erases, self.arity)
@@ -222,12 +213,13 @@ class Relation:
             place += 1
         return place
 
-    def of_roots(self, roots: memoryview) -> Relation:
-        """The version that these roots are of; takes them over."""
+    def of_roots(self, roots: memoryview | list[int]) -> Relation:
+        """The version that these roots are of; takes them over.  REQUIRES: a list has no more than these."""
         made = self._made
         orders = self._orders if made is None else tuple(made)
         version = object.__new__(Relation)
-        version._made, version._orders, version._roots = None, orders, roots[: len(orders)].tolist()
+        version._made, version._orders = None, orders
+        version._roots = roots if isinstance(roots, list) else roots[: len(orders)].tolist()
         version.arena, version.arity = self.arena, self.arity
         return version
 
@@ -237,7 +229,7 @@ class Relation:
         while the arena's lock is held."""
         return bool(self._roots)
 
-    def followed_in_place(self, roots: memoryview, undo: UndoneRows) -> Relation:
+    def followed_in_place(self, roots: list[int], undo: UndoneRows) -> Relation:
         """The version that a kernel has made of this one's own roots, whose references are used up.
 
         When this version is read again, a transaction having been taken back or someone having held it, it is

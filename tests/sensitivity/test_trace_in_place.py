@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
+from dlog.engine.commits import Changes
 from dlog.engine.trace_choice import TRACE, TRACE_EXACT
 from dlog.engine.trace_triggers import TraceTrigger
 from dlog.engine.trigger_search import NEVER
@@ -83,3 +84,54 @@ def refused(db: dlog.Database, transaction: Callable[[], object]) -> None:
     with pytest.raises(DlogError, match="refused"):
         transaction()
     db._keep = keep  # type: ignore[method-assign]
+
+
+TRIANGLES = """
+edge(x, y) -> int(x), int(y).
+triangle(x, y, z) <- edge(x, y), edge(y, z), edge(x, z).
+"""
+
+
+@pytest.mark.parametrize("wanted", (TRACE, TRACE_EXACT))
+def test_heads_change_in_the_call_of_the_row(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as they have the orders that they had, and no facts of their own."""
+    taken: list[bool] = []
+    in_the_call = 0
+    take_head = TraceTrigger._take_head
+
+    def counted(self: TraceTrigger) -> Any:
+        change = take_head(self)
+        taken.append(change is not None)
+        return change
+
+    monkeypatch.setattr(TraceTrigger, "_take_head", counted)
+    traced, deltas = (dlog.Database(source=TRIANGLES, strategy=strategy) for strategy in (wanted, "delta"))
+    edges = [(i % 30, (7 * i + i // 30) % 31) for i in range(500)]
+    for db in (traced, deltas):
+        db.apply(insert={"edge": edges})
+        db.apply(insert={"edge": [(100, 100)]})
+    for step in range(60):
+        if step == 20:
+            held = traced.snapshot(), sorted(deltas["triangle"].rows())
+        if step == 30:
+            traced.store.index("triangle", (2, 0, 1))
+        if step == 45:
+            for db in (traced, deltas):
+                db.apply(insert={"triangle": [(0, 0, 0), (200, 200, 200)]})
+        row = (step * 11 % 30, step * 17 % 31)
+        change = {"erase" if row in deltas["edge"].rows() else "insert": {"edge": [row]}}
+        changes = [db.apply(**change).changes for db in (traced, deltas)]
+        assert told(changes[0]) == told(changes[1])
+        if step == 29:
+            in_the_call = sum(taken)
+    assert in_the_call > 5 and sum(taken) == in_the_call
+    assert sorted(traced["triangle"].rows()) == sorted(deltas["triangle"].rows())
+    assert sorted(held[0]["triangle"].rows()) == held[1]
+    traced.check()
+
+
+def told(changes: Changes) -> object:
+    return {
+        name: (sorted(change.inserted.rows()), sorted(change.erased.rows()))
+        for name, change in changes.items()
+    }

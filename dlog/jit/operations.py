@@ -1,0 +1,29 @@
+"""Owns functions that stand for instructions of the processor, each defined beside those who need it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class Operation:
+    """Stands for instructions.  numba is imported when it asks for their type."""
+
+    def __init__(self, define: Callable[..., Any]):
+        self._define = define
+        self._type: Any = None
+
+    @property
+    def _numba_type_(self) -> Any:
+        if self._type is None:
+            import numba
+
+            make: Any = numba.extending.intrinsic
+            self._made = make(self._define)  # numba holds it weakly
+            context = numba.core.registry.cpu_target.typing_context
+            context.refresh()
+            self._type = context.resolve_value_type(self._made)
+        return self._type
+
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError("only kernels call this")
