@@ -42,9 +42,11 @@ def cofactor_rows(
     rows: Words, stride: int, relation: int, turn: int, n: int, table: Words, element: Floats, size: int,
     result: Floats,
 ) -> None:  # fmt: skip
-    """Rows of one relation; with `turn` 1, of all in turns, which then lie one behind the other in `rows`.
+    """Rows of one relation, a batch; with `turn` 1, of all in turns, which then lie one behind the other in
+    `rows`.
 
-    First all postcodes are looked up, then elements are multiplied: so both can be asked for ahead.
+    Of a batch first all postcodes are looked up, then elements are multiplied: so both can be asked for
+    ahead.  Rows in turns are looked up and done one after the other; memory is asked for ahead alike.
     """
     keys, elements, out, given = pointer(table), pointer(element), pointer(result), pointer(rows)
     scratch = np.zeros(64)
@@ -52,26 +54,26 @@ def cofactor_rows(
     shift, mask, lifted = 64, size - 1, len(element) - LIFTED
     while (1 << (64 - shift)) < size:
         shift -= 1
-    places = np.zeros(n, np.int64)
-    for i in range(n):
+    places = np.zeros(n if turn == 0 else 1, np.int64)
+    for i in range(n if turn == 0 else 0):
         if i + AHEAD < n:
+            prefetch(keys, 2 * slot_of(given[i + AHEAD], shift))
+        places[i] = place_of(keys, given[i], shift, mask, size)
+    for i in range(n):
+        near = i + AHEAD // 4
+        if turn == 0 and near < n:
+            ask_for(elements, places[near])
+        if turn != 0 and i + AHEAD < n:
             own, row, base = where(i + AHEAD, relation, turn, stride)
             prefetch(keys, 2 * slot_of(given[base + row], shift))
+        if turn != 0 and near < n:
+            own, row, base = where(near, relation, turn, stride)
+            slot = find_slot(keys, given[base + row], shift, mask)
+            if keys[2 * slot] != -1:
+                ask_for(elements, ELEMENTS * keys[2 * slot + 1])
         own, row, base = where(i, relation, turn, stride)
-        key = given[base + row]
-        slot = slot_of(key, shift)
-        while keys[2 * slot] != key and keys[2 * slot] != -1:
-            slot = (slot + 1) & mask
-        if keys[2 * slot] == -1:
-            keys[2 * slot], keys[2 * slot + 1] = key, keys[2 * size]
-            keys[2 * size] += 1
-        places[i] = ELEMENTS * keys[2 * slot + 1]
-    for i in range(n):
-        if i + AHEAD // 4 < n:
-            for line in range(0, ELEMENTS, 8):
-                prefetch(elements, places[i + AHEAD // 4] + line)
-        own, row, base = where(i, relation, turn, stride)
-        key, mine, width = given[base + row], places[i], SIZES[own]
+        key, width = given[base + row], SIZES[own]
+        mine = places[i] if turn == 0 else place_of(keys, key, shift, mask, size)
         words = 1 + width + width * (width + 1) // 2
         lift(elements, lifted, given, base + stride + row, stride, width)
         times = float(given[base + (width + 1) * stride + row])
@@ -131,6 +133,31 @@ def where(i, relation, turn, stride):
 def slot_of(key, shift):
     start = np.uint64(np.int64(key * np.int64(-7046029254386353131)).view(np.uint64) >> np.uint64(shift))
     return np.uint64(start).view(np.int64)
+
+
+@helper
+def find_slot(keys, key, shift, mask):
+    """That of a postcode, or the empty one where it would be."""
+    slot = slot_of(key, shift)
+    while keys[2 * slot] != key and keys[2 * slot] != -1:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@helper
+def place_of(keys, key, shift, mask, size):
+    """Where the elements of a postcode begin, which may be new."""
+    slot = find_slot(keys, key, shift, mask)
+    if keys[2 * slot] == -1:
+        keys[2 * slot], keys[2 * slot + 1] = key, keys[2 * size]
+        keys[2 * size] += 1
+    return ELEMENTS * keys[2 * slot + 1]
+
+
+@helper
+def ask_for(elements, place):
+    for line in range(0, ELEMENTS, 8):
+        prefetch(elements, place + line)
 
 
 @helper

@@ -120,3 +120,73 @@ def test_memory_for_rows_to_come_is_for_the_keys_that_they_bring() -> None:
         runtime.check()
         found.append(runtime.maps.memory())
     assert found[1] <= 2 * found[0]
+
+
+WIDE = """
+CREATE TYPE RingCofactor FROM FILE 'ring_cofactor.hpp';
+CREATE STREAM R(a long, b long, c long, d long);
+DECLARE MAP M(RingCofactor<0, double, 3>)[][a: long] := 0;
+DECLARE MAP COPY(RingCofactor<0, double, 3>)[][a: long] := 0;
+ON BATCH UPDATE OF R {
+  M[][a] += AggSum([a], (DELTA R)(a, b, c, d) * [lift<0>: RingCofactor<0, double, 3>](b, c, d));
+  COPY[][a] := M[][a];
+}
+"""
+
+
+def wide_entries(runtime: Runtime, name: str) -> dict[int, list[float]]:
+    words = runtime.maps.entries(runtime.compiled.stores.map(name).number)
+    return dict(zip(words[0].tolist(), np.ascontiguousarray(words[1:].T).view(float).tolist(), strict=True))
+
+
+def wide_model(rows: list[tuple[int, ...]]) -> dict[int, list[float]]:
+    """Count, sums and sums of products by the first column."""
+    model: dict[int, np.ndarray] = {}
+    for a, *x in rows:
+        lifted = [1, *x, *(x[i] * x[j] for i in range(3) for j in range(i, 3))]
+        model[a] = model.get(a, np.zeros(10)) + lifted
+    return {a: value.tolist() for a, value in model.items()}
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(st.lists(st.integers(0, 60) | keys, max_size=40), st.integers(0, 5)), max_size=8))
+def test_values_that_lie_apart(steps: list) -> None:
+    """Rows come, some of them go again; going back finds what was."""
+    runtime, kept = Runtime(parse(WIDE)), []
+    assert any(shape.apart for shape in runtime.maps.shapes)
+    for new, gone in steps:
+        rows = [(a, i % 7, a % 11, 1) for i, a in enumerate(new)]
+        saved, before = runtime.save(), list(kept)
+        runtime.apply("R", rows)
+        runtime.check()
+        if gone == 0:
+            runtime.restore(saved)
+            kept = before
+        else:
+            leave = [row for i, row in enumerate(kept) if i % gone == 0]
+            kept = [row for i, row in enumerate(kept) if i % gone] + rows
+            runtime.apply("R", leave, [-1] * len(leave))
+        runtime.check()
+        assert wide_entries(runtime, "M") == wide_model(kept)
+        if gone:
+            assert wide_entries(runtime, "COPY") == wide_model(kept)
+
+
+def test_memory_of_values_that_lie_apart_follows_the_data() -> None:
+    runtime = Runtime(parse(WIDE))
+    for start in range(0, 60_000, 6_000):
+        rows = np.array([(start + i, i % 7, 2, 3) for i in range(6_000)])
+        runtime.apply("R", rows)
+        runtime.check()
+        assert len(wide_entries(runtime, "M")) == 6_000
+        runtime.apply("R", rows, [-1] * len(rows))
+        runtime.check()
+        assert wide_entries(runtime, "M") == {} == wide_entries(runtime, "COPY")
+    assert runtime.maps.memory() < 5_000_000
+    for start in range(0, 40_000, 500):
+        rows = np.array([(start + i, 0, 1, 1) for i in range(500)])
+        runtime.apply("R", rows)
+        runtime.apply("R", rows, [-1] * len(rows))
+    assert runtime.maps.memory() < 1_100_000
+    runtime.apply("R", [(5, 1, 2, 3)])
+    assert wide_entries(runtime, "M") == wide_model([(5, 1, 2, 3)])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from dlog.jit import helper
+from dlog.m3.runtime.apart_kernels import value_at
 from dlog.m3.runtime.layout import (
     CHUNK,
     EMPTY,
@@ -131,14 +132,14 @@ def chain_next(arena, maps, m, index, cols, state, cursor, rows, slots, row_out,
 @helper
 def scan_next(arena, maps, m, cols, n, state, cursor, row_out, slot_out):
     """Up to CHUNK pairs of a row and a live slot, each row with every slot; 0 at the end."""
-    base, words, keys, values = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_KEYS], maps[m + M_VALUES]
+    base, words, values = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_VALUES]
     slots = maps[m + M_MASK] + 1
     row, slot = state[cursor], state[cursor + 1]
     out = 0
     while row < n and out < CHUNK:
         while slot < slots and out < CHUNK:
             at = base + slot * words
-            if arena[at] != EMPTY and is_live(arena, at + keys, values):
+            if arena[at] != EMPTY and is_live(arena, value_at(arena, maps, m, at), values):
                 cols[row_out + out] = row
                 cols[slot_out + out] = slot
                 out += 1

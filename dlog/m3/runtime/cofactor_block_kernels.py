@@ -13,7 +13,6 @@ from dlog.jit import (
     add_gathered,
     add_outer,
     helper,
-    prefetch,
     scale_four,
 )
 from dlog.m3.runtime.arithmetic_kernels import (
@@ -24,7 +23,6 @@ from dlog.m3.runtime.cofactor_plan import (
     BLOCK,
     FOUR,
     LIFTED,
-    MOST,
     P_ADDED,
     P_BLOCK,
     P_HEADER,
@@ -43,13 +41,9 @@ from dlog.m3.runtime.cofactor_plan import (
     Q_WORDS,
     ROWS,
     TAKEN_MANY,
+    ask_for_element,
+    element_at,
     words_of,
-)
-from dlog.m3.runtime.layout import (
-    LINE,
-    M_BASE,
-    M_KEYS,
-    M_WORDS,
 )
 
 
@@ -116,9 +110,8 @@ def take_places(arena, maps, code, state, cols, rows, plan, columns, j):
         for k in range(rows):
             state[at + ROWS + k] = to_bits(1.0)
     elif store >= 0:
-        base, words = maps[store + M_BASE] + maps[store + M_KEYS], maps[store + M_WORDS]
         for k in range(rows):
-            place = base + cols[column + state[listed + k]] * words
+            place = element_at(arena, maps, store, cols[column + state[listed + k]])
             state[at + k], state[at + ROWS + k] = place, arena[place]
     else:
         words = words_of(code[part + Q_SIZE])
@@ -214,10 +207,7 @@ def ask_for_part(arena, maps, code, state, cols, rows, n, plan, columns, j):
     """The elements of a part that the next rows will need."""
     part, listed = plan + P_HEADER + j * Q_WORDS, code[plan + P_BLOCK] - 2 * ROWS
     store, column = code[part + Q_STORE], code[columns + code[part + Q_COLUMN]]
-    base, words = maps[store + M_BASE], maps[store + M_WORDS]
     for k in range(rows):
         i = state[listed + k] + ROWS
         if i < n and cols[column + i] >= 0:
-            at = base + cols[column + i] * words
-            for line in range(0, min(words, MOST), LINE):
-                prefetch(arena, at + line)
+            ask_for_element(arena, maps, store, cols[column + i])

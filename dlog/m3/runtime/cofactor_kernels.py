@@ -23,11 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.jit import (
-    add_four,
-    helper,
-    prefetch,
-)
+from dlog.jit import add_four, helper
 from dlog.m3.runtime.arithmetic_kernels import (
     to_bits,
     to_float,
@@ -39,7 +35,6 @@ from dlog.m3.runtime.cofactor_plan import (
     FEW,
     FOUR,
     LIFTED,
-    MOST,
     P_ADDED,
     P_END,
     P_FIRST,
@@ -63,15 +58,11 @@ from dlog.m3.runtime.cofactor_plan import (
     ROWS,
     TAKEN,
     add_scaled,
+    ask_for_element,
+    element_at,
     words_of,
 )
-from dlog.m3.runtime.layout import (
-    LINE,
-    M_BASE,
-    M_KEYS,
-    M_USED,
-    M_WORDS,
-)
+from dlog.m3.runtime.layout import M_USED
 
 
 @helper
@@ -115,10 +106,7 @@ def ask_ahead(arena, maps, code, cols, plan, columns, i, n):
         if store >= 0:
             slot = cols[code[columns + code[part + Q_COLUMN]] + i + AHEAD]
             if slot >= 0:
-                words = maps[store + M_WORDS]
-                at = maps[store + M_BASE] + slot * words
-                for line in range(0, min(words, MOST), LINE):
-                    prefetch(arena, at + line)
+                ask_for_element(arena, maps, store, slot)
 
 
 @helper
@@ -144,7 +132,7 @@ def take_parts(arena, maps, code, state, cols, plan, columns, i):
         if row < 0:
             return False
         if store >= 0:
-            at = maps[store + M_BASE] + row * maps[store + M_WORDS] + maps[store + M_KEYS]
+            at = element_at(arena, maps, store, row)
             state[work + TAKEN * j + 1] = arena[at]
             for p in range(size):
                 state[mine + p] = arena[at + 1 + p]
@@ -219,7 +207,7 @@ def add_sum(arena, maps, code, state, target, row, plan):
     """Add the accumulators to an element."""
     width = code[plan + P_WIDTH]
     if target >= 0:
-        at = maps[target + M_BASE] + row * maps[target + M_WORDS] + maps[target + M_KEYS]
+        at = element_at(arena, maps, target, row)
         if code[plan + P_KEEPS] != 0:
             arena[at + words_of(width)] += 1
         add_sum_at(arena, at, code, state, plan)
@@ -298,7 +286,7 @@ def add_each(arena, maps, code, state, cols, n, target, slots, scale, plan, colu
             continue
         if target >= 0:
             row = np.int64(0) if code[plan + P_TOTAL] != 0 else cols[slots + i]
-            at = maps[target + M_BASE] + row * maps[target + M_WORDS] + maps[target + M_KEYS]
+            at = element_at(arena, maps, target, row)
             if code[plan + P_KEEPS] != 0:
                 arena[at + words] += 1
             add_product_to(arena, at, arena, code, state, plan, factor)
@@ -344,13 +332,10 @@ def add_product_to(out, at, arena, code, state, plan, factor):
 def add_lifted(arena, maps, code, state, cols, n, m, slots, scale, plan, columns):
     """REQUIRES: one part, lifted, with the variables of the map's elements."""
     size, x = code[plan + P_VARIABLES], code[plan + P_SUMS]
-    base, words, keys = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_KEYS]
     for i in range(n):
         if i + AHEAD < n:
-            at = base + cols[slots + i + AHEAD] * words
-            for line in range(0, min(words, MOST), LINE):
-                prefetch(arena, at + line)
-        at, factor = base + cols[slots + i] * words + keys, to_float(cols[scale + i])
+            ask_for_element(arena, maps, m, cols[slots + i + AHEAD])
+        at, factor = element_at(arena, maps, m, cols[slots + i]), to_float(cols[scale + i])
         for p in range(size):
             state[x + p] = cols[code[columns + p] + i]
         arena[at] = to_bits(to_float(arena[at]) + factor)

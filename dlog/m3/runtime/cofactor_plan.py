@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from dlog.jit import add_four, helper
+from dlog.jit import add_four, helper, prefetch
+from dlog.m3.runtime.apart_kernels import value_at
 from dlog.m3.runtime.arithmetic_kernels import to_bits, to_float
+from dlog.m3.runtime.layout import DIRECT, LINE, M_BASE, M_VALUES, M_WORDS
 
 # Words of a plan.
 P_PARTS: Final = 0
@@ -49,6 +51,23 @@ FEW: Final = 4  # rows: their products are added to an element directly
 @helper
 def words_of(size):
     return 1 + size + size * (size + 1) // 2
+
+
+@helper
+def element_at(arena, maps, m, slot):
+    """Where the element of a slot is."""
+    if slot >= DIRECT:
+        return slot - DIRECT
+    return value_at(arena, maps, m, maps[m + M_BASE] + slot * maps[m + M_WORDS])
+
+
+@helper
+def ask_for_element(arena, maps, m, slot):
+    """The element of a slot will be needed soon."""
+    at = element_at(arena, maps, m, slot)
+    for line in range(0, min(maps[m + M_VALUES], MOST), LINE):
+        prefetch(arena, at + line)
+    prefetch(arena, at + min(maps[m + M_VALUES], MOST) - 1)  # it may begin anywhere in a line
 
 
 @helper

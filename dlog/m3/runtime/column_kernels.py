@@ -12,12 +12,15 @@ import numpy as np
 from dlog.jit import helper, prefetch
 from dlog.lftj.primitives import multiply
 from dlog.m3.ring_kernels import sum_of_doubled
+from dlog.m3.runtime.apart_kernels import value_at
 from dlog.m3.runtime.arithmetic_kernels import add_ints, multiply_ints, to_bits, to_float
 from dlog.m3.runtime.layout import (
+    DIRECT,
     DOUBLED,
     EMPTY,
     FLOAT,
     INT,
+    M_APART,
     M_BASE,
     M_KEYS,
     M_KINDS,
@@ -77,6 +80,9 @@ def find(arena, maps, m, cols, hash, i, code, at, count):
 def find_slots(arena, maps, m, cols, n, hash, code, at, count):
     """The slot of each row's key, or a negative number where there is none."""
     out = code[at + count]
+    if maps[m + M_APART] != 0:
+        find_elements(arena, maps, m, cols, n, hash, code, at, count, out)
+        return
     if count == 1:
         find_ones(arena, maps, m, cols, n, hash, code[at], out)
         return
@@ -92,6 +98,34 @@ def find_ones(arena, maps, m, cols, n, hash, keys, out):
         if i + AHEAD < n:
             prefetch(arena, base + words * shifted(cols[hash + i + AHEAD], shift))
         cols[out + i] = find_one(arena, maps, m, shifted(cols[hash + i], shift), cols[keys + i])
+
+
+@helper
+def find_elements(arena, maps, m, cols, n, hash, code, at, count, out):
+    """Of a map whose elements lie apart."""
+    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
+    for i in range(n):
+        if i + AHEAD < n:
+            prefetch(arena, base + words * shifted(cols[hash + i + AHEAD], shift))
+        if count == 1:
+            slot, key = shifted(cols[hash + i], shift), cols[code[at] + i]
+            cols[out + i] = direct(arena, place_of(arena, base, words, mask, slot, key), 1)
+        else:
+            slot = find(arena, maps, m, cols, hash, i, code, at, count)
+            cols[out + i] = direct(arena, base + slot * words, count) if slot >= 0 else np.int64(-1)
+
+
+@helper
+def find_element(arena, maps, m, slot, key):
+    """The same of one row and one key."""
+    place = place_of(arena, maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], slot, key)
+    return direct(arena, place, 1)
+
+
+@helper
+def direct(arena, place, keys):
+    """The element of the slot at a place; -1 if that is empty."""
+    return np.int64(-1) if arena[place] == EMPTY else DIRECT + arena[place + keys]
 
 
 @helper
@@ -215,7 +249,9 @@ def found(arena, maps, m, cols, n, hash, code, at, count):
         some = np.int64(0)
         for slot in range(maps[m + M_MASK] + 1):
             place = base + slot * words
-            if (keys == 0 or arena[place] != EMPTY) and is_live(arena, place + keys, values):
+            if (keys == 0 or arena[place] != EMPTY) and is_live(
+                arena, value_at(arena, maps, m, place), values
+            ):
                 some = np.int64(1)
                 break
         for i in range(n):
@@ -223,7 +259,7 @@ def found(arena, maps, m, cols, n, hash, code, at, count):
         return
     for i in range(n):
         slot = find(arena, maps, m, cols, hash, i, code, at, count)
-        is_there = slot >= 0 and is_live(arena, base + slot * words + count, values)
+        is_there = slot >= 0 and is_live(arena, value_at(arena, maps, m, base + slot * words), values)
         cols[out + i] = 1 if is_there else 0
 
 
@@ -337,8 +373,11 @@ def add_value(arena, at, maps, m, cols, i, code, vals, state, pc):
 @helper
 def make_slots(arena, maps, m, cols, n, hash, code, at, count):
     """The slot of each row, made where there is none.  REQUIRES: room for n more slots."""
-    base, words, out = maps[m + M_BASE], maps[m + M_WORDS], code[at + count]
+    base, words, out, apart = maps[m + M_BASE], maps[m + M_WORDS], code[at + count], maps[m + M_APART]
     maps[m + M_UPDATES] += n
+    if apart != 0 and count == 1:
+        make_elements(arena, maps, m, cols, n, hash, code[at], out)
+        return
     for i in range(n):
         if count > 0 and i + AHEAD < n:
             prefetch(arena, base + words * shifted(cols[hash + i + AHEAD], maps[m + M_SHIFT]))
@@ -352,9 +391,25 @@ def make_slots(arena, maps, m, cols, n, hash, code, at, count):
             take_slot(arena, maps, m, slot)
         elif maps[m + M_LINKED] != 0:
             link(arena, maps, m, slot)
-        cols[out + i] = slot
+        cols[out + i] = slot if apart == 0 else direct(arena, base + slot * words, count)
     if count == 0 and n > 0:
         maps[m + M_USED] = 1
+
+
+@helper
+def make_elements(arena, maps, m, cols, n, hash, keys, out):
+    """Of a map with one key whose elements lie apart."""
+    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
+    for i in range(n):
+        if i + AHEAD < n:
+            prefetch(arena, base + words * shifted(cols[hash + i + AHEAD], shift))
+        key = cols[keys + i]
+        place = place_of(arena, base, words, mask, shifted(cols[hash + i], shift), key)
+        if arena[place] == EMPTY:
+            make_zero(arena, maps, m, place)
+            arena[place] = key
+            maps[m + M_USED] += 1
+        cols[out + i] = direct(arena, place, 1)
 
 
 @helper
@@ -365,15 +420,17 @@ def forget(arena, maps, m, cols, n, hash, code, at, count):
     for i in range(n):
         slot = np.int64(0) if count == 0 else find(arena, maps, m, cols, hash, i, code, at, count)
         if slot >= 0:
+            value = value_at(arena, maps, m, base + slot * words)
             for v in range(maps[m + M_VALUES]):
-                arena[base + slot * words + count + v] = 0
+                arena[value + v] = 0
 
 
 @helper
 def erase(arena, maps, m, cols, n, slots):
     """Make the entries in slots 0."""
-    base, words, keys = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_KEYS]
+    base, words = maps[m + M_BASE], maps[m + M_WORDS]
     maps[m + M_UPDATES] += n
     for i in range(n):
+        value = value_at(arena, maps, m, base + cols[slots + i] * words)
         for v in range(maps[m + M_VALUES]):
-            arena[base + cols[slots + i] * words + keys + v] = 0
+            arena[value + v] = 0

@@ -93,7 +93,7 @@ from dlog.m3.runtime.layout import (
     TOTAL,
     ZERO,
 )
-from dlog.m3.runtime.map_kernels import clear
+from dlog.m3.runtime.map_kernels import empty_table
 
 # Instructions by what they work on: the rest makes frames, or works on slots and whole maps.
 MAPS: Final = (
@@ -280,7 +280,7 @@ def frame_step(arena, maps, code, pc, state, cols):
             kept += cols[condition + i]
         state[code[a + 2]] = kept
     elif op == CLEAR:
-        clear(arena, maps, code[a])
+        empty_table(arena, maps, code[a])
     elif op == ERASE:
         erase(arena, maps, code[a + 1], cols, state[code[a]], code[a + 2])
     elif op == CHAIN_OPEN:

@@ -7,6 +7,11 @@ and no code of a float, date or string is that low; what follows it in the slot 
 with at most one key and one value word has 0 there.  A slot whose value is 0 is dead: it keeps its key, so
 that probes go on behind it, and is left out when the table is made anew.
 
+Wide values may lie apart: a slot then has, behind its keys, one word that tells where in the arena its
+element is.  Elements never move while a table grows; each slot that is not empty has one.  There are as many
+as M_LIMIT says at least, so that kernels find one wherever there is room for a slot.  Columns of slots that
+were looked up in such a map have the elements themselves: DIRECT + where one is.
+
 A map with initial values has one more value word, which is not 0 for every entry of its domain; so entries of
 value 0 stay.
 
@@ -37,11 +42,16 @@ M_LINKED: Final = 9  # whether chains hold the live slots: not before somebody g
 M_UPDATES: Final = 10  # rows added since the live slots were counted
 M_INDICES: Final = 11  # how many
 M_INDEX: Final = 12  # where in the array of all maps their key places are: each a count, then that many
+M_APART: Final = 13  # words of an element that lies apart from its slot; 0: values are in the slots
+M_SPARE: Final = 14  # the first element that was given back, whose first word tells the next; 0: none
+M_FRESH: Final = 15  # the next element that was never used
 M_WORDS_OF_MAP: Final = 16
 
 # Kinds of value words.  A float of 106 bits is two words, whose sum it is: what was added to it can be taken
 # back without a rest.
 INT, FLOAT, DOUBLED, LOW = range(4)
+
+DIRECT: Final = 1 << 62
 
 LINKS: Final = -1  # asked for as room: memory for chains
 
@@ -82,7 +92,8 @@ S_NEXT: Final = 3  # the first row that no event has yet
 S_INSERT: Final = 4  # entry, step and rows, as of an event
 S_DELETE: Final = 7
 S_WORDS: Final = 10
-AHEAD: Final = 4  # events: so far before a row its entries are asked for
+AHEAD: Final = 4  # events: so far before a row its slots are asked for
+NEAR: Final = 2  # events: and its elements, where they lie apart
 FEW: Final = 4  # rows: more of them are better taken together
 
 # Why the machine stopped.
@@ -138,7 +149,7 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     BLOCK_ZERO,  # frame, block, words: an element of each row, in the state
     BLOCK_NONZERO,  # frame, block, words, out
     CALL_PYTHON,  # which, frame
-    ROW_AHEAD,  # (input column, n, maps..).., -1: what will be looked up in maps of one key; does nothing
+    ROW_AHEAD,  # whether any is wide, (input column, n, maps..).., -1: maps of one key that will be asked
     ROW_LOADS,  # n, then n times: out, input column
     ROW_FLOATS,  # n, then n times: a, out: CONVERT from integers to bits
     ROW_FINDS,  # hash, key, n, then n times: map, out: FIND of one key

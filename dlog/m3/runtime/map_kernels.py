@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.jit import Words, helper, kernel, pointer
+from dlog.jit import Words, helper, kernel, pointer, prefetch
 from dlog.lftj.primitives import add, multiply
+from dlog.m3.runtime.apart_kernels import give_back, take_element, value_at
 from dlog.m3.runtime.layout import (
     EMPTY,
     END_OF_CHAIN,
+    M_APART,
     M_BASE,
     M_INDEX,
     M_INDICES,
@@ -188,6 +190,12 @@ def has_zeros(maps, m):
 @helper
 def make_zero(arena, maps, m, at):
     """The value of a slot 0, in no chain."""
+    if maps[m + M_APART] != 0:
+        element = take_element(arena, maps, m)
+        arena[at + maps[m + M_KEYS]] = element
+        for w in range(element, element + maps[m + M_VALUES]):
+            arena[w] = 0
+        return
     first_link = at + maps[m + M_KEYS] + maps[m + M_VALUES]
     for w in range(at + maps[m + M_KEYS], first_link):
         arena[w] = 0
@@ -226,8 +234,19 @@ def link_all(arena, maps, m):
 
 @kernel
 def clear_table(arena_words: Words, map_words: Words, m: int) -> None:
-    """Make every slot empty.  O(slots)."""
+    """Make every slot empty, in memory of any content.  O(slots)."""
     clear(pointer(arena_words), pointer(map_words), m)
+
+
+@helper
+def empty_table(arena, maps, m):
+    """Make every slot empty; their elements can be used again."""
+    if maps[m + M_APART] != 0 and maps[m + M_USED] > 0:
+        base, words, keys = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_KEYS]
+        for at in range(base, base + (maps[m + M_MASK] + 1) * words, words):
+            if arena[at] != EMPTY:
+                give_back(arena, maps, m, arena[at + keys])
+    clear(arena, maps, m)
 
 
 @helper
@@ -262,7 +281,7 @@ def count_live(arena_words: Words, map_words: Words, m: int) -> int:
     keys, values = maps[m + M_KEYS], maps[m + M_VALUES]
     live = 0
     for at in range(base, base + (maps[m + M_MASK] + 1) * words, words):
-        if (keys == 0 or arena[at] != EMPTY) and is_live(arena, at + keys, values):
+        if (keys == 0 or arena[at] != EMPTY) and is_live(arena, value_at(arena, maps, m, at), values):
             live += 1
     return live
 
@@ -298,20 +317,28 @@ def take_over(
     """Put the live slots of an old table into a new one, whose memory is of any content.  O(slots).
 
     The upper bits of hashes tell slots, so both tables are gone through from front to back; and slots of the
-    new one are made empty just before they are needed, while their lines come to the cache once.
+    new one are made empty just before they are needed, while their lines come to the cache once.  Elements
+    that lie apart stay where they are; those of dead slots can be used again.
     REQUIRES: the new one has room.
     """
     arena, maps = pointer(arena_words), pointer(map_words)
     base, words, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_SHIFT]
     keys, values, end = maps[m + M_KEYS], maps[m + M_VALUES], base + words * (maps[m + M_MASK] + 1)
     step, clean, used, first = words * CLEARED, base, 0, 0
+    apart, moved = maps[m + M_APART], keys + (values if maps[m + M_APART] == 0 else 1)
     # What went on at the front, since the end was full, comes last.
     while first < old_slots and keys > 0 and arena[old_base + first * old_words] != EMPTY:
         first += 1
     for i in range(old_slots):
         slot = first + i if first + i < old_slots else first + i - old_slots
         at = old_base + slot * old_words
-        if (keys > 0 and arena[at] == EMPTY) or not is_live(arena, at + keys, values):
+        if apart != 0 and slot + AHEAD < old_slots and arena[at + AHEAD * old_words] != EMPTY:
+            prefetch(arena, arena[at + AHEAD * old_words + keys])
+        if keys > 0 and arena[at] == EMPTY:
+            continue
+        if not is_live(arena, value_at(arena, maps, m, at), values):
+            if apart != 0:
+                give_back(arena, maps, m, arena[at + keys])
             continue
         place = base + words * shifted(slot_hash(arena, at, keys), shift) if keys > 0 else base
         while True:
@@ -322,7 +349,7 @@ def take_over(
             if keys == 0 or arena[place] == EMPTY:
                 break
             place = place + words if place + words < end else base
-        for w in range(keys + values):
+        for w in range(moved):
             arena[place + w] = arena[at + w]
         used += 1
     clear_slots(arena, maps, m, clean, end)
@@ -339,56 +366,13 @@ def read_entries(arena_words: Words, map_words: Words, m: int, out: Words, capac
     base, words, keys, values = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_KEYS], maps[m + M_VALUES]
     n = 0
     for at in range(base, base + (maps[m + M_MASK] + 1) * words, words):
-        if (keys == 0 or arena[at] != EMPTY) and is_live(arena, at + keys, values):
-            for w in range(keys + values):
+        if keys > 0 and arena[at] == EMPTY:
+            continue
+        value = value_at(arena, maps, m, at)
+        if is_live(arena, value, values):
+            for w in range(keys):
                 out[w * capacity + n] = arena[at + w]
+            for w in range(values):
+                out[(keys + w) * capacity + n] = arena[value + w]
             n += 1
     return n
-
-
-@kernel
-def check_table(arena_words: Words, map_words: Words, m: int) -> int:
-    """0 if the table is sound, else the number of the rule that it breaks.
-
-    1 used slots are counted rightly, 2 every key is found from its hash, 3 every live slot is in the chain of
-    its keys, once.  O(slots * longest chain).
-    """
-    arena, maps = pointer(arena_words), pointer(map_words)
-    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
-    keys, values = maps[m + M_KEYS], maps[m + M_VALUES]
-    used = 0
-    for slot in range(mask + 1 if keys > 0 else 0):
-        at = base + slot * words
-        if arena[at] == EMPTY:
-            continue
-        used += 1
-        probe = shifted(slot_hash(arena, at, keys), shift)
-        while probe != slot:
-            if arena[base + probe * words] == EMPTY:
-                return 2
-            probe = (probe + 1) & mask
-        places = maps[m + M_INDEX]
-        for index in range(maps[m + M_INDICES] if maps[m + M_LINKED] != 0 else 0):
-            if is_live(arena, at + keys, values) and times_in_chain(arena, maps, m, index, places, slot) != 1:
-                return 3
-            places += 1 + maps[places]
-    return 0 if used == maps[m + M_USED] or keys == 0 else 1
-
-
-@helper
-def times_in_chain(arena, maps, m, index, places, wanted):
-    base, words, mask = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK]
-    at = base + wanted * words
-    heads = base + (mask + 1) * (words + index)
-    place = shifted(sub_hash(arena, at, maps, places), maps[m + M_SHIFT])
-    while arena[heads + place] != 0 and not same_keys(
-        arena, at, base + (arena[heads + place] - 1) * words, maps, places
-    ):
-        place = (place + 1) & mask
-    slot = arena[heads + place] - 1
-    times = 0
-    while slot >= 0 and times < 2:
-        if slot == wanted:
-            times += 1
-        slot = arena[base + slot * words + maps[m + M_KEYS] + maps[m + M_VALUES] + index]
-    return times

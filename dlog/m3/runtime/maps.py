@@ -18,8 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlog.jit import Words
+from dlog.m3.runtime.apart import Elements
+from dlog.m3.runtime.apart_kernels import read_whole, write_whole
 from dlog.m3.runtime.layout import (
     CHUNK,
+    EMPTY,
     LINE,
     M_BASE,
     M_INDEX,
@@ -36,9 +39,9 @@ from dlog.m3.runtime.layout import (
     M_WORDS,
     M_WORDS_OF_MAP,
 )
+from dlog.m3.runtime.map_check_kernels import check_table
 from dlog.m3.runtime.map_kernels import (
     changed_much,
-    check_table,
     clear_table,
     count_live,
     count_used,
@@ -62,6 +65,7 @@ class Shape:
     keys: int
     kinds: tuple[int, ...]
     indices: tuple[tuple[int, ...], ...] = ()
+    apart: bool = False  # values lie apart from slots.  REQUIRES: keys, and no indices
 
 
 class Maps:
@@ -76,6 +80,11 @@ class Maps:
         self._records = [-1] * len(shapes)
         self._rooms = [0] * len(shapes)  # the most entries that were asked for at once, at most a chunk
         self._used = [0] * len(shapes)  # slots that were, when M_UPDATES was 0
+        self._elements = {
+            i: Elements(self.arena, self.words, self.addresses[i], len(shape.kinds))
+            for i, shape in enumerate(shapes)
+            if shape.apart
+        }
         for i in range(len(shapes)):
             self._make(i, SMALLEST if shapes[i].keys else 1)
 
@@ -103,6 +112,9 @@ class Maps:
         i = address // M_WORDS_OF_MAP
         self._rooms[i] = max(self._rooms[i], room)
         used, updates = int(self.words[address + M_USED]), int(self.words[address + M_UPDATES])
+        if used + room <= self._most(i):  # elements alone are missing
+            self._provide(i)
+            return
         if 2 * (used - self._used[i]) >= updates:  # most rows are new keys: few slots can be dead
             coming = min(coming, _keys(self._used[i], used, updates) - used)
             self._renew(i, self._ample(i, used, room, coming))
@@ -143,16 +155,34 @@ class Maps:
         self._take(i, slots, with_links or words > self._bare(i))
         take_over(self.arena.A, self.words, address, base, old, words)
         self._used[i] = int(self.words[address + M_USED])
+        self._provide(i)
         if is_linked:
             link_table(self.arena.A, self.words, address)
         with self.arena.lock:
             self.arena.release_extent(record)
+
+    def _most(self, i: int) -> int:
+        """So many slots of a table may be used."""
+        return (int(self.words[self.addresses[i] + M_MASK]) + 1) * FULL // 8
+
+    def _provide(self, i: int) -> None:
+        """Elements for as many more entries as were ever asked for at once, where values lie apart."""
+        if i in self._elements:
+            elements, address, most = self._elements[i], self.addresses[i], self._most(i)
+            wanted = min(int(self.words[address + M_USED]) + self._rooms[i], most)
+            if elements.number > 2 * most:
+                elements.pack(wanted)
+            elements.provide(wanted, most)
+            self.words[address + M_LIMIT] = min(most, elements.number)
 
     def _make(self, i: int, slots: int, with_links: bool = False) -> None:
         """An empty table in place of the one that is there, whose memory stays.  O(slots)."""
         self._take(i, slots, with_links)
         clear_table(self.arena.A, self.words, self.addresses[i])
         self.words[self.addresses[i] + M_UPDATES] = 0
+        if i in self._elements:
+            self._elements[i].begin_anew()
+            self.words[self.addresses[i] + M_LIMIT] = 0
 
     def _take(self, i: int, slots: int, with_links: bool) -> None:
         """Memory for a table in place of the one that is there."""
@@ -165,30 +195,46 @@ class Maps:
         self.words[address + M_BASE] = base
         self.words[address + M_MASK] = slots - 1
         self.words[address + M_SHIFT] = 64 - (slots.bit_length() - 1) if slots > 1 else 63
-        self.words[address + M_LIMIT] = slots * FULL // 8
+        self.words[address + M_LIMIT] = self._most(i)
         self.words[address + M_UPDATES] = 0
         self._used[i] = 0
 
     # ---- copies
 
     def copies(self) -> list[Words]:
-        """The words of every table as they are, a row for each slot.  O(memory)."""
-        return [self._words(i).reshape(-1, self._width(i)).copy() for i in range(len(self.shapes))]
+        """The words of every table as they are, a row for each slot, with its element.  O(memory)."""
+        return [self._copy(i) for i in range(len(self.shapes))]
+
+    def _copy(self, i: int) -> Words:
+        if i not in self._elements:
+            return self._words(i).reshape(-1, self._width(i)).copy()
+        address, shape = self.addresses[i], self.shapes[i]
+        out = np.zeros((int(self.words[address + M_MASK]) + 1, shape.keys + len(shape.kinds)), np.int64)
+        write_whole(self.arena.A, self.words, address, out.reshape(-1))
+        return out
 
     def put_back(self, copies: list[Words]) -> None:
         """Make all tables what they were.  REQUIRES: `copies` of these maps.  O(memory)."""
         for i, (address, copy) in enumerate(zip(self.addresses, copies, strict=True)):
             record = self._records[i]
-            self._make(i, len(copy), copy.shape[1] > self._bare(i))
+            self._make(i, len(copy), not self.shapes[i].apart and copy.shape[1] > self._bare(i))
             with self.arena.lock:
                 self.arena.release_extent(record)
-            self._words(i)[:] = copy.reshape(-1)
+            if i in self._elements:
+                self._put_back_apart(i, copy)
+            else:
+                self._words(i)[:] = copy.reshape(-1)
             self._used[i] = count_used(self.arena.A, self.words, address)
             self.words[address + M_USED] = self._used[i]
 
+    def _put_back_apart(self, i: int, copy: Words) -> None:
+        self.words[self.addresses[i] + M_USED] = np.count_nonzero(copy[:, 0] != EMPTY)
+        self._provide(i)
+        read_whole(self.arena.A, self.words, self.addresses[i], copy.reshape(-1))
+
     def _bare(self, i: int) -> int:
         """Words of a slot without links; whole lines of the cache, where that is little more."""
-        words = self.shapes[i].keys + len(self.shapes[i].kinds)
+        words = self.shapes[i].keys + (1 if self.shapes[i].apart else len(self.shapes[i].kinds))
         more = -words % LINE
         return words + more if 4 * more <= words > LINE // 2 and not self.shapes[i].indices else words
 
@@ -220,11 +266,14 @@ class Maps:
         return out.reshape(-1, max(capacity, 1))[:, :n]
 
     def memory(self) -> int:
-        """Bytes of all tables."""
-        return sum(self._words(i).nbytes for i in range(len(self.shapes)))
+        """Bytes of all tables and elements."""
+        tables = sum(self._words(i).nbytes for i in range(len(self.shapes)))
+        return tables + sum(elements.memory() for elements in self._elements.values())
 
     def check(self) -> None:
         """Assert that every table is sound.  O(slots * longest chain)."""
+        for i, elements in self._elements.items():
+            elements.check(self.table(i))
         for address in self.addresses:
             broken = check_table(self.arena.A, self.words, address)
             assert broken == 0, f"map at {address} breaks rule {broken}"

@@ -181,7 +181,8 @@ def _ahead(instructions: list[tuple[int, _Instruction]]) -> list[int]:
         elif instruction.op == o.SLOTS and operands[3] == 1 and operands[4] in column:
             maps.setdefault(column[operands[4]], []).append(operands[1])
     out = [word for key, found in maps.items() for word in (key, len(set(found)), *dict.fromkeys(found))]
-    return [*out, -1] if out else []
+    is_wide = any(i.op in (o.ROW_FINDS, o.SLOTS) for _, i in instructions)
+    return [int(is_wide), *out, -1] if out else []
 
 
 def _of_plain_maps(given: _Instruction, is_plain: Callable[[int], bool]) -> _Instruction:

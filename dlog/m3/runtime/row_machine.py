@@ -13,7 +13,8 @@ import numpy as np
 from dlog.jit import helper, prefetch
 from dlog.lftj.primitives import add, multiply
 from dlog.m3.runtime.arithmetic_kernels import SMALL, add_ints, multiply_ints, to_bits
-from dlog.m3.runtime.column_kernels import find_one
+from dlog.m3.runtime.cofactor_plan import ask_for_element
+from dlog.m3.runtime.column_kernels import find_element, find_one
 from dlog.m3.runtime.event_kernels import next_rows
 from dlog.m3.runtime.instructions import (
     ARITHMETIC,
@@ -49,6 +50,7 @@ from dlog.m3.runtime.layout import (
     GROW,
     INPUT,
     LINE,
+    M_APART,
     M_BASE,
     M_LIMIT,
     M_MASK,
@@ -56,6 +58,7 @@ from dlog.m3.runtime.layout import (
     M_UPDATES,
     M_USED,
     M_WORDS,
+    NEAR,
     OVERFLOW,
     PAUSE,
     PC,
@@ -103,7 +106,10 @@ def run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_event
             pc = a + 3 + 2 * code[a + 2]
             for j in range(a + 3, pc, 2):
                 m, slot = code[j], shifted(registers[code[a]], maps[code[j] + M_SHIFT])
-                registers[code[j + 1]] = find_one(arena, maps, m, slot, registers[code[a + 1]])
+                if maps[m + M_APART] != 0:
+                    registers[code[j + 1]] = find_element(arena, maps, m, slot, registers[code[a + 1]])
+                else:
+                    registers[code[j + 1]] = find_one(arena, maps, m, slot, registers[code[a + 1]])
         elif op == ROW_PRODUCT:
             registers[code[a + 2]] = product(arena, maps, code, a, registers, state, pc)
             pc = a + 4 + code[a + 3]
@@ -144,7 +150,9 @@ def run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_event
                 break
         elif op == ROW_AHEAD:
             if event + AHEAD < n_events:
-                look_ahead(arena, maps, code, inputs, events, (event + AHEAD) * E_WORDS)
+                look_ahead(arena, maps, code, inputs, events, (event + AHEAD) * E_WORDS, False)
+            if code[a] != 0 and event + NEAR < n_events:
+                look_ahead(arena, maps, code, inputs, events, (event + NEAR) * E_WORDS, True)
             pc = code[pc + 1]
         elif op in JUMPS:
             pc = jump_step(arena, maps, code, pc, state, registers)
@@ -163,23 +171,31 @@ def run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_event
 
 
 @helper
-def look_ahead(arena, maps, code, inputs, events, at):
-    """Ask for the entries that the first row of a later event will need."""
+def look_ahead(arena, maps, code, inputs, events, at, is_near):
+    """Ask for the slots that the first row of a later event will need; of one that is near, for elements
+    that lie apart from them.
+    """
     a = events[at + E_ROWS]
-    if a < 0 or code[a] != ROW_AHEAD:
+    if a < 0 or code[a] != ROW_AHEAD or (is_near and code[a + 2] == 0):
         return
     first, stride = events[at + E_INPUT] + events[at + E_FIRST], events[at + E_STRIDE]
-    a += 2
+    a += 3
     while code[a] >= 0:
-        hash = hash_one(inputs[first + code[a] * stride])
+        key = inputs[first + code[a] * stride]
+        hash = hash_one(key)
         a += 2
         last = a + code[a - 1]
         while a < last:
             m = code[a]
             slot, words = shifted(hash, maps[m + M_SHIFT]), maps[m + M_WORDS]
-            at = maps[m + M_BASE] + words * slot
-            prefetch(arena, at)
-            if words > LINE:
+            if is_near:
+                if maps[m + M_APART] != 0:
+                    element = find_element(arena, maps, m, slot, key)
+                    if element >= 0:
+                        ask_for_element(arena, maps, m, element)
+            else:
+                at = maps[m + M_BASE] + words * slot
+                prefetch(arena, at)
                 for line in range(LINE, words, LINE):
                     prefetch(arena, at + line)
             a += 1

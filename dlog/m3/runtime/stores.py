@@ -28,6 +28,8 @@ from dlog.m3.runtime.values import (
     word_kinds,
 )
 
+APART = 8  # words: wider cofactors lie apart from the slots of their map
+
 
 @dataclass(frozen=True, eq=False)
 class Store:
@@ -64,7 +66,9 @@ class Store:
     @property
     def shape(self) -> Shape:
         kinds = word_kinds(self.ring) + (INT,) * self.keeps
-        return Shape(len(self.key_kinds), kinds, tuple(self.indices))
+        is_wide = self.ring.variables is not None and self.words > APART
+        apart = is_wide and bool(self.key_kinds) and not self.indices
+        return Shape(len(self.key_kinds), kinds, tuple(self.indices), apart)
 
 
 def as_value(ring: Ring, columns: tuple[Word, ...]) -> Value:
