@@ -47,6 +47,7 @@ def read(
     *,
     progress: Progress | None = None,
     stdin: BinaryIO | None = None,
+    name: str = "<stdin>",
 ) -> Loaded:
     """The rows of one input, as `options` or the ending of a path says, and the rows that were refused.
 
@@ -57,4 +58,4 @@ def read(
         message = f"columns names {len(options.columns)} columns, {options.relation} has {len(columns)}"
         raise ParameterError(message, "columns")
     reader = {TEXT: read_text, JSON: read_json}.get(options.format, read_columnar)
-    return reader(open_source(options, stdin), options, columns, progress)
+    return reader(open_source(options, stdin, name), options, columns, progress)

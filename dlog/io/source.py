@@ -36,10 +36,10 @@ class Source:
     data: pa.Buffer
 
 
-def open_source(options: InputOptions, stdin: BinaryIO | None = None) -> Source:
-    """The bytes that `options` names, decompressed, without a byte order mark."""
+def open_source(options: InputOptions, stdin: BinaryIO | None = None, name: str = "<stdin>") -> Source:
+    """The bytes that `options` names, decompressed, without a byte order mark; `name` is that of `stdin`."""
     if options.path is None:
-        name, raw = "<stdin>", pa.py_buffer((stdin or sys.stdin.buffer).read())
+        raw = pa.py_buffer((stdin or sys.stdin.buffer).read())
     else:
         path = find_file(options)
         name, raw = str(path), _file_bytes(path, options)

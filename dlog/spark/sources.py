@@ -49,6 +49,7 @@ class Source:
     """The files of one `.input`, or its table."""
 
     predicate: Predicate
+    directive: ast.Directive
     options: InputOptions
     files: tuple[str, ...]
     bytes: int
@@ -114,7 +115,7 @@ def find_source(
     try:
         if options.format == TABLE:
             assert options.far is not None
-            return Source(predicate, options, (), _table_bytes(spark, options.far), options.far)
+            return Source(predicate, directive, options, (), _table_bytes(spark, options.far), options.far)
         if options.far is not None:
             found = list(_remote_files(spark, options.far))
         else:
@@ -126,7 +127,7 @@ def find_source(
     except DataError as error:
         raise located(error, directive) from None
     files, sizes = zip(*sorted(found), strict=True)
-    return Source(predicate, options, files, sum(sizes))
+    return Source(predicate, directive, options, files, sum(sizes))
 
 
 def _local_files(folder: Path) -> Iterable[tuple[str, int]]:
@@ -272,7 +273,8 @@ def _taken(part: Part, piece: str, files: Iterable[tuple[str, Loaded]]) -> Read:
                 {"file": file, "line": r.line, "reason": r.reason, "row": r.text} for r in loaded.rejected
             ]
     except DlogError as error:
-        return Read(predicate.name, 0, 0, (), error)
+        found = located(error, part.source.directive) if isinstance(error, DataError) else error
+        return Read(predicate.name, 0, 0, (), found)
     if bad:
         lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in bad)
         aside = part.copies.root / f"{part.number}.{piece}.bad"
@@ -285,7 +287,7 @@ def _loaded(source: Source, file: str, data: bytes | None) -> Loaded:
     options = replace(source.options, far=None)
     if data is None:
         return read(replace(options, path=Path(file)), source.columns)
-    return read(replace(options, path=None), source.columns, stdin=pa.BufferReader(data))
+    return read(replace(options, path=None), source.columns, stdin=pa.BufferReader(data), name=file)
 
 
 def by_number(predicate: Predicate, table: pa.Table) -> pa.Table:

@@ -295,6 +295,10 @@ def test_places_that_cannot_be_reached(spark: SparkSession, tmp_path: Path) -> N
     rules = "e(x) -> int(x). p(x) <- e(x). .output p "
     assert "packages=org.apache.hadoop:hadoop-aws:" in told(f'{rules} .input e(filename="s3a://b/e")')
     assert "`nowhere` cannot be found" in told(f'{rules} .input e(IO="table", name="nowhere")')
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "a.parquet").write_text("no table")
+    for place in ("broken", f"file://{tmp_path}/broken"):
+        assert '/broken/a.parquet": ' in told(f'{rules} .input e(IO="parquet", filename="{place}")')
     assert "Path does not exist" in told(f'{rules} .input e(filename="file:///nowhere")')
     assert "hadoop-aws:" in told('p(1). q(x) <- p(x). .output q(IO="csv", filename="s3a://b/e")')
 
