@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -75,15 +76,9 @@ def test_versions_before_stay_what_they_were(wanted: str, rule: str, monkeypatch
 
 def refused(db: dlog.Database, transaction: Callable[[], object]) -> None:
     """The transaction fails when all is computed."""
-    keep = db._keep
-
-    def fail(*args: Any) -> None:
-        raise DlogError("refused")
-
-    db._keep = fail  # type: ignore[method-assign]
-    with pytest.raises(DlogError, match="refused"):
+    fail = patch.object(db, "_keep", side_effect=DlogError("refused"))
+    with fail, pytest.raises(DlogError, match="refused"):
         transaction()
-    db._keep = keep  # type: ignore[method-assign]
 
 
 TRIANGLES = """
