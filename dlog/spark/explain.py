@@ -59,7 +59,7 @@ def _rule(plan: RulePlan, kind: str) -> Iterator[str]:
     elif plan.once:
         yield "in the first shard alone: no variable can own the shards"
     else:
-        yield "in every shard alike: cheaper than a first key, by the rows it reads"
+        yield "in every shard alike: cheaper than a first key, by the rows that it reads and joins"
     atoms = [atom for atom, _ in plan.rule.body.atoms()]
     own = [str(a) for i, a in enumerate(atoms) if plan.places[i] != WHOLE]
     rest = [str(a) for i, a in enumerate(atoms) if plan.places[i] == WHOLE]
