@@ -141,9 +141,8 @@ class Fixpoint:
         self.combine = {self.number[name]: op for name, op in (combine or {}).items()}
         self.variants = Variants(store, self.number, members, OUTPUT_ROWS, supports is not None)
         self.account = VariantMeasures(self.variants, around.measures)
-        self.room = (
-            self.variants.heads * OUTPUT_ROWS + 1
-        )  # rows for a queue, one of them to look for rows with
+        # Rows that a queue must have room for, one of them to look for rows with.
+        self.room = self.variants.heads * OUTPUT_ROWS + 1
         self.queues = self._queues()
         self.scratch = np.empty(2 * OUTPUT_ROWS, np.int64)
         self.seeds = sum(len(store.relations[name]) for name in names)
