@@ -13,7 +13,7 @@ parameters: `Words`, `Floats`, `Bytes`, `Bools`, `int` or `float`.
 | `pointers` | arrays as bare pointers, and words among bytes |
 | `prefetch` | memory that is asked for before it is needed |
 | `operations` | functions that stand for instructions |
-| `vectors` | several floats at a time |
+| `vectors` | several floats or words at a time |
 | `image` | machine code kept as a file: finding it, linking it, making it callable |
 | `cache` | where such files lie, how they are named, which ones go |
 | `compiling` | the first compilation: one process at a time, in processes of its own, shown on the screen |
@@ -29,7 +29,7 @@ from dlog.jit.cache import BOUNDSCHECK, DISABLED
 from dlog.jit.kernels import KERNELS, Bools, Bytes, Floats, Words, compiled_kernels, helper, kernel
 from dlog.jit.pointers import load_word, pointer, pointer_at, shifted, store_word
 from dlog.jit.prefetch import prefetch
-from dlog.jit.vectors import HEIGHT, LANES, add_four, add_gathered, add_outer, scale_four
+from dlog.jit.vectors import HEIGHT, LANES, add_four, add_gathered, add_outer, move_four, scale_four
 
 __all__ = [
     "BOUNDSCHECK",
@@ -48,6 +48,7 @@ __all__ = [
     "helper",
     "kernel",
     "load_word",
+    "move_four",
     "pointer",
     "pointer_at",
     "prefetch",

@@ -1,5 +1,6 @@
-"""Owns arithmetic on several floats at a time, as vectors of the processor: the compiler makes no vectors of
-short loops whose length is known only when they run.
+"""Owns arithmetic on several floats at a time, and moving several words, as vectors of the processor: the
+compiler makes no vectors of short loops whose length is known only when they run, nor of moves of words to
+places that overlap.
 
 Floats are bits in arrays of words.  Uncompiled, and with checks of array bounds, these are loops.
 
@@ -53,6 +54,12 @@ def _gather_in_turn(out, at, x, offset, places, p_at, weights, w_at, n):
             out[at + c] = np.float64(np.int64(out[at + c]).view(np.float64) + term).view(np.int64)
 
 
+def _move_in_turn(words, to, at):
+    moved = (words[at], words[at + 1], words[at + 2], words[at + 3])
+    for i in range(4):
+        words[to + i] = moved[i]
+
+
 # ---- with vectors
 
 
@@ -78,6 +85,18 @@ def _spread(builder: Any, value: Any, lanes: int) -> Any:
     first = builder.insert_element(nothing, value, lane(0))
     zeros = ir.Constant(ir.VectorType(lane, lanes), [lane(0)] * lanes)
     return builder.shuffle_vector(first, nothing, zeros)
+
+
+def _move_four(typing_context: Any, words: Any, to: Any, at: Any) -> Any:
+    import numba
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        target, source = (_vector_at(builder, args[0], place, 4) for place in args[1:])
+        builder.store(builder.load(source, align=8), target, align=8)
+        return context.get_dummy_value()
+
+    word = numba.types.int64
+    return numba.types.void(words, word, word), generate
 
 
 def _add_four(typing_context: Any, out: Any, at: Any, x: Any, x_at: Any, factor: Any) -> Any:
@@ -171,6 +190,8 @@ def _operation(in_turn: Callable[..., Any], define: Callable[..., Any]) -> Any:
     return helper(in_turn) if DISABLED or BOUNDSCHECK else Operation(define)
 
 
+# move_four(words, to, at): words[to:to + 4] = words[at:at + 4], which may overlap.
+move_four: Any = _operation(_move_in_turn, _move_four)
 # add_four(out, at, x, x_at, factor): the four floats out[at:at + 4] += factor * those of x[x_at:x_at + 4].
 add_four: Any = _operation(_add_in_turn, _add_four)
 # scale_four(out, at, x, x_at, factor): out[at:at + 4] = factor * x[x_at:x_at + 4].

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dlog.jit import helper, prefetch
 from dlog.storage.arena_kernels import LINE
-from dlog.storage.layout import BASE, FANOUT, FILL, N_ENTRIES, N_NODES, ROOT_HEADER, STRIDE
+from dlog.storage.layout import BASE, FANOUT, FILL, N_ENTRIES, N_NODES, NODE_FIRST, ROOT_HEADER, STRIDE
 from dlog.storage.ops_kernels import BOUND_BITS, NOT_SOUGHT
 from dlog.storage.trie_kernels import entry_of
 
@@ -141,6 +141,10 @@ def find_rows_of_covers(words, root, d, covers, n, places):
 @helper
 def begins_behind(words, root, ordinal, covers, i, d):
     """Whether the first row of a leaf comes behind a cover."""
+    first = words[words[root + ROOT_HEADER + ordinal // FANOUT] + NODE_FIRST + ordinal % FANOUT]
+    asked = covers[i * (d + 2) + (0 if d > 0 else 1)]
+    if first != asked:
+        return first > asked
     entry = entry_of(words, root, ordinal)
     return compare_cover(words, words[entry + BASE], words[entry + STRIDE], covers, i, d) > 0
 

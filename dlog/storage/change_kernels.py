@@ -36,6 +36,7 @@ from dlog.storage.layout import (
     N_ENTRIES,
     N_NODES,
     N_ROWS,
+    NODE_FIRST,
     NODE_HEADER,
     NODE_REFERENCES,
     NODE_ROWS,
@@ -52,6 +53,8 @@ from dlog.storage.layout import (
 )
 from dlog.storage.leaf_kernels import (
     ITEM,
+    ITEM_FIRST,
+    ITEM_SCAN,
     OP,
     ORDINAL,
     POSITION,
@@ -95,6 +98,7 @@ def build_tree(A: Words, owner: int, base: int, stride: int, n: int, k: int, sca
             A[entry + STRIDE] = stride
             A[entry + FILL] = min(n - start, rows)
             A[entry + OWNER] = owner
+            A[node + NODE_FIRST + ei] = A[base + start]
             if scan > 0:
                 column = base + start + (scan - 1) * stride
                 scan_leaf(A, column, A[entry + FILL], node + NODE_SCAN + SCAN_WORDS * (ei + 1))
@@ -266,23 +270,36 @@ def change_leaves(A: Words, node: int, ni: int, ops: int, s: int, i: int, j: int
             x += 1
         entry = node + NODE_HEADER + ENTRY * e
         total = A[entry + FILL] + 2 * inserts - (x - i)
-        rewrite_leaf(A, entry, ops, s, i, x, inserts, total, k)
+        rewrite_leaf(A, entry, ops, s, i, x, total, k)
+        A[node + NODE_FIRST + e] = A[A[entry + BASE]]
         if scan > 0:
-            column = A[entry + BASE] + (scan - 1) * A[entry + STRIDE]
-            scan_again(A, node, e, column, total)
+            scan_again(A, node, e, ops, s, i, x, k, scan)
         A[node + NODE_ROWS] += 2 * inserts - (x - i)
         i = x
 
 
 @helper
-def scan_again(A: Words, node: int, e: int, column: int, fill: int) -> None:
-    """The scans of a leaf and its node after a change.  O(fill), and O(FANOUT) if an end of the node's range
-    may have gone."""
+def scan_again(A: Words, node: int, e: int, ops: int, s: int, i: int, j: int, k: int, scan: int) -> None:
+    """The scans of a leaf and its node after operations [i, j).  O(j - i), and O(fill) if a least or greatest
+    value went, O(FANOUT) if it may have been the node's."""
     total, own = node + NODE_SCAN, node + NODE_SCAN + SCAN_WORDS * (e + 1)
     least, most = A[own + SCAN_MIN], A[own + SCAN_MAX]
     A[total + SCAN_LOW] -= A[own + SCAN_LOW]
     A[total + SCAN_HIGH] -= A[own + SCAN_HIGH]
-    scan_leaf(A, column, fill, own)
+    end_went = False
+    for x in range(i, j):
+        value = A[ops + (scan - 1) * s + x]
+        sign = 2 * A[ops + (k + OP) * s + x] - 1
+        A[own + SCAN_LOW] += sign * (value & 0xFFFFFFFF)
+        A[own + SCAN_HIGH] += sign * (value >> 32)
+        if sign > 0:
+            A[own + SCAN_MIN] = min(A[own + SCAN_MIN], value)
+            A[own + SCAN_MAX] = max(A[own + SCAN_MAX], value)
+        else:
+            end_went = end_went or value == least or value == most
+    if end_went:
+        entry = node + NODE_HEADER + ENTRY * e
+        scan_leaf(A, A[entry + BASE] + (scan - 1) * A[entry + STRIDE], A[entry + FILL], own)
     least_went = least == A[total + SCAN_MIN] and A[own + SCAN_MIN] > least
     if least_went or (most == A[total + SCAN_MAX] and A[own + SCAN_MAX] < most):
         total_scan(A, node)
@@ -300,6 +317,8 @@ def own_node(A: Words, root: int, ni: int) -> int:
     copy = new_block(A, node_words(scan))
     n = A[node + N_ENTRIES]
     for x in range(NODE_HEADER + ENTRY * n):
+        A[copy + x] = A[node + x]
+    for x in range(NODE_FIRST, NODE_FIRST + n):
         A[copy + x] = A[node + x]
     if scan > 0:
         for x in range(NODE_SCAN, NODE_SCAN + SCAN_WORDS * (n + 1)):
@@ -391,9 +410,10 @@ def make_node(A: Words, items: int, n: int, scan: int) -> int:
     for e in range(n):
         for x in range(ENTRY):
             A[node + NODE_HEADER + ENTRY * e + x] = A[items + ITEM * e + x]
+        A[node + NODE_FIRST + e] = A[items + ITEM * e + ITEM_FIRST]
         if scan > 0:
             for x in range(SCAN_WORDS):
-                A[node + NODE_SCAN + SCAN_WORDS * (e + 1) + x] = A[items + ITEM * e + ENTRY + x]
+                A[node + NODE_SCAN + SCAN_WORDS * (e + 1) + x] = A[items + ITEM * e + ITEM_SCAN + x]
     finish_node(A, node, scan)
     return node
 

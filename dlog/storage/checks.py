@@ -45,6 +45,7 @@ def _check_node(A: Words, node: int, arity: int, scan: int) -> list[Words]:
         first, words = int(A[owner + memory.EXTENT_BASE]), int(A[owner + memory.EXTENT_WORDS])
         assert A[owner + memory.COUNT] >= 1, "a leaf in free memory"
         assert first <= base and base + (arity - 1) * stride + fill <= first + words
+        assert A[node + layout.NODE_FIRST + len(leaves)] == A[base], "a first key is not that of its leaf"
         leaves.append(np.stack([A[base + c * stride : base + c * stride + fill] for c in range(arity)]))
     assert A[node + layout.NODE_ROWS] == sum(leaf.shape[1] for leaf in leaves)
     _check_neighbours([leaf.shape[1] for leaf in leaves], layout.LEAF_ROWS)

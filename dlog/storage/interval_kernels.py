@@ -19,6 +19,7 @@ from dlog.storage.layout import (
     FILL,
     N_ENTRIES,
     N_NODES,
+    NODE_FIRST,
     NODE_HEADER,
     NODE_SCAN,
     ROOT_HEADER,
@@ -172,8 +173,7 @@ def find_key(A: Words, root: int, keys: Words, at: int, d: int, bias: int, state
     lo, hi = 1, A[root + N_NODES]
     while lo < hi:
         middle = (lo + hi) >> 1
-        entry = A[root + ROOT_HEADER + middle] + NODE_HEADER
-        if compare_key(A, A[entry + BASE], A[entry + STRIDE], keys, at, d) < bias:
+        if compare_first_key(A, A[root + ROOT_HEADER + middle], 0, keys, at, d) < bias:
             lo = middle + 1
         else:
             hi = middle
@@ -182,8 +182,7 @@ def find_key(A: Words, root: int, keys: Words, at: int, d: int, bias: int, state
     lo, hi = 1, A[node + N_ENTRIES]
     while lo < hi:
         middle = (lo + hi) >> 1
-        entry = node + NODE_HEADER + ENTRY * middle
-        if compare_key(A, A[entry + BASE], A[entry + STRIDE], keys, at, d) < bias:
+        if compare_first_key(A, node, middle, keys, at, d) < bias:
             lo = middle + 1
         else:
             hi = middle
@@ -197,6 +196,15 @@ def find_key(A: Words, root: int, keys: Words, at: int, d: int, bias: int, state
         else:
             hi = middle
     state[place + 2] = lo
+
+
+@helper
+def compare_first_key(A: Words, node: int, e: int, keys: Words, at: int, d: int) -> int:
+    """As `compare_key`, of the first row of a node's entry."""
+    if d > 0 and A[node + NODE_FIRST + e] != keys[at]:
+        return -1 if A[node + NODE_FIRST + e] < keys[at] else 1
+    entry = node + NODE_HEADER + ENTRY * e
+    return compare_key(A, A[entry + BASE], A[entry + STRIDE], keys, at, d)
 
 
 @helper

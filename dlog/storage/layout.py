@@ -4,7 +4,9 @@ Everything a kernel touches lies in one int64 array, the arena; an offset is a w
 is a set of rows of one arity, sorted by signed columns, without duplicates, in a tree of three levels:
 
 root    [n_nodes, n_rows, arity, flat_base, flat_stride, capacity, references, scan] then offsets of nodes
-node    [n_entries, n_rows, references, -] then entries of four words (base, stride, fill, owner)
+node    [n_entries, n_rows, references, -] then entries of four words (base, stride, fill, owner), then at
+        NODE_FIRST the first key of each entry: column 0 of its first row, so that a search looks at leaves
+        only where first keys are equal
 leaf    column c of row i, 0 <= i < fill, is at base + c * stride + i
 
 `flat_base >= 0` says that all rows lie contiguously: column c of row i is at flat_base + c * flat_stride + i.
@@ -47,8 +49,11 @@ STRIDE: Final = 1
 FILL: Final = 2
 OWNER: Final = 3
 
+# The first keys of a node's entries.
+NODE_FIRST: Final = NODE_HEADER + ENTRY * FANOUT
+
 # The scan area of a node: SCAN_WORDS for the node, then as many for each entry.
-NODE_SCAN: Final = NODE_HEADER + ENTRY * FANOUT
+NODE_SCAN: Final = NODE_FIRST + FANOUT
 SCAN_WORDS: Final = 4
 SCAN_MIN: Final = 0
 SCAN_MAX: Final = 1

@@ -2,7 +2,7 @@
 
 Changes come as operations sorted by row, laid out as a leaf of k + 3 columns: the row, then OP (1 insert, 0
 erase), then ORDINAL (node index * FANOUT + entry index) and POSITION (row in the leaf) where the row is or
-belongs.  A rebuilt node is collected in a list of items of ITEM words: an entry and its four scan words.
+belongs.  A rebuilt node is collected in a list of items of ITEM words.
 
 A leaf may be changed where it lies when nobody else can see it: its extent has one reference and begins with
 the leaf.  Otherwise it is copied.  Two neighbours of one node that fit half a page together become one page.
@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from dlog.jit import Words, helper
+from dlog.jit import Words, helper, move_four
 from dlog.storage.arena_kernels import COUNT, EXTENT_BASE, RESULT, new_extent, release_extent
 from dlog.storage.layout import (
     BASE,
     ENTRY,
     FILL,
     LEAF_ROWS,
+    NODE_FIRST,
     NODE_HEADER,
     NODE_SCAN,
     OWNER,
@@ -39,7 +40,10 @@ OP_COLUMNS: Final = 3
 INSERT: Final = 1
 ERASE: Final = 0
 
-ITEM: Final = ENTRY + SCAN_WORDS
+# An item: an entry, its first key, its scan.
+ITEM_FIRST: Final = ENTRY
+ITEM_SCAN: Final = ENTRY + 1
+ITEM: Final = ITEM_SCAN + SCAN_WORDS
 
 
 @helper
@@ -93,8 +97,9 @@ def put_item(
     A[item + STRIDE] = stride
     A[item + FILL] = fill
     A[item + OWNER] = owner
+    A[item + ITEM_FIRST] = A[base]
     if scan > 0:
-        scan_leaf(A, base + (scan - 1) * stride, fill, item + ENTRY)
+        scan_leaf(A, base + (scan - 1) * stride, fill, item + ITEM_SCAN)
     return join_last(A, items, n + 1, k, scan)
 
 
@@ -104,9 +109,10 @@ def put_entry(A: Words, items: int, n: int, node: int, e: int, k: int, scan: int
     item = items + ITEM * n
     for x in range(ENTRY):
         A[item + x] = A[node + NODE_HEADER + ENTRY * e + x]
+    A[item + ITEM_FIRST] = A[node + NODE_FIRST + e]
     if scan > 0:
         for x in range(SCAN_WORDS):
-            A[item + ENTRY + x] = A[node + NODE_SCAN + SCAN_WORDS * (e + 1) + x]
+            A[item + ITEM_SCAN + x] = A[node + NODE_SCAN + SCAN_WORDS * (e + 1) + x]
     return join_last(A, items, n + 1, k, scan)
 
 
@@ -136,7 +142,7 @@ def join_last(A: Words, items: int, n: int, k: int, scan: int) -> int:
     release_extent(A, A[right + OWNER], 1)
     A[left + FILL] = total
     if scan > 0:
-        add_scan(A, left + ENTRY, right + ENTRY)
+        add_scan(A, left + ITEM_SCAN, right + ITEM_SCAN)
     return n - 1
 
 
@@ -169,7 +175,7 @@ def change_leaf(
         release_extent(A, owner, 1)
         return n
     if total <= min(stride, LEAF_ROWS) and is_private(A, base, owner):
-        edit_rows(A, base, stride, fill, ops, s, i, j, inserts, k)
+        edit_rows(A, base, stride, fill, ops, s, i, j, k)
         return put_item(A, items, n, base, stride, total, owner, k, scan)
     in_order = last == 1 and A[ops + (k + POSITION) * s + i] == fill
     n = write_pages(A, items, n, base, stride, fill, ops, s, i, j, total, k, scan, in_order)
@@ -178,13 +184,11 @@ def change_leaf(
 
 
 @helper
-def rewrite_leaf(
-    A: Words, entry: int, ops: int, s: int, i: int, j: int, inserts: int, total: int, k: int
-) -> None:
+def rewrite_leaf(A: Words, entry: int, ops: int, s: int, i: int, j: int, total: int, k: int) -> None:
     """Operations [i, j) on a leaf of a private node, which stays one leaf of `total` rows."""
     base, stride, fill, owner = A[entry + BASE], A[entry + STRIDE], A[entry + FILL], A[entry + OWNER]
     if total <= stride and is_private(A, base, owner):
-        edit_rows(A, base, stride, fill, ops, s, i, j, inserts, k)
+        edit_rows(A, base, stride, fill, ops, s, i, j, k)
     else:
         room = page_rows(total)
         copy = new_extent(A, room * k, 1)
@@ -276,46 +280,55 @@ def merge_rows(
 
 
 @helper
-def edit_rows(
-    A: Words, base: int, stride: int, fill: int, ops: int, s: int, i: int, j: int, inserts: int, k: int
-) -> None:
-    """The same where the leaf lies: close the gaps of erased rows, then open gaps from the right."""
-    erased = 0
-    start = fill
+def edit_rows(A: Words, base: int, stride: int, fill: int, ops: int, s: int, i: int, j: int, k: int) -> None:
+    """The same where the leaf lies.  O(operations + rows that move).
+
+    Rows between two operations move by how many more rows come than go before them, and most not at all:
+    those that move down from left to right, then those that move up from right to left, so that none is
+    written over before it has moved; then the rows that come are written into their gaps.
+    """
+    op, place = ops + (k + OP) * s, ops + (k + POSITION) * s
+    by, start = 0, 0
     for x in range(i, j):
-        if A[ops + (k + OP) * s + x] == ERASE:
-            position = A[ops + (k + POSITION) * s + x]
-            if erased > 0:
-                shift_left(A, base, stride, start, position, erased, k)
-            erased += 1
-            start = position + 1
-    if erased > 0:
-        shift_left(A, base, stride, start, fill, erased, k)
-    end = fill - erased
-    x = j - 1
-    while inserts > 0:
-        if A[ops + (k + OP) * s + x] == ERASE:
-            erased -= 1
-        else:
-            position = A[ops + (k + POSITION) * s + x] - erased
-            shift_right(A, base, stride, position, end, inserts, k)
-            end = position
-            inserts -= 1
-            copy_rows(A, ops, s, x, 1, base, stride, position + inserts, k)
-        x -= 1
+        if by < 0:
+            shift_left(A, base, stride, start, A[place + x], -by, k)
+        by += 2 * A[op + x] - 1
+        start = A[place + x] + 1 - A[op + x]
+    if by < 0:
+        shift_left(A, base, stride, start, fill, -by, k)
+    end = fill
+    for x in range(j - 1, i - 1, -1):
+        if by > 0:
+            shift_right(A, base, stride, A[place + x] + 1 - A[op + x], end, by, k)
+        by -= 2 * A[op + x] - 1
+        end = A[place + x]
+    for x in range(i, j):
+        if A[op + x] == INSERT:
+            copy_rows(A, ops, s, x, 1, base, stride, A[place + x] + by, k)
+        by += 2 * A[op + x] - 1
 
 
 @helper
 def shift_left(A: Words, base: int, stride: int, start: int, end: int, by: int, k: int) -> None:
     """Move rows [start, end) down."""
     for c in range(k):
-        for x in range(base + c * stride + start, base + c * stride + end):
+        x, stop = base + c * stride + start, base + c * stride + end
+        while x + 4 <= stop:
+            move_four(A, x - by, x)
+            x += 4
+        while x < stop:
             A[x - by] = A[x]
+            x += 1
 
 
 @helper
 def shift_right(A: Words, base: int, stride: int, start: int, end: int, by: int, k: int) -> None:
     """Move rows [start, end) up."""
     for c in range(k):
-        for x in range(base + c * stride + end - 1, base + c * stride + start - 1, -1):
+        x, stop = base + c * stride + end, base + c * stride + start
+        while x - 4 >= stop:
+            x -= 4
+            move_four(A, x + by, x)
+        while x > stop:
+            x -= 1
             A[x + by] = A[x]

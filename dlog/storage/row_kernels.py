@@ -25,6 +25,7 @@ from dlog.storage.layout import (
     N_ENTRIES,
     N_NODES,
     N_ROWS,
+    NODE_FIRST,
     NODE_HEADER,
     NODE_ROWS,
     NODE_SCAN,
@@ -119,6 +120,7 @@ def own_change(A: Words, node: int, e: int, position: int, k: int, op: int, scan
     if op == INSERT:
         copy_rows(A, ROW, 1, 0, 1, base, stride, position, k)
     A[entry + FILL] = fill + 2 * op - 1
+    A[node + NODE_FIRST + e] = A[base]
     if scan > 0:
         scan_leaf(A, base + (scan - 1) * stride, A[entry + FILL], node + NODE_SCAN + SCAN_WORDS * (e + 1))
         total_scan(A, node)

@@ -16,6 +16,7 @@ from dlog.storage.layout import (
     N_ENTRIES,
     N_NODES,
     N_ROWS,
+    NODE_FIRST,
     NODE_HEADER,
     NODE_ROWS,
     ROOT_HEADER,
@@ -32,6 +33,15 @@ def compare(A: Words, base: int, stride: int, i: int, kb: int, ks: int, j: int, 
         if a != b:
             return -1 if a < b else 1
     return 0
+
+
+@helper
+def compare_first(A: Words, node: int, e: int, kb: int, ks: int, j: int, d: int) -> int:
+    """The same of the first row of a node's entry: the leaf is looked at only if the first keys are equal."""
+    if d > 0 and A[node + NODE_FIRST + e] != A[kb + j]:
+        return -1 if A[node + NODE_FIRST + e] < A[kb + j] else 1
+    entry = node + NODE_HEADER + ENTRY * e
+    return compare(A, A[entry + BASE], A[entry + STRIDE], 0, kb, ks, j, d)
 
 
 @helper
@@ -65,8 +75,7 @@ def node_bound(A: Words, root: int, lo: int, kb: int, ks: int, j: int, d: int, b
     lo += 1
     while lo < hi:
         middle = (lo + hi) >> 1
-        entry = A[root + ROOT_HEADER + middle] + NODE_HEADER
-        if compare(A, A[entry + BASE], A[entry + STRIDE], 0, kb, ks, j, d) < bias:
+        if compare_first(A, A[root + ROOT_HEADER + middle], 0, kb, ks, j, d) < bias:
             lo = middle + 1
         else:
             hi = middle
@@ -80,8 +89,7 @@ def entry_bound(A: Words, node: int, lo: int, kb: int, ks: int, j: int, d: int, 
     lo += 1
     while lo < hi:
         middle = (lo + hi) >> 1
-        entry = node + NODE_HEADER + ENTRY * middle
-        if compare(A, A[entry + BASE], A[entry + STRIDE], 0, kb, ks, j, d) < bias:
+        if compare_first(A, node, middle, kb, ks, j, d) < bias:
             lo = middle + 1
         else:
             hi = middle

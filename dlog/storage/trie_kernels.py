@@ -26,6 +26,7 @@ from dlog.storage.layout import (
     N_ENTRIES,
     N_NODES,
     N_ROWS,
+    NODE_FIRST,
     NODE_HEADER,
     NODE_ROWS,
     OFFSET_BITS,
@@ -288,6 +289,8 @@ def _rows_of_leaf(words, root, ordinal, hi):
 
 @helper
 def _first_key(words, node, e, column):
+    if column == 0:
+        return words[node + NODE_FIRST + e]
     entry = node + NODE_HEADER + ENTRY * e
     return words[words[entry + BASE] + column * words[entry + STRIDE]]
 

@@ -13,7 +13,7 @@ import dlog.storage
 from dlog import jit
 
 TINY = os.environ.get("DLOG_TINY_PAGES") == "1"
-TINY_CONSTANTS = {"LEAF_ROWS": 8, "FANOUT": 4, "NODE_SCAN": 4 + 4 * 4}
+TINY_CONSTANTS = {"LEAF_ROWS": 8, "FANOUT": 4, "NODE_FIRST": 4 + 4 * 4, "NODE_SCAN": 4 + 4 * 4 + 4}
 
 
 def _shrink_pages() -> None:
