@@ -205,6 +205,7 @@ def widen(A, shape, tables, available, room, w, m):
             shifted(room, which),
             places,
             capacity,
+            False,
         )
         if n > capacity:
             return False

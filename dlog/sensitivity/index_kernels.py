@@ -11,7 +11,7 @@ import numpy as np
 from dlog.jit import Words, helper, kernel, pointer, shifted
 from dlog.sensitivity.cover_kernels import find_covers
 from dlog.sensitivity.oracle_kernels import GREATEST, LEAST
-from dlog.sensitivity.row_kernels import compare_rows, distinct, find_changes, put_in_order
+from dlog.sensitivity.row_kernels import compare_rows, find_changes
 from dlog.storage.layout import (
     BASE,
     ENTRY,
@@ -71,11 +71,9 @@ def find_covered(words, root, atom, p, k, covers, n, noted, m, room, work, edit,
     """As `covered`, over pointers."""
     d = k - 2
     which = shifted(work, room * k)
-    n_found = find_overlapping(words, root, d, covers, n, work, which, shifted(which, room), room)
-    if n_found > room:
-        return n_found
-    put_in_order(work, n_found, k)
-    found = distinct(work, n_found, k)
+    found = find_overlapping(words, root, d, covers, n, work, which, shifted(which, room), room, True)
+    if found > room:
+        return found
     pieces, marked = which, shifted(work, 2 * room * k)
     left = clip(work, found, d, covers, n, pieces)
     later = merged(pieces, left, noted, m, k, marked)
@@ -87,7 +85,7 @@ def find_covered(words, root, atom, p, k, covers, n, noted, m, room, work, edit,
     put_natural(change, erased, p, k, shifted(edit, inserted * k))
     sizes[0] = inserted
     sizes[1] = erased
-    return n_found
+    return found
 
 
 def work_words(k: int, room: int, m: int) -> int:
@@ -165,17 +163,18 @@ def overlapping(
     which they begin.  O(n d log rows + found).
     """
     words, asked, to = pointer(A), pointer(covers), pointer(out)
-    return int(find_overlapping(words, root, d, asked, n, to, pointer(which), pointer(places), room))
+    return int(find_overlapping(words, root, d, asked, n, to, pointer(which), pointer(places), room, False))
 
 
 @helper
-def find_overlapping(words, root, d, covers, n, out, which, places, room):
-    """As `overlapping`, over pointers."""
+def find_overlapping(words, root, d, covers, n, out, which, places, room, once):
+    """As `overlapping`, over pointers.  `once`: each row is written for the first cover that it meets; then
+    all are in order if the covers are."""
     if words[root + N_NODES] == 0:
         return 0
     find_covers(words, root, d, covers, n, places)
     k = d + 2
-    found = 0
+    found, last_at = 0, np.int64(-1)
     end = end_of(words, root)
     for i in range(n):
         first, last = covers[i * k + d], covers[i * k + d + 1]
@@ -184,19 +183,22 @@ def find_overlapping(words, root, d, covers, n, out, which, places, room):
         while inside and key(words, root, d, at) <= last:
             at = following(words, root, at)
             inside = at < end and has_context(words, root, at, d, covers, i * k)
-        if inside:
-            if found < room:
-                which[found] = i
-            found = put_found(words, root, at, k, out, found, room)
+        rows = 1 if inside else 0
         meets = True
         while meets and at > 0:
-            at = previous_position(words, root, at)
-            if not has_context(words, root, at, d, covers, i * k):
+            before = previous_position(words, root, at)
+            if not has_context(words, root, before, d, covers, i * k):
                 break
-            if found < room:
-                which[found] = i
-            found = put_found(words, root, at, k, out, found, room)
-            meets = key(words, root, d + 1, at) >= first
+            meets = key(words, root, d + 1, before) >= first
+            at = before
+            rows += 1
+        for _ in range(rows):
+            if not once or at > last_at:
+                if found < room:
+                    which[found] = i
+                found = put_found(words, root, at, k, out, found, room)
+                last_at = at
+            at = following(words, root, at)
     return found
 
 

@@ -27,8 +27,9 @@ from dlog.storage.kernels import (
     release_root,
     select_ops,
     set_ops,
+    spread_tree,
 )
-from dlog.storage.layout import FANOUT, LEAF_ROWS, N_NODES, N_ROWS, ROOT_REFERENCES, ROOT_SCAN
+from dlog.storage.layout import FANOUT, FLAT_BASE, FLAT_STRIDE, LEAF_ROWS, N_NODES, N_ROWS, ROOT_REFERENCES, ROOT_SCAN
 from dlog.storage.leaf_kernels import ERASE, INSERT, ITEM, OP_COLUMNS
 from dlog.storage.row_kernels import NEEDS_BATCH, UNCHANGED
 from dlog.storage.sort import Rows, SortedRows, sort_rows
@@ -68,6 +69,19 @@ def compact_root(arena: Arena, root: int, k: int) -> int:
     owner, base = arena.new_extent(n * k)
     flatten(arena.A, root, k, base, n)
     return _tree(arena, SortedRows(owner, base, n, n), k, arena.words[root + ROOT_SCAN])
+
+
+def spread_root(arena: Arena, root: int, k: int) -> int:
+    """A tree over the same rows, in leaves with room.  O(n).  REQUIRES: it is flat."""
+    words = arena.words
+    n, base, stride = words[root + N_ROWS], words[root + FLAT_BASE], words[root + FLAT_STRIDE]
+    if n == 0 or k == 0:
+        return clone_root(arena.A, root)
+    assert base >= 0
+    scan, leaves = words[root + ROOT_SCAN], 1 + n // (LEAF_ROWS // 4)
+    leaf = LEAF_ROWS * k * 9 // 16 + 16 + 2 * RECORD  # a leaf of three eighths, a third more, and its class
+    arena.reserve(leaves * leaf + (2 + leaves // (FANOUT // 2)) * node_words(scan) * 5 // 4 + 2 * leaves)
+    return spread_tree(arena.A, base, stride, n, k, scan)
 
 
 def changed_root(

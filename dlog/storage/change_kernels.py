@@ -14,11 +14,13 @@ from typing import Final
 from dlog.jit import Words, helper, prefetch
 from dlog.storage.arena_kernels import (
     COUNT,
+    EXTENT_BASE,
     LINE,
     RESULT,
     free_block,
     free_root,
     new_block,
+    new_extent,
     new_root,
     node_words,
     retain_entries,
@@ -66,6 +68,7 @@ from dlog.storage.leaf_kernels import (
     rewrite_leaf,
     scan_leaf,
 )
+from dlog.storage.tree_kernels import copy_rows
 
 # Bulk-loaded leaves and nodes are a sixteenth short of full: a row more needs no split, and leaves do not
 # begin at multiples of a power of two (see arena_kernels on cache sets).  Leaves of more than two columns
@@ -103,6 +106,41 @@ def build_tree(A: Words, owner: int, base: int, stride: int, n: int, k: int, sca
                 column = base + start + (scan - 1) * stride
                 scan_leaf(A, column, A[entry + FILL], node + NODE_SCAN + SCAN_WORDS * (ei + 1))
         finish_node(A, node, scan)
+    return root
+
+
+@helper
+def spread_tree(A: Words, base: int, stride: int, n: int, k: int, scan: int) -> int:
+    """An index over n sorted rows whose leaves have memory of their own, a quarter of it free: changes find
+    them private and with room.  They are small, since rows move at every change, but no two are small
+    together.  O(n k).  REQUIRES: n > 0, k > 0."""
+    leaves = max(1, n // (LEAF_ROWS * 3 // 8))
+    per_node = FANOUT * 15 // 16
+    n_nodes = (leaves + per_node - 1) // per_node
+    root = new_root(A, n_nodes)
+    set_root(A, root, n_nodes, n, k, scan)
+    for ni in range(n_nodes):
+        node = new_block(A, node_words(scan))
+        A[root + ROOT_HEADER + ni] = node
+        A[node + N_ENTRIES] = min(leaves - ni * per_node, per_node)
+        for ei in range(A[node + N_ENTRIES]):
+            leaf = ni * per_node + ei
+            start = n * leaf // leaves
+            fill = n * (leaf + 1) // leaves - start
+            room = fill + fill // 3
+            owner = new_extent(A, room * k, 1)
+            to = A[owner + EXTENT_BASE]
+            copy_rows(A, base, stride, start, fill, to, room, 0, k)
+            entry = node + NODE_HEADER + ENTRY * ei
+            A[entry + BASE] = to
+            A[entry + STRIDE] = room
+            A[entry + FILL] = fill
+            A[entry + OWNER] = owner
+            A[node + NODE_FIRST + ei] = A[to]
+            if scan > 0:
+                scan_leaf(A, to + (scan - 1) * room, fill, node + NODE_SCAN + SCAN_WORDS * (ei + 1))
+        finish_node(A, node, scan)
+    set_flat(A, root)
     return root
 
 
@@ -296,7 +334,7 @@ def scan_again(A: Words, node: int, e: int, ops: int, s: int, i: int, j: int, k:
             A[own + SCAN_MIN] = min(A[own + SCAN_MIN], value)
             A[own + SCAN_MAX] = max(A[own + SCAN_MAX], value)
         else:
-            end_went = end_went or value == least or value == most
+            end_went = end_went or value in (least, most)
     if end_went:
         entry = node + NODE_HEADER + ENTRY * e
         scan_leaf(A, A[entry + BASE] + (scan - 1) * A[entry + STRIDE], A[entry + FILL], own)

@@ -18,7 +18,7 @@ import numpy as np
 from dlog.jit import Words
 from dlog.storage.arena import Arena
 from dlog.storage.arena_kernels import ROW, ROW_WORDS
-from dlog.storage.batch import Change, build_root, changed_root, compact_root, put_root
+from dlog.storage.batch import Change, build_root, changed_root, compact_root, put_root, spread_root
 from dlog.storage.checks import check_index
 from dlog.storage.kernels import (
     change_row,
@@ -159,6 +159,15 @@ class Index:
         with arena.lock:
             arena.release_dropped()
             root = compact_root(arena, self.root, self.arity)
+        return Index(arena, root, self.arity)
+
+    def spread(self) -> Index:
+        """The same rows in leaves of their own with room for more: for an index that will be changed in place
+        and is not joined.  O(n).  REQUIRES: it is flat."""
+        arena = self.arena
+        with arena.lock:
+            arena.release_dropped()
+            root = spread_root(arena, self.root, self.arity)
         return Index(arena, root, self.arity)
 
     def close(self) -> None:

@@ -108,6 +108,11 @@ def build_tree(A: Words, owner: int, base: int, stride: int, n: int, k: int, sca
 
 
 @kernel
+def spread_tree(A: Words, base: int, stride: int, n: int, k: int, scan: int) -> int:
+    return change_kernels.spread_tree(pointer(A), base, stride, n, k, scan)
+
+
+@kernel
 def set_ops(A: Words, ops: int, s: int, m: int, k: int, op: int) -> None:
     ops_kernels.set_ops(pointer(A), ops, s, m, k, op)
 

@@ -205,6 +205,14 @@ class Relation:
         index = self._indices.get(order)
         return None if index is None else index.root
 
+    def spread(self) -> Relation:
+        """Every index as `Index.spread` has it; this version must not be used any more.  O(n)."""
+        spread = {}
+        for order, index in self._indices.items():
+            spread[order] = index.spread()
+            index.close()
+        return _of_indices(self.arena, self.arity, spread)
+
     def put_roots(self, words: memoryview) -> int:
         """The same into words of a caller; returns how many there are."""
         place = 0

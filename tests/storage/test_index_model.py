@@ -103,6 +103,11 @@ class Versions(RuleBasedStateMachine):
         assert flat.is_flat
         self.versions.append((flat, model))
 
+    @rule(which=st.integers(0, 99))
+    def spread(self, which: int) -> None:
+        index, model = self.pick(which)
+        self.versions.append((index.compact().spread(), model))
+
     @precondition(lambda self: len(self.versions) > 1)
     @rule(which=st.integers(0, 99), explicitly=st.booleans())
     def let_go(self, which: int, explicitly: bool) -> None:
