@@ -8,7 +8,8 @@ from __future__ import annotations
 from dlog.jit import helper, prefetch
 from dlog.storage.arena_kernels import LINE
 from dlog.storage.layout import BASE, FANOUT, FILL, N_ENTRIES, N_NODES, NODE_FIRST, ROOT_HEADER, STRIDE
-from dlog.storage.ops_kernels import BOUND_BITS, NOT_SOUGHT
+from dlog.storage.ops_kernels import NOT_SOUGHT
+from dlog.storage.tree_kernels import count_keys
 from dlog.storage.trie_kernels import entry_of
 
 
@@ -66,25 +67,26 @@ def is_beyond(words, root, ordinal, covers, i, d):
 def find_leaves_of_covers(words, root, d, covers, n, places):
     """The last leaf that does not begin behind a cover, to the first place of each that is sought."""
     find_nodes_of_covers(words, root, d, covers, n, places)
-    width = 0
+    for i in range(n):
+        if places[2 * i + 1] != NOT_SOUGHT:
+            first = words[root + ROOT_HEADER + places[2 * i] - 1] + NODE_FIRST
+            for x in range(0, FANOUT, LINE):
+                prefetch(words, first + x)
     for i in range(n):
         if places[2 * i + 1] == NOT_SOUGHT:
             continue
-        node = places[2 * i] - 1
-        places[2 * i] = node * FANOUT
-        places[2 * i + 1] = words[words[root + ROOT_HEADER + node] + N_ENTRIES] - 1
-        width = max(width, places[2 * i + 1])
-    while width > 0:
-        for i in range(n):
-            ordinal, high = places[2 * i], places[2 * i + 1]
-            low = ordinal % FANOUT
-            if low < high:
-                middle = (low + high + 1) >> 1
-                if begins_behind(words, root, ordinal - low + middle, covers, i, d):
-                    places[2 * i + 1] = middle - 1
-                else:
-                    places[2 * i] = ordinal - low + middle
-        width >>= 1
+        start = (places[2 * i] - 1) * FANOUT
+        node = words[root + ROOT_HEADER + places[2 * i] - 1]
+        first, asked = node + NODE_FIRST, covers[i * (d + 2) + (0 if d > 0 else 1)]
+        lo, equal = count_keys(words, first, first + words[node + N_ENTRIES], asked)
+        hi = lo + equal
+        while lo < hi:  # only leaves that begin with the same key
+            middle = (lo + hi) >> 1
+            if begins_behind(words, root, start + middle, covers, i, d):
+                hi = middle
+            else:
+                lo = middle + 1
+        places[2 * i] = start + max(lo - 1, 0)
 
 
 @helper
@@ -112,30 +114,34 @@ def find_nodes_of_covers(words, root, d, covers, n, places):
 @helper
 def find_rows_of_covers(words, root, d, covers, n, places):
     """From the leaf in the first place, the row in it to the second."""
-    width = 0
     for i in range(n):
-        fill = words[entry_of(words, root, places[2 * i]) + FILL]
-        places[2 * i + 1] = fill << BOUND_BITS  # the upper bound, and the lower one beside it
-        width = max(width, fill)
-    while width > 0:
-        for i in range(n):
-            low, high = places[2 * i + 1] & ((1 << BOUND_BITS) - 1), places[2 * i + 1] >> BOUND_BITS
-            if low < high:
-                middle = (low + high) >> 1
-                entry = entry_of(words, root, places[2 * i])
-                row = words[entry + BASE] + middle
-                before = compare_cover(words, row, words[entry + STRIDE], covers, i, d) < 0
-                low = middle + 1 if before else low
-                high = high if before else middle
-                places[2 * i + 1] = high << BOUND_BITS | low
-        width >>= 1
+        if i == 0 or places[2 * i] != places[2 * i - 2]:
+            entry = entry_of(words, root, places[2 * i])
+            for x in range(0, words[entry + FILL], LINE):
+                prefetch(words, words[entry + BASE] + x)
     for i in range(n):
-        places[2 * i + 1] = places[2 * i + 1] >> BOUND_BITS
         entry = entry_of(words, root, places[2 * i])
-        row = words[entry + BASE] + places[2 * i + 1]
+        base, stride, fill = words[entry + BASE], words[entry + STRIDE], words[entry + FILL]
+        places[2 * i + 1] = row_of_cover(words, base, stride, fill, covers, i, d)
+        row = base + places[2 * i + 1]
         for c in range(d + 2):  # the rows around are read next
-            prefetch(words, row + c * words[entry + STRIDE])
-            prefetch(words, row + c * words[entry + STRIDE] - LINE)
+            prefetch(words, row + c * stride)
+            prefetch(words, row + c * stride - LINE)
+
+
+@helper
+def row_of_cover(words, base, stride, fill, covers, i, d):
+    """The first row of a leaf that does not come before the context and b of a cover: see `place_of`."""
+    at = i * (d + 2)
+    lo, hi = 0, fill
+    for c in range(d + 1):
+        column, asked = base + c * stride, covers[at + c + (1 if c == d else 0)]
+        below, equal = count_keys(words, column + lo, column + hi, asked)
+        lo += below
+        hi = lo + equal
+        if equal == 0:
+            break
+    return lo
 
 
 @helper

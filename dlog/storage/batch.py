@@ -29,7 +29,16 @@ from dlog.storage.kernels import (
     set_ops,
     spread_tree,
 )
-from dlog.storage.layout import FANOUT, FLAT_BASE, FLAT_STRIDE, LEAF_ROWS, N_NODES, N_ROWS, ROOT_REFERENCES, ROOT_SCAN
+from dlog.storage.layout import (
+    FANOUT,
+    FLAT_BASE,
+    FLAT_STRIDE,
+    LEAF_ROWS,
+    N_NODES,
+    N_ROWS,
+    ROOT_REFERENCES,
+    ROOT_SCAN,
+)
 from dlog.storage.leaf_kernels import ERASE, INSERT, ITEM, OP_COLUMNS
 from dlog.storage.row_kernels import NEEDS_BATCH, UNCHANGED
 from dlog.storage.sort import Rows, SortedRows, sort_rows

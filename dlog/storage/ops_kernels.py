@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from dlog.jit import Words, helper, prefetch
-from dlog.storage.arena_kernels import RESULT
+from dlog.storage.arena_kernels import LINE, RESULT
 from dlog.storage.layout import (
     BASE,
     ENTRY,
@@ -18,19 +18,28 @@ from dlog.storage.layout import (
     N_ENTRIES,
     N_NODES,
     N_ROWS,
+    NODE_FIRST,
     NODE_HEADER,
     ROOT_HEADER,
     STRIDE,
 )
 from dlog.storage.leaf_kernels import ERASE, INSERT, OP, OP_COLUMNS, ORDINAL, POSITION
-from dlog.storage.tree_kernels import compare, compare_first, copy_rows, entry_bound, leaf_bound, node_bound
+from dlog.storage.tree_kernels import (
+    compare,
+    compare_first,
+    copy_rows,
+    count_keys,
+    entry_bound,
+    leaf_bound,
+    node_bound,
+    place_of,
+)
 
 # Operations that are searched for together, one step of all of them after the other: the processor waits for
 # the memory of many at once.  Scattered over an index of 40 MB, 250 of them took a quarter of the time.
 TOGETHER: Final = 256
 DENSE: Final = 4  # operations for each leaf from which on the next place is near the last one
 NOT_SOUGHT: Final = -1  # in the place of a position: the leaf is known, or not yet asked for
-BOUND_BITS: Final = 24  # of the lower bound of a search in a leaf, beside the upper one
 
 
 @helper
@@ -116,58 +125,47 @@ def find_nodes(A: Words, root: int, ops: int, s: int, start: int, end: int, k: i
 @helper
 def find_entries(A: Words, root: int, ops: int, s: int, start: int, end: int, k: int) -> None:
     """Nodes in ORDINAL become ordinals: of the last leaf whose first row is not after an operation's."""
-    low, high = ops + (k + ORDINAL) * s, ops + (k + POSITION) * s
-    width = 0
+    leaf, sought = ops + (k + ORDINAL) * s, ops + (k + POSITION) * s
     for j in range(start, end):
-        ni = A[low + j]
-        if A[high + j] == NOT_SOUGHT:
+        if A[sought + j] != NOT_SOUGHT:
+            first = A[root + ROOT_HEADER + A[leaf + j]] + NODE_FIRST
+            for x in range(0, FANOUT, LINE):
+                prefetch(A, first + x)
+    for j in range(start, end):
+        if A[sought + j] == NOT_SOUGHT:
             continue
-        entries = A[A[root + ROOT_HEADER + ni] + N_ENTRIES]
-        A[low + j] = ni * FANOUT  # and one less than the lower bound, as the upper one in `high`
-        A[high + j] = entries - 1
-        width = max(width, entries - 1)
-    while width > 0:
-        for j in range(start, end):
-            ni, lo, hi = A[low + j] // FANOUT, A[low + j] % FANOUT, A[high + j]
-            if lo < hi:
-                middle = (lo + hi + 1) >> 1
-                after = compare_first(A, A[root + ROOT_HEADER + ni], middle, ops, s, j, k) > 0
-                A[low + j] = ni * FANOUT + (lo if after else middle)
-                A[high + j] = middle - 1 if after else hi
-        width >>= 1
+        node = A[root + ROOT_HEADER + A[leaf + j]]
+        first = node + NODE_FIRST
+        lo, equal = count_keys(A, first, first + A[node + N_ENTRIES], A[ops + j])
+        hi = lo + equal
+        while lo < hi:  # only leaves that begin with the same key
+            middle = (lo + hi) >> 1
+            if compare_first(A, node, middle, ops, s, j, k) > 0:
+                hi = middle
+            else:
+                lo = middle + 1
+        A[leaf + j] = A[leaf + j] * FANOUT + max(lo - 1, 0)
 
 
 @helper
 def find_positions(A: Words, root: int, ops: int, s: int, start: int, end: int, k: int) -> None:
     """Write to POSITION the first row of the leaf at ORDINAL that is not before an operation's.
 
-    The first operations of all leaves are searched for together, the others from the one before on."""
-    leaf, bounds = ops + (k + ORDINAL) * s, ops + (k + POSITION) * s
-    width = 0
-    for j in range(start, end):
-        A[bounds + j] = 0
-        if j == start or A[leaf + j] != A[leaf + j - 1]:
-            fill = A[entry_at(A, root, A[leaf + j]) + FILL]
-            A[bounds + j] = fill << BOUND_BITS
-            width = max(width, fill)
-    while width > 0:
-        for j in range(start, end):
-            lo, hi = A[bounds + j] & ((1 << BOUND_BITS) - 1), A[bounds + j] >> BOUND_BITS
-            if lo < hi:
-                middle = (lo + hi) >> 1
-                entry = entry_at(A, root, A[leaf + j])
-                before = compare(A, A[entry + BASE], A[entry + STRIDE], middle, ops, s, j, k) < 0
-                lo = middle + 1 if before else lo
-                hi = hi if before else middle
-                A[bounds + j] = hi << BOUND_BITS | lo
-        width >>= 1
+    The memory of all leaves is asked for first; in each the search goes on from the operation before."""
+    leaf, place = ops + (k + ORDINAL) * s, ops + (k + POSITION) * s
     for j in range(start, end):
         if j == start or A[leaf + j] != A[leaf + j - 1]:
-            A[bounds + j] = A[bounds + j] >> BOUND_BITS
-        else:
-            entry, before = entry_at(A, root, A[leaf + j]), A[bounds + j - 1]
-            base, stride, fill = A[entry + BASE], A[entry + STRIDE], A[entry + FILL]
-            A[bounds + j] = leaf_bound(A, base, stride, before, fill, ops, s, j, k, 0)
+            entry = entry_at(A, root, A[leaf + j])
+            for x in range(0, A[entry + FILL], LINE):
+                prefetch(A, A[entry + BASE] + x)
+    position = 0
+    for j in range(start, end):
+        if j == start or A[leaf + j] != A[leaf + j - 1]:
+            position = 0
+        entry = entry_at(A, root, A[leaf + j])
+        base, stride, fill = A[entry + BASE], A[entry + STRIDE], A[entry + FILL]
+        position = place_of(A, base, stride, position, fill, A, ops + j, s, k)
+        A[place + j] = position
 
 
 @helper

@@ -69,6 +69,36 @@ def leaf_bound(
 
 
 @helper
+def count_keys(A, lo, hi, key):
+    """(How many words in [lo, hi) are below `key`, how many equal it.)
+
+    The processor compares several words at a time and never guesses wrong: for the keys of a node and the
+    rows of a leaf that takes less than halving.  O(hi - lo).
+    """
+    below, equal = 0, 0
+    for i in range(lo, hi):
+        below += 1 if A[i] < key else 0
+        equal += 1 if A[i] == key else 0
+    return below, equal
+
+
+@helper
+def place_of(A, base, stride, lo, hi, keys, at, step, d):
+    """The first row in [lo, hi) of a leaf that is not before a key of d words, each `step` behind the last.
+
+    Column by column, by counting.  O(rows).
+    """
+    for c in range(d):
+        column = base + c * stride
+        below, equal = count_keys(A, column + lo, column + hi, keys[at + c * step])
+        lo += below
+        hi = lo + equal
+        if equal == 0:
+            break
+    return lo
+
+
+@helper
 def node_bound(A: Words, root: int, lo: int, kb: int, ks: int, j: int, d: int, bias: int) -> int:
     """The last node from lo on whose first row is before the key (bias 0) or not after it (1); else lo."""
     hi = A[root + N_NODES]
