@@ -1,8 +1,9 @@
 """Owns the change of one rule's assignments in a transaction, found by its trace (maintenance paper, 4).
 
 Correct output: as `dlog.engine.rule_deltas`, whose place it takes: assignments of the body's outer variables
-that are no more, with sign -, and that are new, with sign +, each once.  Sensitivity indices are relations of
-the store, under names of their own: versions as the data is, committed with it; an abort costs nothing.
+that are no more, with sign -, and that are new, with sign +, each once.  Sensitivity indices are a group of
+relations of the store, under a name of its own: versions as the data is, committed with it; an abort costs
+nothing.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from dlog.sensitivity.upkeep import Upkeep
 from dlog.sensitivity.watches import FREE, TRACED, WILD, Watch, watched
 from dlog.storage.batch import Change
 from dlog.storage.index import Index
+from dlog.storage.relation_group import RelationGroup
 from dlog.storage.surgery import Surgeries, surgeries
 from dlog.types import INT, Type
 
@@ -59,11 +61,11 @@ def trace_pipeline(rule: Rule) -> Pipeline:
 
 @dataclass(frozen=True)
 class Traces:
-    """A plan whose trace is kept, and under which names."""
+    """A plan whose trace is kept, and under which name."""
 
     compiled: CompiledJoin
     upkeep: Upkeep
-    names: tuple[str, ...]
+    name: str
     keys: tuple[tuple[str, Type | None], ...]  # key variables and their types, for people
 
     @property
@@ -75,7 +77,7 @@ class TraceDeltas(RuleDeltas):
     """The trace of one rule over one store.  REQUIRES: it is not `untraceable`."""
 
     def __init__(self, store: Store, rule: Rule, state: str, granularity: str):
-        """Names of relations begin with `state`."""
+        """Names of groups of sensitivity indices begin with `state`."""
         super().__init__(store, rule, (), bag=True)
         self.store = store
         self.state = state
@@ -93,7 +95,7 @@ class TraceDeltas(RuleDeltas):
     # What is kept
 
     def ready(self, store: Store) -> bool:
-        return self.traces is not None and all(name in store.relations for name in self.traces.names)
+        return self.traces is not None and self.traces.name in store.relations
 
     def forget(self, store: Store) -> None:
         self.traces = None
@@ -114,26 +116,21 @@ class TraceDeltas(RuleDeltas):
             self.store.encode,
         )
         upkeep = Upkeep(watched(compiled.plan, self.granularity, _Roaming(self.store, compiled)))
-        number = next(self.store.numbers)
-        notes = [compiled.atoms[w.atom].predicate for w in upkeep.watched.indexed]
-        names = tuple(f"{self.state}:{number}.{i} {name}" for i, name in enumerate(notes))
+        name = f"{self.state}:{next(self.store.numbers)}"
         slots = {slot: name for name, slot in compiled.names}
         keys = [slots.get(slot, "?") for slot in upkeep.watched.keys]
-        return Traces(compiled, upkeep, names, tuple((name, self.rule.types.get(name)) for name in keys))
+        return Traces(compiled, upkeep, name, tuple((key, self.rule.types.get(key)) for key in keys))
 
     def intervals(self, store: Store) -> tuple[Intervals, ...]:
         """The sensitivity indices as they are in a store.  REQUIRES: ready."""
         assert self.traces is not None
-        specs = self.traces.upkeep.specs
-        return tuple(
-            Intervals(spec, store.relations[name])
-            for spec, name in zip(specs, self.traces.names, strict=True)
-        )
+        specs, group = self.traces.upkeep.specs, store.relations[self.traces.name]
+        assert isinstance(group, RelationGroup)
+        return tuple(Intervals(spec, part) for spec, part in zip(specs, group.parts, strict=True))
 
     def keep(self, store: Store, intervals: Sequence[Intervals]) -> None:
         assert self.traces is not None
-        for name, index in zip(self.traces.names, intervals, strict=True):
-            store.relations[name] = index.relation
+        store.relations[self.traces.name] = RelationGroup(store.arena, [i.relation for i in intervals])
 
     # Recording
 
@@ -284,11 +281,10 @@ class TraceDeltas(RuleDeltas):
         """Assert that the indices agree with those of a fresh evaluation.  O(size of the indices)."""
         if self.traces is None or not self.ready(store):
             return
-        for kept, name in zip(self.intervals(store), self.traces.names, strict=True):
+        for kept, again in zip(self.intervals(store), self.intervals(fresh), strict=True):
             kept.check()
-            again = fresh.relations[name].rows()
             if not kept.spec.by_context:
-                assert np.array_equal(kept.rows(), again), f"sensitivity index {name}"
+                assert np.array_equal(kept.rows(), again.rows()), f"a sensitivity index of {self.state}"
 
 
 class _Roaming:

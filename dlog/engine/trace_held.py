@@ -13,24 +13,23 @@ from dlog.engine.delta_strategy import counts_name
 from dlog.planning.versions import facts_name
 from dlog.storage.batch import Change
 from dlog.storage.relation import Relation, in_order
+from dlog.storage.relation_group import RelationGroup
 
 
 class Held:
     """The sensitivity indices whose roots stand at the places of a trigger: what the last firing, of either
     sign, has left."""
 
-    __slots__ = ("before", "versions")
+    __slots__ = ("before", "version")
 
-    def __init__(self, n: int):
-        self.versions: list[Relation | None] = [None] * n
-        self.before: Callable[[], Relation | None] = nothing  # a version that a firing has changed in place
+    def __init__(self) -> None:
+        self.version: RelationGroup | None = None
+        self.before: Callable[[], RelationGroup | None] = nothing  # a version that a firing changed in place
 
     def may_change(self) -> bool:
         """Whether a firing may change all pages where they lie: nobody has read them, and nobody holds the
         version that was changed last, which would be farther and farther away."""
-        if self.before() is not None:
-            return False
-        return False not in [version is not None and version.is_bare for version in self.versions]
+        return self.before() is None and self.version is not None and self.version.is_bare
 
 
 class Head:

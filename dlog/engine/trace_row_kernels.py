@@ -24,6 +24,7 @@ from dlog.engine.trace_row_layout import (
     COLUMNS,
     CONTRIBUTIONS,
     EDIT,
+    EDIT_WORDS,
     EDITS,
     ERASED,
     FILLS,
@@ -291,10 +292,11 @@ def change_notes(A, shape, tables, available, room):
             if not is_small(A, root, m, k):
                 return False
             words += fresh_words(A, root, m, k)
-        room[found + EDIT] = at
+        room[found + EDIT] = at - shape[EDITS]
         at += m * k
     if A[LIMIT] - A[BUMP] <= words:
         return False
+    room[shape[RESULTS] + EDIT_WORDS] = at - shape[EDITS]
     for i in range(shape[N_INDICES]):
         change_index(A, shape, tables, available, room, i)
     return True
@@ -307,7 +309,7 @@ def change_index(A, shape, tables, available, room, i):
     gained, lost = room[found + GAINED], room[found + LOST]
     if gained + lost == 0:
         return
-    roots, edit = shifted(available, tables[note + N_ROOT]), shifted(room, room[found + EDIT])
+    roots, edit = shifted(available, tables[note + N_ROOT]), shifted(room, shape[EDITS] + room[found + EDIT])
     changed = change_all(
         A,
         tables[note + N_ARITY],

@@ -93,8 +93,9 @@ OPERATIONS: Final = 2
 CONTRIBUTIONS: Final = 3
 HEAD_CHANGED: Final = 4  # rows of the head that are new or gone, or NEEDS_BATCH; 0 if it was left alone
 HEAD_GAINED: Final = 5
-CHANGED: Final = 6
-# Words of an index: how many rows it gained and lost, and where these lie.
+EDIT_WORDS: Final = 6  # of the edits of all indices
+CHANGED: Final = 7
+# Words of an index: how many rows it gained and lost, and where these lie among the edits.
 GAINED: Final = 0
 LOST: Final = 1
 EDIT: Final = 2

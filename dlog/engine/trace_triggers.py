@@ -33,7 +33,9 @@ from dlog.sensitivity.watches import ANY, COARSE, EXACT, KEY, PREFIX, TRACED, Wa
 from dlog.storage.arena import Arena
 from dlog.storage.batch import Change
 from dlog.storage.interval_kernels import STATE_WORDS
+from dlog.storage.layout import ROOT_REFERENCES
 from dlog.storage.relation import Order, Relation
+from dlog.storage.relation_group import RelationGroup
 
 # Rows of an output, notes of one kind, contributions: by granularity.
 CAPACITY = {COARSE: 256, EXACT: 1024}
@@ -44,8 +46,9 @@ BUDGET = 1 << 14
 class TraceTrigger(Trigger):
     deltas: TraceDeltas = field(kw_only=True)
     traces: Traces = field(kw_only=True)
-    # For each sensitivity index the place of its first root, and how many it has.
+    # For each sensitivity index its first root among those of all, and how many it has; where these stand.
     note_roots: list[tuple[int, int]] = field(kw_only=True)
+    note_places: memoryview = field(kw_only=True)
     tables: Words = field(kw_only=True)  # what the kernel reads
     written: Words = field(kw_only=True)  # what it writes
     held: Held = field(kw_only=True)
@@ -54,9 +57,6 @@ class TraceTrigger(Trigger):
     contributions: memoryview = field(init=False)
     edits: memoryview = field(init=False)
     shape: memoryview = field(init=False)
-    # For each sensitivity index its number, its name, from where to where its roots stand, where its results
-    # begin.
-    kept: list[tuple[int, str, int, int, int]] = field(init=False)
     head: Head | None = field(kw_only=True)  # the only one, if it has the outputs and nobody reads it
     changed_head: HeadChange | None = None
     keeps_state: ClassVar[bool] = True
@@ -67,30 +67,22 @@ class TraceTrigger(Trigger):
         self.results = self.written.data[self.shape[k.RESULTS] :]
         self.contributions = self.written.data[self.shape[k.FOUND] :]
         self.edits = self.written.data[self.shape[k.EDITS] :]
-        self.first_edit = self.shape[k.EDITS]
         self.rows_written = self.written.data[self.shape[k.ROWS] :]
-        self.kept = [
-            (i, name, first, first + n, k.INDEX_RESULT * i)
-            for i, (name, (first, n)) in enumerate(zip(self.traces.names, self.note_roots, strict=True))
-        ]
-        self.kept_backwards = self.kept[::-1]
-        self.last_result = k.CHANGED + k.INDEX_RESULT * len(self.kept)
+        self.last_result = k.CHANGED + k.INDEX_RESULT * len(self.note_roots)
         self.kernel = fire_traced
 
     def fits(self, relation: Relation) -> bool:
         return self.deltas.traces is self.traces and super().fits(relation)
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
-        versions = self.held.versions
-        for i, name, first, _, _ in self.kept:
-            relation = relations.get(name)
-            if relation is None:
-                return False
-            if relation is not versions[i]:
-                versions[i], self.held.before = relation, nothing
-                relation.put_roots(self.places[first:])
-            elif not relation.is_bare:  # the trigger of another predicate may have followed it in place
-                relation.put_roots(self.places[first:])
+        held, group = self.held, relations.get(self.traces.name)
+        if not isinstance(group, RelationGroup):
+            return False
+        if group is not held.version:
+            held.version, held.before = group, nothing
+            group.put_roots(self.note_places)
+        elif not group.is_bare:  # the trigger of another predicate may have followed it in place
+            group.put_roots(self.note_places)
         if self.head is not None:
             self.shape[k.HEAD_KEPT] = self.head.bring_roots(relations)
         return not self.joins.others or super().bring_roots(relations)
@@ -119,28 +111,25 @@ class TraceTrigger(Trigger):
         return found
 
     def _take_notes(self, in_place: bool) -> dict[str, Relation]:
-        """The new versions of sensitivity indices, from the roots that a firing made."""
-        versions, changed = self.held.versions, {}
-        results, made = self.results[k.CHANGED : self.last_result].tolist(), self.places.tolist()
-        rows = b""
-        before = None
-        for i, name, start, end, at in self.kept_backwards:
-            gained, lost = results[at + k.GAINED], results[at + k.LOST]
-            version, roots = versions[i], made[start:end]
-            if not (gained or lost) or version is None:
-                continue
-            if in_place:
-                first = results[at + k.EDIT] - self.first_edit
-                if not rows:  # those of the last index come last
-                    rows = self.edits[: first + (gained + lost) * version.arity].tobytes()
-                later = version.followed_in_place(roots, (rows, first, gained, lost))
-                before = version
-            else:
-                later = version.of_roots(roots)
-            versions[i] = changed[name] = later
-        if before is not None:
-            self.held.before = ref(before)
-        return changed
+        """The new version of the sensitivity indices, from the roots that a firing made.  Lock held."""
+        held, results = self.held, self.results
+        version, n = held.version, results[k.EDIT_WORDS]
+        if version is None or not n:
+            return {}
+        roots = self.note_places.tolist()
+        if in_place:
+            changes = results[k.CHANGED : self.last_result].tobytes()
+            later = version.followed_in_place(roots, (self.edits[:n].tobytes(), changes))
+            held.before = ref(version)
+        else:
+            words = version.arena.words
+            for i, (first, orders) in enumerate(self.note_roots):
+                at = k.CHANGED + i * k.INDEX_RESULT
+                for root in () if results[at] or results[at + 1] else roots[first : first + orders]:
+                    words[root + ROOT_REFERENCES] += 1  # both versions have it
+            later = version.of_roots(roots)
+        held.version = later
+        return {self.traces.name: later}
 
     def _take_head(self) -> HeadChange | None:
         """The change of the head, whose new version is one of what has changed; None: nothing was done."""
@@ -264,7 +253,7 @@ def _assembled(
         head = other.head if other.head is not None and other.head.orders == head_orders else None
     else:
         available = np.zeros(head_root + 2 * len(head_orders), np.int64)
-        written, held, seen = np.zeros(layout.room, np.int64), Held(len(note_roots)), {}
+        written, held, seen = np.zeros(layout.room, np.int64), Held(), {}
         places = available.data[head_root:]
         head = None if head_name is None else Head(head_name, store.relations[head_name], places)
     layout.put(k.HEAD_LAYOUT, [c for order in head_orders for c in order])
@@ -288,7 +277,8 @@ def _assembled(
         room=room,
         deltas=deltas,
         traces=traces,
-        note_roots=note_roots,
+        note_roots=[(place - first_note, n) for place, n in note_roots],
+        note_places=available.data[first_note:head_root],
         tables=np.array(layout.tables, np.int64),
         written=written,
         held=held,

@@ -1,5 +1,5 @@
 """Owns sensitivity indices: rows (prefix, a, b, others), as versions that share pages as all data does, or
-take over those of the version before when nobody else holds them (`Relation.followed_in_place`).
+take over those of the version before when nobody else holds them (`RelationGroup.followed_in_place`).
 
 A row says: where the atom's columns before this one are `prefix` and the other key variables of the context
 are `others`, the run is sensitive to keys from a to b, both inclusive.

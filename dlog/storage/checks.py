@@ -39,7 +39,7 @@ def _check_node(A: Words, node: int, arity: int, scan: int) -> list[Words]:
     assert A[node + layout.NODE_REFERENCES] >= 1
     start = node + layout.NODE_HEADER
     entries = A[start : start + layout.ENTRY * n].reshape(n, layout.ENTRY)
-    leaves = []
+    leaves: list[Words] = []
     for base, stride, fill, owner in entries.tolist():
         assert 1 <= fill <= layout.LEAF_ROWS and fill <= stride
         first, words = int(A[owner + memory.EXTENT_BASE]), int(A[owner + memory.EXTENT_WORDS])

@@ -23,9 +23,6 @@ from dlog.storage.layout import N_ROWS, ROOT_REFERENCES
 from dlog.storage.rows_kernels import NEEDS_BATCH, change_rows
 
 Order = tuple[int, ...]
-# Words among which, from one on, are rows that a version gained and then rows that it lost, in the relation's
-# own columns, and how many these are.
-UndoneRows = tuple[bytes, int, int, int]
 FEW = 4096  # rows of a batch that is sorted by comparing
 
 __all__ = ["Change", "Index", "Order", "Relation"]
@@ -40,16 +37,14 @@ class Relation:
     ([[4, 2], [5, 1]], 0)
     """
 
-    __slots__ = ("__weakref__", "_made", "_orders", "_roots", "_undo", "arena", "arity")
+    __slots__ = ("__weakref__", "_made", "_orders", "_roots", "arena", "arity")
 
     # A version that a kernel has made is a list of roots, each with a reference of its own, in the order of
     # `_orders`; most of them are never read from Python.  Indices are made of them when one is asked for, and
-    # `_roots` is empty from then on.  They are empty, too, when a kernel has made the next version of them in
-    # place: then `_undo` says how this one is made of that one.
+    # `_roots` is empty from then on.
     _made: dict[Order, Index] | None
     _orders: tuple[Order, ...]
     _roots: Sequence[int]
-    _undo: tuple[Relation, UndoneRows]
 
     def __init__(self, arena: Arena, arity: int, orders: Iterable[Sequence[int]] = ()):
         """An empty relation.  Without orders it has the natural one."""
@@ -83,7 +78,13 @@ class Relation:
     @classmethod
     def of_index(cls, index: Index) -> Relation:
         """With one index, in the natural order."""
-        return _of_indices(index.arena, index.arity, {tuple(range(index.arity)): index})
+        return cls.of_indices({tuple(range(index.arity)): index})
+
+    @classmethod
+    def of_indices(cls, indices: dict[Order, Index]) -> Relation:
+        """With these indices, which hold the same rows.  REQUIRES: at least one."""
+        first = next(iter(indices.values()))
+        return _of_indices(first.arena, first.arity, indices)
 
     @property
     def orders(self) -> list[Order]:
@@ -211,7 +212,7 @@ class Relation:
         for order, index in self._indices.items():
             spread[order] = index.spread()
             index.close()
-        return _of_indices(self.arena, self.arity, spread)
+        return Relation.of_indices(spread)
 
     def put_roots(self, words: memoryview) -> int:
         """The same into words of a caller; returns how many there are."""
@@ -230,24 +231,6 @@ class Relation:
         version._roots = roots if isinstance(roots, list) else roots[: len(orders)].tolist()
         version.arena, version.arity = self.arena, self.arity
         return version
-
-    @property
-    def is_bare(self) -> bool:
-        """Whether this is a list of roots that nobody has read: `followed_in_place` needs it.  It stays so
-        while the arena's lock is held."""
-        return bool(self._roots)
-
-    def followed_in_place(self, roots: list[int], undo: UndoneRows) -> Relation:
-        """The version that a kernel has made of this one's own roots, whose references are used up.
-
-        When this version is read again, a transaction having been taken back or someone having held it, it is
-        made of the later one by taking back the rows that came and went: O(rows log n).  REQUIRES: `is_bare`,
-        and the arena's lock has been held since.
-        """
-        later = self.of_roots(roots)
-        self._undo = later, undo
-        self._roots = ()
-        return later
 
     def in_order(self, change: Change) -> Change:
         """A change in the order of the first index, in that of the predicate's own columns."""
@@ -361,24 +344,11 @@ class Relation:
                     roots = self._roots
                     for root in roots:
                         arena.words[root + ROOT_REFERENCES] += 1
-                    if roots:
-                        pairs = zip(self._orders, roots, strict=True)
-                        self._made = {order: Index(arena, root, self.arity) for order, root in pairs}
-                        self._roots = ()
-                        arena.forget_roots(roots)
-            if self._made is None:
-                self._made = self._undone()
-                del self._undo
+                    pairs = zip(self._orders, roots, strict=True)
+                    self._made = {order: Index(arena, root, self.arity) for order, root in pairs}
+                    self._roots = ()
+                    arena.forget_roots(roots)
             return self._made
-
-    def _undone(self) -> dict[Order, Index]:
-        """The indices of this version, from those of the one that was made of it in place."""
-        later, (words, start, gained, lost) = self._undo
-        size = (gained + lost) * self.arity
-        rows = np.frombuffer(words, np.int64)[start : start + size].reshape(-1, self.arity).copy()
-        before = later.snapshot()
-        before.apply_in_place(inserts=rows[gained:], erases=rows[:gained])
-        return before._indices
 
 
 _making = threading.RLock()  # several threads may read one version
