@@ -72,7 +72,7 @@ class TraceTrigger(Trigger):
         self.kernel = fire_traced
 
     def fits(self, relation: Relation) -> bool:
-        return self.deltas.traces is self.traces and super().fits(relation)
+        return self.deltas.traces is self.traces and self.least <= relation.rows_in(self.orders) <= self.most
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
         held, group = self.held, relations.get(self.traces.name)

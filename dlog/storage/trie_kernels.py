@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.jit import Words, helper, kernel
+from dlog.jit import Words, helper, kernel, prefetch
+from dlog.storage.arena_kernels import LINE
 from dlog.storage.layout import (
     BASE,
     ENTRY,
@@ -257,7 +258,10 @@ def seek_beyond_leaf(words, root, column, lo, hi, key):
     if ordinal != lo >> OFFSET_BITS:
         start = _address_of_leaf(words, root, column, ordinal)
         rows = _rows_of_leaf(words, root, ordinal, hi)
+        for line in range(0, rows, LINE):  # at once, not each when the last has been looked at
+            prefetch(words, start + line)
         row = bisect(words, start, start + rows, key) - start
+        prefetch(words, start + words[entry_of(words, root, ordinal) + STRIDE] + row)  # where seeks go next
         if row < rows:
             return (ordinal << OFFSET_BITS) + row
     return hi if ordinal == hi >> OFFSET_BITS else _next_leaf(words, root, ordinal)
