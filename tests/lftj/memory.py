@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dlog.storage.layout import ENTRY, FANOUT
+
 Words = npt.NDArray[np.int64]
 Row = tuple[int, ...]
 
@@ -42,6 +44,8 @@ class Memory:
             self._words += [len(entries), sum(fill for _, _, fill in entries), 0, 0]
             for base, stride, fill in entries:
                 self._words += [base, stride, fill, -9]
+            self._words += [-7] * (ENTRY * (FANOUT - len(entries)))
+            self._words += [self._words[base] if arity else -7 for base, _, _ in entries]
         root = len(self._words)
         self._words += [len(nodes), len(ordered), arity, -1, 0, len(nodes), 0, 0, *nodes]
         return root
