@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from dlog.jit import helper, prefetch
 from dlog.storage.arena_kernels import LINE
-from dlog.storage.layout import BASE, FANOUT, FILL, N_ENTRIES, N_NODES, NODE_FIRST, ROOT_HEADER, STRIDE
+from dlog.storage.layout import (
+    BASE,
+    CAPACITY,
+    FANOUT,
+    FILL,
+    N_ENTRIES,
+    N_NODES,
+    NODE_FIRST,
+    ROOT_HEADER,
+    STRIDE,
+)
 from dlog.storage.ops_kernels import NOT_SOUGHT
 from dlog.storage.tree_kernels import count_keys
 from dlog.storage.trie_kernels import entry_of
@@ -104,7 +114,11 @@ def find_nodes_of_covers(words, root, d, covers, n, places):
             low, high = places[2 * i], places[2 * i + 1]
             if low < high:
                 middle = (low + high) >> 1
-                if begins_behind(words, root, middle * FANOUT, covers, i, d):
+                first = words[root + ROOT_HEADER + words[root + CAPACITY] + middle]
+                asked = covers[i * (d + 2) + (0 if d > 0 else 1)]
+                if first > asked or (
+                    first == asked and begins_behind(words, root, middle * FANOUT, covers, i, d)
+                ):
                     places[2 * i + 1] = middle
                 else:
                     places[2 * i] = middle + 1

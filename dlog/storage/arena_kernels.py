@@ -237,8 +237,9 @@ def release_node(A: Words, node: int, scan: int) -> None:
 @helper
 def new_root(A: Words, n_nodes: int) -> int:
     """A root with room for n_nodes, one reference, its other words unset."""
-    root = new_block(A, ROOT_HEADER + n_nodes)
-    A[root + CAPACITY] = class_words(size_class(ROOT_HEADER + n_nodes)) - ROOT_HEADER
+    root = new_block(A, ROOT_HEADER + 2 * n_nodes)
+    # Exact, as free_root needs it: ROOT_HEADER is a line, and then the words of all classes are even.
+    A[root + CAPACITY] = (class_words(size_class(ROOT_HEADER + 2 * n_nodes)) - ROOT_HEADER) // 2
     A[root + ROOT_REFERENCES] = 1
     return root
 
@@ -246,7 +247,7 @@ def new_root(A: Words, n_nodes: int) -> int:
 @helper
 def free_root(A: Words, root: int) -> None:
     """Free the block alone: what it held has gone elsewhere."""
-    free_block(A, root, ROOT_HEADER + A[root + CAPACITY])
+    free_block(A, root, ROOT_HEADER + 2 * A[root + CAPACITY])
 
 
 @helper
@@ -259,7 +260,9 @@ def clone_root(A: Words, root: int) -> int:
         A[copy + i] = A[root + i]
     A[copy + CAPACITY] = capacity
     A[copy + ROOT_REFERENCES] = 1
+    before, after = root + ROOT_HEADER + A[root + CAPACITY], copy + ROOT_HEADER + capacity
     for i in range(n):
+        A[after + i] = A[before + i]
         A[A[copy + ROOT_HEADER + i] + NODE_REFERENCES] += 1
     return copy
 

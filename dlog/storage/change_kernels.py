@@ -106,6 +106,7 @@ def build_tree(A: Words, owner: int, base: int, stride: int, n: int, k: int, sca
                 column = base + start + (scan - 1) * stride
                 scan_leaf(A, column, A[entry + FILL], node + NODE_SCAN + SCAN_WORDS * (ei + 1))
         finish_node(A, node, scan)
+        set_first(A, root, ni)
     return root
 
 
@@ -140,6 +141,7 @@ def spread_tree(A: Words, base: int, stride: int, n: int, k: int, scan: int) -> 
             if scan > 0:
                 scan_leaf(A, to + (scan - 1) * room, fill, node + NODE_SCAN + SCAN_WORDS * (ei + 1))
         finish_node(A, node, scan)
+        set_first(A, root, ni)
     set_flat(A, root)
     return root
 
@@ -151,6 +153,12 @@ def set_root(A: Words, root: int, n_nodes: int, n_rows: int, k: int, scan: int) 
     A[root + N_ROWS] = n_rows
     A[root + ARITY] = k
     A[root + ROOT_SCAN] = scan
+
+
+@helper
+def set_first(A: Words, root: int, ni: int) -> None:
+    """The first key of a node of the root, from the node."""
+    A[root + ROOT_HEADER + A[root + CAPACITY] + ni] = A[A[root + ROOT_HEADER + ni] + NODE_FIRST]
 
 
 @helper
@@ -241,6 +249,7 @@ def change_touched(A: Words, root: int, ops: int, s: int, m: int, k: int) -> Non
         A[root + N_ROWS] -= A[node + NODE_ROWS]
         change_leaves(A, node, ni, ops, s, i, j, k, scan)
         A[root + N_ROWS] += A[node + NODE_ROWS]
+        set_first(A, root, ni)
         i = j
     set_flat(A, root)
 
@@ -466,6 +475,7 @@ def finish_root(A: Words, root: int, nodes: int, n: int, rows: int) -> int:
         root = larger
     for i in range(n):
         A[root + ROOT_HEADER + i] = A[nodes + i]
+        set_first(A, root, i)
     A[root + N_NODES] = n
     A[root + N_ROWS] = rows
     set_flat(A, root)

@@ -25,6 +25,9 @@ def check_index(arena: Arena, root: int, arity: int) -> None:
     nodes = A[root + layout.ROOT_HEADER : root + layout.ROOT_HEADER + n_nodes]
     scan = int(A[root + layout.ROOT_SCAN])
     leaves = [leaf for node in nodes for leaf in _check_node(A, int(node), arity, scan)]
+    firsts = root + layout.ROOT_HEADER + int(A[root + layout.CAPACITY])
+    first_keys = A[firsts : firsts + n_nodes]
+    assert np.array_equal(first_keys, A[nodes + layout.NODE_FIRST]), "a first key is not that of its node"
     _check_neighbours([int(A[node + layout.N_ENTRIES]) for node in nodes], layout.FANOUT)
     columns = np.concatenate(leaves, axis=1) if leaves else np.empty((arity, 0), np.int64)
     assert columns.shape[1] == n_rows

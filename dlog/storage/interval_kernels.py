@@ -15,6 +15,7 @@ from typing import Final
 from dlog.jit import Words, helper, kernel
 from dlog.storage.layout import (
     BASE,
+    CAPACITY,
     ENTRY,
     FILL,
     N_ENTRIES,
@@ -173,7 +174,12 @@ def find_key(A: Words, root: int, keys: Words, at: int, d: int, bias: int, state
     lo, hi = 1, A[root + N_NODES]
     while lo < hi:
         middle = (lo + hi) >> 1
-        if compare_first_key(A, A[root + ROOT_HEADER + middle], 0, keys, at, d) < bias:
+        first = A[root + ROOT_HEADER + A[root + CAPACITY] + middle]
+        if d > 0 and first != keys[at]:
+            order = -1 if first < keys[at] else 1
+        else:
+            order = compare_first_key(A, A[root + ROOT_HEADER + middle], 0, keys, at, d)
+        if order < bias:
             lo = middle + 1
         else:
             hi = middle

@@ -3,10 +3,10 @@
 Everything a kernel touches lies in one int64 array, the arena; an offset is a word index in it.  An index
 is a set of rows of one arity, sorted by signed columns, without duplicates, in a tree of three levels:
 
-root    [n_nodes, n_rows, arity, flat_base, flat_stride, capacity, references, scan] then offsets of nodes
+root    [n_nodes, n_rows, arity, flat_base, flat_stride, capacity, references, scan] then offsets of nodes,
+        and, capacity words behind these, the first key of each node: column 0 of its first row
 node    [n_entries, n_rows, references, -] then entries of four words (base, stride, fill, owner), then at
-        NODE_FIRST the first key of each entry: column 0 of its first row, so that a search looks at leaves
-        only where first keys are equal
+        NODE_FIRST the first key of each entry: a search looks at leaves only where first keys are equal
 leaf    column c of row i, 0 <= i < fill, is at base + c * stride + i
 
 `flat_base >= 0` says that all rows lie contiguously: column c of row i is at flat_base + c * flat_stride + i.

@@ -27,6 +27,7 @@ from dlog.storage.leaf_kernels import ERASE, INSERT, OP, OP_COLUMNS, ORDINAL, PO
 from dlog.storage.tree_kernels import (
     compare,
     compare_first,
+    compare_node,
     copy_rows,
     count_keys,
     entry_bound,
@@ -113,7 +114,7 @@ def find_nodes(A: Words, root: int, ops: int, s: int, start: int, end: int, k: i
             lo, hi = A[low + j], A[high + j]
             if lo < hi:
                 middle = (lo + hi) >> 1
-                after = compare_first(A, A[root + ROOT_HEADER + middle], 0, ops, s, j, k) > 0
+                after = compare_node(A, root, middle, ops, s, j, k) > 0
                 A[low + j] = lo if after else middle + 1
                 A[high + j] = middle if after else hi
         width >>= 1

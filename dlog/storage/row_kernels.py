@@ -16,7 +16,7 @@ from dlog.storage.arena_kernels import (
     new_extent,
     release_extent,
 )
-from dlog.storage.change_kernels import own_node, set_flat, total_scan
+from dlog.storage.change_kernels import own_node, set_first, set_flat, total_scan
 from dlog.storage.layout import (
     BASE,
     ENTRY,
@@ -68,6 +68,7 @@ def change_row(A: Words, root: int, k: int, op: int, in_place: int) -> int:
     own_change(A, node, ei, position, k, op, A[root + ROOT_SCAN])
     A[node + NODE_ROWS] += 2 * op - 1
     A[root + N_ROWS] += 2 * op - 1
+    set_first(A, root, ni)
     set_flat(A, root)
     return root
 

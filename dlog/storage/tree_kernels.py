@@ -9,6 +9,7 @@ from __future__ import annotations
 from dlog.jit import Words, helper
 from dlog.storage.layout import (
     BASE,
+    CAPACITY,
     ENTRY,
     FILL,
     FLAT_BASE,
@@ -42,6 +43,15 @@ def compare_first(A: Words, node: int, e: int, kb: int, ks: int, j: int, d: int)
         return -1 if A[node + NODE_FIRST + e] < A[kb + j] else 1
     entry = node + NODE_HEADER + ENTRY * e
     return compare(A, A[entry + BASE], A[entry + STRIDE], 0, kb, ks, j, d)
+
+
+@helper
+def compare_node(A: Words, root: int, ni: int, kb: int, ks: int, j: int, d: int) -> int:
+    """The same of the first row of a root's node."""
+    first = A[root + ROOT_HEADER + A[root + CAPACITY] + ni]
+    if d > 0 and first != A[kb + j]:
+        return -1 if first < A[kb + j] else 1
+    return compare_first(A, A[root + ROOT_HEADER + ni], 0, kb, ks, j, d)
 
 
 @helper
@@ -105,7 +115,7 @@ def node_bound(A: Words, root: int, lo: int, kb: int, ks: int, j: int, d: int, b
     lo += 1
     while lo < hi:
         middle = (lo + hi) >> 1
-        if compare_first(A, A[root + ROOT_HEADER + middle], 0, kb, ks, j, d) < bias:
+        if compare_node(A, root, middle, kb, ks, j, d) < bias:
             lo = middle + 1
         else:
             hi = middle

@@ -19,6 +19,7 @@ from dlog.jit import Words, helper, kernel, prefetch
 from dlog.storage.arena_kernels import LINE
 from dlog.storage.layout import (
     BASE,
+    CAPACITY,
     ENTRY,
     FANOUT,
     FILL,
@@ -300,6 +301,14 @@ def _first_key(words, node, e, column):
 
 
 @helper
+def _node_key(words, root, ni, column):
+    """The first key of a node."""
+    if column == 0:
+        return words[root + ROOT_HEADER + words[root + CAPACITY] + ni]
+    return _first_key(words, words[root + ROOT_HEADER + ni], 0, column)
+
+
+@helper
 def _last_leaf_below(words, root, column, ordinal, hi, key):
     """The last leaf from `ordinal` on, with a row before hi, whose first key is below `key`.
 
@@ -321,13 +330,13 @@ def _last_leaf_below(words, root, column, ordinal, hi, key):
 @helper
 def _last_node_below(words, root, column, low, last, key):
     """The last of the nodes low..last whose first key is below `key`, or `low`.  Mostly that is `low`."""
-    if low == last or _first_key(words, words[root + ROOT_HEADER + low + 1], 0, column) >= key:
+    if low == last or _node_key(words, root, low + 1, column) >= key:
         return low
     low += 1
     high = last + 1
     while low + 1 < high:
         middle = (low + high) >> 1
-        if _first_key(words, words[root + ROOT_HEADER + middle], 0, column) < key:
+        if _node_key(words, root, middle, column) < key:
             low = middle
         else:
             high = middle

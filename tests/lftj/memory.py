@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dlog.storage.layout import ENTRY, FANOUT
+from dlog.storage.layout import ENTRY, FANOUT, NODE_FIRST
 
 Words = npt.NDArray[np.int64]
 Row = tuple[int, ...]
@@ -47,7 +47,8 @@ class Memory:
             self._words += [-7] * (ENTRY * (FANOUT - len(entries)))
             self._words += [self._words[base] if arity else -7 for base, _, _ in entries]
         root = len(self._words)
-        self._words += [len(nodes), len(ordered), arity, -1, 0, len(nodes), 0, 0, *nodes]
+        firsts = [self._words[node + NODE_FIRST] for node in nodes]
+        self._words += [len(nodes), len(ordered), arity, -1, 0, len(nodes), 0, 0, *nodes, *firsts]
         return root
 
     def _leaf(self, rows: Sequence[Row], arity: int, stride: int) -> int:
