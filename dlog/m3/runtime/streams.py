@@ -95,7 +95,8 @@ class Reader:
         try:
             found = find_file(options)
         except DataError:
-            raise DataError(f'cannot read {source.name}: there is no file "{path}"') from None
+            help = "give the folder that the program's files are named from with -F"
+            raise DataError(f'cannot read {source.name}: there is no file "{path}"', help=help) from None
         width = len(source.columns) + 2 * source.deletions
         cells = _first_line(found).split(options.delimiter)
         if len(cells) == width + 1 and not cells[-1].strip():
