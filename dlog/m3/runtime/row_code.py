@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from dlog.jit import Words
 from dlog.m3.runtime import layout as o
+from dlog.m3.runtime.cofactor_plan import P_HELD
 
 # What the operands of instructions are: f a frame, c a column, w a word, t an address; then the kind of all
 # that follow.
@@ -147,7 +148,7 @@ def _fused(
             given = [ones[0][2], ones[0][4]] if kind[0] == o.ROW_FINDS else []
             yield run[0], _Instruction(kind[0], [*given, len(run), *pairs])
         else:
-            yield run[0], _of_plain_maps(_one(words, run[0]), is_plain)
+            yield run[0], _for_one_row(_one(words, run[0]), words, is_plain)
 
 
 def _kind(words: list[int], at: int) -> tuple[int, ...]:
@@ -185,9 +186,13 @@ def _ahead(instructions: list[tuple[int, _Instruction]]) -> list[int]:
     return [int(is_wide), *out, -1] if out else []
 
 
-def _of_plain_maps(given: _Instruction, is_plain: Callable[[int], bool]) -> _Instruction:
-    """The same, written for plain maps if it is about such."""
+def _for_one_row(given: _Instruction, words: list[int], is_plain: Callable[[int], bool]) -> _Instruction:
+    """The same, written for plain maps if it is about such, or for sums that can be held back."""
     operands = given.operands
+    if given.op == o.ELEMENTS and words[operands[4] + P_HELD] != 0:
+        return _Instruction(
+            o.ROW_HOLD, [operands[1], operands[3], words[operands[4] + P_HELD], *operands[5:]]
+        )
     if given.op == o.LOOK_UP_PRODUCT and all(is_plain(m) for m in operands[6:]):
         return _Instruction(o.ROW_PRODUCT, operands[2:])
     if given.op == o.ACCUMULATE and is_plain(operands[1]):

@@ -13,6 +13,7 @@ import numpy as np
 from dlog.jit import helper, prefetch
 from dlog.lftj.primitives import add, multiply
 from dlog.m3.runtime.arithmetic_kernels import SMALL, add_ints, multiply_ints, to_bits
+from dlog.m3.runtime.cofactor_held_kernels import hold, release_held
 from dlog.m3.runtime.cofactor_plan import ask_for_element
 from dlog.m3.runtime.column_kernels import find_element, find_one
 from dlog.m3.runtime.event_kernels import next_rows
@@ -48,6 +49,7 @@ from dlog.m3.runtime.layout import (
     EVENT,
     FIRST,
     GROW,
+    HELD,
     INPUT,
     LINE,
     M_APART,
@@ -67,6 +69,7 @@ from dlog.m3.runtime.layout import (
     ROW_AHEAD,
     ROW_FINDS,
     ROW_FLOATS,
+    ROW_HOLD,
     ROW_LOADS,
     ROW_PRODUCT,
     ROW_TOTAL,
@@ -148,6 +151,9 @@ def run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_event
             if state[OVERFLOW] != 0:
                 status = np.int64(DONE)
                 break
+        elif op == ROW_HOLD:
+            hold(arena, maps, code, state, registers, code[a], code[a + 1], code[a + 2], a + 3)
+            pc = code[pc + 1]
         elif op == ROW_AHEAD:
             if event + AHEAD < n_events:
                 look_ahead(arena, maps, code, inputs, events, (event + AHEAD) * E_WORDS, False)
@@ -166,6 +172,8 @@ def run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_event
     if status != SWITCH and status != DONE:
         state[EVENT], state[FIRST], state[COUNT] = event, row, 1
         state[INPUT], state[STRIDE] = first - row, stride
+    if state[HELD] != 0:
+        release_held(arena, maps, code, state)
     state[PC], state[BUDGET] = pc, budget
     return status
 
