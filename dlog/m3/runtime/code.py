@@ -90,7 +90,7 @@ class Code:
         return self.top - words
 
     def kept(self, what: Hashable, words: int) -> int:
-        """Words of the state that all who say the same have in common; they begin with a line of the cache."""
+        """Words of the state that all who say the same have in common, from a line of the cache on."""
         if what not in self._kept:
             self.top = _whole_lines(self.top)
             self._kept[what] = self.state(_whole_lines(words))
