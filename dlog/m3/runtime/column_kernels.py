@@ -428,17 +428,26 @@ def make_slots(arena, maps, m, cols, n, hash, code, at, count):
 @helper
 def make_elements(arena, maps, m, cols, n, hash, keys, out):
     """Of a map with one key whose elements lie apart."""
-    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
+    base, words, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_SHIFT]
     for i in range(n):
         if i + AHEAD < n:
             prefetch(arena, base + words * shifted(cols[hash + i + AHEAD], shift))
-        key = cols[keys + i]
-        place = place_of(arena, base, words, mask, shifted(cols[hash + i], shift), key)
-        if arena[place] == EMPTY:
-            make_zero(arena, maps, m, place)
-            arena[place] = key
-            maps[m + M_USED] += 1
-        cols[out + i] = direct(arena, place, 1)
+        cols[out + i] = make_slot(arena, maps, m, cols[hash + i], cols[keys + i])
+
+
+@helper
+def make_slot(arena, maps, m, hash, key):
+    """The slot of a key, or its element if that lies apart, made if there is none.
+
+    REQUIRES: one key, no index, room for one more slot.
+    """
+    base, words = maps[m + M_BASE], maps[m + M_WORDS]
+    place = place_of(arena, base, words, maps[m + M_MASK], shifted(hash, maps[m + M_SHIFT]), key)
+    if arena[place] == EMPTY:
+        make_zero(arena, maps, m, place)
+        arena[place] = key
+        maps[m + M_USED] += 1
+    return direct(arena, place, 1) if maps[m + M_APART] != 0 else (place - base) // words
 
 
 @helper
