@@ -12,7 +12,8 @@ A row walks its parts from the last to the first with T, the sums of the product
 of part j is f c_1 .. c_(j-1) s_j[p] times T.  The rows of all parts are added up in accumulators, as long as
 they go to the same element, and then to the element.  O(numbers of the product) for a row, four at a time.
 
-Where all rows go to one element they are taken several at a time: see `cofactor_block_kernels`.
+Where all rows go to one element they are taken several at a time: see `cofactor_block_kernels`; or, when they
+come one by one, held back: see `cofactor_held_kernels`.
 
 A part that is lifted from columns is (1, x, x x'): its rows begin in its own variables.
 

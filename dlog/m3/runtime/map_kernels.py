@@ -75,6 +75,13 @@ def is_live_there(arena, at, keys):
 
 
 @helper
+def ask_for_value(arena, maps, m, at, end):
+    """The value of the slot at a place, if that is before `end`, will be needed soon: where it lies apart."""
+    if maps[m + M_APART] != 0 and at < end and arena[at] != EMPTY:
+        prefetch(arena, arena[at + maps[m + M_KEYS]])
+
+
+@helper
 def slot_hash(arena, at, n):
     """The hash of the first n words at a place; 0 of none."""
     if n == 0:
@@ -299,6 +306,7 @@ def count_live(arena_words: Words, map_words: Words, m: int) -> int:
             live += is_live_there(arena, at, keys)
         return live
     for at in range(base, end, words):
+        ask_for_value(arena, maps, m, at + AHEAD * words, end)
         if (keys == 0 or arena[at] != EMPTY) and is_live(arena, value_at(arena, maps, m, at), values):
             live += 1
     return live
@@ -383,8 +391,7 @@ def list_live(arena, maps, m, start, words, n, out):
             found += is_live_there(arena, at, keys)
         return found
     for at in range(start, end, words):
-        if apart != 0 and at + AHEAD * words < end and arena[at + AHEAD * words] != EMPTY:
-            prefetch(arena, arena[at + AHEAD * words + keys])
+        ask_for_value(arena, maps, m, at + AHEAD * words, end)
         if keys > 0 and arena[at] == EMPTY:
             continue
         if is_live(arena, value_at(arena, maps, m, at), values):
