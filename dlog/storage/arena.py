@@ -78,10 +78,14 @@ class Usage:
 class Arena:
     """One reserved range of memory.  Making one is cheap (50 us); the garbage collector unmaps it."""
 
-    __slots__ = ("A", "__weakref__", "_free_ranges", "_map", "_pending", "lock", "words")
+    __slots__ = ("A", "__weakref__", "_free_ranges", "_map", "_page", "_pending", "lock", "words")
 
-    def __init__(self, size: int = DEFAULT_BYTES):
-        self._map = _reserve(size)
+    def __init__(self, size: int = DEFAULT_BYTES, in_large_pages: bool = False):
+        """`in_large_pages`: for extents that often come and go.  Memory is then taken and given back in large
+        pages alone: a part of one that was given back comes again in small pages, at ten times the cost.
+        """
+        self._page = HUGE_PAGE_BYTES if in_large_pages else PAGE_BYTES
+        self._map = _reserve(size, 0 if in_large_pages else SMALL_BYTES)
         self.A: Words = np.frombuffer(self._map, dtype=np.int64)
         self.words = memoryview(self._map).cast("q")  # reads and writes one word 4 times as fast as numpy
         self.lock = threading.Lock()
@@ -184,8 +188,7 @@ class Arena:
         return start
 
     def _free_range(self, start: int, words: int) -> None:
-        """Give the memory back to the system and the range to its free neighbours."""
-        self._advise("MADV_DONTNEED", start, words, PAGE_BYTES)
+        """Give the range to its free neighbours and the memory back to the system."""
         ranges = self._free_ranges
         i = bisect_left(ranges, (start, 0))
         if i < len(ranges) and start + words == ranges[i][0]:
@@ -193,6 +196,7 @@ class Arena:
         if i > 0 and sum(ranges[i - 1]) == start:
             start, words = ranges[i - 1][0], ranges[i - 1][1] + words
             del ranges[i - 1]
+        self._advise("MADV_DONTNEED", start, words, self._page)
         if start + words == self.words[BUMP]:
             self.words[BUMP] = start
         else:
@@ -217,14 +221,14 @@ class Arena:
         assert end <= self.words[BUMP] <= self.words[LIMIT]
 
 
-def _reserve(size: int) -> mmap.mmap:
-    """The largest anonymous map of at most `size` bytes that the system grants."""
+def _reserve(size: int, small: int) -> mmap.mmap:
+    """The largest anonymous map of at most `size` bytes that the system grants, the first in small pages."""
     flags = {}
     if hasattr(mmap, "MAP_ANONYMOUS"):
         flags = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE}
     while True:
         try:
-            return _with_huge_pages(mmap.mmap(-1, size, **flags))
+            return _with_huge_pages(mmap.mmap(-1, size, **flags), small)
         except (OSError, OverflowError, ValueError):
             # A limit on address space, or a system that promises only the memory it has.
             if size <= SMALLEST_BYTES:
@@ -232,10 +236,10 @@ def _reserve(size: int) -> mmap.mmap:
             size //= 2
 
 
-def _with_huge_pages(memory: mmap.mmap) -> mmap.mmap:
+def _with_huge_pages(memory: mmap.mmap, small: int) -> mmap.mmap:
     """Leaves are small and lie anywhere: without large pages, looking rows up and copying leaves costs twice
     the time.  The first megabytes stay as they are, for arenas of which little is used."""
-    if hasattr(mmap, "MADV_HUGEPAGE") and len(memory) > SMALL_BYTES:
+    if hasattr(mmap, "MADV_HUGEPAGE") and len(memory) > small:
         with contextlib.suppress(OSError):
-            memory.madvise(mmap.MADV_HUGEPAGE, SMALL_BYTES, len(memory) - SMALL_BYTES)
+            memory.madvise(mmap.MADV_HUGEPAGE, small, len(memory) - small)
     return memory

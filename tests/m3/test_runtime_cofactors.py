@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dlog.errors import DataError
 from dlog.m3 import parse, register_ring
 from dlog.m3.rings import cofactor_ring
-from dlog.m3.runtime.runtime import Runtime
+from dlog.m3.runtime.runtime import Runtime, Step
 from dlog.m3.typecheck import check
 from tests.m3.test_runtime_rings import flat
 from tests.oracle.m3_naive import Naive
@@ -168,6 +168,50 @@ def test_oracle_products_of_many_variables(rows: int) -> None:
     upper = moments[1:, 1:][np.triu_indices(left + right)]
     (row,) = runtime["Q"].to_pylist()
     assert flat(row["value"]) == [*moments[0].tolist(), *upper.tolist()]
+
+
+def tuple_by_tuple(more: str = "") -> str:
+    """Both relations add to Q what they have in common; `more` are statements of S."""
+    return HEAD + "".join(
+        f"""ON {sign} R(a, b, c) {{ Q({T})[][] += {one} * [lift<0>: {T}](b, c) * AggSum([], N({T})[][a, d]);
+          M({T})[][a] += {one} * [lift<0>: {T}](b, c); }}
+        ON {sign} S(a, d) {{ Q({T})[][] += {one} * M({T})[][a] * [lift<2>: {T}](a, d);
+          N({T})[][a, d] += {one} * [lift<2>: {T}](a, d); {more} }}
+        """
+        for sign, one in (("+", "1"), ("-", "-1"))
+    )
+
+
+@pytest.mark.parametrize("more", ["", f"BY({T})[][a] += Q({T})[][];"], ids=["held back", "read at once"])
+@pytest.mark.parametrize("keys", [3, 2000])
+def test_oracle_rows_in_turns(more: str, keys: int) -> None:
+    """Products of single rows are held back until all rows of a call are done, unless a trigger reads them;
+    meanwhile tables grow, and rows are taken back.
+    """
+    program = check(parse(tuple_by_tuple(more)))
+    runtime, oracle = Runtime(program, checked=True), Naive(program, {}, {"lift": Cofactor.lift})
+    rng, n = np.random.default_rng(keys), 300
+    r, s = rng.integers(0, 4, (4, n)), rng.integers(0, 4, (3, n))
+    r[0], s[0] = rng.integers(0, keys, n), rng.integers(0, keys, n)
+    r[-1] = s[-1] = 1
+    r[:, n // 2 :], r[-1, n // 2 :] = r[:, : n - n // 2], -1  # the first half goes again
+    for _ in range(2):
+        runtime.apply_steps([Step("R", r), Step("S", s)], np.tile([0, 1], n), np.repeat(np.arange(n), 2))
+        for of_r, of_s in zip(r.T.tolist(), s.T.tolist(), strict=True):
+            (oracle.insert if of_r[-1] > 0 else oracle.delete)("R", tuple(of_r[:-1]))
+            oracle.insert("S", tuple(of_s[:-1]))
+        for name in MAPS:
+            compare(runtime[name], oracle.map(name))
+        runtime.check()
+
+
+def test_invariant_only_what_no_trigger_reads_is_held_back() -> None:
+    def is_read(text: str) -> bool:
+        return Runtime(parse(text)).compiled.stores.map("Q").is_read
+
+    assert not is_read(tuple_by_tuple())
+    assert is_read(tuple_by_tuple(f"BY({T})[][a] += Q({T})[][];"))
+    assert is_read(tuple_by_tuple(f"Q({T})[][] := M({T})[][a];"))
 
 
 def test_a_lift_beyond_the_ring() -> None:

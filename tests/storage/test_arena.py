@@ -75,6 +75,21 @@ def test_large_extents_go_back_to_the_system() -> None:
     assert resident_bytes() - before < 8 * MIB
 
 
+def test_memory_in_large_pages_goes_back_in_whole_ones() -> None:
+    """Neighbours that are freed one after the other are given back where they fill a page together."""
+    arena, n, page = Arena(256 * MIB, in_large_pages=True), memory.LARGE_WORDS, 2 * MIB // 8
+    with arena.lock:
+        _, *taken = [arena.new_extent(n) for _ in range(7)]  # memory for their records is behind the first
+        start, end = taken[0][1], taken[-1][1]
+        assert end - start == 5 * n
+        arena.A[start:end] = 1
+        for record, _ in taken[:-1]:
+            arena.release_extent(record)
+    arena.check()
+    pages = end // page - -(-start // page)
+    assert np.count_nonzero(arena.A[start:end] == 0) == pages * page > 0
+
+
 def test_freed_neighbours_become_one_range() -> None:
     arena = Arena(256 * MIB)
     with arena.lock:

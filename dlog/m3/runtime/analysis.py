@@ -56,6 +56,20 @@ def maps_read(node: ast.Node) -> Names:
     return frozenset(n.name for n in node.walk() if isinstance(n, ast.MapAccess))
 
 
+def maps_read_by_triggers(program: ast.Program) -> Names:
+    """Also those that are replaced: all that a trigger does more with than to add to it."""
+    found: set[str] = set()
+    for trigger in program.triggers:
+        for node in trigger.walk():
+            if isinstance(node, ast.Assign):
+                found |= maps_read(node.expression)
+                if node.op != "+=" or node.target.initial is not None:
+                    found |= maps_read(node.target)
+            elif isinstance(node, ast.If):
+                found |= maps_read(node.condition)
+    return frozenset(found)
+
+
 def has_initial(node: ast.Node) -> bool:
     return any(isinstance(n, ast.MapAccess) and n.initial is not None for n in node.walk())
 

@@ -62,6 +62,7 @@ class Code:
         self._constants: dict[int, Label] = {}
         self._data: list[tuple[Label, list[Word]]] = []
         self._work: list[tuple[Label, int]] = []
+        self._kept: dict[Hashable, int] = {}
 
     def emit(self, op: int, *args: Word) -> None:
         """An instruction and its operands; it goes on behind itself."""
@@ -88,6 +89,13 @@ class Code:
         self.top += words
         return self.top - words
 
+    def kept(self, what: Hashable, words: int) -> int:
+        """Words of the state that all who say the same have in common, from a line of the cache on."""
+        if what not in self._kept:
+            self.top = _whole_lines(self.top)
+            self._kept[what] = self.state(_whole_lines(words))
+        return self._kept[what]
+
     def frame(self, parent: Frame | None = None, rows: Word | None = None, single: bool = False) -> Frame:
         return Frame(self.state(1), parent, rows, single)
 
@@ -113,6 +121,7 @@ class Code:
         for i, (word, label) in enumerate(self._constants.items(), self._most_columns):
             label.address = i * o.CHUNK
             columns[i] = word
+        self.top = _whole_lines(self.top)
         for label, offset in self._work:
             label.address = self.top + offset
         self.top += max((offset for _, offset in self._work), default=0)
@@ -121,3 +130,7 @@ class Code:
             self.words += words
         code = np.array([w.address if isinstance(w, Label) else w for w in self.words], np.int64)
         return code, columns.reshape(-1)
+
+
+def _whole_lines(words: int) -> int:
+    return -(-words // o.LINE) * o.LINE

@@ -12,7 +12,8 @@ A row walks its parts from the last to the first with T, the sums of the product
 of part j is f c_1 .. c_(j-1) s_j[p] times T.  The rows of all parts are added up in accumulators, as long as
 they go to the same element, and then to the element.  O(numbers of the product) for a row, four at a time.
 
-Where all rows go to one element they are taken several at a time: see `cofactor_block_kernels`.
+Where all rows go to one element they are taken several at a time: see `cofactor_block_kernels`; or, when they
+come one by one, held back: see `cofactor_held_kernels`.
 
 A part that is lifted from columns is (1, x, x x'): its rows begin in its own variables.
 
@@ -210,13 +211,14 @@ def add_sum(arena, maps, code, state, target, row, plan):
         at = element_at(arena, maps, target, row)
         if code[plan + P_KEEPS] != 0:
             arena[at + words_of(width)] += 1
-        add_sum_at(arena, at, code, state, plan)
+        add_sum_at(arena, at, code, state, plan, False)
     else:
-        add_sum_at(state, BLOCK - target + row * words_of(width), code, state, plan)
+        add_sum_at(state, BLOCK - target + row * words_of(width), code, state, plan, False)
 
 
 @helper
-def add_sum_at(out, at, code, state, plan):
+def add_sum_at(out, at, code, state, plan, is_whole):
+    """`is_whole`: what is lifted became an element, so that its accumulators are as those of others."""
     parts, variables = code[plan + P_PARTS], code[plan + P_VARIABLES]
     places = plan + P_HEADER + parts * Q_WORDS
     width, in_order = code[plan + P_WIDTH], code[plan + P_FIRST] >= 0
@@ -224,7 +226,7 @@ def add_sum_at(out, at, code, state, plan):
     for j in range(parts):
         part = plan + P_HEADER + j * Q_WORDS
         size, start, own = code[part + Q_SIZE], code[part + Q_START], code[part + Q_OWN]
-        row, is_lifted = code[part + Q_ROWS], code[part + Q_STORE] == LIFTED
+        row, is_lifted = code[part + Q_ROWS], code[part + Q_STORE] == LIFTED and not is_whole
         add_placed(out, at + 1, state, own, code, places + start, size)
         triangle, first, begun = own + size, start + size, 0
         for p in range(size):

@@ -23,7 +23,8 @@ P_END: Final = 9
 P_LIFTS: Final = 10  # whether a row's own columns alone make the element, in a map
 P_BLOCK: Final = 11  # where ROWS rows are laid out; before it is what was taken of them
 P_WIDE: Final = 12  # words of such a row
-P_HEADER: Final = 13
+P_HELD: Final = 13  # the plan by which one row is held back, or 0; in such a plan, where its memory begins
+P_HEADER: Final = 14
 # Words of a part, behind the header; behind all parts is the place of each variable in the element.
 Q_STORE: Final = 0  # a map; or LIFTED; or BLOCK - where in the state elements lie row by row
 Q_SIZE: Final = 1
@@ -35,6 +36,13 @@ Q_LENGTH: Final = 6  # of each of these, and from one to the next
 Q_LEFT: Final = 7  # where in a row that is laid out its sums are, times the counts before
 Q_BEHIND: Final = 8  # and its sums times the counts behind, and then T times its count
 Q_WORDS: Final = 9
+Q_LIFTED: Final = Q_BEHIND  # in a plan by which rows are held back: where what is lifted becomes an element
+# Words of what is held back, before its accumulators.
+H_NEXT: Final = 0  # the next that there is something in
+H_PLAN: Final = 1  # by which it is to be added; 0: there is nothing in it
+H_TARGET: Final = 2  # to the element of this map
+H_COUNT: Final = 3  # the first accumulator
+H_HEADER: Final = 8
 
 TAKEN: Final = 3  # place, count, product of the counts before
 TAKEN_MANY: Final = 5  # and of those behind, and of both: ROWS of each

@@ -17,7 +17,18 @@ from dlog.m3.rings import Ring
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.analysis import assignments
 from dlog.m3.runtime.code import Code, Frame, Label, Word
-from dlog.m3.runtime.cofactor_plan import BLOCK, FOUR, LIFTED, P_HEADER, Q_WORDS, ROWS, TAKEN, TAKEN_MANY
+from dlog.m3.runtime.cofactor_plan import (
+    BLOCK,
+    FOUR,
+    H_COUNT,
+    H_HEADER,
+    LIFTED,
+    P_HEADER,
+    Q_WORDS,
+    ROWS,
+    TAKEN,
+    TAKEN_MANY,
+)
 
 Variables = tuple[int, ...]
 
@@ -43,6 +54,7 @@ class Target:
     variables: Variables
     is_total: bool = False  # all rows go to one element, the first
     keeps: bool = False
+    is_read: bool = True  # by a trigger
 
 
 def block_words(variables: Variables) -> int:
@@ -93,13 +105,49 @@ def _plan(code: Code, parts: list[Part], target: Target) -> Label:
     code.work(block + ROWS * wide)
     places = [target.variables.index(v) for part in parts for v in part.variables]
     first = places[0] if places else 0
-    follows = places == list(range(first, first + len(places)))
+    first = first if places == list(range(first, first + len(places))) else -1
+    held = _held_plan(code, parts, target, places, first)
     lifts = [(p.store, p.variables) for p in parts] == [(LIFTED, target.variables)]
     lifts = lifts and target.store >= 0 and not target.is_total
     header: list[Word] = [
-        len(parts), total, len(target.variables), first if follows else -1, int(target.is_total),
+        len(parts), total, len(target.variables), first, int(target.is_total),
         int(target.keeps), code.work(0), code.work(sums), code.work(added), code.work(at),
-        int(lifts), code.work(block), wide,
+        int(lifts), code.work(block), wide, held or 0,
+    ]  # fmt: skip
+    assert len(header) == P_HEADER and len(words) == Q_WORDS * len(parts)
+    return code.data([*header, *words, *places])
+
+
+def _held_plan(code: Code, parts: list[Part], target: Target, places: list[int], first: int) -> Label | None:
+    """The plan by which the product of one row is held back, if it can be.  See `cofactor_held_kernels`."""
+    if target.is_read or target.keeps or not target.is_total or not parts:
+        return None
+    total = sum(len(part.variables) for part in parts)
+    own, lengths, start = [], [], 0
+    for part in parts:
+        start += len(part.variables)
+        own.append(_rounded(block_words(part.variables), o.LINE))
+        lengths.append(_rounded(total - start, FOUR))
+    sizes = [a + len(part.variables) * b for a, b, part in zip(own, lengths, parts, strict=True)]
+    size_of_all = H_HEADER + sum(sizes)
+    base = code.kept((target.store, tuple(part.variables for part in parts)), size_of_all)
+    sums = _rounded(TAKEN * len(parts), o.LINE)
+    words: list[Word] = []
+    start, column, at, work = 0, 0, base + H_HEADER, sums + 2 * (_rounded(total, FOUR) + FOUR)
+    for part, mine, length in zip(parts, own, lengths, strict=True):
+        size, work = len(part.variables), _rounded(work, o.LINE)
+        vectors = _rounded(block_words(part.variables), FOUR)
+        words += [part.store, size, column, start, at + 1, at + mine, length, vectors, code.work(work)]
+        at, start, column, work = (
+            at + mine + size * length,
+            start + size,
+            column + part.columns,
+            work + mine + FOUR,
+        )
+    code.work(work)
+    header: list[Word] = [
+        len(parts), total, len(target.variables), first, 1, 0, code.work(0), code.work(sums), base + H_COUNT,
+        base + size_of_all, 0, 0, 0, base,
     ]  # fmt: skip
     assert len(header) == P_HEADER and len(words) == Q_WORDS * len(parts)
     return code.data([*header, *words, *places])

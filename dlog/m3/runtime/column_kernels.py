@@ -20,8 +20,11 @@ from dlog.m3.runtime.layout import (
     EMPTY,
     FLOAT,
     INT,
+    LINE,
     M_APART,
     M_BASE,
+    M_INDEX,
+    M_INDICES,
     M_KEYS,
     M_KINDS,
     M_LINKED,
@@ -36,6 +39,7 @@ from dlog.m3.runtime.map_kernels import (
     AHEAD,
     MULTIPLIER,
     hash_more,
+    hash_one,
     is_live,
     link,
     make_zero,
@@ -163,10 +167,32 @@ def look_up(arena, maps, m, cols, n, hash, code, at, count):
 
 
 @helper
-def ask_for(arena, place, count):
-    """A slot will be needed soon, up to the first word behind its keys, which may be in the next line."""
+def ask_for(arena, place):
+    """A slot will be needed soon, and those behind it: in a table that is half full a new key goes past two
+    others.
+    """
     prefetch(arena, place)
-    prefetch(arena, place + count)
+    prefetch(arena, place + LINE)
+
+
+@helper
+def ask_for_chains(arena, maps, m, cols, n, code, at, i, is_near):
+    """Row i may come to chains: ask for where they begin; if it is near, for the slots there."""
+    if i >= n:
+        return
+    base, words, slots = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK] + 1
+    places = maps[m + M_INDEX]
+    for index in range(maps[m + M_INDICES]):
+        hash = np.int64(0)
+        for j in range(maps[places]):
+            key = cols[code[at + maps[places + 1 + j]] + i]
+            hash = hash_one(key) if j == 0 else hash_more(hash, key)
+        head = base + slots * (words + index) + shifted(hash, maps[m + M_SHIFT])
+        if not is_near:
+            prefetch(arena, head)
+        elif arena[head] != 0:
+            prefetch(arena, base + (arena[head] - 1) * words + maps[places + 1])
+        places += 1 + maps[places]
 
 
 @helper
@@ -184,7 +210,7 @@ def look_up_few(arena, maps, m, cols, n, hash, code, at, count, out):
     first, second, third = code[at], code[at + min(count, 2) - 1], code[at + count - 1]
     for i in range(n):
         if i + AHEAD < n:
-            ask_for(arena, base + words * shifted(cols[hash + i + AHEAD], shift), count)
+            ask_for(arena, base + words * shifted(cols[hash + i + AHEAD], shift))
         a, b, c = cols[first + i], cols[second + i], cols[third + i]
         place = place_of_few(arena, base, words, mask, shifted(cols[hash + i], shift), count, a, b, c)
         cols[out + i] = arena[place + count] if arena[place] != EMPTY else np.int64(0)
@@ -316,7 +342,10 @@ def accumulate_few(arena, maps, m, cols, n, hash, code, at, count, state, pc):
     vals, linked, used = code[at + count], maps[m + M_LINKED], np.int64(0)
     for i in range(n):
         if i + AHEAD < n:
-            ask_for(arena, base + words * shifted(cols[hash + i + AHEAD], shift), count)
+            ask_for(arena, base + words * shifted(cols[hash + i + AHEAD], shift))
+        if linked != 0:
+            ask_for_chains(arena, maps, m, cols, n, code, at, i + AHEAD, False)
+            ask_for_chains(arena, maps, m, cols, n, code, at, i + AHEAD // 2, True)
         a, b, c = cols[first + i], cols[second + i], cols[third + i]
         place = place_of_few(arena, base, words, mask, shifted(cols[hash + i], shift), count, a, b, c)
         was = arena[place + count]
@@ -399,17 +428,26 @@ def make_slots(arena, maps, m, cols, n, hash, code, at, count):
 @helper
 def make_elements(arena, maps, m, cols, n, hash, keys, out):
     """Of a map with one key whose elements lie apart."""
-    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
+    base, words, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_SHIFT]
     for i in range(n):
         if i + AHEAD < n:
             prefetch(arena, base + words * shifted(cols[hash + i + AHEAD], shift))
-        key = cols[keys + i]
-        place = place_of(arena, base, words, mask, shifted(cols[hash + i], shift), key)
-        if arena[place] == EMPTY:
-            make_zero(arena, maps, m, place)
-            arena[place] = key
-            maps[m + M_USED] += 1
-        cols[out + i] = direct(arena, place, 1)
+        cols[out + i] = make_slot(arena, maps, m, cols[hash + i], cols[keys + i])
+
+
+@helper
+def make_slot(arena, maps, m, hash, key):
+    """The slot of a key, or its element if that lies apart, made if there is none.
+
+    REQUIRES: one key, no index, room for one more slot.
+    """
+    base, words = maps[m + M_BASE], maps[m + M_WORDS]
+    place = place_of(arena, base, words, maps[m + M_MASK], shifted(hash, maps[m + M_SHIFT]), key)
+    if arena[place] == EMPTY:
+        make_zero(arena, maps, m, place)
+        arena[place] = key
+        maps[m + M_USED] += 1
+    return direct(arena, place, 1) if maps[m + M_APART] != 0 else (place - base) // words
 
 
 @helper

@@ -121,8 +121,11 @@ def _with_row_code(
     parts, rows, length = [code], {}, len(code)
     starts, nodes = [start for start, _ in spans], [node for _, node in spans]
     plain = {s.address for s in stores.all if s.is_plain}
+    bare = {s.address for s in stores.all if not s.indices}
     for key, entry in entries.items():
-        written = row_code(code, entry, length, plain.__contains__) if key[0] is not None else None
+        if key[0] is None:
+            continue
+        written = row_code(code, entry, length, plain.__contains__, bare.__contains__)
         if written is not None:
             rows[key] = length
             spans += [(there, nodes[max(bisect_right(starts, here) - 1, 0)]) for there, here in written[1]]

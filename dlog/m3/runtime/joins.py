@@ -347,7 +347,7 @@ class Joins(Scalars):
             slots, hashes = self.code.column(), self.hashed(keys)
             self.code.emit(o.SLOTS, self.frame.word, store.address, hashes, len(keys), *keys, slots)
         self.arithmetic.add_elements(
-            self.frame, value, store.ring, slots, store.address, is_total=not keys, keeps=store.keeps
+            self.frame, value, store.ring, slots, store.address, not keys, store.keeps, store.is_read
         )
 
     def open_scan(self, store: Store) -> None:

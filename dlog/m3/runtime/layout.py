@@ -72,6 +72,7 @@ STRIDE: Final = 9  # from a column of the input to the next
 BY_ROW: Final = 10  # whether the event's rows go one by one through code for one row
 ONE: Final = 11  # always 1: the frame of such code
 BUDGET: Final = 12  # how many instructions, or rows one by one, until the machine pauses
+HELD: Final = 13  # the first sum of cofactors that is held back until rows are done; 0: none
 STATE_HEADER: Final = 16
 
 # Words of an event: rows of one relation, `step` of them at a time.
@@ -152,11 +153,13 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     ROW_AHEAD,  # whether any is wide, (input column, n, maps..).., -1: maps of one key that will be asked
     ROW_LOADS,  # n, then n times: out, input column
     ROW_FLOATS,  # n, then n times: a, out: CONVERT from integers to bits
-    ROW_FINDS,  # hash, key, n, then n times: map, out: FIND of one key
+    ROW_FINDS,  # key, n, then n times: map, out: FIND of one key
+    ROW_SLOT,  # map, key, out: SLOTS of one key, of a map without indices
     ROW_PRODUCT,  # key, value, out, n, maps..: as LOOK_UP_PRODUCT, of plain maps
     ROW_ADD,  # map, key, value: to an entry of a plain map
     ROW_TOTAL,  # map, value: of a plain map without keys
-) = range(55)  # fmt: skip
+    ROW_HOLD,  # map, factor, plan, columns..: ELEMENTS of a map without keys that no trigger reads
+) = range(57)  # fmt: skip
 
 # How CONVERT converts.  A float in a value is its bits; in a key it is its code, in the order of floats.
 INT_TO_BITS, BITS_TO_CODE, CODE_TO_BITS, INT_TO_CODE, CODE_TO_INT, BITS_TO_INT = range(6)

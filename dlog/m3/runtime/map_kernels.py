@@ -63,11 +63,32 @@ def is_live(arena, at, n):
 
 
 @helper
+def is_simple(maps, m):
+    """Whether a value is one word of the slot."""
+    return maps[m + M_KEYS] > 0 and maps[m + M_VALUES] == 1 and maps[m + M_APART] == 0
+
+
+@helper
+def is_live_there(arena, at, keys):
+    """1 or 0, of a slot of a simple map: without a jump, since nobody can foretell it."""
+    return (1 if arena[at] != EMPTY else 0) & (1 if arena[at + keys] != 0 else 0)
+
+
+@helper
+def ask_for_value(arena, maps, m, at, end):
+    """The value of the slot at a place, if that is before `end`, will be needed soon: where it lies apart."""
+    if maps[m + M_APART] != 0 and at < end and arena[at] != EMPTY:
+        prefetch(arena, arena[at + maps[m + M_KEYS]])
+
+
+@helper
 def slot_hash(arena, at, n):
     """The hash of the first n words at a place; 0 of none."""
-    hash = np.int64(0)
-    for j in range(n):
-        hash = hash_one(arena[at]) if j == 0 else hash_more(hash, arena[at + j])
+    if n == 0:
+        return np.int64(0)
+    hash = hash_one(arena[at])
+    for j in range(1, n):
+        hash = hash_more(hash, arena[at + j])
     return hash
 
 
@@ -278,9 +299,14 @@ def count_live(arena_words: Words, map_words: Words, m: int) -> int:
     """How many slots a new table would have to take over.  O(slots)."""
     arena, maps = pointer(arena_words), pointer(map_words)
     base, words = maps[m + M_BASE], maps[m + M_WORDS]
-    keys, values = maps[m + M_KEYS], maps[m + M_VALUES]
+    keys, values, end = maps[m + M_KEYS], maps[m + M_VALUES], base + (maps[m + M_MASK] + 1) * words
     live = 0
-    for at in range(base, base + (maps[m + M_MASK] + 1) * words, words):
+    if is_simple(maps, m):
+        for at in range(base, end, words):
+            live += is_live_there(arena, at, keys)
+        return live
+    for at in range(base, end, words):
+        ask_for_value(arena, maps, m, at + AHEAD * words, end)
         if (keys == 0 or arena[at] != EMPTY) and is_live(arena, value_at(arena, maps, m, at), values):
             live += 1
     return live
@@ -312,48 +338,81 @@ def changed_much(map_words: Words, m: int, least: int) -> int:
 
 @kernel
 def take_over(
-    arena_words: Words, map_words: Words, m: int, old_base: int, old_slots: int, old_words: int
+    arena_words: Words, map_words: Words, m: int, old_base: int, old_slots: int, old_words: int, listed: Words
 ) -> None:
     """Put the live slots of an old table into a new one, whose memory is of any content.  O(slots).
 
     The upper bits of hashes tell slots, so both tables are gone through from front to back; and slots of the
     new one are made empty just before they are needed, while their lines come to the cache once.  Elements
-    that lie apart stay where they are; those of dead slots can be used again.
+    that lie apart stay where they are; those of dead slots can be used again.  Live slots are listed first,
+    as many as `listed` has room for: nobody can foretell which slots are empty.
     REQUIRES: the new one has room.
     """
-    arena, maps = pointer(arena_words), pointer(map_words)
+    arena, maps, places = pointer(arena_words), pointer(map_words), pointer(listed)
     base, words, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_SHIFT]
-    keys, values, end = maps[m + M_KEYS], maps[m + M_VALUES], base + words * (maps[m + M_MASK] + 1)
+    keys, end = maps[m + M_KEYS], base + words * (maps[m + M_MASK] + 1)
     step, clean, used, first = words * CLEARED, base, 0, 0
-    apart, moved = maps[m + M_APART], keys + (values if maps[m + M_APART] == 0 else 1)
+    moved = keys + (maps[m + M_VALUES] if maps[m + M_APART] == 0 else 1)
     # What went on at the front, since the end was full, comes last.
     while first < old_slots and keys > 0 and arena[old_base + first * old_words] != EMPTY:
         first += 1
-    for i in range(old_slots):
+    i = 0
+    while i < old_slots:
         slot = first + i if first + i < old_slots else first + i - old_slots
-        at = old_base + slot * old_words
-        if apart != 0 and slot + AHEAD < old_slots and arena[at + AHEAD * old_words] != EMPTY:
-            prefetch(arena, arena[at + AHEAD * old_words + keys])
-        if keys > 0 and arena[at] == EMPTY:
-            continue
-        if not is_live(arena, value_at(arena, maps, m, at), values):
-            if apart != 0:
-                give_back(arena, maps, m, arena[at + keys])
-            continue
-        place = base + words * shifted(slot_hash(arena, at, keys), shift) if keys > 0 else base
-        while True:
-            if place >= clean:
-                cleaner = min(end, place + step)
-                clear_slots(arena, maps, m, clean, cleaner)
-                clean = cleaner
-            if keys == 0 or arena[place] == EMPTY:
-                break
-            place = place + words if place + words < end else base
-        for w in range(moved):
-            arena[place + w] = arena[at + w]
-        used += 1
+        n = min(len(listed), old_slots - max(slot, i))
+        found = list_live(arena, maps, m, old_base + slot * old_words, old_words, n, places)
+        i, used = i + n, used + found
+        for k in range(found):
+            at = places[k]
+            place = base + words * shifted(slot_hash(arena, at, keys), shift) if keys > 0 else base
+            while True:
+                if place >= clean:
+                    cleaner = min(end, place + step)
+                    clear_slots(arena, maps, m, clean, cleaner)
+                    clean = cleaner
+                if keys == 0 or arena[place] == EMPTY:
+                    break
+                place = place + words if place + words < end else base
+            move_words(arena, place, at, moved)
     clear_slots(arena, maps, m, clean, end)
     maps[m + M_USED], maps[m + M_LINKED] = used, 0
+
+
+@helper
+def list_live(arena, maps, m, start, words, n, out):
+    """List the places of those of n slots that are live; returns how many.  The elements of others, where
+    they lie apart, can be used again.
+    """
+    keys, values, apart, found = maps[m + M_KEYS], maps[m + M_VALUES], maps[m + M_APART], 0
+    end = start + n * words
+    if is_simple(maps, m):
+        for at in range(start, end, words):
+            out[found] = at
+            found += is_live_there(arena, at, keys)
+        return found
+    for at in range(start, end, words):
+        ask_for_value(arena, maps, m, at + AHEAD * words, end)
+        if keys > 0 and arena[at] == EMPTY:
+            continue
+        if is_live(arena, value_at(arena, maps, m, at), values):
+            out[found] = at
+            found += 1
+        elif apart != 0:
+            give_back(arena, maps, m, arena[at + keys])
+    return found
+
+
+@helper
+def move_words(arena, to, at, n):
+    arena[to] = arena[at]
+    if n > 1:
+        arena[to + 1] = arena[at + 1]
+    if n > 2:
+        arena[to + 2] = arena[at + 2]
+    if n > 3:
+        arena[to + 3] = arena[at + 3]
+    for w in range(4, n):
+        arena[to + w] = arena[at + w]
 
 
 @kernel

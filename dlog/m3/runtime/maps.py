@@ -55,6 +55,7 @@ SMALLEST = 8  # slots
 FULL = 5  # eighths of a table's slots may be used
 LEAP = 16  # times the slots that are needed: the most that is made for rows to come
 MODEST = 1 << 21  # words of a table that may be made larger than needed, so that fewer are made
+LISTED = 256  # slots that are gone through before they are moved
 COUNT_AFTER = 1 << 12  # rows at least, before live slots are counted
 
 
@@ -72,11 +73,12 @@ class Maps:
     """The maps of one program.  A map is known by its address in `words`."""
 
     def __init__(self, shapes: Sequence[Shape], arena: Arena | None = None):
-        self.arena = arena or Arena()
+        self.arena = arena or Arena(in_large_pages=True)
         self.shapes = tuple(shapes)
         self.addresses = addresses(shapes)
         self.words = self._headers()
         self._own_words = self.words[: M_WORDS_OF_MAP * len(shapes)]
+        self._listed = np.zeros(LISTED, np.int64)  # memory of `take_over`
         self._records = [-1] * len(shapes)
         self._rooms = [0] * len(shapes)  # the most entries that were asked for at once, at most a chunk
         self._used = [0] * len(shapes)  # slots that were, when M_UPDATES was 0
@@ -153,7 +155,7 @@ class Maps:
         base, old = int(self.words[address + M_BASE]), int(self.words[address + M_MASK]) + 1
         words, is_linked = int(self.words[address + M_WORDS]), self.words[address + M_LINKED]
         self._take(i, slots, with_links or words > self._bare(i))
-        take_over(self.arena.A, self.words, address, base, old, words)
+        take_over(self.arena.A, self.words, address, base, old, words, self._listed)
         self._used[i] = int(self.words[address + M_USED])
         self._provide(i)
         if is_linked:

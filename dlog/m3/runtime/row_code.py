@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from dlog.jit import Words
 from dlog.m3.runtime import layout as o
+from dlog.m3.runtime.cofactor_plan import P_HELD
 
 # What the operands of instructions are: f a frame, c a column, w a word, t an address; then the kind of all
 # that follow.
@@ -59,7 +60,7 @@ _LOADS = {o.LOAD: (1, 2), o.DELTA_LOAD: (2, 3), o.INPUT_GATHER: (2, 3), o.DELTA_
 # Who reads a column of hashes; plain maps do without.
 _HASH_OPERAND = {
     o.LOOK_UP: 2, o.LOOK_UP_TIMES: 2, o.FOUND: 2, o.ACCUMULATE: 2, o.FORGET: 2, o.LOOK_UP_PRODUCT: 1,
-    o.SLOTS: 2, o.FIND: 2, o.ROW_FINDS: 0,
+    o.SLOTS: 2, o.FIND: 2,
 }  # fmt: skip
 _NOTHING = (o.ROOT, o.DELTA_OPEN, o.DELTA_NEXT)  # frames have one row
 
@@ -72,18 +73,19 @@ class _Instruction:
 
 
 def row_code(
-    code: Words, entry: int, start: int, is_plain: Callable[[int], bool]
+    code: Words, entry: int, start: int, is_plain: Callable[[int], bool], is_bare: Callable[[int], bool]
 ) -> tuple[list[int], list[tuple[int, int]]] | None:
     """The words of a trigger's code for one row, to be put at address `start`, and the pairs of addresses
     (there, where it comes from).  None if it has no such form.  O(words).
 
-    A map at an address is plain if it has at most one key, one integer as value, and no index.
+    A map at an address is bare if it has no index; plain if it also has at most one key, and one integer as
+    value.
     """
     words = code.tolist()
     reached = _reached(words, entry)
     if any(words[at] not in OPERANDS and words[at] not in (*_LOADS, *_NOTHING) for at in reached):
         return None
-    instructions = list(_fused(words, reached, is_plain))
+    instructions = list(_fused(words, reached, is_plain, is_bare))
     ahead = _ahead(instructions)
     new: dict[int, int] = {}
     out = [o.ROW_AHEAD, start + 2 + len(ahead), *ahead] if ahead else []
@@ -126,7 +128,7 @@ def _targets(words: list[int], at: int) -> list[int]:
 
 
 def _fused(
-    words: list[int], reached: list[int], is_plain: Callable[[int], bool]
+    words: list[int], reached: list[int], is_plain: Callable[[int], bool], is_bare: Callable[[int], bool]
 ) -> Iterator[tuple[int, _Instruction]]:
     """All instructions, those that can be one as one.  Nobody jumps into the middle of such a one."""
     targets = {target for at in reached for target in _targets(words, at)}
@@ -144,10 +146,10 @@ def _fused(
         elif kind:
             ones = [_one(words, at).operands for at in run]
             pairs = [word for one in ones for word in (one[1 if kind[0] == o.ROW_FINDS else -2], one[-1])]
-            given = [ones[0][2], ones[0][4]] if kind[0] == o.ROW_FINDS else []
+            given = [ones[0][4]] if kind[0] == o.ROW_FINDS else []
             yield run[0], _Instruction(kind[0], [*given, len(run), *pairs])
         else:
-            yield run[0], _of_plain_maps(_one(words, run[0]), is_plain)
+            yield run[0], _for_one_row(_one(words, run[0]), words, is_plain, is_bare)
 
 
 def _kind(words: list[int], at: int) -> tuple[int, ...]:
@@ -158,7 +160,7 @@ def _kind(words: list[int], at: int) -> tuple[int, ...]:
     if op == o.CONVERT and operands[1] == o.INT_TO_BITS:
         return (o.ROW_FLOATS,)
     if op == o.FIND and operands[3] == 1:
-        return (o.ROW_FINDS, operands[2], operands[4])
+        return (o.ROW_FINDS, operands[4])
     return ()
 
 
@@ -176,18 +178,28 @@ def _ahead(instructions: list[tuple[int, _Instruction]]) -> list[int]:
             maps.setdefault(column[operands[0]], []).extend(operands[4:])
         elif instruction.op == o.ROW_ADD and operands[1] in column:
             maps.setdefault(column[operands[1]], []).append(operands[0])
-        elif instruction.op == o.ROW_FINDS and operands[1] in column:
-            maps.setdefault(column[operands[1]], []).extend(operands[3::2])
+        elif instruction.op == o.ROW_FINDS and operands[0] in column:
+            maps.setdefault(column[operands[0]], []).extend(operands[2::2])
+        elif instruction.op == o.ROW_SLOT and operands[1] in column:
+            maps.setdefault(column[operands[1]], []).append(operands[0])
         elif instruction.op == o.SLOTS and operands[3] == 1 and operands[4] in column:
             maps.setdefault(column[operands[4]], []).append(operands[1])
     out = [word for key, found in maps.items() for word in (key, len(set(found)), *dict.fromkeys(found))]
-    is_wide = any(i.op in (o.ROW_FINDS, o.SLOTS) for _, i in instructions)
+    is_wide = any(i.op in (o.ROW_FINDS, o.ROW_SLOT, o.SLOTS) for _, i in instructions)
     return [int(is_wide), *out, -1] if out else []
 
 
-def _of_plain_maps(given: _Instruction, is_plain: Callable[[int], bool]) -> _Instruction:
-    """The same, written for plain maps if it is about such."""
+def _for_one_row(
+    given: _Instruction, words: list[int], is_plain: Callable[[int], bool], is_bare: Callable[[int], bool]
+) -> _Instruction:
+    """The same, written for plain maps if it is about such, or for sums that can be held back."""
     operands = given.operands
+    if given.op == o.ELEMENTS and words[operands[4] + P_HELD] != 0:
+        return _Instruction(
+            o.ROW_HOLD, [operands[1], operands[3], words[operands[4] + P_HELD], *operands[5:]]
+        )
+    if given.op == o.SLOTS and operands[3] == 1 and is_bare(operands[1]):
+        return _Instruction(o.ROW_SLOT, [operands[1], *operands[4:6]])
     if given.op == o.LOOK_UP_PRODUCT and all(is_plain(m) for m in operands[6:]):
         return _Instruction(o.ROW_PRODUCT, operands[2:])
     if given.op == o.ACCUMULATE and is_plain(operands[1]):

@@ -13,8 +13,9 @@ import numpy as np
 from dlog.jit import helper, prefetch
 from dlog.lftj.primitives import add, multiply
 from dlog.m3.runtime.arithmetic_kernels import SMALL, add_ints, multiply_ints, to_bits
+from dlog.m3.runtime.cofactor_held_kernels import hold, release_held
 from dlog.m3.runtime.cofactor_plan import ask_for_element
-from dlog.m3.runtime.column_kernels import find_element, find_one
+from dlog.m3.runtime.column_kernels import find_element, find_one, make_slot
 from dlog.m3.runtime.event_kernels import next_rows
 from dlog.m3.runtime.instructions import (
     ARITHMETIC,
@@ -48,6 +49,7 @@ from dlog.m3.runtime.layout import (
     EVENT,
     FIRST,
     GROW,
+    HELD,
     INPUT,
     LINE,
     M_APART,
@@ -67,8 +69,10 @@ from dlog.m3.runtime.layout import (
     ROW_AHEAD,
     ROW_FINDS,
     ROW_FLOATS,
+    ROW_HOLD,
     ROW_LOADS,
     ROW_PRODUCT,
+    ROW_SLOT,
     ROW_TOTAL,
     SLOTS,
     STRIDE,
@@ -103,13 +107,23 @@ def run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_event
                 registers[code[a + 1]] = to_bits(float(registers[code[a]]))
                 a += 2
         elif op == ROW_FINDS:
-            pc = a + 3 + 2 * code[a + 2]
-            for j in range(a + 3, pc, 2):
-                m, slot = code[j], shifted(registers[code[a]], maps[code[j] + M_SHIFT])
+            key, pc = registers[code[a]], a + 2 + 2 * code[a + 1]
+            hash = hash_one(key)
+            for j in range(a + 2, pc, 2):
+                m, slot = code[j], shifted(hash, maps[code[j] + M_SHIFT])
                 if maps[m + M_APART] != 0:
-                    registers[code[j + 1]] = find_element(arena, maps, m, slot, registers[code[a + 1]])
+                    registers[code[j + 1]] = find_element(arena, maps, m, slot, key)
                 else:
-                    registers[code[j + 1]] = find_one(arena, maps, m, slot, registers[code[a + 1]])
+                    registers[code[j + 1]] = find_one(arena, maps, m, slot, key)
+        elif op == ROW_SLOT:
+            m, key = code[a], registers[code[a + 1]]
+            if maps[m + M_USED] >= maps[m + M_LIMIT]:
+                state[ASKED], state[ROOM] = m, 1
+                status = np.int64(GROW)
+                break
+            registers[code[a + 2]] = make_slot(arena, maps, m, hash_one(key), key)
+            maps[m + M_UPDATES] += 1
+            pc = a + 3
         elif op == ROW_PRODUCT:
             registers[code[a + 2]] = product(arena, maps, code, a, registers, state, pc)
             pc = a + 4 + code[a + 3]
@@ -148,6 +162,9 @@ def run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_event
             if state[OVERFLOW] != 0:
                 status = np.int64(DONE)
                 break
+        elif op == ROW_HOLD:
+            hold(arena, maps, code, state, registers, code[a], code[a + 1], code[a + 2], a + 3)
+            pc = code[pc + 1]
         elif op == ROW_AHEAD:
             if event + AHEAD < n_events:
                 look_ahead(arena, maps, code, inputs, events, (event + AHEAD) * E_WORDS, False)
@@ -166,6 +183,8 @@ def run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_event
     if status != SWITCH and status != DONE:
         state[EVENT], state[FIRST], state[COUNT] = event, row, 1
         state[INPUT], state[STRIDE] = first - row, stride
+    if state[HELD] != 0:
+        release_held(arena, maps, code, state)
     state[PC], state[BUDGET] = pc, budget
     return status
 

@@ -77,7 +77,7 @@ class Runtime:
         self.dictionary = Dictionary() if dictionary is None else dictionary
         self.compiled: Compiled = compile_program(self.program, self.dictionary)
         self.maps = Maps([store.shape for store in self.compiled.stores.all])
-        self._state = np.zeros(max(self.compiled.state_words, 64), np.int64)
+        self._state = _in_lines(max(self.compiled.state_words, 64))
         self._columns = self.compiled.columns.copy()
         self._taken = self._events = np.empty(0, np.int64)  # memory of `apply_steps`
         self._registers = self._columns[:: o.CHUNK].copy()
@@ -373,6 +373,13 @@ class _Arrays:
 def _once(entry: int) -> Words:
     """The event that runs code once, without rows."""
     return np.array([entry, 0, 0, 0, 1, 1, -1, 0], np.int64)
+
+
+def _in_lines(n: int) -> Words:
+    """Zeros that begin with a line of the cache."""
+    words = np.zeros(n + o.LINE, np.int64)
+    first = -words.ctypes.data // words.itemsize % o.LINE
+    return words[first : first + n]
 
 
 def _room(words: Words, n: int) -> Words:

@@ -13,6 +13,7 @@ import numpy as np
 from dlog.jit import Words
 from dlog.m3 import ast
 from dlog.m3.rings import FLOAT_RING, INTEGER_RING, Ring, ring_of, rings_of
+from dlog.m3.runtime.analysis import maps_read_by_triggers
 from dlog.m3.runtime.code import Frame, Word
 from dlog.m3.runtime.cofactors import variables_in, variables_of_maps
 from dlog.m3.runtime.layout import INT, M_WORDS_OF_MAP
@@ -40,6 +41,7 @@ class Store:
     key_kinds: tuple[str, ...]
     ring: Ring
     keeps: bool = False
+    is_read: bool = True  # by a trigger, or replaced by one
     indices: list[tuple[int, ...]] = field(default_factory=list)
 
     @property
@@ -89,6 +91,7 @@ class Stores:
         self.all: list[Store] = []
         self.uses_ranks = False
         keeping = {n.name for n in program.walk() if isinstance(n, ast.MapAccess) and n.initial is not None}
+        self._read = maps_read_by_triggers(program)
         self._maps = {m.name: self._declared(m, m.name in keeping) for m in program.maps}
         self._tables = {
             s.name: self._new(f"table {s.name}", self.column_kinds(s.name), INTEGER_RING)
@@ -103,7 +106,7 @@ class Stores:
         ring = self.rings.get(declared.type.name) or ring_of(declared.type)
         if declared.name in self._variables:
             ring = ring.narrowed(tuple(sorted(self._variables[declared.name])))
-        return self._new(declared.name, kinds, ring, keeps)
+        return self._new(declared.name, kinds, ring, keeps, declared.name in self._read)
 
     def ring_of(self, node: ast.Node, type_: ast.TypeRef) -> Ring:
         """The ring of an expression's values: a cofactor has the variables that the expression has."""
@@ -112,8 +115,10 @@ class Stores:
             return ring
         return ring.narrowed(tuple(sorted(variables_in(node, self.rings, self._variables))))
 
-    def _new(self, name: str, kinds: tuple[str, ...], ring: Ring, keeps: bool = False) -> Store:
-        self.all.append(Store(name, len(self.all), kinds, ring, keeps))
+    def _new(
+        self, name: str, kinds: tuple[str, ...], ring: Ring, keeps: bool = False, is_read: bool = True
+    ) -> Store:
+        self.all.append(Store(name, len(self.all), kinds, ring, keeps, is_read))
         return self.all[-1]
 
     def map(self, name: str) -> Store:

@@ -289,14 +289,14 @@ class Arithmetic:
 
     def add_elements(
         self, frame: Frame, value: Value, ring: Ring, slots: Word, store: int, is_total: bool = False,
-        keeps: bool = False,
+        keeps: bool = False, is_read: bool = True,
     ) -> None:  # fmt: skip
         """Add each value to the element in a slot of a map, or of a block."""
         assert ring.variables is not None
         if value.parts is None:
             value = Value(RING_KIND, (self.to_float(frame, value).column,), ring, ())
         assert value.parts is not None
-        target = Target(store, ring.variables, is_total, keeps)
+        target = Target(store, ring.variables, is_total, keeps, is_read)
         write_sum(self.code, frame, value.parts, value.columns, slots, target)
 
     def nonzero_element(self, frame: Frame, value: Value, out: Word) -> None:
