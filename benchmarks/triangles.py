@@ -16,7 +16,7 @@ from dlog.jit import Words, kernel
 from dlog.lftj.assemble import Assembled, assemble
 from dlog.lftj.plan import Count, Emit, Leap, Plan
 from dlog.lftj.triejoin import Join
-from dlog.storage.layout import FANOUT, LEAF_ROWS
+from dlog.storage.layout import ENTRY, FANOUT, LEAF_ROWS, NODE_FIRST
 from dlog.storage.pointer import pointer
 from dlog.storage.trie_kernels import lub
 
@@ -129,17 +129,13 @@ def paged(source: Words, target: Words) -> tuple[Words, int]:
     for first in range(0, len(entries), NODE_FILL):
         part = entries[first : first + NODE_FILL]
         nodes.append(len(words) + len(tail))
-        tail += [
-            len(part),
-            sum(entry[2] for entry in part),
-            0,
-            0,
-            *(word for entry in part for word in entry),
-        ]
+        tail += [len(part), sum(entry[2] for entry in part), 0, 0]
+        tail += [word for entry in part for word in entry] + [0] * (ENTRY * (FANOUT - len(part)))
+        tail += [int(words[place]) for place, _, _, _ in part]  # first keys
     root = len(words) + len(tail)
-    return np.concatenate([words, tail, [len(nodes), n, 2, -1, 0, len(nodes), 0, 0], nodes]).astype(
-        np.int64
-    ), root
+    firsts = [tail[node - len(words) + NODE_FIRST] for node in nodes]
+    header = [len(nodes), n, 2, -1, 0, len(nodes), 0, 0]
+    return np.concatenate([words, tail, header, nodes, firsts]).astype(np.int64), root
 
 
 @kernel
