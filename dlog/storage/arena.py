@@ -59,6 +59,7 @@ PENDING_ROOTS = 32  # versions that are released together
 FEW_ROOTS = 8  # versions that are not worth a call by themselves
 SMALL_BYTES = 4 << 20  # of an arena, that are handed out in small pages
 HUGE_PAGE_BYTES = 2 << 20  # filling a large extent is 3 times as fast with these
+KEPT_BYTES = 16 << 20  # of a free range of an arena in large pages
 MAP_NORESERVE = 0x4000 if sys.platform == "linux" else 0  # not named by the mmap module before Python 3.13
 
 
@@ -82,7 +83,9 @@ class Arena:
 
     def __init__(self, size: int = DEFAULT_BYTES, in_large_pages: bool = False):
         """`in_large_pages`: for extents that often come and go.  Memory is then taken and given back in large
-        pages alone: a part of one that was given back comes again in small pages, at ten times the cost.
+        pages alone: a part of one that was given back comes again in small pages, at ten times the cost.  And
+        free ranges below KEPT_BYTES stay with the process, since the next extent would have them cleared
+        again.
         """
         self._page = HUGE_PAGE_BYTES if in_large_pages else PAGE_BYTES
         self._map = _reserve(size, 0 if in_large_pages else SMALL_BYTES)
@@ -196,7 +199,8 @@ class Arena:
         if i > 0 and sum(ranges[i - 1]) == start:
             start, words = ranges[i - 1][0], ranges[i - 1][1] + words
             del ranges[i - 1]
-        self._advise("MADV_DONTNEED", start, words, self._page)
+        if self._page == PAGE_BYTES or 8 * words >= KEPT_BYTES:
+            self._advise("MADV_DONTNEED", start, words, self._page)
         if start + words == self.words[BUMP]:
             self.words[BUMP] = start
         else:

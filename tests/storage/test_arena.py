@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dlog.errors import LimitError
 from dlog.storage import arena_kernels as memory
-from dlog.storage.arena import Arena
+from dlog.storage.arena import KEPT_BYTES, Arena
 from dlog.storage.index import Index
 from tests.storage.conftest import TINY
 
@@ -76,14 +76,18 @@ def test_large_extents_go_back_to_the_system() -> None:
 
 
 def test_memory_in_large_pages_goes_back_in_whole_ones() -> None:
-    """Neighbours that are freed one after the other are given back where they fill a page together."""
-    arena, n, page = Arena(256 * MIB, in_large_pages=True), memory.LARGE_WORDS, 2 * MIB // 8
+    """Neighbours that are freed one after the other are kept while they are small, and given back where they
+    fill pages together when they are large."""
+    arena, n, page = Arena(256 * MIB, in_large_pages=True), KEPT_BYTES // 8 // 4, 2 * MIB // 8
     with arena.lock:
         _, *taken = [arena.new_extent(n) for _ in range(7)]  # memory for their records is behind the first
         start, end = taken[0][1], taken[-1][1]
         assert end - start == 5 * n
         arena.A[start:end] = 1
-        for record, _ in taken[:-1]:
+        for record, _ in taken[:3]:
+            arena.release_extent(record)
+        assert np.all(arena.A[start:end] == 1)
+        for record, _ in taken[3:-1]:
             arena.release_extent(record)
     arena.check()
     pages = end // page - -(-start // page)
