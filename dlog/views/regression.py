@@ -166,6 +166,8 @@ def regression(db: Any, predicate: str, label: str, group: Sequence[Any] = (), r
     if [c.type.name for c in result.columns[-3:-1]] != ["string", "string"]:
         help = "its rule ends in m, as in model[r] = m <- agg<<m = cofactor(x, y)>> ..."
         raise DlogError(f"{predicate} is no cofactor", help=help)
+    if isinstance(group, str) or not isinstance(group, Sequence):
+        raise DlogError(f"a group is a list of values: [{group!r}], and not {group!r}")
     if len(group) != len(result.columns) - 3:
         raise DlogError(f"{predicate} has groups of {len(result.columns) - 3} values, not {len(group)}")
     rows = result.rows()

@@ -175,6 +175,7 @@ def test_models_follow_the_data() -> None:
         (("m", "z", [7]), "m has no rows to fit for"),
         (("m", "z"), "m has groups of 1 values, not 0"),
         (("m", "w", [0]), "w is not among y, z"),
+        (("m", "z", 0), "a group is a list of values"),
         (("p", "z"), "p is no cofactor"),
     ):
         with pytest.raises(dlog.DlogError, match=message):
