@@ -185,7 +185,7 @@ def sorted_rows(columns: list[Words], n: int) -> Words:
     counts = np.empty(64 // DIGIT << DIGIT, np.int64)
     rows, rows2 = np.arange(n), np.empty(n, np.int64)
     keys, keys2 = np.empty(n, np.int64), np.empty(n, np.int64)
-    for fields in reversed(_fields(columns, n)):
+    for fields in reversed(_fields(columns, n)) if n else ():
         gather(_word(fields, n), 0, rows, n, keys, 0)
         if sort_pairs(keys, rows, keys2, rows2, n, counts):
             rows, rows2 = rows2, rows

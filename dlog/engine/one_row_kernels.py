@@ -18,7 +18,7 @@ import numpy as np
 from dlog.jit import Words, helper, kernel
 from dlog.lftj.machine import attach_on, run_on
 from dlog.lftj.opcodes import DONE, NEXTS, SEEKS, STATUS
-from dlog.storage.arena_kernels import ROW, release_root
+from dlog.storage.arena_kernels import ROW, release_handed, release_root
 from dlog.storage.layout import FLAT_BASE, FLAT_STRIDE
 from dlog.storage.pointer import pointer, pointer_at
 from dlog.storage.row_kernels import NEEDS_BATCH, UNCHANGED, change_row
@@ -60,6 +60,7 @@ def fire(
     number of rows to counts[j] and the operations of all to the last count.
     """
     A = pointer(arena)
+    release_handed(A)
     k, op, n_orders, n_marks = shape[0], shape[1], shape[2], shape[3]
     for o in range(n_orders):
         for c in range(k):

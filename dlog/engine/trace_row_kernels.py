@@ -59,6 +59,8 @@ from dlog.engine.trace_row_layout import (
     NOTES,
     OP,
     OPERATIONS,
+    OPS,
+    OPS_WORDS,
     OUT,
     RESULTS,
     ROOTS,
@@ -74,12 +76,12 @@ from dlog.jit import Words, helper, kernel, pointer, shifted
 from dlog.lftj.machine import attach_on
 from dlog.lftj.opcodes import DONE, NEXTS, OPENS, SEEKS, STATUS
 from dlog.lftj.trace_machine import run_traced_on
-from dlog.sensitivity.index_kernels import find_covered, put_by_context
+from dlog.sensitivity.index_kernels import are_located, find_covered, put_by_context, put_marked
 from dlog.sensitivity.oracle_kernels import make_guide
 from dlog.sensitivity.row_kernels import distinct, find_changes, put_in_order
-from dlog.storage.arena_kernels import BUMP, LIMIT, RESULT, release_root
+from dlog.storage.arena_kernels import BUMP, LIMIT, RESULT, release_handed, release_root
 from dlog.storage.row_kernels import NEEDS_BATCH, UNCHANGED, change_row
-from dlog.storage.rows_kernels import change_all, fresh_words, is_small
+from dlog.storage.rows_kernels import change_all, change_located, fresh_words, is_small
 
 
 @kernel
@@ -102,6 +104,7 @@ def fire_traced(
 @helper
 def follow_row(A, shape, tables, available, room, ranks, row):
     """As `fire_traced`, over pointers, as all helpers here."""
+    release_handed(A)
     k, n_orders = shape[ARITY], shape[N_ORDERS]
     for o in range(n_orders):
         put_key(A, row, tables, shape, o)
@@ -309,12 +312,17 @@ def change_index(A, shape, tables, available, room, i):
     gained, lost = room[found + GAINED], room[found + LOST]
     if gained + lost == 0:
         return
+    k, orders = tables[note + N_ARITY], shifted(tables, tables[note + N_LAYOUT])
     roots, edit = shifted(available, tables[note + N_ROOT]), shifted(room, shape[EDITS] + room[found + EDIT])
+    if tables[note + N_COVER] >= 0 and are_located(A, roots[1]):
+        ops = shifted(room, shape[OPS] + i * shape[OPS_WORDS])
+        change_located(A, k, orders, roots, edit, gained, lost, ops, shape[IN_PLACE])
+        return
     changed = change_all(
         A,
-        tables[note + N_ARITY],
+        k,
         tables[note + N_KEPT],
-        shifted(tables, tables[note + N_LAYOUT]),
+        orders,
         roots,
         roots,
         edit,
@@ -335,11 +343,8 @@ def note_edit(A, shape, tables, available, room, i, sizes, edit):
     fills = shape[RESULTS] + CHANGED + INDEX_RESULT * shape[N_INDICES]
     new = shape[TRACE] + shape[TRACE_WORDS] + tables[note + N_TRACE]
     m = room[fills + n_notes + i]
-    cover = tables[note + N_COVER]
-    if cover >= 0:
-        n = room[fills + cover]
-        covers = shape[TRACE] + tables[shape[NOTES] + cover * NOTE + N_TRACE]
-        return covered_edit(A, shape, tables, available, room, note, covers, n, new, m, sizes, edit)
+    if tables[note + N_COVER] >= 0:
+        return covered_edit(A, shape, tables, available, room, i, new, m, sizes, edit)
     old, n = shape[TRACE] + tables[note + N_TRACE], room[fills + i]
     before, after, to = shifted(room, old), shifted(room, new), shifted(room, edit)
     put_in_order(before, n, k)
@@ -354,19 +359,24 @@ def note_edit(A, shape, tables, available, room, i, sizes, edit):
 
 
 @helper
-def covered_edit(A, shape, tables, available, room, note, covers, n, noted, m, sizes, edit):
-    """The same of an index kept by context."""
+def covered_edit(A, shape, tables, available, room, i, noted, m, sizes, edit):
+    """The same of an index kept by context; its operations by context are left in their place."""
+    note, cover = shape[NOTES] + i * NOTE, tables[shape[NOTES] + i * NOTE + N_COVER]
     p, k, capacity = tables[note + N_PREFIX], tables[note + N_ARITY], shape[CAPACITY]
+    fills = shape[RESULTS] + CHANGED + INDEX_RESULT * shape[N_INDICES] + cover
+    covers = shifted(room, shape[TRACE] + tables[shape[NOTES] + cover * NOTE + N_TRACE])
+    n, n_later = room[fills], room[fills + shape[N_NOTES]]
     asked = shifted(room, shape[WORK])
     fresh = shifted(asked, n * k)
-    work = shifted(fresh, m * k)
-    put_by_context(shifted(room, covers), n, p, k, asked)
-    put_by_context(shifted(room, noted), m, p, k, fresh)
+    work = shifted(fresh, m * (k + 1))
+    put_by_context(covers, n, p, k, asked)
+    put_marked(shifted(room, noted), m, shifted(covers, shape[TRACE_WORDS]), n_later, p, k, fresh)
     put_in_order(asked, n, k)
-    put_in_order(fresh, m, k)
-    n = distinct(asked, n, k)
-    m = distinct(fresh, m, k)
+    put_in_order(fresh, m, k + 1)
+    n = distinct(asked, n, k, k)
+    m = distinct(fresh, m, k, k + 1)
     atom = available[tables[shape[ATOMS] + tables[note + N_ATOM] * ATOM + 1]]
     root = available[tables[note + N_ROOT] + 1]
     to, found = shifted(room, edit), shifted(room, sizes)
-    return find_covered(A, root, atom, p, k, asked, n, fresh, m, capacity, work, to, found) <= capacity
+    ops = shifted(room, shape[OPS] + i * shape[OPS_WORDS])
+    return find_covered(A, root, atom, p, k, asked, n, fresh, m, capacity, work, ops, to, found) <= capacity

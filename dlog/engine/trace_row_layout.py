@@ -51,7 +51,9 @@ ROWS: Final = 35  # what is inserted and then what is erased, row by row
 HEAD_KEPT: Final = 36
 HEAD_LAYOUT: Final = 37
 HEAD_ROOT: Final = 38
-SHAPE: Final = 39
+OPS: Final = 39  # the same by context, for each index OPS_WORDS words: see `put_ops`
+OPS_WORDS: Final = 40
+SHAPE: Final = 41
 
 # Words of an atom: places of the roots that it reads, old and new, and its order if it reads the row's own
 # predicate, else -1.

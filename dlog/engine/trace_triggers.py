@@ -27,7 +27,7 @@ from dlog.engine.triggers import Joins, Output, Room, Rows, Trigger, Use
 from dlog.jit import Words
 from dlog.lftj.triejoin import NO_WORDS
 from dlog.planning.deltas import ERASE, INSERT
-from dlog.sensitivity.index_kernels import work_words
+from dlog.sensitivity.index_kernels import op_words, work_words
 from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.watches import ANY, COARSE, EXACT, KEY, PREFIX, TRACED, Watch
 from dlog.storage.arena import Arena
@@ -76,9 +76,9 @@ class TraceTrigger(Trigger):
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
         held, group = self.held, relations.get(self.traces.name)
-        if not isinstance(group, RelationGroup):
-            return False
-        if group is not held.version:
+        if group is None or group is not held.version:
+            if not isinstance(group, RelationGroup):
+                return False
             held.version, held.before = group, nothing
             group.put_roots(self.note_places)
         elif not group.is_bare:  # the trigger of another predicate may have followed it in place
@@ -96,7 +96,7 @@ class TraceTrigger(Trigger):
             words[place] = code
         ranks = NO_WORDS if self.ranks is None else self.ranks()
         with arena.lock:
-            arena.release_many()
+            arena.hand_over()
             in_place = self.held.may_change()
             self.shape[k.IN_PLACE] = in_place
             found: int = self.kernel(
@@ -350,6 +350,8 @@ def _put_program(layout: _Layout, traces: Traces, capacity: int) -> None:
     widest = max([plan.n_columns, width + 4, *(len(n.words) for n in guided.traced.notes)])
     layout.reserve(k.WORK, STATE_WORDS + 64 + 5 * capacity * widest + work_words(widest, capacity, capacity))
     layout.reserve(k.EDITS, 3 * capacity * widest * int(shape[k.N_INDICES]))
+    shape[k.OPS_WORDS] = op_words(widest, capacity, capacity)
+    layout.reserve(k.OPS, int(shape[k.OPS_WORDS] * shape[k.N_INDICES]))
 
 
 def _put_watches(layout: _Layout, traces: Traces) -> None:

@@ -167,7 +167,7 @@ class Trigger:
             words[place] = code
         room = self.used = self.one
         with arena.lock:
-            arena.release_many()
+            arena.hand_over()
             found: int = kernel(*room.given, NO_WORDS if self.ranks is None else self.ranks())
         if kernel is fire:  # from now on its machine code, without the 0.2 us of finding it
             self.kernel = getattr(fire, "target", fire)

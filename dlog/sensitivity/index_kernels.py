@@ -6,12 +6,14 @@ An index has rows (prefix, a, b, others); kept by context they are (prefix, othe
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from dlog.jit import Words, helper, kernel, pointer, shifted
 from dlog.sensitivity.cover_kernels import find_covers
 from dlog.sensitivity.oracle_kernels import GREATEST, LEAST
-from dlog.sensitivity.row_kernels import compare_rows, find_changes
+from dlog.sensitivity.row_kernels import after_same, compare_at, compare_rows
 from dlog.storage.layout import (
     BASE,
     ENTRY,
@@ -26,6 +28,7 @@ from dlog.storage.layout import (
     ROOT_HEADER,
     STRIDE,
 )
+from dlog.storage.leaf_kernels import ERASE, INSERT, OP, OP_COLUMNS, ORDINAL, POSITION
 from dlog.storage.trie_kernels import (
     address_paged,
     end_of,
@@ -34,6 +37,11 @@ from dlog.storage.trie_kernels import (
     next_paged,
     seek_lub_paged,
 )
+
+# Marks of rows on their way from one version of an index to the next: what is left of an interval, and one
+# that is known to end at a key of the atom, so that nothing behind it lies in the same gap.
+PIECE: Final = 1
+AT_KEY: Final = 2
 
 
 @kernel
@@ -55,57 +63,123 @@ def covered(
     """What becomes of an index kept by context: covered parts go, what was noted comes.
 
     `root` is that of the index by context, `atom` that of the new version of what it watches, p the number of
-    columns of a prefix.  Covers and what was noted are sorted rows (context, a, b), each once.  Writes to
+    columns of a prefix.  Covers and what was noted are sorted rows (context, a, b), each once, those that were
+    noted with a mark behind, which is AT_KEY or 0.  Writes to
     `edit` the rows to insert and then those to erase, in the index's own columns, and their numbers to
     `sizes`.  Returns how many rows meet the covers: more than `room` is too many, and nothing is written.
     `work` and `edit` have `work_words` and (2 room + m) k words; n is at most `room`.
     O((covers + found + noted) log rows).
     """
-    asked, fresh, rest = pointer(covers), pointer(noted), pointer(work)
+    asked, fresh, ops = pointer(covers), pointer(noted), pointer(work)
+    rest = shifted(ops, (2 * room + m) * (k + OP_COLUMNS))
     out, counts = pointer(edit), pointer(sizes)
-    return int(find_covered(pointer(A), root, atom, p, k, asked, n, fresh, m, room, rest, out, counts))
+    return int(find_covered(pointer(A), root, atom, p, k, asked, n, fresh, m, room, rest, ops, out, counts))
 
 
 @helper
-def find_covered(words, root, atom, p, k, covers, n, noted, m, room, work, edit, sizes):
-    """As `covered`, over pointers."""
+def find_covered(words, root, atom, p, k, covers, n, noted, m, room, work, ops, edit, sizes):
+    """As `covered`, over pointers.  `ops` becomes the same change by context: see `put_ops`."""
     d = k - 2
-    which = shifted(work, room * k)
-    found = find_overlapping(words, root, d, covers, n, work, which, shifted(which, room), room, True)
+    positions = shifted(work, room * k)
+    places = shifted(positions, room)
+    pieces = shifted(places, 2 * room)
+    marked = shifted(pieces, room * k)
+    found = find_overlapping(words, root, d, covers, n, work, positions, places, room, True)
     if found > room:
         return found
-    pieces, marked = which, shifted(work, 2 * room * k)
     left = clip(work, found, d, covers, n, pieces)
     later = merged(pieces, left, noted, m, k, marked)
     later = unmarked(marked, glue(words, atom, p, marked, later, d), k)
-    change = shifted(marked, (room + m) * (k + 1))
-    find_changes(work, found, marked, later, k, change, shifted(change, room * k), sizes)
-    erased, inserted = sizes[0], sizes[1]
-    put_natural(shifted(change, room * k), inserted, p, k, edit)
-    put_natural(change, erased, p, k, shifted(edit, inserted * k))
-    sizes[0] = inserted
-    sizes[1] = erased
+    count = put_ops(words, root, work, found, positions, marked, later, places, k, ops, sizes)
+    put_natural(ops, count, p, k, sizes[0], edit)
     return found
 
 
 def work_words(k: int, room: int, m: int) -> int:
-    """How much room `covered` needs to work."""
-    return 3 * room * k + (room + m) * (2 * k + 1) + room
+    """How much room `covered` needs to work, operations included."""
+    return room * (2 * k + 3) + (room + m) * (k + 1) + op_words(k, room, m)
+
+
+def op_words(k: int, room: int, m: int) -> int:
+    """The same for operations alone."""
+    return (2 * room + m) * (k + OP_COLUMNS)
+
+
+@helper
+def put_ops(words, root, rows, n, positions, later, m, place, k, ops, sizes):
+    """What turns n rows of an index into m later ones: operations in order, k + OP_COLUMNS words each, and
+    how many they are.  The numbers of those that insert and of those that erase go to `sizes`.
+
+    A new row comes behind the last of the n rows that is before it, if that has its context: between the two
+    there is none, since what a cover meets and what is right beside it is among the n.  Else it comes before
+    the first behind it; in a context without rows its place is sought.  `place` are two words to work in.
+    """
+    d = k - 2
+    i, j, count, inserts, sought = 0, 0, 0, 0, -1
+    while i < n or j < m:
+        order = -1 if j == m else 1 if i == n else compare_rows(rows, i, later, j, k)
+        at = count * (k + OP_COLUMNS)
+        if order < 0:
+            put_op(words, root, rows, i, k, ERASE, positions[i], 0, ops, at)
+        elif order > 0:
+            if i > 0 and compare_contexts(rows, i - 1, later, j, k, d) == 0:
+                put_op(words, root, later, j, k, INSERT, positions[i - 1], 1, ops, at)
+            elif i < n and compare_contexts(rows, i, later, j, k, d) == 0:
+                put_op(words, root, later, j, k, INSERT, positions[i], 0, ops, at)
+            else:
+                is_known = sought >= 0 and compare_contexts(later, sought, later, j, k, d) == 0
+                if not is_known and words[root + N_NODES] > 0:
+                    find_covers(words, root, d, shifted(later, j * k), 1, place)
+                    sought = j
+                put_op(words, root, later, j, k, INSERT, 0, 0, ops, at)
+                ops[at + k + ORDINAL] = place[0]
+                ops[at + k + POSITION] = place[1]
+            inserts += 1
+        count += 1 if order != 0 else 0
+        if order <= 0:
+            i += 1
+        if order >= 0:
+            j = after_same(later, j, m, k)
+    sizes[0] = inserts
+    sizes[1] = count - inserts
+    return count
+
+
+@helper
+def put_op(words, root, rows, i, k, op, position, behind, ops, at):
+    """Row i as an operation at a position of the index, or right behind it."""
+    for c in range(k):
+        ops[at + c] = rows[i * k + c]
+    ops[at + k + OP] = op
+    if words[root + FLAT_BASE] >= 0:
+        ops[at + k + ORDINAL] = 0
+        ops[at + k + POSITION] = position + behind
+    else:
+        ops[at + k + ORDINAL] = position >> OFFSET_BITS
+        ops[at + k + POSITION] = (position & ((1 << OFFSET_BITS) - 1)) + behind
+
+
+@helper
+def are_located(words, root):
+    """Whether `put_ops` knows the leaves of an index: not where several lie flat."""
+    if words[root + FLAT_BASE] < 0:
+        return True
+    return words[root + N_NODES] == 1 and words[words[root + ROOT_HEADER] + N_ENTRIES] == 1
 
 
 @helper
 def merged(pieces, n, noted, m, k, out):
-    """Two sorted lists of rows as one, each row followed by whether it is a piece; returns n + m."""
+    """Pieces, and rows that were noted with their marks, as one sorted list with marks; returns n + m."""
     i, j = 0, 0
-    while i < n or j < m:
-        is_piece = j == m or (i < n and compare_rows(pieces, i, noted, j, k) < 0)
-        at = (i + j) * (k + 1)
-        for c in range(k):
-            out[at + c] = pieces[i * k + c] if is_piece else noted[j * k + c]
-        out[at + k] = 1 if is_piece else 0
-        if is_piece:
+    for at in range(0, (n + m) * (k + 1), k + 1):
+        if j == m or (i < n and compare_at(pieces, i * k, noted, j * (k + 1), k) < 0):
+            for c in range(k):
+                out[at + c] = pieces[i * k + c]
+            out[at + k] = PIECE
             i += 1
         else:
+            for c in range(k + 1):
+                out[at + c] = noted[j * (k + 1) + c]
             j += 1
     return n + m
 
@@ -128,19 +202,51 @@ def by_context(c, p, k):
 
 
 @helper
-def put_natural(rows, n, p, k, out):
-    """Rows by context as rows in the index's own columns."""
+def put_natural(ops, n, p, k, inserts, out):
+    """The rows of operations by context in the index's own columns: those to insert, then those to erase."""
+    step = k + OP_COLUMNS
+    to_insert, to_erase = 0, inserts * k
     for i in range(n):
+        to = to_insert if ops[i * step + k + OP] == INSERT else to_erase
         for c in range(k):
-            out[i * k + c] = rows[i * k + by_context(c, p, k)]
+            out[to + c] = ops[i * step + by_context(c, p, k)]
+        if ops[i * step + k + OP] == INSERT:
+            to_insert += k
+        else:
+            to_erase += k
 
 
 @helper
 def put_by_context(rows, n, p, k, out):
-    """The other way round."""
+    """Rows in the index's own columns as rows by context."""
     for i in range(n):
         for c in range(k):
             out[i * k + by_context(c, p, k)] = rows[i * k + c]
+
+
+@helper
+def put_marked(rows, n, covers, n_covers, p, k, out):
+    """The same with marks, for rows that a run noted; both lists are in the order in which it noted them.
+
+    What was noted ends at a key of the atom unless it ends where its cover does.
+    """
+    cover = 0
+    for i in range(n):
+        while cover < n_covers and not is_inside(rows, i, covers, cover, p, k):
+            cover += 1
+        for c in range(k):
+            out[i * (k + 1) + by_context(c, p, k)] = rows[i * k + c]
+        is_open = cover == n_covers or rows[i * k + p + 1] == covers[cover * k + p + 1]
+        out[i * (k + 1) + k] = 0 if is_open else AT_KEY
+
+
+@helper
+def is_inside(rows, i, covers, j, p, k):
+    """Whether an interval lies in a cover of its context."""
+    inside = covers[j * k + p] <= rows[i * k + p] and rows[i * k + p + 1] <= covers[j * k + p + 1]
+    for c in range(k):
+        inside = inside and (p <= c < p + 2 or rows[i * k + c] == covers[j * k + c])
+    return inside
 
 
 @kernel
@@ -168,8 +274,8 @@ def overlapping(
 
 @helper
 def find_overlapping(words, root, d, covers, n, out, which, places, room, once):
-    """As `overlapping`, over pointers.  `once`: each row is written for the first cover that it meets; then
-    all are in order if the covers are."""
+    """As `overlapping`, over pointers.  `once`: each row is written for the first cover that it meets, with
+    its position instead of the cover's number; then all are in order if the covers are."""
     if words[root + N_NODES] == 0:
         return 0
     find_covers(words, root, d, covers, n, places)
@@ -195,7 +301,7 @@ def find_overlapping(words, root, d, covers, n, out, which, places, room, once):
         for _ in range(rows):
             if not once or at > last_at:
                 if found < room:
-                    which[found] = i
+                    which[found] = at if once else i
                 found = put_found(words, root, at, k, out, found, room)
                 last_at = at
             at = following(words, root, at)
@@ -378,7 +484,7 @@ def glue(words, root, p, rows, n, d):
     """Join intervals that lie in one gap of an atom, and leave out what a piece holds; returns how many are
     left.
 
-    Rows are (d columns of context, a, b, whether it is a piece), sorted; the first p columns of the context
+    Rows are (d columns of context, a, b, mark), sorted; the first p columns of the context
     are the first of the atom's index.  In place.  O(n (d + log rows of the atom) + contexts p log rows).
     """
     k = d + 3
@@ -389,11 +495,11 @@ def glue(words, root, p, rows, n, d):
     for i in range(n):
         same = m > 0 and compare_contexts(rows, m - 1, rows, i, k, d) == 0
         has_piece = has_piece and same
-        is_piece = rows[i * k + k - 1] == 1
+        is_piece = rows[i * k + k - 1] & PIECE != 0
         if has_piece and not is_piece and rows[i * k + d + 1] <= piece_end:
             continue
         last, first = rows[(m - 1) * k + d + 1] if same else GREATEST, rows[i * k + d]
-        joins = same and last < first
+        joins = same and last < first and rows[(m - 1) * k + k - 1] & AT_KEY == 0
         if joins:
             if at != m - 1:
                 lo, hi = beginning(words, root, p, rows, i * k)
@@ -402,7 +508,7 @@ def glue(words, root, p, rows, n, d):
             joins = gap >= hi or key(words, root, p, gap) >= first
         if joins:
             rows[(m - 1) * k + d + 1] = rows[i * k + d + 1]
-            rows[(m - 1) * k + k - 1] = max(rows[(m - 1) * k + k - 1], rows[i * k + k - 1])
+            rows[(m - 1) * k + k - 1] = rows[(m - 1) * k + k - 1] & PIECE | rows[i * k + k - 1]
         else:
             at = m if 0 <= at == m - 1 and compare_contexts(rows, at, rows, i, k, p) == 0 else -1
             for c in range(k):

@@ -167,6 +167,7 @@ def covered_changes(index: Intervals, words: Words, root: int, covers: Words, no
     spec = index.spec
     k, order = spec.arity, list(spec.context_order)
     asked, fresh = (distinct_rows(rows[:, order]) for rows in (covers, noted))
+    fresh = np.column_stack([fresh, np.zeros(len(fresh), np.int64)])  # where they end is looked up
     by_context = index.relation.index(spec.context_order).root
     n, m, room, found = len(asked), len(fresh), 2 * len(asked) + 16, -1
     sizes = np.empty(2, np.int64)

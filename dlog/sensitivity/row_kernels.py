@@ -72,21 +72,27 @@ def move_row(rows, i, j, gap, k):
 
 
 @helper
-def distinct(rows, n, k):
-    """Leave each of n sorted rows once, in place; returns how many there are."""
+def distinct(rows, n, k, step):
+    """Leave of n sorted rows, `step` words each, one for each k first words, in place; returns how many."""
     kept = min(n, 1)
     for i in range(1, n):
-        if compare_rows(rows, i, rows, kept - 1, k) != 0:
-            kept = put_row(rows, i, k, rows, kept)
+        if compare_at(rows, i * step, rows, (kept - 1) * step, k) != 0:
+            kept = put_row(rows, i, step, rows, kept)
     return kept
 
 
 @helper
 def compare_rows(a, i, b, j, k):
     """-1, 0 or 1: row i of some against row j of others."""
+    return compare_at(a, i * k, b, j * k, k)
+
+
+@helper
+def compare_at(a, i, b, j, k):
+    """The same of k words from place i on and k from place j on."""
     for c in range(k):
-        if a[i * k + c] != b[j * k + c]:
-            return -1 if a[i * k + c] < b[j * k + c] else 1
+        if a[i + c] != b[j + c]:
+            return -1 if a[i + c] < b[j + c] else 1
     return 0
 
 

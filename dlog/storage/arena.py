@@ -32,11 +32,13 @@ from dlog.storage.arena_kernels import (
     EXTENT_BASE,
     FREE_BLOCKS,
     FREE_EXTENTS,
+    HANDED,
     LARGE_WORDS,
     LIMIT,
     LINE,
     MAGIC,
     META_WORDS,
+    MOST_HANDED,
     RESULT,
     USED_BLOCKS,
     USED_EXTENTS,
@@ -154,8 +156,21 @@ class Arena:
             finally:
                 self.lock.release()
 
+    def hand_over(self) -> None:
+        """Leave dropped versions to the kernel that is called next, which releases them (`release_handed`)
+        for less than a call of its own.  REQUIRES: lock held."""
+        pending, words = self._pending, self.words
+        if pending:
+            n = words[HANDED]
+            while n < MOST_HANDED and pending:
+                n += 1
+                words[HANDED + n] = pending.popleft()
+            words[HANDED] = n
+        if words[DEAD_LARGE]:
+            self.reclaim()
+
     def release_many(self) -> None:
-        """The same, but a few may go on waiting: to release them costs a call.  REQUIRES: lock held."""
+        """Release dropped versions, but a few may go on waiting: to release them costs a call.  REQUIRES: lock held."""
         if len(self._pending) >= FEW_ROOTS:
             self.release_dropped()
 

@@ -52,6 +52,8 @@ ROW_WORDS: Final = 1024
 N_CLASSES: Final = 320
 BLOCK_LISTS: Final = ROW + ROW_WORDS
 EXTENT_LISTS: Final = BLOCK_LISTS + N_CLASSES
+HANDED: Final = EXTENT_LISTS + N_CLASSES  # how many roots behind are to be released: see `release_handed`
+MOST_HANDED: Final = 63
 META_WORDS: Final = 2048
 LINE: Final = 8  # words of a cache line
 LARGE_WORDS: Final = 1 << 17
@@ -265,6 +267,14 @@ def clone_root(A: Words, root: int) -> int:
         A[after + i] = A[before + i]
         A[A[copy + ROOT_HEADER + i] + NODE_REFERENCES] += 1
     return copy
+
+
+@helper
+def release_handed(A: Words) -> None:
+    """Release the roots that `Arena.hand_over` has left for whichever kernel comes next."""
+    for i in range(A[HANDED]):
+        release_root(A, A[HANDED + 1 + i])
+    A[HANDED] = 0
 
 
 @helper

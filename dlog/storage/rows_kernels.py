@@ -94,6 +94,26 @@ def change_all(A, k, n_orders, orders, roots, new_roots, rows, n_inserts, n_eras
 
 
 @helper
+def change_located(A, k, orders, roots, rows, n_inserts, n_erases, located, in_place):
+    """As `change_all`, for an index of two orders, in the second of which places are known.
+
+    `located` are the operations in that order, k + OP_COLUMNS words each.  REQUIRES: each has an effect, and
+    the batch is small beside the index.
+    """
+    m = n_inserts + n_erases
+    work = new_extent(A, m * (k + OP_COLUMNS + 2), 1)
+    ops = A[work + EXTENT_BASE]
+    load_ops(A, ops, m, rows, n_inserts, k, orders, 0)
+    locate(A, roots[0], ops, m, m, k)
+    roots[0] = edited(A, roots[0], ops, m, m, k, in_place)
+    for c in range(k + OP_COLUMNS):
+        for j in range(m):
+            A[ops + c * m + j] = located[j * (k + OP_COLUMNS) + c]
+    roots[1] = edited(A, roots[1], ops, m, m, k, in_place)
+    release_extent(A, work, 1)
+
+
+@helper
 def is_small(A, root, m, k):
     """Whether a batch of m rows is small beside an index, and surely finds memory."""
     n, n_nodes = A[root + N_ROWS], A[root + N_NODES]
