@@ -17,6 +17,7 @@ from dlog.jit import helper
 from dlog.storage.trie_kernels import MAX_KEY
 
 ITEM: Final = 4
+CHILD: Final = 2  # in an item: the begin of its children
 MIN_KEY: Final = -(2**63)
 AT: Final = 0  # words of a guided leap
 END: Final = 1
@@ -56,6 +57,6 @@ def load_item(state, own, depth):
         return False
     state[own + LOWER] = state[item]
     state[own + UPPER] = state[item + 1]
-    state[depth + 2] = state[item + 2]
-    state[depth + 3] = state[item + 3]
+    state[depth + 2] = state[item + CHILD]
+    state[depth + 3] = state[item + CHILD + 1]
     return True

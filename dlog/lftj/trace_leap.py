@@ -4,6 +4,7 @@ A note is written before the step that it belongs to.  Exact leaps follow the ma
 the order of the rule, the first one advanced after a match, each operation noted for itself, from the key
 sought to the key found.  Within one item of a guide, the first iterator is put at the least upper bound of
 its start, each other one at that of the key that the one before it found, and what is noted ends at its end.
+Of an item that only leads to others below it nothing is noted.
 
 Infinities need no values: a note is a closed interval, and an operation that begins before the first key, or
 runs off the end, is noted from the least or up to the greatest int64, which may be keys themselves.
@@ -14,7 +15,7 @@ from __future__ import annotations
 from typing import Final
 
 from dlog.jit import helper
-from dlog.lftj.guide import LOWER, MIN_KEY, UPPER, first_item, next_item
+from dlog.lftj.guide import AT, CHILD, LOWER, MIN_KEY, UPPER, first_item, next_item
 from dlog.lftj.leap import FOUND, NONE, PATIENCE, SEARCHING, key_of, leap, place, seek
 from dlog.lftj.opcodes import (
     ARGS,
@@ -165,10 +166,17 @@ def narrowed(code, at, state):
         if low <= high:
             state[own + LOWER] = low
             state[own + UPPER] = high
-            state[own + PHASE] = -code[at + L_COUNT]
+            state[own + PHASE] = 0 if is_passed(state, own) else -code[at + L_COUNT]
             return True
         more = next_item(state, own, exact_depth(code, at))
     return False
+
+
+@helper
+def is_passed(state, own):
+    """Whether the guide leads through the item to what lies below it: nothing has changed at its own key, so
+    what is known of that key stays as it is."""
+    return state[own + AT] >= 0 and state[state[own + AT] + CHILD] >= 0
 
 
 @helper
@@ -187,15 +195,17 @@ def exact_leap(arena, code, at, state, trace, room):
             continue
         if phase == n:
             moving = least_participant(arena, code, at, state)
-            if moving == -1:
-                if not next_item(state, own, exact_depth(code, at)) or not narrowed(code, at, state):
-                    return NONE
-                continue
             if moving == n:
                 state[own + PHASE] = n + 1
                 return FOUND
+        elif phase > n and state[code[at + L_SLOT]] == state[own + UPPER]:
+            moving = -1  # the item's last key is done
         else:
             moving = phase if phase < n else 0
+        if moving == -1:
+            if not next_item(state, own, exact_depth(code, at)) or not narrowed(code, at, state):
+                return NONE
+            continue
         if not move(arena, code, at, state, moving, phase, trace, room):
             return FULL
         if phase < n and not has_passed(arena, code, at, state, moving):
@@ -263,7 +273,7 @@ def move(arena, code, at, state, j, phase, trace, room):
     n = code[at + L_COUNT]
     own = code[at + L_OWN]
     depth = at + L_RANGES + n + 2 * (code[at + L_LOWER] + code[at + L_UPPER])
-    template = code[depth + 1 + j]
+    template = 0 if is_passed(state, own) else code[depth + 1 + j]
     if template > 0 and state[code[template + ARGS]] == room:
         return False
     block = code[at + L_RANGES + j]
