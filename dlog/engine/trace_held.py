@@ -41,7 +41,7 @@ class Head:
     def __init__(self, name: str, relation: Relation, available: memoryview):
         """`available` begins with the places of the roots, those of the next version behind."""
         self.name, self.arity, self.orders = name, relation.arity, tuple(relation.orders)
-        self.places, self.later = available, available[len(self.orders) :]
+        self.places, self.later = available, available[len(self.orders) : 2 * len(self.orders)]
         self._others = (counts_name(name), facts_name(name))
         self._empty: list[Relation | None] = [None, None]  # those of the others that are known to be empty
         self.version: Relation | None = None  # that of the roots, until a firing has used them

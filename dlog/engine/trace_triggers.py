@@ -68,7 +68,8 @@ class TraceTrigger(Trigger):
         self.contributions = self.written.data[self.shape[k.FOUND] :]
         self.edits = self.written.data[self.shape[k.EDITS] :]
         self.rows_written = self.written.data[self.shape[k.ROWS] :]
-        self.last_result = k.CHANGED + k.INDEX_RESULT * len(self.note_roots)
+        changed = k.CHANGED + k.INDEX_RESULT * len(self.note_roots)
+        self.changed_words = self.results[k.CHANGED : changed]
         self.kernel = fire_traced
 
     def fits(self, relation: Relation) -> bool:
@@ -118,8 +119,8 @@ class TraceTrigger(Trigger):
             return {}
         roots = self.note_places.tolist()
         if in_place:
-            changes = results[k.CHANGED : self.last_result].tobytes()
-            later = version.followed_in_place(roots, (self.edits[:n].tobytes(), changes))
+            undo = self.edits[:n].tobytes(), self.changed_words.tobytes()
+            later = version.followed_in_place(roots, undo)
             held.before = ref(version)
         else:
             words = version.arena.words
@@ -137,7 +138,7 @@ class TraceTrigger(Trigger):
         before = None if head is None else head.version
         if n <= 0 or head is None or before is None:
             return None
-        self.changed_notes[head.name] = before.of_roots(head.later)
+        self.changed_notes[head.name] = before.of_roots(head.later.tolist())
         return HeadChange(head, self.rows_written[: n * head.arity].tobytes(), self.results[k.HEAD_GAINED])
 
     def state(self) -> Mapping[str, Relation]:

@@ -101,7 +101,7 @@ class Room:
         self.marks = marks
         # Views, which are written and read one word at a time in a third of the time that arrays take.
         self.places, self.row_words, self.tallies = available.data, rows.data, counts.data
-        self.new_roots = self.places[n_orders:]  # what a firing makes of the predicate's own
+        self.new_roots = self.places[n_orders : 2 * n_orders]  # what a firing makes of the predicate's own
 
 
 @dataclass
@@ -242,7 +242,7 @@ class Trigger:
 
     def version(self, relation: Relation) -> Relation:
         """The new version of the predicate: takes over the roots that the last firing made."""
-        return relation.of_roots(self.used.new_roots)
+        return relation.of_roots(self.used.new_roots.tolist())
 
     def outputs(self) -> list[Output]:
         """Joins that gave rows.  REQUIRES: some did."""

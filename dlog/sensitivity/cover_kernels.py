@@ -18,7 +18,7 @@ from dlog.storage.layout import (
     ROOT_HEADER,
     STRIDE,
 )
-from dlog.storage.ops_kernels import NOT_SOUGHT
+from dlog.storage.ops_kernels import FEW_LEAVES, NOT_SOUGHT, next_leaf
 from dlog.storage.tree_kernels import count_keys
 from dlog.storage.trie_kernels import entry_of
 
@@ -29,7 +29,7 @@ def find_covers(words, root, d, covers, n, places):
 
     All covers are sought together, one step after the other: the processor waits for the memory of many at
     once.  Leaves are first sought for covers whose first word is another than the last one's; most of the
-    others lie in the same leaf.  O(n d log rows).
+    others lie in the same leaf or in one of the next few.  O(n d log rows).
     """
     for i in range(n):
         places[2 * i] = 0
@@ -40,11 +40,15 @@ def find_covers(words, root, d, covers, n, places):
         if places[2 * i + 1] != NOT_SOUGHT:
             ordinal = places[2 * i]
             places[2 * i + 1] = NOT_SOUGHT
-        elif is_beyond(words, root, ordinal, covers, i, d):
+            continue
+        steps = 0
+        while steps < FEW_LEAVES and is_beyond(words, root, ordinal, covers, i, d):
+            ordinal = next_leaf(words, root, ordinal)
+            steps += 1
+        places[2 * i] = ordinal
+        if steps == FEW_LEAVES:
             places[2 * i + 1] = 0
             others += 1
-        else:
-            places[2 * i] = ordinal
     if others > 0:
         find_leaves_of_covers(words, root, d, covers, n, places)
     find_rows_of_covers(words, root, d, covers, n, places)

@@ -40,6 +40,7 @@ from dlog.storage.tree_kernels import (
 # the memory of many at once.  Scattered over an index of 40 MB, 250 of them took a quarter of the time.
 TOGETHER: Final = 256
 DENSE: Final = 4  # operations for each leaf from which on the next place is near the last one
+FEW_LEAVES: Final = 4  # that are looked at one after the other before one is sought from the root
 NOT_SOUGHT: Final = -1  # in the place of a position: the leaf is known, or not yet asked for
 
 
@@ -51,20 +52,26 @@ def locate(A: Words, root: int, ops: int, s: int, m: int, k: int) -> int:
     """
     if m * LEAF_ROWS > DENSE * A[root + N_ROWS]:
         return locate_dense(A, root, ops, s, m, k)
+    find_places(A, root, ops, s, m, k)
+    return keep_effective(A, root, ops, s, m, k)
+
+
+@helper
+def find_places(A: Words, root: int, ops: int, s: int, m: int, k: int) -> None:
+    """Write where operations belong, whether they have an effect or not.  As `locate`, O(m log n)."""
     for start in range(0, m, TOGETHER):
         end = min(m, start + TOGETHER)
         find_leaves(A, root, ops, s, start, end, k)
         find_positions(A, root, ops, s, start, end, k)
         ask_for_rows(A, root, ops, s, start, end, k)
-    return keep_effective(A, root, ops, s, m, k)
 
 
 @helper
 def find_leaves(A: Words, root: int, ops: int, s: int, start: int, end: int, k: int) -> None:
     """Write to ORDINAL the last leaf whose first row is not after an operation's.
 
-    First for those whose first word is another than the last one's; most of the others lie in the same leaf,
-    and only those that do not are sought, too.
+    First for those whose first word is another than the last one's; most of the others lie in the same leaf
+    or in one of the next few, and only those that do not are sought, too.
     """
     leaf, sought = ops + (k + ORDINAL) * s, ops + (k + POSITION) * s
     for j in range(start, end):
@@ -77,11 +84,15 @@ def find_leaves(A: Words, root: int, ops: int, s: int, start: int, end: int, k: 
         if A[sought + j] != NOT_SOUGHT:
             ordinal = A[leaf + j]
             A[sought + j] = NOT_SOUGHT
-        elif is_beyond(A, root, ordinal, ops, s, j, k):
+            continue
+        steps = 0
+        while steps < FEW_LEAVES and is_beyond(A, root, ordinal, ops, s, j, k):
+            ordinal = next_leaf(A, root, ordinal)
+            steps += 1
+        A[leaf + j] = ordinal
+        if steps == FEW_LEAVES:
             A[sought + j] = 0
             others += 1
-        else:
-            A[leaf + j] = ordinal
     if others > 0:
         find_nodes(A, root, ops, s, start, end, k)
         find_entries(A, root, ops, s, start, end, k)
@@ -96,6 +107,14 @@ def is_beyond(A: Words, root: int, ordinal: int, ops: int, s: int, j: int, k: in
     if ordinal // FANOUT + 1 < A[root + N_NODES]:
         return starts_by(A, A[root + ROOT_HEADER + ordinal // FANOUT + 1], 0, ops, s, j, k)
     return False
+
+
+@helper
+def next_leaf(A: Words, root: int, ordinal: int) -> int:
+    """The ordinal of the leaf behind this one.  REQUIRES: there is one."""
+    if ordinal % FANOUT + 1 < A[A[root + ROOT_HEADER + ordinal // FANOUT] + N_ENTRIES]:
+        return ordinal + 1
+    return (ordinal // FANOUT + 1) * FANOUT
 
 
 @helper
@@ -159,13 +178,17 @@ def find_positions(A: Words, root: int, ops: int, s: int, start: int, end: int, 
             entry = entry_at(A, root, A[leaf + j])
             for x in range(0, A[entry + FILL], LINE):
                 prefetch(A, A[entry + BASE] + x)
-    position = 0
+    position, alike = 0, 0  # rows [position, alike) begin as the operation before does
     for j in range(start, end):
-        if j == start or A[leaf + j] != A[leaf + j - 1]:
-            position = 0
         entry = entry_at(A, root, A[leaf + j])
         base, stride, fill = A[entry + BASE], A[entry + STRIDE], A[entry + FILL]
-        position = place_of(A, base, stride, position, fill, A, ops + j, s, k)
+        if j == start or A[leaf + j] != A[leaf + j - 1]:
+            position, alike = 0, -1
+        if alike < 0 or A[ops + j] != A[ops + j - 1]:
+            below, equal = count_keys(A, base + position, base + fill, A[ops + j])
+            position += below
+            alike = position + equal
+        position = place_of(A, base + stride, stride, position, alike, A, ops + s + j, s, k - 1)
         A[place + j] = position
 
 

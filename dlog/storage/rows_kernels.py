@@ -27,7 +27,7 @@ from dlog.storage.arena_kernels import (
 from dlog.storage.change_kernels import apply_ops
 from dlog.storage.layout import FANOUT, LEAF_ROWS, N_NODES, N_ROWS, ROOT_REFERENCES
 from dlog.storage.leaf_kernels import ERASE, INSERT, ITEM, OP, OP_COLUMNS
-from dlog.storage.ops_kernels import locate
+from dlog.storage.ops_kernels import find_places, locate
 from dlog.storage.pointer import pointer
 
 NEEDS_BATCH: Final = -1  # answer of `change_rows`: nothing has been done
@@ -104,7 +104,7 @@ def change_located(A, k, orders, roots, rows, n_inserts, n_erases, located, in_p
     work = new_extent(A, m * (k + OP_COLUMNS + 2), 1)
     ops = A[work + EXTENT_BASE]
     load_ops(A, ops, m, rows, n_inserts, k, orders, 0)
-    locate(A, roots[0], ops, m, m, k)
+    find_places(A, roots[0], ops, m, m, k)
     roots[0] = edited(A, roots[0], ops, m, m, k, in_place)
     for c in range(k + OP_COLUMNS):
         for j in range(m):
