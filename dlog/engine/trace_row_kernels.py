@@ -23,6 +23,7 @@ from dlog.engine.trace_row_layout import (
     CODE,
     COLUMNS,
     CONTRIBUTIONS,
+    COVERS,
     EDIT,
     EDIT_WORDS,
     EDITS,
@@ -30,6 +31,7 @@ from dlog.engine.trace_row_layout import (
     FILLS,
     FOUND,
     GAINED,
+    GROWS,
     GUIDE,
     HEAD_CHANGED,
     HEAD_GAINED,
@@ -137,16 +139,24 @@ def follow_row(A, shape, tables, available, room, ranks, row):
 
 @helper
 def evaluate(A, shape, tables, available, room, ranks, m):
-    """Run old and new under the contributions; False if there is too much to do."""
+    """Run old and new under the contributions; False if there is too much to do.
+
+    Where assignments can only become more, and the new version has none, the old one has none either, and
+    reaches no context that the new one does not reach: it is not run.
+    """
     todo = m
     old, new = np.int64(0), np.int64(0)
     while todo > 0:
-        todo -= place_guide(shape, room, m)
-        old = run_version(A, shape, tables, available, room, ranks, 0, old)
-        if old < 0:
-            return False
+        n = place_guide(shape, room, m)
+        todo -= n
         new = run_version(A, shape, tables, available, room, ranks, 1, new)
         if new < 0:
+            return False
+        if n == m and new == 0 and shape[GROWS] == 1:
+            room[shape[RESULTS] + COVERS] = 1
+            break
+        old = run_version(A, shape, tables, available, room, ranks, 0, old)
+        if old < 0:
             return False
     room[shape[RESULTS] + ERASED] = old
     room[shape[RESULTS] + INSERTED] = new
@@ -364,13 +374,16 @@ def covered_edit(A, shape, tables, available, room, i, noted, m, sizes, edit):
     note, cover = shape[NOTES] + i * NOTE, tables[shape[NOTES] + i * NOTE + N_COVER]
     p, k, capacity = tables[note + N_PREFIX], tables[note + N_ARITY], shape[CAPACITY]
     fills = shape[RESULTS] + CHANGED + INDEX_RESULT * shape[N_INDICES] + cover
-    covers = shifted(room, shape[TRACE] + tables[shape[NOTES] + cover * NOTE + N_TRACE])
-    n, n_later = room[fills], room[fills + shape[N_NOTES]]
+    of_cover = shape[TRACE] + tables[shape[NOTES] + cover * NOTE + N_TRACE]
+    later, n_later = shifted(room, of_cover + shape[TRACE_WORDS]), room[fills + shape[N_NOTES]]
+    covers, n = shifted(room, of_cover), room[fills]
+    if room[shape[RESULTS] + COVERS] == 1:
+        covers, n = later, n_later
     asked = shifted(room, shape[WORK])
     fresh = shifted(asked, n * k)
     work = shifted(fresh, m * (k + 1))
     put_by_context(covers, n, p, k, asked)
-    put_marked(shifted(room, noted), m, shifted(covers, shape[TRACE_WORDS]), n_later, p, k, fresh)
+    put_marked(shifted(room, noted), m, later, n_later, p, k, fresh)
     put_in_order(asked, n, k)
     put_in_order(fresh, m, k + 1)
     n = distinct(asked, n, k, k)

@@ -53,7 +53,8 @@ HEAD_LAYOUT: Final = 37
 HEAD_ROOT: Final = 38
 OPS: Final = 39  # the same by context, for each index OPS_WORDS words: see `put_ops`
 OPS_WORDS: Final = 40
-SHAPE: Final = 41
+GROWS: Final = 41  # 1: a row that comes takes no assignment away, and every index is kept by context
+SHAPE: Final = 42
 
 # Words of an atom: places of the roots that it reads, old and new, and its order if it reads the row's own
 # predicate, else -1.
@@ -96,7 +97,8 @@ CONTRIBUTIONS: Final = 3
 HEAD_CHANGED: Final = 4  # rows of the head that are new or gone, or NEEDS_BATCH; 0 if it was left alone
 HEAD_GAINED: Final = 5
 EDIT_WORDS: Final = 6  # of the edits of all indices
-CHANGED: Final = 7
+COVERS: Final = 7  # the version whose covers count: 1 if the old one was not run
+CHANGED: Final = 8
 # Words of an index: how many rows it gained and lost, and where these lie among the edits.
 GAINED: Final = 0
 LOST: Final = 1

@@ -25,6 +25,7 @@ from dlog.engine.trace_strategy import TraceStrategy
 from dlog.engine.trigger_search import accounts, is_read, plain_head
 from dlog.engine.triggers import Joins, Output, Room, Rows, Trigger, Use
 from dlog.jit import Words
+from dlog.lftj.plan import Not, walk
 from dlog.lftj.triejoin import NO_WORDS
 from dlog.planning.deltas import ERASE, INSERT
 from dlog.sensitivity.index_kernels import op_words, work_words
@@ -174,6 +175,13 @@ class TraceTrigger(Trigger):
         ]
 
 
+def _only_grows(traces: Traces) -> bool:
+    """Whether one more row takes no assignment away, and all indices are kept by context."""
+    upkeep = traces.upkeep
+    has_not = any(isinstance(step, Not) for step in walk(upkeep.watched.traced.plan.steps))
+    return not has_not and all(number in upkeep.covers for number in range(len(upkeep.specs)))
+
+
 def _head_alone(use: Use, width: int, store: Store) -> str | None:
     """The head of a rule if it is the only one, as the join gives it, nobody reads it and no row of it has
     two derivations."""
@@ -246,6 +254,7 @@ def _assembled(
     shape[k.ARITY], shape[k.OP] = declared.arity, 1 if sign == INSERT else 0
     shape[k.N_ORDERS], shape[k.N_ATOMS] = len(orders), len(traces.atoms)
     shape[k.CAPACITY], shape[k.BUDGET] = capacity, BUDGET
+    shape[k.GROWS] = sign == INSERT and _only_grows(traces)
     head_name, head_root = _head_alone(uses[0], int(shape[k.COLUMNS]), store), first_note + n_roots
     head_orders = () if head_name is None else tuple(store.relations[head_name].orders)
     other = maintenance.triggers.get((name, -sign))

@@ -14,6 +14,7 @@ from intervaltree import IntervalTree
 
 from dlog.jit import Words
 from dlog.lftj.plan import Compare, Emit, Exists, Leap, Not, Or, Plan, Seek
+from dlog.lftj.traced import run_trace
 from dlog.sensitivity.intervals import Intervals, Spec, recorded
 from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.oracle_kernels import GREATEST, LEAST
@@ -284,6 +285,25 @@ def _trace(kept: Kept) -> Counter[tuple[int, ...]]:
     everything = Upkeep(watched(kept.upkeep.watched.traced.plan, EXACT, drop_free=False))
     notes = everything.record(ARENA.A, kept.roots).notes
     return Counter((i, *row) for i, note in enumerate(notes) for row in note.tolist())
+
+
+def test_what_a_guide_leads_through_is_not_noted() -> None:
+    """Where only keys of z are looked at again, nothing has changed at those of x and y above them."""
+    upkeep = upkeep_of("triangles", "exact")
+    edges = Index.build(ARENA, [(1, 2), (1, 3), (2, 3), (2, 5), (3, 4)], 2)
+    by_depth = [(watch.depth, number) for number, watch in enumerate(upkeep.watched.indexed)]
+    (of_y,), of_z = ([number for depth, number in by_depth if depth == d] for d in (2, 3))
+    noted = {}
+    for depth, context in ((3, [1, 2, 3]), (2, [1, 2])):
+        oracle = Oracle(3)
+        oracle.add(np.array([context]))
+        (guide,) = oracle.guides()
+        run = run_trace(upkeep.guided, ARENA.A, [edges.root] * 3, guide=guide)
+        assert run.rows.tolist() == [[1, 2, 3]]
+        noted[depth] = [len(note) for note in run.notes]
+    assert not noted[3][of_y] and not noted[3][upkeep.covers[of_y]]
+    assert noted[2][of_y] and noted[2][upkeep.covers[of_y]]
+    assert all(noted[depth][i] for depth in noted for i in of_z)
 
 
 def test_operations_are_flat() -> None:
