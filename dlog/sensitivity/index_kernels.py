@@ -63,11 +63,11 @@ def covered(
     """What becomes of an index kept by context: covered parts go, what was noted comes.
 
     `root` is that of the index by context, `atom` that of the new version of what it watches, p the number of
-    columns of a prefix.  Covers and what was noted are sorted rows (context, a, b), each once, those that were
-    noted with a mark behind, which is AT_KEY or 0.  Writes to
-    `edit` the rows to insert and then those to erase, in the index's own columns, and their numbers to
-    `sizes`.  Returns how many rows meet the covers: more than `room` is too many, and nothing is written.
-    `work` and `edit` have `work_words` and (2 room + m) k words; n is at most `room`.
+    columns of a prefix.  Covers and what was noted are sorted rows (context, a, b), each once; what was noted
+    has a mark behind, AT_KEY or 0.  Writes to `edit` the rows to insert and then those to erase, in the
+    index's own columns, and their numbers to `sizes`.  Returns how many rows meet the covers: more than
+    `room` is too many, and nothing is written.  `work` and `edit` have `work_words` and (2 room + m) k words;
+    n is at most `room`.
     O((covers + found + noted) log rows).
     """
     asked, fresh, ops = pointer(covers), pointer(noted), pointer(work)

@@ -170,8 +170,9 @@ class Arena:
             self.reclaim()
 
     def release_many(self) -> None:
-        """Release dropped versions, but a few may go on waiting: to release them costs a call.  REQUIRES: lock
-        held."""
+        """Release dropped versions, but a few may go on waiting: to release them costs a call.
+
+        REQUIRES: lock held."""
         if len(self._pending) >= FEW_ROOTS:
             self.release_dropped()
 
