@@ -2,7 +2,8 @@
 
 The paper's four atoms with one fact of R retracted and put back; one edge in and out of a graph under the
 triangle rule, exact and coarse; a rule whose changes matter in few places, where a trace beats deltas; what
-recording costs.  Times of single transactions are medians of processor time, end to end from Python.
+recording costs.  Times of single transactions are medians of processor time, end to end from Python; those of
+triangles the best of ROUNDS medians of 600 transactions each, as all times here are the best of some runs.
 
 Where a trace wins: `near` begins with few x, and `open` is asked at the far end.  From one z deltas go back
 over all edges into z, and over all edges into those, to find that hardly any begins at a `start`; the trace
@@ -38,6 +39,7 @@ NEAR = """
 start(x) -> int(x).  edge(x, y) -> int(x), int(y).  open(z) -> int(z).
 near(x, y, z) <- start(x), edge(x, y), edge(y, z), open(z).
 """
+ROUNDS = 5
 STRATEGIES = {"trace": "coarse", "trace-exact": "exact"}
 
 
@@ -99,9 +101,13 @@ def triangles(scale: float) -> Iterator[Row]:
     for strategy, name in STRATEGIES.items():
         for n in sizes:
             database = loaded(TRIANGLE, strategy, edge=graph(n, rng))
-            seconds, operations = in_and_out(database, rng.integers(0, vertices(n), (300, 2)).tolist())
+            rounds = [
+                in_and_out(database, rng.integers(0, vertices(n), (300, 2)).tolist()) for _ in range(ROUNDS)
+            ]
             what, size = f"triangles: one edge, {name}", f"{n:,} edges"
-            yield Row(what, size, float(np.median(seconds)), aim=below(100e-6))
+            median = min(float(np.median(seconds)) for seconds, _ in rounds)
+            yield Row(what, size, median, aim=below(100e-6))
+            operations = float(np.mean([operations for _, operations in rounds]))
             yield Row(f"{what}: operations", size, operations, unit="steps")
 
 

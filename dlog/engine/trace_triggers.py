@@ -78,9 +78,9 @@ class TraceTrigger(Trigger):
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
         held, group = self.held, relations.get(self.traces.name)
-        if group is None or group is not held.version:
-            if not isinstance(group, RelationGroup):
-                return False
+        if not isinstance(group, RelationGroup):
+            return False
+        if group is not held.version:
             held.version, held.before = group, nothing
             group.put_roots(self.note_places)
         elif not group.is_bare:  # the trigger of another predicate may have followed it in place
