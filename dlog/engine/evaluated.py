@@ -22,6 +22,7 @@ from dlog.engine.result import Result
 from dlog.engine.statements import settled
 from dlog.engine.store import Store
 from dlog.engine.strategy import net_difference
+from dlog.engine.trace_strategy import TraceStrategy
 from dlog.engine.view import View, interruptible
 from dlog.errors import (
     DlogError,
@@ -303,6 +304,15 @@ class Evaluated(View):
         Empty after a transaction of a few rows that ran no rule by itself: `costs` of its commit tells more.
         """
         return self.measures
+
+    @uninterrupted
+    def trace_sizes(self) -> dict[str, tuple[str, int, int]]:
+        """Of each predicate with rules that are kept by their traces: granularity, intervals and bytes of its
+        sensitivity indices.  O(rules)."""
+        with self._lock:
+            strategies = self._maintenance.strategies.values()
+            traced = [s for s in strategies if isinstance(s, TraceStrategy) and s.traced]
+            return {strategy.name: strategy.size(self.store) for strategy in traced}
 
     @uninterrupted
     def check(self) -> None:

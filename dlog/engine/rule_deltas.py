@@ -7,7 +7,7 @@ the column orders it needs are added to the relations once and kept in all their
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dlog.engine.bodies import BodyRunner, concatenate, sortable
@@ -20,13 +20,13 @@ from dlog.engine.replan import alike
 from dlog.engine.store import Store
 from dlog.engine.strategy import Cycle
 from dlog.engine.table import Table, distinct_rows
-from dlog.ir.rules import Form, Rule
+from dlog.ir.rules import Conj, Form, Rule
 from dlog.lftj.assemble import Assembled, assemble
 from dlog.planning.arrange import AtomUse, arrangement
 from dlog.planning.compile import CompiledJoin, compile_join, estimate_join
 from dlog.planning.decompose import SECONDS
 from dlog.planning.deltas import ERASE, INSERT, Variant, in_old_version
-from dlog.planning.pipeline import Join, Pipeline, plan_pipeline
+from dlog.planning.pipeline import Anti, Join, Operation, Pipeline, Union, plan_pipeline
 from dlog.planning.versions import base_name, is_change, is_old
 from dlog.types import INT, Type
 
@@ -109,7 +109,9 @@ class RuleDeltas:
                 shown = re.sub(
                     r"~\d+", "", str(planned.variant.change)
                 )  # a copy of a variable is the variable
-                yield f"{shown}: reads {reads}; {self._estimate(first)}"
+                later = dict.fromkeys(_read(planned.pipeline.operations[1:]))
+                then = f", then row by row {', '.join(later)}" if later else ""
+                yield f"{shown}: reads {reads}{then}; {self._estimate(first)}"
 
     def _estimate(self, join: Join) -> str:
         """What one changed row costs, in words."""
@@ -140,6 +142,7 @@ class RuleDeltas:
         groups: dict[int, list[Table]] = {}
         for planned in self.active(cycle):
             table = self.runner.run(planned.pipeline)
+            self.runner.measure.rows += table.n
             if planned.variant.group < 0:
                 yield planned.variant.sign, table
             else:
@@ -156,6 +159,19 @@ class RuleDeltas:
             pipeline = plan_pipeline(forms, self.outputs, self.rule.types, bag, bound)
             self._bodies[old, bound] = pipeline
         return self.runner.run(self._bodies[old, bound], table)
+
+
+def _read(operations: Iterable[Operation]) -> Iterator[str]:
+    """The predicates that later operations of a pipeline read."""
+    for operation in operations:
+        match operation:
+            case Join():
+                yield from (atom.predicate for atom, _ in Conj((), operation.forms).atoms())
+            case Anti():
+                yield from _read(operation.body.operations)
+            case Union():
+                for branch in operation.branches:
+                    yield from _read(branch.operations)
 
 
 def body_runner(cycle: Cycle, rule: Rule) -> BodyRunner:

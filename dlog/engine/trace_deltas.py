@@ -24,7 +24,7 @@ from dlog.engine.table import Table
 from dlog.ir.rules import Atom, Rule
 from dlog.jit import Words
 from dlog.lftj.plan import Leap, Or
-from dlog.lftj.traced import NO_WORDS
+from dlog.lftj.traced import NO_WORDS, Traced
 from dlog.planning.arrange import AtomUse
 from dlog.planning.compile import CompiledJoin, compile_join
 from dlog.planning.deltas import ERASE, INSERT, outer_variables
@@ -33,7 +33,7 @@ from dlog.planning.versions import old_name
 from dlog.sensitivity.intervals import Intervals
 from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.rows import distinct_rows, sorted_rows
-from dlog.sensitivity.upkeep import Upkeep
+from dlog.sensitivity.upkeep import Upkeep, Upkept
 from dlog.sensitivity.watches import FREE, TRACED, WILD, Watch, watched
 from dlog.storage.batch import Change
 from dlog.storage.index import Index
@@ -114,6 +114,7 @@ class TraceDeltas(RuleDeltas):
             view.column_types,
             view,
             self.store.encode,
+            alike=True,  # what leads to one branch then leads to all of them
         )
         upkeep = Upkeep(watched(compiled.plan, self.granularity, _Roaming(self.store, compiled)))
         name = f"{self.state}:{next(self.store.numbers)}"
@@ -127,6 +128,11 @@ class TraceDeltas(RuleDeltas):
         specs, group = self.traces.upkeep.specs, store.relations[self.traces.name]
         assert isinstance(group, RelationGroup)
         return tuple(Intervals(spec, part) for spec, part in zip(specs, group.parts, strict=True))
+
+    def size(self, store: Store) -> tuple[int, int]:
+        """(Intervals, bytes) of all sensitivity indices; nothing is there before the first transaction."""
+        group = store.relations.get(self.traces.name) if self.traces is not None else None
+        return group.size() if isinstance(group, RelationGroup) else (0, 0)
 
     def keep(self, store: Store, intervals: Sequence[Intervals]) -> None:
         assert self.traces is not None
@@ -148,9 +154,10 @@ class TraceDeltas(RuleDeltas):
         roots = [store.index(use.predicate, use.columns).root for use in self.traces.atoms]
         watch = cycle.evaluation.watch
         traced = upkeep.record(store.arena.A, roots, self._ranks(), between=watch.check)
-        cycle.operations += traced.operations
         self.keep(store, upkeep.intervals(store.arena, traced))
-        return self._finished(distinct_rows(traced.rows))
+        rows = distinct_rows(traced.rows)
+        self._count(traced, len(rows))
+        return self._finished(rows)
 
     def _ranks(self) -> Words:
         assert self.traces is not None
@@ -178,10 +185,17 @@ class TraceDeltas(RuleDeltas):
         roots = [index.root for index in old], [index.root for index in new]
         watch = cycle.evaluation.watch
         upkept = upkeep.maintain(store.arena.A, oracle, roots, intervals, self._ranks(), watch.check)
-        cycle.operations += upkept.operations
+        self._count(upkept, len(upkept.erased) + len(upkept.inserted))
         self.keep(store, upkept.intervals)
         yield ERASE, self._finished(upkept.erased)
         yield INSERT, self._finished(upkept.inserted)
+
+    def _count(self, run: Traced | Upkept, rows: int) -> None:
+        """Opens count as seeks."""
+        measure = self.runner.measure
+        measure.seeks += run.operations - run.nexts
+        measure.nexts += run.nexts
+        measure.rows += rows
 
     def looked(self, oracle: Oracle) -> Looked:
         """What is told of an oracle.  O(variables)."""
@@ -263,7 +277,9 @@ class TraceDeltas(RuleDeltas):
             yield f"  {use.predicate}: evaluated again when its first row comes or its last row goes"
             return
         where = f"{use.predicate} by {', '.join(columns[c].name for c in use.columns[: watch.level + 1])}"
-        if watch.how == FREE:
+        if watch.how == FREE and watch.depth == 0:
+            yield f"  {where}: all of the body is evaluated again, since nothing leads to a part of it"
+        elif watch.how == FREE:
             yield f"  {where}: needs no sensitivity index, a changed row tells where it was used"
         elif watch.how == WILD:
             roaming = ", ".join(names.get(traces.upkeep.watched.keys[d], "?") for d in watch.wild)

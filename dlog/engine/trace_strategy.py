@@ -43,6 +43,11 @@ class TraceStrategy(DeltaStrategy):
     def ready(self, store: Store) -> bool:
         return all(traced.ready(store) for traced in self.traced) and super().ready(store)
 
+    def size(self, store: Store) -> tuple[str, int, int]:
+        """Granularity, intervals and bytes of all sensitivity indices.  REQUIRES: a rule is traced."""
+        sizes = [traced.size(store) for traced in self.traced]
+        return self.traced[0].granularity, sum(n for n, _ in sizes), sum(n for _, n in sizes)
+
     def forget(self, store: Store) -> None:
         super().forget(store)
         for traced in self.traced:

@@ -25,12 +25,14 @@ _run = np.errstate(all="ignore")(run_traced) if DISABLED else run_traced
 
 @dataclass(frozen=True)
 class Traced:
-    """What a run gave: emitted rows (n, columns), those of each note in parts, its seeks, nexts and opens."""
+    """What a run gave: emitted rows (n, columns), those of each note in parts, its seeks, nexts and opens
+    together, and the nexts alone."""
 
     rows: Words
     parts: list[list[Words]]
     widths: tuple[int, ...]
     operations: int
+    nexts: int
 
     @cached_property
     def notes(self) -> list[Words]:
@@ -74,7 +76,8 @@ def run_trace(
         if between is not None:
             between()
     found = np.concatenate(emitted, axis=1).T if emitted else np.empty((0, max(k, 0)), np.int64)
-    return Traced(found, notes, assembled.widths, int(state[o.SEEKS] + state[o.NEXTS] + state[o.OPENS]))
+    operations = int(state[o.SEEKS] + state[o.NEXTS] + state[o.OPENS])
+    return Traced(found, notes, assembled.widths, operations, int(state[o.NEXTS]))
 
 
 def _placed(guide: Words, base: int) -> Words:

@@ -91,6 +91,8 @@ class Compiler:
         self.encode = encode
         self.first = first
         self.implied = implied or {}
+        self.alike = False  # whether branches of a disjunction bind what they share in the same order
+        self.led_by: tuple[str, ...] = ()  # that of the first branch
         self.exhaustive = EXHAUSTIVE
         self.slots: dict[str, int] = {}
         self.constants: dict[int, tuple[int, int]] = {}  # code -> (slot, code)
@@ -209,7 +211,19 @@ class Block:
             first,
             self.c.implied,
             self.c.exhaustive,
-        )
+        ).led_by(self.leading(names))
+
+    def leading(self, names: Sequence[str]) -> list[str]:
+        """Of the variables that another branch begins with, those that this one can begin with, too, without
+        a cross product: each stands in an atom with one before it."""
+        found: list[str] = []
+        for name in self.c.led_by:
+            known = self.bound.union(found)
+            atoms = [form_variables(s.atom) for s in self.atoms]
+            if name not in names or (known and not any(name in a and a & known for a in atoms)):
+                break
+            found.append(name)
+        return found
 
     def follows(self, atom: Atom, column: int) -> bool:
         """Whether a column is a function's value that only this atom has: in a bag it comes with the keys."""
@@ -361,10 +375,14 @@ class Block:
 
     def or_step(self, form: Disjunction, needed: set[str]) -> Step:
         branches = []
+        around = self.c.led_by
         for branch in form.branches:
-            steps, _ = self.c.block(list(branch.forms), self.bound, needed, False)
+            steps, key_order = self.c.block(list(branch.forms), self.bound, needed, False)
             slots = {self.c.slot(v) for v in needed}
             branches.append(tuple(cut(steps, slots)))
+            if self.c.alike and self.c.led_by == around:
+                self.c.led_by = (*around, *(v for v in key_order.variables if v in needed))
+        self.c.led_by = around
         return Or(tuple(branches))
 
     def generate(self) -> None:

@@ -63,18 +63,21 @@ def compile_join(
     first: str | None = None,
     implied: Implied | None = None,
     late: bool = False,
+    alike: bool = False,
 ) -> CompiledJoin:
     """A plan for a conjunction of kernel forms.
 
     `columns` gives the types of a predicate's columns, `encode` the code of a literal in a type (None when
     the type cannot hold it).  With `count` the plan only counts assignments.  A `driver` is an atom besides
     the forms whose rows are given one by one: its variables are parameters of the plan, bound before it runs.
-    `first` names a variable to begin with; `implied` tells which atoms are semijoins, and of what.
+    `first` names a variable to begin with; `implied` tells which atoms are semijoins, and of what.  `alike`:
+    all branches of a disjunction bind what they share in the order of the first, whatever indices that takes.
 
     If `late`, the caller makes the comparisons that would come last, of outputs only: on arrays they take 3
     ns a row, in the join 30, and the join's last level can then be written in batches.
     """
     compiler = Compiler(types, columns, statistics, encode, first, implied)
+    compiler.alike = alike
     known = () if driver is None else tuple(dict.fromkeys(a.name for a in driver.args if isinstance(a, Var)))
     given = tuple((name, compiler.slot(name)) for name in known)
     steps, key_order = compiler.block(list(forms), set(known), set(outputs), bag or count)

@@ -8,7 +8,7 @@ the next variable is the cheapest one at each step.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dlog.ir.rules import Atom, Form, Primitive, Var
@@ -34,6 +34,12 @@ class KeyOrder:
     variables: tuple[str, ...]
     sizes: tuple[float, ...]
     cost: float
+
+    def led_by(self, names: Sequence[str]) -> KeyOrder:
+        """The same variables, those among `names` first, in that order.  What it is expected to cost is not
+        found anew."""
+        first = [name for name in names if name in self.variables]
+        return replace(self, variables=(*first, *(v for v in self.variables if v not in first)))
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from typing import TypeAlias
 from dlog.ir.grounding import ground
 from dlog.ir.primitives import SIGNATURES
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Operand, Primitive, Var
+from dlog.planning.versions import is_change
 from dlog.types import MAX_PRECISION, Type
 
 Types: TypeAlias = Mapping[str, Type]
@@ -108,14 +109,19 @@ class _Planner:
             self.join([])
 
     def stage(self) -> list[Form]:
-        """Forms for the next join: all that do not wait for a column primitive's output.
+        """Forms for the next join: all that do not wait for a column primitive's output, and what reads a
+        change: its rows are few, and what comes after is asked about these alone.
 
         When that leaves column primitives without their inputs, atoms are added one by one in safe order.
         """
         kernel = [f for f in self.waiting if in_kernel(f, self.types, self.bag)]
         others = [f for f in self.waiting if not in_kernel(f, self.types, self.bag)]
         late = {v for f in others for v in _column_outputs(f)} - self.bound
-        chosen: list[Form] = [f for f in kernel if isinstance(f, Atom) and not form_variables(f) & late]
+        chosen: list[Form] = [
+            f
+            for f in kernel
+            if isinstance(f, Atom) and (is_change(f.predicate) or not form_variables(f) & late)
+        ]
         postponed = [f for f in kernel if isinstance(f, Atom) and f not in chosen]
         while others and not self.enables(chosen, others) and postponed:
             chosen.append(postponed.pop(0))

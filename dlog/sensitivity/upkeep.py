@@ -34,12 +34,13 @@ __all__ = ["Upkeep", "Upkept"]
 @dataclass(frozen=True)
 class Upkept:
     """What one cycle gave: assignments that are no more and that are new, each once; the new versions of the
-    sensitivity indices; the iterator operations that it took."""
+    sensitivity indices; the iterator operations that it took, and how many of them were nexts."""
 
     erased: Words
     inserted: Words
     intervals: tuple[Intervals, ...]
     operations: int
+    nexts: int
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ class Upkeep:
         """Old and new under the oracle.  `roots` are those of both versions of each atom."""
         if not oracle:
             none = np.empty((0, self.guided.assembled.n_columns), np.int64)
-            return Upkept(none, none, tuple(intervals), 0)
+            return Upkept(none, none, tuple(intervals), 0, 0)
         old, new = (
             [run_trace(self.guided, words, own, ranks, guide, between=between) for guide in oracle.guides()]
             for own in roots
@@ -191,7 +192,9 @@ class Upkeep:
                 erased_rows, inserted_rows = changes(before, after)
                 edit = Change(inserted_rows, erased_rows)
             later.append(index.apply(edit) if edit else index)
-        return Upkept(erased, inserted, tuple(later), sum(run.operations for run in (*old, *new)))
+        runs = (*old, *new)
+        operations, nexts = sum(run.operations for run in runs), sum(run.nexts for run in runs)
+        return Upkept(erased, inserted, tuple(later), operations, nexts)
 
 
 def _both(change: Change) -> Words:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dlog.storage.arena import Arena
 from dlog.storage.index import Index
-from dlog.storage.layout import ROOT_REFERENCES
+from dlog.storage.layout import N_ROWS, ROOT_REFERENCES
 from dlog.storage.relation import Order, Relation
 
 # Words of the rows that each relation gained and then of those that it lost, in its own columns; and for each
@@ -93,6 +93,15 @@ class RelationGroup(Relation):
 
     def __len__(self) -> int:
         return sum(map(len, self.parts))
+
+    def size(self) -> tuple[int, int]:
+        """(Rows, bytes in all orders) of all relations; makes no parts.  O(relations)."""
+        words, at, rows, size = self.arena.words, 0, 0, 0
+        roots = self._roots or [root for part in self.parts for root in part.roots().tolist()]
+        for arity, orders in self._forms:
+            n = words[roots[at] + N_ROWS]
+            rows, size, at = rows + n, size + 8 * arity * n * len(orders), at + len(orders)
+        return rows, size
 
     def check(self) -> None:
         for part in self.parts:

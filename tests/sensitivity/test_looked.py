@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -116,3 +117,14 @@ def test_stats_of_apply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     result = CliRunner().invoke(app, ["apply", "p.dl", "--tx", "t.tx", "--stats", "--strategy", "trace"])
     assert result.exit_code == 0
     assert "  t looked again at x in " in result.stderr
+    assert re.search(r"  t keeps [1-9]\d* intervals, [1-9]\d* bytes \(trace, coarse\)", result.stderr)
+
+
+@pytest.mark.parametrize("strategy", ("trace", "trace-exact"))
+def test_stats_count_the_operations_of_traced_rules(strategy: str) -> None:
+    db = dlog.Database(source=TRIANGLE, strategy=strategy)
+    for change in (EDGES, [(2, 4), (7, 8), (8, 9)]):
+        commit = db.apply(insert={"edge": change})
+        (measure,) = db.stats().rules.values()
+        assert measure.operations == commit.operations > 0
+    assert measure.rows == sum(len(c.inserted) for name, c in commit.changes.items() if name == "t") > 0

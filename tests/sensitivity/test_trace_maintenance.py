@@ -34,6 +34,36 @@ def test_oracle_bodies(wanted: str) -> None:
     check()
 
 
+DISJUNCTIONS = [
+    "near(x, y) <- edge(x, y) ; edge(y, x).",
+    "near(x, y) <- (edge(x, y) ; edge(y, x)), x < y.",
+    "near(x, y) <- edge(x, y) ; edge(x, z), edge(z, y) ; edge(y, x).",
+    "near(x, y) <- g(x), (edge(x, y) ; edge(y, x)).",
+    "near(x, y) <- (edge(x, z), edge(z, y) ; edge(y, x)), g(x).",
+    "near(x, y) <- g(x), (edge(x, y) ; edge(y, x), (g(y) ; edge(y, y))).",
+]
+
+
+@pytest.mark.parametrize("rule", DISJUNCTIONS)
+@pytest.mark.parametrize("wanted", (*WANTED, "delta"))
+def test_a_disjunction_costs_what_a_row_has_to_do_with_it(wanted: str, rule: str) -> None:
+    """Whichever of its atoms changes, and however many rows there are."""
+    worst = {}
+    for n in (1_000, 16_000):
+        source = f"g(x) -> int(x).  edge(x, y) -> int(x), int(y).  {rule}"
+        db = dlog.Database(source=source, strategy=wanted)
+        edges = [(i * 7919 % (n // 5), i * 104729 % (n // 5 + 1)) for i in range(n)]
+        db.apply(insert={"edge": edges, "g": [(i,) for i in range(0, n // 5, 2)]})
+        operations = []
+        for i in range(4):
+            row, mark = (i * 17 + 1, n // 5 - i), (2 * i + 1,)
+            for change in ({"edge": [row]}, {"g": [mark]}):
+                operations += [db.apply(insert=change).operations, db.apply(erase=change).operations]
+        db.verify()
+        worst[n] = max(operations)
+    assert worst[16_000] <= 4 * worst[1_000] + 100, worst
+
+
 @pytest.mark.parametrize("wanted", WANTED)
 def test_oracle_nonrecursive(wanted: str) -> None:
     @relaxed(35)
