@@ -98,6 +98,7 @@ def test_trace_table_of_1_1() -> None:
     change = tx.commit_info.changes["C"]
     assert (change.erased.rows(), change.inserted.rows()) == ([(2, 1), (5, 0)], [(2, 21), (5, 50)])
     assert tx.commit_info.ways == {"C": "trace"}
+    assert list(map(str, tx.commit_info.looked())) == ["C looked again at x in [2, 2], [5, 5]"]
 
 
 # 4.2: F(x, y) <- G(x, z), H(y, z), I(x, y, z), R(z) in the key order [x, y, z]
