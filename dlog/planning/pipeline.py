@@ -109,18 +109,20 @@ class _Planner:
             self.join([])
 
     def stage(self) -> list[Form]:
-        """Forms for the next join: all that do not wait for a column primitive's output, and what reads a
-        change: its rows are few, and what comes after is asked about these alone.
+        """Forms for the next join: all that do not wait for what a column primitive or a disjunction gives.
 
-        When that leaves column primitives without their inputs, atoms are added one by one in safe order.
+        What reads a change does not wait for a disjunction: its rows are few, and the disjunction is then
+        asked about these alone.  When this leaves column primitives without their inputs, atoms are added one
+        by one in safe order.
         """
         kernel = [f for f in self.waiting if in_kernel(f, self.types, self.bag)]
         others = [f for f in self.waiting if not in_kernel(f, self.types, self.bag)]
+        computed = {v for f in others if isinstance(f, Primitive) for v in _column_outputs(f)} - self.bound
         late = {v for f in others for v in _column_outputs(f)} - self.bound
         chosen: list[Form] = [
             f
             for f in kernel
-            if isinstance(f, Atom) and (is_change(f.predicate) or not form_variables(f) & late)
+            if isinstance(f, Atom) and not form_variables(f) & (computed if is_change(f.predicate) else late)
         ]
         postponed = [f for f in kernel if isinstance(f, Atom) and f not in chosen]
         while others and not self.enables(chosen, others) and postponed:
