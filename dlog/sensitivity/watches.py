@@ -17,8 +17,8 @@ ones are sensitive everywhere.  So a change of an atom at a key that no watch le
 
 Granularity.  `exact` notes each operation of an iterator, as the paper does.  `coarse` notes of a context:
 
-    point     a participant that has no column before this one is taken out of the leap and sought instead:
-              it is sensitive at the keys that all others have
+    point     a participant that has no column before this one is taken out of the leap and sought instead,
+              inside of negations and branches too: it is sensitive at the keys that all others have
     span      every other participant from the first to the last key of those that are sensitive everywhere
     all       one participant, if none is sensitive everywhere: it shall be
 
@@ -248,10 +248,7 @@ class _Survey:
 
     def leap(self, step: Leap, guided: bool) -> Iterator[Step]:
         found = {p: self.watch(*p, step.slot if guided else None, guided) for p in step.participants}
-        if guided:
-            sought, kept = self.parted(step, found)
-        else:
-            sought, kept = [], list(step.participants)
+        sought, kept = self.parted(step, found)
         self.note_leap(kept, found)
         if guided:
             self.keys.append(step.slot)

@@ -3,6 +3,7 @@ scratch, the naive evaluator and other strategies; coarse indices are at any tim
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -34,34 +35,40 @@ def test_oracle_bodies(wanted: str) -> None:
     check()
 
 
-DISJUNCTIONS = [
+# Disjunctions, and conjunctions inside of a negation or of a branch that begins otherwise than the others.
+NESTED = [
     "near(x, y) <- edge(x, y) ; edge(y, x).",
     "near(x, y) <- (edge(x, y) ; edge(y, x)), x < y.",
     "near(x, y) <- edge(x, y) ; edge(x, z), edge(z, y) ; edge(y, x).",
     "near(x, y) <- g(x), (edge(x, y) ; edge(y, x)).",
     "near(x, y) <- (edge(x, z), edge(z, y) ; edge(y, x)), g(x).",
     "near(x, y) <- g(x), (edge(x, y) ; edge(y, x), (g(y) ; edge(y, y))).",
+    "near(x, y) <- edge(x, y), !(edge(y, z), g(z)).",
+    "near(x, y) <- edge(x, y), (g(x) ; edge(y, z), g(z)).",
+    "near(x, y) <- edge(x, y), !(edge(y, z), g(z), edge(z, v), g(v)).",
+    "near(x, y) <- edge(x, y), !(edge(y, z), !(edge(z, v), g(v))).",
 ]
 
 
-@pytest.mark.parametrize("rule", DISJUNCTIONS)
+@pytest.mark.parametrize("rule", NESTED)
 @pytest.mark.parametrize("wanted", (*WANTED, "delta"))
-def test_a_disjunction_costs_what_a_row_has_to_do_with_it(wanted: str, rule: str) -> None:
+def test_a_nested_body_costs_what_a_row_has_to_do_with_it(wanted: str, rule: str) -> None:
     """Whichever of its atoms changes, and however many rows there are."""
     worst = {}
     for n in (1_000, 16_000):
+        rng, vertices = Random(1), range(n // 5)
         source = f"g(x) -> int(x).  edge(x, y) -> int(x), int(y).  {rule}"
         db = dlog.Database(source=source, strategy=wanted)
-        edges = [(i * 7919 % (n // 5), i * 104729 % (n // 5 + 1)) for i in range(n)]
-        db.apply(insert={"edge": edges, "g": [(i,) for i in range(0, n // 5, 2)]})
+        edges = [(rng.choice(vertices), rng.choice(vertices)) for _ in range(n)]
+        db.apply(insert={"edge": edges, "g": [(x,) for x in vertices[::2]]})
         operations = []
-        for i in range(4):
-            row, mark = (i * 17 + 1, n // 5 - i), (2 * i + 1,)
-            for change in ({"edge": [row]}, {"g": [mark]}):
+        for _ in range(4):
+            row, mark = (rng.choice(vertices), rng.choice(vertices)), rng.choice(vertices[1::2])
+            for change in ({"edge": [row]}, {"g": [(mark,)]}):
                 operations += [db.apply(insert=change).operations, db.apply(erase=change).operations]
         db.verify()
         worst[n] = max(operations)
-    assert worst[16_000] <= 4 * worst[1_000] + 100, worst
+    assert worst[16_000] <= 6 * worst[1_000] + 100, worst
 
 
 @pytest.mark.parametrize("wanted", WANTED)
