@@ -25,11 +25,13 @@ import dlog
 from dlog.engine.run import run_program, write_outputs
 from dlog.errors import DataError
 from dlog.report import print_queries
+from dlog.spark.evaluation import Runner
 from dlog.spark.hashing import shards_of, spark_shard, spark_type
 from dlog.spark.reasons import reason
 from dlog.spark.run import ShardedDatabase
 from dlog.spark.runner import spark_runner
 from dlog.spark.session import start
+from dlog.spark.tasks import run_in_process
 from dlog.storage.values import arrow_type
 from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, Type
 from tests.programs.test_programs import NAMES, PROGRAMS, check_outputs
@@ -40,11 +42,11 @@ def spark() -> Iterator[SparkSession]:
     yield start("local[2]")
 
 
-def check_program(spark: SparkSession, name: str, shards: int, out: Path, **options: int) -> ShardedDatabase:
+def check_program(runner: Runner, name: str, shards: int, out: Path, **options: int) -> ShardedDatabase:
     """A shipped program on shards writes and prints what it should."""
     out.mkdir(parents=True)
     facts = PROGRAMS / name / "facts"
-    database = ShardedDatabase(PROGRAMS / f"{name}.dl", spark_runner(spark), shards, facts=facts, **options)
+    database = ShardedDatabase(PROGRAMS / f"{name}.dl", runner, shards, facts=facts, **options)
     sizes, printed = io.BytesIO(), io.StringIO()
     write_outputs(database, out, stdout=sizes)
     with contextlib.redirect_stdout(printed):
@@ -54,18 +56,30 @@ def check_program(spark: SparkSession, name: str, shards: int, out: Path, **opti
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("shards", [1, 2, 7])
-def test_oracle_expected_output(spark: SparkSession, shards: int, tmp_path: Path) -> None:
-    """Every program of `programs/`; those for Soufflé's texts on two shards, as their rules are small."""
+def test_oracle_expected_output(spark: SparkSession, tmp_path: Path) -> None:
+    """Every program of `programs/`."""
     for name in NAMES:
-        if shards == 2 or "/" not in name:
-            check_program(spark, name, shards, tmp_path / name)
+        check_program(spark_runner(spark), name, 2, tmp_path / name)
+
+
+@pytest.mark.parametrize("shards", [1, 7])
+def test_oracle_expected_output_in_one_process(shards: int, tmp_path: Path) -> None:
+    """The same jobs without Spark, which only hands tasks out."""
+    for name in NAMES:
+        check_program(run_in_process, name, shards, tmp_path / name)
+
+
+@pytest.mark.parametrize("shards", [1, 7])
+def test_oracle_fewer_and_more_tasks_than_cores(spark: SparkSession, shards: int, tmp_path: Path) -> None:
+    """Programs of several jobs, with aggregates in parts and outputs of every format."""
+    for name in ("call_graph", "graph_metrics", "shortest_paths", "conversions", "retail", "io_formats"):
+        check_program(spark_runner(spark), name, shards, tmp_path / name)
 
 
 @pytest.mark.parametrize("name", ["ontology", "project_plan"])
 def test_oracle_expected_output_with_exchange(spark: SparkSession, name: str, tmp_path: Path) -> None:
     """Recursions that are not handed to one process for being small."""
-    database = check_program(spark, name, 3, tmp_path / name, small_recursion=0)
+    database = check_program(spark_runner(spark), name, 3, tmp_path / name, small_recursion=0)
     assert database.steps_run > 1
 
 
