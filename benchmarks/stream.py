@@ -54,10 +54,10 @@ def benchmark(scale: float) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         files = Files(Path(name), groups)
         for facts, n, aim in ((min(1_000, large // 2), 20, below(0.5)), (large, 8, None)):
-            files.write_kind(facts, max(2, int(n * min(scale, 1))), False, aim)
+            files.write_kind(facts, max(1, int(n * min(scale, 1))), False, aim)
         inserts = files.links("inserts")
         for facts, n, aim in ((min(1_000, large // 2), 20, below(0.5)), (large, 4, None)):
-            files.write_kind(facts, max(2, int(n * min(scale, 1))), True, aim)
+            files.write_kind(facts, max(1, int(n * min(scale, 1))), True, aim)
         theirs = _spark_times(files, inserts)
         for shards, chosen in ((0, files.links("all")), (SHARDS, inserts)):
             ours = _dlog_times(files, chosen, shards)
