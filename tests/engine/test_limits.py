@@ -48,7 +48,7 @@ def run(program: str, folder: Path, *flags: str) -> subprocess.CompletedProcess[
     [
         (ENDLESS, ("--timeout", "1"), "timeout of 1 s reached while evaluating the rule at"),
         (ENDLESS, ("--max-rows", "5000"), "limit of 5,000 derived rows reached while evaluating the rule at"),
-        (ENDLESS, ("--max-memory", "700M"), "memory limit of 734,003,200 bytes reached while evaluating"),
+        (ENDLESS, ("--max-memory", "400M"), "memory limit of 419,430,400 bytes reached while evaluating"),
         (BUSY, ("--timeout", "1"), "timeout of 1 s reached while evaluating the rule at"),
         (WIDE, ("--timeout", "1"), "timeout of 1 s reached while evaluating the rule at"),
         (WIDE, ("--max-rows", "100000"), "limit of 100,000 derived rows reached"),

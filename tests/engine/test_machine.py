@@ -40,7 +40,7 @@ def busy(seen: Seen) -> None:
 
 
 def test_oracle_transactions_of_every_kind() -> None:
-    busy(run(30, 10))
+    busy(run(20, 10))
 
 
 @pytest.mark.fuzz

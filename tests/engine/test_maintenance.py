@@ -16,7 +16,7 @@ from tests.examples import relaxed
 from tests.oracle.programs import ALL, CONJUNCTIVE, NONRECURSIVE, programs
 
 
-@relaxed(50)
+@relaxed(30)
 @given(st.data(), programs(CONJUNCTIVE.with_("negation", "disjunctions", "negated_conjunctions")))
 def test_oracle_bodies(data: st.DataObject, text: str) -> None:
     follow(data, text)
@@ -27,7 +27,7 @@ def test_oracle_one_row() -> None:
     assert sum(short) > len(short) / 4
 
 
-@relaxed(70)
+@relaxed(40)
 @given(st.data(), programs(NONRECURSIVE))
 def test_oracle_nonrecursive(data: st.DataObject, text: str) -> None:
     follow(data, text)
@@ -67,7 +67,7 @@ def test_oracle_state_from_sub_joins() -> None:
     assert any(weighted)
 
 
-@relaxed(40)
+@relaxed(30)
 @given(st.data(), programs(ALL))
 def test_oracle_everything(data: st.DataObject, text: str) -> None:
     follow(data, text)

@@ -71,7 +71,7 @@ def _undo(program: Program, start: Facts, now: Facts) -> Iterator[Change]:
         yield from (Change("+", name, row, functional) for row in sorted(rows - now[name], key=repr))
 
 
-@relaxed(30)
+@relaxed(20)
 @given(st.data(), programs(ALL))
 def test_laws_of_transactions(data: st.DataObject, text: str) -> None:
     split_or_merged(data, text)
@@ -128,7 +128,7 @@ def permute(data: st.DataObject, text: str) -> None:
                 apply(two, transaction)
 
 
-@relaxed(25)
+@relaxed(18)
 @given(st.data(), programs(ALL))
 def test_permuted_programs(data: st.DataObject, text: str) -> None:
     """Atoms and rules in other orders: the same answers."""
@@ -143,7 +143,7 @@ def test_fuzz_laws(data: st.DataObject, text: str) -> None:
     permute(data, text)
 
 
-@relaxed(30)
+@relaxed(20)
 @given(st.data(), programs(CONJUNCTIVE.with_("negation", "disjunctions", *RECURSIVE[:3])))
 def test_renamed_constants(data: st.DataObject, text: str) -> None:
     program = accepted(text)

@@ -40,19 +40,19 @@ def test_oracle_bodies(text: str) -> None:
     agree(text)
 
 
-@relaxed(150)
+@relaxed(90)
 @given(programs(NONRECURSIVE))
 def test_oracle_nonrecursive(text: str) -> None:
     agree(text)
 
 
-@relaxed(150)
+@relaxed(100)
 @given(programs(Features().with_("comparisons", "negation", *RECURSIVE), derived=3))
 def test_oracle_recursive(text: str) -> None:
     agree(text)
 
 
-@relaxed(200)
+@relaxed(110)
 @given(programs(ALL))
 def test_oracle_everything(text: str) -> None:
     agree(text)

@@ -46,7 +46,7 @@ def aggregations(draw: st.DrawFn) -> str:
     return "\n".join(lines)
 
 
-@relaxed(60)
+@relaxed(35)
 @given(st.data(), aggregations())
 def test_oracle_aggregations(data: st.DataObject, text: str) -> None:
     follow(data, text, most=8, sizes=(1, 4, 12))

@@ -38,7 +38,7 @@ def same_outcomes(text: str) -> None:
             assert outcome(text, jobs) == expected
 
 
-@relaxed(60)
+@relaxed(40)
 @given(programs(ALL, derived=5))
 def test_random_programs_on_several_cores(text: str) -> None:
     same_outcomes(text)

@@ -120,14 +120,14 @@ def follow(text: str, changes: list[Transaction], *, counts: bool = True) -> Sta
     return staged
 
 
-@relaxed(100)
+@relaxed(60)
 @given(st.data())
 def test_oracle_plain_recursion(data: st.DataObject) -> None:
     text = data.draw(recursions(PLAIN))
     follow(text, data.draw(transactions(accepted(text), most=8, derived=True)))
 
 
-@relaxed(80)
+@relaxed(45)
 @given(st.data())
 def test_oracle_least_values(data: st.DataObject) -> None:
     text = data.draw(recursions(LEAST, "d[x] = v -> int(x), int(v).  k[x] = v -> int(x), int(v)."))
@@ -149,7 +149,7 @@ def test_oracle_values_that_improve_themselves(data: st.DataObject) -> None:
     follow(text, data.draw(transactions(accepted(text), most=5, derived=True)))
 
 
-@relaxed(80)
+@relaxed(45)
 @given(st.data())
 def test_oracle_random_programs(data: st.DataObject) -> None:
     """All types, column primitives in recursive rules among them."""

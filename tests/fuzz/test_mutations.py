@@ -89,7 +89,7 @@ def test_the_shipped_programs_are_right() -> None:
 
 
 def test_some_mutants() -> None:
-    outcomes = Counter(check_mutant(seed) for seed in range(400))
+    outcomes = Counter(check_mutant(seed) for seed in range(250))
     assert min(outcomes[kind] for kind in ("syntax", "meaning", "right")) > 10
 
 

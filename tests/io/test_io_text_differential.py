@@ -4,7 +4,7 @@ import re
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.io import InputOptions, csv_reader, text_cells
@@ -13,6 +13,7 @@ from dlog.io.csv_splitter import rows_of
 from dlog.io.source import Source
 from dlog.io.text_cells import convert
 from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED
+from tests.examples import relaxed
 
 CELLS = {
     INT: ["0", "-5", "12", " 3", "4 ", "0x1F", "0b1", "+6", "", "x", "9" * 19, "9" * 18, "-", "1.0", "\x0b1"],
@@ -110,7 +111,7 @@ def four_ways(text, columns, monkeypatch_context, **options):
 
 
 @given(texts())
-@settings(max_examples=200, deadline=None)
+@relaxed(120)
 def test_differential_plain_text(case):
 
     columns, lines, end, ended = case
@@ -131,7 +132,7 @@ def model_rows(text, width):
 
 
 @given(st.text("ab\t\n\r\"'ä", max_size=40))
-@settings(max_examples=200, deadline=None)
+@relaxed(120)
 def test_oracle_plain_strings(text):
     columns = [("a", STRING), ("b", STRING)]
 
@@ -141,7 +142,7 @@ def test_oracle_plain_strings(text):
 
 
 @given(texts())
-@settings(max_examples=150, deadline=None)
+@relaxed(90)
 def test_differential_quoted_text(case):
     """Cells are quoted or not at random, quotes in them left single at random."""
 
@@ -151,7 +152,7 @@ def test_differential_quoted_text(case):
 
 
 @given(st.text('ab,\n\r"', max_size=40))
-@settings(max_examples=500, deadline=None)
+@relaxed(300)
 def test_oracle_quoted_strings(text):
 
     columns = [("a", STRING), ("b", STRING)]

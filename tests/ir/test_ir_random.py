@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import dlog
 from dlog.ir.rules import Program
+from tests.examples import relaxed
 from tests.oracle.naive import FunctionConflict, evaluate
 
 from .statements import (
@@ -26,9 +27,7 @@ from .statements import (
     text,
 )
 
-relaxed = settings(
-    deadline=None, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow], max_examples=100
-)
+sixty = relaxed(60)
 
 
 def checked(statement: Statement, rows: Facts | None = None) -> Program | None:
@@ -48,7 +47,7 @@ def user_types(program: Program) -> dict[str, str]:
     return types
 
 
-@relaxed
+@sixty
 @given(statements())
 def test_invariant_normal_form(statement: Statement) -> None:
     """Whatever is accepted is in normal form; whatever is not is refused with a place."""
@@ -60,7 +59,7 @@ def test_invariant_normal_form(statement: Statement) -> None:
         program.check()
 
 
-@relaxed
+@sixty
 @given(statements(), st.randoms(use_true_random=False))
 def test_order_of_literals_changes_nothing(statement: Statement, chance: random.Random) -> None:
     other = Statement(statement.head, permuted(statement.body, chance), statement.op, statement.target)
@@ -70,7 +69,7 @@ def test_order_of_literals_changes_nothing(statement: Statement, chance: random.
         assert user_types(first) == user_types(second)
 
 
-@relaxed
+@sixty
 @given(statements(), st.randoms(use_true_random=False))
 def test_names_of_variables_change_nothing(statement: Statement, chance: random.Random) -> None:
     names = shuffled(VARIABLES, chance)
@@ -83,7 +82,7 @@ def test_names_of_variables_change_nothing(statement: Statement, chance: random.
         ]
 
 
-@relaxed
+@sixty
 @given(statements(), facts(), st.randoms(use_true_random=False))
 def test_oracle_meaning_of_a_statement(statement: Statement, rows: Facts, chance: random.Random) -> None:
     """Lowered rules, under other names and in another order, say what the statement says by definition."""
@@ -102,7 +101,7 @@ def test_oracle_meaning_of_a_statement(statement: Statement, rows: Facts, chance
         assert derived == expected, rule_text(statement)
 
 
-@relaxed
+@sixty
 @given(grounded_outside(), facts())
 def test_oracle_groups_may_come_from_outside(statement: Statement, rows: Facts) -> None:
     """However the forms of an aggregate wait for each other, values of its groups from outside let it run."""

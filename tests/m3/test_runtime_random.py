@@ -14,6 +14,7 @@ from dlog.m3 import ast
 from dlog.m3.runtime.encoding import columns_of, one_by_one
 from dlog.m3.runtime.runtime import Runtime, Step
 from dlog.m3.typecheck import check
+from tests.examples import relaxed
 from tests.oracle.m3_naive import Naive
 from tests.oracle.m3_programs import Case, cases, run_naive
 
@@ -57,19 +58,19 @@ def compare(case: Case, row_code: bool = True) -> None:
     run_naive(case, after_each)
 
 
-@settings(max_examples=150, suppress_health_check=SLOW)
+@relaxed(80)
 @given(cases(batch=False))
 def test_oracle_single_tuples(case: Case) -> None:
     compare(case)
 
 
-@settings(max_examples=80, suppress_health_check=SLOW)
+@relaxed(50)
 @given(cases())
 def test_oracle_without_code_for_one_row(case: Case) -> None:
     compare(case, row_code=False)
 
 
-@settings(max_examples=80, suppress_health_check=SLOW)
+@relaxed(50)
 @given(cases(batch=False))
 def test_oracle_all_events_in_one_run(case: Case) -> None:
     """Rows of all relations as they come, handed over at once, are taken as if one by one."""
@@ -92,13 +93,13 @@ def test_oracle_all_events_in_one_run(case: Case) -> None:
     assert_same(runtime, run_naive(Case(program, case.tables, case.events)))
 
 
-@settings(max_examples=150, suppress_health_check=SLOW)
+@relaxed(80)
 @given(cases(dialect=ast.DBTOASTER, batch=True))
 def test_oracle_batches(case: Case) -> None:
     compare(case)
 
 
-@settings(max_examples=60, suppress_health_check=SLOW)
+@relaxed(40)
 @given(cases(), st.data())
 def test_saved_maps_come_back(case: Case, data: st.DataObject) -> None:
     """After a save and more events, going back gives what the events before it gave."""

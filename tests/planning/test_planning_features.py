@@ -83,7 +83,7 @@ def agree(text: str) -> None:
         assert same_program(rows, expected, program), setting
 
 
-@relaxed(25)
+@relaxed(12)
 @given(joins())
 def test_oracle_joins_in_parts(text: str) -> None:
     agree(text)

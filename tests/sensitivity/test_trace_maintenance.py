@@ -203,10 +203,11 @@ def test_differential_short_way(wanted: str, rule: str, monkeypatch: pytest.Monk
     assert sum(found != TOO_LARGE for found in fired) > 10
 
 
-def noted(db: dlog.Database) -> list[list[list[int]]]:
-    """The rows of all sensitivity indices."""
+def noted(db: dlog.Database) -> list[tuple[tuple[int, ...], bytes]]:
+    """The rows of all sensitivity indices, as shapes and bytes: thousands of them are compared often."""
     strategy = next(s for s in db._maintenance.strategies.values() if isinstance(s, TraceStrategy))
-    return [index.rows().tolist() for traced in strategy.traced for index in traced.intervals(db.store)]
+    rows = [index.rows() for traced in strategy.traced for index in traced.intervals(db.store)]
+    return [(found.shape, found.tobytes()) for found in rows]
 
 
 @relaxed(30)
