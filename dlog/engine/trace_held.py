@@ -5,56 +5,90 @@ Knows nothing of what a firing does with them: see `dlog.engine.trace_triggers`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from dlog.engine.delta_strategy import counts_name
 from dlog.planning.versions import facts_name
+from dlog.storage.arena import Arena
 from dlog.storage.batch import Change
 from dlog.storage.relation import Relation, in_order
 from dlog.storage.relation_group import RelationGroup
 
 
 class Held:
-    """The sensitivity indices whose roots stand at the places of a trigger: what the last firing, of either
-    sign, has left."""
+    """The versions whose roots stand at the places of a trigger: what the last firing, of either sign, has
+    left.  Where the store has the very same ones, there is nothing to bring there."""
 
-    __slots__ = ("before", "version")
+    __slots__ = ("before", "roots", "version")
 
     def __init__(self) -> None:
-        self.version: RelationGroup | None = None
+        self.roots: Sequence[int] | None = None  # of the predicate: the list that its version has
+        self.version: RelationGroup | None = None  # of the sensitivity indices
         self.before: Callable[[], RelationGroup | None] = nothing  # a version that a firing changed in place
 
     def may_change(self) -> bool:
         """Whether a firing may change all pages where they lie: nobody has read them, and nobody holds the
-        version that was changed last, which would be farther and farther away."""
-        return self.before() is None and self.version is not None and self.version.is_bare
+        version that was changed last, which would be farther and farther away.  Lock held, before a firing.
+        """
+        before = self.before()
+        if before is not None:  # somebody holds it: what it was made of is about to be written over
+            before.keep_undo()
+            return False
+        return self.version is not None and self.version.is_bare
 
 
 class Head:
     """A head that a firing changes, too: as long as it has the column orders that it had when the trigger was
     made, and no other way to have rows."""
 
-    __slots__ = ("_empty", "_others", "arity", "later", "name", "orders", "places", "version")
+    __slots__ = (
+        "_counts",
+        "_facts",
+        "_no_counts",
+        "_no_facts",
+        "_roots",
+        "arity",
+        "later",
+        "name",
+        "orders",
+        "places",
+    )
 
     def __init__(self, name: str, relation: Relation, available: memoryview):
         """`available` begins with the places of the roots, those of the next version behind."""
         self.name, self.arity, self.orders = name, relation.arity, tuple(relation.orders)
         self.places, self.later = available, available[len(self.orders) : 2 * len(self.orders)]
-        self._others = (counts_name(name), facts_name(name))
-        self._empty: list[Relation | None] = [None, None]  # those of the others that are known to be empty
-        self.version: Relation | None = None  # that of the roots, until a firing has used them
+        self._counts, self._facts = counts_name(name), facts_name(name)
+        # What stands at the places, and those of the other two that are known to be empty.
+        self._roots: Sequence[int] | None = None
+        self._no_counts: Relation | None = None
+        self._no_facts: Relation | None = None
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> int:
         """How many orders there are; 0: it must not be changed here."""
-        for i, name in enumerate(self._others):
-            other = relations.get(name)
-            if other is None or (other is not self._empty[i] and len(other)):
+        relation, counts, facts = (
+            relations[self.name],
+            relations.get(self._counts),
+            relations.get(self._facts),
+        )
+        if counts is None or facts is None:
+            return 0
+        if counts is not self._no_counts or facts is not self._no_facts:
+            if len(counts) or len(facts):
                 return 0
-            self._empty[i] = other
-        self.version = relation = relations[self.name]
-        return relation.put_roots(self.places) if relation.rows_in(self.orders) >= 0 else 0
+            self._no_counts, self._no_facts = counts, facts
+        if not relation.has_roots(self._roots):
+            if relation.rows_in(self.orders) < 0:
+                return 0
+            self._roots = relation.bring_roots(None, self.places)
+        return len(self.orders)
+
+    def changed(self, arena: Arena) -> Relation:
+        """The version that a firing has made, whose roots stand at the places from now on."""
+        self._roots = roots = self.later.tolist()
+        return Relation.of_list(arena, self.arity, self.orders, roots)
 
 
 class HeadChange(Mapping[str, Change]):

@@ -43,8 +43,10 @@ from dlog.engine.trace_row_layout import (
     INITIAL,
     INITIAL_WORDS,
     INSERTED,
+    LEAST,
     LEVELS,
     LOST,
+    MOST,
     N_ARITY,
     N_ATOM,
     N_ATOMS,
@@ -82,6 +84,7 @@ from dlog.sensitivity.index_kernels import are_located, find_covered, put_by_con
 from dlog.sensitivity.oracle_kernels import make_guide
 from dlog.sensitivity.row_kernels import distinct, find_changes, put_in_order
 from dlog.storage.arena_kernels import BUMP, LIMIT, RESULT, release_handed, release_root
+from dlog.storage.layout import N_ROWS
 from dlog.storage.row_kernels import NEEDS_BATCH, UNCHANGED, change_row
 from dlog.storage.rows_kernels import change_all, change_located, fresh_words, is_small
 
@@ -108,6 +111,8 @@ def follow_row(A, shape, tables, available, room, ranks, row):
     """As `fire_traced`, over pointers, as all helpers here."""
     release_handed(A)
     k, n_orders = shape[ARITY], shape[N_ORDERS]
+    if not shape[LEAST] <= A[available[0] + N_ROWS] <= shape[MOST]:
+        return TOO_LARGE
     for o in range(n_orders):
         put_key(A, row, tables, shape, o)
         changed = change_row(A, available[o], k, shape[OP], 0)
@@ -131,6 +136,8 @@ def follow_row(A, shape, tables, available, room, ranks, row):
         return TOO_LARGE
     if shape[HEAD_KEPT] > 0:
         change_head(A, shape, tables, available, room)
+    for o in range(n_orders):  # the next row finds what this one has left
+        available[o] = available[n_orders + o]
     return room[results + ERASED] + room[results + INSERTED]
 
 
@@ -285,6 +292,8 @@ def change_head(A, shape, tables, available, room):
         rows,
     )
     room[results + HEAD_GAINED] = A[RESULT]
+    for o in range(shape[HEAD_KEPT] if room[results + HEAD_CHANGED] > 0 else 0):
+        roots[o] = roots[shape[HEAD_KEPT] + o]
 
 
 @helper

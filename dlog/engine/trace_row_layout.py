@@ -54,7 +54,10 @@ HEAD_ROOT: Final = 38
 OPS: Final = 39  # the same by context, for each index OPS_WORDS words: see `put_ops`
 OPS_WORDS: Final = 40
 GROWS: Final = 41  # 1: a row that comes takes no assignment away, and every index is kept by context
-SHAPE: Final = 42
+LEAST: Final = 42  # rows that the predicate must have, and the most
+MOST: Final = 43
+SHARED: Final = 44  # for each order how many first columns the row has in common with another one
+SHAPE: Final = 45
 
 # Words of an atom: places of the roots that it reads, old and new, and its order if it reads the row's own
 # predicate, else -1.

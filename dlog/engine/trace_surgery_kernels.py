@@ -28,6 +28,7 @@ from dlog.engine.trace_row_layout import (
     OP,
     ORDERS,
     OTHERS,
+    SHARED,
     W_ATOM,
     W_BELOW,
     W_CHECKS,
@@ -65,16 +66,20 @@ def put_key(A, row, tables, shape, o):
 @helper
 def contributions(A, shape, tables, available, room, row):
     """How many contributions there are; -1 if they are too many."""
+    for o in range(shape[N_ORDERS]):
+        put_key(A, row, tables, shape, o)
+        root = available[o] if shape[OP] == INSERT else available[shape[N_ORDERS] + o]
+        room[shape[SHARED] + o] = deepest(A, root, ROW, 1, shape[ARITY])
     m = 0
     for w in range(shape[N_WATCHES]):
         at = shape[WATCHES] + w * (WATCH + shape[WIDTH])
         o = tables[shape[ATOMS] + tables[at + W_ATOM] * ATOM + 2]
         if o < 0:
             continue
+        if tables[at + W_LEVEL] < room[shape[SHARED] + o]:  # its level is not new to the index
+            continue
         put_key(A, row, tables, shape, o)
-        root = available[o] if shape[OP] == INSERT else available[shape[N_ORDERS] + o]
-        new = deepest(A, root, ROW, 1, shape[ARITY])
-        if tables[at + W_LEVEL] < new or not fits(A, tables, shape[CHECKS], at):
+        if not fits(A, tables, shape[CHECKS], at):
             continue
         if tables[at + W_NOTE] < 0:
             if m == shape[CAPACITY]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from struct import Struct
 from typing import ClassVar
 from weakref import ref
 
 import numpy as np
 
 from dlog.engine import trace_row_layout as k
-from dlog.engine.looked import Asked
+from dlog.engine.looked import Asked, Looked
 from dlog.engine.maintain import Maintenance
 from dlog.engine.one_row_kernels import TOO_LARGE
 from dlog.engine.store import Store
@@ -36,7 +37,7 @@ from dlog.storage.batch import Change
 from dlog.storage.interval_kernels import STATE_WORDS
 from dlog.storage.layout import ROOT_REFERENCES
 from dlog.storage.relation import Order, Relation
-from dlog.storage.relation_group import RelationGroup
+from dlog.storage.relation_group import RelationGroup, Undone
 
 # Rows of an output, notes of one kind, contributions: by granularity.
 CAPACITY = {COARSE: 256, EXACT: 1024}
@@ -64,27 +65,37 @@ class TraceTrigger(Trigger):
 
     def __post_init__(self, arena: Arena, room: Room | None) -> None:
         super().__post_init__(arena, room)
-        self.shape = self.one.shape.data
+        self.shape, room = self.one.shape.data, self.one
+        self.shape[k.LEAST], self.shape[k.MOST] = self.least, self.most
         self.results = self.written.data[self.shape[k.RESULTS] :]
         self.contributions = self.written.data[self.shape[k.FOUND] :]
         self.edits = self.written.data[self.shape[k.EDITS] :]
         self.rows_written = self.written.data[self.shape[k.ROWS] :]
         changed = k.CHANGED + k.INDEX_RESULT * len(self.note_roots)
         self.changed_words = self.results[k.CHANGED : changed]
+        self.contribution_words = len(self.traces.keys) + 3
+        self.given = (arena.A, room.shape, self.tables, room.available, self.written)
+        self.put_row = Struct(f"{self.arity}q").pack_into
         self.kernel = fire_traced
 
     def fits(self, relation: Relation) -> bool:
-        return self.deltas.traces is self.traces and self.least <= relation.rows_in(self.orders) <= self.most
+        """What the last firing has left fits, unless the next one finds that it has grown or shrunk much."""
+        if self.deltas.traces is not self.traces:
+            return False
+        return relation.has_roots(self.held.roots) or (
+            self.least <= relation.rows_in(self.orders) <= self.most
+        )
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
         held, group = self.held, relations.get(self.traces.name)
-        if not isinstance(group, RelationGroup):
-            return False
-        if group is not held.version:
-            held.version, held.before = group, nothing
-            group.put_roots(self.note_places)
-        elif not group.is_bare:  # the trigger of another predicate may have followed it in place
-            group.put_roots(self.note_places)
+        if group is not held.version or not group.is_bare:
+            if not isinstance(group, RelationGroup):
+                return False
+            if group is not held.version:
+                held.version, held.before = group, nothing
+            group.put_roots(
+                self.note_places
+            )  # the trigger of another predicate may have followed it in place
         if self.head is not None:
             self.shape[k.HEAD_KEPT] = self.head.bring_roots(relations)
         return not self.joins.others or super().bring_roots(relations)
@@ -92,36 +103,39 @@ class TraceTrigger(Trigger):
     def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
         if len(rows) > 1:
             return TOO_LARGE
-        words, room = self.row_words, self.one
-        relation.put_roots(self.places)
-        for place, code in enumerate(rows[0]):
-            words[place] = code
+        held, kernel, row = self.held, self.kernel, self.one.rows
+        held.roots = relation.bring_roots(held.roots, self.places)
+        self.put_row(row, 0, *rows[0])
         ranks = NO_WORDS if self.ranks is None else self.ranks()
         with arena.lock:
             arena.hand_over()
-            in_place = self.held.may_change()
-            self.shape[k.IN_PLACE] = in_place
-            found: int = self.kernel(
-                arena.A, room.shape, self.tables, room.available, self.written, ranks, room.rows
-            )
-            self.changed_notes = self._take_notes(in_place) if found >= 0 else {}
-            self.changed_head = self._take_head() if found > 0 and self.head is not None else None
-        if self.head is not None:
-            self.head.version = None
-        if self.kernel is fire_traced:  # as in `Trigger.fire`
+            self.shape[k.IN_PLACE] = in_place = held.may_change()
+            found: int = kernel(*self.given, ranks, row)
+            if found >= 0:
+                self.changed_notes = self._take_notes(in_place)
+                self.changed_head = self._take_head(arena) if found and self.head is not None else None
+        if kernel is fire_traced:  # as in `Trigger.fire`
             self.kernel = getattr(fire_traced, "target", fire_traced)
         return found
+
+    def version(self, relation: Relation) -> Relation:
+        """Its roots stand at the places of the predicate's own already."""
+        self.held.roots = roots = self.one.new_roots.tolist()
+        return relation.of_roots(roots)
+
+    def undo(self) -> Undone:
+        """What takes back the change of the sensitivity indices by the last firing.  Lock held."""
+        return self.edits[: self.results[k.EDIT_WORDS]].tobytes(), self.changed_words.tobytes()
 
     def _take_notes(self, in_place: bool) -> dict[str, Relation]:
         """The new version of the sensitivity indices, from the roots that a firing made.  Lock held."""
         held, results = self.held, self.results
-        version, n = held.version, results[k.EDIT_WORDS]
-        if version is None or not n:
+        version = held.version
+        if version is None or not results[k.EDIT_WORDS]:
             return {}
         roots = self.note_places.tolist()
         if in_place:
-            undo = self.edits[:n].tobytes(), self.changed_words.tobytes()
-            later = version.followed_in_place(roots, undo)
+            later = version.followed_in_place(roots, self.undo)
             held.before = ref(version)
         else:
             words = version.arena.words
@@ -133,13 +147,12 @@ class TraceTrigger(Trigger):
         held.version = later
         return {self.traces.name: later}
 
-    def _take_head(self) -> HeadChange | None:
+    def _take_head(self, arena: Arena) -> HeadChange | None:
         """The change of the head, whose new version is one of what has changed; None: nothing was done."""
         n, head = self.results[k.HEAD_CHANGED], self.head
-        before = None if head is None else head.version
-        if n <= 0 or head is None or before is None:
+        if n <= 0 or head is None:
             return None
-        self.changed_notes[head.name] = before.of_roots(head.later.tolist())
+        self.changed_notes[head.name] = head.changed(arena)
         return HeadChange(head, self.rows_written[: n * head.arity].tobytes(), self.results[k.HEAD_GAINED])
 
     def state(self) -> Mapping[str, Relation]:
@@ -149,15 +162,18 @@ class TraceTrigger(Trigger):
 
     def looked(self) -> Asked:
         """The contributions are copied, since the next firing writes over them; the rest waits."""
-        width = len(self.traces.keys)
-        size = self.results[k.CONTRIBUTIONS] * (width + 3)
-        rows = self.contributions[:size].tobytes()
-        return lambda: [
-            self.deltas.looked(_oracle(np.frombuffer(rows, np.int64).reshape(-1, width + 3), width))
-        ]
+        rows = self.contributions[: self.results[k.CONTRIBUTIONS] * self.contribution_words].tobytes()
+        return lambda: [self._looked(rows)]
+
+    def _looked(self, contributions: bytes) -> Looked:
+        found = np.frombuffer(contributions, np.int64).reshape(-1, self.contribution_words)
+        return self.deltas.looked(_oracle(found, self.contribution_words - 3))
 
     @property
     def operations(self) -> int:
+        return self.results[k.OPERATIONS]
+
+    def costs(self) -> int:
         return self.results[k.OPERATIONS]
 
     def changed_heads(self, store: Store) -> Mapping[str, Change] | None:
@@ -249,7 +265,7 @@ def _assembled(
     layout.put(k.ATOMS, atoms)
     note_roots, n_roots = _put_notes(layout, traces, first_note, capacity)
     _put_watches(layout, traces)
-    _put_program(layout, traces, capacity)
+    _put_program(layout, traces, capacity, len(orders))
     declared, shape = store.predicates[name], layout.shape
     shape[k.ARITY], shape[k.OP] = declared.arity, 1 if sign == INSERT else 0
     shape[k.N_ORDERS], shape[k.N_ATOMS] = len(orders), len(traces.atoms)
@@ -341,7 +357,7 @@ def _put_notes(
     return places, n_roots
 
 
-def _put_program(layout: _Layout, traces: Traces, capacity: int) -> None:
+def _put_program(layout: _Layout, traces: Traces, capacity: int, n_orders: int) -> None:
     """What the machine runs, and room for it."""
     guided, shape = traces.upkeep.guided, layout.shape
     plan, width = guided.assembled, len(traces.upkeep.watched.keys)
@@ -353,6 +369,7 @@ def _put_program(layout: _Layout, traces: Traces, capacity: int) -> None:
     layout.reserve(k.RESULTS, k.CHANGED + int(k.INDEX_RESULT * shape[k.N_INDICES] + 2 * shape[k.N_NOTES]))
     layout.reserve(k.STATE, len(plan.initial) + 2 + 4 * capacity * max(width, 1))
     layout.reserve(k.ROOTS, len(traces.atoms))
+    layout.reserve(k.SHARED, n_orders)
     layout.reserve(k.FOUND, capacity * (width + 3))
     layout.reserve(k.OUT, 2 * capacity * plan.n_columns)
     layout.reserve(k.ROWS, 2 * capacity * plan.n_columns)

@@ -162,10 +162,10 @@ class Arena:
         pending, words = self._pending, self.words
         if pending:
             n = words[HANDED]
-            while n < MOST_HANDED and pending:
-                n += 1
-                words[HANDED + n] = pending.popleft()
-            words[HANDED] = n
+            more = min(len(pending), MOST_HANDED - n)  # finalizers may add some at any moment
+            for place in range(HANDED + n + 1, HANDED + n + more + 1):
+                words[place] = pending.popleft()
+            words[HANDED] = n + more
         if words[DEAD_LARGE]:
             self.reclaim()
 

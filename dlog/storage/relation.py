@@ -222,15 +222,36 @@ class Relation:
             place += 1
         return place
 
+    def bring_roots(self, known: Sequence[int] | None, words: memoryview) -> Sequence[int]:
+        """The same, unless `known`, what this has answered of the version that stands there, says that it is
+        this one.  What it answers is not to be changed."""
+        roots = self._roots
+        if roots is not known or not roots:
+            self.put_roots(words)
+        return roots
+
     def of_roots(self, roots: memoryview | list[int]) -> Relation:
         """The version that these roots are of; takes them over.  REQUIRES: a list has no more than these."""
         made = self._made
         orders = self._orders if made is None else tuple(made)
-        version = object.__new__(Relation)
-        version._made, version._orders = None, orders
-        version._roots = roots if isinstance(roots, list) else roots[: len(orders)].tolist()
-        version.arena, version.arity = self.arena, self.arity
+        own = roots if type(roots) is list else roots[: len(orders)].tolist()
+        return Relation.of_list(self.arena, self.arity, orders, own)
+
+    @staticmethod
+    def of_list(arena: Arena, arity: int, orders: tuple[Order, ...], roots: list[int]) -> Relation:
+        """The same without a version before."""
+        version = _new(Relation)
+        version._made = None
+        version._orders = orders
+        version._roots = roots
+        version.arena = arena
+        version.arity = arity
         return version
+
+    def has_roots(self, known: Sequence[int] | None) -> bool:
+        """Whether `bring_roots` would find that this version stands there."""
+        roots = self._roots
+        return roots is known and bool(roots)
 
     def in_order(self, change: Change) -> Change:
         """A change in the order of the first index, in that of the predicate's own columns."""
@@ -274,8 +295,9 @@ class Relation:
         return self._version({order: index.snapshot() for order, index in indices.items()})
 
     def __del__(self, _finalizing: Any = sys.is_finalizing) -> None:
-        if self._roots and not _finalizing():
-            self.arena.forget_roots(self._roots)
+        roots = self._roots
+        if roots and not _finalizing():
+            self.arena.forget_roots(roots)
 
     def close(self) -> None:
         """Give this version's memory back."""
@@ -352,6 +374,7 @@ class Relation:
 
 
 _making = threading.RLock()  # several threads may read one version
+_new = object.__new__
 
 
 def _of_indices(arena: Arena, arity: int, indices: dict[Order, Index]) -> Relation:

@@ -7,7 +7,7 @@ of what the relations are.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from dlog.storage.relation import Order, Relation
 # Words of the rows that each relation gained and then of those that it lost, in its own columns; and for each
 # relation three words: how many it gained, how many it lost, from which word on they lie.
 Undone = tuple[bytes, bytes]
+# Where these are to be had until a kernel writes over them: whoever lets one do so calls `keep_undo` before.
+Undo = Callable[[], Undone]
 
 
 class RelationGroup(Relation):
@@ -37,11 +39,11 @@ class RelationGroup(Relation):
     # version of them in place: then `_undo` says how this one is made of that one.
     _forms: tuple[tuple[int, tuple[Order, ...]], ...]  # arity and column orders of each part
     _parts: tuple[Relation, ...] | None
-    _undo: tuple[RelationGroup, Undone]
+    _undo: tuple[RelationGroup, Undone | Undo]
 
     def __init__(self, arena: Arena, parts: Sequence[Relation]):
         self._roots = ()
-        self._made, self._orders = {}, ()  # it has no rows of its own
+        self._made, self._orders = NO_INDICES, ()
         self.arena, self.arity = arena, 0
         self._parts = tuple(parts)
         self._forms = tuple((part.arity, tuple(part.orders)) for part in parts)
@@ -59,11 +61,14 @@ class RelationGroup(Relation):
         return place
 
     def of_roots(self, roots: memoryview | list[int]) -> RelationGroup:
-        version = object.__new__(RelationGroup)
-        version._roots = roots if isinstance(roots, list) else roots.tolist()
-        version._made, version._orders = {}, ()
-        version.arena, version.arity = self.arena, 0
-        version._parts, version._forms = None, self._forms
+        version = _new(RelationGroup)
+        version._roots = roots if type(roots) is list else roots.tolist()
+        version._made = NO_INDICES
+        version._orders = ()
+        version.arena = self.arena
+        version.arity = 0
+        version._parts = None
+        version._forms = self._forms
         return version
 
     @property
@@ -72,7 +77,7 @@ class RelationGroup(Relation):
         while the arena's lock is held."""
         return bool(self._roots)
 
-    def followed_in_place(self, roots: list[int], undo: Undone) -> RelationGroup:
+    def followed_in_place(self, roots: list[int], undo: Undo) -> RelationGroup:
         """The version that a kernel has made of this one's own roots, whose references are used up.
 
         When this version is read again, a transaction having been taken back or someone having held it, it is
@@ -83,6 +88,14 @@ class RelationGroup(Relation):
         self._undo = later, undo
         self._roots = ()
         return later
+
+    def keep_undo(self) -> None:
+        """Keep what takes back the rows that came and went: where it lies is about to be written over.
+        REQUIRES: the arena's lock is held."""
+        if self._parts is None and not self._roots:
+            later, undo = self._undo
+            if callable(undo):
+                self._undo = later, undo()
 
     def snapshot(self) -> RelationGroup:
         return RelationGroup(self.arena, [part.snapshot() for part in self.parts])
@@ -120,6 +133,8 @@ class RelationGroup(Relation):
                         self._parts = tuple(self._parts_of(roots))
                         self._roots = ()
                         arena.forget_roots(roots)
+                    else:
+                        self.keep_undo()
             if self._parts is None:
                 self._parts = self._undone()
                 del self._undo
@@ -139,6 +154,7 @@ class RelationGroup(Relation):
     def _undone(self) -> tuple[Relation, ...]:
         """The parts of this version, from those of the one that was made of it in place."""
         later, undo = self._undo
+        assert not callable(undo)
         words, changes = (np.frombuffer(given, np.int64) for given in undo)
         parts = []
         for part, (gained, lost, start) in zip(later.parts, changes.reshape(-1, 3).tolist(), strict=True):
@@ -151,4 +167,6 @@ class RelationGroup(Relation):
         return tuple(parts)
 
 
+NO_INDICES: dict[Order, Index] = {}  # a group has no rows of its own
 _making = threading.RLock()  # several threads may read one version
+_new = object.__new__
