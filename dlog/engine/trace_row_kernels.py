@@ -78,7 +78,7 @@ from dlog.engine.trace_row_layout import (
 from dlog.engine.trace_surgery_kernels import contributions, put_key
 from dlog.jit import Words, helper, kernel, pointer, shifted
 from dlog.lftj.machine import attach_on
-from dlog.lftj.opcodes import DONE, NEXTS, OPENS, SEEKS, STATUS
+from dlog.lftj.opcodes import DONE, NEXTS, OPENS, SCRATCH, SEEKS, STATUS
 from dlog.lftj.trace_machine import run_traced_on
 from dlog.sensitivity.index_kernels import are_located, find_covered, put_by_context, put_marked
 from dlog.sensitivity.oracle_kernels import make_guide
@@ -215,7 +215,7 @@ def run_version(A, shape, tables, available, room, ranks, version, rows):
     n_notes, n_atoms, capacity = shape[N_NOTES], shape[N_ATOMS], shape[CAPACITY]
     state, initial, levels, roots = shape[STATE], shape[INITIAL], shape[LEVELS], shape[ROOTS]
     words = shape[INITIAL_WORDS]
-    for x in range(words):
+    for x in range(tables[initial + SCRATCH]):  # what lies there is written before it is read
         room[state + x] = tables[initial + x]
     room[state + shape[GUIDE]] = room[state + words]
     room[state + shape[GUIDE] + 1] = room[state + words + 1]

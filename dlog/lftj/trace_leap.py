@@ -19,6 +19,7 @@ from dlog.lftj.guide import AT, CHILD, LOWER, MIN_KEY, UPPER, first_item, next_i
 from dlog.lftj.leap import FOUND, NONE, PATIENCE, SEARCHING, key_of, leap, place, seek
 from dlog.lftj.opcodes import (
     ARGS,
+    COLUMN,
     FLAT,
     HI,
     L_COUNT,
@@ -27,6 +28,7 @@ from dlog.lftj.opcodes import (
     L_RANGES,
     L_SLOT,
     L_UPPER,
+    LAST,
     LO,
     NEXTS,
     OPENS,
@@ -260,11 +262,25 @@ def least_participant(arena, code, at, state):
     if least < greatest:
         state[own + NOTE_A] = greatest
         return which
+    first = code[at + L_RANGES]
     for j in range(n):
         block = code[at + L_RANGES + j]
-        place(arena, state, block, state[block + RANGE + LO], least)
+        if j > 0 and are_twins(state, first, block):
+            state[block + RANGE + LO] = state[first + RANGE + LO]
+            state[block + RANGE + HI] = state[first + RANGE + HI]
+        else:
+            place(arena, state, block, state[block + RANGE + LO], least)
     state[code[at + L_SLOT]] = least
     return n
+
+
+@helper
+def are_twins(state, a, b):
+    """Whether two range blocks are the same rows of the same index, as those of atoms that begin alike: a key
+    is then at the same place in both."""
+    same = state[a + LO] == state[b + LO] and state[a + HI] == state[b + HI]
+    same = same and state[a + ROOT] == state[b + ROOT] and state[a + COLUMN] == state[b + COLUMN]
+    return same and state[a + LAST] == state[b + LAST]
 
 
 @helper
@@ -280,7 +296,9 @@ def move(arena, code, at, state, j, phase, trace, room):
     low, high = state[own + LOWER], state[own + UPPER]
     if phase < n:
         state[OPENS] += 1
-        position = state[block + LO]
+        first = code[at + L_RANGES]
+        is_twin = j > 0 and low != MIN_KEY and are_twins(state, first, block)
+        position = state[first + RANGE + LO] if is_twin else state[block + LO]
         state[own + NOTE_A] = low if phase == 0 or low == MIN_KEY else state[own + MOST]
         if low != MIN_KEY:
             position = seek(arena, state, block, position, state[block + HI], state[own + NOTE_A])
