@@ -28,15 +28,29 @@ class Held:
         self.version: RelationGroup | None = None  # of the sensitivity indices
         self.before: Callable[[], RelationGroup | None] = nothing  # a version that a firing changed in place
 
+    def take_up(self, version: RelationGroup) -> None:
+        """Another one than the last firing has left."""
+        before = self.before()
+        if before is not None:
+            with version.arena.lock:
+                before.keep_undo()
+        self.version, self.before = version, nothing
+
+    @property
+    def is_bare(self) -> bool:
+        return self.version is not None and self.version.is_bare
+
     def may_change(self) -> bool:
         """Whether a firing may change all pages where they lie: nobody has read them, and nobody holds the
-        version that was changed last, which would be farther and farther away.  Lock held, before a firing.
+        version that was changed last, which would be farther and farther away.
+
+        REQUIRES: the lock is held, and a firing comes next, which writes over what makes that version anew.
         """
         before = self.before()
-        if before is not None:  # somebody holds it: what it was made of is about to be written over
+        if before is not None:
             before.keep_undo()
             return False
-        return self.version is not None and self.version.is_bare
+        return self.is_bare
 
 
 class Head:

@@ -20,7 +20,7 @@ from dlog.engine.maintain import Maintenance
 from dlog.engine.one_row_kernels import TOO_LARGE
 from dlog.engine.store import Store
 from dlog.engine.trace_deltas import TraceDeltas, Traces
-from dlog.engine.trace_held import Head, HeadChange, Held, nothing
+from dlog.engine.trace_held import Head, HeadChange, Held
 from dlog.engine.trace_row_kernels import fire_traced
 from dlog.engine.trace_strategy import TraceStrategy
 from dlog.engine.trigger_search import accounts, is_read, plain_head
@@ -88,14 +88,13 @@ class TraceTrigger(Trigger):
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
         held, group = self.held, relations.get(self.traces.name)
-        if group is not held.version or not group.is_bare:
+        if group is not held.version or not held.is_bare:
             if not isinstance(group, RelationGroup):
                 return False
             if group is not held.version:
-                held.version, held.before = group, nothing
-            group.put_roots(
-                self.note_places
-            )  # the trigger of another predicate may have followed it in place
+                held.take_up(group)
+            # The trigger of another predicate may have followed it in place.
+            group.put_roots(self.note_places)
         if self.head is not None:
             self.shape[k.HEAD_KEPT] = self.head.bring_roots(relations)
         return not self.joins.others or super().bring_roots(relations)
@@ -103,14 +102,14 @@ class TraceTrigger(Trigger):
     def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
         if len(rows) > 1:
             return TOO_LARGE
-        held, kernel, row = self.held, self.kernel, self.one.rows
+        held, kernel = self.held, self.kernel
         held.roots = relation.bring_roots(held.roots, self.places)
-        self.put_row(row, 0, *rows[0])
+        self.put_row(self.row_words, 0, *rows[0])
         ranks = NO_WORDS if self.ranks is None else self.ranks()
         with arena.lock:
             arena.hand_over()
             self.shape[k.IN_PLACE] = in_place = held.may_change()
-            found: int = kernel(*self.given, ranks, row)
+            found: int = kernel(*self.given, ranks, self.one.rows)
             if found >= 0:
                 self.changed_notes = self._take_notes(in_place)
                 self.changed_head = self._take_head(arena) if found and self.head is not None else None

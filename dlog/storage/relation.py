@@ -234,7 +234,7 @@ class Relation:
         """The version that these roots are of; takes them over.  REQUIRES: a list has no more than these."""
         made = self._made
         orders = self._orders if made is None else tuple(made)
-        own = roots if type(roots) is list else roots[: len(orders)].tolist()
+        own = roots if isinstance(roots, list) else roots[: len(orders)].tolist()
         return Relation.of_list(self.arena, self.arity, orders, own)
 
     @staticmethod

@@ -62,7 +62,7 @@ class RelationGroup(Relation):
 
     def of_roots(self, roots: memoryview | list[int]) -> RelationGroup:
         version = _new(RelationGroup)
-        version._roots = roots if type(roots) is list else roots.tolist()
+        version._roots = roots if isinstance(roots, list) else roots.tolist()
         version._made = NO_INDICES
         version._orders = ()
         version.arena = self.arena

@@ -18,13 +18,14 @@ from dlog.engine.trace_row_layout import COVERS
 from dlog.engine.trace_triggers import TraceTrigger
 from dlog.engine.trigger_search import NEVER
 from dlog.errors import DlogError
+from dlog.storage.arena import Arena
 from dlog.storage.arena_kernels import MOST_HANDED
 from tests.examples import relaxed
 from tests.sensitivity.test_trace_maintenance import CHANGED, EDGES, RULES, SHORT, noted
 
 MANY = [(10 + i % 97, 10 + i % 89) for i in range(3000)]  # so that indices have pages
-NOTHING, READ, HOLD, TAKE_BACK = "nothing", "read", "hold", "take back"
-DONE = st.sampled_from((NOTHING, NOTHING, READ, HOLD, TAKE_BACK))
+NOTHING, READ, HOLD, TAKE_BACK, BATCH = "nothing", "read", "hold", "take back", "batch"
+DONE = st.sampled_from((NOTHING, NOTHING, READ, HOLD, TAKE_BACK, BATCH))
 
 
 @pytest.mark.parametrize("rule", RULES[:2])
@@ -58,8 +59,11 @@ def test_versions_before_stay_what_they_were(wanted: str, rule: str, monkeypatch
                 continue
             for db in (kernel, steps):
                 db.apply(**change)
-            if done == HOLD:
+            if done in (HOLD, BATCH):
                 held.append((kernel.store.relations, noted(steps)))
+            if done == BATCH:  # goes the general way
+                for db in (kernel, steps):
+                    db.apply(insert={"edge": [(x, y + i) for i in range(1, 4)]})
             if done == READ:
                 kernel.check()
                 assert noted(kernel) == noted(steps)
@@ -74,6 +78,27 @@ def test_versions_before_stay_what_they_were(wanted: str, rule: str, monkeypatch
 
     check()
     assert in_place.count(True) > 10 and in_place.count(False) > 10
+
+
+@pytest.mark.parametrize("wanted", (TRACE, TRACE_EXACT))
+def test_what_makes_a_held_version_is_not_written_over(wanted: str) -> None:
+    """Of one that a row followed in place, when rows went the general way before the next single one."""
+    kernel, steps = (dlog.Database(source=TRIANGLES, strategy=wanted) for _ in range(2))
+    steps._maintenance.triggers.update({("edge", sign): NEVER for sign in (1, -1)})
+    held, expected = [], []
+    for rows in ([*MANY, (1, 2), (2, 3)], [(3, 1)], [(4, 1)], [(1, 3)], [(i, 2) for i in range(5)], [(7, 2)]):
+        for db in (kernel, steps):
+            db.apply(insert={"edge": rows})
+        if rows == [(4, 1)]:
+            held, expected = [kernel.store.relations], noted(steps)
+        if rows == [(1, 3)]:
+            triggers = kernel._maintenance.triggers
+            assert triggers["edge", 1].held.before() is held[0][triggers["edge", 1].traces.name]
+    now, kernel.store.relations = kernel.store.relations, held[0]
+    assert noted(kernel) == expected
+    kernel.store.relations = now
+    assert noted(kernel) == noted(steps)
+    kernel.check()
 
 
 def refused(db: dlog.Database, transaction: Callable[[], object]) -> None:
@@ -96,8 +121,8 @@ def test_heads_change_in_the_call_of_the_row(wanted: str, monkeypatch: pytest.Mo
     in_the_call = 0
     take_head = TraceTrigger._take_head
 
-    def counted(self: TraceTrigger) -> Any:
-        change = take_head(self)
+    def counted(self: TraceTrigger, arena: Arena) -> Any:
+        change = take_head(self, arena)
         taken.append(change is not None)
         return change
 

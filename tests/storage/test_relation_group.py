@@ -55,7 +55,7 @@ def follow(group: RelationGroup, contents: list[Rows], later: list[Rows]) -> Rel
         edits.append(np.array([*inserts, *erases], np.int64).reshape(-1))
         roots += own.tolist()
     words = np.concatenate(edits).tobytes(), np.array(changes, np.int64).tobytes()
-    return group.followed_in_place(roots, words)
+    return group.followed_in_place(roots, lambda: words)
 
 
 def rows_of(group: RelationGroup) -> list[Rows]:
