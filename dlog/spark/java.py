@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -211,7 +212,10 @@ def _archive(java: Java, classes: list[Path], options: tuple[str, ...]) -> list[
     read, write = _ARCHIVE_OPTIONS[_major(java.version) >= 25]
     for root in places.roots():
         final = root / name
-        if places.is_trusted(final) or (places.is_writable(root) and _adopt(root, name)):
+        if places.is_trusted(final):
+            _drop_others(root, name)
+            return [f"-XX:{read}={final}"]
+        if places.is_writable(root) and _adopt(root, name):
             return [f"-XX:{read}={final}"]
         if places.is_writable(root):
             return [f"-XX:{write}={root / name}.{os.getpid()}"]
@@ -237,15 +241,28 @@ def _archive_name(java: Java, classes: list[Path], options: tuple[str, ...]) -> 
 def _adopt(root: Path, name: str) -> bool:
     """Put an archive that some machine has finished writing into its place; others of its kind go."""
     adopted = False
-    for file in root.glob(f"{name}.*"):
-        try:
-            if not file.suffix[1:].isdigit() or time.time() - file.stat().st_mtime < 3:
-                continue  # it may still be written
+    for file in _finished(root, name):
+        with suppress(OSError):
             os.replace(file, root / name)
             adopted = True
-        except OSError:
-            continue
     return adopted
+
+
+def _drop_others(root: Path, name: str) -> None:
+    """Machines that began before there was an archive have written theirs, too: 100 to 200 MB each."""
+    for file in _finished(root, name):
+        with suppress(OSError):
+            file.unlink()
+
+
+def _finished(root: Path, name: str) -> list[Path]:
+    """Archives beside the place of one; those of the last seconds may still be written."""
+    finished = []
+    for file in root.glob(f"{name}.*"):
+        with suppress(OSError):
+            if file.suffix[1:].isdigit() and time.time() - file.stat().st_mtime >= 3:
+                finished.append(file)
+    return finished
 
 
 def _read_door(process: subprocess.Popen[bytes], door: Path, log: Path) -> tuple[int, str]:
