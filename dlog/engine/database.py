@@ -25,6 +25,7 @@ from dlog.engine.result import Result
 from dlog.engine.strategy import Cycle
 from dlog.engine.subscribers import Subscribers, Subscription
 from dlog.engine.transaction import Transaction
+from dlog.engine.trigger_search import let_go
 from dlog.engine.view import View, interruptible
 from dlog.errors import (
     DataError,
@@ -227,6 +228,7 @@ class Database(Evaluated):
         Everything happens in a dict of relations of its own, which takes the place of the old one at the end.
         """
         store, before = self.store, self.program
+        let_go(self._maintenance)
         tree, program = transaction.program_after()
         tables = self._maintenance.tables  # those before: facts that come with `.table` are its first ones
         watch = Watch(self.limits)

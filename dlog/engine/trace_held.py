@@ -5,7 +5,8 @@ Knows nothing of what a firing does with them: see `dlog.engine.trace_triggers`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +22,11 @@ class Held:
     """The versions whose roots stand at the places of a trigger: what the last firing, of either sign, has
     left.  Where the store has the very same ones, there is nothing to bring there."""
 
-    __slots__ = ("before", "roots", "version")
+    __slots__ = ("before", "seen", "shapes", "version")
 
     def __init__(self) -> None:
-        self.roots: Sequence[int] | None = None  # of the predicate: the list that its version has
+        self.seen: tuple[Any, ...] = ()  # in the order of `TraceTrigger.look`; none: not known
+        self.shapes: list[memoryview] = []  # of the triggers that share this and change a head
         self.version: RelationGroup | None = None  # of the sensitivity indices
         self.before: Callable[[], RelationGroup | None] = nothing  # a version that a firing changed in place
 
@@ -36,10 +38,6 @@ class Held:
                 before.keep_undo()
         self.version, self.before = version, nothing
 
-    @property
-    def is_bare(self) -> bool:
-        return self.version is not None and self.version.is_bare
-
     def may_change(self) -> bool:
         """Whether a firing may change all pages where they lie: nobody has read them, and nobody holds the
         version that was changed last, which would be farther and farther away.
@@ -50,69 +48,41 @@ class Held:
         if before is not None:
             before.keep_undo()
             return False
-        return self.is_bare
+        return self.version is not None and self.version.is_bare
 
 
 class Head:
     """A head that a firing changes, too: as long as it has the column orders that it had when the trigger was
     made, and no other way to have rows."""
 
-    __slots__ = (
-        "_counts",
-        "_facts",
-        "_no_counts",
-        "_no_facts",
-        "_roots",
-        "arity",
-        "later",
-        "name",
-        "orders",
-        "places",
-    )
+    __slots__ = ("arity", "later", "name", "orders", "others", "places")
 
     def __init__(self, name: str, relation: Relation, available: memoryview):
         """`available` begins with the places of the roots, those of the next version behind."""
         self.name, self.arity, self.orders = name, relation.arity, tuple(relation.orders)
         self.places, self.later = available, available[len(self.orders) : 2 * len(self.orders)]
-        self._counts, self._facts = counts_name(name), facts_name(name)
-        # What stands at the places, and those of the other two that are known to be empty.
-        self._roots: Sequence[int] | None = None
-        self._no_counts: Relation | None = None
-        self._no_facts: Relation | None = None
+        self.others = (counts_name(name), facts_name(name))  # which must be empty
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> int:
         """How many orders there are; 0: it must not be changed here."""
-        relation, counts, facts = (
-            relations[self.name],
-            relations.get(self._counts),
-            relations.get(self._facts),
-        )
-        if counts is None or facts is None:
+        if any(other is None or len(other) for other in map(relations.get, self.others)):
             return 0
-        if counts is not self._no_counts or facts is not self._no_facts:
-            if len(counts) or len(facts):
-                return 0
-            self._no_counts, self._no_facts = counts, facts
-        if not relation.has_roots(self._roots):
-            if relation.rows_in(self.orders) < 0:
-                return 0
-            self._roots = relation.bring_roots(None, self.places)
-        return len(self.orders)
+        relation = relations[self.name]
+        return relation.put_roots(self.places) if relation.rows_in(self.orders) >= 0 else 0
 
     def changed(self, arena: Arena) -> Relation:
         """The version that a firing has made, whose roots stand at the places from now on."""
-        self._roots = roots = self.later.tolist()
-        return Relation.of_list(arena, self.arity, self.orders, roots)
+        return Relation.of_list(arena, self.arity, self.orders, self.later.tolist())
 
 
 class HeadChange(Mapping[str, Change]):
     """The change of a head, put together when somebody asks."""
 
-    __slots__ = ("_gained", "_head", "_words")
+    __slots__ = ("_gained", "_head", "_words", "name")
 
     def __init__(self, head: Head, words: bytes, gained: int):
         """Rows that came, so many, and then rows that went, in the order of the first index."""
-        self._head, self._words, self._gained = head, words, gained
+        self.name, self._head, self._words, self._gained = head.name, head, words, gained
 
     def __getitem__(self, name: str) -> Change:
         if name != self._head.name:

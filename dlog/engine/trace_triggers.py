@@ -6,10 +6,11 @@ other rows go the general way.  See `dlog.engine.trace_row_kernels`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter, itemgetter
 from struct import Struct
-from typing import ClassVar
+from typing import Any, ClassVar
 from weakref import ref
 
 import numpy as np
@@ -59,6 +60,7 @@ class TraceTrigger(Trigger):
     contributions: memoryview = field(init=False)
     edits: memoryview = field(init=False)
     shape: memoryview = field(init=False)
+    later: Relation | None = None
     head: Head | None = field(kw_only=True)  # the only one, if it has the outputs and nobody reads it
     changed_head: HeadChange | None = None
     keeps_state: ClassVar[bool] = True
@@ -76,51 +78,79 @@ class TraceTrigger(Trigger):
         self.contribution_words = len(self.traces.keys) + 3
         self.given = (arena.A, room.shape, self.tables, room.available, self.written)
         self.put_row = Struct(f"{self.arity}q").pack_into
+        head = () if self.head is None else (self.head.name, *self.head.others)
+        self.looked_at = (self.name, self.traces.name, *head, *(name for name, _, _ in self.joins.others))
+        self.own = 2 if self.head is None else 3  # the first of these, which a firing changes
+        self.look: Callable[[Mapping[str, Relation]], tuple[Any, ...]] = itemgetter(*self.looked_at)
+        if self.head is not None:
+            self.held.shapes.append(self.shape)
         self.kernel = fire_traced
 
     def fits(self, relation: Relation) -> bool:
         """What the last firing has left fits, unless the next one finds that it has grown or shrunk much."""
         if self.deltas.traces is not self.traces:
             return False
-        return relation.has_roots(self.held.roots) or (
-            self.least <= relation.rows_in(self.orders) <= self.most
-        )
+        seen = self.held.seen
+        if seen and seen[0] is relation and relation.is_bare:
+            return True
+        return self.least <= relation.rows_in(self.orders) <= self.most
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
-        held, group = self.held, relations.get(self.traces.name)
-        if group is not held.version or not held.is_bare:
-            if not isinstance(group, RelationGroup):
-                return False
-            if group is not held.version:
-                held.take_up(group)
-            # The trigger of another predicate may have followed it in place.
-            group.put_roots(self.note_places)
+        held = self.held
+        seen = held.seen
+        if seen and self.look(relations) == seen and all(map(_is_bare, seen[: self.own])):
+            return True  # the very same versions
+        held.seen, group = (), relations.get(self.traces.name)
+        if not isinstance(group, RelationGroup):
+            return False
+        if group is not held.version:
+            held.take_up(group)
+        group.put_roots(self.note_places)  # the trigger of another predicate may have followed it in place
         if self.head is not None:
-            self.shape[k.HEAD_KEPT] = self.head.bring_roots(relations)
-        return not self.joins.others or super().bring_roots(relations)
+            kept = self.head.bring_roots(relations)
+            for shape in held.shapes:
+                shape[k.HEAD_KEPT] = kept
+        if not super().bring_roots(relations):
+            return False
+        relations[self.name].put_roots(self.places)
+        if all(name in relations for name in self.looked_at):
+            held.seen = self.look(relations)
+        return True
+
+    def let_go(self) -> None:
+        super().let_go()
+        self.held.seen = ()
 
     def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
+        """REQUIRES: `bring_roots` has said that all stands in its place."""
         if len(rows) > 1:
             return TOO_LARGE
         held, kernel = self.held, self.kernel
-        held.roots = relation.bring_roots(held.roots, self.places)
         self.put_row(self.row_words, 0, *rows[0])
         ranks = NO_WORDS if self.ranks is None else self.ranks()
         with arena.lock:
             arena.hand_over()
             self.shape[k.IN_PLACE] = in_place = held.may_change()
             found: int = kernel(*self.given, ranks, self.one.rows)
-            if found >= 0:
-                self.changed_notes = self._take_notes(in_place)
-                self.changed_head = self._take_head(arena) if found and self.head is not None else None
+            if found < 0:
+                return found
+            self.changed_notes = self._take_notes(in_place)
+            self.changed_head = self._take_head(arena) if found and self.head is not None else None
+        later = self.later = relation.of_roots(self.one.new_roots.tolist())
+        if held.seen:  # the kernel has left the new roots in the places of the old ones
+            if self.changed_head is None:
+                held.seen = (later, held.version, *held.seen[2:])
+            else:
+                held.seen = (later, held.version, self.changed_notes[self.changed_head.name], *held.seen[3:])
         if kernel is fire_traced:  # as in `Trigger.fire`
             self.kernel = getattr(fire_traced, "target", fire_traced)
         return found
 
     def version(self, relation: Relation) -> Relation:
-        """Its roots stand at the places of the predicate's own already."""
-        self.held.roots = roots = self.one.new_roots.tolist()
-        return relation.of_roots(roots)
+        """Told once, as `state`."""
+        later, self.later = self.later, None
+        assert later is not None
+        return later
 
     def undo(self) -> Undone:
         """What takes back the change of the sensitivity indices by the last firing.  Lock held."""
@@ -188,6 +218,9 @@ class TraceTrigger(Trigger):
             for i, use in enumerate(self.uses)
             if self.results[i]
         ]
+
+
+_is_bare = attrgetter("is_bare")
 
 
 def _only_grows(traces: Traces) -> bool:

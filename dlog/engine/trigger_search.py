@@ -55,6 +55,13 @@ def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -
     return made
 
 
+def let_go(maintenance: Maintenance) -> None:
+    """Before a transaction that goes the general way: triggers hold no versions that it replaces."""
+    for trigger in maintenance.triggers.values():
+        if trigger is not NEVER:
+            trigger.let_go()
+
+
 def _other_trigger(maintenance: Maintenance, store: Store, key: tuple[str, int]) -> Trigger | None:
     """The trigger of a predicate that a traced rule reads."""
     from dlog.engine.trace_triggers import trace_trigger

@@ -157,6 +157,10 @@ class Trigger:
             self.seen[name] = relations[name]
         return True
 
+    def let_go(self) -> None:
+        """Hold no version any more: others are going to take their place."""
+        self.seen.clear()
+
     def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
         """See `one_row_kernels.fire`."""
         relation.put_roots(self.places)

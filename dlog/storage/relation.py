@@ -96,6 +96,12 @@ class Relation:
         made = self._made
         return len(self._orders if made is None else made)
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether this is the list of roots that a kernel has made, and nobody has read it or added to its
+        orders.  It stays so while the arena's lock is held."""
+        return bool(self._roots)
+
     def rows_in(self, orders: tuple[Order, ...]) -> int:
         """The number of rows, if these are the orders that are kept; else -1."""
         roots = self._roots
@@ -222,14 +228,6 @@ class Relation:
             place += 1
         return place
 
-    def bring_roots(self, known: Sequence[int] | None, words: memoryview) -> Sequence[int]:
-        """The same, unless `known`, what this has answered of the version that stands there, says that it is
-        this one.  What it answers is not to be changed."""
-        roots = self._roots
-        if roots is not known or not roots:
-            self.put_roots(words)
-        return roots
-
     def of_roots(self, roots: memoryview | list[int]) -> Relation:
         """The version that these roots are of; takes them over.  REQUIRES: a list has no more than these."""
         made = self._made
@@ -247,11 +245,6 @@ class Relation:
         version.arena = arena
         version.arity = arity
         return version
-
-    def has_roots(self, known: Sequence[int] | None) -> bool:
-        """Whether `bring_roots` would find that this version stands there."""
-        roots = self._roots
-        return roots is known and bool(roots)
 
     def in_order(self, change: Change) -> Change:
         """A change in the order of the first index, in that of the predicate's own columns."""

@@ -71,12 +71,6 @@ class RelationGroup(Relation):
         version._forms = self._forms
         return version
 
-    @property
-    def is_bare(self) -> bool:
-        """Whether this is a list of roots that nobody has read: `followed_in_place` needs it.  It stays so
-        while the arena's lock is held."""
-        return bool(self._roots)
-
     def followed_in_place(self, roots: list[int], undo: Undo) -> RelationGroup:
         """The version that a kernel has made of this one's own roots, whose references are used up.
 

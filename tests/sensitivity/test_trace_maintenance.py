@@ -180,7 +180,7 @@ def test_differential_short_way(wanted: str, rule: str, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(trace_triggers, "fire_traced", counted)
 
-    @relaxed(6)
+    @relaxed(12)
     @given(EDGES, st.lists(CHANGED, max_size=16))
     def check(edges: list[tuple[int, int]], changes: list[tuple[str, int, int]]) -> None:
         kernel, steps = (dlog.Database(source=SHORT.format(rule=rule), strategy=wanted) for _ in range(2))
