@@ -5,8 +5,7 @@ Knows nothing of what a firing does with them: see `dlog.engine.trace_triggers`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -19,24 +18,22 @@ from dlog.storage.relation_group import RelationGroup
 
 
 class Held:
-    """The versions whose roots stand at the places of a trigger: what the last firing, of either sign, has
-    left.  Where the store has the very same ones, there is nothing to bring there."""
+    """What stands at the places of a trigger: what the last firing, of either sign, has left.  Where the
+    store has the same roots and the same other relations, there is nothing to bring there.
 
-    __slots__ = ("before", "seen", "shapes", "version")
+    What every firing changes is told by lists of roots, which hold no version: that rows of one predicate
+    come seldom must not keep what those of others have made of the sensitivity indices, nor keep these from
+    being changed in place.
+    """
+
+    __slots__ = ("before", "others", "roots", "shapes", "version")
 
     def __init__(self) -> None:
-        self.seen: tuple[Any, ...] = ()  # in the order of `TraceTrigger.look`; none: not known
+        self.roots: tuple[Sequence[int], ...] = ()  # of the predicate and of its rule's indices; or not known
+        self.others: tuple[Relation | None, ...] = ()  # the head first, if a firing changes one
         self.shapes: list[memoryview] = []  # of the triggers that share this and change a head
-        self.version: RelationGroup | None = None  # of the sensitivity indices
+        self.version: RelationGroup | None = None  # of the sensitivity indices, for a firing that comes next
         self.before: Callable[[], RelationGroup | None] = nothing  # a version that a firing changed in place
-
-    def take_up(self, version: RelationGroup) -> None:
-        """Another one than the last firing has left."""
-        before = self.before()
-        if before is not None:
-            with version.arena.lock:
-                before.keep_undo()
-        self.version, self.before = version, nothing
 
     def may_change(self) -> bool:
         """Whether a firing may change all pages where they lie: nobody has read them, and nobody holds the

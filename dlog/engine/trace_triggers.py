@@ -6,11 +6,10 @@ other rows go the general way.  See `dlog.engine.trace_row_kernels`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter, itemgetter
 from struct import Struct
-from typing import Any, ClassVar
+from typing import ClassVar
 from weakref import ref
 
 import numpy as np
@@ -79,9 +78,7 @@ class TraceTrigger(Trigger):
         self.given = (arena.A, room.shape, self.tables, room.available, self.written)
         self.put_row = Struct(f"{self.arity}q").pack_into
         head = () if self.head is None else (self.head.name, *self.head.others)
-        self.looked_at = (self.name, self.traces.name, *head, *(name for name, _, _ in self.joins.others))
-        self.own = 2 if self.head is None else 3  # the first of these, which a firing changes
-        self.look: Callable[[Mapping[str, Relation]], tuple[Any, ...]] = itemgetter(*self.looked_at)
+        self.others = (*head, *(name for name, _, _ in self.joins.others))
         if self.head is not None:
             self.held.shapes.append(self.shape)
         self.kernel = fire_traced
@@ -90,42 +87,50 @@ class TraceTrigger(Trigger):
         """What the last firing has left fits, unless the next one finds that it has grown or shrunk much."""
         if self.deltas.traces is not self.traces:
             return False
-        seen = self.held.seen
-        if seen and seen[0] is relation and relation.is_bare:
+        roots = self.held.roots
+        if roots and roots[0] is relation.bare_roots:
             return True
         return self.least <= relation.rows_in(self.orders) <= self.most
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
-        held = self.held
-        seen = held.seen
-        if seen and self.look(relations) == seen and all(map(_is_bare, seen[: self.own])):
-            return True  # the very same versions
-        held.seen, group = (), relations.get(self.traces.name)
+        held, group = self.held, relations.get(self.traces.name)
         if not isinstance(group, RelationGroup):
             return False
-        if group is not held.version:
-            held.take_up(group)
-        group.put_roots(self.note_places)  # the trigger of another predicate may have followed it in place
+        held.version, others = group, tuple(map(relations.get, self.others))
+        roots = (relations[self.name].bare_roots, group.bare_roots)
+        if roots == held.roots and others == held.others and self._has_orders(others):
+            return True
+        held.roots, held.others = (), ()
+        group.put_roots(self.note_places)
+        relations[self.name].put_roots(self.places)
         if self.head is not None:
             kept = self.head.bring_roots(relations)
             for shape in held.shapes:
                 shape[k.HEAD_KEPT] = kept
         if not super().bring_roots(relations):
+            held.version = None
             return False
-        relations[self.name].put_roots(self.places)
-        if all(name in relations for name in self.looked_at):
-            held.seen = self.look(relations)
+        if all(roots):
+            held.roots, held.others = roots, others
         return True
+
+    def _has_orders(self, others: tuple[Relation | None, ...]) -> bool:
+        """Whether the head has no more orders than those that stand at its places: they may be added."""
+        if self.head is None:
+            return True
+        head = others[0]
+        return head is not None and head.n_orders == len(self.head.orders)
 
     def let_go(self) -> None:
         super().let_go()
-        self.held.seen = ()
+        self.held.roots = self.held.others = ()
 
     def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
         """REQUIRES: `bring_roots` has said that all stands in its place."""
-        if len(rows) > 1:
-            return TOO_LARGE
         held, kernel = self.held, self.kernel
+        if len(rows) > 1:
+            held.version = None
+            return TOO_LARGE
         self.put_row(self.row_words, 0, *rows[0])
         ranks = NO_WORDS if self.ranks is None else self.ranks()
         with arena.lock:
@@ -133,15 +138,17 @@ class TraceTrigger(Trigger):
             self.shape[k.IN_PLACE] = in_place = held.may_change()
             found: int = kernel(*self.given, ranks, self.one.rows)
             if found < 0:
+                held.version = None
                 return found
             self.changed_notes = self._take_notes(in_place)
             self.changed_head = self._take_head(arena) if found and self.head is not None else None
-        later = self.later = relation.of_roots(self.one.new_roots.tolist())
-        if held.seen:  # the kernel has left the new roots in the places of the old ones
-            if self.changed_head is None:
-                held.seen = (later, held.version, *held.seen[2:])
-            else:
-                held.seen = (later, held.version, self.changed_notes[self.changed_head.name], *held.seen[3:])
+        roots, version = self.one.new_roots.tolist(), held.version
+        self.later = relation.of_roots(roots)
+        # The kernel has left the new roots in the places of the old ones.
+        held.roots = (roots, version.bare_roots) if version is not None and version.is_bare else ()
+        if self.changed_head is not None:
+            held.others = (self.changed_notes[self.changed_head.name], *held.others[1:])
+        held.version = None
         if kernel is fire_traced:  # as in `Trigger.fire`
             self.kernel = getattr(fire_traced, "target", fire_traced)
         return found
@@ -218,9 +225,6 @@ class TraceTrigger(Trigger):
             for i, use in enumerate(self.uses)
             if self.results[i]
         ]
-
-
-_is_bare = attrgetter("is_bare")
 
 
 def _only_grows(traces: Traces) -> bool:

@@ -37,18 +37,18 @@ class Relation:
     ([[4, 2], [5, 1]], 0)
     """
 
-    __slots__ = ("__weakref__", "_made", "_orders", "_roots", "arena", "arity")
+    __slots__ = ("__weakref__", "_made", "_orders", "arena", "arity", "bare_roots")
 
     # A version that a kernel has made is a list of roots, each with a reference of its own, in the order of
     # `_orders`; most of them are never read from Python.  Indices are made of them when one is asked for, and
-    # `_roots` is empty from then on.
+    # `bare_roots` is empty from then on.
     _made: dict[Order, Index] | None
     _orders: tuple[Order, ...]
-    _roots: Sequence[int]
+    bare_roots: Sequence[int]
 
     def __init__(self, arena: Arena, arity: int, orders: Iterable[Sequence[int]] = ()):
         """An empty relation.  Without orders it has the natural one."""
-        self._roots = ()
+        self.bare_roots = ()
         self.arena = arena
         self.arity = arity
         natural = tuple(range(arity))
@@ -100,11 +100,11 @@ class Relation:
     def is_bare(self) -> bool:
         """Whether this is the list of roots that a kernel has made, and nobody has read it or added to its
         orders.  It stays so while the arena's lock is held."""
-        return bool(self._roots)
+        return bool(self.bare_roots)
 
     def rows_in(self, orders: tuple[Order, ...]) -> int:
         """The number of rows, if these are the orders that are kept; else -1."""
-        roots = self._roots
+        roots = self.bare_roots
         if roots:
             return self.arena.words[roots[0] + N_ROWS] if self._orders == orders else -1
         return len(self._first) if tuple(self._indices) == orders else -1
@@ -198,7 +198,7 @@ class Relation:
 
     def roots(self) -> Words:
         """Of the indices, in their order."""
-        return np.array(self._roots or [index.root for index in self._indices.values()], np.int64)
+        return np.array(self.bare_roots or [index.root for index in self._indices.values()], np.int64)
 
     def layout(self) -> Words:
         """The column orders, one after the other; not to be written to."""
@@ -206,7 +206,7 @@ class Relation:
 
     def root_of(self, order: Order) -> int | None:
         """Of the index of an order, if it is kept."""
-        roots = self._roots
+        roots = self.bare_roots
         if roots:
             return roots[self._orders.index(order)] if order in self._orders else None
         index = self._indices.get(order)
@@ -223,7 +223,7 @@ class Relation:
     def put_roots(self, words: memoryview) -> int:
         """The same into words of a caller; returns how many there are."""
         place = 0
-        for root in self._roots or [index.root for index in self._indices.values()]:
+        for root in self.bare_roots or [index.root for index in self._indices.values()]:
             words[place] = root
             place += 1
         return place
@@ -241,7 +241,7 @@ class Relation:
         version = _new(Relation)
         version._made = None
         version._orders = orders
-        version._roots = roots
+        version.bare_roots = roots
         version.arena = arena
         version.arity = arity
         return version
@@ -288,7 +288,7 @@ class Relation:
         return self._version({order: index.snapshot() for order, index in indices.items()})
 
     def __del__(self, _finalizing: Any = sys.is_finalizing) -> None:
-        roots = self._roots
+        roots = self.bare_roots
         if roots and not _finalizing():
             self.arena.forget_roots(roots)
 
@@ -300,7 +300,7 @@ class Relation:
     # Reading
 
     def __len__(self) -> int:
-        roots = self._roots
+        roots = self.bare_roots
         return self.arena.words[roots[0] + N_ROWS] if roots else len(self._first)
 
     def __contains__(self, row: Sequence[int]) -> bool:
@@ -356,12 +356,12 @@ class Relation:
             arena = self.arena
             if self._made is None:
                 with arena.lock:
-                    roots = self._roots
+                    roots = self.bare_roots
                     for root in roots:
                         arena.words[root + ROOT_REFERENCES] += 1
                     pairs = zip(self._orders, roots, strict=True)
                     self._made = {order: Index(arena, root, self.arity) for order, root in pairs}
-                    self._roots = ()
+                    self.bare_roots = ()
                     arena.forget_roots(roots)
             return self._made
 
@@ -373,7 +373,7 @@ _new = object.__new__
 def _of_indices(arena: Arena, arity: int, indices: dict[Order, Index]) -> Relation:
     relation = object.__new__(Relation)
     relation.arena, relation.arity = arena, arity
-    relation._made, relation._roots = indices, ()
+    relation._made, relation.bare_roots = indices, ()
     return relation
 
 

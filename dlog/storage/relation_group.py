@@ -42,7 +42,7 @@ class RelationGroup(Relation):
     _undo: tuple[RelationGroup, Undone | Undo]
 
     def __init__(self, arena: Arena, parts: Sequence[Relation]):
-        self._roots = ()
+        self.bare_roots = ()
         self._made, self._orders = NO_INDICES, ()
         self.arena, self.arity = arena, 0
         self._parts = tuple(parts)
@@ -55,14 +55,14 @@ class RelationGroup(Relation):
 
     def put_roots(self, words: memoryview) -> int:
         place = 0
-        for root in self._roots or [root for part in self.parts for root in part.roots().tolist()]:
+        for root in self.bare_roots or [root for part in self.parts for root in part.roots().tolist()]:
             words[place] = root
             place += 1
         return place
 
     def of_roots(self, roots: memoryview | list[int]) -> RelationGroup:
         version = _new(RelationGroup)
-        version._roots = roots if isinstance(roots, list) else roots.tolist()
+        version.bare_roots = roots if isinstance(roots, list) else roots.tolist()
         version._made = NO_INDICES
         version._orders = ()
         version.arena = self.arena
@@ -80,13 +80,13 @@ class RelationGroup(Relation):
         """
         later = self.of_roots(roots)
         self._undo = later, undo
-        self._roots = ()
+        self.bare_roots = ()
         return later
 
     def keep_undo(self) -> None:
         """Keep what takes back the rows that came and went: where it lies is about to be written over.
         REQUIRES: the arena's lock is held."""
-        if self._parts is None and not self._roots:
+        if self._parts is None and not self.bare_roots:
             later, undo = self._undo
             if callable(undo):
                 self._undo = later, undo()
@@ -104,7 +104,7 @@ class RelationGroup(Relation):
     def size(self) -> tuple[int, int]:
         """(Rows, bytes in all orders) of all relations; makes no parts.  O(relations)."""
         words, at, rows, size = self.arena.words, 0, 0, 0
-        roots = self._roots or [root for part in self.parts for root in part.roots().tolist()]
+        roots = self.bare_roots or [root for part in self.parts for root in part.roots().tolist()]
         for arity, orders in self._forms:
             n = words[roots[at] + N_ROWS]
             rows, size, at = rows + n, size + 8 * arity * n * len(orders), at + len(orders)
@@ -120,12 +120,12 @@ class RelationGroup(Relation):
             arena = self.arena
             if self._parts is None:
                 with arena.lock:
-                    roots = self._roots
+                    roots = self.bare_roots
                     for root in roots:
                         arena.words[root + ROOT_REFERENCES] += 1
                     if roots:
                         self._parts = tuple(self._parts_of(roots))
-                        self._roots = ()
+                        self.bare_roots = ()
                         arena.forget_roots(roots)
                     else:
                         self.keep_undo()

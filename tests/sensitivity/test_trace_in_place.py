@@ -4,6 +4,7 @@ what they were, for those who hold them and when a transaction is taken back."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any
 from unittest.mock import patch
 
@@ -99,6 +100,35 @@ def test_what_makes_a_held_version_is_not_written_over(wanted: str) -> None:
     kernel.store.relations = now
     assert noted(kernel) == noted(steps)
     kernel.check()
+
+
+IN_TURNS = """
+e(x, z) -> int(x), int(z).  h(y, z) -> int(y), int(z).  g(z) -> int(z).
+f(x, y) <- e(x, z), h(y, z), g(z).
+"""
+
+
+@pytest.mark.parametrize("wanted", (TRACE, TRACE_EXACT))
+def test_predicates_that_change_in_turns(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of their triggers keeps what the others leave: pages are changed in place, and memory comes back
+    when all is erased at once."""
+    in_place: list[bool] = []
+    take_notes = TraceTrigger._take_notes
+
+    def counted(self: TraceTrigger, is_in_place: bool) -> Any:
+        in_place.append(is_in_place)
+        return take_notes(self, is_in_place)
+
+    monkeypatch.setattr(TraceTrigger, "_take_notes", counted)
+    db, rng = dlog.Database(source=IN_TURNS, strategy=wanted), Random(1)
+    for i in range(300):
+        name = "ehg"[i % 3]
+        db.apply(insert={name: [tuple(rng.randrange(60) for _ in range(1 if name == "g" else 2))]})
+    db.verify()
+    assert in_place.count(True) > 0.9 * len(in_place) > 100
+    assert db.store.arena.usage().used_words > 20_000
+    db.apply(erase={name: db[name].rows() for name in "ehg"})
+    assert db.store.arena.usage().used_words < 1_000
 
 
 def refused(db: dlog.Database, transaction: Callable[[], object]) -> None:
