@@ -29,9 +29,9 @@ NOTHING, READ, HOLD, TAKE_BACK, BATCH = "nothing", "read", "hold", "take back", 
 DONE = st.sampled_from((NOTHING, NOTHING, READ, HOLD, TAKE_BACK, BATCH))
 
 
-@pytest.mark.parametrize("rule", RULES[:2])
-@pytest.mark.parametrize("wanted", (TRACE, TRACE_EXACT))
-def test_versions_before_stay_what_they_were(wanted: str, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def in_place(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of each row that a trigger followed, whether pages were changed where they lie."""
     in_place: list[bool] = []
     take_notes = TraceTrigger._take_notes
 
@@ -40,7 +40,12 @@ def test_versions_before_stay_what_they_were(wanted: str, rule: str, monkeypatch
         return take_notes(self, is_in_place)
 
     monkeypatch.setattr(TraceTrigger, "_take_notes", counted)
+    return in_place
 
+
+@pytest.mark.parametrize("rule", RULES[:2])
+@pytest.mark.parametrize("wanted", (TRACE, TRACE_EXACT))
+def test_versions_before_stay_what_they_were(wanted: str, rule: str, in_place: list[bool]) -> None:
     @relaxed(8)
     @given(EDGES, st.lists(st.tuples(CHANGED, DONE), min_size=8, max_size=24))
     def check(edges: list[tuple[int, int]], changes: list[tuple[tuple[str, int, int], str]]) -> None:
@@ -109,17 +114,9 @@ f(x, y) <- e(x, z), h(y, z), g(z).
 
 
 @pytest.mark.parametrize("wanted", (TRACE, TRACE_EXACT))
-def test_predicates_that_change_in_turns(wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predicates_that_change_in_turns(wanted: str, in_place: list[bool]) -> None:
     """None of their triggers keeps what the others leave: pages are changed in place, and memory comes back
     when all is erased at once."""
-    in_place: list[bool] = []
-    take_notes = TraceTrigger._take_notes
-
-    def counted(self: TraceTrigger, is_in_place: bool) -> Any:
-        in_place.append(is_in_place)
-        return take_notes(self, is_in_place)
-
-    monkeypatch.setattr(TraceTrigger, "_take_notes", counted)
     db, rng = dlog.Database(source=IN_TURNS, strategy=wanted), Random(1)
     for i in range(300):
         name = "ehg"[i % 3]
