@@ -18,6 +18,7 @@ import numpy as np
 from dlog.engine import expand_kernels as kernels
 from dlog.engine.bodies import ROW, BodyRunner, concatenate, sortable
 from dlog.engine.evaluate import Evaluation
+from dlog.engine.expected import Growing
 from dlog.engine.heads import head_rows, is_stored
 from dlog.engine.replan import alike
 from dlog.engine.stages import CHUNK, NO_IDS, StageTable
@@ -250,7 +251,7 @@ class Expansion:
         store = self.recursion.store
         given = Atom(self.predicate, tuple(map(Var, self.variables)), len(self.variables))
         return compile_join(
-            forms, self.outputs, self.rule.types, store.column_types, store, store.encode,
+            forms, self.outputs, self.rule.types, store.column_types, Growing(store), store.encode,
             bag=True, driver=given,
         )  # fmt: skip
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 REPLAN = 16  # the factor by which a relation grows or shrinks before its plans are made anew
-_FEW = 64  # rows up to which a relation counts as one of so many: any plan is quick
+_FEW = 64  # rows up to which any plan is quick, whatever it was made for
 
 
 def alike(sizes: Sequence[int], before: Sequence[int]) -> bool:
     """Whether a plan made for relations of some sizes still suits them.  O(relations).
 
-    >>> alike([3, 1000], [60, 1000]), alike([100_000], [1000])
-    (True, False)
+    >>> alike([3, 1000], [60, 1000]), alike([100_000], [1000]), alike([100], [3])
+    (True, False, False)
     """
     return all(
-        a <= REPLAN * max(b, _FEW) and b <= REPLAN * max(a, _FEW) for a, b in zip(sizes, before, strict=True)
+        a <= max(_FEW, REPLAN * b) and b <= max(_FEW, REPLAN * a) for a, b in zip(sizes, before, strict=True)
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dlog.engine.bodies import BodyRunner, concatenate, sortable
-from dlog.engine.expected import Expected
+from dlog.engine.expected import Expected, Growing
 from dlog.engine.heads import body_outputs
 from dlog.engine.limits import Watch
 from dlog.engine.measure import Measures
@@ -244,7 +244,7 @@ class DeltaRunner(BodyRunner):
             outputs,
             types,
             statistics.column_types,
-            statistics,
+            Growing(statistics),
             self.store.encode,
             bag=join.bag,
             count=count,

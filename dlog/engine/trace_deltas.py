@@ -15,6 +15,7 @@ from itertools import takewhile
 import numpy as np
 
 from dlog.engine.bodies import BodyRunner
+from dlog.engine.expected import Growing
 from dlog.engine.looked import Looked
 from dlog.engine.readable import Readable
 from dlog.engine.rule_deltas import RuleDeltas, body_runner
@@ -112,7 +113,7 @@ class TraceDeltas(RuleDeltas):
             join.outputs,
             {**self.rule.types, "$number": INT},
             view.column_types,
-            view,
+            Growing(view),
             self.store.encode,
             alike=True,  # what leads to one branch then leads to all of them
         )

@@ -5,6 +5,9 @@ The kernel of stages keeps a count of its own, which plans know nothing of: the 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pytest
 
 import dlog
@@ -80,3 +83,41 @@ def test_operations_behind_a_single_row_count_too() -> None:
     assert commit.ways == {"p": "delta", "q": "delta"} and commit.costs["q"] > 0
     assert commit.operations == sum(commit.costs.values())
     assert [m.seeks + m.nexts for m in db.stats().rules.values()] == [commit.costs["q"]]
+
+
+# Databases that begin empty and grow
+
+GROWN = {
+    "two atoms": "q(a, b) <- p(a, m), r(b, m).",
+    "three atoms": "q(a, b, c) <- p(a, m), r(b, m), s(c, m).",
+    "a chain": "q(a, c) <- p(a, m), r(m, b), s(b, c).",
+    "a negation": "q(a, b) <- p(a, m), r(b, m), !s(a, b).",
+    "groups": "q[a] = n <- agg<<n = count()>> p(a, m), r(b, m).",
+}
+FIRST_ROWS = {"none": [], "one": ["p"], "one of each": ["p", "r", "s"], "three of each": ["p", "r", "s"] * 3}
+DECLARED = "".join(f"{name}(x, y) -> int(x), int(y)." for name in "prs")
+
+
+@pytest.mark.parametrize("strategy", ["delta", "trace", "trace-exact"])
+@pytest.mark.parametrize("first", FIRST_ROWS)
+@pytest.mark.parametrize("rule", GROWN)
+def test_invariant_operations_do_not_remember_how_small_a_database_was(
+    rule: str, first: str, strategy: str
+) -> None:
+    """Plans are made for the first rows; then 200 more come of each predicate, one by one."""
+    rng = np.random.default_rng(1)
+    program = DECLARED + GROWN[rule]
+
+    def more(db: dlog.Database, names: Sequence[str]) -> float:
+        rows = [(name, tuple(map(int, rng.integers(0, 200, 2)))) for name in names]
+        return float(np.mean([db.apply(insert={name: [row]}).operations for name, row in rows]))
+
+    grown = dlog.Database(source=program, strategy=strategy)
+    for name in FIRST_ROWS[first]:  # of which all are alike, so that they tell nothing of those to come
+        grown.apply(insert={name: [(len(grown[name]), 7)]})
+    more(grown, "prs" * 190)
+    fresh = dlog.Database(source=program, strategy=strategy)
+    fresh.apply(insert={name: grown[name].rows() for name in "prs"})
+    fresh.apply(insert={name: [(300, 300)] for name in "prs"})
+    assert more(grown, "prs" * 10) <= 2 * more(fresh, "prs" * 10) + 20
+    grown.verify()
