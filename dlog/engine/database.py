@@ -22,7 +22,7 @@ from dlog.engine.limits import Watch
 from dlog.engine.maintain import Maintenance, change_program, check_tables, maintain
 from dlog.engine.measure import Measures
 from dlog.engine.result import Result
-from dlog.engine.strategy import Cycle
+from dlog.engine.strategy import Cycle, Strategy
 from dlog.engine.subscribers import Subscribers, Subscription
 from dlog.engine.transaction import Transaction
 from dlog.engine.trigger_search import let_go
@@ -158,7 +158,7 @@ class Database(Evaluated):
             try:
                 if self.pending:
                     self.complete()
-                before = self._shown, self.measures, self._maintenance
+                before = self._shown, self.measures, self._maintenance, self._maintenance.strategies
                 try:
                     commit = self._commit(transaction)
                 except BaseException as error:
@@ -176,13 +176,19 @@ class Database(Evaluated):
         return commit
 
     def _go_back(
-        self, error: BaseException, shown: Any, measures: Measures, maintenance: Maintenance
+        self,
+        error: BaseException,
+        shown: Any,
+        measures: Measures,
+        maintenance: Maintenance,
+        strategies: dict[int, Strategy | None],
     ) -> None:
         """The state as snapshots have it.  An interrupt may come in the middle of anything that strategies
         remember outside of the state: they are made anew."""
         store = self.store
         self.tree, self.program, store.relations, store.predicates, self.version, self.pending = shown
         self.measures, self._maintenance = measures, maintenance
+        maintenance.go_back(strategies)
         if isinstance(error, Interrupted | StoreError) or not isinstance(error, DlogError):
             self._maintenance = Maintenance.of(self.program, maintenance.wanted)
 

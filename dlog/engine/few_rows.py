@@ -117,7 +117,7 @@ def follow_rows(
 
     Raises only what a single step raises; the caller takes back what was done until then.
     """
-    before = store.relations
+    before, strategies = store.relations, maintenance.strategies
     if len(steps) == 1:
         done: Told | None = _follow(maintenance, store, *steps[0], evaluation, before)
     else:
@@ -130,6 +130,7 @@ def follow_rows(
         done = None if followed is None else Steps(followed)
     if done is None:
         store.relations = before
+        maintenance.go_back(strategies)
     return done
 
 

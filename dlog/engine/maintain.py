@@ -23,6 +23,7 @@ from dlog.engine.delta_strategy import DeltaStrategy, assignments
 from dlog.engine.evaluate import evaluate_stratum
 from dlog.engine.recursion import StageStrategy
 from dlog.engine.recursive_bodies import unsupported
+from dlog.engine.replan import alike
 from dlog.engine.store import Store
 from dlog.engine.strategy import FROM_SCRATCH, Cycle, Strategy, start_from_facts
 from dlog.engine.trace_strategy import TraceStrategy
@@ -119,6 +120,9 @@ class Maintenance:
     readers: dict[str, tuple[int, ...]] = field(default_factory=dict)  # predicate -> strata that read it
     owner: dict[str, int] = field(default_factory=dict)  # derived predicate -> its stratum
     strategies: dict[int, Strategy | None] = field(default_factory=dict)
+    sizes: dict[int, list[int]] = field(
+        default_factory=dict
+    )  # of what a stratum read when its one was chosen
     spent: dict[int, Spent] = field(default_factory=dict)  # by stratum, in the transactions that touched it
     wanted: str | None = None  # the strategy that a user asked for
     tables: Mapping[str, ast.Directive] = field(default_factory=dict)  # predicates that never change
@@ -157,10 +161,47 @@ class Maintenance:
 
     def strategy(self, number: int, store: Store) -> Strategy | None:
         if number not in self.strategies:
-            self.strategies[number] = choose_strategy(
-                self.program, self.program.strata[number], store, self.wanted, self.strategies.values()
-            )
+            self.strategies[number] = self._choose(number, store)
         return self.strategies[number]
+
+    def _choose(self, number: int, store: Store) -> Strategy | None:
+        self.sizes[number] = self._sizes(number, store)
+        known, stratum = self.strategies.values(), self.program.strata[number]
+        return choose_strategy(self.program, stratum, store, self.wanted, known)
+
+    def _sizes(self, number: int, store: Store) -> list[int]:
+        return [store.rows(name) for name in sorted(self.program.strata[number].reads)]
+
+    def is_outgrown(self, number: int, store: Store) -> bool:
+        """Whether a strategy was chosen for sizes so different that another may be better.  O(reads)."""
+        if self.strategies.get(number) is None or self.program.strata[number].recursive:
+            return False
+        return number not in self.sizes or not alike(self._sizes(number, store), self.sizes[number])
+
+    def reconsidered(self, number: int, store: Store) -> Strategy | None:
+        """The strategy of a stratum, chosen anew if the last one is outgrown.  What that has kept goes when
+        another one does otherwise, which then evaluates the stratum once: O(1) for each row that has come
+        since, as there are 16 times as many, or a 16th.
+
+        REQUIRES: `store.relations` is the transaction's own.
+        """
+        known = self.strategy(number, store)
+        if known is None or not self.is_outgrown(number, store):
+            return known
+        chosen = self._choose(number, store)
+        if chosen is None or chosen.does_as(known):
+            return known
+        known.forget(store)
+        self.strategies = {**self.strategies, number: chosen}
+        self.triggers.clear()
+        return chosen
+
+    def go_back(self, strategies: dict[int, Strategy | None]) -> None:
+        """A transaction that has chosen some anew is taken back."""
+        if self.strategies is not strategies:
+            self.strategies = strategies
+            self.sizes.clear()  # so that the next one chooses again
+            self.triggers.clear()
 
     def note(self, number: int, way: str, seconds: float) -> None:
         """Remember what a stratum took in a transaction.  O(1)."""
@@ -222,6 +263,8 @@ class Maintenance:
                 new.add(number)
             elif before in self.strategies:
                 later.strategies[number] = self.strategies[before]
+                if before in self.sizes:
+                    later.sizes[number] = self.sizes[before]
                 if before in self.spent:
                     later.spent[number] = self.spent[before]
         for number in known.values():
@@ -249,7 +292,7 @@ def maintain(
         done.add(number)
         stratum = maintenance.program.strata[number]
         started, operations = time.perf_counter(), cycle.operations_of(stratum)
-        strategy = maintenance.strategy(number, cycle.store)
+        strategy = maintenance.reconsidered(number, cycle.store)
         bulk = number in renewed or (
             strategy is not None and not maintenance.forced and _is_bulk(strategy, cycle)
         )

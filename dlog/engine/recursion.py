@@ -115,6 +115,9 @@ class StageStrategy:
 
     # The interface of strategies
 
+    def does_as(self, other: object) -> bool:
+        return isinstance(other, StageStrategy)
+
     def ready(self, store: Store) -> bool:
         stamp = store.relations.get(self.stamp)
         return stamp is not None and (stamp is self.after or stamp is self.before)

@@ -14,6 +14,9 @@ def alike(sizes: Sequence[int], before: Sequence[int]) -> bool:
     >>> alike([3, 1000], [60, 1000]), alike([100_000], [1000]), alike([100], [3])
     (True, False, False)
     """
-    return all(
-        a <= max(_FEW, REPLAN * b) and b <= max(_FEW, REPLAN * a) for a, b in zip(sizes, before, strict=True)
-    )
+    return all(map(is_alike, sizes, before))
+
+
+def is_alike(size: int, before: int) -> bool:
+    """The same of one relation."""
+    return size <= max(_FEW, REPLAN * before) and before <= max(_FEW, REPLAN * size)

@@ -141,6 +141,9 @@ class Strategy(Protocol):
     def ready(self, store: Store) -> bool:
         """Whether the state that `apply` needs is in the store."""
 
+    def does_as(self, other: Strategy) -> bool:
+        """Whether this one, which has kept nothing yet, would do as another one of the stratum does."""
+
     def rebuild(self, cycle: Cycle) -> None:
         """Evaluate the stratum from scratch in the new version, with its state."""
 

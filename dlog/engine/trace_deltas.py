@@ -98,6 +98,10 @@ class TraceDeltas(RuleDeltas):
     def ready(self, store: Store) -> bool:
         return self.traces is not None and self.traces.name in store.relations
 
+    def traces_as(self, other: TraceDeltas) -> bool:
+        """Whether the trace that would be made now has the key order of one that is there."""
+        return other.traces is None or self.planned_traces().keys == other.traces.keys
+
     def forget(self, store: Store) -> None:
         self.traces = None
         for name in [n for n in store.relations if n.startswith(f"{self.state}:")]:

@@ -43,6 +43,11 @@ class TraceStrategy(DeltaStrategy):
     def ready(self, store: Store) -> bool:
         return all(traced.ready(store) for traced in self.traced) and super().ready(store)
 
+    def does_as(self, other: object) -> bool:
+        if not super().does_as(other) or not isinstance(other, TraceStrategy):
+            return False
+        return all(own.traces_as(known) for own, known in zip(self.traced, other.traced, strict=True))
+
     def size(self, store: Store) -> tuple[str, int, int]:
         """Granularity, intervals and bytes of all sensitivity indices.  REQUIRES: a rule is traced."""
         sizes = [traced.size(store) for traced in self.traced]

@@ -85,7 +85,7 @@ class TraceTrigger(Trigger):
 
     def fits(self, relation: Relation) -> bool:
         """What the last firing has left fits, unless the next one finds that it has grown or shrunk much."""
-        if self.deltas.traces is not self.traces:
+        if self.outgrown or self.deltas.traces is not self.traces:
             return False
         roots = self.held.roots
         if roots and roots[0] is relation.bare_roots:

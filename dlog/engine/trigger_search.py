@@ -44,6 +44,8 @@ def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -
         return None
     if trigger is not None and trigger.fits(store.relations[name]):
         return trigger
+    if any(maintenance.is_outgrown(number, store) for number in maintenance.readers.get(name, ())):
+        return None  # the general way chooses anew
     if not _is_simple(maintenance, store, name):
         return _other_trigger(maintenance, store, key)
     maintenance.prepare(maintenance.readers.get(name, ()), store)

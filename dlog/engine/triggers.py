@@ -19,7 +19,7 @@ from dlog.engine.maintain import Account
 from dlog.engine.one_group import OneGroup
 from dlog.engine.one_kept import OneKept
 from dlog.engine.one_row_kernels import TOO_LARGE, V_STATE, V, fire
-from dlog.engine.replan import REPLAN
+from dlog.engine.replan import REPLAN, is_alike
 from dlog.engine.store import Store
 from dlog.jit import Words
 from dlog.lftj.opcodes import NEXTS, SEEKS
@@ -28,6 +28,7 @@ from dlog.planning.deltas import INSERT
 from dlog.storage.arena import Arena
 from dlog.storage.batch import Change
 from dlog.storage.index import Index
+from dlog.storage.layout import N_ROWS
 from dlog.storage.relation import Order, Relation
 
 Rows = Sequence[tuple[int, ...]] | Words  # of codes
@@ -125,6 +126,8 @@ class Trigger:
     one: Room = field(init=False)
     some: Room | None = None  # for several rows, made when they first come
     seen: dict[str, Relation] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)  # of the other predicates when plans were made
+    outgrown: bool = False  # the plans are for other sizes of these
     partner: Trigger | None = None  # of the other sign, once it is known to lead to the same groups
     used: Room = field(init=False)  # by the last firing
     alone: OneGroup | None = field(init=False)  # what the only join leads to, if nobody reads its head
@@ -142,15 +145,20 @@ class Trigger:
         self.kernel: Callable[..., int] = fire
 
     def fits(self, relation: Relation) -> bool:
-        return self.least <= relation.rows_in(self.orders) <= self.most
+        return not self.outgrown and self.least <= relation.rows_in(self.orders) <= self.most
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
-        """Look up the indices of other predicates again where these have new versions."""
+        """Look up the indices of other predicates again where these have new versions; False: one has no such
+        index, or has grown or shrunk so much that another plan may be better."""
         for name, order, place in self.joins.others:
             relation = relations[name]
             if self.seen.get(name) is not relation:
                 root = relation.root_of(order)
                 if root is None:
+                    return False
+                rows = relation.arena.words[root + N_ROWS]
+                if not is_alike(rows, self.sizes.setdefault(name, rows)):
+                    self.outgrown = True
                     return False
                 self.places[place] = root
         for name, _, _ in self.joins.others:

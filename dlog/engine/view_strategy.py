@@ -172,6 +172,9 @@ class ViewStrategy:
         known = self.kept.knows(store.relations.get(self.stamp))
         return known and not len(store.relations[facts_name(self.name)])
 
+    def does_as(self, other: object) -> bool:
+        return isinstance(other, ViewStrategy)
+
     def rebuild(self, cycle: Cycle) -> None:
         if self.way != ViewStrategy.way:
             self.exact.rebuild(cycle)
