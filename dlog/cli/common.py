@@ -3,6 +3,7 @@ of several files.  Knows no command."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -51,15 +52,16 @@ def read_limits(timeout: float | None, max_rows: int | None, max_memory: str | N
 
 
 def read_bytes(text: str | None) -> int | None:
-    """`500M` in bytes."""
+    """`500M` in bytes; also as `500MB` and `500 MiB`."""
     if text is None:
         return None
-    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-    number, unit = (text[:-1], units[text[-1].lower()]) if text[-1:].lower() in units else (text, 1)
-    try:
-        return int(float(number) * unit)
-    except ValueError:
-        raise DlogError(f"bad size: {text}", help="write bytes, or a number with K, M, G or T") from None
+    found = _SIZE.fullmatch(text.strip().lower())
+    if found is None:
+        raise DlogError(f"bad size: {text}", help="write bytes, or a number with K, M, G or T")
+    return int(float(found[1]) * (1 << 10 * " kmgt".index(found[2] or " ")))
+
+
+_SIZE = re.compile(r"(\d+\.?\d*|\.\d+) ?(?:([kmgt])i?)?b?")
 
 
 def read_dialect(dialect: str | None) -> str | None:

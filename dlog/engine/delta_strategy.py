@@ -303,17 +303,20 @@ class DeltaStrategy:
             how = "each row has one derivation, which is not counted"
         else:
             how = "the number of derivations of each row is kept"
-        lines = [how, *self._reasons(), *(a.explain() for a in self.aggregates)]
+        lines = [*self._reasons(), how, *(a.explain() for a in self.aggregates)]
         for deltas in self._deltas():
             lines += [line for line in deltas.explain() if line not in lines]
         return lines
 
     def _reasons(self) -> Iterator[str]:
-        """The way of each rule and why."""
-        several = len(self.stratum.rules) > 1
-        for rule, way, reason in zip(self.stratum.rules, self.ways, self.reasons, strict=False):
-            where = f"line {rule.span.line}: " if rule.span and several else ""
-            yield f"{where}{way}, because {reason}"
+        """The way of each rule and why; one line where that is the same for all."""
+        found = [f"{way}, because {why}" for way, why in zip(self.ways, self.reasons, strict=False)]
+        if len(set(found)) <= 1:
+            yield found[0] if found else self.way
+            return
+        yield f"{self.way}, rule by rule"
+        for rule, text in zip(self.stratum.rules, found, strict=True):
+            yield f"line {rule.span.line}: {text}" if rule.span else text
 
     def check(self, store: Store) -> None:
         """Counts and sums against those of all derivations, made anew."""

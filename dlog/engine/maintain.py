@@ -223,9 +223,9 @@ class Maintenance:
             lines = [f"maintained from scratch whenever it is touched, because {why}"]
         else:
             first, *others = strategy.explain(store)
-            why = "it is recursive" if stratum.recursive else "it is not recursive"
-            lines = [f"maintained by strategy {strategy.way}, because {why}: {first}"]
-            lines += [f"  {line}" for line in others]
+            lines = [f"maintained by strategy {first}", *(f"  {line}" for line in others)]
+            if stratum.recursive and self.wanted is not None:
+                lines.append(f"  {self.wanted} was asked for, which is for rules without recursion")
             if not self.forced:
                 lines.append(f"  from scratch when more than about {BULK:.0%} of what it reads changes")
         measured = str(self.spent.get(number, ""))

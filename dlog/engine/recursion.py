@@ -177,7 +177,10 @@ class StageStrategy:
 
     def explain(self, store: Store) -> list[str]:
         """How the stratum is maintained, in words."""
-        lines = ["each fact has a stage and the number of its derivations from lower stages"]
+        lines = [
+            "stages, because it is recursive",
+            "each fact has a stage and the number of its derivations from lower stages",
+        ]
         for name, op in self.stratum.combine.items():
             lines.append(f"{name}: {op} of what is derived; derivations of that value count")
         for rule in self.stratum.rules:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from dlog.engine.column_orders import LARGE
 from dlog.engine.rule_deltas import RuleDeltas
 from dlog.engine.store import Store
-from dlog.engine.trace_deltas import TraceDeltas, Traces, untraceable
+from dlog.engine.trace_deltas import TraceDeltas, untraceable
 from dlog.ir.rules import Rule
 from dlog.planning.arrange import AtomUse
 from dlog.planning.deltas import rule_variants
@@ -69,7 +69,7 @@ def _by_cost(store: Store, rule: Rule) -> Choice:
         lacks = "no further column order" if orders == 0 else "one further column order"
         return Choice(DELTA, f"it needs {lacks}")
     traces = TraceDeltas(store, rule, "~", COARSE).planned_traces()
-    own = trace_bytes(traces) + missing_orders(store, traces.atoms)[1]
+    own = traces.expected_bytes() + missing_orders(store, traces.atoms)[1]
     compared = f"deltas need {orders} further column orders of {_mb(size)}, a trace {_mb(own)}"
     if own * MUCH_LARGER < size:
         return Choice(TRACE, compared)
@@ -91,20 +91,6 @@ def missing_orders(store: Store, uses: Iterable[AtomUse]) -> tuple[int, float]:
         count += new
         size += 8.0 * new * arity * store.rows(name)
     return count, size
-
-
-def trace_bytes(traces: Traces) -> float:
-    """About how large the sensitivity indices of a plan will be: one row for each context."""
-    slots = dict(traces.compiled.names)
-    order = traces.compiled.key_order
-    expected = {slots[v]: size for v, size in zip(order.variables, order.sizes, strict=True) if v in slots}
-    keys = traces.upkeep.watched.keys
-    total = 0.0
-    for watch in traces.upkeep.watched.indexed:
-        bound = keys[: watch.depth - watch.is_leap]
-        contexts = expected.get(bound[-1], 1.0) if bound else 1.0
-        total += 8.0 * (len(watch.prefix) + 2 + len(watch.others)) * contexts
-    return total
 
 
 def _mb(size: float) -> str:

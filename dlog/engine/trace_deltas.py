@@ -35,7 +35,7 @@ from dlog.sensitivity.intervals import Intervals
 from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.rows import distinct_rows, sorted_rows
 from dlog.sensitivity.upkeep import Upkeep, Upkept
-from dlog.sensitivity.watches import FREE, TRACED, WILD, Watch, watched
+from dlog.sensitivity.watches import EXACT, FREE, TRACED, WILD, Watch, watched
 from dlog.storage.batch import Change
 from dlog.storage.index import Index
 from dlog.storage.relation_group import RelationGroup
@@ -73,6 +73,20 @@ class Traces:
     def atoms(self) -> tuple[AtomUse, ...]:
         return self.compiled.atoms
 
+    def expected_bytes(self) -> float:
+        """About how large the sensitivity indices will be, if coarse: one row for each context."""
+        slots = dict(self.compiled.names)
+        order = self.compiled.key_order
+        pairs = zip(order.variables, order.sizes, strict=True)
+        expected = {slots[variable]: size for variable, size in pairs if variable in slots}
+        keys = self.upkeep.watched.keys
+        total = 0.0
+        for watch in self.upkeep.watched.indexed:
+            bound = keys[: watch.depth - watch.is_leap]
+            contexts = expected.get(bound[-1], 1.0) if bound else 1.0
+            total += 8.0 * (len(watch.prefix) + 2 + len(watch.others)) * contexts
+        return total
+
 
 class TraceDeltas(RuleDeltas):
     """The trace of one rule over one store.  REQUIRES: it is not `untraceable`."""
@@ -92,6 +106,10 @@ class TraceDeltas(RuleDeltas):
         join = self.pipeline.operations[0]
         assert isinstance(join, Join)
         return join.outputs
+
+    @property
+    def _head(self) -> str:
+        return self.rule.heads[0].predicate
 
     # What is kept
 
@@ -156,6 +174,7 @@ class TraceDeltas(RuleDeltas):
             self.traces = self.planned_traces()
         self.begin(cycle)
         store, upkeep = cycle.store, self.traces.upkeep
+        cycle.evaluation.watch.doing = f"noting where a rule of {self._head} looks"
         roots = [store.index(use.predicate, use.columns).root for use in self.traces.atoms]
         watch = cycle.evaluation.watch
         traced = upkeep.record(store.arena.A, roots, self._ranks(), between=watch.check)
@@ -189,6 +208,7 @@ class TraceDeltas(RuleDeltas):
         cycle.looked.append(self.looked(oracle))
         roots = [index.root for index in old], [index.root for index in new]
         watch = cycle.evaluation.watch
+        watch.doing = f"looking again at a rule of {self._head}"
         upkept = upkeep.maintain(store.arena.A, oracle, roots, intervals, self._ranks(), watch.check)
         self._count(upkept, len(upkept.erased) + len(upkept.inserted))
         self.keep(store, upkept.intervals)
@@ -205,7 +225,7 @@ class TraceDeltas(RuleDeltas):
     def looked(self, oracle: Oracle) -> Looked:
         """What is told of an oracle.  O(variables)."""
         assert self.traces is not None
-        return Looked.of(self.rule.heads[0].predicate, self.traces.keys, oracle, self.store.dictionary)
+        return Looked.of(self._head, self.traces.keys, oracle, self.store.dictionary)
 
     def _versions(self, cycle: Cycle) -> tuple[list[Index], list[Index]]:
         """What each atom reads, before and after, in the same column order."""
@@ -269,9 +289,19 @@ class TraceDeltas(RuleDeltas):
         yield f"trace ({self.granularity}) in the key order [{keys}]"
         if not self.ready(self.store):
             yield "  not there yet: the next transaction evaluates the rule again and notes where it looks"
+            yield f"  {self._expected(traces)}"
         sizes = dict(enumerate(self.intervals(self.store))) if self.ready(self.store) else {}
         for watch in traces.upkeep.watched.watches:
             yield from self._explain_watch(traces, watch, names, sizes)
+
+    def _expected(self, traces: Traces) -> str:
+        """The size of a trace that is not there yet, in words."""
+        size = traces.expected_bytes()
+        if not size:
+            return "it keeps no intervals"
+        shown = f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size:,.0f} bytes"
+        several = " at the least, one for each operation" if self.granularity == EXACT else ""
+        return f"it is expected to keep {shown} of intervals{several}"
 
     def _explain_watch(
         self, traces: Traces, watch: Watch, names: dict[int, str], sizes: dict[int, Intervals]

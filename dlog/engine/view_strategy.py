@@ -235,7 +235,7 @@ class ViewStrategy:
             first, *others = self.exact.explain(store)
             return [f"{first}; views could not hold its values ({self.reason})", *others]
         tree = view_tree(self.query, find_order(self.query, self.kept.sizes(store)))
-        return [f"a view tree, because {self.reason}", *tree_lines(tree, self.query)]
+        return [f"views: a view tree, because {self.reason}", *tree_lines(tree, self.query)]
 
     def check(self, store: Store) -> None:
         """The maps are sound, and the head is what its rule derives, by a join."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import dlog
+from dlog.cli.common import read_bytes
 from dlog.engine.evaluate import Evaluation, evaluate
 from dlog.engine.measure import Measures
 
@@ -87,6 +88,13 @@ def test_interrupt_names_the_rule(inherited: signal.Handlers, tmp_path: Path) ->
     assert process.returncode == 130
     assert "interrupted while evaluating the rule at" in errors and "Traceback" not in errors
     assert not (tmp_path / "out").exists()
+
+
+def test_sizes_are_read_as_people_write_them() -> None:
+    mega = 1 << 20
+    assert [read_bytes(text) for text in ("500M", "500MB", "500 MiB", ".5m", "12", None)] == [
+        *(500 * mega, 500 * mega, 500 * mega, mega // 2, 12, None)
+    ]
 
 
 def test_bad_size_is_an_error(tmp_path: Path) -> None:

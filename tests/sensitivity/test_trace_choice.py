@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -34,10 +36,17 @@ def test_a_trace_is_taken_where_deltas_need_more_column_orders(monkeypatch: pyte
     monkeypatch.setattr(trace_choice, "LARGE", 1000)
     db = database()
     before = len(db.store.relations["a"].orders)
-    assert "the next transaction evaluates the rule again and notes where it looks" in db.explain("p")
+    told = db.explain("p")
+    assert "the next transaction evaluates the rule again and notes where it looks" in told
+    expected = re.search(r"it is expected to keep ([\d,]+) bytes of intervals\n", told)
+    assert expected is not None
     db.apply(insert={"r": [(60,)]})
     told = db.explain("p")
-    assert "the next transaction" not in told and " intervals, " in told
+    assert "the next transaction" not in told and "expected to keep" not in told
+    kept = sum(int(size.replace(",", "")) for size in re.findall(r" intervals, ([\d,]+) bytes", told))
+    assert kept / 10 <= int(expected[1].replace(",", "")) <= 4 * kept, (
+        "one row for each context: some have more"
+    )
     assert "further column orders" in told and "trace, because deltas need" in told
     for change in ({"erase": {"r": [(7,)]}}, {"insert": {"u": [(9,)]}}, {"erase": {"s": [(0,)]}}):
         assert db.apply(**change).ways == {"p": "trace"}
@@ -66,3 +75,26 @@ def test_views_that_cannot_be_say_so() -> None:
     assert f"{reason}it has no aggregate" in db.explain("p") and reason not in db.explain("n")
     assert f"{reason}of rows that go, max cannot be taken back" in db.explain("m")
     assert "a view tree, because it was asked for" in db.explain("n")
+
+
+def test_a_wish_that_is_passed_over_is_told() -> None:
+    rules = "reach(x, y) <- edge(x, y).  reach(x, z) <- reach(x, y), edge(y, z).  edge(1, 2)."
+    told = dlog.Database(source=rules, strategy="trace").explain("reach")
+    assert "maintained by strategy stages, because it is recursive\n" in told
+    assert "trace was asked for, which is for rules without recursion" in told
+    assert "asked for" not in dlog.Database(source=rules).explain("reach")
+
+
+def test_rules_of_one_head_tell_their_own_ways() -> None:
+    rules = "s(x) -> string(x).  p(x) <- a(x), b(x).\np(y) <- s(x), y = to_number(x), b(y).  a(1).  b(1)."
+    told = dlog.Database(source=rules, strategy="trace").explain("p")
+    assert "maintained by strategy trace, rule by rule\n" in told
+    assert "line 1: trace, because it was asked for" in told and "line 2: delta, because its body" in told
+
+
+def test_a_limit_of_memory_names_what_is_noted() -> None:
+    db = dlog.Database(source="a(0). b(0). c(0, 0). p(x, y) <- a(x), b(y), c(x, y).", strategy="trace")
+    with pytest.raises(dlog.DlogError, match="reached while noting where a rule of p looks"):
+        rows = [(i,) for i in range(2000)]
+        db.limits = dlog.Limits(timeout=0.0)
+        db.apply(insert={"a": rows, "b": rows, "c": [(1, 1)]})
