@@ -171,7 +171,7 @@ def _follow(
     costs, looked = trigger.costs(), trigger.looked() if trigger.keeps_state else nowhere
     if not found:
         return Step(trigger, rows, trigger.ways, costs, NO_DERIVED, looked)
-    if trigger.keeps_state and (ended := trigger.changed_heads(store)) is not None:
+    if (ended := trigger.changed_heads(store, found)) is not None:
         return Step(trigger, rows, trigger.ways, costs, ended, looked)
     outputs = trigger.outputs()
     if trigger.alone is not None:

@@ -5,15 +5,9 @@ Knows nothing of what a firing does with them: see `dlog.engine.trace_triggers`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-import numpy as np
-
-from dlog.engine.delta_strategy import counts_name
-from dlog.planning.versions import facts_name
-from dlog.storage.arena import Arena
-from dlog.storage.batch import Change
-from dlog.storage.relation import Relation, in_order
+from dlog.storage.relation import Relation
 from dlog.storage.relation_group import RelationGroup
 
 
@@ -46,54 +40,6 @@ class Held:
             before.keep_undo()
             return False
         return self.version is not None and self.version.is_bare
-
-
-class Head:
-    """A head that a firing changes, too: as long as it has the column orders that it had when the trigger was
-    made, and no other way to have rows."""
-
-    __slots__ = ("arity", "later", "name", "orders", "others", "places")
-
-    def __init__(self, name: str, relation: Relation, available: memoryview):
-        """`available` begins with the places of the roots, those of the next version behind."""
-        self.name, self.arity, self.orders = name, relation.arity, tuple(relation.orders)
-        self.places, self.later = available, available[len(self.orders) : 2 * len(self.orders)]
-        self.others = (counts_name(name), facts_name(name))  # which must be empty
-
-    def bring_roots(self, relations: Mapping[str, Relation]) -> int:
-        """How many orders there are; 0: it must not be changed here."""
-        if any(other is None or len(other) for other in map(relations.get, self.others)):
-            return 0
-        relation = relations[self.name]
-        return relation.put_roots(self.places) if relation.rows_in(self.orders) >= 0 else 0
-
-    def changed(self, arena: Arena) -> Relation:
-        """The version that a firing has made, whose roots stand at the places from now on."""
-        return Relation.of_list(arena, self.arity, self.orders, self.later.tolist())
-
-
-class HeadChange(Mapping[str, Change]):
-    """The change of a head, put together when somebody asks."""
-
-    __slots__ = ("_gained", "_head", "_words", "name")
-
-    def __init__(self, head: Head, words: bytes, gained: int):
-        """Rows that came, so many, and then rows that went, in the order of the first index."""
-        self.name, self._head, self._words, self._gained = head.name, head, words, gained
-
-    def __getitem__(self, name: str) -> Change:
-        if name != self._head.name:
-            raise KeyError(name)
-        rows = np.frombuffer(self._words, np.int64).reshape(-1, self._head.arity).copy()
-        change = Change(rows[: self._gained], rows[self._gained :])
-        is_natural = self._head.orders[0] == tuple(range(self._head.arity))
-        return change if is_natural else Change(*map(in_order, change))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((self._head.name,))
-
-    def __len__(self) -> int:
-        return 1
 
 
 def nothing() -> None:

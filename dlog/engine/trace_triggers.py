@@ -17,13 +17,14 @@ import numpy as np
 from dlog.engine import trace_row_layout as k
 from dlog.engine.looked import Asked, Looked
 from dlog.engine.maintain import Maintenance
+from dlog.engine.one_head import Head, HeadChange
 from dlog.engine.one_row_kernels import TOO_LARGE
 from dlog.engine.store import Store
 from dlog.engine.trace_deltas import TraceDeltas, Traces
-from dlog.engine.trace_held import Head, HeadChange, Held
+from dlog.engine.trace_held import Held
 from dlog.engine.trace_row_kernels import fire_traced
 from dlog.engine.trace_strategy import TraceStrategy
-from dlog.engine.trigger_search import accounts, is_read, plain_head
+from dlog.engine.trigger_search import accounts, head_alone, is_read, plain_head
 from dlog.engine.triggers import Joins, Output, Room, Rows, Trigger, Use
 from dlog.jit import Words
 from dlog.lftj.plan import Not, walk
@@ -212,7 +213,7 @@ class TraceTrigger(Trigger):
     def costs(self) -> int:
         return self.results[k.OPERATIONS]
 
-    def changed_heads(self, store: Store) -> Mapping[str, Change] | None:
+    def changed_heads(self, store: Store, found: int) -> Mapping[str, Change] | None:
         change, self.changed_head = self.changed_head, None
         return change
 
@@ -232,14 +233,6 @@ def _only_grows(traces: Traces) -> bool:
     upkeep = traces.upkeep
     has_not = any(isinstance(step, Not) for step in walk(upkeep.watched.traced.plan.steps))
     return not has_not and all(number in upkeep.covers for number in range(len(upkeep.specs)))
-
-
-def _head_alone(use: Use, width: int, store: Store) -> str | None:
-    """The head of a rule if it is the only one, as the join gives it, nobody reads it and no row of it has
-    two derivations."""
-    whole = tuple((True, place) for place in range(width))
-    is_alone = use.ends and use.heads == (whole,) and width
-    return use.strategy.name if is_alone and use.strategy.counts_are_one(store) else None
 
 
 def _oracle(found: Words, width: int) -> Oracle:
@@ -307,7 +300,7 @@ def _assembled(
     shape[k.N_ORDERS], shape[k.N_ATOMS] = len(orders), len(traces.atoms)
     shape[k.CAPACITY], shape[k.BUDGET] = capacity, BUDGET
     shape[k.GROWS] = sign == INSERT and _only_grows(traces)
-    head_name, head_root = _head_alone(uses[0], int(shape[k.COLUMNS]), store), first_note + n_roots
+    head_name, head_root = head_alone(uses, store, int(shape[k.COLUMNS])), first_note + n_roots
     head_orders = () if head_name is None else tuple(store.relations[head_name].orders)
     other = maintenance.triggers.get((name, -sign))
     if isinstance(other, TraceTrigger) and other.traces is traces and other.orders == orders:

@@ -16,6 +16,7 @@ from dlog.engine.few_kept import few_kept
 from dlog.engine.heads import stored_as
 from dlog.engine.maintain import Account, Maintenance
 from dlog.engine.one_group import OneGroup, one_group
+from dlog.engine.one_head import JoinedHead
 from dlog.engine.one_kept import OneKept, one_kept
 from dlog.engine.one_row_kernels import V_SOURCES, V
 from dlog.engine.rule_deltas import Planned, RuleDeltas
@@ -223,6 +224,7 @@ def _assembled(maintenance: Maintenance, store: Store, name: str, sign: int, fou
     for _, assembled, atoms, _ in found:
         assembly.add(assembled, atoms)
     uses_ranks = any(ranks for _, _, _, ranks in found)
+    uses, joins = [use for use, _, _, _ in found], assembly.joins()
     return Trigger(
         name,
         sign,
@@ -230,14 +232,34 @@ def _assembled(maintenance: Maintenance, store: Store, name: str, sign: int, fou
         declared.n_keys if declared.is_functional else -1,
         assembly.orders,
         max(1, len(relation)),
-        [use for use, _, _, _ in found],
-        assembly.joins(),
+        uses,
+        joins,
         (lambda: store.dictionary.rank) if uses_ranks else None,
         frozenset(maintenance.readers.get(name, ())),
         {s.name: s.way for s in _readers(maintenance, store, name)},
         accounts(maintenance, store, name),
         store.arena,
+        ended=_joined_head(store, uses, joins.width),
     )
+
+
+def head_alone(uses: Sequence[Use], store: Store, width: int | None = None) -> str | None:
+    """The head of joins if it is the only one, has the columns that they give first (or all, if these are
+    `width`), nobody reads it and no row of it has two derivations."""
+    if not uses or any(use.strategy is not uses[0].strategy or not use.ends for use in uses):
+        return None
+    strategy = uses[0].strategy
+    arity = store.predicates[strategy.name].arity
+    whole = tuple((True, place) for place in range(arity))
+    is_alone = arity > 0 and width in (None, arity) and all(use.heads == (whole,) for use in uses)
+    return strategy.name if is_alone and strategy.counts_are_one(store) else None
+
+
+def _joined_head(store: Store, uses: Sequence[Use], width: int) -> JoinedHead | None:
+    name = head_alone(uses, store)
+    if name is None or len({use.sign for use in uses}) > 1:
+        return None
+    return JoinedHead(name, store.relations[name], len(uses), width, uses[0].sign > 0)
 
 
 class _Assembly:

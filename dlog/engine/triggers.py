@@ -17,6 +17,7 @@ from dlog.engine.few_rows_kernels import MARK_ROWS, fire_rows
 from dlog.engine.looked import Asked, nowhere
 from dlog.engine.maintain import Account
 from dlog.engine.one_group import OneGroup
+from dlog.engine.one_head import JoinedHead
 from dlog.engine.one_kept import OneKept
 from dlog.engine.one_row_kernels import TOO_LARGE, V_STATE, V, fire
 from dlog.engine.replan import REPLAN, is_alike
@@ -128,6 +129,7 @@ class Trigger:
     seen: dict[str, Relation] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)  # of the other predicates when plans were made
     outgrown: bool = False  # the plans are for other sizes of these
+    ended: JoinedHead | None = None  # what all joins lead to, if nobody reads it
     partner: Trigger | None = None  # of the other sign, once it is known to lead to the same groups
     used: Room = field(init=False)  # by the last firing
     alone: OneGroup | None = field(init=False)  # what the only join leads to, if nobody reads its head
@@ -224,10 +226,13 @@ class Trigger:
         """What else the last firing changed, besides the predicate: what strategies keep.  Asked once."""
         return NO_STATE
 
-    def changed_heads(self, store: Store) -> Mapping[str, Change] | None:
+    def changed_heads(self, store: Store, found: int) -> Mapping[str, Change] | None:
         """The changes of heads that end here, which are carried out; None: they are to be found by `outputs`.
-        REQUIRES: the last firing gave rows."""
-        return None
+        REQUIRES: the last firing gave so many rows, and some."""
+        if self.ended is None:
+            return None
+        room = self.used
+        return self.ended.follow(store.relations, found, room.out, room.counts, room.capacity)
 
     def looked(self) -> Asked:
         """Where the last firing looked again at a rule that is kept by its trace."""
