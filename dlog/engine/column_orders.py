@@ -23,7 +23,7 @@ from dlog.ir.rules import Atom, Conj, Form, Program, Rule, Var
 from dlog.planning.arrange import AtomUse, arrangement
 from dlog.planning.compile import CompiledJoin, compile_join
 from dlog.planning.indices import Order, choose_orders
-from dlog.planning.pipeline import Anti, Join, Pipeline, Union, form_variables, plan_pipeline
+from dlog.planning.pipeline import Anti, Join, Pipeline, Union, bound_behind, form_variables, plan_pipeline
 from dlog.planning.versions import base_name, is_change, is_old
 from dlog.types import INT
 
@@ -100,12 +100,12 @@ def _pipeline_uses(
                 read = Conj((), operation.forms).predicates()
                 if operation.forms and (wanted is None or not read.isdisjoint(wanted)):
                     yield from _join_uses(operation, rule, store, bound)
-                bound = operation.outputs
             case Anti():
                 yield from _pipeline_uses(operation.body, rule, store, bound, wanted)
             case Union():
                 for branch in operation.branches:
                     yield from _pipeline_uses(branch, rule, store, bound, wanted)
+        bound = bound_behind(operation, bound)
 
 
 def _join_uses(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Iterator[AtomUse]:

@@ -33,6 +33,7 @@ from dlog.planning.pipeline import (
     Pipeline,
     Test,
     Union,
+    bound_behind,
     form_variables,
     in_kernel,
     plan_pipeline,
@@ -154,7 +155,6 @@ def _pipeline(pipeline: Pipeline, rule: Rule, store: Store, bound: tuple[str, ..
             case Join():
                 if operation.forms:
                     yield from _join(operation, rule, store, bound)
-                bound = operation.outputs
             case Compute() | Test() | Generate():
                 yield f"on columns: {operation.primitive}"
             case Anti():
@@ -164,6 +164,7 @@ def _pipeline(pipeline: Pipeline, rule: Rule, store: Store, bound: tuple[str, ..
                 yield "rows of any of"
                 for branch in operation.branches:
                     yield from (f"  {line}" for line in _pipeline(branch, rule, store, bound))
+        bound = bound_behind(operation, bound)
 
 
 def _join(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Iterator[str]:

@@ -85,6 +85,17 @@ def plan_pipeline(
     return Pipeline(tuple(joined_at_once(planner.operations, outputs)), outputs)
 
 
+def bound_behind(operation: Operation, bound: Iterable[str]) -> tuple[str, ...]:
+    """The variables that have values behind an operation, `bound` being those that have them before it."""
+    match operation:
+        case Join() | Union():
+            return operation.outputs
+        case Compute() | Generate():
+            return tuple(dict.fromkeys((*bound, *sorted(form_variables(operation.primitive)))))
+        case Test() | Anti():
+            return tuple(bound)
+
+
 class _Planner:
     def __init__(self, forms: list[Form], outputs: tuple[str, ...], types: Types, bag: bool, bound: set[str]):
         self.waiting = forms

@@ -5,8 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import dlog
+from dlog.engine import column_orders
+from tests.examples import relaxed
+from tests.oracle.programs import ALL, programs
 
 EDGES = " ".join(f"edge({i}, {(7 * i + j) % 40})." for i in range(40) for j in range(3))
 RULES = {
@@ -61,3 +66,37 @@ def test_recursions_that_are_evaluated_again_say_why(why: str, text: str) -> Non
     assert f"maintained from scratch whenever it is touched, because {why}\n" in db.explain()
     db.apply(insert={"e": [(2, 3)]})
     db.verify()
+
+
+BEHIND = {
+    "a negation behind a disjunction": "n[v] = r <- agg<<r = count()>> (g(v) ; h(v)), !k(v).",
+    "a comparison behind a disjunction": "n[v] = r <- agg<<r = sum(w)>> (e(v, w) ; e(w, v)), g(u), v < u.",
+    "a negation behind a computed text": 's(x) -> string(x).  t(y) <- s(x), y = cat(x, "a"), !s(y).',
+    "an atom behind a computed text": 's(x) -> string(x).  t(y) <- s(x), y = cat(x, "a"), s(y).',
+    "an atom behind a range": "t(x, y) <- g(x), y = range(0, x), h(y).",
+}
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_what_comes_behind_other_stages_is_planned_with_their_variables(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where column orders are chosen beforehand, as for large relations."""
+    source = 'g(1). g(4). h(2). k(3). e(1, 2). e(2, 1). s("a").' + BEHIND[name]
+    if "string" not in source:
+        source = source.replace('s("a").', "")
+    db = dlog.Database(source=source)
+    assert "key order" in db.explain()
+    monkeypatch.setattr(column_orders, "LARGE", 1)
+    again = dlog.Database(source=source)
+    again.apply(insert={"g": [(7,)]})
+    again.verify()
+
+
+@relaxed(40)
+@given(programs(ALL, derived=4), st.sampled_from((None, "trace", "trace-exact", "views")))
+def test_every_program_is_explained(text: str, strategy: str | None) -> None:
+    """With nothing evaluated, and without an error."""
+    db = dlog.Database(source=text, evaluated=False, strategy=strategy)
+    told = db.explain()
+    assert ("stratum 1: " in told) == any(stratum.rules for stratum in db.program.strata)
