@@ -136,7 +136,9 @@ def test_an_unknown_strategy(folder: Path) -> None:
     assert (status, err) == (1, "error: unknown strategy detla\nhelp: did you mean delta?\n")
     with pytest.raises(dlog.DlogError) as found:
         dlog.Database(source=PROGRAM, strategy="magic")
-    assert all(name in str(found.value.help) for name in STRATEGIES)
+    assert all((name in str(found.value.help)) == (name in SUPPORTED_STRATEGIES) for name in STRATEGIES)
+    with pytest.raises(TypeError, match="strategy is the name of one, and not 3"):
+        dlog.Database(source=PROGRAM, strategy=3)  # type: ignore[arg-type]
 
 
 def test_rules_and_facts_in_a_file(folder: Path) -> None:

@@ -224,7 +224,11 @@ def explain(
     if not is_query:
         from dlog.engine.database import plan_only
 
-        print(plan_only(program, facts, strategy).explain(predicate))
+        database = plan_only(program, facts, strategy)
+        if database.unread is not None:
+            print(f"warning: sizes are guesses: {database.unread.message}", file=sys.stderr)
+            print("help: give the facts folder with -F", file=sys.stderr)
+        print(database.explain(predicate))
     if is_query or order is not None or tree is not None:
         from dlog.views.export import read_query, read_tree
         from dlog.views.notation import explain as explain_tree

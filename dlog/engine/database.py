@@ -55,6 +55,8 @@ class Database(Evaluated):
     [(2,), (3,)]
     """
 
+    unread: DlogError | None = None  # why there are no facts: see `plan_only`
+
     @cached_property
     def _subscribers(self) -> Subscribers:
         return Subscribers()
@@ -257,11 +259,14 @@ class Database(Evaluated):
 
 
 def plan_only(path: str | Path, facts: str | Path, strategy: str | None = None) -> Database:
-    """A database with its base facts loaded, where they are to be had, and no rule run."""
+    """A database with its base facts loaded, and no rule run.  Where there are none to be had, `unread` says
+    why."""
     try:
         return Database(path, facts=facts, evaluated=False, strategy=strategy)
     except DlogError as error:
         errors = error if isinstance(error, DlogErrors) else (error,)
         if not all(isinstance(e, DataError) for e in errors):
             raise
-        return Database(path, facts=facts, evaluated=False, load=False, strategy=strategy)
+        database = Database(path, facts=facts, evaluated=False, load=False, strategy=strategy)
+        database.unread = next(iter(errors))
+        return database

@@ -305,7 +305,7 @@ class DeltaStrategy:
             how = "the number of derivations of each row is kept"
         lines = [*self._reasons(), how, *(a.explain() for a in self.aggregates)]
         for deltas in self._deltas():
-            lines += [line for line in deltas.explain() if line not in lines]
+            lines += [line for line in deltas.explain() if line not in lines or line.startswith(" ")]
         return lines
 
     def _reasons(self) -> Iterator[str]:

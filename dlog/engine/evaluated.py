@@ -47,7 +47,9 @@ SUPPORTED_STRATEGIES = frozenset({"delta", "trace", "trace-exact", "views"})
 def require_strategy(name: str | None) -> None:
     """Raises for a strategy of maintenance that there is not."""
     if name is not None and name not in STRATEGIES:
-        known = f"there are {', '.join(STRATEGIES)}"
+        if not isinstance(name, str):
+            raise TypeError(f"strategy is the name of one, and not {name!r}")
+        known = f"there are {', '.join(s for s in STRATEGIES if s in SUPPORTED_STRATEGIES)}"
         raise DlogError(f"unknown strategy {name}", help=did_you_mean(name, STRATEGIES, known))
     if name is not None and name not in SUPPORTED_STRATEGIES:
         raise UnsupportedError(f"not supported yet: {name}")

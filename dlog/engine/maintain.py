@@ -67,7 +67,8 @@ def choose_strategy(
                 return choose_views(program, stratum, store, wanted, known)
             except UnsupportedError as error:
                 no_views = error.message
-        choices = [trace_choice.choose_way(store, rule, wanted, no_views) for rule in stratum.rules]
+        tables = [d.predicate for d in program.directives if d.kind == "table"]
+        choices = [trace_choice.choose_way(store, rule, wanted, no_views, tables) for rule in stratum.rules]
         if any(choice.way != trace_choice.DELTA for choice in choices):
             return TraceStrategy(program, stratum, store, choices)
         return DeltaStrategy(program, stratum, store, [choice.reason for choice in choices])

@@ -3,12 +3,13 @@
 Deltas begin with the changed row, so each atom that may change asks for column orders of the others; a trace
 reads what the evaluation reads, and keeps sensitivity indices instead.  A row costs about the same either way
 where both have what they need, and single rows go a shorter way with deltas.  So deltas are taken unless what
-they need beyond the indices that are there is much larger than the trace.  Reads statistics only.
+they need beyond the indices that are there is much larger than the trace.  Predicates that are said never to
+change ask for nothing.  Reads statistics only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from dlog.engine.column_orders import LARGE
@@ -24,7 +25,6 @@ from dlog.sensitivity.watches import COARSE, EXACT
 
 DELTA, TRACE, TRACE_EXACT, VIEWS = "delta", "trace", "trace-exact", "views"
 GRANULARITY = {TRACE: COARSE, TRACE_EXACT: EXACT}
-FEWEST_ORDERS = 2  # column orders that deltas must lack before a trace is looked at
 MUCH_LARGER = 2.0  # times the bytes of the trace
 
 
@@ -36,17 +36,19 @@ class Choice:
     reason: str
 
 
-def choose_way(store: Store, rule: Rule, wanted: str | None, no_views: str = "") -> Choice:
+def choose_way(
+    store: Store, rule: Rule, wanted: str | None, no_views: str = "", tables: Collection[str] = ()
+) -> Choice:
     """The way of one rule; `wanted` is the strategy that a user asked for, `no_views` why it has no view tree
-    though one was looked for.
+    though one was looked for, `tables` the predicates that never change.
     """
-    choice = _chosen(store, rule, wanted)
+    choice = _chosen(store, rule, wanted, tables)
     if wanted == VIEWS:
         return Choice(DELTA, f"it has no view tree: {no_views or 'it has no aggregate'}")
     return Choice(choice.way, f"{choice.reason}; no view tree: {no_views}") if no_views else choice
 
 
-def _chosen(store: Store, rule: Rule, wanted: str | None) -> Choice:
+def _chosen(store: Store, rule: Rule, wanted: str | None, tables: Collection[str]) -> Choice:
     reason = untraceable(rule)
     if wanted in GRANULARITY:
         return (
@@ -56,21 +58,21 @@ def _chosen(store: Store, rule: Rule, wanted: str | None) -> Choice:
         return Choice(DELTA, "it was asked for")
     if reason:
         return Choice(DELTA, f"{reason}, so it has no trace")
-    return _by_cost(store, rule)
+    return _by_cost(store, rule, tables)
 
 
-def _by_cost(store: Store, rule: Rule) -> Choice:
+def _by_cost(store: Store, rule: Rule, tables: Collection[str]) -> Choice:
     reads = {atom.predicate for atom, _ in rule.body.atoms()}
     if max(store.rows(name) for name in reads) < LARGE:
         return Choice(DELTA, "what it reads is small: any index is soon made")
-    deltas = RuleDeltas(store, rule, rule_variants(rule, reads), bag=True)
+    deltas = RuleDeltas(store, rule, rule_variants(rule, reads.difference(tables)), bag=True)
     orders, size = missing_orders(store, (use for uses in deltas.uses() for use in uses))
-    if orders < FEWEST_ORDERS:
-        lacks = "no further column order" if orders == 0 else "one further column order"
-        return Choice(DELTA, f"it needs {lacks}")
+    if orders == 0:
+        return Choice(DELTA, "it needs no further column order")
     traces = TraceDeltas(store, rule, "~", COARSE).planned_traces()
     own = traces.expected_bytes() + missing_orders(store, traces.atoms)[1]
-    compared = f"deltas need {orders} further column orders of {_mb(size)}, a trace {_mb(own)}"
+    lacks = "one further column order" if orders == 1 else f"{orders} further column orders"
+    compared = f"deltas need {lacks} of {_mb(size)}, a trace {_mb(own)}"
     if own * MUCH_LARGER < size:
         return Choice(TRACE, compared)
     return Choice(DELTA, compared)

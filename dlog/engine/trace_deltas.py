@@ -286,7 +286,8 @@ class TraceDeltas(RuleDeltas):
         traces = self.traces or self.planned_traces()
         names = {slot: name for name, slot in traces.compiled.names}
         keys = ", ".join(name for name, _ in traces.keys)
-        yield f"trace ({self.granularity}) in the key order [{keys}]"
+        where = f"line {self.rule.span.line}: " if self.rule.span else ""
+        yield f"{where}trace ({self.granularity}) in the key order [{keys}]"
         if not self.ready(self.store):
             yield "  not there yet: the next transaction evaluates the rule again and notes where it looks"
             yield f"  {self._expected(traces)}"
@@ -306,12 +307,11 @@ class TraceDeltas(RuleDeltas):
     def _explain_watch(
         self, traces: Traces, watch: Watch, names: dict[int, str], sizes: dict[int, Intervals]
     ) -> Iterator[str]:
-        use = traces.atoms[watch.atom]
-        columns = self.store.predicates[use.predicate].columns
+        use, atom = traces.atoms[watch.atom], traces.compiled.read[watch.atom]
         if watch.level < 0:
-            yield f"  {use.predicate}: evaluated again when its first row comes or its last row goes"
+            yield f"  {atom}: evaluated again when its first row comes or its last row goes"
             return
-        where = f"{use.predicate} by {', '.join(columns[c].name for c in use.columns[: watch.level + 1])}"
+        where = f"{atom} by {', '.join(str(atom.args[c]) for c in use.columns[: watch.level + 1])}"
         if watch.how == FREE and watch.depth == 0:
             yield f"  {where}: all of the body is evaluated again, since nothing leads to a part of it"
         elif watch.how == FREE:

@@ -8,6 +8,7 @@ follows is passed over up to `commit` or `rollback`, so that a script never comm
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -92,6 +93,12 @@ class Session:
             self._failure(error)
         except KeyboardInterrupt:
             self._failure(Interrupted("interrupted"))
+        except BrokenPipeError:
+            raise
+        except Exception as error:  # the session goes on, and what it holds is not lost
+            traceback.print_exc(file=self.err)
+            fault = f"this is a fault of dlog: {type(error).__name__}: {error}"
+            self._failure(DlogError(fault, help="nothing was changed; please report it with the lines above"))
         self.out.flush()
 
     def close(self) -> None:

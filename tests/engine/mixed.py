@@ -19,7 +19,7 @@ def mixed(seed: int) -> Iterator[None]:
     """Each rule kept in a way of its own."""
     kept = trace_choice.choose_way
 
-    def choose(store: Store, rule: Rule, wanted: str | None, no_views: str = "") -> Choice:
+    def choose(store: Store, rule: Rule, *others: object) -> Choice:
         way = random.Random(f"{seed} {rule}").choice((DELTA, TRACE, TRACE_EXACT))
         return kept(store, rule, way)
 

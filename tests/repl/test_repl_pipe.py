@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from dlog.language.typed import Piece
 from dlog.repl.commands import COMMANDS
+from dlog.repl.session import Session
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,6 +35,22 @@ def test_the_example_of_the_documents() -> None:
         "committed 1: +2 edge, +3 reach (TIME)\n y\n 2\n 3\n2 rows\ncommitted 2: -1 edge, -2 reach (TIME)\n"
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_fault_of_dlog_does_not_end_the_session(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(self: Session, piece: Piece) -> None:
+        raise AssertionError("no order")
+
+    session = Session()
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "_statements", broken)
+        session.run(Piece("statements", "+e(1, 2).", "typed", 1))
+    session.run(Piece("statements", "e(1, 2). ?- e(1, y).", "typed", 1, lines=("e(1, 2). ?- e(1, y).",)))
+    told = capsys.readouterr()
+    assert "error: this is a fault of dlog: AssertionError: no order" in told.err and session.failures == 1
+    assert "1 row" in told.out
 
 
 def test_a_strategy_is_asked_for(tmp_path: Path) -> None:
