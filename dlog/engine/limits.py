@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 
 from dlog.errors import LimitError
 from dlog.interrupts import poll
+
+_LOOK = 0.25  # seconds between looks at the memory of the machine
+_MOST = 0.9  # of it that a process may use
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Watch:
     def __init__(self, limits: Limits | None = None, turn: Turn | None = None):
         self.limits = limits or Limits()
         self.turn = turn  # of strata that run side by side
-        self.started = time.monotonic()
+        self.started = self.looked = time.monotonic()
         self.doing = "starting"
         self.derived_rows = 0
         self.pending_rows = 0
@@ -81,6 +86,10 @@ class Watch:
             raise LimitError(f"limit of {limits.rows:,} derived rows reached while {self.doing}")
         if limits.memory is not None and resident_bytes() > limits.memory:
             raise LimitError(f"memory limit of {limits.memory:,} bytes reached while {self.doing}")
+        if (now := time.monotonic()) - self.looked > _LOOK:
+            self.looked = now
+            if resident_bytes() > _MOST * machine_bytes():
+                raise LimitError(f"out of memory while {self.doing}")
 
     def aside(self) -> AbstractContextManager[None]:
         """For work that only reads: what runs side by side may go on meanwhile."""
@@ -93,6 +102,16 @@ class Watch:
     def pending(self, rows: int) -> None:
         """Rows that a rule has produced and that are not stored yet; repeated ones may be among them."""
         self.pending_rows = rows
+
+
+@cache
+def machine_bytes() -> int:
+    """Memory that the machine has, or its container: the system ends a process that needs more, unheard."""
+    total = os.sysconf("SC_PHYS_PAGES") * _PAGE
+    for place in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with suppress(OSError, ValueError):
+            return min(total, int(Path(place).read_text()))
+    return total
 
 
 def resident_bytes() -> int:

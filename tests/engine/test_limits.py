@@ -11,7 +11,9 @@ import pytest
 
 import dlog
 from dlog.cli.common import read_bytes
+from dlog.engine import limits
 from dlog.engine.evaluate import Evaluation, evaluate
+from dlog.engine.limits import resident_bytes
 from dlog.engine.measure import Measures
 
 ENDLESS = """
@@ -88,6 +90,16 @@ def test_interrupt_names_the_rule(inherited: signal.Handlers, tmp_path: Path) ->
     assert process.returncode == 130
     assert "interrupted while evaluating the rule at" in errors and "Traceback" not in errors
     assert not (tmp_path / "out").exists()
+
+
+def test_memory_of_the_machine_is_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without any that was given: the system would end the process without a word."""
+    monkeypatch.setattr(limits, "machine_bytes", lambda: resident_bytes() - (1 << 20))
+    monkeypatch.setattr(limits, "_LOOK", 0.0)
+    with pytest.raises(dlog.DlogError, match="out of memory while "):
+        dlog.Database(source="n(0). n(y) <- n(x), y = x + 1.")
+    monkeypatch.undo()
+    assert resident_bytes() < limits.machine_bytes() < 1 << 60
 
 
 def test_sizes_are_read_as_people_write_them() -> None:
