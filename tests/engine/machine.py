@@ -115,7 +115,8 @@ class TransactionMachine(RuleBasedStateMachine):
             return
         self.taken = self.text
         if self.strategy == MIXED:
-            self.stack.enter_context(mixed(data.draw(st.integers(0, 99), label="seed of the ways")))
+            seed, restless = data.draw(st.integers(0, 99), label="seed of the ways"), data.draw(st.booleans())
+            self.stack.enter_context(mixed(seed, restless))
         self.db = dlog.Database(
             source=self.author.text, strategy=TRACE if self.strategy == MIXED else self.strategy
         )

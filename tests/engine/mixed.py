@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dlog.engine import trace_choice
+import pytest
+
+from dlog.engine import maintain, trace_choice
 from dlog.engine.store import Store
 from dlog.engine.trace_choice import DELTA, TRACE, TRACE_EXACT, Choice
 from dlog.ir.rules import Rule
@@ -15,16 +18,16 @@ MIXED = "mixed"
 
 
 @contextmanager
-def mixed(seed: int) -> Iterator[None]:
-    """Each rule kept in a way of its own."""
-    kept = trace_choice.choose_way
+def mixed(seed: int, restless: bool = False) -> Iterator[None]:
+    """Each rule kept in a way of its own; `restless`: in another one every now and then."""
+    kept, chance, times = trace_choice.choose_way, random.Random(seed), itertools.count()
 
     def choose(store: Store, rule: Rule, *others: object) -> Choice:
-        way = random.Random(f"{seed} {rule}").choice((DELTA, TRACE, TRACE_EXACT))
-        return kept(store, rule, way)
+        drawn = random.Random(f"{seed} {rule} {next(times) if restless else 0}")
+        return kept(store, rule, drawn.choice((DELTA, TRACE, TRACE_EXACT)))
 
-    trace_choice.choose_way = choose
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trace_choice, "choose_way", choose)
+        if restless:
+            patch.setattr(maintain, "alike", lambda *sizes: chance.random() < 0.6)
         yield
-    finally:
-        trace_choice.choose_way = kept
