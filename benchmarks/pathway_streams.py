@@ -1,10 +1,10 @@
 """Groups over a stream of facts in Pathway: `python pathway_streams.py FILE.npz`, a process of its own.
 
-The file has shops and amounts, the reducer (max or sum), the size of a transaction, and how many transactions
-a window holds (0: facts only come in).  Prints the seconds of each transaction, from its first fact to the
-end of its output, as JSON.  That a transaction is at its end is told by a sum: sums of ints, which are exact,
-tell it themselves; beside all else Pathway keeps the sum of the facts' numbers.  Needs nothing of dlog; the
-interpreter is that of `pathway_reach`.
+The file has shops and amounts, the reducer (min, max or sum), the size of a transaction, and how many
+transactions a window holds (0: facts only come in).  Prints the seconds of each transaction, from its first
+fact to the end of its output, as JSON.  That a transaction is at its end is told by a sum: sums of ints,
+which are exact, tell it themselves; beside all else Pathway keeps the sum of the facts' numbers.  Needs
+nothing of dlog; the interpreter is that of `pathway_reach`.
 """
 
 from __future__ import annotations

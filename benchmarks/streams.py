@@ -1,4 +1,4 @@
-"""Max and exact float sums of groups over a stream of facts: semigroups and floats, which have no inverse.
+"""Min, max and exact float sums of groups over a stream of facts: what has no inverse, semigroups and floats.
 
 Facts of 1,000 groups come in, in transactions of several sizes: only in, and as a window of ten transactions
 that drops the oldest.  Seconds are for each fact that comes in, end to end from Python, of processor time; or
@@ -30,7 +30,12 @@ PROGRAM = """
 sale(id, shop, amount) -> int(id), int(shop), {type}(amount).
 result[s] = r <- agg<<r = {op}(a)>> sale(_, s, a).
 """
-KINDS = {"group sums": ("sum", "int"), "max": ("max", "int"), "float sums": ("sum", "float")}
+KINDS = {
+    "group sums": ("sum", "int"),
+    "min": ("min", "int"),
+    "max": ("max", "int"),
+    "float sums": ("sum", "float"),
+}
 SHOPS = 1000
 WINDOW = 10  # transactions
 MOST = {1: 10_000, 100: 1000, 10_000: 100}  # size of transactions -> how many at most
@@ -42,8 +47,10 @@ def benchmark(scale: float) -> Iterator[Row]:
     rng = np.random.default_rng(8)
     n = at_least(2000, 1_000_000 * scale)
     shops = rng.integers(0, SHOPS, n)
+    whole = rng.integers(0, 1 << 40, n)
     amounts: dict[str, np.ndarray] = {
-        "max": rng.integers(0, 1 << 40, n),
+        "min": whole,
+        "max": whole,
         "float sums": rng.standard_normal(n) * 10.0 ** rng.integers(-3, 6, n),
     }
     for kind, values in amounts.items():
@@ -103,7 +110,7 @@ def expected(kind: str, shops: np.ndarray, amounts: np.ndarray) -> dict[int, flo
     order = np.argsort(shops, kind="stable")
     found, starts = np.unique(shops[order], return_index=True)
     groups = np.split(amounts[order], starts[1:])
-    fold = {"group sums": sum, "max": max, "float sums": math.fsum}[kind]
+    fold = {"group sums": sum, "min": min, "max": max, "float sums": math.fsum}[kind]
     return {int(shop): fold(values.tolist()) for shop, values in zip(found, groups, strict=True)}
 
 

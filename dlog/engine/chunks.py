@@ -134,10 +134,10 @@ class _Cutter:
             number, start, end = self.number, self.at, self._end()
             self.number, self.last, self.at = number + 1, end - start, end
             expected = self.per_seed * (end - start)
-        low, high = int(self.values[start]), int(self.values[end - 1]) + 1
-        worker.queues.begin_chunk(self.pivots, low, high, expected)
+        low, last = int(self.values[start]), int(self.values[end - 1])
+        worker.queues.begin_chunk(self.pivots, low, last + 1, expected)
         result = worker.run_chunk(
-            [_between(s, p, low, high) for s, p in zip(self.seeds, self.pivots, strict=True)]
+            [_between(s, p, low, last) for s, p in zip(self.seeds, self.pivots, strict=True)]
         )
         with self.lock:
             self.results[number] = result
@@ -161,9 +161,10 @@ class _Cutter:
         return loop
 
 
-def _between(columns: Words, pivot: int, low: int, high: int) -> Words:
-    start, end = np.searchsorted(columns[pivot], [low, high])
-    return columns[:, start:end]
+def _between(columns: Words, pivot: int, low: int, last: int) -> Words:
+    """Those with low to last in the pivot column, which may be the greatest number there is."""
+    values = columns[pivot]
+    return columns[:, np.searchsorted(values, low) : np.searchsorted(values, last, side="right")]
 
 
 def _relation(before: Relation, parts: list[Words], pivot: int) -> Relation:

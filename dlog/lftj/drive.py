@@ -275,12 +275,12 @@ def look_up_rows(arena, state, variants, at, queues, rows, out, capacity, scratc
 def locate(state, block, rows, sought, n, out):
     """The range of rows of an index for each of n keys, by its exact directory: out[2i] to out[2i + 1]."""
     directory = state[block + DIRECTORY]
-    least, keys = state[directory + LEAST], state[directory + GREATEST] - state[directory + LEAST]
+    least, greatest = state[directory + LEAST], state[directory + GREATEST]
     buckets = directory + BUCKETS
     for i in range(n):
-        key = rows[sought + i] - least
-        inside = key >= 0 and key <= keys
-        bucket = buckets + (key if inside else np.int64(0))
+        key = rows[sought + i]
+        inside = key >= least and key <= greatest  # before the difference, which may not fit
+        bucket = buckets + (key - least if inside else np.int64(0))
         out[2 * i] = state[bucket]
         out[2 * i + 1] = state[bucket + 1] if inside else state[bucket]
 

@@ -133,12 +133,12 @@ class RowSet:
 def roomy(low: int, span: int) -> tuple[int, int]:
     """(low, width) of a range with slack above, and down to 0 when that is near: most ids begin there.
 
-    >>> roomy(3, 100)
-    (0, 128)
+    >>> roomy(3, 100), roomy(2**63 - 1, 1)[1]
+    ((0, 128), 1)
     """
     if 0 < low <= span:
         low, span = 0, span + low
-    return low, min(span + span // 4, (1 << 63) - 1 - low)
+    return low, min(span + span // 4, (1 << 63) - low)
 
 
 def _fits(widths: list[int]) -> bool:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import pytest
 
 import dlog
 from dlog.engine.looked import Looked
+from dlog.jit import Words
 from dlog.lftj.plan import Emit, Leap, Plan
+from dlog.sensitivity.intervals import Intervals, covered_changes
 from dlog.sensitivity.upkeep import Upkeep
-from dlog.sensitivity.watches import COARSE, EXACT, FREE, TRACED, WILD, Watched, watched
+from dlog.sensitivity.watches import COARSE, EXACT, FREE, TRACED, WILD, Watch, Watched, watched
 from dlog.storage.arena import Arena
 from dlog.storage.dictionary import Dictionary
 from dlog.storage.index import Index
@@ -172,26 +177,80 @@ def test_oracle_of_4_2_one_fact_of_r() -> None:
         assert not len(upkept.inserted)
 
 
-# The counter-example to removing whole intervals
+# The counter-example to removing whole intervals: I(x, z), R(z) in the key order [x, z]
+
+PAIR = Upkeep(watched(Plan((2, 1), (Leap(0, ((0, 0),)), Leap(1, ((0, 1), (1, 0))), Emit((0, 1)))), EXACT))
+R_SENS = [[LEAST, 5, 0], [10, 20, 0]]  # a, b, x
 
 
-def test_counter_example_to_removing_whole_intervals() -> None:
-    """I(x, z), R(z) in the order [x, z]: R is sensitive in [-inf, 5] and [10, 20]; erase I(0, 10), then
-    insert R(15)."""
-    plan = Plan((2, 1), (Leap(0, ((0, 0),)), Leap(1, ((0, 1), (1, 0))), Emit((0, 1))))
-    upkeep = Upkeep(watched(plan, EXACT))
+def pair() -> tuple[Index, Index, tuple[Intervals, ...]]:
+    """I, R and what R is sensitive to; I is a prefix of the key order, and has no index."""
     i, r = Index.build(ARENA, [(0, 1), (0, 10), (0, 15)], 2), unary((5, 20))
-    intervals = upkeep.intervals(ARENA, upkeep.record(ARENA.A, [i.root, r.root]))
-    assert intervals[0].rows().tolist() == [[LEAST, 5, 0], [10, 20, 0]]
+    intervals = PAIR.intervals(ARENA, PAIR.record(ARENA.A, [i.root, r.root]))
+    assert [index.rows().tolist() for index in intervals] == [R_SENS]
+    return i, r, intervals
+
+
+def points_only(
+    self: Upkeep, watch: Watch, contexts: Words, intervals: Sequence[Intervals]
+) -> tuple[Words, Words]:
+    """In place of `Upkeep._widened`: the paper's oracle, where a changed key contributes itself alone."""
+    return contexts, contexts[:, -1]
+
+
+@pytest.mark.parametrize("widened", [True, False])
+def test_oracle_of_the_counter_example(widened: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Erase I(0, 10): the paper's oracle is the point 10, ours the interval of R that holds it."""
+    if not widened:
+        monkeypatch.setattr(Upkeep, "_widened", points_only)
+    i, _, intervals = pair()
     i_new = i.erase_row((0, 10))
     assert i_new is not None
-    oracle = upkeep.oracle({0: surgeries(i, i_new)}, intervals)
-    upkept = upkeep.maintain(ARENA.A, oracle, ([i.root, r.root], [i_new.root, r.root]), intervals)
+    oracle = PAIR.oracle({0: surgeries(i, i_new)}, intervals)
+    assert oracle.intervals() == [[(0, 0)], [(10, 20) if widened else (10, 10)]]
+
+
+@pytest.mark.parametrize(
+    ("points", "left"),
+    [
+        ((10,), [(11, 20)]),
+        ((20,), [(10, 19)]),
+        ((10, 20), [(11, 19)]),
+        ((15,), [(10, 20)]),  # one that is covered only inside stays whole
+        (range(10, 20), [(20, 20)]),
+        (range(10, 21), []),
+    ],
+    ids=str,
+)
+def test_only_the_covered_part_of_an_interval_goes(
+    points: Sequence[int], left: list[tuple[int, int]]
+) -> None:
+    """Of [10, 20], when points of it are covered and nothing is noted there.  [-inf, 5] is not met."""
+    _, r, (index,) = pair()
+    covers, nothing = np.array([(z, z, 0) for z in points]), np.empty((0, 3), np.int64)
+    later = index.apply(covered_changes(index, ARENA.A, r.root, covers, nothing))
+    later.check()
+    assert later.rows().tolist() == [R_SENS[0], *([a, b, 0] for a, b in left)]
+
+
+@pytest.mark.parametrize("widened", [True, False])
+def test_counter_example_to_removing_whole_intervals(widened: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Erase I(0, 10), then insert R(15): it is not missed.
+
+    Widened, the oracle covers all of [10, 20], and what is new there is noted again: an index that lost whole
+    intervals would not be found out.  Without, which is as sound (see `test_sound_index`) and only leaves
+    more pieces, what is left of [10, 20] is all that leads to 15.
+    """
+    if not widened:
+        monkeypatch.setattr(Upkeep, "_widened", points_only)
+    i, r, intervals = pair()
+    i_new, r_new = i.erase_row((0, 10)), r.insert_row((15,))
+    assert i_new is not None and r_new is not None
+    oracle = PAIR.oracle({0: surgeries(i, i_new)}, intervals)
+    upkept = PAIR.maintain(ARENA.A, oracle, ([i.root, r.root], [i_new.root, r.root]), intervals)
     assert not len(upkept.erased) and not len(upkept.inserted)
-    r_new = r.insert_row((15,))
-    assert r_new is not None
-    oracle = upkeep.oracle({1: surgeries(r, r_new)}, upkept.intervals)
-    later = upkeep.maintain(
-        ARENA.A, oracle, ([i_new.root, r.root], [i_new.root, r_new.root]), upkept.intervals
-    )
-    assert later.inserted.tolist() == [[0, 15]]
+    assert upkept.intervals[0].rows().tolist() == [R_SENS[0], [15 if widened else 11, 20, 0]]
+    oracle = PAIR.oracle({1: surgeries(r, r_new)}, upkept.intervals)
+    roots = [i_new.root, r.root], [i_new.root, r_new.root]
+    later = PAIR.maintain(ARENA.A, oracle, roots, upkept.intervals)
+    assert (later.erased.tolist(), later.inserted.tolist()) == ([], [[0, 15]])
