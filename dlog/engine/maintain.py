@@ -121,9 +121,7 @@ class Maintenance:
     readers: dict[str, tuple[int, ...]] = field(default_factory=dict)  # predicate -> strata that read it
     owner: dict[str, int] = field(default_factory=dict)  # derived predicate -> its stratum
     strategies: dict[int, Strategy | None] = field(default_factory=dict)
-    sizes: dict[int, list[int]] = field(
-        default_factory=dict
-    )  # of what a stratum read when its one was chosen
+    sizes: dict[int, list[int]] = field(default_factory=dict)  # of what strata read when these were chosen
     spent: dict[int, Spent] = field(default_factory=dict)  # by stratum, in the transactions that touched it
     wanted: str | None = None  # the strategy that a user asked for
     tables: Mapping[str, ast.Directive] = field(default_factory=dict)  # predicates that never change
