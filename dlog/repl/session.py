@@ -98,7 +98,7 @@ class Session:
         except Exception as error:  # the session goes on, and what it holds is not lost
             traceback.print_exc(file=self.err)
             fault = f"this is a fault of dlog: {type(error).__name__}: {error}"
-            self._failure(DlogError(fault, help="nothing was changed; please report it with the lines above"))
+            self._failure(DlogError(fault, help="the session goes on; please report it with the lines above"))
         self.out.flush()
 
     def close(self) -> None:
