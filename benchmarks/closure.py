@@ -18,8 +18,8 @@ import pyarrow as pa
 
 import dlog
 from benchmarks.harness import Aim, Row, compare, duck, faster, timed
-from dlog.engine.evaluate import Evaluation
-from dlog.engine.evaluate import evaluate as run_rules
+from dlog.engine.evaluate.evaluate import Evaluation
+from dlog.engine.evaluate.evaluate import evaluate as run_rules
 
 CLOSURE = """
 edge(x, y) -> int(x), int(y).

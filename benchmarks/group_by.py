@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.harness import Row, at_least, compare, duck, faster
-from dlog.engine.batch import Column
-from dlog.engine.groups import aggregate
-from dlog.storage.dictionary import Dictionary
+from dlog.engine.column_functions import Column
+from dlog.engine.head.groups import aggregate
+from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import encode
 from dlog.types import FLOAT, INT
 

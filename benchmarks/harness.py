@@ -16,7 +16,7 @@ from typing import Any
 import duckdb
 
 import dlog
-from dlog.engine.evaluate import Evaluation, evaluate
+from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 
 DLOG = "dlog"  # the name of our side
 RUNS = 3

@@ -17,7 +17,7 @@ import pyarrow as pa
 import dlog
 from benchmarks.harness import Aim, Row, at_least, compare, duck, within
 from benchmarks.triangles import power_law
-from dlog.engine.evaluate import Evaluation, evaluate
+from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from dlog.jit import Words
 from dlog.planning.options import NEVER
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import dlog
 from benchmarks.harness import Row, timed
-from dlog.engine.evaluate import Evaluation, evaluate
+from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 
 PROGRAM = """
 new(v, o) -> int(v), int(o).

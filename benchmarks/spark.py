@@ -20,9 +20,9 @@ from pyarrow import parquet
 import dlog
 from benchmarks.harness import Aim, Measured, Row, at_least, faster, timed, within
 from benchmarks.triangles import power_law
-from dlog.spark.run import ShardedDatabase
-from dlog.spark.runner import spark_runner
-from dlog.spark.session import start, stop
+from dlog.spark.cluster.session import start, stop
+from dlog.spark.run.run import ShardedDatabase
+from dlog.spark.run.runner import spark_runner
 
 EDGES, ROWS = 500_000, 10_000_000
 LOOP_EDGES = 50_000  # for Spark SQL's own loop, which takes 40 times as long as the shards

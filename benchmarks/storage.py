@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from benchmarks.harness import Aim, Row, at_least, below, timed
 from dlog.jit import Words
-from dlog.storage.arena import Arena
-from dlog.storage.delta import difference
-from dlog.storage.dictionary import Dictionary
-from dlog.storage.index import Index
-from dlog.storage.surgery import surgeries
+from dlog.storage.arena.arena import Arena
+from dlog.storage.dictionary.dictionary import Dictionary
+from dlog.storage.diff.delta import difference
+from dlog.storage.diff.surgery import surgeries
+from dlog.storage.index.index import Index
 from dlog.storage.values import decode, encode
 from dlog.types import FLOAT, STRING
 

@@ -130,8 +130,8 @@ class Files:
 
 
 def _dlog_times(files: Files, chosen: Chosen, shards: int) -> list[float]:
-    from dlog.spark.stream import Options, Places, run_stream
-    from dlog.spark.stream_progress import Report, Telling
+    from dlog.spark.stream.command import Options, Places, run_stream
+    from dlog.spark.stream.progress import Report, Telling
 
     class Clock(Telling):
         done = [time.perf_counter()]
@@ -159,7 +159,7 @@ def _spark_times(files: Files, chosen: Chosen) -> list[float]:
     """Spark's own sum and count by group, in update mode."""
     from pyspark.sql import functions
 
-    from dlog.spark import session
+    from dlog.spark.cluster import session
 
     spark = session.start(MASTER)
     reader = spark.readStream.schema("id long, shop long, amount long").option("maxFilesPerTrigger", 1)

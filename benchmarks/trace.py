@@ -22,14 +22,14 @@ from benchmarks.harness import Row, at_least, below, faster, timed, within
 from benchmarks.transactions import TRIANGLE, graph, in_and_out, vertices
 from benchmarks.triangles import TRIANGLE as TRIANGLE_STEPS
 from benchmarks.triangles import power_law
-from dlog.engine.trace_strategy import TraceStrategy
+from dlog.engine.maintain.trace.keep import TraceStrategy
 from dlog.lftj.assemble import assemble
 from dlog.lftj.plan import Emit, Plan
 from dlog.lftj.triejoin import Join
 from dlog.sensitivity.upkeep import Upkeep
 from dlog.sensitivity.watches import COARSE, EXACT, watched
-from dlog.storage.arena import Arena
-from dlog.storage.index import Index
+from dlog.storage.arena.arena import Arena
+from dlog.storage.index.index import Index
 
 FOUR_ATOMS = """
 G(x, z) -> int(x), int(z).  H(y, z) -> int(y), int(z).  I(x, y, z) -> int(x), int(y), int(z).  R(z) -> int(z).

@@ -16,9 +16,9 @@ from dlog.jit import Words, kernel
 from dlog.lftj.assemble import Assembled, assemble
 from dlog.lftj.plan import Count, Emit, Leap, Plan
 from dlog.lftj.triejoin import Join
+from dlog.storage.arena.pointer import pointer
+from dlog.storage.index.trie_kernels import lub
 from dlog.storage.layout import ENTRY, FANOUT, LEAF_ROWS, NODE_FIRST
-from dlog.storage.pointer import pointer
-from dlog.storage.trie_kernels import lub
 
 EDGES, CLIQUE_EDGES = 1_000_000, 100_000
 RUNS = 9

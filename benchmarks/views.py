@@ -27,12 +27,12 @@ from benchmarks.m3 import (
 )
 from benchmarks.views_by_hand import cofactor_by_hand, snowflake_by_hand
 from dlog.jit import Words
-from dlog.m3 import ast
 from dlog.m3.runtime.runtime import Step
-from dlog.views.maintained import Maintained
-from dlog.views.program import Style
+from dlog.m3.syntax import ast
+from dlog.views.m3.program import Style
 from dlog.views.query import Aggregate, Atom, Query, total
 from dlog.views.regression import Cofactor, cofactor_query
+from dlog.views.run.maintained import Maintained
 
 SAMPLES = 3
 STAR = {name: columns(prefix, n) for name, prefix, n in RELATIONS}

@@ -27,7 +27,7 @@ from dlog.errors import (
 
 if TYPE_CHECKING:
     from dlog.durable.database import Database
-    from dlog.engine.limits import Limits
+    from dlog.engine.state.limits import Limits
     from dlog.ir.rules import Program
     from dlog.language import ast
     from dlog.views.regression import regression
@@ -61,7 +61,7 @@ def __getattr__(name: str) -> object:
 
         return Database
     if name == "Limits":
-        from dlog.engine.limits import Limits
+        from dlog.engine.state.limits import Limits
 
         return Limits
     if name == "regression":

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlog.engine.commits import Commit
+from dlog.engine.commit.commits import Commit
+from dlog.engine.commit.printed_facts import change_lines, in_order, is_derived
+from dlog.engine.commit.result import Result
 from dlog.engine.database import Database
-from dlog.engine.result import Result
-from dlog.engine.show import change_lines, in_order, is_derived
 from dlog.engine.transaction import Transaction
 from dlog.errors import DlogError, SourceError, VerifyError
 from dlog.language import ast

@@ -9,9 +9,9 @@ from dlog.ir.primitives import PARTIAL
 from dlog.ir.rules import Primitive
 
 if TYPE_CHECKING:
-    from dlog.engine.commits import Commit
+    from dlog.engine.commit.commits import Commit
+    from dlog.engine.commit.result import Result
     from dlog.engine.database import Database
-    from dlog.engine.result import Result
     from dlog.ir.rules import Rule
 
 
@@ -49,7 +49,7 @@ def print_stats(database: Database, file: TextIO | None = None) -> None:
 
 def change_parts(commit: Commit, database: Database) -> list[str]:
     """`+2 edge`, `-1 +1 price`: base predicates first, then in the order of strata."""
-    from dlog.engine.show import in_order
+    from dlog.engine.commit.printed_facts import in_order
 
     return [
         f"{signed_counts(len(change.inserted), len(change.erased))} {name}"

@@ -123,8 +123,8 @@ def test_work_aside_gives_what_it_gives() -> None:
 
 
 def test_ctrl_c_ends_threads_that_an_evaluation_waits_for() -> None:
-    from dlog.engine.limits import Watch
-    from dlog.engine.parallel import in_parallel
+    from dlog.engine.body.parallel import in_parallel
+    from dlog.engine.state.limits import Watch
 
     watch, started = Watch(), threading.Event()
 

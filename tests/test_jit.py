@@ -180,11 +180,11 @@ IMAGE = """
     import sys
     import numpy as np
     from dlog.jit import compiling
-    name = "dlog.storage.row_set_kernels"
+    name = "dlog.storage.queue.row_set_kernels"
     everything = compiling.kernel_modules
     compiling.kernel_modules = lambda: {name: everything()[name]}
     {before}
-    from dlog.storage.row_set_kernels import bitmap_add, hash_add
+    from dlog.storage.queue.row_set_kernels import bitmap_add, hash_add
     table, found = np.full(16, -1), np.zeros(4, np.int64)
     print(hash_add(np.array([5, 7, 5, 9]), 4, table, found), found, end=" ")
     print(bitmap_add(np.array([3, 3]), 2, np.zeros(1, np.int64), found), "numba" in sys.modules)
@@ -265,7 +265,7 @@ def test_when_no_image_can_be_made_numba_compiles_and_the_reason_is_said(tmp_pat
 
 @needs_images
 def test_a_call_checks_its_arguments() -> None:
-    from dlog.storage.row_set_kernels import bitmap_add
+    from dlog.storage.queue.row_set_kernels import bitmap_add
 
     keys, bits, out = np.arange(4), np.zeros(4, np.int64), np.zeros(8, np.int64)
     assert bitmap_add(keys, 4, bits, out) == 4
@@ -292,7 +292,7 @@ def test_a_call_checks_its_arguments() -> None:
 
 @needs_images
 def test_helpers_are_called_by_kernels_only() -> None:
-    from dlog.storage.tree_kernels import compare
+    from dlog.storage.index.tree_kernels import compare
 
     with pytest.raises(TypeError, match="by kernels only"):
         compare(np.zeros(1, np.int64), 0, 0, 0, 0, 0, 0, 0)

@@ -14,7 +14,7 @@ import typer
 from dlog.errors import DlogError
 
 if TYPE_CHECKING:
-    from dlog.engine.limits import Limits
+    from dlog.engine.state.limits import Limits
 
 Strategy = Annotated[
     str | None,
@@ -46,7 +46,7 @@ Dialect = Annotated[
 
 
 def read_limits(timeout: float | None, max_rows: int | None, max_memory: str | None) -> Limits:
-    from dlog.engine.limits import Limits
+    from dlog.engine.state.limits import Limits
 
     return Limits(timeout, max_rows, read_bytes(max_memory))
 
@@ -65,7 +65,7 @@ _SIZE = re.compile(r"(\d+\.?\d*|\.\d+) ?(?:([kmgt])i?)?b?")
 
 
 def read_dialect(dialect: str | None) -> str | None:
-    from dlog.m3.ast import DIALECTS
+    from dlog.m3.syntax.ast import DIALECTS
 
     if dialect not in (None, *DIALECTS):
         raise DlogError(f"unknown dialect {dialect}", help=f"one of {', '.join(DIALECTS)}")

@@ -25,7 +25,7 @@ from dlog.cli.views import draw
 from dlog.errors import DlogError
 
 if TYPE_CHECKING:
-    from dlog.engine.limits import Limits
+    from dlog.engine.state.limits import Limits
     from dlog.profile import Clock
     from dlog.progress import Screen
 
@@ -37,7 +37,7 @@ def check(programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.dl..."
 
     def load(path: Path) -> object:
         if path.suffix == ".sql":
-            from dlog.views.sql import read_sql
+            from dlog.views.sql.files import read_sql
 
             return read_sql(path)
         return load_program(read_source(path))
@@ -230,8 +230,8 @@ def explain(
             print("help: give the facts folder with -F", file=sys.stderr)
         print(database.explain(predicate))
     if is_query or order is not None or tree is not None:
-        from dlog.views.export import read_query, read_tree
-        from dlog.views.notation import explain as explain_tree
+        from dlog.views.m3.export import read_query, read_tree
+        from dlog.views.picture.notation import explain as explain_tree
 
         query = read_query(program, predicate, facts)
         found = read_tree(query, order)

@@ -130,8 +130,8 @@ def stream(
     on where the last one ended.  Ctrl-C ends it between batches.
     """
     from dlog.progress import Screen
-    from dlog.spark.stream import Options, Places, run_stream
-    from dlog.spark.stream_progress import Telling
+    from dlog.spark.stream.command import Options, Places, run_stream
+    from dlog.spark.stream.progress import Telling
 
     options = Options(
         master=spark,

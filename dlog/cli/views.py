@@ -13,7 +13,7 @@ from dlog.errors import DlogError
 
 if TYPE_CHECKING:
     from dlog.views.query import Query
-    from dlog.views.tree import ViewTree
+    from dlog.views.tree.tree import ViewTree
 
 
 def m3(
@@ -45,7 +45,7 @@ def m3(
     output: Annotated[Path | None, typer.Option("-o", help="write the M3 program into a file")] = None,
 ) -> None:
     """Print the M3 program that keeps the result of an aggregation query up to date."""
-    from dlog.views.export import exported
+    from dlog.views.m3.export import exported
 
     read_dialect(dialect)
     query, found, text = exported(program, predicate, dtree, dialect, batch, optimise, facts)
@@ -61,7 +61,7 @@ def m3(
 
 
 def draw(program: Path, predicate: str | None, tree: ViewTree, query: Query, picture: Path) -> None:
-    from dlog.views.picture import write_picture
+    from dlog.views.picture.picture import write_picture
 
     title = f"{program.name}: {predicate}" if predicate else program.name
     lost = write_picture(tree, picture, title, query)

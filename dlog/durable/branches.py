@@ -15,14 +15,14 @@ from dlog.durable.replay import or_empty
 from dlog.durable.states import changes_between, completed, facts_of, shown_of
 from dlog.durable.timeline import MAIN, Moment, Timeline
 from dlog.engine import database as engine
-from dlog.engine.commits import Changes, Commit
+from dlog.engine.commit.commits import Changes, Commit
+from dlog.engine.commit.printed_facts import fact_text
+from dlog.engine.commit.result import Result
 from dlog.engine.evaluated import Shown, view_of
-from dlog.engine.facts import rows_with_keys
-from dlog.engine.maintain import Maintenance
-from dlog.engine.result import Result
-from dlog.engine.shared import SharedParts
-from dlog.engine.show import fact_text
-from dlog.engine.strategy import net_difference
+from dlog.engine.maintain.facts import rows_with_keys
+from dlog.engine.maintain.maintain import Maintenance
+from dlog.engine.maintain.strategy import net_difference
+from dlog.engine.state.shared_subjoins import SharedParts
 from dlog.engine.view import View
 from dlog.errors import ConstraintError, DlogError
 from dlog.heads.lookup import contained
@@ -30,8 +30,8 @@ from dlog.interrupts import uninterrupted
 from dlog.ir.rules import Predicate
 from dlog.jit import Words
 from dlog.planning.options import Options
-from dlog.storage.batch import Change as Difference
-from dlog.storage.relation import Relation
+from dlog.storage.index.batch import Change as Difference
+from dlog.storage.relation.relation import Relation
 
 _NAME = re.compile(r"[^\W\d][\w./-]*")
 _MOST_CLASHES = 5  # that a message shows

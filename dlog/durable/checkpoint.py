@@ -43,12 +43,12 @@ from dlog.durable.records import (
 )
 from dlog.durable.replay import Facts
 from dlog.durable.timeline import Batches, Moment, Timeline
-from dlog.engine.strategy import net_difference
+from dlog.engine.maintain.strategy import net_difference
 from dlog.jit import Words
-from dlog.storage.arena import Arena
-from dlog.storage.dictionary import Dictionary
-from dlog.storage.index import Index
-from dlog.storage.relation import Relation
+from dlog.storage.arena.arena import Arena
+from dlog.storage.dictionary.dictionary import Dictionary
+from dlog.storage.index.index import Index
+from dlog.storage.relation.relation import Relation
 
 CHUNK_ROWS = 1 << 20
 CHUNK_TEXTS = 1 << 20

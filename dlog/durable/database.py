@@ -27,9 +27,9 @@ from dlog.durable.records import BranchRecord, CommitRecord, Texts
 from dlog.durable.replay import replay, restore_texts
 from dlog.durable.states import base_relations, changes_between, facts_of, program_text
 from dlog.durable.timeline import MAIN, Moment, Timeline
-from dlog.engine.commits import Changes, Commit, Known
+from dlog.engine.commit.commits import Changes, Commit, Known
+from dlog.engine.maintain.strategy import net_difference
 from dlog.engine.statements import settled
-from dlog.engine.strategy import net_difference
 from dlog.engine.transaction import Transaction
 from dlog.errors import DlogError, StoreError, did_you_mean
 from dlog.interrupts import uninterrupted
@@ -38,7 +38,7 @@ from dlog.ir.rules import Program
 from dlog.language import ast
 from dlog.language.source import Source, read_source
 from dlog.planning.versions import facts_name
-from dlog.storage.batch import Change as Difference
+from dlog.storage.index.batch import Change as Difference
 
 FULL, GROUP, NONE = "full", "group", "none"
 DURABILITIES = (FULL, GROUP, NONE)

@@ -8,8 +8,8 @@ from typing import Any, TextIO
 from dlog.durable.database import Database, no_database
 from dlog.durable.files import Files
 from dlog.durable.folder import read_folder
+from dlog.engine.commit.printed_facts import facts_text
 from dlog.engine.saving import save
-from dlog.engine.show import facts_text
 from dlog.errors import StoreError
 from dlog.language import ast
 from dlog.language.printing import format_node

@@ -12,9 +12,9 @@ from dlog.durable.frames import HEADER_BYTES
 from dlog.durable.records import BranchRecord, CommitRecord, read_record
 from dlog.durable.replay import Facts
 from dlog.durable.timeline import Timeline
-from dlog.storage.arena import Arena
-from dlog.storage.batch import Change
-from dlog.storage.relation import Relation
+from dlog.storage.arena.arena import Arena
+from dlog.storage.index.batch import Change
+from dlog.storage.relation.relation import Relation
 
 
 class Entry(NamedTuple):

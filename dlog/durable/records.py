@@ -16,7 +16,7 @@ import numpy as np
 
 from dlog.durable.columns import pack, unpack
 from dlog.jit import Words
-from dlog.storage.batch import Change
+from dlog.storage.index.batch import Change
 
 COMMIT, BRANCH, DROP, STATE, ROWS, TEXTS, END = range(1, 8)
 FEW = 64  # values that are written as they are: to pack them costs more than it saves

@@ -11,10 +11,10 @@ import pyarrow as pa
 from dlog.durable.records import BranchRecord, CommitRecord, Record, Texts
 from dlog.durable.timeline import Timeline
 from dlog.heads.counts import net_change
-from dlog.storage.arena import Arena
-from dlog.storage.batch import Change
-from dlog.storage.dictionary import Dictionary
-from dlog.storage.relation import Relation
+from dlog.storage.arena.arena import Arena
+from dlog.storage.dictionary.dictionary import Dictionary
+from dlog.storage.index.batch import Change
+from dlog.storage.relation.relation import Relation
 
 
 @dataclass

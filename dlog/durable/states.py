@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dlog.durable.replay import Facts, or_empty
-from dlog.engine.demand import derived_predicates
-from dlog.engine.evaluate import Evaluation, evaluate
+from dlog.engine.evaluate.demand import derived_predicates
+from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from dlog.engine.evaluated import Shown, start_relations
-from dlog.engine.layers import in_layers
-from dlog.engine.limits import Watch
+from dlog.engine.maintain.strategy import net_difference
+from dlog.engine.state.layers import in_layers
+from dlog.engine.state.limits import Watch
+from dlog.engine.state.store import Store
 from dlog.engine.statements import settled
-from dlog.engine.store import Store
-from dlog.engine.strategy import net_difference
 from dlog.engine.view import View, interruptible
 from dlog.ir.check import load_program
 from dlog.ir.rules import Program
@@ -25,9 +25,9 @@ from dlog.language import ast
 from dlog.language.printing import format_node
 from dlog.language.source import Source
 from dlog.planning.versions import facts_name
-from dlog.storage.arena import Arena
-from dlog.storage.batch import Change
-from dlog.storage.relation import Relation
+from dlog.storage.arena.arena import Arena
+from dlog.storage.index.batch import Change
+from dlog.storage.relation.relation import Relation
 
 
 def program_text(tree: ast.Program) -> str:

@@ -13,19 +13,19 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from dlog.engine.commits import Change, Commit, Known, Told
-from dlog.engine.evaluate import Evaluation
+from dlog.engine.commit.commits import Change, Commit, Known, Told
+from dlog.engine.commit.result import Result
+from dlog.engine.commit.subscribers import Subscribers, Subscription
+from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.evaluated import Evaluated, view_of
-from dlog.engine.facts import change_facts
-from dlog.engine.few_rows import follow_rows
-from dlog.engine.limits import Watch
-from dlog.engine.maintain import Maintenance, change_program, check_tables, maintain
-from dlog.engine.measure import Measures
-from dlog.engine.result import Result
-from dlog.engine.strategy import Cycle, Strategy
-from dlog.engine.subscribers import Subscribers, Subscription
+from dlog.engine.maintain.facts import change_facts
+from dlog.engine.maintain.maintain import Maintenance, change_program, check_tables, maintain
+from dlog.engine.maintain.small_transaction import follow_rows
+from dlog.engine.maintain.strategy import Cycle, Strategy
+from dlog.engine.maintain.trigger_search import let_go
+from dlog.engine.state.limits import Watch
+from dlog.engine.state.measure import Measures
 from dlog.engine.transaction import Transaction
-from dlog.engine.trigger_search import let_go
 from dlog.engine.view import View, interruptible
 from dlog.errors import (
     DataError,

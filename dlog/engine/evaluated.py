@@ -10,19 +10,19 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from dlog.engine.commits import Change, Changes
-from dlog.engine.demand import derived_predicates, described, evaluate_goals, rewriting_for
-from dlog.engine.evaluate import Evaluation, evaluate
-from dlog.engine.layers import Layers, in_layers
-from dlog.engine.limits import Limits, Watch
+from dlog.engine.commit.commits import Change, Changes
+from dlog.engine.commit.result import Result
+from dlog.engine.evaluate.demand import derived_predicates, described, evaluate_goals, rewriting_for
+from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
-from dlog.engine.maintain import Maintenance
-from dlog.engine.measure import Measures
-from dlog.engine.result import Result
+from dlog.engine.maintain.maintain import Maintenance
+from dlog.engine.maintain.strategy import net_difference
+from dlog.engine.maintain.trace.keep import TraceStrategy
+from dlog.engine.state.layers import Layers, in_layers
+from dlog.engine.state.limits import Limits, Watch
+from dlog.engine.state.measure import Measures
+from dlog.engine.state.store import Store
 from dlog.engine.statements import settled
-from dlog.engine.store import Store
-from dlog.engine.strategy import net_difference
-from dlog.engine.trace_strategy import TraceStrategy
 from dlog.engine.view import View, interruptible
 from dlog.errors import (
     DlogError,
@@ -37,7 +37,7 @@ from dlog.language import ast
 from dlog.language.source import Source, read_source, text_source
 from dlog.planning.options import Options
 from dlog.planning.versions import facts_name, is_change, is_old
-from dlog.storage.relation import Relation
+from dlog.storage.relation.relation import Relation
 
 Progress = Callable[[str, str, int, int], None]  # phase, what, done, total
 STRATEGIES = ("delta", "trace", "trace-exact", "views", "multilevel", "join_graph")
@@ -261,7 +261,7 @@ class Evaluated(View):
 
         What is not evaluated yet is explained as the program's own outputs and queries will need it.
         """
-        from dlog.engine.explain import explain
+        from dlog.engine.explain.explain import explain
 
         if predicate is not None:
             self.require(predicate)

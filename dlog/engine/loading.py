@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dlog.engine.facts import changed
-from dlog.engine.store import Store
+from dlog.engine.maintain.facts import changed
+from dlog.engine.state.store import Store
 from dlog.errors import DataError, Diagnostics
 from dlog.interrupts import poll, uninterrupted
 from dlog.io import InputOptions, Loaded, ParameterError, find_file, read, to_arrow
 from dlog.ir.rules import FactDelta, Predicate, Program
 from dlog.language import ast
-from dlog.storage.dictionary import Dictionary
+from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import encode, float_code, float_codes
 from dlog.types import FLOAT, INT, STRING
 

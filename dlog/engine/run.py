@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlog.engine.database import Database
-from dlog.engine.limits import Limits
 from dlog.engine.loading import FAR_HELP, directive_params, located
+from dlog.engine.state.limits import Limits
 from dlog.errors import DataError
 from dlog.io import OutputOptions, OutputSet
 from dlog.language import ast

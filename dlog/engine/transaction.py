@@ -2,7 +2,7 @@
 
 Lifecycle.  1 `Transaction` collects changes of base facts, and rules to add or remove; nothing of it is seen
 by readers.  2 The database takes all of it, or nothing.  3 A `Commit` tells the net change of every predicate
-(`dlog.engine.commits`).
+(`dlog.engine.commit.commits`).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from dlog.engine.commits import Change, Commit
-from dlog.engine.facts import net_change, rows_with_keys, upserted
+from dlog.engine.commit.commits import Change, Commit
+from dlog.engine.commit.result import Result
 from dlog.engine.loading import python_codes, quick_codes
-from dlog.engine.pending import Pending, SignedRows
-from dlog.engine.result import Result
+from dlog.engine.maintain.facts import net_change, rows_with_keys, upserted
+from dlog.engine.state.pending import Pending, SignedRows
 from dlog.engine.statements import Extension, extend, without
 from dlog.errors import DataError, DlogError, did_you_mean
 from dlog.interrupts import uninterrupted
@@ -24,7 +24,7 @@ from dlog.ir.rules import Predicate, Program
 from dlog.language import ast
 from dlog.language.change_text import ChangeText, read_changes
 from dlog.language.parse import expand_includes, parse
-from dlog.storage.relation import Relation
+from dlog.storage.relation.relation import Relation
 
 if TYPE_CHECKING:
     from dlog.engine.database import Database

@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dlog.engine.demand import derived_predicates, evaluate_goals, rewriting_for
-from dlog.engine.evaluate import Evaluation, evaluate_stratum
-from dlog.engine.limits import Limits, Watch
-from dlog.engine.result import Result
-from dlog.engine.store import Store
+from dlog.engine.commit.result import Result
+from dlog.engine.evaluate.demand import derived_predicates, evaluate_goals, rewriting_for
+from dlog.engine.evaluate.evaluate import Evaluation, evaluate_stratum
+from dlog.engine.state.limits import Limits, Watch
+from dlog.engine.state.store import Store
 from dlog.errors import DataError, Interrupted, LimitError, SourceError, did_you_mean
 from dlog.interrupts import uninterrupted
 from dlog.ir.check import check_program
+from dlog.ir.lower.scope import free_variables
 from dlog.ir.rules import Column, Program, Rule
-from dlog.ir.scope import free_variables
 from dlog.language import ast
 from dlog.language.parse import parse
-from dlog.storage.relation import Relation
+from dlog.storage.relation.relation import Relation
 
 
 class View:

@@ -13,10 +13,10 @@ import numpy as np
 
 from dlog.heads.lookup import look_up
 from dlog.jit import Words
-from dlog.storage.arena import Arena
-from dlog.storage.batch import Change
-from dlog.storage.relation import Relation
-from dlog.storage.sort import weigh_rows
+from dlog.storage.arena.arena import Arena
+from dlog.storage.index.batch import Change
+from dlog.storage.index.sort import weigh_rows
+from dlog.storage.relation.relation import Relation
 
 
 class Counted(NamedTuple):

@@ -10,7 +10,7 @@ from dlog.algebra import LIMBS, LOOSE_ADDITIONS, WORDS_PER_SUM, add_loosely, mea
 from dlog.heads.scan_kernels import find_run
 from dlog.jit import Words, helper, kernel
 from dlog.lftj.primitives import code_of
-from dlog.storage.trie_kernels import key_at, next_position
+from dlog.storage.index.trie_kernels import key_at, next_position
 
 MAX = (1 << 63) - 1
 

@@ -15,8 +15,8 @@ import numpy as np
 from dlog.algebra import LIMBS, WORDS_PER_SUM
 from dlog.heads import float_kernels as kernels
 from dlog.jit import Words
-from dlog.storage.arena import Arena
-from dlog.storage.relation import Relation
+from dlog.storage.arena.arena import Arena
+from dlog.storage.relation.relation import Relation
 
 CHUNK = 1024  # sums that are changed in one call: their rows may take 5 MB
 

@@ -20,11 +20,11 @@ import numpy as np
 
 from dlog.heads.kernels import MIN, WIDE
 from dlog.jit import Words, helper, kernel
-from dlog.storage.arena_kernels import EXTENT_BASE, RESULT, new_extent, release_extent
+from dlog.storage.arena.arena_kernels import EXTENT_BASE, RESULT, new_extent, release_extent
+from dlog.storage.arena.pointer import pointer, pointer_at
+from dlog.storage.index.tree_kernels import compare, entry_bound, leaf_bound, node_bound
 from dlog.storage.layout import BASE, ENTRY, FILL, N_NODES, NODE_HEADER, ROOT_HEADER, STRIDE
-from dlog.storage.pointer import pointer, pointer_at
-from dlog.storage.rows_kernels import change_all, is_small
-from dlog.storage.tree_kernels import compare, entry_bound, leaf_bound, node_bound
+from dlog.storage.relation.rows_kernels import change_all, is_small
 
 # Kinds of columns of a head.
 GROUP: Final = 0

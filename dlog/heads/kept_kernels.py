@@ -27,7 +27,7 @@ from dlog.heads.group_kernels import (
 from dlog.heads.scan_kernels import find_run, previous_position
 from dlog.jit import Words, helper, kernel
 from dlog.lftj.primitives import code_of
-from dlog.storage.arena_kernels import (
+from dlog.storage.arena.arena_kernels import (
     BUMP,
     EXTENT_BASE,
     LARGE_WORDS,
@@ -36,9 +36,9 @@ from dlog.storage.arena_kernels import (
     new_extent,
     release_extent,
 )
-from dlog.storage.pointer import pointer, pointer_at
-from dlog.storage.rows_kernels import change_all, is_small
-from dlog.storage.trie_kernels import key_at, next_position, seek_lub
+from dlog.storage.arena.pointer import pointer, pointer_at
+from dlog.storage.index.trie_kernels import key_at, next_position, seek_lub
+from dlog.storage.relation.rows_kernels import change_all, is_small
 
 
 @kernel

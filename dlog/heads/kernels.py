@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from dlog.jit import Words, helper, kernel
+from dlog.storage.index.trie_kernels import end_position, key_at, next_position, run_end, seek_lub
 from dlog.storage.layout import N_ROWS
-from dlog.storage.trie_kernels import end_position, key_at, next_position, run_end, seek_lub
 
 WIDE: Final = 4
 MIN: Final = -(2**63)

@@ -6,8 +6,8 @@ import numpy as np
 
 from dlog.heads import kernels
 from dlog.jit import Words
-from dlog.storage.index import Index
-from dlog.storage.relation import Relation
+from dlog.storage.index.index import Index
+from dlog.storage.relation.relation import Relation
 
 
 def look_up(relation: Relation, keys: Words) -> tuple[Words, Words]:
@@ -15,7 +15,7 @@ def look_up(relation: Relation, keys: Words) -> tuple[Words, Words]:
 
     `keys` is (n, d) in the predicate's own columns, d at most the arity.  O(n d log rows).
 
-    >>> from dlog.storage.arena import Arena
+    >>> from dlog.storage.arena.arena import Arena
     >>> relation = Relation.build(Arena(1 << 28), [(1, 5), (2, 6), (2, 7)], 2)
     >>> found, values = look_up(relation, np.array([[1], [2], [3]]))
     >>> found.tolist(), values[:2].tolist()

@@ -6,7 +6,17 @@ Knows nothing of groups or types.
 from __future__ import annotations
 
 from dlog.jit import Bytes, Words, helper, kernel
-from dlog.storage.arena_kernels import RESULT, ROW
+from dlog.storage.arena.arena_kernels import RESULT, ROW
+from dlog.storage.arena.pointer import pointer
+from dlog.storage.dictionary.text_sort_kernels import BYTES, is_before_from, word_at
+from dlog.storage.index.trie_kernels import (
+    end_position,
+    key_at,
+    next_position,
+    rows_between,
+    run_end,
+    seek_lub,
+)
 from dlog.storage.layout import (
     ENTRY,
     FANOUT,
@@ -20,10 +30,7 @@ from dlog.storage.layout import (
     SCAN_MAX,
     SCAN_MIN,
 )
-from dlog.storage.pointer import pointer
-from dlog.storage.scan_kernels import scan_rows
-from dlog.storage.text_sort_kernels import BYTES, is_before_from, word_at
-from dlog.storage.trie_kernels import end_position, key_at, next_position, rows_between, run_end, seek_lub
+from dlog.storage.scan.scan_kernels import scan_rows
 
 
 @kernel

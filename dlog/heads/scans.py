@@ -2,7 +2,7 @@
 
 A scan predicate is a relation of rows (keys, value, count): how many assignments give a group this value.
 Min and max have no inverse; here they are the first and the last row of a group, and of a group of fewer keys
-a scan over its interval (`dlog.storage.scan_tree`), so that rules at several levels of detail share it.
+a scan over its interval (`dlog.storage.scan.scan_tree`), so that rules at several levels of detail share it.
 
 A string is not ordered as its code is.  Its value is TEXT_WORDS words of its first bytes, then the code: what
 agrees in the words is compared text by text.  No rank is stored, so none can go stale.
@@ -16,10 +16,10 @@ from dlog.heads import scan_kernels as kernels
 from dlog.heads.counts import net_rows
 from dlog.heads.lookup import look_up
 from dlog.jit import Words
-from dlog.storage.arena import Arena
-from dlog.storage.dictionary import Dictionary
-from dlog.storage.index import Index
-from dlog.storage.relation import Relation
+from dlog.storage.arena.arena import Arena
+from dlog.storage.dictionary.dictionary import Dictionary
+from dlog.storage.index.index import Index
+from dlog.storage.relation.relation import Relation
 
 TEXT_WORDS = 4  # of seven bytes each
 

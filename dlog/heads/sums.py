@@ -15,8 +15,8 @@ from dlog.heads import kernels
 from dlog.heads.kernels import WIDE
 from dlog.heads.lookup import look_up
 from dlog.jit import Words
-from dlog.storage.arena import Arena
-from dlog.storage.relation import Relation
+from dlog.storage.arena.arena import Arena
+from dlog.storage.relation.relation import Relation
 
 
 class Groups(NamedTuple):

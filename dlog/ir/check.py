@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 
 from dlog.errors import Diagnostics, DlogError, DlogErrors
-from dlog.ir import widening
-from dlog.ir.directives import check_directives
-from dlog.ir.facts import check_functions, check_literals
-from dlog.ir.lower import lower
-from dlog.ir.lowered import Lowered
-from dlog.ir.retype import typed_rule
+from dlog.ir.analysis.safety import make_safe
+from dlog.ir.analysis.stratify import stratify
+from dlog.ir.lower.directives import check_directives
+from dlog.ir.lower.lower import lower
+from dlog.ir.lower.lowered import Lowered
 from dlog.ir.rules import Predicate, Program, Rule
-from dlog.ir.safety import make_safe
-from dlog.ir.stratify import stratify
-from dlog.ir.typecheck import TypeChecker
+from dlog.ir.types import widening
+from dlog.ir.types.facts import check_functions, check_literals
+from dlog.ir.types.retype import typed_rule
+from dlog.ir.types.typecheck import TypeChecker
 from dlog.language import ast
 from dlog.language.parse import expand_includes, parse_readable
 from dlog.language.source import Source, Span

@@ -2,7 +2,7 @@
 
 A primitive is a function or relation that is calculated on demand.  It is partial: where it is undefined the
 literal it stands in is false.  What each one computes is in `dlog.lftj` (inside the join kernel) and
-`dlog.engine.batch` (on columns); this table says which types it takes and gives.
+`dlog.engine.column_functions` (on columns); this table says which types it takes and gives.
 """
 
 from __future__ import annotations

@@ -329,8 +329,8 @@ class Program:
 
     @cached_property
     def inclusions(self) -> frozenset[tuple[str, str]]:
-        """See `dlog.ir.inclusions`."""
-        from dlog.ir.inclusions import inclusions
+        """See `dlog.ir.analysis.inclusions`."""
+        from dlog.ir.analysis.inclusions import inclusions
 
         return inclusions(self)
 
@@ -349,7 +349,7 @@ class Program:
 
 
 def check_rule(rule: Rule) -> None:
-    """Assert the normal form: see `dlog.ir.normal_form`, which states it once more.  O(size * depth)."""
-    from dlog.ir.normal_form import check
+    """Assert the normal form: see `dlog.ir.analysis.normal_form`, which states it once more.  O(size * depth)."""
+    from dlog.ir.analysis.normal_form import check
 
     check(rule)

@@ -91,7 +91,7 @@ def module_name(source: Path) -> str:
     """The module of a file of dlog; of another file, a name for people who look into the directory.
 
     >>> module_name(PACKAGE / "storage" / "sort_kernels.py")
-    'dlog.storage.sort_kernels'
+    'dlog.storage.index.sort_kernels'
     """
     try:
         return ".".join(source.resolve().relative_to(PACKAGE.parent).with_suffix("").parts)

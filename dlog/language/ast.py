@@ -2,7 +2,7 @@
 
 Two nodes are equal when they say the same, wherever they stand: spans take no part in comparison.
 Terms denote values, formulas denote truth.  Since `p(x)` may be an atom or a functor and `(a)` a group
-of either, the parser builds `Call` and `Group` for both and `dlog.ir.lower` decides by position.
+of either, the parser builds `Call` and `Group` for both and `dlog.ir.lower.lower` decides by position.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ from dlog.lftj.opcodes import (
     TAKEN_A,
     TAKEN_B,
 )
+from dlog.storage.index.trie_kernels import address_paged, advance_paged, count_rows, leaf_rest, lub
 from dlog.storage.layout import OFFSET_BITS
-from dlog.storage.trie_kernels import address_paged, advance_paged, count_rows, leaf_rest, lub
 
 # Measured on triangles of a power-law graph: ratios from 2 to 6 are alike, 16 takes a quarter longer; looking
 # for the first common key before merging saves a sixth, if runs are not short.

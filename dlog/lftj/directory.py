@@ -17,9 +17,8 @@ import numpy as np
 
 from dlog.jit import Words, helper, kernel
 from dlog.lftj.opcodes import COLUMN, DIRECTORY, FAR, FLAT, HI, LO, RANGE, ROOT
-from dlog.storage.layout import FLAT_BASE, N_ROWS
-from dlog.storage.pointer import pointer
-from dlog.storage.trie_kernels import (
+from dlog.storage.arena.pointer import pointer
+from dlog.storage.index.trie_kernels import (
     address_paged,
     advance_paged,
     end_position,
@@ -29,6 +28,7 @@ from dlog.storage.trie_kernels import (
     lub,
     seek_lub_paged,
 )
+from dlog.storage.layout import FLAT_BASE, N_ROWS
 
 ROWS_PER_SEEK = 64  # a far seek costs about as much as passing so many rows of a column
 LEAST_ROWS = 4096  # below, the column is in the cache anyway

@@ -7,7 +7,7 @@ it will drive in turn.  A round costs what its rows cost, since nothing is built
 
 Correct output: every row that follows from the rows in the queues by the plans, each once.  Everything that
 changes lies in arrays, so the kernel stops and goes on where it was: when its budget is spent, or when a
-queue needs room, which Python gives.  Knows nothing of rules; see `storage.row_queue_kernels` for queues.
+queue needs room, which Python gives.  Knows nothing of rules; see `storage.queue.row_queue_kernels` for queues.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ from dlog.lftj.drive_layout import (
 from dlog.lftj.machine import run_on
 from dlog.lftj.opcodes import DIRECTORY, FLAT, LEFT, NEXTS, OUTPUT_FULL, PC, RANGE, SEEKS, STATUS
 from dlog.lftj.opcodes import DONE as PLAN_DONE
-from dlog.storage.pointer import pointer, pointer_at
-from dlog.storage.row_queue_kernels import (
+from dlog.storage.arena.pointer import pointer, pointer_at
+from dlog.storage.queue.row_queue_kernels import (
     BEST,
     HASH,
     KEYED,
@@ -76,7 +76,7 @@ from dlog.storage.row_queue_kernels import (
     WIDE,
     absorb,
 )
-from dlog.storage.support_kernels import absorb_counted, stage_of
+from dlog.storage.queue.support_kernels import absorb_counted, stage_of
 
 
 @kernel

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from dlog.jit import helper
-from dlog.storage.trie_kernels import MAX_KEY
+from dlog.storage.index.trie_kernels import MAX_KEY
 
 ITEM: Final = 4
 CHILD: Final = 2  # in an item: the begin of its children

@@ -6,8 +6,8 @@ It works on the same kernels as the machine, so what it shows is what a join rea
 from __future__ import annotations
 
 from dlog.jit import Words
+from dlog.storage.index.trie_kernels import end_position, key_at, run_end, seek_lub
 from dlog.storage.layout import ARITY
-from dlog.storage.trie_kernels import end_position, key_at, run_end, seek_lub
 
 
 class TrieIterator:

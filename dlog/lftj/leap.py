@@ -32,7 +32,7 @@ from dlog.lftj.opcodes import (
     ROOT,
     SEEKS,
 )
-from dlog.storage.trie_kernels import (
+from dlog.storage.index.trie_kernels import (
     MAX_KEY,
     NEAR,
     address_paged,

@@ -58,9 +58,9 @@ from dlog.lftj.opcodes import (
     VALUE,
 )
 from dlog.lftj.primitives import compare, compute, range_direction, range_next, range_step
+from dlog.storage.arena.pointer import pointer
+from dlog.storage.index.trie_kernels import end_of
 from dlog.storage.layout import FLAT_BASE, FLAT_STRIDE, N_ROWS
-from dlog.storage.pointer import pointer
-from dlog.storage.trie_kernels import end_of
 
 
 @kernel

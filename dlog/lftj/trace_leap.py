@@ -35,8 +35,8 @@ from dlog.lftj.opcodes import (
     RANGE,
     ROOT,
 )
+from dlog.storage.index.trie_kernels import FANOUT_BITS, FANOUT_MASK, MAX_KEY, OFFSET_MASK, entry_of
 from dlog.storage.layout import FILL, N_ENTRIES, OFFSET_BITS, ROOT_HEADER
-from dlog.storage.trie_kernels import FANOUT_BITS, FANOUT_MASK, MAX_KEY, OFFSET_MASK, entry_of
 
 FULL: Final = 3  # there is no room for a note
 PHASE: Final = 4  # own words of an exact leap, behind those of a guided one

@@ -40,7 +40,7 @@ from dlog.lftj.opcodes import (
     TRACE_FULL,
 )
 from dlog.lftj.trace_leap import FULL, exact_leap, exact_open, guided_leap, note, span
-from dlog.storage.pointer import pointer
+from dlog.storage.arena.pointer import pointer
 
 
 @kernel

@@ -17,8 +17,8 @@ from dlog.lftj.assemble import INT64_MAX, INT64_MIN, Assembled
 from dlog.lftj.directory import add_directories
 from dlog.lftj.machine import attach, run
 from dlog.lftj.plan import Leap
+from dlog.storage.index.trie_kernels import key_at, position_of
 from dlog.storage.layout import N_ROWS
-from dlog.storage.trie_kernels import key_at, position_of
 
 BATCH_ROWS = 1 << 15  # three columns of it are 768 KiB: written and read again before they leave the cache
 FIRST_ROWS = 1 << 10  # a small answer needs no fresh memory from the system

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from dlog.m3 import ast
 from dlog.m3.convert import convert
-from dlog.m3.functions import register_function
-from dlog.m3.parse import parse, parse_file
-from dlog.m3.print import print_program
-from dlog.m3.typecheck import check
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.parse import parse, parse_file
+from dlog.m3.syntax.print import print_program
+from dlog.m3.types.functions import register_function
+from dlog.m3.types.typecheck import check
 
 if TYPE_CHECKING:
     from dlog.m3.runtime.runtime import Runtime
@@ -37,9 +37,9 @@ __all__ = [
 
 _LATER = {
     "Runtime": "dlog.m3.runtime.runtime",
-    "check_axioms": "dlog.m3.ring_axioms",
-    "product_ring": "dlog.m3.rings",
-    "register_ring": "dlog.m3.rings",
+    "check_axioms": "dlog.m3.rings.axioms",
+    "product_ring": "dlog.m3.rings.rings",
+    "register_ring": "dlog.m3.rings.rings",
 }
 
 

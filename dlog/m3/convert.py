@@ -11,11 +11,11 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from dlog.errors import Diagnostics
-from dlog.m3 import ast
-from dlog.m3.ast import A5, TypeRef
-from dlog.m3.dialects import RANGES, is_reserved, require_dialect
-from dlog.m3.sayable import VALUES_ONLY, check_sayable
-from dlog.m3.typecheck import check
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.ast import A5, TypeRef
+from dlog.m3.syntax.dialect_support import VALUES_ONLY, check_sayable
+from dlog.m3.syntax.dialects import RANGES, is_reserved, require_dialect
+from dlog.m3.types.typecheck import check
 
 N = TypeVar("N", bound=ast.Node)
 
@@ -32,8 +32,8 @@ _TYPES = {
 def convert(program: ast.Program, dialect: str) -> ast.Program:
     """The program in another dialect.  Raises all that cannot be said there.  O(nodes).
 
-    >>> from dlog.m3.parse import parse
-    >>> from dlog.m3.print import print_program
+    >>> from dlog.m3.syntax.parse import parse
+    >>> from dlog.m3.syntax.print import print_program
     >>> text = "CREATE STREAM R(A int); DECLARE MAP Q(int)[][] := 0; ON + R(A) { Q[][] += A * 2 + 1; }"
     >>> print(print_program(convert(parse(text), "dbtoaster")).splitlines()[-2])
       Q(long)[][] += a * (2 + 1);

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dlog.ir.grounding import ground
+from dlog.ir.lower.grounding import ground
 from dlog.ir.rules import Atom, Const, Disjunction, Form, Negation, Operand, Primitive, Var
 from dlog.lftj.plan import (
     Compare,

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from dlog.ir.grounding import ground
+from dlog.ir.lower.grounding import ground
 from dlog.ir.primitives import SIGNATURES
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Operand, Primitive, Var
 from dlog.planning.versions import is_change

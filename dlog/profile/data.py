@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dlog.engine.database import Database
-from dlog.engine.measure import Mark, RuleMeasure
+from dlog.engine.state.measure import Mark, RuleMeasure
 from dlog.ir.rules import Stratum
 from dlog.planning.compile import CompiledJoin
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from dlog.engine.readable import TABLE
+from dlog.engine.body.readable import TABLE
 from dlog.lftj import plan as p
 from dlog.planning.compile import CompiledJoin
 from dlog.planning.versions import base_name, is_change, is_old

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlog.durable.past import Entry
+from dlog.engine.commit.printed_facts import change_lines, in_order, is_derived
 from dlog.engine.saving import PROGRAM, save
-from dlog.engine.show import change_lines, in_order, is_derived
 from dlog.errors import DlogError, did_you_mean
 from dlog.language.parse import load_file
 from dlog.report import cost_text, looked_lines, print_stats, signed_counts

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TextIO, TypeVar
 
 from dlog.durable.database import FULL, Database, open_database
-from dlog.engine.commits import Change, Commit
-from dlog.engine.limits import Limits
-from dlog.engine.result import Result
-from dlog.engine.show import change_lines
+from dlog.engine.commit.commits import Change, Commit
+from dlog.engine.commit.printed_facts import change_lines
+from dlog.engine.commit.result import Result
+from dlog.engine.commit.subscribers import Subscription
+from dlog.engine.state.limits import Limits
 from dlog.engine.statements import REMOVABLE
-from dlog.engine.subscribers import Subscription
 from dlog.engine.transaction import Transaction
 from dlog.errors import ConstraintError, DlogError, Interrupted
 from dlog.ir.rules import Predicate

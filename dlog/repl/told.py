@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from dlog.durable.database import Database
-from dlog.engine.commits import Commit
+from dlog.engine.commit.commits import Commit
 from dlog.engine.database import Database as InMemory
 from dlog.language import ast
 from dlog.report import change_parts, milliseconds

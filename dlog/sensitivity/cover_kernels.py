@@ -6,7 +6,10 @@ A cover is a row (d columns of context, a, b), row-major, as the rows of the ind
 from __future__ import annotations
 
 from dlog.jit import helper, prefetch
-from dlog.storage.arena_kernels import LINE
+from dlog.storage.arena.arena_kernels import LINE
+from dlog.storage.index.ops_kernels import FEW_LEAVES, NOT_SOUGHT, next_leaf
+from dlog.storage.index.tree_kernels import count_keys
+from dlog.storage.index.trie_kernels import entry_of
 from dlog.storage.layout import (
     BASE,
     CAPACITY,
@@ -18,9 +21,6 @@ from dlog.storage.layout import (
     ROOT_HEADER,
     STRIDE,
 )
-from dlog.storage.ops_kernels import FEW_LEAVES, NOT_SOUGHT, next_leaf
-from dlog.storage.tree_kernels import count_keys
-from dlog.storage.trie_kernels import entry_of
 
 
 @helper

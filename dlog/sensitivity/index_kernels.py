@@ -14,6 +14,15 @@ from dlog.jit import Words, helper, kernel, pointer, shifted
 from dlog.sensitivity.cover_kernels import find_covers
 from dlog.sensitivity.oracle_kernels import GREATEST, LEAST
 from dlog.sensitivity.row_kernels import after_same, compare_at, compare_rows
+from dlog.storage.index.leaf_kernels import ERASE, INSERT, OP, OP_COLUMNS, ORDINAL, POSITION
+from dlog.storage.index.trie_kernels import (
+    address_paged,
+    end_of,
+    entry_of,
+    lub,
+    next_paged,
+    seek_lub_paged,
+)
 from dlog.storage.layout import (
     BASE,
     ENTRY,
@@ -27,15 +36,6 @@ from dlog.storage.layout import (
     OFFSET_BITS,
     ROOT_HEADER,
     STRIDE,
-)
-from dlog.storage.leaf_kernels import ERASE, INSERT, OP, OP_COLUMNS, ORDINAL, POSITION
-from dlog.storage.trie_kernels import (
-    address_paged,
-    end_of,
-    entry_of,
-    lub,
-    next_paged,
-    seek_lub_paged,
 )
 
 # Marks of rows on their way from one version of an index to the next: what is left of an interval, and one

@@ -29,11 +29,11 @@ from dlog.sensitivity.index_kernels import covered, overlapping, prefixed, work_
 from dlog.sensitivity.packed import packed
 from dlog.sensitivity.rows import distinct_rows
 from dlog.sensitivity.watches import Watch
-from dlog.storage.arena import Arena
-from dlog.storage.batch import Change
-from dlog.storage.index import Index
-from dlog.storage.interval_tree import Matches, build_intervals, stabbing
-from dlog.storage.relation import Relation
+from dlog.storage.arena.arena import Arena
+from dlog.storage.index.batch import Change
+from dlog.storage.index.index import Index
+from dlog.storage.relation.relation import Relation
+from dlog.storage.scan.interval_tree import Matches, build_intervals, stabbing
 
 
 @dataclass(frozen=True)

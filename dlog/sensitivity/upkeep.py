@@ -24,9 +24,9 @@ from dlog.sensitivity.intervals import Intervals, Spec, covered_changes, recorde
 from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.rows import changes
 from dlog.sensitivity.watches import ANY, FREE, KEY, PREFIX, TRACED, Watch, Watched
-from dlog.storage.arena import Arena
-from dlog.storage.batch import Change
-from dlog.storage.surgery import Surgeries
+from dlog.storage.arena.arena import Arena
+from dlog.storage.diff.surgery import Surgeries
+from dlog.storage.index.batch import Change
 
 __all__ = ["Upkeep", "Upkept"]
 

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dlog.engine.database import Database, plan_only
-from dlog.engine.demand import derived_predicates, rewriting_for
-from dlog.engine.limits import Limits
+from dlog.engine.evaluate.demand import derived_predicates, rewriting_for
 from dlog.engine.run import write_outputs
+from dlog.engine.state.limits import Limits
 from dlog.errors import DlogError
-from dlog.spark.explain import explain_blocks
-from dlog.spark.heavy import find_heavy, store_samples
-from dlog.spark.places import Shape
-from dlog.spark.run import ShardedDatabase
-from dlog.spark.session import check_master, cores, is_local, read_settings, start
-from dlog.spark.shards import plan_blocks
+from dlog.spark.cluster.session import check_master, cores, is_local, read_settings, start
+from dlog.spark.plan.explain import explain_blocks
+from dlog.spark.plan.places import Shape
+from dlog.spark.plan.shards import plan_blocks
+from dlog.spark.run.heavy import find_heavy, store_samples
+from dlog.spark.run.run import ShardedDatabase
 
 
 def run_on_spark(
@@ -35,7 +35,7 @@ def run_on_spark(
     stdout: BinaryIO | None = None,
 ) -> Database:
     """As `dlog.engine.run.run_program`, on a Spark master.  There are as many shards as cores by default."""
-    from dlog.spark.runner import spark_runner
+    from dlog.spark.run.runner import spark_runner
 
     check_master(master)
     if not is_local(master) and work is None:

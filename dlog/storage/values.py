@@ -25,8 +25,8 @@ import pyarrow as pa
 
 from dlog.errors import DataError
 from dlog.jit import Words
-from dlog.storage.dictionary import Dictionary
-from dlog.storage.sort import as_words
+from dlog.storage.dictionary.dictionary import Dictionary
+from dlog.storage.index.sort import as_words
 from dlog.types import BOOL, DATE, DATETIME, FLOAT, INT, STRING, UNSIGNED, Type
 
 TOP_BIT = np.int64(-(2**63))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dlog.m3 import ast
+from dlog.m3.syntax import ast
 
 
 def either(parts: Sequence[ast.Node]) -> ast.Node:

@@ -6,7 +6,7 @@ satisfies all atoms and conditions counts as often as the product of its rows' m
 assignment of the free variables that has any, the result is one row: the free variables and, for each
 aggregate, the sum over assignments of the sum of its terms.  Without free variables there is one row always.
 
-Relations, types, conditions and factors are nodes of M3 in the dialect dbtoaster (`dlog.m3.ast`): a relation
+Relations, types, conditions and factors are nodes of M3 in the dialect dbtoaster (`dlog.m3.syntax.ast`): a relation
 is an `ast.Source`, a factor any scalar made of `Variable`, `Constant`, `Product`, `Sum` and `Call`, a
 condition anything that is worth 1 or 0: a `Comparison`, an `In`, or what `dlog.views.conditions` makes of
 them.  Names of variables are kept as they were written; two names that
@@ -38,9 +38,9 @@ from functools import cached_property
 
 from dlog.errors import DlogError, did_you_mean
 from dlog.language.source import Span
-from dlog.m3 import ast
-from dlog.m3.ast import DBTOASTER, STREAM, TypeRef
-from dlog.m3.typing import Types
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.ast import DBTOASTER, STREAM, TypeRef
+from dlog.m3.types.typing import Types
 
 
 @dataclass(frozen=True)

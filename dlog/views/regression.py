@@ -6,7 +6,7 @@ one variable from the others need, so that a model over a join follows its relat
 being made.
 
 >>> import numpy as np
->>> from dlog.views.maintained import Maintained
+>>> from dlog.views.run.maintained import Maintained
 >>> from dlog.views.query import Atom
 >>> columns = lambda *names: tuple(ast.Column(name, ast.TypeRef("int")) for name in names)
 >>> sources = (ast.Source("stream", "R", columns("k", "x")), ast.Source("stream", "S", columns("k", "y")))
@@ -28,15 +28,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dlog.errors import DlogError
-from dlog.ir.cofactors import ONE, cofactor_of
-from dlog.m3 import ast
-from dlog.m3.ast import TypeRef
-from dlog.views.orders import find_order
+from dlog.ir.lower.cofactors import ONE, cofactor_of
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.ast import TypeRef
+from dlog.views.orders.orders import find_order
 from dlog.views.query import Aggregate, Query, Term, variables_of
-from dlog.views.tree import VariableOrder
+from dlog.views.tree.tree import VariableOrder
 
 if TYPE_CHECKING:
-    from dlog.views.maintained import Maintained
+    from dlog.views.run.maintained import Maintained
 
 RING = "RingCofactor"
 DEFINITION = ast.TypeDefinition(RING, "ring_cofactor.hpp", ("dynamic_min", "static", "dynamic_sum"))

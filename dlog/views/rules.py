@@ -17,11 +17,11 @@ from decimal import Decimal
 
 from dlog.errors import UnsupportedError
 from dlog.ir import rules as ir
-from dlog.ir.decimals import literal_scale
-from dlog.ir.literals import literal_value
+from dlog.ir.lower.literals import literal_value
+from dlog.ir.types.decimals import literal_scale
 from dlog.language.source import Span
-from dlog.m3 import ast
-from dlog.m3.ast import TypeRef
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.ast import TypeRef
 from dlog.types import DATE, FLOAT, INT, STRING, Type
 from dlog.views.conditions import either
 from dlog.views.query import Aggregate, Atom, Query, Term, count, smallest_factors, variables_of

@@ -16,8 +16,8 @@ from dlog.durable.columns import pack, unpack
 from dlog.durable.records import BranchRecord, CommitRecord, Texts, read_record
 from dlog.durable.replay import restore_texts
 from dlog.heads.counts import net_change
-from dlog.storage.batch import Change
-from dlog.storage.dictionary import Dictionary
+from dlog.storage.dictionary.dictionary import Dictionary
+from dlog.storage.index.batch import Change
 
 WORDS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-300, 300), st.integers(2**31 - 9, 2**32 + 9))
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.commits import Commit
+from dlog.engine.commit.commits import Commit
 from dlog.errors import ConstraintError, DataError
 from dlog.ir.rules import Program
 from tests.engine.machine import WAYS, contents, enter, short_ways, told, ways

@@ -22,10 +22,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import dlog
-from dlog.engine import delta_strategy, maintain
-from dlog.engine.commits import Commit, Known
-from dlog.engine.limits import Limits, Watch
-from dlog.engine.trace_choice import TRACE
+from dlog.engine.commit.commits import Commit, Known
+from dlog.engine.maintain import maintain
+from dlog.engine.maintain.delta import keep
+from dlog.engine.maintain.trace.offer import TRACE
+from dlog.engine.state.limits import Limits, Watch
 from dlog.errors import ConstraintError, DataError, DlogError, Interrupted, LimitError, SourceError
 from dlog.ir.rules import Program
 from tests.engine.mixed import MIXED, mixed
@@ -411,8 +412,8 @@ def _said(text: str) -> tuple[Program, dict[str, str] | None]:
 
 @contextmanager
 def ways(existence: bool, small: int, bulk: float) -> Iterator[None]:
-    kept = delta_strategy.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK
-    delta_strategy.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK = (
+    kept = keep.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK
+    keep.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK = (
         (0 if existence else kept[0]),
         small,
         bulk,
@@ -420,7 +421,7 @@ def ways(existence: bool, small: int, bulk: float) -> Iterator[None]:
     try:
         yield
     finally:
-        delta_strategy.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK = kept
+        keep.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK = kept
 
 
 WAYS = st.one_of(

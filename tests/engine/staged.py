@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from dlog.engine.commit.result import Result
 from dlog.engine.database import Database
-from dlog.engine.evaluate import Evaluation
-from dlog.engine.facts import change_facts
+from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.loading import python_codes
-from dlog.engine.maintain import check_base_functions, recompute
-from dlog.engine.recursion import StageStrategy
-from dlog.engine.recursive_bodies import bodies, unsupported
-from dlog.engine.result import Result
-from dlog.engine.strategy import Cycle, net_difference
+from dlog.engine.maintain.facts import change_facts
+from dlog.engine.maintain.maintain import check_base_functions, recompute
+from dlog.engine.maintain.stages.keep import StageStrategy
+from dlog.engine.maintain.stages.recursive_bodies import bodies, unsupported
+from dlog.engine.maintain.strategy import Cycle, net_difference
 from dlog.ir.rules import Stratum, Var
 from dlog.planning.deltas import outer_variables
 from dlog.planning.versions import facts_name, is_change, is_old
-from dlog.storage.relation import Relation
+from dlog.storage.relation.relation import Relation
 from tests.oracle import naive
 from tests.oracle.changes import Change
 from tests.oracle.values import Row

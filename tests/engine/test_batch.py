@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine import batch
-from dlog.engine.batch import Column, texts
-from dlog.engine.batch.columns import DECIMAL_DIGITS, distinct
+from dlog.engine import column_functions
+from dlog.engine.column_functions import Column, texts
+from dlog.engine.column_functions.columns import DECIMAL_DIGITS, distinct
 from dlog.errors import LimitError
 from dlog.ir.primitives import SIGNATURES
-from dlog.storage.dictionary import Dictionary
+from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode, encode
 from dlog.types import BOOL, DATE, DATETIME, FLOAT, INT, STRING, UNSIGNED, Type, decimal
 
@@ -365,7 +365,7 @@ def test_compute_is_the_meaning_on_each_row(case: Case, data: st.DataObject) -> 
     rows = [tuple(map(canonical, row)) for row in rows]
     dictionary = Dictionary()
     inputs = [column([r[i] for r in rows], t, dictionary) for i, t in enumerate(types)]
-    result, defined = batch.compute(name, inputs, output, dictionary)
+    result, defined = column_functions.compute(name, inputs, output, dictionary)
     assert result.type == output
     got = values(result, dictionary)
     assert len(got) == len(rows)
@@ -390,11 +390,11 @@ def test_a_column_of_one_row_is_a_constant(case: Case, data: st.DataObject) -> N
     ]
     n = 1 if all(constant) else n
     dictionary = Dictionary()
-    a, a_defined = batch.compute(
+    a, a_defined = column_functions.compute(
         name, [column(v, t, dictionary) for v, t in zip(short, types, strict=True)], output, dictionary
     )
     full = [v * n if c else v for v, c in zip(short, constant, strict=True)]
-    b, b_defined = batch.compute(
+    b, b_defined = column_functions.compute(
         name, [column(v, t, dictionary) for v, t in zip(full, types, strict=True)], output, dictionary
     )
     mask = np.ones(n, bool) if b_defined is None else b_defined
@@ -431,7 +431,7 @@ def test_comparisons_go_by_value(types: tuple[Type, Type], data: st.DataObject) 
     dictionary = Dictionary()
     inputs = [column(a, types[0], dictionary), column(b, types[1], dictionary)]
     for name, model in COMPARISONS.items():
-        got = batch.test(name, inputs, dictionary).tolist()
+        got = column_functions.test(name, inputs, dictionary).tolist()
         keys = [(order(canonical(x)), order(canonical(y))) for x, y in zip(a, b, strict=True)]
         keys = [((x[0], 0), (y[0], 0)) if isinstance(x, tuple) and x[0] and y[0] else (x, y) for x, y in keys]
         assert got == [model(x, y) for x, y in keys], name
@@ -449,8 +449,10 @@ def test_relations_of_texts(rows: list[tuple[str, str]], constant: str) -> None:
     dictionary = Dictionary()
     parts, strings = (column([r[i] for r in rows], STRING, dictionary) for i in (0, 1))
     for name, model in models.items():
-        assert batch.test(name, [parts, strings], dictionary).tolist() == [model(a, b) for a, b in rows]
-        one = batch.test(name, [column([constant], STRING, dictionary), strings], dictionary)
+        assert column_functions.test(name, [parts, strings], dictionary).tolist() == [
+            model(a, b) for a, b in rows
+        ]
+        one = column_functions.test(name, [column([constant], STRING, dictionary), strings], dictionary)
         assert one.tolist() == [model(constant, s) for _, s in rows]
 
 
@@ -479,9 +481,9 @@ def test_match_is_of_the_whole_text_and_false_for_a_bad_pattern(
 ) -> None:
     dictionary = Dictionary()
     both = [column([pattern], STRING, dictionary), column([text, text + "?"], STRING, dictionary)]
-    assert batch.test("match", both, dictionary)[0] == expected
+    assert column_functions.test("match", both, dictionary)[0] == expected
     varying = [column([pattern, "x"], STRING, dictionary), column([text, "x"], STRING, dictionary)]
-    assert batch.test("match", varying, dictionary).tolist() == [expected, True]
+    assert column_functions.test("match", varying, dictionary).tolist() == [expected, True]
 
 
 # ---- generators
@@ -494,7 +496,7 @@ def test_split_gives_all_parts(rows: list[tuple[str, str]], constant: bool) -> N
         rows = [(s, rows[0][1]) for s, _ in rows]
     dictionary = Dictionary()
     inputs = [column([r[i] for r in rows], STRING, dictionary) for i in (0, 1)]
-    numbers, parts = batch.generate("split", inputs, STRING, dictionary)
+    numbers, parts = column_functions.generate("split", inputs, STRING, dictionary)
     expected = [(i, p) for i, (s, by) in enumerate(rows) if by for p in s.split(by)]
     assert list(zip(numbers.tolist(), values(parts, dictionary), strict=True)) == expected
 
@@ -530,7 +532,7 @@ def test_range_is_every_step(type: Type, data: st.DataObject) -> None:
     dictionary = Dictionary()
     columns = [column([r[i] for r in rows], type, dictionary) for i in range(3)]
     for inputs, steps in ((columns, [r[2] for r in rows]), (columns[:2], [None] * len(rows))):
-        numbers, got = batch.generate("range", inputs, type, dictionary)
+        numbers, got = column_functions.generate("range", inputs, type, dictionary)
         expected = [
             (i, canonical(v))
             for i, (r, s) in enumerate(zip(rows, steps, strict=True))
@@ -540,11 +542,11 @@ def test_range_is_every_step(type: Type, data: st.DataObject) -> None:
 
 
 def test_a_range_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "MAX_GENERATED", 1000)
+    monkeypatch.setattr(column_functions, "MAX_GENERATED", 1000)
     dictionary = Dictionary()
     inputs = [column([0, 0], INT, dictionary), column([600, 2**60], INT, dictionary)]
     with pytest.raises(LimitError, match="1,000 rows"):
-        batch.generate("range", inputs, INT, dictionary)
+        column_functions.generate("range", inputs, INT, dictionary)
 
 
 # ---- stored codes
@@ -558,7 +560,7 @@ def test_narrow_rounds_half_to_even_and_says_what_fits(data: st.DataObject) -> N
     numbers = st.integers(-(10**76) + 1, 10**76 - 1) | st.integers(-(10**20), 10**20) | st.integers(-999, 999)
     unscaled = data.draw(st.lists(numbers, max_size=8))
     exact = [Decimal(i).scaleb(-source.scale, EXACT) for i in unscaled]
-    codes, fits = batch.narrow(column(exact, source, Dictionary()), target)
+    codes, fits = column_functions.narrow(column(exact, source, Dictionary()), target)
     for value, code, fit in zip(exact, codes.tolist(), fits.tolist(), strict=True):
         expected = round(Fraction(value) * 10**target.scale)
         assert fit == (abs(expected) < 10**target.precision)
@@ -567,32 +569,34 @@ def test_narrow_rounds_half_to_even_and_says_what_fits(data: st.DataObject) -> N
 
 def test_widen_and_narrow_are_inverse() -> None:
     codes = np.array([0, -1, 10**17, -(10**18) + 1])
-    wide = batch.widen(codes, D6)
+    wide = column_functions.widen(codes, D6)
     assert wide.values.to_pylist() == [Decimal(int(c)).scaleb(-6, EXACT) for c in codes]
-    back, fits = batch.narrow(wide, D6)
+    back, fits = column_functions.narrow(wide, D6)
     assert fits.all() and (back == codes).all()
-    again, fits = batch.narrow(Column(codes, D6), D6)  # stored codes are taken as they are
+    again, fits = column_functions.narrow(Column(codes, D6), D6)  # stored codes are taken as they are
     assert fits.all() and (again == codes).all()
-    strings, fits = batch.narrow(batch.widen(codes, STRING), STRING)
+    strings, fits = column_functions.narrow(column_functions.widen(codes, STRING), STRING)
     assert fits.all() and (strings == codes).all()
 
 
 def test_slices_of_arrow_arrays_are_read_where_they_begin() -> None:
     numbers = pa.array([Decimal(i) for i in range(5)], pa.decimal256(DECIMAL_DIGITS, 0)).slice(2, 2)
-    total, _ = batch.compute("add", [Column(numbers, D0), Column(numbers, D0)], D0, Dictionary())
+    total, _ = column_functions.compute("add", [Column(numbers, D0), Column(numbers, D0)], D0, Dictionary())
     assert total.values.to_pylist() == [4, 6]
 
 
 def test_results_of_more_than_76_digits_are_undefined() -> None:
     big = column([Decimal(10**40), Decimal(10**36)], Type("decimal", 0, 38), Dictionary())
-    product, defined = batch.compute("mul", [big, big], Type("decimal", 0, 38), Dictionary())
+    product, defined = column_functions.compute("mul", [big, big], Type("decimal", 0, 38), Dictionary())
     assert defined is not None and defined.tolist() == [False, True]
     assert product.values[1].as_py() == Decimal(10**72)
 
 
 def test_ord_is_the_code_and_the_same_for_the_same_text() -> None:
     dictionary = Dictionary()
-    codes, defined = batch.compute("ord", [column(["b", "a", "b"], STRING, dictionary)], INT, dictionary)
+    codes, defined = column_functions.compute(
+        "ord", [column(["b", "a", "b"], STRING, dictionary)], INT, dictionary
+    )
     assert defined is None and codes.type == INT
     a, b, c = codes.values.tolist()
     assert a == c != b
@@ -615,7 +619,7 @@ def test_distinct_rebuilds_the_codes(codes: list[int]) -> None:
 def test_undefined_texts_leave_nothing_in_the_dictionary() -> None:
     dictionary = Dictionary()
     inputs = [column(["abc"], STRING, dictionary), column([9], INT, dictionary), column([1], INT, dictionary)]
-    _, defined = batch.compute(
+    _, defined = column_functions.compute(
         "split", [inputs[0], column([","], STRING, dictionary), inputs[1]], STRING, dictionary
     )
     assert defined is not None and not defined.any()

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine import complements
-from dlog.ir.inclusions import inclusions
+from dlog.engine.body import complements
+from dlog.ir.analysis.inclusions import inclusions
 from tests.engine.followed import follow
 from tests.examples import relaxed
 from tests.oracle.accepted import accepted

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dlog
-from dlog.engine.recursion import StageStrategy
+from dlog.engine.maintain.stages.keep import StageStrategy
 
 CHAIN = "".join(f"edge({i}, {i + 1}, {i % 3 + 1})." for i in range(30))
 RECURSIONS = {

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine import column_orders
+from dlog.engine.evaluate import column_orders
 from tests.examples import relaxed
 from tests.oracle.programs import ALL, programs
 

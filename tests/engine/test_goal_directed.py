@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.limits import Limits
+from dlog.engine.state.limits import Limits
 from dlog.errors import ConstraintError, DataError
-from dlog.ir.magic import Rewriting, goal_directed
+from dlog.ir.goals.magic import Rewriting, goal_directed
 from tests.examples import relaxed
 from tests.oracle.accepted import accepted, checked
 from tests.oracle.bodies import Draw, Features

@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog import jit
-from dlog.engine import grouping
-from dlog.engine.batch import Column, widen
-from dlog.engine.batch.columns import DECIMAL_DIGITS
-from dlog.engine.grouping import group_rows, sorted_rows
-from dlog.engine.groups import SumOverflow, aggregate
-from dlog.storage.dictionary import Dictionary
+from dlog.engine.column_functions import Column, widen
+from dlog.engine.column_functions.columns import DECIMAL_DIGITS
+from dlog.engine.head import grouping
+from dlog.engine.head.grouping import group_rows, sorted_rows
+from dlog.engine.head.groups import SumOverflow, aggregate
+from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode, encode
 from dlog.types import BOOL, DATE, FLOAT, INT, STRING, UNSIGNED, Type, decimal
 

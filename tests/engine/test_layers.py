@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.layers import MANY, MOST_WRITES, Layers, in_layers
+from dlog.engine.state.layers import MANY, MOST_WRITES, Layers, in_layers
 
 NAMES = st.integers(0, 40).map("p{}".format)
 STEPS = st.lists(

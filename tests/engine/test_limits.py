@@ -11,10 +11,10 @@ import pytest
 
 import dlog
 from dlog.cli.common import read_bytes
-from dlog.engine import limits
-from dlog.engine.evaluate import Evaluation, evaluate
-from dlog.engine.limits import resident_bytes
-from dlog.engine.measure import Measures
+from dlog.engine.evaluate.evaluate import Evaluation, evaluate
+from dlog.engine.state import limits
+from dlog.engine.state.limits import resident_bytes
+from dlog.engine.state.measure import Measures
 
 ENDLESS = """
 .decl n(x: number)

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine import delta_strategy, heads
-from dlog.engine.table import Table
+from dlog.engine.body.table import Table
+from dlog.engine.head import heads
+from dlog.engine.maintain.delta import keep
 from tests.engine.followed import follow, follow_single_rows
 from tests.examples import relaxed
 from tests.oracle.programs import ALL, CONJUNCTIVE, NONRECURSIVE, programs
@@ -62,7 +63,7 @@ def test_oracle_state_from_sub_joins() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("DLOG_PLANNER", raising=False)  # which would have the last word
         patch.setattr(heads, "apart", noted)
-        patch.setattr(delta_strategy, "apart", noted)
+        patch.setattr(keep, "apart", noted)
         check()
     assert any(weighted)
 

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.limits import Limits
+from dlog.engine.state.limits import Limits
 from dlog.errors import ConstraintError, DataError, Interrupted, LimitError
 from dlog.ir.rules import Program
 from tests.engine.followed import apply
@@ -380,7 +380,7 @@ SALES = """
 
 def test_oracle_sums_of_single_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The short way of one row through sums: values that cancel, sums that do not fit, heads with facts."""
-    from dlog.engine.one_group import OneGroup
+    from dlog.engine.maintain.delta.sum_trigger import OneGroup
 
     simple: list[bool] = []
     follow = OneGroup.follow

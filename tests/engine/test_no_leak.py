@@ -8,9 +8,9 @@ import pytest
 
 import dlog
 from dlog.engine.evaluated import SUPPORTED_STRATEGIES
-from dlog.engine.limits import resident_bytes
-from dlog.engine.recursion import StageStrategy
-from dlog.engine.stages import StageTable
+from dlog.engine.maintain.stages.keep import StageStrategy
+from dlog.engine.maintain.stages.table import StageTable
+from dlog.engine.state.limits import resident_bytes
 from tests.engine.machine import contents
 
 RULES = """

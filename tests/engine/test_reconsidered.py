@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import dlog
-from dlog.engine import maintain, trace_choice
+from dlog.engine.maintain import maintain
+from dlog.engine.maintain.trace import offer
 from dlog.errors import DlogError
 
 WIDE = """
@@ -29,7 +30,7 @@ def rows_of_a(n: int) -> list[list[int]]:
 
 @pytest.fixture
 def small_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(trace_choice, "LARGE", 1000)
+    monkeypatch.setattr(offer, "LARGE", 1000)
     monkeypatch.setattr(maintain, "VIEWS_FROM", 100)
     monkeypatch.setattr(maintain, "VIEWS_WORTH", 20.0)
     return iter(())

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 import dlog
-from dlog.engine import chunks, fixpoint
-from dlog.engine import evaluate as evaluate_module
-from dlog.engine.evaluate import Evaluation, evaluate
+from dlog.engine.evaluate import chunks, fixpoint
+from dlog.engine.evaluate import evaluate as evaluate_module
+from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from dlog.errors import ConstraintError, DataError
-from dlog.storage import row_queue
-from dlog.storage.row_queue_kernels import HASH, Q_METHOD
+from dlog.storage.queue import row_queue
+from dlog.storage.queue.row_queue_kernels import HASH, Q_METHOD
 from tests.oracle.accepted import accepted
 from tests.oracle.bodies import Features
 from tests.oracle.compare import same_program

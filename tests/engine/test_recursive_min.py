@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine import fixpoint
-from dlog.engine.evaluate import Evaluation, evaluate
+from dlog.engine.evaluate import fixpoint
+from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from tests.engine.test_recursion import EXAMPLES, agree
 from tests.oracle.bodies import Draw
 
@@ -84,7 +84,7 @@ def test_which_rules_are_driven(shape: str, monkeypatch: pytest.MonkeyPatch) -> 
         ran.append(args)
         fixpoint.run_fixpoint(*args)
 
-    monkeypatch.setattr("dlog.engine.evaluate.run_fixpoint", run)
+    monkeypatch.setattr("dlog.engine.evaluate.evaluate.run_fixpoint", run)
     dlog.Database(source="road(1, 2, 3). link(1, 2). start(1).\n" + SHAPES[shape].format("min"))
     assert bool(ran) == DRIVEN[shape]
 

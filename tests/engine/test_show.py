@@ -9,9 +9,9 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine.show import fact_text, literal_text
+from dlog.engine.commit.printed_facts import fact_text, literal_text
 from dlog.ir.check import check_program
-from dlog.ir.literals import literal_value
+from dlog.ir.lower.literals import literal_value
 from dlog.language.parse import parse
 from dlog.types import BUILTIN_TYPES, decimal
 

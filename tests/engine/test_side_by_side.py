@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 
 import dlog
-from dlog.engine import side_by_side
-from dlog.engine.evaluate import Evaluation
-from dlog.engine.limits import Limits, Watch
-from dlog.engine.measure import Measures
+from dlog.engine.evaluate import side_by_side
+from dlog.engine.evaluate.evaluate import Evaluation
+from dlog.engine.state.limits import Limits, Watch
+from dlog.engine.state.measure import Measures
 from dlog.errors import DlogError, LimitError
 from dlog.ir.rules import Stratum
 from tests.examples import relaxed

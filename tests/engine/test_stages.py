@@ -12,7 +12,9 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine import chunks, expansion, fixpoint, recursion, rounds, stages
+from dlog.engine.evaluate import chunks, fixpoint
+from dlog.engine.maintain.stages import expansion, keep, rounds
+from dlog.engine.maintain.stages import table as stage_table
 from dlog.errors import ConstraintError, DataError
 from tests.engine.staged import Staged, check_counts
 from tests.examples import relaxed
@@ -237,10 +239,10 @@ def test_aborted_transactions_leave_no_trace(data: st.DataObject) -> None:
 @pytest.fixture
 def little_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is full again and again, and joins stop in the middle of a fact."""
-    for module in (stages, expansion, rounds):
+    for module in (stage_table, expansion, rounds):
         monkeypatch.setattr(module, "CHUNK", 3)
-    monkeypatch.setattr(stages, "_LEAST_SLOTS", 128)
-    monkeypatch.setattr(stages, "_LEAST_RECORDS", 4)
+    monkeypatch.setattr(stage_table, "_LEAST_SLOTS", 128)
+    monkeypatch.setattr(stage_table, "_LEAST_RECORDS", 4)
 
 
 @pytest.mark.usefixtures("little_room")
@@ -250,8 +252,8 @@ def test_oracle_with_little_room() -> None:
 
 
 def test_oracle_evaluation_from_scratch_when_that_is_cheaper(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recursion, "_LEAST_WORK", 20)
-    monkeypatch.setattr(recursion, "_SHARE", 1000)
+    monkeypatch.setattr(keep, "_LEAST_WORK", 20)
+    monkeypatch.setattr(keep, "_SHARE", 1000)
     staged = compare_random_graph(3, nodes=9, edges=20, transactions=20)
     assert 0 < staged.rebuilt < staged.applied + staged.rebuilt
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import dlog
-from dlog.engine.commits import Change, Commit
+from dlog.engine.commit.commits import Change, Commit
 from dlog.engine.database import plan_only
 from dlog.engine.statements import settled
 from dlog.ir.check import check_program
@@ -377,7 +377,7 @@ def test_ctrl_c_while_plans_are_made_leaves_no_half_made_plan(monkeypatch: pytes
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("dlog.engine.expansion.assemble", interrupt)
+        patch.setattr("dlog.engine.maintain.stages.expansion.assemble", interrupt)
         with pytest.raises(dlog.LimitError, match="interrupted"):
             db.apply(insert={"edge": [(2, 3)]})
     assert state(db) == {"edge": [(1, 2)], "reach": [(1, 2)]} and db.version == 1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 import dlog
-from dlog.engine.show import fact_text
+from dlog.engine.commit.printed_facts import fact_text
 from dlog.engine.why import derivation, derivation_tree
 from dlog.errors import ConstraintError, DataError
 from tests.examples import relaxed

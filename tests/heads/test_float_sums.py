@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.heads.float_sums import apply_floats, check_sums, float_results, no_sums
-from dlog.storage.arena import Arena
-from dlog.storage.relation import Relation
+from dlog.storage.arena.arena import Arena
+from dlog.storage.relation.relation import Relation
 from dlog.storage.values import decode, encode
 from dlog.types import FLOAT
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dlog.heads.counts import apply_counts, check_counts, count_rows, no_counts
 from dlog.heads.sums import Groups, apply_groups, check_groups, groups_of, no_groups
-from dlog.storage.arena import Arena
-from dlog.storage.relation import Relation
+from dlog.storage.arena.arena import Arena
+from dlog.storage.relation.relation import Relation
 
 RELAXED = settings(max_examples=60, deadline=None, derandomize=True)
 ROW = st.tuples(st.integers(0, 3), st.integers(-1, 2))

@@ -17,8 +17,8 @@ from dlog.heads.scans import (
     runs,
     text_values,
 )
-from dlog.storage.arena import Arena
-from dlog.storage.dictionary import Dictionary
+from dlog.storage.arena.arena import Arena
+from dlog.storage.dictionary.dictionary import Dictionary
 
 EXTREMES = [-(2**63), 2**63 - 1, 0]
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.io import InputOptions, OutputOptions, ParameterError
-from dlog.ir.directives import IO_KINDS, PARAMETERS
-from dlog.ir.fact_spans import delta_literals, fact_span, literal_span
-from dlog.ir.literals import CANDIDATES, literal_value
+from dlog.ir.lower.directives import IO_KINDS, PARAMETERS
+from dlog.ir.lower.fact_spans import delta_literals, fact_span, literal_span
+from dlog.ir.lower.literals import CANDIDATES, literal_value
 from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, Type, decimal
 
 from .helpers import check, messages

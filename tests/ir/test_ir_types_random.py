@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import dlog
 from dlog.ir.primitives import ANY
 from dlog.ir.rules import Primitive, Var
-from dlog.ir.type_nodes import Node, join, restrict
-from dlog.ir.typecheck import TypeChecker
-from dlog.ir.widening import ALLOWED, settle
+from dlog.ir.types.type_nodes import Node, join, restrict
+from dlog.ir.types.typecheck import TypeChecker
+from dlog.ir.types.widening import ALLOWED, settle
 
 relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=100)
 

@@ -8,8 +8,8 @@ import pytest
 from dlog.lftj.assemble import assemble
 from dlog.lftj.plan import Count, Emit, Leap, Plan
 from dlog.lftj.triejoin import Join
-from dlog.storage.arena import Arena
-from dlog.storage.index import Index
+from dlog.storage.arena.arena import Arena
+from dlog.storage.index.index import Index
 
 # path(x, y, z) <- e(x, y), e(y, z).
 STEPS = (Leap(0, ((0, 0),)), Leap(1, ((0, 1), (1, 0))), Leap(2, ((1, 1),)))

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.lftj.iterator import TrieIterator
-from dlog.storage.layout import FANOUT
-from dlog.storage.trie_kernels import (
+from dlog.storage.index.trie_kernels import (
     end_position,
     key_at,
     last_position,
@@ -20,6 +19,7 @@ from dlog.storage.trie_kernels import (
     run_end,
     seek_lub,
 )
+from dlog.storage.layout import FANOUT
 from tests.lftj.formulas import MAX, MIN
 from tests.lftj.memory import Memory
 

@@ -7,8 +7,8 @@ import functools
 
 from hypothesis import strategies as st
 
-from dlog.m3 import ast
-from dlog.m3.ast import A5, TypeRef
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.ast import A5, TypeRef
 
 _TYPES = {
     A5: ["int", "float", "string", "date"],

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from dlog.errors import DlogError
-from dlog.m3 import ast
-from dlog.m3.ast import A5, DBTOASTER
 from dlog.m3.convert import convert
-from dlog.m3.parse import parse
-from dlog.m3.print import print_program
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.ast import A5, DBTOASTER
+from dlog.m3.syntax.parse import parse
+from dlog.m3.syntax.print import print_program
 from tests.oracle.m3_programs import Case, cases, run_naive
 
 NO_FORM = ("has no `if`", "has no input variables", "reads no initial value")

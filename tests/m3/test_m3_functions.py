@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.errors import DlogError
-from dlog.m3 import functions
+from dlog.m3.types import functions
 from tests.oracle.m3_naive import FUNCTIONS
 
 numbers = st.integers(-100, 100) | st.floats(-100, 100).filter(lambda x: x == 0 or abs(x) > 1e-6)

@@ -7,9 +7,9 @@ import datetime
 import pytest
 
 from dlog.errors import DlogError
-from dlog.m3 import ast
-from dlog.m3.ast import A5, DBTOASTER, Constant, Product, Sum, TypeRef, Variable
-from dlog.m3.parse import parse
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.ast import A5, DBTOASTER, Constant, Product, Sum, TypeRef, Variable
+from dlog.m3.syntax.parse import parse
 
 
 def expression(text: str, dialect: str) -> ast.Node:

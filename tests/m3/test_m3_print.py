@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dlog.errors import DlogError
-from dlog.m3 import ast
-from dlog.m3.ast import A5, DBTOASTER, DIALECTS
-from dlog.m3.parse import parse
-from dlog.m3.print import WIDTH, print_program
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.ast import A5, DBTOASTER, DIALECTS
+from dlog.m3.syntax.parse import parse
+from dlog.m3.syntax.print import WIDTH, print_program
 from tests.m3.m3_trees import programs
 from tests.oracle.m3_programs import Case, cases
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from dlog.m3 import ast
-from dlog.m3.ast import A5, DBTOASTER
 from dlog.m3.convert import convert
-from dlog.m3.parse import parse, parse_file
-from dlog.m3.print import print_program
-from dlog.m3.typecheck import check
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.ast import A5, DBTOASTER
+from dlog.m3.syntax.parse import parse, parse_file
+from dlog.m3.syntax.print import print_program
+from dlog.m3.types.typecheck import check
 from tests.oracle.m3_naive import Naive
 from tests.oracle.m3_shipped import FOLDER, PROGRAMS, Cofactor, Relations, apply, events_of, sql_of, tables_of
 

@@ -13,11 +13,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dlog.errors import DataError, DlogError
-from dlog.m3 import rings
-from dlog.m3.ast import TypeRef
-from dlog.m3.parse import parse
-from dlog.m3.ring_axioms import check_axioms
-from dlog.m3.rings import FLOAT_RING, INTEGER_RING, PLAIN_FLOAT_RING, Ring, product_ring
+from dlog.m3.rings import rings
+from dlog.m3.rings.axioms import check_axioms
+from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING, PLAIN_FLOAT_RING, Ring, product_ring
+from dlog.m3.syntax.ast import TypeRef
+from dlog.m3.syntax.parse import parse
 
 MAX, MIN = 2**63 - 1, -(2**63)
 integers = st.integers(MIN, MAX) | st.integers(-(2**33), 2**33) | st.sampled_from([MIN, MAX, 0, 1, -1, 2**62])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dlog.errors import Diagnostics
-from dlog.m3 import ast
-from dlog.m3.ast import TypeRef
-from dlog.m3.expressions import Binding, Context, Expressions
-from dlog.m3.parse import parse
-from dlog.m3.typecheck import check
-from dlog.m3.typing import Types
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.ast import TypeRef
+from dlog.m3.syntax.parse import parse
+from dlog.m3.types.expressions import Binding, Context, Expressions
+from dlog.m3.types.typecheck import check
+from dlog.m3.types.typing import Types
 
 SOURCES = "CREATE TABLE R(a int, b int); CREATE TABLE S(c int, d int);"
 

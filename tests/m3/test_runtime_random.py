@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dlog.io import to_arrow
-from dlog.m3 import ast
 from dlog.m3.runtime.encoding import columns_of, one_by_one
 from dlog.m3.runtime.runtime import Runtime, Step
-from dlog.m3.typecheck import check
+from dlog.m3.syntax import ast
+from dlog.m3.types.typecheck import check
 from tests.examples import relaxed
 from tests.oracle.m3_naive import Naive
 from tests.oracle.m3_programs import Case, cases, run_naive

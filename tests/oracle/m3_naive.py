@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dlog.m3 import ast
+from dlog.m3.syntax import ast
 
 Row = tuple[Any, ...]
 Environment = dict[str, Any]

@@ -13,8 +13,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dlog.m3 import ast
-from dlog.m3.ast import A5, DBTOASTER, TypeRef
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.ast import A5, DBTOASTER, TypeRef
 from tests.oracle.m3_naive import Naive
 
 INT, FLOAT, STRING, DATE = "int", "float", "string", "date"

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dlog.m3 import ast
+from dlog.m3.syntax import ast
 from tests.oracle.m3_naive import Naive, Row
 from tests.oracle.m3_programs import Event
 

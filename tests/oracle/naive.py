@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from dlog.errors import ConstraintError, LimitError
-from dlog.ir.literals import literal_value
+from dlog.ir.lower.literals import literal_value
 from dlog.ir.rules import (
     Atom,
     Conj,

@@ -17,7 +17,7 @@ from itertools import count
 
 import duckdb
 
-from dlog.ir.literals import literal_value
+from dlog.ir.lower.literals import literal_value
 from dlog.ir.rules import (
     Aggregate,
     Atom,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from dlog.m3.parse import parse
-from dlog.m3.typecheck import check
+from dlog.m3.syntax.parse import parse
+from dlog.m3.types.typecheck import check
 from tests.oracle.m3_naive import Naive
 from tests.oracle.m3_programs import Case, cases, run_naive
 

@@ -209,9 +209,9 @@ def test_oracle_shares_no_code_with_the_engine() -> None:
         "dlog.types",
         "dlog.language",
         "dlog.ir",
-        "dlog.m3.ast",
-        "dlog.m3.parse",
-        "dlog.m3.typecheck",
+        "dlog.m3.syntax.ast",
+        "dlog.m3.syntax.parse",
+        "dlog.m3.types.typecheck",
         "dlog.views.query",
     )
     for path in Path(__file__).parent.glob("*.py"):

@@ -9,7 +9,7 @@ import operator
 from collections import Counter
 from typing import Any
 
-from dlog.m3 import ast
+from dlog.m3.syntax import ast
 from dlog.views.query import Query
 
 COMPARE = {

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dlog.storage.arena import Arena
-from dlog.storage.interval_tree import build_intervals, stabbing
+from dlog.storage.arena.arena import Arena
+from dlog.storage.scan.interval_tree import build_intervals, stabbing
 
 TEXT = [(2, 10), (3, 7), (5, 15), (6, 9)]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dlog.storage.arena import Arena
-from dlog.storage.index import Index
-from dlog.storage.scan_tree import scan
+from dlog.storage.arena.arena import Arena
+from dlog.storage.index.index import Index
+from dlog.storage.scan.scan_tree import scan
 
 # (region, store, sales), as printed.
 SALES = [

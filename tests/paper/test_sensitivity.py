@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 import dlog
-from dlog.engine.looked import Looked
+from dlog.engine.commit.oracle_report import Looked
 from dlog.jit import Words
 from dlog.lftj.plan import Emit, Leap, Plan
 from dlog.sensitivity.intervals import Intervals, covered_changes
 from dlog.sensitivity.upkeep import Upkeep
 from dlog.sensitivity.watches import COARSE, EXACT, FREE, TRACED, WILD, Watch, Watched, watched
-from dlog.storage.arena import Arena
-from dlog.storage.dictionary import Dictionary
-from dlog.storage.index import Index
-from dlog.storage.interval_tree import GREATEST, LEAST
-from dlog.storage.surgery import surgeries
+from dlog.storage.arena.arena import Arena
+from dlog.storage.dictionary.dictionary import Dictionary
+from dlog.storage.diff.surgery import surgeries
+from dlog.storage.index.index import Index
+from dlog.storage.scan.interval_tree import GREATEST, LEAST
 from dlog.types import INT
 
 ARENA = Arena(1 << 28)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dlog.storage.arena import Arena
-from dlog.storage.delta import difference
-from dlog.storage.index import Index
-from dlog.storage.surgery import surgeries
+from dlog.storage.arena.arena import Arena
+from dlog.storage.diff.delta import difference
+from dlog.storage.diff.surgery import surgeries
+from dlog.storage.index.index import Index
 
 INSERT, ERASE = 1, -1
 VERSION_1 = [(0, 30, 80), (0, 30, 81), (1, 35, 60), (1, 35, 61), (3, 40, 90), (3, 50, 91), (3, 50, 92)]

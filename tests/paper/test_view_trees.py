@@ -7,13 +7,13 @@ import textwrap
 import pytest
 
 from dlog.errors import SourceError
-from dlog.m3.ast import DeltaRelation, MapAccess
-from dlog.m3.parse import parse
-from dlog.views.build import NEEDED, PATHS, view_tree
-from dlog.views.dtree import parse_dtree, print_dtree
-from dlog.views.orders import find_order
-from dlog.views.program import NONE, ONCE, Style, m3_program, m3_text
+from dlog.m3.syntax.ast import DeltaRelation, MapAccess
+from dlog.m3.syntax.parse import parse
+from dlog.views.m3.program import NONE, ONCE, Style, m3_program, m3_text
+from dlog.views.orders.dtree import parse_dtree, print_dtree
+from dlog.views.orders.orders import find_order
 from dlog.views.query import Query, total
+from dlog.views.tree.build import NEEDED, PATHS, view_tree
 from tests.views.schemas import RUNNING, housing, retailer, running_example, schema, var
 
 DTREE = """\

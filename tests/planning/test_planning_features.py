@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine import decomposed
-from dlog.engine.evaluate import Evaluation
-from dlog.engine.evaluate import evaluate as evaluate_rules
+from dlog.engine.body import decomposed
+from dlog.engine.evaluate.evaluate import Evaluation
+from dlog.engine.evaluate.evaluate import evaluate as evaluate_rules
 from dlog.errors import ConstraintError, DataError, SourceError
 from dlog.planning.options import Options
 from tests.examples import relaxed

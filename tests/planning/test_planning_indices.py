@@ -139,14 +139,14 @@ def some_rows(n: int) -> np.ndarray:
 def test_rules_share_column_orders(monkeypatch):
     """As they come, the order of `some_b` would be of no use to `by_b_c`: four instead of three."""
     needed = [sets({1}), sets({1, 2}, {0}), sets({3}), sets({2}, {3}), sets({2, 3}, {0})]
-    monkeypatch.setattr("dlog.engine.column_orders.LARGE", 1000)
+    monkeypatch.setattr("dlog.engine.evaluate.column_orders.LARGE", 1000)
     orders = orders_after(SHARING, some_rows(2000))
     assert len(orders) - 1 == least(4, needed, [(0, 1, 2, 3)]) == 3
     assert all(any(reads(order, r) for order in orders) for r in needed)
 
 
 def test_whatever_the_sequence_of_rules(monkeypatch):
-    monkeypatch.setattr("dlog.engine.column_orders.LARGE", 1000)
+    monkeypatch.setattr("dlog.engine.evaluate.column_orders.LARGE", 1000)
     declaration, *rules = SHARING.strip().splitlines()
     rows = some_rows(2000)
     for turn in range(len(rules)):
@@ -157,8 +157,8 @@ def test_whatever_the_sequence_of_rules(monkeypatch):
 @pytest.mark.parametrize("large", [0, 1 << 60])
 def test_same_answers_and_orders_that_agree(monkeypatch, large):
     """Planned ahead or not: answers, also after changes, are those of filters over arrays."""
-    monkeypatch.setattr("dlog.engine.column_orders.LARGE", large)
-    monkeypatch.setattr("dlog.engine.maintain.LARGE", large)
+    monkeypatch.setattr("dlog.engine.evaluate.column_orders.LARGE", large)
+    monkeypatch.setattr("dlog.engine.maintain.maintain.LARGE", large)
     rows = np.unique(some_rows(3000) % 8, axis=0)
     source = SHARING + "both(x, y) <- t(x, y, _, z), by_c(z), !t(y, x, _, z).\n"
     database = dlog.Database(source=source, evaluated=False)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import dlog
-from dlog.engine import wants
-from dlog.engine.evaluate import Evaluation, evaluate
+from dlog.engine.body import shared_subjoin_choice
+from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from dlog.planning import decompose
 from dlog.planning.options import ALWAYS, AUTO, NEVER
 
@@ -47,7 +47,7 @@ def evaluated(given: dict[str, list[tuple[int, ...]]], sharing: str) -> dlog.Dat
 @pytest.mark.parametrize("sharing", [AUTO, ALWAYS, NEVER])
 def test_oracle_rules_that_share_a_sub_join(sharing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decompose, "WORTHWHILE", 0.0)
-    monkeypatch.setattr(wants, "JOINT", 0.0)
+    monkeypatch.setattr(shared_subjoin_choice, "JOINT", 0.0)
     given = facts()
     database = evaluated(given, sharing)
     countries: dict[int, list[int]] = {}

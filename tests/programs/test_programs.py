@@ -75,7 +75,8 @@ def test_oracle_expected_output_whatever_the_planner_does(
 
 def test_differential_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two cores write the same files as one, byte for byte; programs are small, so thresholds go down."""
-    from dlog.engine import chunks, parallel
+    from dlog.engine.body import parallel
+    from dlog.engine.evaluate import chunks
     from dlog.engine.run import run_program
 
     cut: dict[str, int] = {"in_parallel": 0, "in_threads": 0}
@@ -140,7 +141,7 @@ def test_differential_jit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_rule_is_explained(name: str) -> None:
     from dlog.engine.database import plan_only
-    from dlog.engine.demand import rewriting_for
+    from dlog.engine.evaluate.demand import rewriting_for
 
     database = plan_only(PROGRAMS / f"{name}.dl", PROGRAMS / name / "facts")
     text = database.explain()

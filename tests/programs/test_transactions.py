@@ -10,7 +10,7 @@ import pytest
 
 import dlog
 from dlog.apply import Options, apply_file
-from dlog.engine.show import fact_text
+from dlog.engine.commit.printed_facts import fact_text
 from dlog.planning.options import ENVIRONMENT
 from tests.oracle.naive import evaluate, evaluate_base
 from tests.oracle.shipped import PROGRAMS, read_inputs

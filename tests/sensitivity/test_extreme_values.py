@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.trace_choice import TRACE, TRACE_EXACT
+from dlog.engine.maintain.trace.offer import TRACE, TRACE_EXACT
 from tests.engine.followed import commit
 from tests.examples import relaxed
 from tests.oracle.changes import Change

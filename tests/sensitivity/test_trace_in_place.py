@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.commits import Changes
-from dlog.engine.trace_choice import TRACE, TRACE_EXACT
-from dlog.engine.trace_row_layout import COVERS
-from dlog.engine.trace_triggers import TraceTrigger
-from dlog.engine.trigger_search import NEVER
+from dlog.engine.commit.commits import Changes
+from dlog.engine.maintain.trace.offer import TRACE, TRACE_EXACT
+from dlog.engine.maintain.trace.row_layout import COVERS
+from dlog.engine.maintain.trace.triggers import TraceTrigger
+from dlog.engine.maintain.trigger_search import NEVER
 from dlog.errors import DlogError
-from dlog.storage.arena import Arena
-from dlog.storage.arena_kernels import MOST_HANDED
+from dlog.storage.arena.arena import Arena
+from dlog.storage.arena.arena_kernels import MOST_HANDED
 from tests.examples import relaxed
 from tests.sensitivity.test_trace_maintenance import CHANGED, EDGES, RULES, SHORT, noted
 

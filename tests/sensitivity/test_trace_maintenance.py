@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine import trace_triggers
-from dlog.engine.trace_choice import TRACE, TRACE_EXACT
-from dlog.engine.trace_row_kernels import TOO_LARGE, fire_traced
-from dlog.engine.trace_strategy import TraceStrategy
-from dlog.engine.trigger_search import NEVER
+from dlog.engine.maintain.trace import triggers
+from dlog.engine.maintain.trace.keep import TraceStrategy
+from dlog.engine.maintain.trace.offer import TRACE, TRACE_EXACT
+from dlog.engine.maintain.trace.row_kernels import TOO_LARGE, fire_traced
+from dlog.engine.maintain.trigger_search import NEVER
 from tests.engine.followed import follow, follow_single_rows
 from tests.engine.machine import ways
 from tests.engine.mixed import mixed
@@ -178,7 +178,7 @@ def test_differential_short_way(wanted: str, rule: str, monkeypatch: pytest.Monk
         fired.append(fire_traced(*args))
         return fired[-1]
 
-    monkeypatch.setattr(trace_triggers, "fire_traced", counted)
+    monkeypatch.setattr(triggers, "fire_traced", counted)
 
     @relaxed(12)
     @given(EDGES, st.lists(CHANGED, max_size=16))

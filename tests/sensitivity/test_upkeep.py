@@ -21,10 +21,10 @@ from dlog.sensitivity.oracle_kernels import GREATEST, LEAST
 from dlog.sensitivity.packed import MANY, packed
 from dlog.sensitivity.upkeep import Upkeep, Upkept
 from dlog.sensitivity.watches import COARSE, EXACT, watched
-from dlog.storage.arena import Arena
-from dlog.storage.index import Index
-from dlog.storage.interval_tree import build_intervals, stabbing
-from dlog.storage.surgery import surgeries
+from dlog.storage.arena.arena import Arena
+from dlog.storage.diff.surgery import surgeries
+from dlog.storage.index.index import Index
+from dlog.storage.scan.interval_tree import build_intervals, stabbing
 from tests.examples import relaxed
 
 ARENA = Arena(1 << 30)

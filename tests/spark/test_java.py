@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from dlog import places
-from dlog.spark import java
+from dlog.spark.cluster import java
 
 
 def test_one_archive_is_kept(tmp_path: Path) -> None:

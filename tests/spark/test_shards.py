@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 import dlog
 from dlog.errors import ConstraintError, DataError, DlogError
 from dlog.io import OutputOptions, write
-from dlog.spark import heavy
-from dlog.spark import shards as planning
-from dlog.spark.places import WHOLE, Shape
-from dlog.spark.run import ShardedDatabase
-from dlog.spark.shards import EXCHANGE, HERE, SHARD, plan_blocks
-from dlog.spark.tasks import Outcome, run_in_process, run_task
+from dlog.spark.plan import shards as planning
+from dlog.spark.plan.places import WHOLE, Shape
+from dlog.spark.plan.shards import EXCHANGE, HERE, SHARD, plan_blocks
+from dlog.spark.run import heavy
+from dlog.spark.run.run import ShardedDatabase
+from dlog.spark.run.tasks import Outcome, run_in_process, run_task
 from tests.oracle.accepted import accepted
 from tests.oracle.compare import same_program
 from tests.oracle.naive import evaluate
@@ -202,7 +202,7 @@ def test_a_task_that_runs_again_changes_nothing() -> None:
 
 def test_long_recursions_keep_few_files() -> None:
     """A path of 60 edges by a rule that is not linear and one that counts steps: copies are made compact."""
-    from dlog.spark import evaluation
+    from dlog.spark.run import evaluation
 
     text = EDGE + " ".join(f"edge({i}, {i + 1})." for i in range(60))
     text += "far[0] = 0.  far[y] = m <- agg<<m = max(v)>> far[x] = a, edge(x, y), v = a + 1."

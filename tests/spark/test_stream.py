@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from dlog.errors import ConstraintError, DataError, DlogError, StoreError
-from dlog.spark import stream, stream_engine, stream_sinks, stream_tasks
-from dlog.spark.stream import Options, Places, run_stream
-from dlog.spark.stream_database import StreamDatabase
-from dlog.spark.stream_progress import Report, Telling
-from dlog.spark.stream_sharded import Processes
+from dlog.spark.stream import command, engine, sinks, tasks
+from dlog.spark.stream.command import Options, Places, run_stream
+from dlog.spark.stream.database import StreamDatabase
+from dlog.spark.stream.progress import Report, Telling
+from dlog.spark.stream.sharded import Processes
 from tests.spark.streamed import PROGRAM, Model, require_exact
 
 MASTER = "local[2]"
@@ -70,7 +70,7 @@ def test_oracle_random_batches(tmp_path: Path) -> None:
 
 def test_oracle_random_batches_in_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows by shop, prices and roads in every shard, totals over all shops put together."""
-    monkeypatch.setattr(stream_tasks, "SMALL", 84)  # some batches go through tasks, and some do not
+    monkeypatch.setattr(tasks, "SMALL", 84)  # some batches go through tasks, and some do not
     places, model = places_of(tmp_path), Model(tmp_path / "in", 4)
     model.write_prices()
     model.write(9)
@@ -87,13 +87,13 @@ def test_oracle_random_batches_in_shards(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 POINTS: list[tuple[Any, str, bool]] = [
-    (stream_engine, "files_of", False),  # nothing is done yet
-    (stream_sinks.Sinks, "stage", False),  # before and after files are staged
-    (stream_sinks.Sinks, "stage", True),
-    (stream_sinks.Sinks, "publish", False),  # the engine has committed, nobody has its files
-    (stream_sinks, "published", True),  # one file of several has its name
-    (stream_sinks.Sinks, "publish", True),  # all is done but Spark's note
-    (stream_sinks.Sinks, "write_values", False),
+    (engine, "files_of", False),  # nothing is done yet
+    (sinks.Sinks, "stage", False),  # before and after files are staged
+    (sinks.Sinks, "stage", True),
+    (sinks.Sinks, "publish", False),  # the engine has committed, nobody has its files
+    (sinks, "published", True),  # one file of several has its name
+    (sinks.Sinks, "publish", True),  # all is done but Spark's note
+    (sinks.Sinks, "write_values", False),
 ]
 
 
@@ -216,7 +216,7 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
 
 def test_a_checkpoint_is_of_one_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     places = _streams_of(tmp_path, "price", "sale")
-    monkeypatch.setattr(stream.session, "start", _failing(lambda *a: None, True))
+    monkeypatch.setattr(command.session, "start", _failing(lambda *a: None, True))
     with pytest.raises(DlogError, match="stopped here"):
         run(places)
     places.program.write_text(PROGRAM + "open(x) <- road(x, _).\n")

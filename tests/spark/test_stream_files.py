@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.ir.rules import Predicate
-from dlog.spark.stream_files import Rows, read_file
-from dlog.spark.stream_operations import MEANINGS, last_words
+from dlog.spark.stream.files import Rows, read_file
+from dlog.spark.stream.operations import MEANINGS, last_words
 
 PREDICATES = dlog.Database(
     source="sale(id, shop) -> int(id), string(shop).  price[item] = p -> int(item), float(p)."

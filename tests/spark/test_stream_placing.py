@@ -12,9 +12,9 @@ import dlog
 from dlog.errors import PlanError
 from dlog.io import arrow_type
 from dlog.ir.rules import Program
-from dlog.spark.hashing import shards_of
-from dlog.spark.places import WHOLE
-from dlog.spark.stream_placing import Placing, merge_program, place_program
+from dlog.spark.plan.hashing import shards_of
+from dlog.spark.plan.places import WHOLE
+from dlog.spark.stream.placing import Placing, merge_program, place_program
 
 DECLARED = """
     e(x, y) -> int(x), int(y).  f(x, y) -> int(x), int(y).  g(x, s) -> int(x), string(s).

@@ -11,11 +11,11 @@ import pytest
 import dlog
 from dlog.errors import DlogError
 from dlog.io import Rejected
-from dlog.spark.stream_files import Rows
-from dlog.spark.stream_placing import place_program
-from dlog.spark.stream_setup import Options, Places
-from dlog.spark.stream_shard import ask, packed, unpacked
-from dlog.spark.stream_sharded import Processes
+from dlog.spark.stream.files import Rows
+from dlog.spark.stream.placing import place_program
+from dlog.spark.stream.setup import Options, Places
+from dlog.spark.stream.shard import ask, packed, unpacked
+from dlog.spark.stream.sharded import Processes
 
 PROGRAM = """
 sale(id, shop) -> int(id), string(shop).

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.errors import LimitError
-from dlog.storage import arena_kernels as memory
-from dlog.storage.arena import KEPT_BYTES, Arena
-from dlog.storage.index import Index
+from dlog.storage.arena import arena_kernels as memory
+from dlog.storage.arena.arena import KEPT_BYTES, Arena
+from dlog.storage.index.index import Index
 from tests.storage.conftest import TINY
 
 MIB = 1 << 20

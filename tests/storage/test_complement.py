@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.storage.arena import Arena
-from dlog.storage.complement import complement, counted_complement
-from dlog.storage.index import Index
+from dlog.storage.arena.arena import Arena
+from dlog.storage.diff.complement import complement, counted_complement
+from dlog.storage.index.index import Index
 from tests.storage.conftest import TINY
 from tests.storage.model import recipes, some
 

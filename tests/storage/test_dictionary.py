@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.storage.dictionary import Dictionary
+from dlog.storage.dictionary.dictionary import Dictionary
 
 texts = st.text(st.characters(codec="utf-8"), max_size=6)
 batches = st.lists(st.lists(texts, max_size=30), max_size=6)

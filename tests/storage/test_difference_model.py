@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.storage.arena import Arena
-from dlog.storage.delta import counted_difference, difference
-from dlog.storage.index import Index
-from dlog.storage.scan_tree import scan, scan_interval
-from dlog.storage.surgery import surgeries
+from dlog.storage.arena.arena import Arena
+from dlog.storage.diff.delta import counted_difference, difference
+from dlog.storage.diff.surgery import surgeries
+from dlog.storage.index.index import Index
+from dlog.storage.scan.scan_tree import scan, scan_interval
 from tests.storage.conftest import TINY
 from tests.storage.model import Recipe, Row, recipes, some
 

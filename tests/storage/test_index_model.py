@@ -8,8 +8,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from dlog.storage.arena import Arena
-from dlog.storage.index import Index
+from dlog.storage.arena.arena import Arena
+from dlog.storage.index.index import Index
 from dlog.storage.layout import LEAF_ROWS as FULL_LEAF_ROWS
 from tests.storage.conftest import TINY
 from tests.storage.model import Recipe, Row, recipes, some

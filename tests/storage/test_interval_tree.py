@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from intervaltree import IntervalTree  # type: ignore[import-untyped]
 
-from dlog.storage.arena import Arena
-from dlog.storage.interval_tree import GREATEST, LEAST, build_intervals, stabbing
+from dlog.storage.arena.arena import Arena
 from dlog.storage.layout import FANOUT, LEAF_ROWS
+from dlog.storage.scan.interval_tree import GREATEST, LEAST, build_intervals, stabbing
 from tests.storage.conftest import TINY
 
 Row = tuple[int, ...]

@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.storage.arena import Arena
-from dlog.storage.arena_kernels import RESULT
+from dlog.storage.arena.arena import Arena
+from dlog.storage.arena.arena_kernels import RESULT
 from dlog.storage.layout import ROOT_REFERENCES
-from dlog.storage.relation import Relation
-from dlog.storage.relation_group import RelationGroup
-from dlog.storage.rows_kernels import change_rows
+from dlog.storage.relation.relation import Relation
+from dlog.storage.relation.relation_group import RelationGroup
+from dlog.storage.relation.rows_kernels import change_rows
 
 Rows = set[tuple[int, ...]]
 ARITIES = (2, 3)

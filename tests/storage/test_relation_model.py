@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from dlog.storage.arena import Arena
-from dlog.storage.relation import Relation
+from dlog.storage.arena.arena import Arena
+from dlog.storage.relation.relation import Relation
 from tests.storage.conftest import TINY
 from tests.storage.model import Recipe, Row, recipes, some
 

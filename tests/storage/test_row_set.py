@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.storage.row_set import RowSet
+from dlog.storage.queue.row_set import RowSet
 
 SMALL = st.integers(-3, 12)
 FAR = st.sampled_from([-(2**63), -5, 0, 1, 2**31, 2**40, 2**63 - 1])

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.storage.arena import Arena
-from dlog.storage.sort import as_rows, as_words, from_columns, sort_rows
+from dlog.storage.arena.arena import Arena
+from dlog.storage.index.sort import as_rows, as_words, from_columns, sort_rows
 
 ARENA = Arena(1 << 30)
 LIMITS = [-(2**63), -(2**63) + 1, -(2**32), -1, 0, 1, 255, 256, 2**31, 2**62, 2**63 - 1]

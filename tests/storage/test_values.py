@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.errors import DataError
-from dlog.storage.dictionary import Dictionary
+from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import BadValue, arrow_type, decode, decode_value, encode, encode_value
 from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, Type, decimal
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from dlog.m3 import ast
+from dlog.m3.syntax import ast
 from dlog.views.query import Query, Term
 from tests.oracle.m3_naive import Naive
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from dlog.m3 import ast
-from dlog.views.orders import arrange
+from dlog.m3.syntax import ast
+from dlog.views.orders.orders import arrange
 from dlog.views.query import Aggregate, Atom, Query, Term, count
-from dlog.views.tree import VariableOrder
+from dlog.views.tree.tree import VariableOrder
 from tests.views.schemas import var
 
 

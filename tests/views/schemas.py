@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dlog.m3 import ast
+from dlog.m3.syntax import ast
 from dlog.views.query import Aggregate, Atom, Query, Term, count, total
 
 HOUSING = {

@@ -18,7 +18,7 @@ from dlog import m3
 from dlog.ir.check import load_program
 from dlog.language.format import format_program
 from dlog.language.source import text_source
-from dlog.views.export import export
+from dlog.views.m3.export import export
 from tests.examples import relaxed
 
 NAMES = ("a", "b", "c")

@@ -12,16 +12,16 @@ import duckdb
 import pytest
 
 import dlog
-from dlog.m3 import ast
-from dlog.m3.parse import parse
 from dlog.m3.runtime.runtime import Runtime
-from dlog.views import build
-from dlog.views.build import view_tree
-from dlog.views.maintained import Maintained
-from dlog.views.notation import explain
-from dlog.views.orders import arrange, find_order
-from dlog.views.program import NATIVE, Style, m3_text
-from dlog.views.sql import parse_sql
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.parse import parse
+from dlog.views.m3.program import NATIVE, Style, m3_text
+from dlog.views.orders.orders import arrange, find_order
+from dlog.views.picture.notation import explain
+from dlog.views.run.maintained import Maintained
+from dlog.views.sql.files import parse_sql
+from dlog.views.tree import build
+from dlog.views.tree.build import view_tree
 
 Row = tuple[int, ...]
 

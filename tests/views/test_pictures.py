@@ -16,18 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.errors import DlogError
-from dlog.views.build import view_tree
-from dlog.views.notation import Notation, explain
-from dlog.views.orders import find_order
-from dlog.views.picture import draw, write_picture
-from dlog.views.picture_dot import dot
-from dlog.views.picture_layout import tidy
-from dlog.views.picture_pdf import pdf
-from dlog.views.picture_scene import Ellipse, Item, Label, Line, Rectangle, Scene
-from dlog.views.picture_svg import svg
-from dlog.views.picture_text import Run, plain, string, width, wrapped
-from dlog.views.sql import parse_sql
-from dlog.views.tree import ViewTree
+from dlog.views.orders.orders import find_order
+from dlog.views.picture.dot import dot
+from dlog.views.picture.layout import tidy
+from dlog.views.picture.notation import Notation, explain
+from dlog.views.picture.pdf import pdf
+from dlog.views.picture.picture import draw, write_picture
+from dlog.views.picture.scene import Ellipse, Item, Label, Line, Rectangle, Scene
+from dlog.views.picture.svg import svg
+from dlog.views.picture.text import Run, plain, string, width, wrapped
+from dlog.views.sql.files import parse_sql
+from dlog.views.tree.build import view_tree
+from dlog.views.tree.tree import ViewTree
 from tests.examples import relaxed
 from tests.views.trees import hybrid_tree, leaf, random_tree, tree, view
 

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.errors import DlogError
-from dlog.m3 import ast
-from dlog.m3.parse import parse
-from dlog.m3.print import print_program
-from dlog.m3.typecheck import check
-from dlog.views.maintained import Maintained
-from dlog.views.orders import find_order
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.parse import parse
+from dlog.m3.syntax.print import print_program
+from dlog.m3.types.typecheck import check
+from dlog.views.orders.orders import find_order
 from dlog.views.regression import Cofactor, cofactor_query
-from dlog.views.sql import parse_sql
+from dlog.views.run.maintained import Maintained
+from dlog.views.sql.files import parse_sql
 from tests.examples import relaxed
 from tests.views.random_queries import Case, cases
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from dlog.errors import DlogError
-from dlog.m3.parse import parse
-from dlog.views.build import view_tree
-from dlog.views.maintained import Maintained
-from dlog.views.orders import find_order
-from dlog.views.program import EXPORTED, NATIVE, NONE, Style, m3_text
+from dlog.m3.syntax.parse import parse
+from dlog.views.m3.program import EXPORTED, NATIVE, NONE, Style, m3_text
+from dlog.views.orders.orders import find_order
 from dlog.views.query import Query
 from dlog.views.regression import Cofactor, cofactor_query, fit, lift, merged_lifts
+from dlog.views.run.maintained import Maintained
+from dlog.views.tree.build import view_tree
 from tests.views.schemas import schema
 
 RELATIONS = {"R": ("a", "b", "f"), "S": ("a", "c", "d"), "T": ("c", "e")}

@@ -16,7 +16,7 @@ import dlog
 from dlog import m3
 from dlog.ir.check import load_program
 from dlog.language.source import read_source
-from dlog.views.export import export
+from dlog.views.m3.export import export
 from dlog.views.rules import aggregation_rules, source_name
 
 PROGRAMS = Path(__file__).parents[2] / "programs"

@@ -13,12 +13,12 @@ import pytest
 
 from dlog import m3
 from dlog.errors import UnsupportedError
-from dlog.m3.rings import FLOAT_RING, register_ring
+from dlog.m3.rings.rings import FLOAT_RING, register_ring
 from dlog.m3.runtime.runtime import Runtime
 from dlog.m3.runtime.streams import Reader, run_files
-from dlog.views.export import export, read_query, read_tree
-from dlog.views.notation import explain
-from dlog.views.picture import draw
+from dlog.views.m3.export import export, read_query, read_tree
+from dlog.views.picture.notation import explain
+from dlog.views.picture.picture import draw
 from tests.test_errors import ROOT, command
 from tests.views.test_pictures import check_picture
 

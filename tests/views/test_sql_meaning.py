@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.views.query import Query
-from dlog.views.sql import parse_sql
+from dlog.views.sql.files import parse_sql
 from tests.examples import relaxed
 from tests.views.queries import Answer, Row, answer
 

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlog.errors import DlogError
-from dlog.views.build import view_tree
-from dlog.views.orders import find_order
-from dlog.views.program import m3_text
-from dlog.views.sql import parse_sql
+from dlog.views.m3.program import m3_text
+from dlog.views.orders.orders import find_order
+from dlog.views.sql.files import parse_sql
+from dlog.views.tree.build import view_tree
 from tests.examples import relaxed
 from tests.test_errors import ROOT
 from tests.views.test_sql_meaning import CASES, declarations

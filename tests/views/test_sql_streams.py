@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlog.views.maintained import Maintained
 from dlog.views.query import Query
-from dlog.views.sql import parse_sql
+from dlog.views.run.maintained import Maintained
+from dlog.views.sql.files import parse_sql
 from tests.examples import relaxed
 from tests.views.queries import Answer
 from tests.views.test_sql_meaning import (

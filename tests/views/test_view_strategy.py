@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.view_strategy import ViewStrategy
+from dlog.engine.maintain.views.keep import ViewStrategy
 from tests.examples import relaxed
 
 PROGRAM = """

@@ -15,10 +15,10 @@ import duckdb
 import pytest
 
 import dlog
-from dlog.m3 import ast
-from dlog.views.export import export, read_query
-from dlog.views.maintained import Maintained
+from dlog.m3.syntax import ast
+from dlog.views.m3.export import export, read_query
 from dlog.views.query import Query
+from dlog.views.run.maintained import Maintained
 
 PROGRAMS = Path(__file__).parents[2] / "programs"
 SQL_TYPES = {"string": "varchar", "long": "bigint"}
@@ -124,7 +124,7 @@ def test_errors_of_rules() -> None:
     def error(text: str, predicate: str | None = None) -> str:
         from dlog.ir.check import load_program
         from dlog.language.source import Source
-        from dlog.views.export import program_query
+        from dlog.views.m3.export import program_query
 
         with pytest.raises(dlog.errors.DlogError) as found:
             program_query(load_program(Source("p.dl", text))[1], "p.dl", predicate, None)

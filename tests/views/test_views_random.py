@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlog.m3 import ast
-from dlog.m3.parse import parse
 from dlog.m3.runtime.runtime import Runtime
-from dlog.views.build import NEEDED, PATHS, view_tree
-from dlog.views.maintained import Maintained
-from dlog.views.orders import find_order
-from dlog.views.program import ALL, NONE, ONCE, Style, m3_text
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.parse import parse
+from dlog.views.m3.program import ALL, NONE, ONCE, Style, m3_text
+from dlog.views.orders.orders import find_order
+from dlog.views.run.maintained import Maintained
+from dlog.views.tree.build import NEEDED, PATHS, view_tree
 from tests.examples import relaxed
 from tests.oracle.views_naive import naive
 from tests.views.random_queries import Case, cases

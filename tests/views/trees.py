@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from dlog.m3 import ast
-from dlog.views.tree import VariableOrder, View, ViewTree
+from dlog.m3.syntax import ast
+from dlog.views.tree.tree import VariableOrder, View, ViewTree
 
 
 def leaf(name: str, keys: Sequence[str], changes: bool = False, kept: bool = False) -> View:

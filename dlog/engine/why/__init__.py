@@ -11,7 +11,7 @@ primitives that hold; no node is its own ancestor.
 
 from __future__ import annotations
 
-from dlog.engine.show import fact_text
+from dlog.engine.commit.printed_facts import fact_text
 from dlog.engine.statements import read_fact
 from dlog.engine.view import View
 from dlog.engine.why.text import tree_text

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from dlog.engine.bodies import ROW, BodyRunner
-from dlog.engine.evaluate import as_plain
-from dlog.engine.heads import aggregate_table, body_outputs, head_rows, stored_as
-from dlog.engine.late import kept_rows
-from dlog.engine.limits import Watch
-from dlog.engine.measure import Measures
-from dlog.engine.store import Store
-from dlog.engine.table import Table
+from dlog.engine.body.bodies import ROW, BodyRunner
+from dlog.engine.body.post_join_filters import kept_rows
+from dlog.engine.body.table import Table
+from dlog.engine.evaluate.evaluate import as_plain
+from dlog.engine.head.heads import aggregate_table, body_outputs, head_rows, stored_as
+from dlog.engine.state.limits import Watch
+from dlog.engine.state.measure import Measures
+from dlog.engine.state.store import Store
 from dlog.ir.rules import Atom, Const, Disjunction, Form, Primitive, Rule, Stratum, Var
 from dlog.lftj.triejoin import Join as JoinRun
 from dlog.planning.compile import CompiledJoin

@@ -15,8 +15,8 @@ from collections import deque
 
 import numpy as np
 
-from dlog.engine.store import Store
-from dlog.engine.table import Table
+from dlog.engine.body.table import Table
+from dlog.engine.state.store import Store
 from dlog.engine.why.alternatives import Alternative, Bodies, aggregations, alternatives
 from dlog.ir.rules import Atom, Rule, Stratum
 from dlog.planning.versions import facts_name

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from dlog.engine.show import fact_text, literal_text
+from dlog.engine.commit.printed_facts import fact_text, literal_text
 from dlog.engine.why.alternatives import place
 from dlog.engine.why.tree import Assignment, Condition, Derivation, Part
-from dlog.ir.aggregates import is_domain
+from dlog.ir.lower.aggregates import is_domain
 from dlog.ir.primitives import show
 from dlog.ir.rules import (
     Atom,

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dlog.engine.limits import Watch
-from dlog.engine.table import Table
+from dlog.engine.body.table import Table
+from dlog.engine.state.limits import Watch
 from dlog.engine.view import View, interruptible
 from dlog.engine.why.alternatives import Alternative, Bodies
 from dlog.engine.why.founded import Founded, Instance, Key, is_base

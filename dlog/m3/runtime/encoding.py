@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 from dlog.errors import DataError
 from dlog.jit import Words
-from dlog.m3 import ast
-from dlog.m3.dialects import RANGES
+from dlog.m3.runtime.compile.values import FLOAT_KIND, INT_KIND, KEY_TYPES, kind_of
 from dlog.m3.runtime.layout import EMPTY
-from dlog.m3.runtime.values import FLOAT_KIND, INT_KIND, KEY_TYPES, kind_of
-from dlog.storage.dictionary import Dictionary
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.dialects import RANGES
+from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import encode, float_codes
 from dlog.types import Type
 

@@ -17,20 +17,20 @@ import pyarrow as pa
 from dlog.errors import DataError, DlogError, did_you_mean
 from dlog.io import to_arrow
 from dlog.jit import Words
-from dlog.m3 import ast
-from dlog.m3.rings import FLOAT_RING, INTEGER_RING
+from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING
 from dlog.m3.runtime import layout as o
-from dlog.m3.runtime.code import Label, Word
-from dlog.m3.runtime.compiler import Compiled, compile_program
+from dlog.m3.runtime.compile.code import Label, Word
+from dlog.m3.runtime.compile.compiler import Compiled, compile_program
+from dlog.m3.runtime.compile.statements import LOAD, QUERY
+from dlog.m3.runtime.compile.stores import Store
+from dlog.m3.runtime.compile.values import KEY_TYPES
 from dlog.m3.runtime.encoding import columns_of, encode_table, multiplicities_of, one_by_one, plain_codes
-from dlog.m3.runtime.event_kernels import make_events, start
-from dlog.m3.runtime.machine import run
-from dlog.m3.runtime.maps import Maps
-from dlog.m3.runtime.statements import LOAD, QUERY
-from dlog.m3.runtime.stores import Store
-from dlog.m3.runtime.values import KEY_TYPES
-from dlog.m3.typecheck import check
-from dlog.storage.dictionary import Dictionary
+from dlog.m3.runtime.machine.event_kernels import make_events, start
+from dlog.m3.runtime.machine.machine import run
+from dlog.m3.runtime.maps.maps import Maps
+from dlog.m3.syntax import ast
+from dlog.m3.types.typecheck import check
+from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode
 
 LONGEST_BATCH = 1 << 40

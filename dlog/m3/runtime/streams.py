@@ -24,9 +24,9 @@ from dlog.errors import DataError, DlogError, UnsupportedError
 from dlog.io import InputOptions, Loaded, find_file, read
 from dlog.io.columns import Rejected
 from dlog.jit import Words
-from dlog.m3 import ast
 from dlog.m3.runtime.encoding import beyond_type, columns_of, one_by_one, said_beyond
 from dlog.m3.runtime.runtime import Runtime, Step
+from dlog.m3.syntax import ast
 from dlog.types import INT
 
 Progress = Callable[[str, str, int, int], None]  # as of `dlog.progress.Screen`

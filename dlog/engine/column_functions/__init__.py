@@ -1,0 +1,94 @@
+"""Owns primitives on whole columns: what runs between joins, for it makes strings, exact decimals or rows.
+
+Correct output: for each row what the primitive means on its values (`dlog.ir.primitives` has the table), or
+undefined.  Nothing here knows rules or relations: columns come in, columns go out.  A column of one row is a
+constant.
+
+    compute    a value for each row         c = a * b
+    test       which rows hold              contains("x", s)
+    generate   several values for a row     range(1, n) = i
+    widen, narrow    between stored codes and columns that rules compute with
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from dlog.engine.column_functions import arithmetic, conversions, dates, decimals, texts
+from dlog.engine.column_functions.columns import Column, Dictionary, Mask, Result, aligned
+from dlog.engine.column_functions.decimals import narrow, widen
+from dlog.engine.column_functions.ranges import ranges
+from dlog.jit import Words
+from dlog.types import Type
+
+__all__ = ["Column", "Mask", "Result", "compute", "generate", "narrow", "test", "widen"]
+
+MAX_GENERATED = 1 << 31  # rows of one call
+
+
+def compute(name: str, inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
+    """The value of a primitive for each row, and which rows have one (None: all).
+
+    Decimals are exact and then rounded half to even to the scale of `output`.  O(n).
+    """
+    inputs = aligned(inputs)
+    if name == "cat":  # of any number of texts
+        return texts.cat(inputs, output, dictionary)
+    if (name, len(inputs)) in texts.FUNCTIONS:
+        return texts.FUNCTIONS[name, len(inputs)](inputs, output, dictionary)
+    if name in conversions.FUNCTIONS:
+        return conversions.FUNCTIONS[name](inputs, output, dictionary)
+    if name == f"as_{inputs[0].type.name}":  # only tells the type
+        return decimals.rescaled(inputs[0], output) if output.is_decimal else (inputs[0], None)
+    if output.is_decimal:
+        return decimals.FUNCTIONS[name](inputs, output, dictionary)
+    for table in (dates.FUNCTIONS, arithmetic.FUNCTIONS):
+        if name in table:
+            return table[name](inputs, output, dictionary)
+    return arithmetic.compute_codes(name, inputs, output, dictionary)
+
+
+def test(name: str, inputs: Sequence[Column], dictionary: Dictionary) -> Mask:
+    """Which rows a relation or comparison holds for; not where it is undefined.  O(n)."""
+    inputs = aligned(inputs)
+    if name in texts.RELATIONS:
+        return texts.RELATIONS[name](inputs, dictionary)
+    a, b = _comparable(name, inputs, dictionary)
+    return _COMPARISONS[name](a, b)
+
+
+def generate(
+    name: str, inputs: Sequence[Column], output: Type, dictionary: Dictionary
+) -> tuple[Words, Column]:
+    """All values of a generator for each row: the number of the row, rising, and the value.  O(results).
+
+    Raises LimitError where there would be more than MAX_GENERATED.
+    """
+    inputs = aligned(inputs)
+    if name == "split":
+        return texts.parts(inputs, output, dictionary)
+    assert name == "range", f"no generator: {name}"
+    return ranges(inputs, output, MAX_GENERATED)
+
+
+_COMPARISONS: dict[str, Callable[..., Mask]] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+
+
+def _comparable(name: str, inputs: Sequence[Column], dictionary: Dictionary) -> tuple[np.ndarray, np.ndarray]:
+    """Two arrays that compare as the values do."""
+    a, b = inputs
+    if a.type.is_decimal or b.type.is_decimal:
+        return decimals.comparable(a, b)
+    if a.type.name == "string" and name not in ("eq", "ne"):
+        first, second = dictionary.ranks(a.codes, b.codes)
+        return first, second
+    return a.codes, b.codes

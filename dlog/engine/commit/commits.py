@@ -1,0 +1,198 @@
+"""Owns what a commit tells.  Nothing of it is put together before somebody asks.
+
+Knows nothing of how derived predicates follow: whoever brings a state leaves what there is to tell (`Told`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol
+
+from dlog.engine.commit.oracle_report import Looked
+from dlog.engine.commit.result import Result
+from dlog.ir.rules import Predicate, Program
+from dlog.storage.dictionary.dictionary import Dictionary
+from dlog.storage.index.batch import Change as Difference
+
+
+class Told(Protocol):
+    """What is known of a transaction that was followed, by the names that the engine has."""
+
+    @property
+    def ways(self) -> Mapping[str, str]:
+        """How derived predicates followed."""
+
+    def costs(self) -> Mapping[str, int]:
+        """Operations, by the names of `ways`."""
+
+    def differences(self) -> Mapping[str, Difference]:
+        """The net change of every predicate, in codes."""
+
+    def looked(self) -> Sequence[Looked]:
+        """Where rules that are kept by their traces were looked at again."""
+
+    def note(self, seconds: float) -> None:
+        """The time that it took, for those who keep account of it."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The rows that a predicate gained and lost, net: a row is in at most one of the two."""
+
+    predicate: str
+    inserted: Result
+    erased: Result
+
+    def __repr__(self) -> str:
+        return f"<{self.predicate}: +{len(self.inserted):,} -{len(self.erased):,}>"
+
+
+class Changes(Mapping[str, Change]):
+    """The net change of every predicate that a user knows, found and decoded when asked for."""
+
+    __slots__ = ("_dictionary", "_given", "_known", "_predicates")
+
+    def __init__(
+        self,
+        differences: Callable[[], Mapping[str, Difference]],
+        predicates: Mapping[str, Predicate],
+        dictionary: Dictionary,
+    ):
+        self._given = differences
+        self._known: dict[str, Difference] | None = None
+        self._predicates = predicates
+        self._dictionary = dictionary
+
+    @property
+    def differences(self) -> dict[str, Difference]:
+        """The same in codes."""
+        if self._known is None:
+            given = self._given()
+            self._known = {n: d for n, d in given.items() if not self._predicates[n].auxiliary and d}
+        return self._known
+
+    def __getitem__(self, name: str) -> Change:
+        columns = self._predicates[name].columns
+        inserted, erased = (Result(name, columns, rows, self._dictionary) for rows in self.differences[name])
+        return Change(name, inserted, erased)
+
+    def predicate(self, name: str) -> Predicate:
+        """What the rows of a change are rows of."""
+        return self._predicates[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.differences)
+
+    def __len__(self) -> int:
+        return len(self.differences)
+
+    def __repr__(self) -> str:
+        parts = (f"{n}: +{len(d.inserted):,} -{len(d.erased):,}" for n, d in self.differences.items())
+        return f"<{', '.join(parts) or 'no change'}>"
+
+
+class Commit:
+    """A transaction that took place: the version it made and what changed, base and derived.
+
+    `answers` are those of queries that stood in its text.  `repeated`: nothing was done, since a batch with
+    this id had been applied before.
+    """
+
+    __slots__ = ("_changes", "_dictionary", "_program", "_told", "answers", "repeated", "seconds", "version")
+
+    def __init__(
+        self, version: int, told: Told, program: Program, dictionary: Dictionary, repeated: bool = False
+    ):
+        self.version = version
+        self._told = told
+        self._program = program
+        self._dictionary = dictionary
+        self._changes: Changes | None = None
+        self.seconds = 0.0
+        self.answers: Sequence[tuple[str, Result]] = ()
+        self.repeated = repeated
+
+    @property
+    def changes(self) -> Changes:
+        """The net change of every predicate."""
+        if self._changes is None:
+            self._changes = Changes(self._told.differences, self._program.predicates, self._dictionary)
+        return self._changes
+
+    @property
+    def operations(self) -> int:
+        """Seeks and nexts of its joins, and derivations of recursions that it looked at."""
+        return sum(self._told.costs().values())
+
+    @property
+    def ways(self) -> Mapping[str, str]:
+        """How derived predicates, and constraints by their texts, followed: "delta", "stages", "trace" or
+        "from scratch".  A part of a predicate counts as the predicate."""
+        ways = self._told.ways
+        shown: dict[str, str] = {}
+        for name, way in sorted(ways.items(), key=lambda item: "'" in item[0]):
+            shown.setdefault(_shown_name(name, self._program), way)
+        return shown
+
+    @property
+    def costs(self) -> Mapping[str, int]:
+        """The operations of each of them; those of a predicate's parts are its own."""
+        shown: dict[str, int] = {}
+        for name, operations in self._told.costs().items():
+            name = _shown_name(name, self._program)
+            shown[name] = shown.get(name, 0) + operations
+        return shown
+
+    def looked(self) -> Sequence[Looked]:
+        """For rules that are kept by their traces, where the transaction made them look again: `print` each
+        of them."""
+        return self._told.looked()
+
+    def __repr__(self) -> str:
+        return f"Commit(version={self.version}, changes={self.changes!r}, seconds={self.seconds:.6f})"
+
+
+def _shown_name(name: str, program: Program) -> str:
+    """What a user calls a predicate, or a constraint."""
+    if "'" not in name:
+        return name
+    texts = (c.text for c in program.constraints if c.violations == name)
+    return next(texts, name.split("'")[0])
+
+
+class Known:
+    """What there is to tell of a transaction that went the general way, or of nothing."""
+
+    __slots__ = ("_costs", "_differences", "_looked", "ways")
+
+    def __init__(
+        self,
+        differences: Mapping[str, Difference] = MappingProxyType({}),
+        ways: Mapping[str, str] = MappingProxyType({}),
+        costs: Mapping[str, int] = MappingProxyType({}),
+        looked: Sequence[Looked] = (),
+    ):
+        self._differences, self.ways, self._costs, self._looked = differences, ways, costs, looked
+
+    def differences(self) -> Mapping[str, Difference]:
+        return self._differences
+
+    def costs(self) -> Mapping[str, int]:
+        return self._costs
+
+    def looked(self) -> Sequence[Looked]:
+        return self._looked
+
+    def note(self, seconds: float) -> None:
+        """Strata were timed one by one."""
+
+
+def added_costs(costs: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Of several steps, together."""
+    total: dict[str, int] = {}
+    for one in costs:
+        for name, operations in one.items():
+            total[name] = total.get(name, 0) + operations
+    return total

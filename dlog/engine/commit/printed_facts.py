@@ -1,0 +1,80 @@
+"""Owns values and facts as they are written in a program.  Knows nothing of where they are printed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from dlog.ir.rules import Predicate, Program
+from dlog.language.printing import quoted
+from dlog.types import Type
+
+if TYPE_CHECKING:
+    from dlog.engine.commit.commits import Change
+    from dlog.engine.commit.result import Result
+
+
+def literal_text(value: Any, type: Type) -> str:
+    """A value as a literal that denotes it in its type.
+
+    >>> literal_text(1e20, Type("float")), literal_text(-math.inf, Type("float"))
+    ('1.0e+20', '"-inf"')
+    >>> literal_text("a\\nb", Type("string"))
+    '"a\\\\nb"'
+    """
+    if type.name == "float":
+        return _float(value)
+    if type.name == "decimal":
+        return f"{Decimal(value):f}"
+    if type.name == "bool":
+        return "true" if value else "false"
+    if type.name in ("int", "unsigned"):
+        return str(value)
+    return quoted(value.isoformat() if type.name in ("date", "datetime") else str(value))
+
+
+def fact_text(predicate: Predicate, row: Iterable[Any]) -> str:
+    """`reach(1, 3)` or `price["tea"] = 3.50`."""
+    pairs = zip(row, predicate.columns, strict=True)
+    return predicate.show(tuple(literal_text(v, c.type) for v, c in pairs))
+
+
+def facts_text(predicate: Predicate, result: Result) -> list[str]:
+    """Every row of a predicate as a fact, in the order of values."""
+    return [fact_text(predicate, row) for row in result.rows()]
+
+
+def change_lines(predicate: Predicate, change: Change) -> list[str]:
+    """`+fact` and `-fact` for each row that changed, sorted by row."""
+    signed = [(row, "-") for row in change.erased.rows()] + [(row, "+") for row in change.inserted.rows()]
+    signed.sort(key=lambda pair: tuple(_sort_key(v) for v in pair[0]))
+    return [sign + fact_text(predicate, row) for row, sign in signed]
+
+
+def in_order(program: Program, names: Iterable[str]) -> list[str]:
+    """Predicates in the order in which changes flow: base predicates, then stratum by stratum."""
+    wanted = set(names)
+    derived = [name for stratum in program.strata for name in stratum.predicates]
+    base = [name for name in program.predicates if name not in set(derived)]
+    return [name for name in (*base, *derived) if name in wanted]
+
+
+def is_derived(program: Program, name: str) -> bool:
+    return any(name in stratum.predicates for stratum in program.strata)
+
+
+def _float(value: float) -> str:
+    text = repr(value)
+    if not math.isfinite(value):
+        return quoted(text)
+    if "." in text:
+        return text
+    mantissa, _, exponent = text.partition("e")
+    return f"{mantissa}.0e{exponent}" if exponent else f"{mantissa}.0"
+
+
+def _sort_key(value: Any) -> tuple[bool, Any]:
+    """NaN comes last."""
+    return (True, 0) if isinstance(value, float) and math.isnan(value) else (False, value)

@@ -1,0 +1,88 @@
+"""Owns what a reader gets: rows of a predicate or a query, decoded on demand, sorted by value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from dlog.io import arrow_schema, nullary_table
+from dlog.ir.rules import Column
+from dlog.storage.dictionary.dictionary import Dictionary, codes_of
+from dlog.storage.index.sort import sorted_columns
+from dlog.storage.values import decode
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+
+class Result:
+    """Rows as they were when asked for.
+
+    >>> import dlog
+    >>> db = dlog.Database(source='name(1, "one"). name(2, "two").')
+    >>> db["name"].rows()
+    [(1, 'one'), (2, 'two')]
+    """
+
+    def __init__(self, name: str, columns: tuple[Column, ...], codes: np.ndarray, dictionary: Dictionary):
+        self.name = name
+        self.columns = columns
+        self._codes = codes
+        self._dictionary = dictionary
+        self._table: pa.Table | None = None
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows())
+
+    def __contains__(self, row: object) -> bool:
+        return row in set(self.rows())
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{c.name}: {c.type}" for c in self.columns)
+        return f"<{self.name}({names}): {len(self):,} rows>"
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """All rows as tuples of Python values, sorted."""
+        if not self.columns:
+            return [()] * len(self)
+        return list(zip(*(column.to_pylist() for column in self.to_arrow().columns), strict=True))
+
+    def to_arrow(self) -> pa.Table:
+        """A pyarrow Table, sorted; integers, dates and the like without copying their codes again."""
+        if self._table is None:
+            self._table = self._decoded()
+        return self._table
+
+    def to_pandas(self) -> pandas.DataFrame:
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        import polars
+
+        frame = polars.from_arrow(self.to_arrow())
+        assert isinstance(frame, polars.DataFrame)
+        return frame
+
+    def _decoded(self) -> pa.Table:
+        if not self.columns:
+            return nullary_table(len(self))
+        codes = [np.ascontiguousarray(self._codes[:, i]) for i in range(len(self.columns))]
+        if any(c.type.name == "string" for c in self.columns):
+            codes = self._in_order(codes)
+        arrays = [decode(codes[i], c.type, self._dictionary) for i, c in enumerate(self.columns)]
+        return pa.Table.from_arrays(arrays, schema=arrow_schema([(c.name, c.type) for c in self.columns]))
+
+    def _in_order(self, codes: list[np.ndarray]) -> list[np.ndarray]:
+        """Rows sorted by value: strings by rank, which is turned back into codes."""
+        strings = [c.type.name == "string" for c in self.columns]
+        texts = [c for c, text in zip(codes, strings, strict=True) if text]
+        rank, order = self._dictionary.ranking(codes_of(texts))
+        keys = [rank[c] if text else c for c, text in zip(codes, strings, strict=True)]
+        return [order[k] if text else k for k, text in zip(sorted_columns(keys), strings, strict=True)]

@@ -1,0 +1,80 @@
+"""Owns who is told of commits, in which order, and what happens when one of them fails.
+
+Knows nothing of transactions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dlog.errors import SubscriberError
+
+if TYPE_CHECKING:
+    from dlog.engine.commit.commits import Change
+
+
+class Subscribers:
+    """Callbacks in the order of commits, each after its commit, one at a time, outside of any lock.
+
+    A callback may start transactions: what they change is told when what came before has been told.
+    """
+
+    def __init__(self) -> None:
+        self.subscriptions: list[Subscription] = []
+        self._waiting: deque[tuple[Subscription, Change]] = deque()
+        self._telling = threading.Lock()  # held by the thread that calls back
+
+    def add(self, predicate: str, callback: Callable[[Change], None]) -> Subscription:
+        subscription = Subscription(predicate, callback, self.subscriptions.remove)
+        self.subscriptions.append(subscription)
+        return subscription
+
+    def note(self, changes: Mapping[str, Change]) -> None:
+        """What a commit has to tell.  O(subscriptions)."""
+        for subscription in self.subscriptions:
+            if subscription.predicate in changes:
+                self._waiting.append((subscription, changes[subscription.predicate]))
+
+    def tell(self) -> None:
+        """Call back, unless a caller or another thread is about it: that one does.
+
+        Everybody is told; then, when callbacks failed, the first error is raised.
+        """
+        failed: SubscriberError | None = None
+        while self._waiting and self._telling.acquire(blocking=False):
+            try:
+                while self._waiting:
+                    error = self._tell_one(*self._waiting.popleft())
+                    failed = failed or error
+            finally:
+                self._telling.release()
+        if failed is not None:
+            raise failed from failed.__cause__
+
+    def _tell_one(self, subscription: Subscription, change: Change) -> SubscriberError | None:
+        if subscription not in self.subscriptions:
+            return None
+        try:
+            subscription.callback(change)
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            failed = SubscriberError(f"committed, but a subscriber of {change.predicate} failed: {what}")
+            failed.__cause__ = error
+            return failed
+        return None
+
+
+@dataclass(eq=False)
+class Subscription:
+    """A callback that is told of a predicate's changes until it is closed."""
+
+    predicate: str
+    callback: Callable[[Change], None]
+    close_with: Callable[[Subscription], None] = field(repr=False)
+
+    def close(self) -> None:
+        self.close_with(self)

@@ -1,0 +1,384 @@
+"""Owns evaluation from scratch: strata in order, semi-naive recursion inside a stratum.
+
+Correct output: after `evaluate`, every derived predicate holds exactly what its rules and its base facts
+derive.  A recursive stratum goes in rounds: in each, every recursive rule is evaluated once for each of its
+recursive atoms, that atom reading only what the round before added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from dlog.engine.body.bodies import BodyRunner
+from dlog.engine.body.pushed_filters import tested_first
+from dlog.engine.body.shared_subjoin_choice import Body, Wants
+from dlog.engine.evaluate.column_orders import choose_for_program, forget
+from dlog.engine.evaluate.combine import combine_candidates
+from dlog.engine.evaluate.driven import driven, place
+from dlog.engine.evaluate.fixpoint import Surroundings, run_fixpoint
+from dlog.engine.evaluate.growth import Growth
+from dlog.engine.evaluate.side_by_side import run_all
+from dlog.engine.head.conflicts import check_constraints, check_function
+from dlog.engine.head.heads import (
+    aggregate_rule,
+    body_outputs,
+    copied_rows,
+    head_rows,
+    only_counts,
+    takes_weights,
+)
+from dlog.engine.state.limits import Watch
+from dlog.engine.state.measure import Measures, RuleMeasure
+from dlog.engine.state.store import Store
+from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Program, Rule, Stratum
+from dlog.planning.options import NEVER
+from dlog.planning.pipeline import Join, Pipeline, plan_pipeline
+from dlog.planning.versions import delta_name, is_change
+from dlog.storage.relation.relation import Relation
+
+
+@dataclass
+class Evaluation:
+    """What one evaluation needs besides the store."""
+
+    watch: Watch = field(default_factory=Watch)
+    measures: Measures = field(default_factory=Measures)
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None
+    limits: dict[str, int] = field(default_factory=dict)  # `.limitsize`: predicate -> rows
+    jobs: int = 1  # cores to use
+    rounds: bool = False  # recursion in rounds even where rows could drive it
+    row_sets: str | None = None  # the kind of set that tells what is new, instead of the one that suits
+
+
+def evaluate(program: Program, store: Store, evaluation: Evaluation) -> None:
+    """REQUIRES: relations hold the base facts only.  Raises what breaks functions or constraints."""
+    for name, predicate in program.predicates.items():
+        if predicate.is_functional and not any(name in s.predicates for s in program.strata):
+            check_function(program, store, name)
+    choose_for_program(program, store, program_bodies(program))
+    store.wants = Wants(store, partial(shared_bodies, program, store))
+    run = lambda stratum, own: evaluate_stratum(program, stratum, store, own)  # noqa: E731
+    try:
+        run_all(program, store, evaluation, run)
+    finally:
+        evaluation.watch.beat = lambda: None
+        store.shared_parts.clear()
+        store.wants = None
+        forget(store)
+    evaluation.progress("", len(program.strata), len(program.strata))
+    check_constraints(program, store)
+
+
+def program_bodies(program: Program) -> Iterator[tuple[Rule, tuple[Form, ...]]]:
+    """Every body that an evaluation plans: outside recursions, and the variants of recursive rules."""
+    for stratum in program.strata:
+        names = set(stratum.predicates)
+        for own in stratum.rules:
+            rule = as_plain(own) if own.heads[0].predicate in stratum.combine else own
+            forms = without(rule.body.forms, names)
+            if forms is not None:
+                yield rule, forms
+            if _mentions(rule.body, names):
+                yield from ((rule, variant) for variant in delta_variants(rule, names))
+
+
+def shared_bodies(program: Program, store: Store) -> Iterator[Body]:
+    """The bodies that could share sub-joins: of rules that are not recursive."""
+    for rule, forms in program_bodies(program):
+        body = _body(rule, forms, store)
+        if body is not None:
+            yield body
+
+
+def _body(rule: Rule, forms: tuple[Form, ...], store: Store) -> Body | None:
+    """The body of a rule, if it begins with a join of several atoms that reads nothing that is only new, nor
+    is made smaller by tests first."""
+    bag, options = bool(rule.aggregates), store.options
+    pipeline = plan_pipeline(forms, body_outputs(rule), rule.types, bag)
+    operations = pipeline.operations
+    first = operations[0]
+    if not isinstance(first, Join) or sum(isinstance(f, Atom) for f in first.forms) < 2:
+        return None
+    if any(is_change(f.predicate) for f in first.forms if isinstance(f, Atom)):
+        return None
+    if tested_first(pipeline, store):
+        return None
+    count = bag and only_counts(rule) and len(operations) == 1
+    if bag and not (count or takes_weights(rule)):
+        options = replace(options, sub_joins=NEVER)
+    return Body(first.forms, () if count else first.outputs, bag, count, options)
+
+
+def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluation: Evaluation) -> None:
+    store.inclusions = program.inclusions
+    if stratum.combine:
+        _CombiningStratum(program, stratum, store, evaluation).run()
+    else:
+        _PlainStratum(program, stratum, store, evaluation).run()
+    check_functions(program, stratum, store)
+
+
+def check_functions(program: Program, stratum: Stratum, store: Store) -> None:
+    """Raises when a key of a function that a stratum derives has two values."""
+    for name in stratum.predicates:
+        if program.predicates[name].is_functional and name not in stratum.combine:
+            check_function(program, store, name)
+
+
+@dataclass
+class _Task:
+    """A rule, or one delta variant of it, ready to run."""
+
+    rule: Rule
+    forms: tuple[Form, ...]
+    pipeline: Pipeline
+    runner: BodyRunner
+    measure: RuleMeasure
+
+
+class _PlainStratum:
+    """Sets: what is derived once stays derived."""
+
+    def __init__(self, program: Program, stratum: Stratum, store: Store, evaluation: Evaluation):
+        self.program = program
+        self.stratum = stratum
+        self.store = store
+        self.evaluation = evaluation
+        self.watch = evaluation.watch
+        self.growing: dict[str, Growth] = {}
+
+    def run(self) -> None:
+        names = set(self.stratum.predicates)
+        exits = [(r, without(r.body.forms, names)) for r in self.stratum.rules]
+        base = [self.task(rule, forms) for rule, forms in exits if forms is not None]
+        self.round(base)
+        if not self.stratum.recursive:
+            return
+        recursive = [
+            self.task(r, forms)
+            for r in self.stratum.rules
+            if _mentions(r.body, names)
+            for forms in delta_variants(r, names)
+        ]
+        if self.driven(recursive):
+            return
+        self.growing = {name: self.growth(name, recursive) for name in names}
+        added = {name: self.store.relations[name].rows() for name in names}
+        while any(len(rows) for rows in added.values()) and not self.limited():
+            self.set_deltas(added)
+            added = self.round(recursive)
+        for name in names:
+            self.growing[name].finish()
+            self.store.relations.pop(delta_name(name), None)
+
+    def driven(self, tasks: list[_Task]) -> bool:
+        """Evaluates the recursion row by row, where all its rules allow that; whether they did."""
+        limited = any(name in self.evaluation.limits for name in self.stratum.predicates)
+        items = [driven(self.store, t.rule, t.forms, t.pipeline, t.measure) for t in tasks]
+        if limited or self.evaluation.rounds or any(item is None for item in items):
+            return False
+        ready = [item for item in items if item is not None]
+        run_fixpoint(
+            self.store,
+            self.stratum.predicates,
+            ready,
+            Surroundings(
+                self.watch, self.evaluation.measures, self.evaluation.row_sets, self.evaluation.jobs
+            ),
+            self.stratum.combine,
+        )
+        return True
+
+    def growth(self, name: str, tasks: list[_Task]) -> Growth:
+        """How a recursive predicate is kept while it grows."""
+        read = any(_reads_forms(task.forms, name) for task in tasks)
+        return Growth(self.store.relations[name], read)
+
+    def limited(self) -> bool:
+        """`.limitsize`: a relation that has reached its size ends the recursion."""
+        limits = self.evaluation.limits
+        return any(name in limits and len(g) >= limits[name] for name, g in self.growing.items())
+
+    def task(self, rule: Rule, forms: tuple[Form, ...]) -> _Task:
+        bag = bool(rule.aggregates)
+        pipeline = plan_pipeline(forms, body_outputs(rule), rule.types, bag)
+        measure = self.evaluation.measures.measure(rule)
+        runner = BodyRunner(
+            self.store, rule, self.watch, self.evaluation.measures, measure, self.evaluation.jobs
+        )
+        return _Task(rule, forms, pipeline, runner, measure)
+
+    def set_deltas(self, added: dict[str, np.ndarray]) -> None:
+        """What the last round added, as relations that the delta variants read."""
+        for name, rows in added.items():
+            delta = delta_name(name)
+            arity = self.program.predicates[name].arity
+            orders = self.store.read_orders.get(delta, ())
+            self.store.relations[delta] = Relation.build(self.store.arena, rows, arity, orders)
+
+    def round(self, tasks: list[_Task]) -> dict[str, np.ndarray]:
+        """Runs tasks on the state before the round, then adds what they derived.  Returns what was new."""
+        derived: dict[str, list[np.ndarray]] = {name: [] for name in self.stratum.predicates}
+        for task in tasks:
+            for head, rows in self.derive(task):
+                growing = self.growing.get(head.predicate)
+                derived[head.predicate].append(rows if growing is None else growing.unseen(rows))
+        return {name: self.add(name, parts) for name, parts in derived.items()}
+
+    def derive(self, task: _Task) -> Iterator[tuple[Atom, np.ndarray]]:
+        rule = task.rule
+        self.watch.doing = f"evaluating the rule at {place(rule)}"
+        with self.evaluation.measures.of(rule):
+            found = [copied_rows(self.store, head, task.forms, rule) for head in rule.heads]
+            copied = [rows for rows in found if rows is not None]
+            if task.measure.trace is None and len(copied) == len(found):
+                task.measure.rows += len(copied[0])
+                yield from zip(rule.heads, copied, strict=True)
+                return
+            if rule.aggregates:
+                table = aggregate_rule(task.runner, rule, task.pipeline)
+            else:
+                table = task.runner.run(task.pipeline)
+            task.measure.rows += table.n
+            for head in rule.heads:
+                yield head, head_rows(self.store, head, table, rule)
+
+    def add(self, name: str, parts: list[np.ndarray]) -> np.ndarray:
+        """Stores derived rows; returns those that were new, sorted."""
+        parts = [p for p in parts if len(p)]
+        arity = self.program.predicates[name].arity
+        if not parts:
+            return np.empty((0, arity), np.int64)
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        growing = self.growing.get(name)
+        if growing is None:
+            new = self.store.relations[name].apply_in_place(inserts=rows).inserted
+        else:
+            new = growing.add(rows)
+        self.watch.pending(0)
+        self.watch.derived(len(new))
+        return new
+
+
+class _CombiningStratum(_PlainStratum):
+    """Recursive min or max: a key's value is replaced whenever a better one is derived."""
+
+    def driven(self, tasks: list[_Task]) -> bool:
+        forms = [task.forms for task in tasks]
+        return combines_by_row(self.store, self.stratum, forms) and super().driven(tasks)
+
+    def growth(self, name: str, tasks: list[_Task]) -> Growth:
+        return Growth(self.store.relations[name], read=True, packed=name not in self.stratum.combine)
+
+    def add(self, name: str, parts: list[np.ndarray]) -> np.ndarray:
+        op = self.stratum.combine.get(name)
+        if op is None:
+            return super().add(name, parts)
+        parts = [p for p in parts if len(p)]
+        if not parts:
+            return np.empty((0, self.program.predicates[name].arity), np.int64)
+        rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        better, worse = combine_candidates(self.store, name, rows, op)
+        change = self.store.relations[name].apply_in_place(inserts=better, erases=worse)
+        self.watch.pending(0)
+        self.watch.derived(len(better) - len(worse))
+        return change.inserted
+
+    def derive(self, task: _Task) -> Iterator[tuple[Atom, np.ndarray]]:
+        """An aggregation rule's body gives candidates: the aggregate is taken over all rules of the head."""
+        rule = task.rule
+        if not rule.aggregates or rule.heads[0].predicate not in self.stratum.combine:
+            yield from super().derive(task)
+            return
+        self.watch.doing = f"evaluating the rule at {place(rule)}"
+        with self.evaluation.measures.of(rule):
+            table = task.runner.run(task.pipeline)
+            task.measure.rows += table.n
+            plain = as_plain(rule)
+            for head in plain.heads:
+                yield head, head_rows(self.store, head, table, plain)
+
+    def task(self, rule: Rule, forms: tuple[Form, ...]) -> _Task:
+        combined = rule.heads[0].predicate in self.stratum.combine
+        return super().task(as_plain(rule) if rule.aggregates and combined else rule, forms)
+
+    def run(self) -> None:
+        for name, op in self.stratum.combine.items():  # base facts are candidates too
+            rows = self.store.relations[name].rows()
+            if len(rows):
+                self.store.clear(name)
+                better, _ = combine_candidates(self.store, name, rows, op)
+                self.store.relations[name].apply_in_place(inserts=better)
+        super().run()
+
+
+def combines_by_row(store: Store, stratum: Stratum, variants: Iterable[tuple[Form, ...]]) -> bool:
+    """Whether the best rows of a stratum can drive its variants: all predicates combine numbers by key, and
+    bodies read none of them beside the driver."""
+    names = set(stratum.predicates)
+    numbers = all(store.column_types(name)[-1].name != "string" for name in names)
+    keyed = all(store.predicates[name].arity > 1 for name in names)
+    linear = not any(_reads_forms(forms, name) for forms in variants for name in names)
+    return names == set(stratum.combine) and numbers and keyed and linear
+
+
+def as_plain(rule: Rule) -> Rule:
+    """`F[x] = m <- agg<<m = min(e)>> body` as the candidates `F[x] = e <- body`."""
+    if not rule.aggregates:
+        return rule
+    item = rule.aggregates[0]
+    assert item.argument is not None
+    argument = item.argument
+    heads = tuple(replace(h, args=(*h.args[:-1], argument)) for h in rule.heads)
+    return replace(rule, heads=heads, aggregates=())
+
+
+def _reads_forms(forms: tuple[Form, ...], name: str) -> bool:
+    return _mentions(Conj((), forms), {name})
+
+
+def delta_variants(rule: Rule, names: set[str]) -> Iterator[tuple[Form, ...]]:
+    """For each positive use of a recursive predicate, the body with that atom reading only what is new.
+
+    A use inside a disjunction picks its branch: only derivations through that atom are wanted.
+    """
+    yield from _variants(rule.body.forms, names)
+
+
+def _variants(forms: tuple[Form, ...], names: set[str]) -> Iterator[tuple[Form, ...]]:
+    for index, form in enumerate(forms):
+        before, after = forms[:index], forms[index + 1 :]
+        if isinstance(form, Atom) and form.predicate in names:
+            yield (*before, replace(form, predicate=delta_name(form.predicate)), *after)
+        elif isinstance(form, Disjunction):
+            for branch in form.branches:
+                for variant in _variants(branch.forms, names):
+                    yield (*before, *variant, *after)
+        else:
+            assert not isinstance(form, Negation) or not _mentions(form.body, names)
+
+
+def without(forms: tuple[Form, ...], names: set[str]) -> tuple[Form, ...] | None:
+    """The derivations of a body that need no recursive predicate: its disjunctions with only the branches
+    that do without.  None when there are none.
+    """
+    kept: list[Form] = []
+    for form in forms:
+        if isinstance(form, Atom) and form.predicate in names:
+            return None
+        if isinstance(form, Disjunction) and _mentions(Conj((), (form,)), names):
+            parts = [(branch, without(branch.forms, names)) for branch in form.branches]
+            branches = tuple(replace(branch, forms=part) for branch, part in parts if part is not None)
+            if not branches:
+                return None
+            form = replace(form, branches=branches)
+        kept.append(form)
+    return tuple(kept)
+
+
+def _mentions(conj: Conj, names: set[str]) -> bool:
+    return not names.isdisjoint(conj.predicates())

@@ -1,0 +1,162 @@
+"""Owns strata that run at the same time: those that need nothing of each other, on several cores.
+
+Correct output: as one after the other, whatever the number of cores: relations, warnings in the order of
+strata, and of several errors the one that the first stratum to fail raises.
+
+One lock, the *turn*, is held by whoever changes the store or plans; it is put aside while joins and
+recursions run, which only read what is there.  So nothing else needs a lock, and what takes long runs side by
+side.  Strata that may make new strings run alone: the order of arrival is part of the dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dlog.engine.head.heads import body_outputs
+from dlog.engine.state.limits import Turn, Watch
+from dlog.engine.state.measure import Measures
+from dlog.engine.state.store import Store
+from dlog.ir.rules import Program, Rule, Stratum
+from dlog.planning.pipeline import Join, plan_pipeline
+
+if TYPE_CHECKING:
+    from dlog.engine.evaluate.evaluate import Evaluation
+
+LARGE = 20_000  # rows that a stratum reads, below which a thread costs more than it gives
+_LOOK = 0.02  # seconds between two looks at the limits
+
+Run = Callable[[Stratum, "Evaluation"], None]
+
+
+def run_all(program: Program, store: Store, evaluation: Evaluation, run: Run) -> None:
+    """Run all strata, several at a time where that helps."""
+    # A limit on rows names the rule that passes it, a profile tells rules' times: one after the other then.
+    alone = evaluation.watch.limits.rows is not None or evaluation.measures.traced
+    held: list[Outcome] = []  # of strata behind some that have not run yet
+    for numbers in groups(program, store, 1 if alone else evaluation.jobs):
+        _tell(held, numbers[0], evaluation)
+        failed = [outcome.number for outcome in held if outcome.error is not None]
+        numbers = [number for number in numbers if not failed or number < min(failed)]
+        names = ", ".join(name for number in numbers for name in program.strata[number].predicates)
+        evaluation.watch.beat = partial(evaluation.progress, names, numbers[0], len(program.strata))
+        evaluation.watch.check()
+        if len(numbers) == 1:
+            run(program.strata[numbers[0]], evaluation)
+        else:
+            held += run_group(program, numbers, evaluation, run)
+    _tell(held, len(program.strata), evaluation)
+
+
+def _tell(held: list[Outcome], before: int, evaluation: Evaluation) -> None:
+    """The warnings and the first error of strata before a number: all of these have run."""
+    held.sort(key=lambda outcome: outcome.number)
+    while held and held[0].number < before:
+        outcome = held.pop(0)
+        for text in outcome.warnings:
+            evaluation.measures.warn(text)
+        if outcome.error is not None:
+            raise outcome.error
+
+
+def groups(program: Program, store: Store, jobs: int) -> Iterator[list[int]]:
+    """Strata to run next, by number: one, or several that can run side by side.
+
+    Each is asked for when those before are done, since their sizes decide.  O(strata^2) at worst.
+    """
+    strata = program.strata
+    owners = {name: number for number, stratum in enumerate(strata) for name in stratum.predicates}
+    needs = [{owners[p] for p in s.reads if p in owners} - {n} for n, s in enumerate(strata)]
+    waiting = list(range(len(strata)))
+    while waiting:
+        group = waiting[:1]
+        if jobs > 1 and _is_worth(strata[group[0]], store):
+            ready = [n for n in waiting[1:] if needs[n].isdisjoint(waiting)]
+            group += [n for n in ready if _is_worth(strata[n], store)]
+        yield group
+        waiting = [n for n in waiting if n not in group]
+
+
+def _is_worth(stratum: Stratum, store: Store) -> bool:
+    large = sum(map(store.rows, stratum.reads)) >= LARGE
+    return large and not any(_makes_strings(rule) for rule in stratum.rules)
+
+
+def _makes_strings(rule: Rule) -> bool:
+    """Whether a rule may: whatever is computed on columns counts."""
+    if any(a.op == "concat" for a in rule.aggregates):
+        return True
+    pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, bool(rule.aggregates))
+    return not all(isinstance(operation, Join) for operation in pipeline.operations)
+
+
+@dataclass
+class Outcome:
+    """What a stratum that ran beside others told and raised."""
+
+    number: int
+    warnings: list[str]
+    error: BaseException | None = None
+
+
+@dataclass
+class _Running:
+    """A stratum in a thread of its own."""
+
+    outcome: Outcome
+    evaluation: Evaluation
+    future: Future[None]
+
+    @property
+    def failed(self) -> bool:
+        return self.future.done() and self.future.exception() is not None
+
+
+def run_group(program: Program, numbers: list[int], evaluation: Evaluation, run: Run) -> list[Outcome]:
+    """Run strata side by side.  Those behind one that failed are not run to their end.
+
+    Raises only what limits and Ctrl-C raise.
+    """
+    turn = Turn()
+    with ThreadPoolExecutor(min(evaluation.jobs, len(numbers))) as pool:
+        running = [_begin(pool, turn, program, number, evaluation, run) for number in numbers]
+        try:
+            while going := [r for r in running if not r.future.done()]:
+                wait([r.future for r in going], _LOOK, FIRST_COMPLETED)
+                _stop_after_failure(running)
+                evaluation.watch.doing = going[0].evaluation.watch.doing
+                evaluation.watch.check()
+        finally:
+            for r in running:
+                r.evaluation.watch.stopped = True
+    for r in running:
+        evaluation.measures.rules.update(r.evaluation.measures.rules)
+        evaluation.measures.sets.update(r.evaluation.measures.sets)
+        evaluation.watch.derived(r.evaluation.watch.derived_rows)
+        r.outcome.error = r.future.exception()
+    return [r.outcome for r in running]
+
+
+def _begin(
+    pool: ThreadPoolExecutor, turn: Turn, program: Program, number: int, evaluation: Evaluation, run: Run
+) -> _Running:
+    outcome = Outcome(number, [])
+    measures = Measures(on_warning=outcome.warnings.append)
+    own = replace(evaluation, watch=Watch(turn=turn), measures=measures)
+
+    def work() -> None:
+        with turn:
+            own.watch.check()
+            run(program.strata[number], own)
+
+    return _Running(outcome, own, pool.submit(work))
+
+
+def _stop_after_failure(running: list[_Running]) -> None:
+    """When a stratum has failed, those behind it are not needed; those before it may fail as well."""
+    failed = next((i for i, r in enumerate(running) if r.failed), len(running))
+    for r in running[failed + 1 :]:
+        r.evaluation.watch.stopped = True

@@ -1,0 +1,387 @@
+"""Owns aggregation: rows to groups, and the value of each aggregate for each group.  Knows nothing of rules.
+
+Correct output: one row for each distinct combination of group keys, in the order of the keys' codes; every
+row counts, equal ones too.  Sums are exact, so nothing depends on the order of rows; only `concat` has an
+order, the one it is given.
+
+1 number the groups, 2 reduce each column over these slots in a kernel, 3 read them in the order of the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from dlog.algebra import float_means, float_sums
+from dlog.engine.column_functions import Column, wide_kernels
+from dlog.engine.column_functions.columns import (
+    WORDS_PER_DECIMAL,
+    Dictionary,
+    aligned,
+    decimal_column,
+    decimal_words,
+    float_codes,
+    narrow_words,
+    ranks_of,
+    taken,
+    texts_of,
+)
+from dlog.engine.column_functions.decimals import quotients, widen
+from dlog.engine.column_functions.digit_kernels import POWERS
+from dlog.engine.head import group_kernels as kernels
+from dlog.engine.head.grouping import Grouping, group_rows, sorted_rows
+from dlog.errors import DataError
+from dlog.jit import Words
+from dlog.storage.index.sort import as_words
+from dlog.storage.values import encode
+from dlog.types import FLOAT, INT, STRING, Type
+
+MIN, MAX = -(2**63), 2**63 - 1
+MAX_DECIMAL = 10**76 - 1
+ROWS_LIMIT = 1 << 31
+_MOST_FIXED = 1900  # exponent up to which sums of fewer than 2^31 floats, and their halves, are finite
+_FEW_SLOTS = 1 << 17  # 2 MB of sums; for a million groups bringing floats together is faster
+_EXPONENT_OF_ONE = 1023 + 52  # of a float whose last place is 1
+
+
+class SumOverflow(DataError):
+    """A sum that its type cannot hold; `row` is the number of a row of that group."""
+
+    def __init__(self, row: int):
+        super().__init__("a sum does not fit its type")
+        self.row = row
+
+
+def aggregate(
+    groups: Sequence[Words],
+    n_rows: int,
+    aggregates: Sequence[tuple[str, Column | None]],
+    dictionary: Dictionary,
+    order: Sequence[Words] | None = None,
+) -> tuple[list[Words], list[Column]]:
+    """The distinct group keys, sorted by code, and a column for each aggregate.  O(n), O(n log n) for concat.
+
+    `aggregates` are (op, argument) with op count, sum, total, min, max, mean or concat.  Without group
+    columns all rows are one group; no rows are no group.  `order` gives what `concat` goes by: columns that
+    sort as the values do (strings as ranks).  Raises SumOverflow.
+    """
+    assert n_rows < ROWS_LIMIT and all(c.dtype == np.int64 and len(c) == n_rows for c in groups)
+    if n_rows == 0:
+        empty = [np.empty(0, np.int64) for _ in groups]
+        return empty, [_no_values(op, argument) for op, argument in aggregates]
+    columns = [as_words(c) for c in groups]
+    grouping = group_rows(columns, n_rows)
+    rows = _Rows(grouping, dictionary, [as_words(c) for c in order or ()])
+    keys = grouping.keys or [column[grouping.first] for column in columns]
+    return keys, [_OPERATIONS[op](rows, _argument(argument, n_rows)) for op, argument in aggregates]
+
+
+@dataclass(frozen=True)
+class Partial:
+    """Groups with their number of rows and, for each argument, the words of its exact sum (n, 4)."""
+
+    keys: list[Words]
+    counts: Words
+    sums: list[Words]
+
+
+def partial_sums(
+    groups: Sequence[Words], n_rows: int, arguments: Sequence[Column], dictionary: Dictionary
+) -> Partial:
+    """Counts and sums that others can be added to or taken from.  O(n).
+
+    Arguments are ints, unsigneds or decimals.  No sum is too large here: whether it fits is asked of a
+    result (`result_of_sums`).
+    """
+    if n_rows == 0:
+        none: Words = np.empty(0, np.int64)
+        no_sums = [np.empty((0, WORDS_PER_DECIMAL), np.int64) for _ in arguments]
+        return Partial([none for _ in groups], none, no_sums)
+    columns = [as_words(c) for c in groups]
+    grouping = group_rows(columns, n_rows)
+    rows = _Rows(grouping, dictionary, [])
+    keys = grouping.keys or [column[grouping.first] for column in columns]
+    sums = [_exact_sums(rows, column).reshape(-1, WORDS_PER_DECIMAL) for column in arguments]
+    return Partial(keys, rows.counts, sums)
+
+
+def result_of_sums(op: str, type: Type, counts: Words, words: Words) -> Column:
+    """The value of count, sum, total or mean, as `aggregate` gives it.  Raises SumOverflow, whose row is the
+    number of a group.
+    """
+    if op == "count":
+        return Column(counts.copy(), INT)
+    flat = np.ascontiguousarray(words).reshape(-1)
+    if op == "mean":
+        return Column(float_codes(quotients(flat, counts, type.scale)), FLOAT)
+    low, high = words[:, 0], words[:, 1]
+    if type.is_decimal:
+        _require(_fits_decimal(words))
+        return decimal_column(flat, Type("decimal", type.scale, 38))
+    sign = high >> 63
+    if type == INT:
+        _require((high == low >> 63) & (words[:, 2] == sign) & (words[:, 3] == sign))
+        return Column(low.copy(), INT)
+    _require((words[:, 1:] == 0).all(axis=1))
+    return Column(low ^ np.int64(MIN), type)
+
+
+def _fits_decimal(words: Words) -> np.ndarray:
+    """Whether wide numbers have at most 76 digits: nearly all are told by their highest word."""
+    high = words[:, 3]
+    clear = np.abs(high) < MAX_DECIMAL >> 192
+    for i in np.flatnonzero(~clear | (high == MIN)):  # the least int64 has no absolute value
+        number = int.from_bytes(np.ascontiguousarray(words[i]).tobytes(), "little", signed=True)
+        clear[i] = abs(number) <= MAX_DECIMAL
+    return clear
+
+
+def _require(fits: np.ndarray) -> None:
+    if not fits.all():
+        raise SumOverflow(int(np.flatnonzero(~fits)[0]))
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What every aggregate needs."""
+
+    grouping: Grouping
+    dictionary: Dictionary
+    order: list[Words]
+
+    @property
+    def counts(self) -> Words:
+        return self.grouping.counts[self.grouping.present]
+
+    @property
+    def bounds(self) -> Words:
+        """Where each group begins when rows stand group by group, and where the last ends."""
+        return np.concatenate([[0], np.cumsum(self.counts)])
+
+    def values(self, codes: Words) -> Words:
+        """One word a row, in the order in which the grouping goes through rows."""
+        return self.grouping.in_parts(codes)
+
+    def zeros(self, width: int) -> Words:
+        return np.zeros(width * self.grouping.slots, np.int64)
+
+    def read(self, values: npt.NDArray[Any], width: int = 1) -> npt.NDArray[Any]:
+        """The values of slots that are present, in order; `width` words each."""
+        if width == 1:
+            return values[self.grouping.present]
+        if width == 2:
+            out = np.empty(2 * len(self.grouping.present), np.int64)
+            kernels.gather_pairs(values, self.grouping.present, out)
+            return out
+        return values.reshape(-1, width)[self.grouping.present].reshape(-1)
+
+    def overflow(self, fits: np.ndarray) -> None:
+        """Raise for the first group that does not fit."""
+        if not fits.all():
+            raise SumOverflow(self.grouping.a_row(int(np.flatnonzero(~fits)[0])))
+
+
+# ---- aggregates
+
+
+def _count(rows: _Rows, _: Column | None) -> Column:
+    return Column(rows.counts, INT)
+
+
+def _sum(rows: _Rows, column: Column | None) -> Column:
+    assert column is not None
+    if column.type == FLOAT:
+        return Column(float_codes(_float_sums(rows, column)), FLOAT)
+    if column.type.is_decimal:
+        return decimal_column(_decimal_sums(rows, column), Type("decimal", column.type.scale, 38))
+    high, low = _int_sums(rows, column.codes, column.type).reshape(-1, 2).T
+    if column.type == INT:
+        rows.overflow(high == low >> 63)
+        return Column(low.copy(), INT)
+    rows.overflow(high == 0)
+    return Column(low ^ np.int64(MIN), column.type)
+
+
+def _int_sums(rows: _Rows, values: Words, type: Type) -> Words:
+    """128 bits for each group: high word, low word."""
+    out = rows.zeros(2)
+    bias = 1 << 31 if type.name == "unsigned" else 0  # its codes are less by 2^63
+    grouping = rows.grouping
+    kernels.sum_ints(grouping.ids, grouping.base, rows.values(values), len(values), bias, out)
+    sums = rows.read(out, 2)
+    kernels.settle_ints(sums, len(sums) // 2)
+    return sums
+
+
+def _exact_sums(rows: _Rows, column: Column) -> Words:
+    """256 bits for each group, of ints, unsigneds or decimals."""
+    if column.type.is_decimal:
+        return _wide_sums(rows, column)[0]
+    return _widened(_int_sums(rows, column.codes, column.type))
+
+
+def _decimal_sums(rows: _Rows, column: Column) -> Words:
+    """256 bits for each group, all of at most 76 digits."""
+    sums, fits = _wide_sums(rows, column)
+    rows.overflow(fits)
+    return sums
+
+
+def _wide_sums(rows: _Rows, column: Column) -> tuple[Words, np.ndarray]:
+    """256 bits for each group of decimals, and which of them have at most 76 digits."""
+    words = decimal_words(column)
+    small = narrow_words(words)
+    if small is not None:
+        sums = _widened(_int_sums(rows, small, INT))
+        return sums, np.ones(len(sums) // WORDS_PER_DECIMAL, bool)
+    limbs = rows.zeros(8)
+    wide_kernels.sums(words, rows.grouping.in_rows(), len(column), limbs)
+    limbs = rows.read(limbs, 8)
+    n = len(limbs) // 8
+    out, fits = np.empty(n * WORDS_PER_DECIMAL, np.int64), np.empty(n, np.int64)
+    wide_kernels.settle_sums(limbs, n, POWERS, out, fits)
+    return out, fits == 1
+
+
+def _widened(pairs: Words) -> Words:
+    """128 bits (high, low) to 256 bits, the least significant word first."""
+    high, low = pairs.reshape(-1, 2).T
+    sign = high >> 63
+    return np.stack([low, high, sign, sign], axis=1).reshape(-1)
+
+
+def _mean(rows: _Rows, column: Column | None) -> Column:
+    """The exact mean, rounded once to a float."""
+    assert column is not None
+    if column.type == FLOAT:
+        return Column(float_codes(rows.read(float_means(*_segments(rows, column)))), FLOAT)
+    if column.type.is_decimal:
+        sums = _decimal_sums(rows, column)
+    else:
+        sums = _widened(_int_sums(rows, column.codes, column.type))
+    return Column(float_codes(quotients(sums, rows.counts, column.type.scale)), FLOAT)
+
+
+def _float_sums(rows: _Rows, column: Column) -> np.ndarray:
+    """Exact, rounded once.  Floats of about one size in few groups are summed as whole numbers of two words,
+    where they stand; others are brought together group by group.  O(n).
+    """
+    sums = _fixed_sums(rows, column) if rows.grouping.slots <= _FEW_SLOTS else None
+    return rows.read(float_sums(*_segments(rows, column))) if sums is None else sums
+
+
+def _fixed_sums(rows: _Rows, column: Column) -> np.ndarray | None:
+    """Sums as whole numbers of the last place of the smallest float; None if two words are too few.
+
+    A number has 53 bits and as many more as its exponent is above the least.  It is cut into two, of `bits`
+    bits at most, so that as many as the largest group has can be added up.
+    """
+    exponents = np.empty(2, np.int64)
+    kernels.float_exponents(column.codes, len(column), exponents)
+    least, greatest = (int(e) for e in exponents)
+    bits = 62 - int(rows.grouping.counts.max()).bit_length()
+    if greatest > _MOST_FIXED or bits < 32 or greatest - least > min(bits, 2 * bits - 53):
+        return None
+    least = least if greatest else 1
+    out, grouping = rows.zeros(2), rows.grouping
+    codes = rows.values(column.codes)
+    kernels.sum_floats(grouping.ids, grouping.base, codes, len(codes), least, bits, out)
+    high, low = rows.read(out, 2).reshape(-1, 2).T
+    halves = np.stack([high >> 32, high & kernels.LOW, low >> 32, low & kernels.LOW], axis=1)
+    places = np.array([bits + 32, bits, 32, 0]) + (least - _EXPONENT_OF_ONE)
+    pieces = np.ldexp(halves.astype(np.float64), places)
+    return float_sums(pieces.reshape(-1), 4 * np.arange(len(high) + 1))
+
+
+def _segments(rows: _Rows, column: Column) -> tuple[np.ndarray, Words]:
+    """The floats of a column, slot by slot, and where each slot begins."""
+    grouping = rows.grouping
+    bounds = np.concatenate([[0], np.cumsum(grouping.counts)])
+    values, codes = np.empty(len(column)), rows.values(column.codes)
+    kernels.floats_by_group(grouping.ids, grouping.base, codes, len(codes), bounds[:-1].copy(), values)
+    return values, bounds
+
+
+def _extreme(sign: int) -> Callable[[_Rows, Column | None], Column]:
+    """The least (1) or greatest (-1) value."""
+
+    def calculate(rows: _Rows, column: Column | None) -> Column:
+        assert column is not None
+        if column.type == STRING:
+            return taken(column, _extreme_rows(rows, ranks_of(column, rows.dictionary), 1, sign))
+        if not column.type.is_decimal:
+            return Column(_extreme_codes(rows, column.codes, sign), column.type)
+        words = decimal_words(column)
+        small = narrow_words(words)
+        if small is not None:
+            return widen(_extreme_codes(rows, small, sign), column.type)
+        return taken(column, _extreme_rows(rows, words, WORDS_PER_DECIMAL, sign))
+
+    return calculate
+
+
+def _extreme_codes(rows: _Rows, codes: Words, sign: int) -> Words:
+    out = np.full(rows.grouping.slots, MAX if sign > 0 else MIN)
+    reduce = kernels.least if sign > 0 else kernels.greatest
+    reduce(rows.grouping.ids, rows.grouping.base, rows.values(codes), len(codes), out)
+    return rows.read(out)
+
+
+def _extreme_rows(rows: _Rows, keys: Words, width: int, sign: int) -> Words:
+    out = np.full(rows.grouping.slots, -1)
+    ids = rows.grouping.in_rows()
+    kernels.extreme_rows(ids, 0, as_words(keys), width, sign, len(ids), out)
+    return rows.read(out)
+
+
+def _concat(rows: _Rows, column: Column | None) -> Column:
+    """Texts joined in the given order, equal places by text; the bytes of a group then lie side by side."""
+    assert column is not None
+    grouping = rows.grouping
+    place = np.empty(grouping.slots, np.int64)
+    place[grouping.present] = np.arange(len(grouping.present))
+    ranks = as_words(ranks_of(column, rows.dictionary))
+    order = sorted_rows([place[grouping.in_rows()], *rows.order, ranks], len(column))
+    return Column(joined_texts(column.codes[order], rows.bounds, rows.dictionary), STRING)
+
+
+def joined_texts(codes: Words, bounds: Words, dictionary: Dictionary) -> Words:
+    """The codes of texts that are joined from codes[bounds[i]:bounds[i + 1]].  O(bytes)."""
+    texts, places = texts_of(Column(codes, STRING), dictionary)
+    joined = texts.cast(pa.large_string()).take(pa.array(places))
+    offsets = np.frombuffer(joined.buffers()[1], np.int64)[: len(joined) + 1]
+    buffers = [None, pa.py_buffer(offsets[bounds]), joined.buffers()[2]]
+    whole = pa.Array.from_buffers(pa.large_string(), len(bounds) - 1, buffers)
+    return encode(whole, STRING, dictionary)
+
+
+_OPERATIONS: dict[str, Callable[[_Rows, Column | None], Column]] = {
+    "count": _count,
+    "sum": _sum,
+    "total": _sum,
+    "min": _extreme(1),
+    "max": _extreme(-1),
+    "mean": _mean,
+    "concat": _concat,
+}
+
+
+def _argument(column: Column | None, n_rows: int) -> Column | None:
+    if column is None or len(column) == n_rows:
+        return column
+    return aligned([column, Column(np.zeros(n_rows, np.int64), INT)])[0]
+
+
+def _no_values(op: str, argument: Column | None) -> Column:
+    if op == "count" or argument is None:
+        return Column(np.empty(0, np.int64), INT)
+    if op == "mean":
+        return Column(np.empty(0, np.int64), FLOAT)
+    if argument.type.is_decimal:
+        return widen(np.empty(0, np.int64), Type("decimal", argument.type.scale, 38))
+    return Column(np.empty(0, np.int64), argument.type)

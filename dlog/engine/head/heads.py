@@ -1,0 +1,272 @@
+"""Owns the way from a body's bindings to rows of a head: projection, literals, rounding, aggregation.
+
+Architecture's `heads/` layer keeps derived predicates up to date; this module makes their rows in the first
+place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dlog.engine import column_functions
+from dlog.engine.body.bodies import BodyRunner
+from dlog.engine.body.decomposed import WEIGHT
+from dlog.engine.body.table import Table
+from dlog.engine.head.groups import SumOverflow, aggregate
+from dlog.engine.state.store import Store
+from dlog.errors import DataError
+from dlog.ir.rules import Aggregate, Atom, Const, Form, Rule, Var
+from dlog.planning.pipeline import Join, Pipeline
+from dlog.types import INT, Type
+
+
+def head_variables(rule: Rule) -> tuple[str, ...]:
+    """Variables that a plain rule's heads use, in the order of the first head's arguments."""
+    return tuple(dict.fromkeys(a.name for h in rule.heads for a in h.args if isinstance(a, Var)))
+
+
+def body_outputs(rule: Rule) -> tuple[str, ...]:
+    """Variables that a rule needs from its body: its heads', or its groups and aggregates' arguments."""
+    if not rule.aggregates:
+        return head_variables(rule)
+    names = [v.name for v in rule.groups]
+    names += [a.argument.name for a in rule.aggregates if isinstance(a.argument, Var)]
+    if any(a.op == "concat" for a in rule.aggregates):
+        names += concat_keys(rule)
+    return tuple(dict.fromkeys(names))
+
+
+def concat_keys(rule: Rule) -> list[str]:
+    """The key variables of a body in the order of their first use: what concat goes by."""
+    own = {v.name for v in (*rule.body.exists, *rule.universals)}
+    used = dict.fromkeys(v.name for v in rule.body.occurrences())
+    return [name for name in used if name in own and name in rule.keys]
+
+
+def head_rows(store: Store, head: Atom, table: Table, rule: Rule) -> np.ndarray:
+    """Rows of codes for one head, in the predicate's column order; not yet distinct."""
+    columns = store.predicates[head.predicate].columns
+    names = [a.name if isinstance(a, Var) else "" for a in head.args]
+    base = _shared_base(table, names)
+    if base is not None and all(stored_as(rule, a, c.type) for a, c in zip(head.args, columns, strict=True)):
+        return base
+    out = np.empty((len(head.args), table.n), np.int64)
+    for index, (operand, column) in enumerate(zip(head.args, columns, strict=True)):
+        if isinstance(operand, Const):
+            code = store.encode(operand, column.type)
+            if code is None:
+                raise _unfit(head, rule, column.type, str(operand))
+            out[index] = code
+        else:
+            out[index] = _codes(store, table, operand.name, rule, column.type, head)
+    return out.T
+
+
+def copied_rows(store: Store, head: Atom, forms: tuple[Form, ...], rule: Rule) -> np.ndarray | None:
+    """As `head_rows`, of a body that is one atom whose columns the head takes over; None when it is not.
+
+    Nothing is planned or joined for it: small recursions begin with such a rule.  O(rows).
+    """
+    if rule.aggregates or len(forms) != 1 or not isinstance(forms[0], Atom):
+        return None
+    atom = forms[0]
+    places = {a.name: place for place, a in enumerate(atom.args) if isinstance(a, Var)}
+    columns = store.column_types(head.predicate)
+    given = store.column_types(atom.predicate)
+    taken = [places.get(a.name, -1) if isinstance(a, Var) else -1 for a in head.args]
+    if len(places) < len(atom.args) or not taken or -1 in taken or atom.predicate not in store.relations:
+        return None
+    same = all(given[place] == rule.types[name] for name, place in places.items())
+    if not same or not all(stored_as(rule, a, type) for a, type in zip(head.args, columns, strict=True)):
+        return None
+    rows = store.relations[atom.predicate].rows()
+    return rows if taken == list(range(rows.shape[1])) else rows[:, taken]
+
+
+def _shared_base(table: Table, names: list[str]) -> np.ndarray | None:
+    """The join's own output array, when the head's columns are exactly its columns."""
+    values = list(table.columns.values())
+    if not names or list(table.columns) != names or not all(isinstance(v, np.ndarray) for v in values):
+        return None
+    base = values[0].base
+    if base is None or base.shape != (len(names), table.n) or base.dtype != np.int64:
+        return None
+    # Other columns, the number of a row for one, may lie in an array of the same shape.
+    in_place = all(v.base is base and _address(v) == _address(base[i]) for i, v in enumerate(values))
+    return base.T if in_place else None
+
+
+def _address(values: np.ndarray) -> int:
+    return int(values.__array_interface__["data"][0])
+
+
+def stored_as(rule: Rule, operand: object, column: Type) -> bool:
+    """Whether a head's argument is a variable whose codes are stored as they are, without rounding."""
+    if not isinstance(operand, Var):
+        return False
+    type = rule.types[operand.name]
+    return not column.is_decimal or (type.scale == column.scale and type.precision <= 18)
+
+
+def fits(store: Store, atom: Atom) -> bool:
+    """Whether the columns of a predicate can hold the literals of an atom."""
+    types = store.column_types(atom.predicate)
+    return all(
+        not isinstance(a, Const) or store.encode(a, type) is not None
+        for a, type in zip(atom.args, types, strict=True)
+    )
+
+
+def is_stored(store: Store, rule: Rule, head: Atom, columns: int | None = None) -> bool:
+    """Whether a body's codes go into the head's (first) columns as they are, without rounding."""
+    types = store.column_types(head.predicate)
+    pairs = list(zip(head.args, types, strict=True))[:columns]
+    return all(isinstance(a, Const) or stored_as(rule, a, type) for a, type in pairs)
+
+
+def _codes(store: Store, table: Table, name: str, rule: Rule, column: Type, head: Atom) -> np.ndarray:
+    values, type = table.columns[name], rule.types[name]
+    if not column.is_decimal:
+        return values
+    if not table.is_wide(name):
+        if type.scale == column.scale:
+            return values
+        values = column_functions.widen(values, type).values
+    codes, fits = column_functions.narrow(
+        column_functions.Column(values, Type("decimal", type.scale, 38)), column
+    )
+    if not fits.all():
+        row = int(np.flatnonzero(~fits)[0])
+        raise _unfit(head, rule, column, str(values[row]))
+    return codes
+
+
+def _unfit(head: Atom, rule: Rule, type: Type, shown: str) -> DataError:
+    return DataError(f"a value of {head.predicate} does not fit {type}: {shown}", span=rule.span)
+
+
+# Aggregation
+
+
+def aggregate_rule(runner: BodyRunner, rule: Rule, pipeline: Pipeline) -> Table:
+    """One row per group, with a column for each group key and each result."""
+    join = pipeline.operations[0]
+    if only_counts(rule) and len(pipeline.operations) == 1 and isinstance(join, Join):
+        n = runner.count(join)
+        results = {a.result.name: np.full(min(n, 1), n, np.int64) for a in rule.aggregates}
+        return Table(min(n, 1), results)
+    return aggregate_table(runner, rule, runner.run(pipeline, weighted=takes_weights(rule)))
+
+
+def aggregate_table(runner: BodyRunner, rule: Rule, table: Table) -> Table:
+    """The same, from the assignments of the body."""
+    table, weights = weigh(rule, table)
+    groups, texts = group_codes(rule, table)
+    arguments = [_weighted(a.op, argument_column(runner, a, table), weights) for a in rule.aggregates]
+    try:
+        keys, results_columns = aggregate(
+            groups, table.n, arguments, runner.store.dictionary, _concat_order(runner, rule, table)
+        )
+    except SumOverflow as error:
+        raise sum_overflow(runner.store, rule, table, error.row) from None
+    columns = {v.name: key for v, key in zip(rule.groups, keys, strict=True)}
+    columns |= {name: values.take(columns[name]) for name, values in texts.items()}
+    for item, column in zip(rule.aggregates, results_columns, strict=True):
+        columns[item.result.name] = column.values
+    n = len(next(iter(columns.values()))) if columns else 0
+    return Table(n, columns)
+
+
+def group_codes(rule: Rule, table: Table) -> tuple[list[np.ndarray], dict[str, Any]]:
+    """A number for each group key of each row; for decimals that the rule computed also their values."""
+    groups, wide = [], {}
+    for var in rule.groups:
+        values = table.columns[var.name]
+        if table.is_wide(var.name):
+            encoded = values.dictionary_encode()
+            values, wide[var.name] = encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary
+        groups.append(np.ascontiguousarray(values, np.int64))
+    return groups, wide
+
+
+def only_counts(rule: Rule) -> bool:
+    return not rule.groups and all(a.op == "count" for a in rule.aggregates)
+
+
+def argument_column(runner: BodyRunner, item: Aggregate, table: Table) -> column_functions.Column | None:
+    return None if item.argument is None else runner.column(item.argument, table)
+
+
+# A row that stands for several assignments
+
+
+def takes_weights(rule: Rule) -> bool:
+    """Whether a rule's aggregates can be had from rows with weights."""
+    return bool(rule.aggregates) and all(_takes_weights(rule, item) for item in rule.aggregates)
+
+
+def _takes_weights(rule: Rule, item: Aggregate) -> bool:
+    if item.op in ("count", "min", "max"):
+        return True
+    return (
+        item.op in ("sum", "total")
+        and isinstance(item.argument, Var)
+        and rule.types[item.argument.name] == INT
+    )
+
+
+def apart(table: Table) -> tuple[Table, np.ndarray | None]:
+    """A table without the weights of its rows, and these, if it has any."""
+    if WEIGHT not in table.columns:
+        return table, None
+    return table.only(tuple(v for v in table.columns if v != WEIGHT)), table.columns[WEIGHT]
+
+
+def weigh(rule: Rule, table: Table) -> tuple[Table, np.ndarray | None]:
+    """The weights of a table's rows, if it has any.  Rows are repeated where a sum of products could wrap."""
+    table, weights = apart(table)
+    if weights is None:
+        return table, None
+    most = int(weights.max()) if table.n else 0
+    for item in rule.aggregates:
+        if item.op in ("sum", "total") and isinstance(item.argument, Var) and table.n:
+            values = table.columns[item.argument.name]
+            if most * max(abs(int(values.min())), abs(int(values.max()))) >= 1 << 63:
+                return table.take(np.repeat(np.arange(table.n), weights)), None
+    return table, weights
+
+
+def _weighted(
+    op: str, argument: column_functions.Column | None, weights: np.ndarray | None
+) -> tuple[str, column_functions.Column | None]:
+    if weights is None or op in ("min", "max"):
+        return op, argument
+    if op == "count":
+        return "sum", column_functions.Column(weights, INT)
+    assert argument is not None
+    return op, column_functions.Column(argument.values * weights, INT)
+
+
+def _concat_order(runner: BodyRunner, rule: Rule, table: Table) -> list[np.ndarray] | None:
+    """The columns that concat goes by, in the order of their values: strings by text."""
+    if not any(a.op == "concat" for a in rule.aggregates):
+        return None
+    rank = runner.store.dictionary.rank
+    return [
+        rank[table.columns[name]] if rule.types[name].name == "string" else table.columns[name]
+        for name in concat_keys(rule)
+        if not table.is_wide(name)
+    ]
+
+
+def sum_overflow(store: Store, rule: Rule, table: Table, row: int) -> DataError:
+    """The error that names the group of a row."""
+    from dlog.storage.values import decode
+
+    keys = ", ".join(
+        str(decode(table.columns[v.name][row : row + 1], rule.types[v.name], store.dictionary)[0])
+        for v in rule.groups
+    )
+    return DataError(f"the sum of group [{keys}] does not fit 64 bits", span=rule.span)

@@ -1,0 +1,420 @@
+"""Owns a transaction's way through the strata: which are touched, in which order, and how each follows.
+
+Correct output: after `maintain` every derived predicate is what evaluation from scratch gives on the new base
+facts.  Only strata that read something that changed are touched, so rules that a transaction does not concern
+cost nothing.
+
+1 base facts change.  2 strata in order: changes of what a stratum reads become changes of its predicates.
+3 constraints are judged.  Knows no strategy by name but in `choose_strategy`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dlog.engine.body.replan import alike
+from dlog.engine.evaluate.column_orders import LARGE, choose, shared_predicates
+from dlog.engine.evaluate.evaluate import evaluate_stratum
+from dlog.engine.head.conflicts import check_constraints, check_function
+from dlog.engine.maintain.delta.keep import DeltaStrategy, assignments
+from dlog.engine.maintain.stages.keep import StageStrategy
+from dlog.engine.maintain.stages.recursive_bodies import unsupported
+from dlog.engine.maintain.strategy import FROM_SCRATCH, Cycle, Strategy, start_from_facts
+from dlog.engine.maintain.trace import offer
+from dlog.engine.maintain.trace.keep import TraceStrategy
+from dlog.engine.state.store import Store
+from dlog.errors import SourceError, UnsupportedError
+from dlog.heads.lookup import look_up
+from dlog.ir.rules import Program, Stratum
+from dlog.language import ast
+from dlog.planning.versions import facts_name
+from dlog.storage.relation.relation import Relation
+
+SMALL_CHANGE = 64  # rows up to which a change is always followed, whatever the estimate
+# The share of the work of evaluating from scratch from which on that is done instead.  It goes through whole
+# columns, where deltas look rows up: on group counts it was three times as fast at a change of 10%.
+BULK = 0.08
+# Rows up to which sums of groups are made anew with their state: the next change of that size then goes the
+# short way (`few_rows`), which is faster than evaluating even a few thousand rows.
+KEEP_GROUPS = 1024
+VIEWS_FROM = 1000  # rows of what a rule reads, below which deltas are quick whatever they do
+# Assignments that a row is part of, from which on views cost less: a transaction of one row takes about
+# 0.2 ms by views; deltas went through 8 million assignments a second on a star of six relations.
+VIEWS_WORTH = 2000.0
+
+
+def choose_strategy(
+    program: Program,
+    stratum: Stratum,
+    store: Store,
+    wanted: str | None = None,
+    known: Collection[Strategy | None] = (),
+) -> Strategy | None:
+    """How a stratum is kept up to date; None: it is evaluated from scratch whenever it is touched.
+
+    `wanted` names the strategy that a user asked for; `known` are those of other strata.
+    """
+    if not stratum.recursive:
+        no_views = ""
+        if _may_have_views(stratum, store, wanted):
+            from dlog.engine.maintain.views.keep import (
+                choose_views,  # brings M3 with it, which few programs need
+            )
+
+            try:
+                return choose_views(program, stratum, store, wanted, known)
+            except UnsupportedError as error:
+                no_views = error.message
+        tables = [d.predicate for d in program.directives if d.kind == "table"]
+        choices = [offer.choose_way(store, rule, wanted, no_views, tables) for rule in stratum.rules]
+        if any(choice.way != offer.DELTA for choice in choices):
+            return TraceStrategy(program, stratum, store, choices)
+        return DeltaStrategy(program, stratum, store, [choice.reason for choice in choices])
+    return None if unsupported(program, stratum, store) else StageStrategy(program, stratum, store)
+
+
+def _may_have_views(stratum: Stratum, store: Store, wanted: str | None) -> bool:
+    """Whether to ask for a view tree: for aggregates over joins of what is not small, or when told to."""
+    if not any(rule.aggregates for rule in stratum.rules):
+        return False
+    if wanted is not None:
+        return wanted == "views"
+    rows = sum(map(store.rows, stratum.reads))
+    if rows < VIEWS_FROM or len(stratum.reads) < 2 or len(stratum.rules) > 1:
+        return False
+    return assignments(store, stratum.rules[0]) >= VIEWS_WORTH * rows
+
+
+@dataclass
+class Account:
+    """What a stratum took in transactions that it followed in one way."""
+
+    times: int = 0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        """REQUIRES: there were some."""
+        transactions = "transaction" if self.times == 1 else "transactions"
+        return f"{self.times:,} {transactions}, {self.seconds / self.times * 1e6:,.0f} us each"
+
+
+class Spent(dict[str, Account]):
+    """The accounts of one stratum by the way it followed."""
+
+    def __missing__(self, way: str) -> Account:
+        account = self[way] = Account()
+        return account
+
+    def __str__(self) -> str:
+        """Empty if there is nothing to tell."""
+        parts = [f"{way} in {account}" for way, account in self.items() if account.times]
+        return f"measured: {'; '.join(parts)}" if parts else ""
+
+
+@dataclass
+class Maintenance:
+    """What is known of a program between transactions: who reads what, and the strategies made so far."""
+
+    program: Program
+    readers: dict[str, tuple[int, ...]] = field(default_factory=dict)  # predicate -> strata that read it
+    owner: dict[str, int] = field(default_factory=dict)  # derived predicate -> its stratum
+    strategies: dict[int, Strategy | None] = field(default_factory=dict)
+    sizes: dict[int, list[int]] = field(default_factory=dict)  # of what strata read when these were chosen
+    spent: dict[int, Spent] = field(default_factory=dict)  # by stratum, in the transactions that touched it
+    wanted: str | None = None  # the strategy that a user asked for
+    tables: Mapping[str, ast.Directive] = field(default_factory=dict)  # predicates that never change
+    triggers: dict[tuple[str, int], Any] = field(
+        default_factory=dict
+    )  # see `dlog.engine.maintain.trigger_search`
+    shared: frozenset[str] = frozenset()  # predicates whose column orders are a choice
+    shared_readers: frozenset[int] = frozenset()  # strata that read them
+    prepared: set[int] = field(default_factory=set)  # strata for whose plans column orders have been chosen
+
+    @classmethod
+    def of(cls, program: Program, wanted: str | None = None) -> Maintenance:
+        """O(program)."""
+        readers: dict[str, dict[int, None]] = {}
+        owner = {}
+        for number, stratum in enumerate(program.strata):
+            owner.update(dict.fromkeys(stratum.predicates, number))
+            for name in stratum.reads - set(stratum.predicates):
+                readers.setdefault(name, {})[number] = None
+        found = {name: tuple(numbers) for name, numbers in readers.items()}
+        tables = {d.predicate: d for d in program.directives if d.kind == "table"}
+        shared = shared_predicates(program)
+        shared_readers = frozenset(number for name in shared for number in found.get(name, ()))
+        return cls(
+            program,
+            found,
+            owner,
+            wanted=wanted,
+            tables=tables,
+            shared=shared,
+            shared_readers=shared_readers,
+        )
+
+    @property
+    def forced(self) -> bool:
+        """Whether strategies are used even where evaluation from scratch looks cheaper."""
+        return self.wanted is not None
+
+    def strategy(self, number: int, store: Store) -> Strategy | None:
+        if number not in self.strategies:
+            self.strategies[number] = self._choose(number, store)
+        return self.strategies[number]
+
+    def _choose(self, number: int, store: Store) -> Strategy | None:
+        self.sizes[number] = self._sizes(number, store)
+        known, stratum = self.strategies.values(), self.program.strata[number]
+        return choose_strategy(self.program, stratum, store, self.wanted, known)
+
+    def _sizes(self, number: int, store: Store) -> list[int]:
+        return [store.rows(name) for name in sorted(self.program.strata[number].reads)]
+
+    def is_outgrown(self, number: int, store: Store) -> bool:
+        """Whether a strategy was chosen for sizes so different that another may be better.  O(reads)."""
+        if self.strategies.get(number) is None or self.program.strata[number].recursive:
+            return False
+        return number not in self.sizes or not alike(self._sizes(number, store), self.sizes[number])
+
+    def reconsidered(self, number: int, store: Store) -> Strategy | None:
+        """The strategy of a stratum, chosen anew if the last one is outgrown.  What that has kept goes when
+        another one does otherwise, which then evaluates the stratum once: O(1) for each row that has come
+        since, as there are 16 times as many, or a 16th.
+
+        REQUIRES: `store.relations` is the transaction's own.
+        """
+        known = self.strategy(number, store)
+        if known is None or not self.is_outgrown(number, store):
+            return known
+        chosen = self._choose(number, store)
+        if chosen is None or chosen.does_as(known):
+            return known
+        known.forget(store)
+        self.strategies = {**self.strategies, number: chosen}
+        self.triggers.clear()
+        return chosen
+
+    def go_back(self, strategies: dict[int, Strategy | None]) -> None:
+        """A transaction that has chosen some anew is taken back."""
+        if self.strategies is not strategies:
+            self.strategies = strategies
+            self.sizes.clear()  # so that the next one chooses again
+            self.triggers.clear()
+
+    def note(self, number: int, way: str, seconds: float) -> None:
+        """Remember what a stratum took in a transaction.  O(1)."""
+        account = self.account(number, way)
+        account.times += 1
+        account.seconds += seconds
+
+    def account(self, number: int, way: str) -> Account:
+        """Of a stratum that follows in some way."""
+        return self.spent.setdefault(number, Spent())[way]
+
+    def explain(self, number: int, store: Store) -> list[str]:
+        """How a stratum follows transactions and why, what that is expected to cost, and what it did cost.
+        Runs nothing."""
+        stratum = self.program.strata[number]
+        strategy = self.strategy(number, store)
+        if strategy is None:
+            why = unsupported(self.program, stratum, store)
+            lines = [f"maintained from scratch whenever it is touched, because {why}"]
+        else:
+            first, *others = strategy.explain(store)
+            lines = [f"maintained by strategy {first}", *(f"  {line}" for line in others)]
+            if stratum.recursive and self.wanted is not None:
+                lines.append(f"  {self.wanted} was asked for, which is for rules without recursion")
+            if not self.forced:
+                lines.append(f"  from scratch when more than about {BULK:.0%} of what it reads changes")
+        measured = str(self.spent.get(number, ""))
+        return [*lines, f"  {measured}"] if measured else lines
+
+    def prepare(self, numbers: Iterable[int], store: Store) -> None:
+        """Choose column orders for the delta variants of strata that are going to follow changes, once.
+
+        They are planned for that only where there is a choice: see `dlog.engine.evaluate.column_orders`.
+        """
+        fresh = (self.shared_readers & {*numbers}) - self.prepared
+        large = {name for name in self.shared if store.rows(name) >= LARGE} if fresh else set()
+        if not large:
+            return
+        self.prepared |= fresh
+        found = [self.strategy(number, store) for number in sorted(fresh)]
+        following = [s for s in found if isinstance(s, DeltaStrategy) and not s.reads.isdisjoint(large)]
+        for strategy in following:
+            for uses in strategy.uses():
+                choose(store, uses, large)
+        for strategy in following:
+            strategy.arrange()
+
+    def renewed(self, program: Program, store: Store) -> tuple[Maintenance, set[int]]:
+        """(Maintenance of a changed program, the strata that are new or have other rules).
+
+        Strata that stay the same keep their strategies; the state of the others is dropped from the store.
+        """
+        later = Maintenance.of(program, self.wanted)
+        known = {_identity(stratum): number for number, stratum in enumerate(self.program.strata)}
+        new = set()
+        for number, stratum in enumerate(program.strata):
+            before = known.pop(_identity(stratum), None)
+            if before is None:
+                new.add(number)
+            elif before in self.strategies:
+                later.strategies[number] = self.strategies[before]
+                if before in self.sizes:
+                    later.sizes[number] = self.sizes[before]
+                if before in self.spent:
+                    later.spent[number] = self.spent[before]
+        for number in known.values():
+            if (strategy := self.strategies.get(number)) is not None:
+                strategy.forget(store)
+        return later, new
+
+
+def maintain(
+    maintenance: Maintenance, cycle: Cycle, renewed: Collection[int] = (), done: Collection[int] = ()
+) -> None:
+    """Bring all derived predicates to the new version.  `renewed` strata are evaluated from scratch, those
+    that are `done` have published their changes.
+
+    REQUIRES: base changes are published.  Raises what evaluation from scratch would raise.
+    """
+    check_base_functions(cycle)
+    waiting = sorted({*renewed, *_touched(maintenance, cycle.changes), *_owners(maintenance, cycle.facts)})
+    done = set(done)
+    maintenance.prepare(set(waiting) - done, cycle.store)
+    while waiting:
+        number = heapq.heappop(waiting)
+        if number in done:
+            continue
+        done.add(number)
+        stratum = maintenance.program.strata[number]
+        started, operations = time.perf_counter(), cycle.operations_of(stratum)
+        strategy = maintenance.reconsidered(number, cycle.store)
+        bulk = number in renewed or (
+            strategy is not None and not maintenance.forced and _is_bulk(strategy, cycle)
+        )
+        if bulk and number not in renewed and _keeps_groups(strategy, cycle):
+            assert strategy is not None
+            strategy.forget(cycle.store)
+            bulk = False
+        _follow(strategy, stratum, cycle, bulk)
+        maintenance.note(number, cycle.ways[stratum.predicates[0]], time.perf_counter() - started)
+        cycle.costs[stratum.predicates[0]] = cycle.operations_of(stratum) - operations
+        changed = [name for name in stratum.predicates if name in cycle.changes]
+        touched = _touched(maintenance, changed)
+        maintenance.prepare(touched - done, cycle.store)
+        for reader in touched:
+            heapq.heappush(waiting, reader)
+    broken = {c.violations for c in cycle.program.constraints} & cycle.changes.keys()
+    if broken or renewed:
+        check_constraints(cycle.program, cycle.store)
+
+
+def _follow(strategy: Strategy | None, stratum: Stratum, cycle: Cycle, from_scratch: bool) -> None:
+    cycle.ways[stratum.predicates[0]] = FROM_SCRATCH
+    if strategy is None:
+        recompute(stratum, cycle)
+    elif from_scratch:
+        strategy.forget(cycle.store)
+        recompute(stratum, cycle)
+    elif strategy.ready(cycle.store):
+        cycle.ways[stratum.predicates[0]] = strategy.way
+        cycle.open(strategy.reads, strategy.reads_changes)
+        strategy.apply(cycle)
+    else:
+        strategy.rebuild(cycle)
+
+
+def check_tables(tables: Mapping[str, ast.Directive], cycle: Cycle) -> None:
+    """Raises when a cycle changes a predicate that is said never to change.  O(tables)."""
+    for name, directive in tables.items():
+        if name in cycle.changes or name in cycle.facts:
+            help = f"take `.table {name}` away if transactions are to change it"
+            raise SourceError(f"{name} is a table: no transaction changes it", span=directive.span, help=help)
+
+
+def _is_bulk(strategy: Strategy, cycle: Cycle) -> bool:
+    """Whether a change is so large that evaluating from scratch is expected to cost less."""
+    return _changed_rows(cycle) > SMALL_CHANGE and strategy.estimate(cycle) > BULK
+
+
+def _keeps_groups(strategy: Strategy | None, cycle: Cycle) -> bool:
+    return (
+        isinstance(strategy, DeltaStrategy)
+        and strategy.has_only_groups
+        and _changed_rows(cycle) <= KEEP_GROUPS
+    )
+
+
+def _changed_rows(cycle: Cycle) -> int:
+    return sum(len(change.inserted) + len(change.erased) for change in cycle.changes.values())
+
+
+def recompute(stratum: Stratum, cycle: Cycle) -> None:
+    """Evaluate a stratum from scratch and publish what differs."""
+    relations = cycle.store.relations
+    before = {name: relations[name] for name in stratum.predicates}
+    start_from_facts(cycle, stratum)
+    evaluate_stratum(cycle.program, stratum, cycle.store, cycle.evaluation)
+    after = {name: relations[name] for name in stratum.predicates}
+    relations.update(before)
+    for name, relation in after.items():
+        cycle.publish_difference(name, relation)
+
+
+def check_base_functions(cycle: Cycle) -> None:
+    """Raises when an inserted base fact gives a key a second value."""
+    for name, change in cycle.changes.items():
+        predicate = cycle.program.predicates[name]
+        if predicate.is_functional and len(change.inserted):
+            found, _ = look_up(cycle.store.relations[name], change.inserted[:, : predicate.n_keys])
+            if (found > 1).any():
+                check_function(cycle.program, cycle.store, name)
+
+
+def _touched(maintenance: Maintenance, names: Iterable[str]) -> set[int]:
+    return {number for name in names for number in maintenance.readers.get(name, ())}
+
+
+def _owners(maintenance: Maintenance, names: Iterable[str]) -> set[int]:
+    return {maintenance.owner[name] for name in names}
+
+
+def _identity(stratum: Stratum) -> object:
+    """Equal for strata that mean the same."""
+    rules = tuple(
+        (r.heads, r.body, r.aggregates, tuple(sorted((n, str(t)) for n, t in r.types.items())))
+        for r in stratum.rules
+    )
+    return stratum.predicates, rules, tuple(sorted(stratum.combine.items()))
+
+
+def change_program(cycle: Cycle, before: Program) -> None:
+    """Give every predicate of a changed program its relation, and base facts to those that have rules now.
+
+    REQUIRES: the store has the new program's predicates already.
+    """
+    relations = cycle.store.relations
+    derived_before, derived = _derived(before), _derived(cycle.program)
+    for name, predicate in before.predicates.items():
+        now = cycle.program.predicates.get(name)
+        if now is None or now.arity != predicate.arity:
+            cycle.store.forget(name)
+            cycle.store.forget(facts_name(name))
+    for name, predicate in cycle.program.predicates.items():
+        if name not in relations:
+            relations[name] = Relation(cycle.store.arena, predicate.arity)
+        if name in derived and facts_name(name) not in relations:
+            relations[facts_name(name)] = relations[name].snapshot()
+        if name in derived_before - derived and facts_name(name) in relations:
+            cycle.publish_difference(name, relations.pop(facts_name(name)))
+
+
+def _derived(program: Program) -> set[str]:
+    return {name for stratum in program.strata for name in stratum.predicates}

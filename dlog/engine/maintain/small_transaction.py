@@ -1,0 +1,361 @@
+"""Owns the short way of a transaction of a few rows: steps of one predicate and one sign, each one firing.
+
+Correct output: as `maintain` on all rows at once.  A state between two steps may break a constraint or a
+function that the last state does not: any error on the way, and whatever is not simple, leaves everything as
+it was, and the transaction goes the general way.  Most single rows derive nothing and cost one call of a
+kernel; what rows derive for rules that others read goes on by the general way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from dlog.engine.commit.commits import Told, added_costs
+from dlog.engine.commit.oracle_report import Asked, Looked, nowhere
+from dlog.engine.evaluate.evaluate import Evaluation
+from dlog.engine.maintain.delta.keep import DeltaStrategy, counts_name
+from dlog.engine.maintain.delta.one_kept import FEW, OneKept
+from dlog.engine.maintain.delta.one_row_kernels import NOTHING, TOO_LARGE
+from dlog.engine.maintain.delta.sum_trigger import NONE, Assignments
+from dlog.engine.maintain.maintain import Maintenance, maintain
+from dlog.engine.maintain.strategy import Cycle, Followed
+from dlog.engine.maintain.trigger_search import find_trigger
+from dlog.engine.maintain.triggers import Output, Rows, Trigger
+from dlog.engine.state.pending import SignedRows
+from dlog.engine.state.store import Store
+from dlog.errors import DlogError, Interrupted
+from dlog.heads.counts import apply_counts, net_change, net_rows
+from dlog.heads.lookup import look_up
+from dlog.jit import Words
+from dlog.storage.index.batch import Change
+from dlog.storage.relation.relation import Relation
+
+NO_DERIVED: Mapping[str, Change] = {}
+NO_COSTS: Mapping[str, int] = {}
+NO_WAYS: Mapping[str, str] = {}  # of a step whose strata, and what they cost, another one tells
+
+
+class Step:
+    """Rows that were followed, and what there is to tell of them: see `commits.Told`."""
+
+    __slots__ = ("_costs", "derived", "looked", "rows", "trigger", "ways")
+
+    def __init__(
+        self,
+        trigger: Trigger,
+        rows: Rows,
+        ways: Mapping[str, str],
+        costs: Mapping[str, int] | int,
+        derived: Mapping[str, Change] = NO_DERIVED,
+        looked: Asked = nowhere,
+    ):
+        self.trigger = trigger
+        self.rows = rows  # those that changed something
+        self.ways = ways
+        self._costs = costs  # by the names of `ways`, or of the only one
+        self.derived = derived
+        self.looked = looked
+
+    def costs(self) -> Mapping[str, int]:
+        return dict.fromkeys(self.ways, self._costs) if isinstance(self._costs, int) else self._costs
+
+    def differences(self) -> dict[str, Change]:
+        if not len(self.rows):
+            return {**self.derived}
+        rows, none = np.asarray(self.rows, np.int64), np.empty((0, self.trigger.arity), np.int64)
+        change = Change(rows, none) if self.trigger.sign > 0 else Change(none, rows)
+        return {**self.derived, self.trigger.name: change}
+
+    def note(self, seconds: float) -> None:
+        for account in self.trigger.accounts:
+            account.times += 1
+            account.seconds += seconds
+
+
+class Steps:
+    """The same for several, one after the other."""
+
+    __slots__ = ("_steps",)
+
+    def __init__(self, steps: Sequence[Step]):
+        self._steps = steps
+
+    @property
+    def ways(self) -> Mapping[str, str]:
+        return {name: way for step in self._steps for name, way in step.ways.items()}
+
+    def costs(self) -> Mapping[str, int]:
+        return added_costs(step.costs() for step in self._steps)
+
+    def differences(self) -> Mapping[str, Change]:
+        """O(rows that changed, sorted)."""
+        of_name: dict[str, list[Change]] = {}
+        for step in self._steps:
+            for name, change in step.differences().items():
+                of_name.setdefault(name, []).append(change)
+        return {name: net_change(found) for name, found in of_name.items()}
+
+    def looked(self) -> Sequence[Looked]:
+        return [looked for step in self._steps for looked in step.looked()]
+
+    def note(self, seconds: float) -> None:
+        touched = {id(account): account for step in self._steps for account in step.trigger.accounts}
+        for account in touched.values():
+            account.times += 1
+            account.seconds += seconds
+
+
+def follow_rows(
+    maintenance: Maintenance,
+    store: Store,
+    steps: Sequence[SignedRows],
+    evaluation: Callable[[], Evaluation],
+) -> Told | None:
+    """Brings the store to the state after all steps; None: not simple, and the store is as it was.
+
+    Raises only what a single step raises; the caller takes back what was done until then.
+    """
+    before, strategies = store.relations, maintenance.strategies
+    if len(steps) == 1:
+        done: Told | None = _follow(maintenance, store, *steps[0], evaluation, before)
+    else:
+        try:
+            followed = _follow_steps(maintenance, store, steps, evaluation)
+        except DlogError as error:
+            if isinstance(error, Interrupted):
+                raise
+            followed = None
+        done = None if followed is None else Steps(followed)
+    if done is None:
+        store.relations = before
+        maintenance.go_back(strategies)
+    return done
+
+
+def _follow_steps(
+    maintenance: Maintenance,
+    store: Store,
+    steps: Sequence[SignedRows],
+    evaluation: Callable[[], Evaluation],
+) -> list[Step] | None:
+    shared = store.relations
+    if len(steps) == 2 and (pair := _pair(maintenance, store, *steps)) is not None:
+        return _follow_pair(store, pair, [rows for _, _, rows in steps], shared)
+    done = []
+    for sign, name, rows in steps:
+        step = _follow(maintenance, store, sign, name, rows, evaluation, shared)
+        if step is None:
+            return None
+        done.append(step)
+    return done
+
+
+def _follow(
+    maintenance: Maintenance,
+    store: Store,
+    sign: int,
+    name: str,
+    rows: Rows,
+    evaluation: Callable[[], Evaluation],
+    shared: dict[str, Relation],
+) -> Step | None:
+    trigger = find_trigger(maintenance, store, name, sign)
+    if trigger is None:
+        return None
+    relation = store.relations[name]
+    found, rows = _fire(trigger, store, relation, rows, shared)
+    if found < 0:
+        return Step(trigger, (), trigger.ways, NO_COSTS) if found == NOTHING else None
+    costs, looked = trigger.costs(), trigger.looked() if trigger.keeps_state else nowhere
+    if not found:
+        return Step(trigger, rows, trigger.ways, costs, NO_DERIVED, looked)
+    if (ended := trigger.changed_heads(store, found)) is not None:
+        return Step(trigger, rows, trigger.ways, costs, ended, looked)
+    outputs = trigger.outputs()
+    if trigger.alone is not None:
+        fired = Step(trigger, rows, trigger.ways, costs, NO_DERIVED, looked)
+        return _follow_group(store.relations, fired, outputs)
+    followed: Followed = {}
+    changes = _change_heads(store, outputs, followed)
+    if changes is None:
+        return None
+    if not all(output.use.ends for output in outputs):
+        cycle = Cycle(maintenance.program, store, evaluation(), followed={**followed})
+        cycle.keep_old(name, relation)
+        for head, (changed, change) in changes.items():
+            cycle.publish(head, changed, change)
+        maintain(maintenance, cycle, done=trigger.strata)
+        cycle.drop_versions()
+        return _with_cycle(Step(trigger, rows, trigger.ways, costs, cycle.changes, looked), cycle)
+    derived = {}
+    for head, (changed, change) in changes.items():  # nobody reads the heads, and nothing is to be checked
+        store.relations[head] = changed
+        derived[head] = change
+    return Step(trigger, rows, trigger.ways, costs, derived, looked)
+
+
+def _with_cycle(fired: Step, cycle: Cycle) -> Step:
+    """What was fired, and what followed from it by the general way."""
+    looked, later = fired.looked, cycle.looked
+    told = (lambda: [*looked(), *later]) if later else looked
+    ways, costs = {**fired.ways, **cycle.ways}, {**fired.costs(), **cycle.costs}
+    return Step(fired.trigger, fired.rows, ways, costs, fired.derived, told)
+
+
+def _fire(
+    trigger: Trigger, store: Store, relation: Relation, rows: Rows, shared: dict[str, Relation]
+) -> tuple[int, Rows]:
+    """(What the firing answers, the rows that it changed); the predicate has its new version then.
+
+    The store's relations are another dict than the shared one afterwards, unless nothing has changed.
+    """
+    relations, name = store.relations, trigger.name
+    if trigger.reads_others and not trigger.bring_roots(relations):
+        return TOO_LARGE, ()
+    found = trigger.fire(store.arena, relation, rows)
+    if found < 0:
+        return found, ()
+    later = trigger.version(relation)
+    if len(rows) > 1:
+        rows = trigger.changed()
+    if trigger.functional_keys >= 0 and trigger.sign > 0 and not _is_function(trigger, later, rows):
+        return TOO_LARGE, ()
+    if relations is shared:
+        relations = store.relations = relations.copy()  # faster than a display
+    relations[name] = later
+    if trigger.keeps_state:
+        relations.update(trigger.state())
+    return found, rows
+
+
+def _pair(
+    maintenance: Maintenance, store: Store, one: SignedRows, other: SignedRows
+) -> tuple[Trigger, Trigger] | None:
+    """The triggers of rows that come and rows that go of one predicate, if both lead to the same groups, and
+    these nowhere."""
+    if one[1] != other[1] or one[0] == other[0]:
+        return None
+    first = find_trigger(maintenance, store, one[1], one[0])
+    if first is None or first.alone is None:
+        return None
+    second = find_trigger(maintenance, store, one[1], other[0])
+    if second is None or (first.partner is not second and second.alone != first.alone):
+        return None
+    first.partner = second
+    return first, second
+
+
+def _follow_pair(
+    store: Store, pair: tuple[Trigger, Trigger], given: Sequence[Rows], shared: dict[str, Relation]
+) -> list[Step] | None:
+    """Both steps, and then all groups at once: a window that moves on.  The first step tells the costs of
+    both."""
+    outputs: list[Output] = []
+    changed, operations = [], 0
+    for trigger, rows in zip(pair, given, strict=True):
+        found, rows = _fire(trigger, store, store.relations[trigger.name], rows, shared)
+        if found == TOO_LARGE:
+            return None
+        changed.append(rows)
+        if found != NOTHING:
+            operations += trigger.operations
+        if found > 0:
+            outputs += trigger.outputs()
+    (first, second), ways = pair, pair[0].ways
+    step = Step(first, changed[0], ways, operations)
+    last: Step | None = Step(second, changed[1], NO_WAYS, NO_COSTS)
+    if outputs and last is not None:
+        last = _follow_group(store.relations, last, outputs)
+    return None if last is None else [step, last]
+
+
+def _follow_group(relations: dict[str, Relation], last: Step, outputs: Sequence[Output]) -> Step | None:
+    """The last step with what follows, when all that was found leads to groups, and these nowhere."""
+    group = last.trigger.alone
+    assert group is not None
+    given = _assignments(outputs)
+    changed = None if given is None else group.follow(relations, *given)
+    if changed is None:
+        return None
+    relations[group.name], change = changed
+    last.derived = {group.name: change}
+    return last
+
+
+def _assignments(outputs: Sequence[Output]) -> tuple[Assignments, Assignments] | None:
+    """What joins gave, as (those that are added, those that are taken away); None: it is not so simple."""
+    added = taken = NONE
+    for use, words, stride, n in outputs:
+        if use.sign > 0 and added is NONE:
+            added = words, stride, n
+        elif use.sign < 0 and taken is NONE:
+            taken = words, stride, n
+        else:
+            return None
+    return added, taken
+
+
+def _is_function(trigger: Trigger, later: Relation, rows: Rows) -> bool:
+    keys = np.asarray(rows, np.int64)[:, : trigger.functional_keys]
+    return bool((look_up(later, keys)[0] == 1).all())
+
+
+def _change_heads(
+    store: Store, outputs: list[Output], followed: Followed
+) -> dict[str, tuple[Relation, Change]] | None:
+    """(New version, net change) of the heads of joins that gave rows, counts and sums in their places; None:
+    not simple, the relations must be dropped."""
+    by_strategy: dict[DeltaStrategy, list[Output]] = {}
+    for output in outputs:
+        by_strategy.setdefault(output.use.strategy, []).append(output)
+    changes = {}
+    for strategy, own in by_strategy.items():
+        changed = _changed_head(store, strategy, own, followed) if strategy.ready(store) else None
+        if changed is None:
+            return None
+        changes[strategy.name] = changed
+    return changes
+
+
+def _changed_head(
+    store: Store, strategy: DeltaStrategy, outputs: list[Output], followed: Followed
+) -> tuple[Relation, Change] | None:
+    relations = store.relations
+    first = outputs[0]
+    group, sign = first.use.group, first.use.sign
+    if group is not None:
+        if len(outputs) > 1:
+            return None
+        if isinstance(group, OneKept):
+            if first.n <= FEW:
+                return group.follow(relations, followed, first.rows(), sign)
+            columns = [first.column(c).copy() for c in range(len(group.outputs))]
+            return group.follow_many(store, followed, columns, sign)
+        given = _assignments(outputs)
+        return None if given is None else group.follow(relations, *given)
+    rows = np.concatenate([_head_rows(head, output) for output in outputs for head in output.use.heads])
+    counts, head = counts_name(strategy.name), relations[strategy.name]
+    if not len(relations[counts]) and strategy.counts_are_one(store):
+        if all(output.use.sign == sign for output in outputs):
+            return head.apply(inserts=rows) if sign > 0 else head.apply(erases=rows)
+        rows, signs = net_rows(rows, _signs(outputs))
+        return head.apply(inserts=rows[signs > 0], erases=rows[signs < 0])
+    later, relations[counts], change = apply_counts(head, relations[counts], rows, _signs(outputs))
+    return later, change
+
+
+def _head_rows(head: tuple[tuple[bool, int], ...], output: Output) -> Words:
+    """Rows of a head; not to be kept."""
+    if all(column == (True, place) for place, column in enumerate(head)):  # as the join gives them
+        return output.words.reshape(-1, output.stride)[: len(head), : output.n].T
+    rows = np.empty((output.n, len(head)), np.int64)
+    for c, (is_slot, word) in enumerate(head):
+        rows[:, c] = output.column(word) if is_slot else word
+    return rows
+
+
+def _signs(outputs: Sequence[Output]) -> Words:
+    """What each row of the heads counts."""
+    return np.repeat([o.use.sign for o in outputs], [o.n * len(o.use.heads) for o in outputs])

@@ -1,0 +1,370 @@
+"""Owns the way from given facts to the derivations that they take part in, or that derive them.
+
+An expansion is a rule's body with one atom left out, whose facts are given: changed facts of a stratum
+below, facts of the recursion that were born or died, or, for the bound query, the head.  Correct output:
+every assignment of the rule's outer variables that satisfies the body and agrees with a given fact, once for
+each.
+
+Bodies that are a single join run inside `expand_kernels`; those with column primitives go through tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from dlog.engine.body.bodies import ROW, BodyRunner, concatenate, sortable
+from dlog.engine.body.default_statistics import Growing
+from dlog.engine.body.replan import alike
+from dlog.engine.body.table import Table, distinct_rows
+from dlog.engine.evaluate.evaluate import Evaluation
+from dlog.engine.head.heads import head_rows, is_stored
+from dlog.engine.maintain.stages import expand_kernels as kernels
+from dlog.engine.maintain.stages.table import CHUNK, NO_IDS, StageTable
+from dlog.engine.state.store import Store
+from dlog.ir.rules import Atom, Const, Disjunction, Form, Rule, Var
+from dlog.jit import DISABLED, Words
+from dlog.lftj import opcodes as o
+from dlog.lftj.assemble import Assembled, assemble
+from dlog.lftj.machine import attach
+from dlog.lftj.triejoin import NO_WORDS
+from dlog.planning.compile import CompiledJoin, compile_join
+from dlog.planning.deltas import outer_variables
+from dlog.planning.pipeline import Join, plan_pipeline
+from dlog.planning.versions import base_name, is_old
+from dlog.storage.index.index import Index
+from dlog.storage.relation.relation import Order
+from dlog.types import Type
+
+_expand = np.errstate(all="ignore")(kernels.expand) if DISABLED else kernels.expand
+_FEW = 16  # bindings for a given fact up to which the table is asked about each, rather than an index
+
+
+@dataclass
+class Recursion:
+    """What the expansions of one recursive stratum share."""
+
+    store: Store
+    evaluation: Evaluation
+    table: StageTable
+    numbers: Mapping[str, int]  # of the stratum's predicates in the table
+    generation: int = 0  # rises whenever relations have changed: indices are looked up again
+    buffer: Words = field(default_factory=lambda: np.empty(0, np.int64))
+    sources: Words = field(default_factory=lambda: np.empty(CHUNK, np.int64))
+    attached: list[Expansion] = field(
+        default_factory=list
+    )  # those that may have run, until they are measured
+
+    def index(self, name: str, columns: Sequence[int]) -> Index:
+        """An index of a version; an order that only the old version would get goes to the new one, too."""
+        if is_old(name):
+            self.store.index(base_name(name), columns)
+        return self.store.index(name, columns)
+
+    def output(self, columns: int) -> Words:
+        if len(self.buffer) < columns * CHUNK:
+            self.buffer = np.empty(columns * CHUNK, np.int64)
+        return self.buffer
+
+
+@dataclass(frozen=True)
+class Body:
+    """A rule with one head, as the recursion sees it: `facts` are the head and the recursive body atoms."""
+
+    rule: Rule
+    forms: tuple[Form, ...]
+    facts: tuple[Atom, ...]
+
+    @property
+    def head(self) -> Atom:
+        return self.facts[0]
+
+
+class Expansion:
+    """`given`: the atom whose facts are given, by its first `columns` columns (None: nothing is given).
+
+    `changed` is its place among the recursive body atoms, if it is one.  `repeats`: the forms may give an
+    assignment several times.
+    """
+
+    def __init__(
+        self,
+        recursion: Recursion,
+        body: Body,
+        given: Atom | None,
+        forms: Sequence[Form],
+        changed: int = -1,
+        columns: int | None = None,
+        types: Mapping[str, Type] | None = None,
+        repeats: bool = False,
+    ):
+        self.recursion = recursion
+        self.body = body
+        self.forms = tuple(forms)
+        self.changed = changed
+        self.rule = body.rule if types is None else replace(body.rule, types=types)
+        self.args = () if given is None else given.args
+        self.needed = tuple(dict.fromkeys(f.predicate for f in forms if isinstance(f, Atom)))
+        self.predicate = "" if given is None else given.predicate
+        self.columns = len(self.args) if columns is None else columns
+        self.variables = tuple(dict.fromkeys(a.name for a in self.args[: self.columns] if isinstance(a, Var)))
+        # Branches of a disjunction can give the same assignment, too.
+        self.repeats = repeats or any(isinstance(f, Disjunction) for f in forms)
+        read = [atom for i, atom in enumerate(body.facts) if i - 1 != changed or changed < 0]
+        self.outputs = tuple(dict.fromkeys(a.name for atom in read for a in atom.args if isinstance(a, Var)))
+        if self.repeats:
+            self.outputs = outer_variables(body.rule)
+        self.pipeline = plan_pipeline(
+            self.forms, self.outputs, self.rule.types, not self.repeats, self.variables
+        )
+        self.compiled: CompiledJoin | None = None
+        self.in_kernel = (
+            not self.repeats
+            and len(self.pipeline.operations) == 1
+            and isinstance(self.pipeline.operations[0], Join)
+            and is_stored(recursion.store, self.rule, body.head)
+        )
+        self.unchecked = self._without_bound_facts()
+        if self.in_kernel:
+            self.shape = self._shape(self._operands)
+        else:
+            self.shape = self._shape(self._after_head)
+            evaluation = recursion.evaluation
+            self.runner = BodyRunner(recursion.store, self.rule, evaluation.watch, evaluation.measures)
+        self.orders: list[tuple[str, Order]] = []
+        self.generation = -1
+        self.seeks = self.nexts = 0  # of plans that are no longer attached
+        self.job = np.zeros(kernels.JOB, np.int64)
+
+    def _without_bound_facts(self) -> tuple[Form, ...]:
+        """The forms without recursive atoms whose variables the others bind: the table, which is asked for
+        their stages anyway, tells whether such facts are there."""
+        left = list(self.forms)
+        for fact in self.body.facts[1:]:
+            others = [f for f in left if f is not fact]
+            bound = {a.name for f in others if isinstance(f, Atom) for a in f.args if isinstance(a, Var)}
+            names = {a.name for a in fact.args if isinstance(a, Var)}
+            if others and names <= bound | {*self.variables}:
+                left = others
+        return tuple(left)
+
+    def run(self, rows: Words, ids: Words, mode: int, step: int) -> None:
+        """Let the derivations with the given facts act.  `rows` is (n, k), contiguous; ids: their records."""
+        if not len(rows) or self._is_empty():
+            return
+        if self.in_kernel:
+            self._run_kernel(rows, ids, mode, step)
+        else:
+            found = self.bindings(rows)
+            if self.repeats:
+                found = distinct(found, self.outputs)
+            self.act(found, ids[found.columns[ROW]] if len(ids) else NO_IDS, mode, step)
+
+    def _is_empty(self) -> bool:
+        """Whether a relation that every derivation needs has no rows."""
+        store = self.recursion.store
+        return any(store.rows(name) == 0 for name in self.needed)
+
+    # One join
+
+    def _run_kernel(self, rows: Words, ids: Words, mode: int, step: int) -> None:
+        shared, table = self.recursion, self.recursion.table
+        if self.generation != shared.generation:
+            self.attach()
+        n = len(rows)
+        facts = rows.reshape(-1) if rows.size else NO_IDS
+        ids = ids if len(ids) else np.zeros(n, np.int64)
+        job, watch = self.job, shared.evaluation.watch
+        job[:] = 0
+        out = shared.output(max(1, len(self.outputs)))
+        while True:
+            answer = _expand(
+                shared.store.arena.A, self.assembled.code, self.state, self.ranks, self.parameters,
+                facts, ids, n, job, out, shared.sources, CHUNK, self.shape, mode, step,
+                table.table, table.records, table.head, table.fallen, table.absent, table.heap,
+            )  # fmt: skip
+            if answer == kernels.FINISHED:
+                break
+            if answer == kernels.NEEDS_ROOM:
+                table.grow()
+            watch.check()
+
+    def attach(self) -> None:
+        """Have a plan for the relations as they are now."""
+        shared = self.recursion
+        shared.attached.append(self)
+        self._count()
+        if self.compiled is None or not alike(self._sizes(), self.sizes):
+            self._plan()
+        assert self.compiled is not None
+        self.state[:] = self.assembled.initial  # what an earlier version left there leads astray
+        self.indices = self._current_indices()
+        attach(
+            shared.store.arena.A,
+            self.state,
+            self.assembled.levels,
+            np.array([i.root for i in self.indices], np.int64),
+        )
+        self.ranks = shared.store.dictionary.rank if self.compiled.uses_ranks else NO_WORDS
+        self.generation = shared.generation
+
+    def _count(self) -> None:
+        """Take the state's operations out of it."""
+        if self.generation >= 0:
+            self.seeks += int(self.state[o.SEEKS])
+            self.nexts += int(self.state[o.NEXTS])
+            self.state[o.SEEKS] = self.state[o.NEXTS] = 0
+
+    def measure(self) -> tuple[int, int]:
+        """Seeks and nexts of the kernel since this was last asked for.  O(1)."""
+        self._count()
+        measured, self.seeks, self.nexts = (self.seeks, self.nexts), 0, 0
+        return measured
+
+    def _current_indices(self) -> list[Index]:
+        """Those that the plan reads, of the versions as they are now: in the orders of the last ones."""
+        assert self.compiled is not None
+        relations = self.recursion.store.relations
+        if self.orders:
+            found = [relations[name].find(order) for name, order in self.orders]
+            kept = [index for index in found if index is not None]
+            if len(kept) == len(found):
+                return kept
+        indices = [self.recursion.index(use.predicate, use.columns) for use in self.compiled.atoms]
+        names = [use.predicate for use in self.compiled.atoms]
+        self.orders = [(name, relations[name].order_of(i)) for name, i in zip(names, indices, strict=True)]
+        return indices
+
+    def _plan(self) -> None:
+        self.orders = []
+        self.compiled = self._compiled(self.unchecked)
+        if len(self.unchecked) < len(self.forms) and max(self.compiled.key_order.sizes, default=1) > _FEW:
+            self.compiled = self._compiled(self.forms)
+        self.sizes = self._sizes()
+        self.assembled: Assembled = assemble(self.compiled.plan)
+        self.state = np.empty_like(self.assembled.initial)
+        self.parameters = self._parameters(int(self.assembled.initial[o.PC]))
+
+    def _compiled(self, forms: Sequence[Form]) -> CompiledJoin:
+        store = self.recursion.store
+        given = Atom(self.predicate, tuple(map(Var, self.variables)), len(self.variables))
+        return compile_join(
+            forms, self.outputs, self.rule.types, store.column_types, Growing(store), store.encode,
+            bag=True, driver=given,
+        )  # fmt: skip
+
+    def _sizes(self) -> list[int]:
+        assert self.compiled is not None
+        return [self.recursion.store.rows(use.predicate) for use in self.compiled.atoms]
+
+    def _parameters(self, start: int) -> Words:
+        """How a given fact gets into the plan's slots: see `expand_kernels`."""
+        assert self.compiled is not None
+        slots = dict(self.compiled.given)
+        out = [start, len(self.args)]
+        seen: dict[str, int] = {}
+        for column, operand in enumerate(self.args):
+            if column >= self.columns:
+                out += [kernels.ANY, 0]
+            elif isinstance(operand, Const):
+                out += self._must_be(operand, column)
+            elif operand.name in seen:
+                out += [kernels.SAME, seen[operand.name]]
+            else:
+                seen[operand.name] = column
+                out += [kernels.INTO, o.HEADER + slots[operand.name]]
+        return np.array(out, np.int64)
+
+    def _must_be(self, const: Const, column: int) -> list[int]:
+        store = self.recursion.store
+        code = store.encode(const, store.column_types(self.predicate)[column])
+        assert code is not None, "checked by `fits`"
+        return [kernels.EQUALS, code]
+
+    # Tables
+
+    def bindings(self, rows: Words) -> Table:
+        """Assignments of the outputs, with `$row`, the number of the given fact."""
+        mask = np.ones(len(rows), bool)
+        columns: dict[str, Words] = {}
+        store = self.recursion.store
+        for c, operand in enumerate(self.args[: self.columns]):
+            if isinstance(operand, Const):
+                mask &= rows[:, c] == store.encode(operand, store.column_types(self.predicate)[c])
+            elif operand.name in columns:
+                mask &= rows[:, c] == columns[operand.name]
+            else:
+                columns[operand.name] = rows[:, c]
+        given = Table(len(rows), {**columns, ROW: np.arange(len(rows))}).filter(mask)
+        evaluation = self.recursion.evaluation  # of this transaction
+        self.runner.watch, self.runner.measures = evaluation.watch, evaluation.measures
+        if self.rule.id >= 0:  # not that of base facts
+            self.runner.measure = evaluation.measures.measure(self.rule)
+        return self.runner.run(self.pipeline, given)
+
+    def act(self, found: Table, ids: Words, mode: int, step: int) -> None:
+        """Let the derivations of a table of assignments act."""
+        if not found.n:
+            return
+        head = head_rows(self.recursion.store, self.body.head, found, self.rule).T
+        columns = np.concatenate([head, *(found.columns[v].reshape(1, -1) for v in self._body_variables)])
+        self.recursion.table.take(columns, ids, self.shape, mode, step)
+
+    @property
+    def _body_variables(self) -> list[str]:
+        """Columns that follow the head's: of recursive body atoms that are not given."""
+        atoms = [atom for i, atom in enumerate(self.body.facts) if i > 0 and i - 1 != self.changed]
+        return list(dict.fromkeys(a.name for atom in atoms for a in atom.args if isinstance(a, Var)))
+
+    # Shapes
+
+    def _shape(self, operands: Callable[[int, Atom], list[tuple[int, int]]]) -> Words:
+        facts = []
+        for place, atom in enumerate(self.body.facts):
+            given = place > 0 and place - 1 == self.changed
+            columns = [] if given else operands(place, atom)
+            facts.append((self.recursion.numbers[atom.predicate], columns))
+        return self.recursion.table.shape(self.changed, facts)
+
+    def _operands(self, place: int, atom: Atom) -> list[tuple[int, int]]:
+        return [self._operand(atom, c, self.outputs) for c in range(len(atom.args))]
+
+    def _after_head(self, place: int, atom: Atom) -> list[tuple[int, int]]:
+        if place == 0:
+            return [(0, c) for c in range(len(atom.args))]
+        head = len(self.body.head.args)
+        found = [self._operand(atom, c, self._body_variables) for c in range(len(atom.args))]
+        return [(constant, word if constant else word + head) for constant, word in found]
+
+    def _operand(self, atom: Atom, column: int, names: Sequence[str]) -> tuple[int, int]:
+        operand = atom.args[column]
+        if isinstance(operand, Var):
+            return 0, list(names).index(operand.name)
+        store = self.recursion.store
+        code = store.encode(operand, store.column_types(atom.predicate)[column])
+        assert code is not None, "checked by `fits`"
+        return 1, code
+
+
+class GroupExpansion:
+    """Variants that may give the same assignment several times, and count it once (see `planning.deltas`)."""
+
+    def __init__(self, parts: Sequence[Expansion], outer: tuple[str, ...]):
+        self.parts = parts
+        self.outer = outer
+
+    def run(self, given: Sequence[Words], mode: int, step: int) -> None:
+        """`given`: the changed facts of each part."""
+        found = [part.bindings(rows) for part, rows in zip(self.parts, given, strict=True) if len(rows)]
+        found = [table.only(self.outer) for table in found if table.n]
+        if found:
+            columns = {v: concatenate([table.columns[v] for table in found]) for v in self.outer}
+            total = distinct(Table(sum(table.n for table in found), columns), self.outer)
+            self.parts[0].act(total, NO_IDS, mode, step)
+
+
+def distinct(table: Table, names: tuple[str, ...]) -> Table:
+    """One row for each binding of these variables.  O(n log n)."""
+    return table.take(distinct_rows([sortable(table.columns[v]) for v in names], table.n))

@@ -1,0 +1,443 @@
+"""Owns the maintenance of recursive strata under insertion and deletion, recursive min and max included.
+
+Correct output: the stratum's predicates hold exactly what evaluation from scratch gives, and what is
+published is the net difference.  The state is a stage and a support count for every fact
+(`dlog.engine.maintain.stages.table`).
+
+One transaction, F being the facts of the recursion before it:
+
+1 change   Derivations that hold now and did not, or the other way round, because of the strata below, over F:
+           counts of their heads follow.  A head that is not there is noted.
+2 deaths   Round by round, facts without a derivation from lower stages die, and derivations through them are
+           lost.  A fact that keeps one stays, and nothing goes on from there.
+3 births   Facts that died or were noted are asked for (the bound query): has one still a derivation?  Then it
+           is born at the stage behind its body's, and derivations through it are gained.  In order of stages.
+4 outcome  What is different from F.
+
+Where values combine, a better value for a key makes the fact with the old one die as well (in 1, or from 3
+back to 2), and pending facts are born in the order of their values.
+
+Every derivation is found once in each step: of a body with several facts that changed, where the first of
+them stands.  Cost: the derivations of facts that change, or change their stage.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+
+from dlog.engine.evaluate.evaluate import Evaluation, check_functions, evaluate_stratum
+from dlog.engine.head.conflicts import check_new_values
+from dlog.engine.head.heads import fits
+from dlog.engine.maintain.delta.rule_deltas import RuleDeltas
+from dlog.engine.maintain.stages import layout as k
+from dlog.engine.maintain.stages.counted import evaluate_counted, is_countable
+from dlog.engine.maintain.stages.expansion import Body, Expansion, GroupExpansion, Recursion
+from dlog.engine.maintain.stages.recursive_bodies import base_facts_body, bodies, kind_of
+from dlog.engine.maintain.stages.rounds import Rounds
+from dlog.engine.maintain.stages.table import NO_IDS, StageTable
+from dlog.engine.maintain.strategy import FROM_SCRATCH, Cycle, start_from_facts
+from dlog.engine.state.store import Store
+from dlog.ir.rules import Program, Stratum
+from dlog.jit import Words
+from dlog.planning.deltas import INSERT, Variant, outer_variables, rule_variants
+from dlog.planning.versions import facts_name, inserted_name
+from dlog.storage.index.batch import Change
+from dlog.storage.relation.relation import Relation, in_order
+
+# One fact without columns: what an expansion without a given needs.
+NOTHING: Words = np.empty((1, 0), np.int64)
+_LEAST_WORK = 1 << 16  # below, nothing is worth giving up for
+_SHARE = 1  # of the work of building the state: a transaction with more gives up, since then it is built anew
+_LOOPS = 100  # from births back to deaths; values that improve themselves would go on for ever
+
+
+class TooMuchWork(Exception):
+    """Evaluation from scratch is cheaper."""
+
+
+class StageStrategy:
+    """Keeps one recursive stratum.  REQUIRES: not `unsupported`.
+
+    There are values without a derivation from lower stages: F[a] = 5 and F[b] = 3 from each other, by
+    F[b] = F[a] - 2 and F[a] = max(F[b], 5), after greater values that led there.  The strategy is then never
+    ready, and `rebuild` evaluates.
+
+    The table of stages is not in the store.  A relation without columns stands for it there: the handle that
+    is found in the store tells whether the last transaction was committed, undone, or is not known at all.
+    """
+
+    way = "stages"
+    reads_changes = False
+
+    def __init__(self, program: Program, stratum: Stratum, store: Store):
+        self.program = program
+        self.stratum = stratum
+        self.names = stratum.predicates
+        self.stamp = f"stages {self.names[0]}"
+        self.numbers = {name: number for number, name in enumerate(self.names)}
+        self.kinds = [kind_of(program, stratum, name) for name in self.names]
+        self.bodies = [body for body in bodies(stratum) if all(fits(store, atom) for atom in body.facts)]
+        self.bodies += [base_facts_body(program, name) for name in self.names]
+        self.recursion = Recursion(store, Evaluation(), StageTable(self.kinds), self.numbers)
+        self.reads_itself = any(len(body.facts) > 2 for body in self.bodies)
+        self.reads = frozenset(a.predicate for b in self.bodies for a, _ in b.rule.body.atoms()) - {
+            *self.names
+        }
+        self.before: Relation | None = None
+        self.after: Relation | None = None
+        self.total_work = 0  # of evaluation from scratch, when the state was built
+        self.limit = 0
+        self.is_grounded = True  # every value has a derivation from lower stages, as far as is known
+        self._expand_bodies()
+
+    def _expand_bodies(self) -> None:
+        """All expansions but those of changes below, which are made when such a change first comes."""
+        shared = self.recursion
+        self.through: list[tuple[int, Expansion]] = []  # (predicate, derivations through its facts)
+        self.bound: list[tuple[int, Expansion]] = []  # (predicate, derivations of its facts)
+        self.start: list[Expansion] = []  # derivations from nothing
+        self.changing: dict[frozenset[str], list[tuple[list[Variant], Expansion | GroupExpansion]]] = {}
+        for body in self.bodies:
+            number = self.numbers[body.head.predicate]
+            identity = self.kinds[number].identity
+            self.bound.append((number, Expansion(shared, body, body.head, body.forms, columns=identity)))
+            for place, atom in enumerate(body.facts[1:]):
+                rest = [f for f in body.forms if f is not atom]
+                through = Expansion(shared, body, atom, rest, place)
+                self.through.append((self.numbers[atom.predicate], through))
+            if len(body.facts) == 1:
+                self.start.append(Expansion(shared, body, None, body.forms))
+        self.rounds = Rounds(shared, self.through)
+
+    # The interface of strategies
+
+    def does_as(self, other: object) -> bool:
+        return isinstance(other, StageStrategy)
+
+    def ready(self, store: Store) -> bool:
+        stamp = store.relations.get(self.stamp)
+        return stamp is not None and (stamp is self.after or stamp is self.before)
+
+    def rebuild(self, cycle: Cycle) -> None:
+        self.before = self.after = None
+        counted = not self.stratum.combine and not cycle.evaluation.rounds
+        if counted and is_countable(self.recursion, [e for _, e in self.through]):
+            self._count(cycle)
+            self.after = cycle.store.relations[self.stamp] = Relation(cycle.store.arena, 0)
+            return
+        self._evaluate(cycle)
+        self._bind(cycle)
+        try:
+            if self.is_grounded:
+                with self._measured(cycle):
+                    self.build()
+        except TooMuchWork:
+            self.is_grounded = False
+        if not self.is_grounded:
+            return
+        self.after = cycle.store.relations[self.stamp] = Relation(cycle.store.arena, 0)
+
+    def apply(self, cycle: Cycle) -> None:
+        store = cycle.store
+        self._bind(cycle)
+        table = self.recursion.table
+        if store.relations[self.stamp] is self.after:
+            table.keep()
+        else:
+            table.undo()
+        self.before, self.after = store.relations[self.stamp], None
+        old = {name: store.relations[name] for name in self.names}
+        for name in self.names:
+            store.relations[name] = old[name].snapshot()
+        self.shown = False
+        self.limit = max(_LEAST_WORK, self.total_work // _SHARE)
+        try:
+            with self._measured(cycle):
+                self._change(cycle)
+                self._settle()
+        except TooMuchWork:
+            self._give_up(cycle, old)
+            return
+        self._publish(cycle, old)
+        self.after = store.relations[self.stamp] = Relation(store.arena, 0)
+
+    def forget(self, store: Store) -> None:
+        store.relations.pop(self.stamp, None)
+
+    def estimate(self, cycle: Cycle) -> float:
+        """Derivations are taken to be spread evenly over the facts below."""
+        return sum(
+            (len(change.inserted) + len(change.erased)) / max(1, cycle.store.rows(name))
+            for name, change in self._changes(cycle).items()
+        )
+
+    def explain(self, store: Store) -> list[str]:
+        """How the stratum is maintained, in words."""
+        lines = [
+            "stages, because it is recursive",
+            "each fact has a stage and the number of its derivations from lower stages",
+        ]
+        for name, op in self.stratum.combine.items():
+            lines.append(f"{name}: {op} of what is derived; derivations of that value count")
+        for rule in self.stratum.rules:
+            own = RuleDeltas(store, rule, rule_variants(rule, self.reads | {*self.names}), bag=True)
+            lines += [line for line in own.explain() if line not in lines]
+        return lines
+
+    def check(self, store: Store) -> None:
+        """Assert that the table has the facts of the relations, each with a count."""
+        table = self.recursion.table
+        if self.after is None or store.relations.get(self.stamp) is not self.after:
+            return
+        table.keep()
+        for name, number in self.numbers.items():
+            found = table.stages(number)
+            assert np.array_equal(found[:, :-2], store.relations[name].rows()), (
+                f"stages of other facts: {name}"
+            )
+            assert (found[:, -2:] > 0).all(), f"a fact of {name} without stage or support"
+
+    # From scratch
+
+    def build(self) -> None:
+        """Stages and counts of all facts.  REQUIRES: the relations hold what the rules derive."""
+        store, shared = self.recursion.store, self.recursion
+        shared.table = StageTable(self.kinds)
+        full = {name: store.relations[name] for name in self.names}
+        facts = sum(map(len, full.values()))
+        shared.table.reserve(facts, touched=True)
+        if self.stratum.combine:  # facts with values that are not final must be seen as they are
+            for name in self.names:
+                store.relations[name] = Relation(store.arena, full[name].arity, full[name].orders)
+        self.shows = bool(self.stratum.combine)
+        self.limit = 1 << 62
+        self.step = self.round = 0
+        self._refresh()
+        try:
+            for expansion in self.start:
+                expansion.run(NOTHING, NO_IDS, k.BOUND, 0)
+            self._births()
+            self._settle()
+        finally:
+            store.relations.update(full)
+            self._refresh()
+        self.total_work = shared.table.work
+        shared.table.keep()
+        assert len(shared.table) == facts, f"{len(shared.table)} facts with stages, {facts} without"
+
+    def _count(self, cycle: Cycle) -> None:
+        """The stratum in the new version with stages and counts, and its difference from the old one."""
+        store, shared = cycle.store, self.recursion
+        old = {name: store.relations[name] for name in self.names}
+        self._bind(cycle)
+        shared.table.clear(sum(map(len, old.values())))
+        try:
+            self.total_work = evaluate_counted(shared, self.bodies, self.start)
+            check_functions(self.program, self.stratum, store)
+        except BaseException:
+            store.relations.update(old)
+            raise
+        self._publish_new(cycle, old)
+        self._refresh()
+
+    def _evaluate(self, cycle: Cycle) -> None:
+        """The stratum in the new version, and its difference from the old one."""
+        store = cycle.store
+        old = {name: store.relations[name] for name in self.names}
+        start_from_facts(cycle, self.stratum)
+        evaluate_stratum(self.program, self.stratum, store, cycle.evaluation)
+        self._publish_new(cycle, old)
+
+    def _publish_new(self, cycle: Cycle, old: Mapping[str, Relation]) -> None:
+        """Publish the relations of the store as new versions."""
+        store = cycle.store
+        for name in self.names:
+            new, store.relations[name] = store.relations[name], old[name]
+            cycle.publish_difference(name, new)
+
+    def _give_up(self, cycle: Cycle, old: Mapping[str, Relation]) -> None:
+        """Evaluate from scratch; the state is built when the next small change comes."""
+        cycle.ways[self.names[0]] = FROM_SCRATCH
+        cycle.store.relations.update(old)
+        self.recursion.table.undo()
+        self.forget(cycle.store)
+        self._evaluate(cycle)
+
+    @contextmanager
+    def _measured(self, cycle: Cycle) -> Iterator[None]:
+        """Tells rules what their expansions did, and their share of the time.  O(expansions that ran).
+
+        Looking for base facts, and for facts in the table of stages, is no rule's."""
+        started, attached = time.perf_counter(), self.recursion.attached
+        try:
+            yield
+        finally:
+            seconds = time.perf_counter() - started
+            found = [(e.rule, *e.measure()) for e in attached]
+            attached.clear()
+            total = max(1, sum(seeks + nexts for _, seeks, nexts in found))
+            for rule, seeks, nexts in found:
+                if rule.id < 0:
+                    cycle.operations += seeks + nexts
+                elif seeks + nexts:
+                    measure = cycle.evaluation.measures.measure(rule)
+                    measure.iterations = max(1, measure.iterations)
+                    measure.seeks += seeks
+                    measure.nexts += nexts
+                    measure.seconds += seconds * (seeks + nexts) / total
+            cycle.operations += self.recursion.table.derivations
+
+    # 1 change
+
+    def _bind(self, cycle: Cycle) -> None:
+        self.program = cycle.program
+        self.recursion.store, self.recursion.evaluation = cycle.store, cycle.evaluation
+        self.recursion.attached.clear()
+        self.shows = self.reads_itself
+        self.step = self.round = 0
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self.recursion.generation += 1
+
+    def _changes(self, cycle: Cycle) -> dict[str, Change]:
+        """What has changed of that which the bodies read."""
+        changes = {**cycle.changes, **{facts_name(n): c for n, c in cycle.facts.items()}}
+        return {name: change for name, change in changes.items() if name in self.reads}
+
+    def _change(self, cycle: Cycle) -> None:
+        """Where no derivation is lost and no value improves, nothing falls.  What a change derives is then
+        born without being asked for: all its derivations from facts that were there are among these."""
+        changes = self._changes(cycle)
+        given = [
+            (variants[0].sign, expansion, [_rows(changes[v.changed], v) for v in variants])
+            for variants, expansion in self._changed_bodies(frozenset(changes))
+        ]
+        given = [item for item in given if any(map(len, item[2]))]
+        falls = self.stratum.combine or any(sign != INSERT for sign, _, _ in given)
+        for wanted, mode in ((INSERT, k.LOWER_GAIN if falls else k.BOUND), (-INSERT, k.LOWER_LOSE)):
+            for sign, expansion, rows in given:
+                if sign == wanted:
+                    if isinstance(expansion, GroupExpansion):
+                        expansion.run(rows, mode, 0)
+                    else:
+                        expansion.run(rows[0], NO_IDS, mode, 0)
+                    self._look()
+
+    def _changed_bodies(
+        self, changed: frozenset[str]
+    ) -> list[tuple[list[Variant], Expansion | GroupExpansion]]:
+        """The variants of all bodies that read one of the changed predicates, as expansions."""
+        if changed not in self.changing:
+            found: list[tuple[list[Variant], Expansion | GroupExpansion]] = []
+            for body in self.bodies:
+                groups: dict[int, list[Variant]] = {}
+                for number, variant in enumerate(rule_variants(body.rule, changed)):
+                    groups.setdefault(-number - 1 if variant.group < 0 else variant.group, []).append(variant)
+                found += [(group, self._expansion(body, group)) for group in groups.values()]
+            self.changing[changed] = found
+        return self.changing[changed]
+
+    def _expansion(self, body: Body, variants: list[Variant]) -> Expansion | GroupExpansion:
+        grouped = variants[0].group >= 0
+        parts = [
+            Expansion(self.recursion, body, v.change, v.forms[1:], types=v.types, repeats=grouped)
+            for v in variants
+        ]
+        return GroupExpansion(parts, outer_variables(body.rule)) if grouped else parts[0]
+
+    # 2 deaths, 3 births
+
+    def _settle(self) -> None:
+        """From facts that have fallen, or may have been derived, to a state without either."""
+        table = self.recursion.table
+        asked = [table.questions()]
+        for _ in range(_LOOPS):
+            asked += self._deaths()
+            self._ask(np.concatenate(asked))
+            self._births()
+            if not table.has_fallen:
+                return
+            self._show(None)
+            asked = []
+        raise TooMuchWork
+
+    def _deaths(self) -> Iterator[Words]:
+        """Lets all die that has no derivation from lower stages; yields their records."""
+        table = self.recursion.table
+        if self.rounds.possible and table.has_fallen:
+            batch, self.round = self.rounds.deaths(self.round, self.limit, self._look)
+            yield batch
+        while table.has_fallen:
+            self.round += 1
+            batch = table.fall(self.round)
+            self._expand(self.through, batch, k.LOSE, self.round)
+            yield batch
+
+    def _ask(self, batch: Words) -> None:
+        """The bound query: derivations of facts that are not there."""
+        self._expand(self.bound, batch, k.BOUND, self.step)
+
+    def _births(self) -> None:
+        """Lets all be born that is pending, and what is derived from it."""
+        table = self.recursion.table
+        if self.rounds.possible and not self.shows:
+            self.step = self.rounds.births(self.step, self.limit, self._look)
+            return
+        self.step += 1
+        while len(batch := table.births(self.step)):
+            if self.shows:
+                self._show(batch)
+            self._expand(self.through, batch, k.GAIN, self.step)
+            self.step += 1
+
+    def _expand(self, expansions: list[tuple[int, Expansion]], batch: Words, mode: int, step: int) -> None:
+        if not len(batch):
+            return
+        facts: dict[int, tuple[Words, Words]] = {}
+        for number, expansion in expansions:
+            if number not in facts:
+                facts[number] = self.recursion.table.facts(batch, number)
+            expansion.run(*facts[number], mode, step)
+        self._look()
+
+    def _look(self) -> None:
+        self.recursion.evaluation.watch.check()
+        if self.recursion.table.work > self.limit:
+            raise TooMuchWork
+
+    # 4 outcome
+
+    def _show(self, batch: Words | None) -> list[Change]:
+        """Let the relations have what the table has, of a batch or of all; returns the changes, sorted."""
+        shown = []
+        for name, number in self.numbers.items():
+            change = self.recursion.table.changes(number, batch, shown=True)
+            if change:
+                change = self.recursion.store.relations[name].apply_in_place(change.inserted, change.erased)
+                self._refresh()
+                self.shown = True
+            shown.append(change)
+        return shown
+
+    def _publish(self, cycle: Cycle, old: Mapping[str, Relation]) -> None:
+        store, table, earlier = cycle.store, self.recursion.table, self.shown
+        last = self._show(None)
+        for name, number in self.numbers.items():
+            change = Change(*map(in_order, table.changes(number))) if earlier else last[number]
+            if not change:  # the same rows, and column orders that were made on the way
+                continue
+            new, store.relations[name] = store.relations[name], old[name]
+            cycle.publish(name, new, change)
+            cycle.evaluation.watch.derived(len(change.inserted) - len(change.erased))
+            if self.program.predicates[name].is_functional and name not in self.stratum.combine:
+                check_new_values(self.program, store, name, change.inserted)
+
+
+def _rows(change: Change, variant: Variant) -> Words:
+    """The rows that a variant's first atom reads: under a negation those of the other sign."""
+    return change.inserted if variant.change.predicate == inserted_name(variant.changed) else change.erased

@@ -1,0 +1,180 @@
+"""Owns the interface between a transaction and what keeps one stratum's predicates up to date.
+
+Knows no strategy by name.  A strategy may keep state of its own: relations under names of its own in the
+store, so that they are versions as the data is, are committed with it, and cost an abort nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from dlog.engine.commit.oracle_report import Looked
+from dlog.engine.evaluate.evaluate import Evaluation
+from dlog.engine.state.store import Store
+from dlog.ir.rules import Program, Stratum
+from dlog.planning.versions import erased_name, facts_name, inserted_name, old_name
+from dlog.storage.diff.delta import difference
+from dlog.storage.index.batch import Change
+from dlog.storage.relation.relation import Relation, in_order
+
+FROM_SCRATCH = "from scratch"
+
+
+# State that strata may share, before (None: there was none) and after: whoever comes first changes it.
+Followed = dict[str, tuple[Relation | None, Relation]]
+
+
+@dataclass
+class Cycle:
+    """One transaction on its way through the strata.
+
+    `store.relations` is a dict of the transaction's own: nothing of it is seen outside before the commit, and
+    an abort drops it.  For a predicate p in it:
+
+        p              the new version, once the stratum of p is done; until then the old one
+        old_name(p)    the old version: of every predicate that changed, and of those that were opened
+        inserted_name  p(new) - p(old)       } of predicates that changed and were opened; the engine
+        erased_name    p(old) - p(new)       } opens all that a stratum reads before `apply`
+        facts_name(p)  the base facts of a derived predicate, new version
+
+    `changes` has the net change of every predicate that changed so far; `facts` has that of the base facts of
+    derived predicates, for their strata to take in.  `ways` tells how each stratum that was touched followed:
+    the `way` of its strategy, or FROM_SCRATCH; by its first predicate.  `costs` has the operations of each.
+    """
+
+    program: Program
+    store: Store
+    evaluation: Evaluation
+    changes: dict[str, Change] = field(default_factory=dict)
+    facts: dict[str, Change] = field(default_factory=dict)
+    ways: dict[str, str] = field(default_factory=dict)
+    looked: list[Looked] = field(default_factory=list)  # where rules that keep traces were looked at again
+    operations: int = 0  # of strategies, besides those of `evaluation.measures`
+    costs: dict[str, int] = field(default_factory=dict)
+    versions: set[str] = field(default_factory=set)  # names of relations that end with the cycle
+    followed: Followed = field(default_factory=dict)
+
+    def operations_of(self, stratum: Stratum) -> int:
+        """Operations so far: of a stratum's rules, and of all that is not counted by rule.  O(rules)."""
+        measured = self.evaluation.measures.rules
+        return self.operations + sum(measured[r.id].operations for r in stratum.rules if r.id in measured)
+
+    def publish(self, name: str, relation: Relation, change: Change) -> None:
+        """Make a predicate's new version known.  `change` is the net difference, sorted.
+
+        REQUIRES: once for each predicate; relations[name] is still the old version, and stays as it is.
+        """
+        if not change:
+            return
+        assert name not in self.changes
+        relations = self.store.relations
+        self._keep(old_name(name), relations[name])
+        relations[name] = relation
+        self.changes[name] = change
+
+    def publish_difference(self, name: str, relation: Relation) -> None:
+        """The same for a version that was made anew.  O(rows), or O(change) if the two share pages."""
+        self.publish(name, relation, net_difference(self.store.relations[name], relation))
+
+    def open(self, names: Iterable[str], changes: bool = True) -> None:
+        """Make sure that all versions of these predicates can be read, their changes, too, as relations.
+        O(names + changes).
+        """
+        relations = self.store.relations
+        for name in names:
+            change = self.changes.get(name)
+            if change is None:
+                self._keep(old_name(name), relations[name])
+            elif changes and inserted_name(name) not in relations:
+                for version, rows in zip((inserted_name(name), erased_name(name)), change, strict=True):
+                    self._keep(version, self._relation(version, rows))
+
+    def keep_old(self, name: str, relation: Relation) -> None:
+        """The old version of what changes without being published."""
+        self._keep(old_name(name), relation)
+
+    def _keep(self, name: str, relation: Relation) -> None:
+        """Until the end of the cycle."""
+        self.store.relations[name] = relation
+        self.versions.add(name)
+
+    def _relation(self, name: str, rows: np.ndarray) -> Relation:
+        return Relation.build(self.store.arena, rows, rows.shape[1], self.store.read_orders.get(name, ()))
+
+    def close(self) -> None:
+        """The end of a cycle that is committed: only new versions stay.
+
+        A column order that a plan asked of an old version is kept by the new one, too, so that it is not
+        made again in every transaction.
+        """
+        relations = self.store.relations
+        for name in self.changes:
+            before, after = relations.get(old_name(name)), relations[name]
+            for order in self.store.read_orders.get(old_name(name), ()):
+                if before is not None and order in before.orders:
+                    after.add_order(order)
+        self.drop_versions()
+
+    def drop_versions(self) -> None:
+        """Only new versions stay.  O(versions)."""
+        for name in self.versions:
+            del self.store.relations[name]
+
+
+class Strategy(Protocol):
+    """Keeps the predicates of one stratum up to date.
+
+    The engine calls `apply` when the strategy is `ready` and its estimate is small, else `rebuild`; or it
+    evaluates the stratum from scratch itself, after `forget`.  Both publish every changed predicate of the
+    stratum, and raise what evaluation from scratch would raise.
+    """
+
+    way: str  # its name to a user
+    reads_changes: bool  # as relations, which the engine makes before `apply`
+    stratum: Stratum
+    reads: frozenset[str]
+
+    def ready(self, store: Store) -> bool:
+        """Whether the state that `apply` needs is in the store."""
+
+    def does_as(self, other: Strategy) -> bool:
+        """Whether this one, which has kept nothing yet, would do as another one of the stratum does."""
+
+    def rebuild(self, cycle: Cycle) -> None:
+        """Evaluate the stratum from scratch in the new version, with its state."""
+
+    def apply(self, cycle: Cycle) -> None:
+        """Bring the stratum from the old version to the new one.  REQUIRES: ready."""
+
+    def forget(self, store: Store) -> None:
+        """Drop the state: the stratum is going to change without it."""
+
+    def estimate(self, cycle: Cycle) -> float:
+        """The work of `apply` as a share of the work of evaluating the stratum from scratch; a guess."""
+
+    def explain(self, store: Store) -> list[str]:
+        """How the stratum is maintained and why, in words; runs nothing."""
+
+    def check(self, store: Store) -> None:
+        """Assert that the state agrees with the data.  O(evaluation from scratch)."""
+
+
+def net_difference(old: Relation, new: Relation) -> Change:
+    """INSERT and ERASE between two versions, sorted by the predicate's own column order."""
+    order = next((o for o in old.orders if o in new.orders), old.orders[0])  # the natural one, mostly
+    change = difference(old.index(order), new.add_order(order))
+    if order == tuple(range(old.arity)):
+        return change
+    natural = np.argsort(order)
+    return Change(in_order(change.inserted[:, natural]), in_order(change.erased[:, natural]))
+
+
+def start_from_facts(cycle: Cycle, stratum: Stratum) -> None:
+    """Put fresh handles on the base facts in place of a stratum's predicates, to evaluate it from scratch."""
+    relations = cycle.store.relations
+    for name in stratum.predicates:
+        relations[name] = relations[facts_name(name)].snapshot()

@@ -1,0 +1,325 @@
+"""Owns the search for triggers: which predicates have one, and how it is put together.
+
+There is one when every stratum that reads the predicate keeps support counts, or the sums of groups, and has
+only plain joins over it.  What it does when it is fired: see `triggers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dlog.engine.head.heads import stored_as
+from dlog.engine.maintain.delta.keep import DeltaStrategy
+from dlog.engine.maintain.delta.minmax_float_trigger import few_kept
+from dlog.engine.maintain.delta.one_kept import OneKept, one_kept
+from dlog.engine.maintain.delta.one_row_kernels import V_SOURCES, V
+from dlog.engine.maintain.delta.rule_deltas import Planned, RuleDeltas
+from dlog.engine.maintain.delta.sum_trigger import OneGroup, one_group
+from dlog.engine.maintain.delta.terminal_head import JoinedHead
+from dlog.engine.maintain.maintain import Account, Maintenance
+from dlog.engine.maintain.triggers import Joins, Trigger, Use
+from dlog.engine.state.store import Store
+from dlog.heads.group_kernels import GROUP
+from dlog.ir.rules import Atom, Const, Program, Rule, Var
+from dlog.jit import Words
+from dlog.lftj.assemble import Assembled
+from dlog.lftj.opcodes import CHUNK
+from dlog.planning.pipeline import Join
+from dlog.planning.versions import is_change, old_name
+from dlog.storage.relation.relation import Order
+
+NEVER: Any = object()  # in place of a trigger: rows of a predicate always go the general way
+
+# A join, assembled, the atoms it reads as (predicate, columns), and whether it compares strings.
+_Found = tuple[Use, Assembled, tuple[tuple[str, tuple[int, ...]], ...], bool]
+
+
+def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -> Trigger | None:
+    """The trigger of a predicate, made at its first use; None: its rows go the general way."""
+    key = (name, sign)
+    trigger = maintenance.triggers.get(key)
+    if trigger is NEVER:
+        return None
+    if trigger is not None and trigger.fits(store.relations[name]):
+        return trigger
+    if any(maintenance.is_outgrown(number, store) for number in maintenance.readers.get(name, ())):
+        return None  # the general way chooses anew
+    if not _is_simple(maintenance, store, name):
+        return _other_trigger(maintenance, store, key)
+    maintenance.prepare(maintenance.readers.get(name, ()), store)
+    strategies = _readers(maintenance, store, name)
+    if not all(strategy.ready(store) for strategy in strategies):
+        return None  # until the first transaction has made their counts
+    made = _make(maintenance, store, name, sign, strategies)
+    maintenance.triggers[key] = NEVER if made is None else made
+    return made
+
+
+def let_go(maintenance: Maintenance) -> None:
+    """Before a transaction that goes the general way: triggers hold no versions that it replaces."""
+    for trigger in maintenance.triggers.values():
+        if trigger is not NEVER:
+            trigger.let_go()
+
+
+def _other_trigger(maintenance: Maintenance, store: Store, key: tuple[str, int]) -> Trigger | None:
+    """The trigger of a predicate that a traced rule reads."""
+    from dlog.engine.maintain.trace.triggers import trace_trigger
+
+    name, sign = key
+    strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
+    if not _may_trigger(maintenance, name) or any(type(s) is DeltaStrategy for s in strategies):
+        maintenance.triggers[key] = NEVER
+        return None
+    if not all(strategy is not None and strategy.ready(store) for strategy in strategies):
+        return None
+    made = trace_trigger(maintenance, store, name, sign)
+    maintenance.triggers[key] = NEVER if made is None else made
+    return made
+
+
+def _may_trigger(maintenance: Maintenance, name: str) -> bool:
+    program = maintenance.program
+    if name in maintenance.owner or program.predicates[name].arity == 0 or _meets_table(maintenance, name):
+        return False
+    return _reads_apart(maintenance, program, name)
+
+
+def _readers(maintenance: Maintenance, store: Store, name: str) -> list[DeltaStrategy]:
+    strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
+    return [s for s in strategies if type(s) is DeltaStrategy]
+
+
+def accounts(maintenance: Maintenance, store: Store, name: str) -> list[Account]:
+    """Of the strata that a trigger brings up to date."""
+    ways = {n: maintenance.strategy(n, store) for n in maintenance.readers.get(name, ())}
+    return [maintenance.account(n, strategy.way) for n, strategy in ways.items() if strategy is not None]
+
+
+def _is_simple(maintenance: Maintenance, store: Store, name: str) -> bool:
+    strategies = _readers(maintenance, store, name)
+    if len(strategies) < len(maintenance.readers.get(name, ())):
+        return False
+    if any(s.by_existence or (s.aggregates and s.plain) for s in strategies):
+        return False
+    return _may_trigger(maintenance, name)
+
+
+def _meets_table(maintenance: Maintenance, name: str) -> bool:
+    """Whether a predicate is said never to change, or one that may follow from it."""
+    return any(table == name or table in maintenance.owner for table in maintenance.tables)
+
+
+def _make(
+    maintenance: Maintenance, store: Store, name: str, sign: int, strategies: list[DeltaStrategy]
+) -> Trigger | None:
+    found: list[_Found] = []
+    for strategy in strategies:
+        for deltas in (*strategy.plain, *(a.deltas for a in strategy.aggregates)):
+            for planned in deltas.variants:
+                if planned.variant.changed != name:
+                    continue
+                if planned.variant.group >= 0:
+                    return None
+                if (planned.variant.sign > 0) == (sign > 0):
+                    made = _use(store, strategy, deltas, planned, is_read(maintenance, strategy.name))
+                    if made is None:
+                        return None
+                    found.append(made)
+    return _assembled(maintenance, store, name, sign, found)
+
+
+def _reads_apart(maintenance: Maintenance, program: Program, name: str) -> bool:
+    """Whether no reader of a predicate also reads something that follows from it."""
+    following: set[str] = set()
+    waiting = [name]
+    while waiting:
+        for number in maintenance.readers.get(waiting.pop(), ()):
+            for head in program.strata[number].predicates:
+                if head not in following:
+                    following.add(head)
+                    waiting.append(head)
+    for number in maintenance.readers.get(name, ()):
+        reads = {a.predicate for r in program.strata[number].rules for a, _ in r.body.atoms()}
+        if reads & following:
+            return False
+    return True
+
+
+def is_read(maintenance: Maintenance, name: str) -> bool:
+    """Whether anything follows from a predicate: other rules, or an error."""
+    constraints = maintenance.program.constraints
+    return bool(maintenance.readers.get(name)) or any(c.violations == name for c in constraints)
+
+
+def _use(
+    store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned, is_read: bool
+) -> _Found | None:
+    operations = planned.pipeline.operations
+    if len(operations) != 1 or not isinstance(operations[0], Join):
+        return None
+    join = operations[0]
+    if strategy.aggregates:
+        return _group_use(store, strategy, deltas, planned, join, is_read)
+    heads = [h for h in deltas.rule.heads if h.predicate == strategy.name]
+    targets = [plain_head(store, deltas.rule, head, join.outputs) for head in heads]
+    if any(t is None for t in targets):
+        return None
+    ends = not is_read and not store.predicates[strategy.name].is_functional
+    use = Use(strategy, planned.variant.sign, tuple(t for t in targets if t is not None), ends=ends)
+    return _found(deltas, join, use)
+
+
+def _group_use(
+    store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned, join: Join, is_read: bool
+) -> _Found | None:
+    ways = (one_group, few_kept, one_kept)
+    group = next((found for way in ways if (found := way(store, strategy, join.outputs))), None)
+    if group is None:
+        return None
+    ends = not is_read and _has_one_value(store, strategy.name, group)
+    return _found(deltas, join, Use(strategy, planned.variant.sign, (), group, ends))
+
+
+def _has_one_value(store: Store, name: str, group: OneGroup | OneKept) -> bool:
+    """Whether rows of a head with one key are of one group."""
+    declared = store.predicates[name]
+    keys = {place for place in group.head[: declared.n_keys] if place[0] == GROUP}
+    return not declared.is_functional or len(keys) == len(group.groups)
+
+
+def _found(deltas: RuleDeltas, join: Join, use: Use) -> _Found:
+    plan = deltas.runner.planned(join, list(join.forms), join.outputs, None)
+    atoms = tuple((atom.predicate, atom.columns) for atom in plan.compiled.atoms)
+    return use, plan.assembled, atoms, plan.compiled.uses_ranks
+
+
+def plain_head(
+    store: Store, rule: Rule, head: Atom, outputs: tuple[str, ...]
+) -> tuple[tuple[bool, int], ...] | None:
+    columns = []
+    for operand, type in zip(head.args, store.column_types(head.predicate), strict=True):
+        if isinstance(operand, Const):
+            code = store.encode(operand, type)
+            if code is None:
+                return None
+            columns.append((False, code))
+        elif isinstance(operand, Var) and stored_as(rule, operand, type) and operand.name in outputs:
+            columns.append((True, outputs.index(operand.name)))
+        else:
+            return None
+    return tuple(columns)
+
+
+def _assembled(maintenance: Maintenance, store: Store, name: str, sign: int, found: list[_Found]) -> Trigger:
+    for _, _, atoms, _ in found:  # every order that some plan reads
+        for predicate, columns in atoms:
+            if not is_change(predicate):
+                store.index(predicate.removeprefix(old_name("")), columns)
+    relation, declared = store.relations[name], store.predicates[name]
+    assembly = _Assembly(store, name)
+    for _, assembled, atoms, _ in found:
+        assembly.add(assembled, atoms)
+    uses_ranks = any(ranks for _, _, _, ranks in found)
+    uses, joins = [use for use, _, _, _ in found], assembly.joins()
+    return Trigger(
+        name,
+        sign,
+        declared.arity,
+        declared.n_keys if declared.is_functional else -1,
+        assembly.orders,
+        max(1, len(relation)),
+        uses,
+        joins,
+        (lambda: store.dictionary.rank) if uses_ranks else None,
+        frozenset(maintenance.readers.get(name, ())),
+        {s.name: s.way for s in _readers(maintenance, store, name)},
+        accounts(maintenance, store, name),
+        store.arena,
+        ended=_joined_head(store, uses, joins.width),
+    )
+
+
+def head_alone(uses: Sequence[Use], store: Store, width: int | None = None) -> str | None:
+    """The head of joins if it is the only one, has the columns that they give first (or all, if these are
+    `width`), nobody reads it and no row of it has two derivations."""
+    if not uses or any(use.strategy is not uses[0].strategy or not use.ends for use in uses):
+        return None
+    strategy = uses[0].strategy
+    arity = store.predicates[strategy.name].arity
+    whole = tuple((True, place) for place in range(arity))
+    is_alone = arity > 0 and width in (None, arity) and all(use.heads == (whole,) for use in uses)
+    return strategy.name if is_alone and strategy.counts_are_one(store) else None
+
+
+def _joined_head(store: Store, uses: Sequence[Use], width: int) -> JoinedHead | None:
+    name = head_alone(uses, store)
+    if name is None or len({use.sign for use in uses}) > 1:
+        return None
+    return JoinedHead(name, store.relations[name], len(uses), width, uses[0].sign > 0)
+
+
+class _Assembly:
+    """Joins as they are put together: 1 each is added, 2 the places of marks are known."""
+
+    def __init__(self, store: Store, name: str):
+        self.store, self.name = store, name
+        self.arity = store.predicates[name].arity
+        self.orders = tuple(store.relations[name].orders)
+        self.others: dict[tuple[str, Order], int] = {}  # (predicate, order) -> its place behind the own ones
+        self.marks: list[Order] = []
+        self.table: list[int] = []
+        self.sources: list[list[int]] = []  # of each join, by atom; -1, -2, ...: marks
+        self.words: list[Words] = []
+        self.initials: list[Words] = []
+        self.n_ranges, self.width = 1, 1
+
+    def add(self, join: Assembled, atoms: Sequence[tuple[str, tuple[int, ...]]]) -> None:
+        initial = len(join.initial) - CHUNK
+        state = sum(map(len, self.initials))
+        self.sources.append([self._place(predicate, columns) for predicate, columns in atoms])
+        self.table += [self._put(join.code), state, initial, self._put(join.levels), 0, len(atoms)]
+        self.initials.append(join.initial)
+        self.n_ranges = max(self.n_ranges, len(join.ranges))
+        self.width = max(self.width, join.n_columns)
+
+    def joins(self) -> Joins:
+        own = 2 * len(self.orders)
+        first_mark = own + len(self.others)
+        for number, places in enumerate(self.sources):
+            resolved = [first_mark - 1 - place if place < 0 else place for place in places]
+            self.table[number * V + V_SOURCES] = self._put(np.array(resolved, np.int64))
+        if not self.sources:
+            return Joins((), table=np.zeros(V, np.int64))
+        return Joins(
+            [(plain, order, own + place) for (plain, order), place in self.others.items()],
+            self.marks,
+            np.array(self.table, np.int64),
+            np.concatenate(self.words),
+            np.concatenate(self.initials),
+            np.concatenate(self.initials),
+            np.zeros(self.n_ranges, np.int64),
+            self.width,
+        )
+
+    def _place(self, predicate: str, columns: tuple[int, ...]) -> int:
+        """Of the root that an atom reads, among those that are available."""
+        if is_change(predicate):
+            order = (*columns, *(c for c in range(self.arity) if c not in columns))
+            if order not in self.marks:
+                self.marks.append(order)
+            return -1 - self.marks.index(order)
+        plain = predicate.removeprefix(old_name(""))
+        order = next(o for o in self.store.relations[plain].orders if o[: len(columns)] == columns)
+        if plain == self.name:
+            at = self.orders.index(order)
+            return at if predicate != plain else len(self.orders) + at
+        return 2 * len(self.orders) + self.others.setdefault((plain, order), len(self.others))
+
+    def _put(self, array: Words) -> int:
+        at = sum(map(len, self.words))
+        self.words.append(array)
+        return at

@@ -1,0 +1,282 @@
+"""Owns triggers: what a row of a base predicate that comes or goes sets off, ready to be fired.
+
+All indices and all delta joins are one call of a kernel, for one row or for some.  Knows nothing of which
+predicates have one, see `trigger_search`, nor of what becomes of the rows that joins give, see `few_rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from dlog.engine.body.replan import REPLAN, is_alike
+from dlog.engine.commit.oracle_report import Asked, nowhere
+from dlog.engine.maintain.delta.few_rows_kernels import MARK_ROWS, fire_rows
+from dlog.engine.maintain.delta.keep import DeltaStrategy
+from dlog.engine.maintain.delta.one_kept import OneKept
+from dlog.engine.maintain.delta.one_row_kernels import TOO_LARGE, V_STATE, V, fire
+from dlog.engine.maintain.delta.sum_trigger import OneGroup
+from dlog.engine.maintain.delta.terminal_head import JoinedHead
+from dlog.engine.maintain.maintain import Account
+from dlog.engine.state.store import Store
+from dlog.jit import Words
+from dlog.lftj.opcodes import NEXTS, SEEKS
+from dlog.lftj.triejoin import NO_WORDS
+from dlog.planning.deltas import INSERT
+from dlog.storage.arena.arena import Arena
+from dlog.storage.index.batch import Change
+from dlog.storage.index.index import Index
+from dlog.storage.layout import N_ROWS
+from dlog.storage.relation.relation import Order, Relation
+
+Rows = Sequence[tuple[int, ...]] | Words  # of codes
+
+CAPACITY = 256  # rows of a join that the short way takes
+CAPACITY_OF_SOME = 1 << 13  # the same for several rows at once
+BUDGET = 1 << 14  # operations of a join: about 100 us
+BUDGET_OF_SOME = 1 << 17  # the same for several rows at once
+NO_WORD = np.zeros(1, np.int64)
+
+
+@dataclass(frozen=True)
+class Use:
+    """A join of a trigger and where its rows go."""
+
+    strategy: DeltaStrategy
+    sign: int
+    # For each column of a head: whether it is a slot, and its column or its code.
+    heads: tuple[tuple[tuple[bool, int], ...], ...]
+    group: OneGroup | OneKept | None = None  # of an aggregation
+    ends: bool = False  # whether the heads are read by no rule and cannot give a key two values
+
+
+class Output(NamedTuple):
+    """The rows that a join gave: column c of row i is words[c * stride + i]."""
+
+    use: Use
+    words: Words
+    stride: int
+    n: int
+
+    def column(self, c: int) -> Words:
+        return self.words[c * self.stride : c * self.stride + self.n]
+
+    def rows(self) -> list[list[int]]:
+        return self.words.reshape(-1, self.stride)[:, : self.n].T.tolist()
+
+
+class Joins(NamedTuple):
+    """The joins of a trigger as `one_row_kernels` has them."""
+
+    others: Sequence[tuple[str, Order, int]]  # predicate, order, place among the available roots
+    mark_orders: Sequence[Order] = ()
+    table: Words = NO_WORD
+    words: Words = NO_WORD
+    initial: Words = NO_WORD
+    states: Words = NO_WORD
+    roots: Words = NO_WORD
+    width: int = 1  # columns of an output
+
+
+class Room:
+    """What a kernel writes for transactions up to a size."""
+
+    def __init__(
+        self,
+        n_orders: int,
+        shape: Words,
+        available: Words,
+        rows: Words,
+        out: Words = NO_WORD,
+        counts: Words = NO_WORD,
+        net: Words = NO_WORD,
+        given: tuple[Words, ...] = (),
+        marks: Sequence[Index] = (),
+    ):
+        self.shape, self.available, self.rows = shape, available, rows
+        self.out, self.counts, self.net = out, counts, net
+        self.capacity = int(shape[5])  # rows of a join
+        self.given: Any = given  # to the kernel: a tuple of arrays that are always the same
+        self.marks = marks
+        # Views, which are written and read one word at a time in a third of the time that arrays take.
+        self.places, self.row_words, self.tallies = available.data, rows.data, counts.data
+        self.new_roots = self.places[n_orders : 2 * n_orders]  # what a firing makes of the predicate's own
+
+
+@dataclass
+class Trigger:
+    """What one more or one less row of a predicate sets off.  Valid as long as `fits` says so."""
+
+    name: str
+    sign: int
+    arity: int
+    functional_keys: int  # of a function, else -1
+    orders: tuple[Order, ...]
+    rows: int  # of the relation when plans were made
+    uses: list[Use]
+    joins: Joins
+    ranks: Callable[[], Words] | None  # of strings, where joins compare these
+    strata: frozenset[int]
+    ways: Mapping[str, str]  # of the strata, by their first predicates: see `Cycle.ways`
+    accounts: Sequence[Account]  # of the strata: what they took
+    arena: InitVar[Arena]
+    room: InitVar[Room | None] = None
+    one: Room = field(init=False)
+    some: Room | None = None  # for several rows, made when they first come
+    seen: dict[str, Relation] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)  # of the other predicates when plans were made
+    outgrown: bool = False  # the plans are for other sizes of these
+    ended: JoinedHead | None = None  # what all joins lead to, if nobody reads it
+    partner: Trigger | None = None  # of the other sign, once it is known to lead to the same groups
+    used: Room = field(init=False)  # by the last firing
+    alone: OneGroup | None = field(init=False)  # what the only join leads to, if nobody reads its head
+    reads_others: bool = field(init=False)  # roots besides those of the predicate
+    keeps_state: ClassVar[bool] = False  # firing changes what strategies keep: see `state` and `looked`
+
+    def __post_init__(self, arena: Arena, room: Room | None) -> None:
+        ends = [use.group for use in self.uses if use.ends]
+        self.alone = ends[0] if len(self.uses) == 1 and ends and isinstance(ends[0], OneGroup) else None
+        self.reads_others = self.keeps_state or bool(self.joins.others)
+        self.least, self.most = -(-self.rows // REPLAN), self.rows * REPLAN
+        self.order_words = np.array([c for order in self.orders for c in order], np.int64)
+        self.one = self.used = room or self._make_room(arena, 1)
+        self.places, self.row_words = self.one.places, self.one.row_words
+        self.kernel: Callable[..., int] = fire
+
+    def fits(self, relation: Relation) -> bool:
+        return not self.outgrown and self.least <= relation.rows_in(self.orders) <= self.most
+
+    def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
+        """Look up the indices of other predicates again where these have new versions; False: one has no such
+        index, or has grown or shrunk so much that another plan may be better."""
+        for name, order, place in self.joins.others:
+            relation = relations[name]
+            if self.seen.get(name) is not relation:
+                root = relation.root_of(order)
+                if root is None:
+                    return False
+                rows = relation.arena.words[root + N_ROWS]
+                if not is_alike(rows, self.sizes.setdefault(name, rows)):
+                    self.outgrown = True
+                    return False
+                self.places[place] = root
+        for name, _, _ in self.joins.others:
+            self.seen[name] = relations[name]
+        return True
+
+    def let_go(self) -> None:
+        """Hold no version any more: others are going to take their place."""
+        self.seen.clear()
+
+    def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
+        """See `one_row_kernels.fire`."""
+        relation.put_roots(self.places)
+        if len(rows) > 1:
+            return self._fire_some(arena, rows)
+        kernel, words = self.kernel, self.row_words
+        for place, code in enumerate(rows[0]):
+            words[place] = code
+        room = self.used = self.one
+        with arena.lock:
+            arena.hand_over()
+            found: int = kernel(*room.given, NO_WORDS if self.ranks is None else self.ranks())
+        if kernel is fire:  # from now on its machine code, without the 0.2 us of finding it
+            self.kernel = getattr(fire, "target", fire)
+        return found
+
+    def _fire_some(self, arena: Arena, rows: Rows) -> int:
+        n = len(rows)
+        if n > MARK_ROWS:
+            return TOO_LARGE
+        if self.some is None:
+            self.some = self._make_room(arena, MARK_ROWS)
+        self.used = room = self.some
+        kept = len(self.one.available) - len(self.joins.mark_orders)
+        room.available[:kept] = self.one.available[:kept]
+        room.rows[: n * self.arity] = np.asarray(rows, np.int64).reshape(-1)
+        ranks = NO_WORDS if self.ranks is None else self.ranks()
+        with arena.lock:
+            arena.release_many()
+            return fire_rows(*room.given, ranks, room.net, n)  # type: ignore[call-arg]
+
+    def _make_room(self, arena: Arena, rows: int) -> Room:
+        """For transactions of up to so many rows."""
+        k, n_orders, n_joins, joins = self.arity, len(self.orders), len(self.uses), self.joins
+        marks = [_mark(arena, k, rows) for _ in joins.mark_orders]
+        roots = [index.root for index in marks]
+        described = [(root, *order) for root, order in zip(roots, joins.mark_orders, strict=True)]
+        capacity, budget = (CAPACITY, BUDGET) if rows == 1 else (CAPACITY_OF_SOME, BUDGET_OF_SOME)
+        op = 1 if self.sign == INSERT else 0
+        shape = np.array([k, op, n_orders, len(marks), n_joins, capacity, joins.width, budget], np.int64)
+        available = np.zeros(2 * n_orders + len(joins.others) + len(marks), np.int64)
+        available[len(available) - len(marks) :] = roots
+        out = np.zeros(max(1, n_joins) * capacity * joins.width, np.int64)
+        counts = np.zeros(n_joins + 2, np.int64)
+        of_rows, net = np.zeros((2, rows * k), np.int64)
+        given = (
+            *(arena.A, shape, self.order_words, np.array(described, np.int64).reshape(-1), available),
+            *(joins.table, joins.words, joins.initial, joins.states, joins.roots, of_rows, out, counts),
+        )
+        return Room(n_orders, shape, available, of_rows, out, counts, net, given, marks)
+
+    def state(self) -> Mapping[str, Relation]:
+        """What else the last firing changed, besides the predicate: what strategies keep.  Asked once."""
+        return NO_STATE
+
+    def changed_heads(self, store: Store, found: int) -> Mapping[str, Change] | None:
+        """The changes of heads that end here, which are carried out; None: they are to be found by `outputs`.
+        REQUIRES: the last firing gave so many rows, and some."""
+        if self.ended is None:
+            return None
+        room = self.used
+        return self.ended.follow(store.relations, found, room.out, room.counts, room.capacity)
+
+    def looked(self) -> Asked:
+        """Where the last firing looked again at a rule that is kept by its trace."""
+        return nowhere
+
+    @property
+    def operations(self) -> int:
+        """Of the last firing."""
+        return self.used.tallies[len(self.uses)]
+
+    def costs(self) -> Mapping[str, int] | int:
+        """Operations of the last firing by the names of `ways`, or of the only one.  O(joins)."""
+        if len(self.ways) == 1:
+            return self.operations
+        costs, states = dict.fromkeys(self.ways, 0), self.joins.states
+        for use, start in zip(self.uses, self.joins.table[V_STATE::V].tolist(), strict=False):
+            costs[use.strategy.name] += int(states[start + SEEKS] + states[start + NEXTS])
+        return costs
+
+    def changed(self) -> Words:
+        """The rows that the last firing, of several rows, has changed."""
+        n = self.used.tallies[len(self.uses) + 1] * self.arity
+        return self.used.net[:n].reshape(-1, self.arity).copy()
+
+    def version(self, relation: Relation) -> Relation:
+        """The new version of the predicate: takes over the roots that the last firing made."""
+        return relation.of_roots(self.used.new_roots.tolist())
+
+    def outputs(self) -> list[Output]:
+        """Joins that gave rows.  REQUIRES: some did."""
+        room, uses, counts = self.used, self.uses, self.used.tallies
+        if len(uses) == 1:
+            return [Output(uses[0], room.out, room.capacity, counts[0])]
+        size = room.capacity * self.joins.width
+        return [
+            Output(use, room.out[j * size : (j + 1) * size], room.capacity, counts[j])
+            for j, use in enumerate(self.uses)
+            if counts[j]
+        ]
+
+
+NO_STATE: Mapping[str, Relation] = {}
+
+
+def _mark(arena: Arena, k: int, rows: int) -> Index:
+    """A flat index with room for so many rows, whatever they are."""
+    return Index.build(arena, np.repeat(np.arange(rows).reshape(-1, 1), k, axis=1), k)

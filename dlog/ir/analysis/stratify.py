@@ -1,0 +1,185 @@
+"""Owns strata: which predicates depend on each other, in which order they are evaluated, and which cycles
+are allowed.
+
+Positive recursion is.  Recursive min and max are as far as `monotone` allows.  Any other cycle through
+negation or aggregation is an error that shows the cycle.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import rustworkx
+
+from dlog.errors import Diagnostics, place
+from dlog.ir.analysis.monotone import check_monotone
+from dlog.ir.lower.aggregates import is_domain, used_by
+from dlog.ir.lower.quantify import with_heads
+from dlog.ir.rules import Atom, Predicate, Rule, Stratum
+from dlog.language.source import Span
+
+
+@dataclass(frozen=True)
+class Edge:
+    """`head` needs `body`; `kind` is "" for a positive use, else "not" or the aggregate's name."""
+
+    head: str
+    body: str
+    kind: str
+    span: Span | None
+
+
+def stratify(
+    predicates: dict[str, Predicate], rules: list[Rule], diagnostics: Diagnostics
+) -> tuple[Stratum, ...]:
+    """Strata in an order in which each depends only on itself and those before it.  O(predicates + uses)."""
+    edges = [edge for rule in rules for edge in _edges(rule)]
+    inside: dict[str, list[Edge]] = defaultdict(list)
+    by_head: dict[str, list[Rule]] = defaultdict(list)
+    for rule in rules:
+        for name in dict.fromkeys(h.predicate for h in rule.heads):
+            by_head[name].append(rule)
+    for edge in edges:
+        inside[edge.head].append(edge)
+    strata = []
+    for component in _components(predicates, edges):
+        own = {rule.id: rule for name in component for rule in by_head[name]}
+        if own:
+            members = set(component)
+            within = [e for name in component for e in inside[name] if e.body in members]
+            ordered = [own[i] for i in sorted(own)]
+            strata.append(_stratum(component, ordered, within, predicates, diagnostics))
+    return tuple(strata)
+
+
+def _stratum(
+    component: tuple[str, ...],
+    rules: list[Rule],
+    edges: list[Edge],
+    predicates: dict[str, Predicate],
+    diagnostics: Diagnostics,
+) -> Stratum:
+    restricted = [part for rule in rules for part in _restricted(rule, component, bool(edges))]
+    combine = _combine(restricted) if edges else {}
+    forbidden = [e for e in edges if _is_forbidden(e, combine, predicates)]
+    if forbidden:
+        _report_cycle(forbidden[0], edges, predicates, diagnostics)
+    else:
+        for rule in restricted:
+            check_monotone(rule, combine, diagnostics)
+    return Stratum(component, tuple(restricted), bool(edges), combine)
+
+
+def _edges(rule: Rule) -> Iterator[Edge]:
+    for head in rule.heads:
+        kind = _kind(rule, head)
+        for atom, negated in rule.body.atoms():
+            yield Edge(head.predicate, atom.predicate, "not" if negated else kind, atom.span or rule.span)
+
+
+def _kind(rule: Rule, head: Atom) -> str:
+    """The aggregate through which a head gets its rows, if any."""
+    used = used_by([head], rule.aggregates)
+    return used[-1].op if used else ""
+
+
+def _components(predicates: dict[str, Predicate], edges: list[Edge]) -> list[tuple[str, ...]]:
+    """Strongly connected components, each after those it depends on, otherwise in source order."""
+    graph = rustworkx.PyDiGraph()
+    ids = {name: graph.add_node(name) for name in predicates}
+    names = list(predicates)
+    for edge in edges:
+        graph.add_edge(ids[edge.body], ids[edge.head], None)
+    components = rustworkx.strongly_connected_components(graph)
+    of = {node: i for i, nodes in enumerate(components) for node in nodes}
+    condensed = rustworkx.PyDiGraph()
+    condensed.add_nodes_from([min(nodes) for nodes in components])
+    links = {(of[ids[e.body]], of[ids[e.head]]) for e in edges}
+    condensed.add_edges_from([(a, b, None) for a, b in sorted(links) if a != b])
+    order = rustworkx.lexicographical_topological_sort(condensed, key=lambda first: f"{first:09d}")
+    by_first = {min(nodes): nodes for nodes in components}
+    return [tuple(names[n] for n in sorted(by_first[first])) for first in order]
+
+
+def _restricted(rule: Rule, component: tuple[str, ...], recursive: bool) -> Iterator[Rule]:
+    """The rule with only its heads in a component; in a recursion an aggregation has one head a rule."""
+    heads = tuple(h for h in rule.heads if h.predicate in component)
+    parts = [(h,) for h in heads] if recursive and rule.aggregates else [heads]
+    for part in parts:
+        yield with_heads(rule, part, used_by(part, rule.aggregates))
+
+
+def _combine(rules: Iterable[Rule]) -> dict[str, str]:
+    """Predicates of a recursion whose values are combined by min or max."""
+    combine: dict[str, str] = {}
+    for rule in rules:
+        head = rule.heads[0]
+        for aggregate in rule.aggregates:
+            in_value = head.is_functional and head.args[-1] == aggregate.result
+            if in_value and aggregate.op in ("min", "max") and len(rule.aggregates) == 1:
+                combine.setdefault(head.predicate, aggregate.op)
+    return combine
+
+
+# Cycles
+
+
+def _is_forbidden(edge: Edge, combine: dict[str, str], predicates: dict[str, Predicate]) -> bool:
+    """That an inline aggregate is absent is no negation of the user's: the aggregate is in the cycle."""
+    if edge.kind == "not":
+        return not predicates[edge.body].auxiliary
+    return bool(edge.kind) and combine.get(edge.head) != edge.kind
+
+
+def _report_cycle(
+    edge: Edge, edges: list[Edge], predicates: dict[str, Predicate], diagnostics: Diagnostics
+) -> None:
+    """The cycle that goes through a forbidden edge, predicate by predicate, with lines."""
+    whole = [edge, *_path(edge.body, edge.head, edges)]
+    path = _told(whole, predicates)
+    steps = []
+    for step in path:
+        word = {"": "", "not": "not "}.get(step.kind, f"{step.kind} of ")
+        where = place(step.span, edge.span) if step.span else "unknown place"
+        steps.append(f"{step.head} needs {word}{step.body} ({where})")
+    help = f"the cycle: {', '.join(steps)}"
+    if any(is_domain(step.body) for step in whole):
+        help += "; the aggregate's outer variables must get their values from outside the cycle"
+    if edge.kind in ("min", "max") and not predicates[path[0].head].is_functional:
+        help += f"; a recursive {edge.kind} is the value of a function, as in {path[0].head}[...] = x"
+    what = "negation" if edge.kind == "not" else edge.kind
+    diagnostics.error(f"{path[0].head} depends on its own {what}", edge.span, help)
+
+
+def _told(path: list[Edge], predicates: dict[str, Predicate]) -> list[Edge]:
+    """A cycle without auxiliary predicates: the aggregates and domains they stand for are the user's."""
+    while predicates[path[0].head].auxiliary:
+        path = [*path[1:], path[0]]
+    told: list[Edge] = []
+    kind = ""
+    for edge in path:
+        kind = edge.kind if edge.kind and not predicates[edge.body].auxiliary else kind or edge.kind
+        start = told[-1].body if told else path[0].head
+        if not predicates[edge.body].auxiliary:
+            told.append(Edge(start, edge.body, kind, edge.span))
+            kind = ""
+    return told
+
+
+def _path(start: str, goal: str, edges: list[Edge]) -> list[Edge]:
+    """A shortest chain of dependencies from one predicate to another inside a component."""
+    out = defaultdict(list)
+    for edge in edges:
+        out[edge.head].append(edge)
+    frontier: list[tuple[str, list[Edge]]] = [(start, [])]
+    seen = {start}
+    for name, path in frontier:
+        if name == goal:
+            return path
+        for edge in out[name]:
+            if edge.body not in seen:
+                seen.add(edge.body)
+                frontier.append((edge.body, [*path, edge]))
+    raise AssertionError(f"{start} does not need {goal}")

@@ -1,0 +1,119 @@
+"""Owns alternatives under an aggregate: it ranges over assignments of *all* variables of its body.
+
+A variable that only some branches of a disjunction have is undefined in the others; assignments that differ
+in what is defined are different ones.  To make that plain to whoever evaluates the rule, every branch gives
+a value to every variable, a fixed one where it is undefined, and a number tells which are defined.
+
+    # agg<<n = count()>> (a(x, y) ; b(x))     becomes
+    # agg<<n = count()>> (a(x, y), t = 0 ; b(x), y = 0, t = 1)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dlog.ir.lower.quantify import bindings
+from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Operand, Primitive, Rule, Var
+from dlog.types import INT, Type
+
+# One literal of each type; which one does not matter.
+_ANY_VALUE: dict[str, tuple[str, int | str | bool]] = {
+    "int": ("int", 0),
+    "unsigned": ("int", 0),
+    "float": ("int", 0),
+    "decimal": ("int", 0),
+    "string": ("string", ""),
+    "bool": ("bool", False),
+    "date": ("string", "1970-01-01"),
+    "datetime": ("string", "1970-01-01T00:00:00"),
+}
+
+
+def complete_alternatives(rule: Rule) -> Rule:
+    """REQUIRES: forms are in a safe order.  O(size * depth)."""
+    outside = {a.name for head in rule.heads for a in head.args if isinstance(a, Var)}
+    outside |= {a.argument.name for a in rule.aggregates if isinstance(a.argument, Var)}
+    types = dict(rule.types)
+    body = _completed(rule.body, outside, types)
+    return replace(rule, body=body, types=types)
+
+
+def _completed(conj: Conj, outside: set[str], types: dict[str, Type]) -> Conj:
+    forms: list[Form] = []
+    for form in conj.forms:
+        if isinstance(form, Disjunction) and form.branches:
+            around = outside | {v.name for v in _beside(conj, form).occurrences()}
+            form = _completed_disjunction(form, around, types)
+        forms.append(form)
+    return replace(conj, forms=tuple(forms))
+
+
+def _beside(conj: Conj, form: Form) -> Conj:
+    return Conj((), tuple(f for f in conj.forms if f is not form))
+
+
+def _completed_disjunction(form: Disjunction, around: set[str], types: dict[str, Type]) -> Disjunction:
+    branches = [_completed(branch, around, types) for branch in form.branches]
+    defined = [bindings(branch) - around for branch in branches]
+    everything = dict.fromkeys(v.name for b in branches for v in _positive(b) if v.name not in around)
+    kinds = list(dict.fromkeys(defined))
+    if len(kinds) > 1:
+        tag = _fresh(types, INT)
+        for index, branch in enumerate(branches):
+            missing = [name for name in everything if name not in defined[index]]
+            added = [_equal(name, types[name]) for name in missing]
+            number = Primitive("eq", (Var(tag), Const("int", kinds.index(defined[index]), INT)))
+            hidden = branch.variables().intersection(missing)
+            kept = renamed(branch, {name: _fresh(types, types[name]) for name in sorted(hidden)})
+            branches[index] = replace(branch, forms=(*kept.forms, *added, number))
+    return replace(form, branches=tuple(branches))
+
+
+def _positive(conj: Conj) -> list[Var]:
+    """Occurrences of variables outside negations."""
+    out: list[Var] = []
+    for form in conj.forms:
+        if isinstance(form, Atom | Primitive):
+            out += [a for a in form.args if isinstance(a, Var)]
+        elif isinstance(form, Disjunction):
+            out += [v for branch in form.branches for v in _positive(branch)]
+        else:
+            assert isinstance(form, Negation)
+    return out
+
+
+def renamed(conj: Conj, names: dict[str, str]) -> Conj:
+    """A conjunction with other names for some variables; those in `exists` stay."""
+    forms: list[Form] = []
+    for form in conj.forms:
+        if isinstance(form, Atom):
+            form = replace(form, args=tuple(_other(a, names) for a in form.args))
+        elif isinstance(form, Primitive):
+            inputs = tuple(_other(a, names) for a in form.inputs)
+            output = None if form.output is None else _other(form.output, names)
+            form = replace(form, inputs=inputs, output=output)
+        elif isinstance(form, Negation):
+            form = replace(form, body=renamed(form.body, names))
+        else:
+            form = replace(form, branches=tuple(renamed(b, names) for b in form.branches))
+        forms.append(form)
+    return replace(conj, forms=tuple(forms))
+
+
+def _other(operand: Operand, names: dict[str, str]) -> Operand:
+    return (
+        replace(operand, name=names.get(operand.name, operand.name)) if isinstance(operand, Var) else operand
+    )
+
+
+def _equal(name: str, type: Type) -> Primitive:
+    kind, value = _ANY_VALUE[type.name]
+    return Primitive("eq", (Var(name), Const(kind, value, type)))
+
+
+def _fresh(types: dict[str, Type], type: Type) -> str:
+    number = 0
+    while f"_t{number}" in types:
+        number += 1
+    types[f"_t{number}"] = type
+    return f"_t{number}"

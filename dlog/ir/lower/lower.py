@@ -1,0 +1,223 @@
+"""Owns syntax tree -> rules, statement by statement.
+
+After it every inline aggregate is a rule of its own, every constraint a rule that derives its violations,
+every query a rule over its variables.  A statement that was reported is left out, so that what follows does
+not complain of it again.  Types, safety and strata are the business of the modules that follow.
+"""
+
+from __future__ import annotations
+
+from dlog.errors import Diagnostics, UnsupportedError, did_you_mean
+from dlog.ir.lower.aggregates import RuleMaker, aggregation, by_group, check_aggregates, check_head_terms
+from dlog.ir.lower.cofactors import with_entries
+from dlog.ir.lower.dependencies import Dependencies
+from dlog.ir.lower.fact_spans import fact_span
+from dlog.ir.lower.grounding import RawForm, ground
+from dlog.ir.lower.lowered import Lowered
+from dlog.ir.lower.named_types import NamedTypes
+from dlog.ir.lower.names import collect_names
+from dlog.ir.lower.scope import Scope, free_variables, variables
+from dlog.ir.primitives import RELATIONS
+from dlog.ir.rules import Atom, Constraint, FactBlock, FactDelta, Operand, Query, Var
+from dlog.language import ast
+from dlog.language.foreign import type_help
+from dlog.types import BUILTIN_TYPES
+
+
+def lower(program: ast.Program, diagnostics: Diagnostics) -> Lowered:
+    """REQUIRES: includes are expanded."""
+    types = NamedTypes((s for s in program.statements if isinstance(s, ast.TypeDeclaration)), diagnostics)
+    program, wrong = with_entries(program, diagnostics)
+    lowered = Lowered(collect_names(program, diagnostics), types)
+    dependencies = Dependencies(program)
+    for statement in program.statements:
+        if statement not in wrong:
+            _lower_statement(statement, lowered, dependencies)
+    return lowered
+
+
+def _lower_statement(statement: ast.Node, lowered: Lowered, dependencies: Dependencies) -> None:
+    match statement:
+        case ast.Facts():
+            _lower_facts(statement, lowered)
+        case ast.Rule():
+            _lower_rule(statement, lowered, dependencies)
+        case ast.Constraint():
+            _lower_constraint(statement, lowered, dependencies)
+        case ast.Query():
+            _lower_query(statement, lowered, dependencies)
+        case ast.DeltaStatement():
+            for delta in statement.deltas:
+                _lower_delta(delta, lowered)
+        case ast.Directive():
+            if lowered.names.directed(statement):
+                lowered.directives.append(statement)
+        case ast.Pragma():
+            lowered.pragmas.append(statement)
+        case _:  # declarations were taken before, .plan is a hint that changes no result
+            known = ast.Declaration | ast.TypeDeclaration | ast.Plan | ast.Include
+            assert isinstance(statement, known), type(statement).__name__
+
+
+def _lower_facts(facts: ast.Facts, lowered: Lowered) -> None:
+    block = FactBlock(facts.predicate, facts.rows, facts.offsets, facts.span)
+    width = -1
+    for index, row in enumerate(facts.rows):
+        if len(row) != width:
+            width = len(row)
+            span = fact_span(block, index)
+            if not lowered.names.use(facts.predicate, width, facts.functional, span):
+                return
+    lowered.facts.append(block)
+
+
+# Rules
+
+
+def _lower_rule(node: ast.Rule, lowered: Lowered, dependencies: Dependencies) -> None:
+    scope = Scope(node, lowered)
+    forms: list[RawForm] = []
+    if node.body is not None:
+        scope.formula(node.body, forms)
+    aggregates = [a for x in node.aggregations if (a := aggregation(scope, x, forms)) is not None]
+    heads = [h for x in node.heads if (h := _head(scope, x, forms)) is not None]
+    if not scope.failed:
+        check_aggregates(scope, aggregates, heads)
+    if scope.failed:
+        return
+    maker = RuleMaker(scope, dependencies)
+    for part, used in by_group(heads, aggregates):
+        maker.add(part, forms, used, node.span)
+
+
+def _head(scope: Scope, node: ast.Node, forms: list[RawForm]) -> Atom | None:
+    atom, value = _split(node)
+    if not isinstance(atom, ast.Call | ast.Application):
+        _not_a_head(scope, node)
+        return None
+    args = (*atom.args, *value)
+    if isinstance(scope.root, ast.Rule) and scope.root.aggregations:
+        check_head_terms(scope, args)
+    if not scope.use(atom.name, len(args), bool(value), node.span):
+        return None
+    operands: list[Operand] = []
+    for arg in args:
+        if isinstance(arg, ast.Wildcard):
+            scope.error("_ cannot stand in a head", arg.span, "every argument of a head needs a value")
+        elif not scope.failed:
+            operands.append(scope.term(arg, forms))
+    return None if scope.failed else Atom(atom.name, tuple(operands), len(atom.args), node.span)
+
+
+def _split(node: ast.Node) -> tuple[ast.Node | None, tuple[ast.Node, ...]]:
+    """`R(x)` as (R(x), ()) and `F[x] = y` as (F[x], (y,)); None for what is neither."""
+    if isinstance(node, ast.Comparison) and node.op == "=" and isinstance(node.left, ast.Application):
+        return node.left, (node.right,)
+    return (node if isinstance(node, ast.Call) else None), ()
+
+
+def _not_a_head(scope: Scope, node: ast.Node) -> None:
+    help = "write R(x) or F[x] = y"
+    if isinstance(node, ast.Comparison) and node.op == "<=" and isinstance(node.left, ast.Call):
+        scope.failed = True
+        scope.diagnostics.add(UnsupportedError("not supported yet: subsumption", span=node.span))
+        return
+    if isinstance(node, ast.Negation):
+        help = "a head cannot be negated; rules say what is true"
+    elif isinstance(node, ast.Disjunction):
+        help = "a head cannot be a disjunction; write two rules"
+    elif isinstance(node, ast.Application):
+        help = f"a function's head has a value, as in {node.name}[...] = x"
+    elif isinstance(node, ast.Variable):
+        help = f"a predicate without arguments is written {node.name}()"
+    scope.error("a head must be an atom", node.span, help)
+
+
+# Constraints and queries
+
+
+def _lower_constraint(node: ast.Constraint, lowered: Lowered, dependencies: Dependencies) -> None:
+    """Its violations: the left side holds and the right side does not."""
+    if _declares_nothing(node, lowered):
+        return
+    scope = Scope(node, lowered)
+    forms: list[RawForm] = []
+    scope.formula(node.left, forms)
+    given = ground(forms, around=set(variables(node.right)))
+    inner = scope.conjunct(node.right)
+    if scope.failed:
+        return
+    scope.negate(inner, node.right.span, forms)
+    names = [n for n in free_variables(node.left) if n in given]
+    name = f"constraint'{len(lowered.constraints) + 1}"
+    _auxiliary_rule(scope, dependencies, name, names, forms)
+    lowered.constraints.append(Constraint(_text(node), name, node.span))
+
+
+def _declares_nothing(node: ast.Constraint, lowered: Lowered) -> bool:
+    """Whether the right side names a type that it cannot declare, or that is misspelt, which is reported."""
+    diagnostics = lowered.names.diagnostics
+    right = node.right.items if isinstance(node.right, ast.Conjunction) else (node.right,)
+    for item in right:
+        if not isinstance(item, ast.Call):
+            continue
+        if item.name.split("[")[0] in BUILTIN_TYPES:
+            help = "a type is declared for the arguments of one atom over variables, as in R(x, y) -> int(x)"
+            diagnostics.error("this declares no type, and a type is no condition", node.span, help)
+            return True
+        help = type_help(item.name) or did_you_mean(item.name, BUILTIN_TYPES) or ""
+        if help and item.name not in lowered.names.shapes and item.name not in RELATIONS:
+            diagnostics.error(f"unknown type or predicate {item.name}", item.span, help)
+            return True
+    return False
+
+
+def _lower_query(node: ast.Query, lowered: Lowered, dependencies: Dependencies) -> None:
+    scope = Scope(node, lowered)
+    forms: list[RawForm] = []
+    scope.formula(node.body, forms)
+    if scope.failed:
+        return
+    name = f"query'{len(lowered.queries) + 1}"
+    _auxiliary_rule(scope, dependencies, name, free_variables(node.body), forms)
+    lowered.queries.append(Query(_text(node), name, node.span))
+
+
+def _auxiliary_rule(
+    scope: Scope, dependencies: Dependencies, name: str, names: list[str], forms: list[RawForm]
+) -> None:
+    maker = RuleMaker(scope, dependencies)
+    places = {n.name: n.span for n in reversed(list(scope.root.walk())) if isinstance(n, ast.Variable)}
+    args = tuple(Var(n, places[n]) for n in names)
+    head = maker.auxiliary(name, args, len(args), scope.root.span)
+    maker.add((head,), forms, (), scope.root.span)
+
+
+def _text(node: ast.Node) -> str:
+    """A statement as it was written, on one line."""
+    return " ".join(node.span.text().split())
+
+
+# Deltas
+
+
+def _lower_delta(delta: ast.Delta, lowered: Lowered) -> None:
+    diagnostics = lowered.names.diagnostics
+    atom, value = _split(delta.atom)
+    if not isinstance(atom, ast.Call | ast.Application):
+        help = f"write {delta.op}R(1, 2) or {delta.op}F[1] = 2"
+        diagnostics.error("a delta must be a fact", delta.span, help)
+        return
+    if delta.op == "^" and not value:
+        message = f"^ replaces the value of a function, but {atom.name}(...) has none"
+        diagnostics.error(message, delta.span, "use - and + to change a relation")
+        return
+    args = (*atom.args, *value)
+    row = tuple((a.kind, a.value) for a in args if isinstance(a, ast.Constant))
+    if len(row) < len(args):
+        other = next(a for a in args if not isinstance(a, ast.Constant))
+        diagnostics.error(
+            "a delta takes constants only", other.span, "a fact to insert or erase is known in full"
+        )
+    elif lowered.names.use(atom.name, len(args), bool(value), delta.span):
+        lowered.deltas.append(FactDelta(delta.op, atom.name, row, delta.span))

@@ -1,0 +1,317 @@
+"""Owns types: every column of every predicate and every variable of every rule gets one.
+
+Types flow both ways between columns, variables and literals, by joining type nodes.  Declarations come first,
+then facts, then rules, so that a conflict blames the latter.  Arithmetic on mixed numbers is settled by
+`widening`, digits of decimals by `decimals`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from dlog.errors import Diagnostics
+from dlog.ir.lower.fact_spans import delta_literals, literal_span
+from dlog.ir.lower.literals import CANDIDATES, NOT_FINITE, candidates
+from dlog.ir.lower.lowered import Lowered
+from dlog.ir.lower.names import Shape
+from dlog.ir.primitives import ANY, COMPARISONS, NUMERIC, SIGNATURES, show
+from dlog.ir.rules import Aggregate, Atom, Column, Const, FactBlock, Operand, Predicate, Primitive, Rule, Var
+from dlog.ir.types.type_nodes import Candidates, Node, Reason, because, join, restrict, spell
+from dlog.language.source import Span
+from dlog.types import BUILTIN_TYPES, STRING, Type
+
+# When several types remain possible, the first of these that fits.
+_PREFERENCE = ("int", "float", "string", "unsigned", "decimal", "bool", "date", "datetime")
+_NOT_FINITE_TYPES = {*CANDIDATES["string"], "float"}
+_AGGREGATE_ARGUMENT = {"sum": NUMERIC, "mean": NUMERIC, "concat": ("string",), "min": ANY, "max": ANY}
+_AGGREGATE_RESULT = {"count": ("int",), "mean": ("float",)}
+
+
+class TypeChecker:
+    """Collects what a program says of types.  `columns` and `variables` hold the nodes."""
+
+    def __init__(self, lowered: Lowered, diagnostics: Diagnostics):
+        self.lowered = lowered
+        self.diagnostics = diagnostics
+        self.shapes = lowered.names.shapes
+        self.declared: dict[
+            tuple[str, int], Type
+        ] = {}  # columns with a given type, sizes of decimals included
+        self.declarations: dict[tuple[str, int], Reason] = {}
+        self.columns = {name: self.column_nodes(name, shape) for name, shape in self.shapes.items()}
+        self.variables: dict[int, dict[str, Node]] = defaultdict(dict)  # by rule and name
+        self.uses: dict[tuple[int, str], Reason] = {}  # the first use that told a variable's type
+        self.blamed: set[tuple[int, str]] = set()  # variables that were reported
+        self.literals: dict[int, Node] = {}  # by id of the Const
+        self.widening: list[tuple[Rule, Primitive]] = []  # settled by `widening`
+
+    def column_nodes(self, name: str, shape: Shape) -> list[Node]:
+        nodes = []
+        for index in range(shape.arity):
+            reference = shape.parameters[index].type if shape.parameters else None
+            type = self.lowered.types.resolve(reference) if reference else None
+            node = Node()
+            if type is not None and reference is not None:
+                self.declared[name, index] = type
+                reason = Reason("its declaration", (type.name,), reference.span)
+                self.declarations[name, index] = reason
+                node = Node((type.name,), reason, declared=True)
+            node.spoiled = reference is not None and type is None
+            nodes.append(node)
+        return nodes
+
+    def node(self, rule: Rule, operand: Operand) -> Node:
+        if isinstance(operand, Var):
+            return self.variables[rule.id].setdefault(operand.name, Node())
+        if id(operand) not in self.literals:
+            self.literals[id(operand)] = Node(candidates(operand.kind, operand.value))
+        return self.literals[id(operand)]
+
+    def collect(self) -> None:
+        """All that declarations, facts and rules say, except for mixed arithmetic."""
+        for block in self.lowered.facts:
+            self.visit_facts(block)
+        for delta in self.lowered.deltas:
+            for index, literal in enumerate(delta_literals(delta)):
+                self.visit_literal(delta.predicate, index, literal)
+        for rule in self.lowered.rules:
+            self.visit_rule(rule)
+
+    # Facts
+
+    def visit_facts(self, block: FactBlock) -> None:
+        """Literals of a column restrict it by the kinds of spelling that occur, not one by one."""
+        for index in range(len(self.columns[block.predicate])):
+            first: dict[tuple[str, bool], int] = {}
+            for row_index, row in enumerate(block.rows):
+                kind, value = row[index]
+                first.setdefault((kind, kind == "string" and value in NOT_FINITE), row_index)
+            for row_index in first.values():
+                span = literal_span(block, row_index, index)
+                self.visit_literal(block.predicate, index, Const(*block.rows[row_index][index], None, span))
+
+    def visit_literal(self, predicate: str, index: int, literal: Const) -> None:
+        column, types = self.columns[predicate][index], candidates(literal.kind, literal.value)
+        if not restrict(column, types, Reason(f"the literal {literal}", types, literal.span)):
+            self.conflict_at_column(None, literal, types, predicate, index)
+
+    # Rules
+
+    def visit_rule(self, rule: Rule) -> None:
+        for form in rule.body.walk():
+            if isinstance(form, Atom):
+                self.visit_atom(rule, form)
+            elif isinstance(form, Primitive):
+                self.visit_primitive(rule, form)
+        for aggregate in rule.aggregates:
+            self.visit_aggregate(rule, aggregate)
+        for head in rule.heads:
+            self.visit_atom(rule, head)
+
+    def visit_atom(self, rule: Rule, atom: Atom) -> None:
+        for index, operand in enumerate(atom.args):
+            node, column = self.node(rule, operand), self.columns[atom.predicate][index]
+            here, there, span = node.find().candidates, column.find().candidates, operand.span or atom.span
+            if not join(node, column):
+                self.conflict_at_column(rule, replace(operand, span=span), here, atom.predicate, index)
+            elif there != ANY:
+                shape = self.shapes[atom.predicate]
+                what = "the aggregate" if shape.auxiliary else shape.argument(atom.predicate, index)
+                self.used(rule, operand, Reason(what, there, span))
+
+    def used(self, rule: Rule, operand: Operand, reason: Reason) -> None:
+        if isinstance(operand, Var):
+            self.uses.setdefault((rule.id, operand.name), reason)
+
+    def visit_primitive(self, rule: Rule, form: Primitive) -> None:
+        signature = SIGNATURES[form.name, len(form.inputs)]
+        slots = (*signature.inputs, *((signature.result,) if signature.result else ()))
+        demands = [
+            (operand, signature.candidates(slot)) for slot, operand in zip(slots, form.args, strict=True)
+        ]
+        misfits = [d for d in demands if not self.could_be(rule, *d)]
+        for operand, demanded in misfits[:1] or demands:
+            self.demand(rule, operand, demanded, text_of(form), operand.span or form.span, form.name)
+        if misfits:  # what its result is cannot be told, and is not wrong again
+            self.blamed |= {(rule.id, a.name) for a in (form.output,) if isinstance(a, Var)}
+            return
+        if signature.promotes:
+            self.widening.append((rule, form))
+            return
+        shared: dict[str, Operand] = {}
+        for slot, operand in zip(slots, form.args, strict=True):
+            if not join(self.node(rule, shared.setdefault(slot, operand)), self.node(rule, operand)):
+                self.conflict_between(rule, form, shared[slot], operand)
+
+    def visit_aggregate(self, rule: Rule, aggregate: Aggregate) -> None:
+        if aggregate.argument is not None:
+            candidates = _AGGREGATE_ARGUMENT[aggregate.op]
+            self.demand(rule, aggregate.argument, candidates, aggregate.op, aggregate.argument.span)
+        result = self.node(rule, aggregate.result)
+        value = Node(_AGGREGATE_RESULT.get(aggregate.op, ANY))
+        if aggregate.op not in _AGGREGATE_RESULT and aggregate.argument is not None:
+            value = self.node(rule, aggregate.argument)
+        types = value.find().candidates, result.find().candidates
+        if types[0] != ANY:
+            self.used(rule, aggregate.result, Reason(f"the {aggregate.op}", types[0], aggregate.span))
+        if not join(value, result):
+            name = str(aggregate.result)
+            message = f"the result of {aggregate.op} is {spell(types[0])}, but {name} is {spell(types[1])}"
+            why = self.why(rule, aggregate.result, types[0])
+            self.conflict(message, aggregate.span, [(name, why)], rule, [aggregate.result])
+
+    def demand(
+        self,
+        rule: Rule,
+        operand: Operand,
+        candidates: Candidates,
+        user: str,
+        span: Span | None,
+        primitive: str | None = None,
+    ) -> None:
+        """What a primitive or an aggregate needs of an operand."""
+        node = self.node(rule, operand)
+        if restrict(node, candidates, Reason(user, candidates, span)):
+            if candidates != ANY:
+                self.used(rule, operand, Reason(user, candidates, span))
+            return
+        name = called(operand)
+        message = f"{name} is {spell(node.find().candidates)}, but {user} needs {spell(candidates)}"
+        sides = [(name, self.why(rule, operand, candidates))]
+        adds_text = primitive == "add" and "string" in node.find().candidates
+        advice = ["text is joined by cat(a, b)"] if adds_text else []
+        self.conflict(message, span, sides, rule, [operand], advice=advice)
+
+    def could_be(self, rule: Rule, operand: Operand, candidates: Candidates) -> bool:
+        node = self.node(rule, operand).find()
+        return node.spoiled or bool(set(node.candidates) & set(candidates))
+
+    # Conflicts
+
+    def why(self, rule: Rule | None, operand: Operand, wanted: Candidates) -> Reason | None:
+        """Why an operand has none of the wanted types: by a use in its own rule, if that tells it."""
+        if isinstance(operand, Const) or rule is None:
+            return None
+        use = self.uses.get((rule.id, operand.name))
+        if use is not None and not set(use.candidates) & set(wanted):
+            return use
+        return self.node(rule, operand).against(wanted)
+
+    def conflict_at_column(
+        self, rule: Rule | None, operand: Operand, here: Candidates, predicate: str, index: int
+    ) -> None:
+        column, shape, name = self.columns[predicate][index], self.shapes[predicate], called(operand)
+        there = column.find().candidates
+        what = shape.argument(predicate, index) if not shape.auxiliary else f"{name} inside the aggregate"
+        message = f"{name} is {spell(here)}, but {what} is {spell(there)}"
+        reason = self.declarations.get((predicate, index)) or column.against(here)
+        sides = [(name, self.why(rule, operand, there)), (what, reason)]
+        self.conflict(message, operand.span, sides, rule, [operand], column, advice=_advice(here, there))
+
+    def conflict_between(self, rule: Rule, form: Primitive, a: Operand, b: Operand) -> None:
+        types = [self.node(rule, operand).find().candidates for operand in (a, b)]
+        verb = "compares" if form.name in COMPARISONS.values() else "mixes"
+        message = f"{text_of(form)} {verb} {spell(types[0])} and {spell(types[1])}"
+        sides = [(called(x), self.why(rule, x, wanted)) for x, wanted in ((a, types[1]), (b, types[0]))]
+        self.conflict(message, form.span, sides, rule, [a, b])
+
+    def conflict(
+        self,
+        message: str,
+        span: Span | None,
+        sides: list[tuple[str, Reason | None]],
+        rule: Rule | None,
+        operands: Iterable[Operand],
+        *columns: Node,
+        advice: Iterable[str] = (),
+    ) -> None:
+        """Reports once for each variable or inferred column, however often it disagrees."""
+        owners = {(rule.id, o.name) for o in operands if isinstance(o, Var) and rule is not None}
+        new = not owners & self.blamed
+        self.blamed |= owners
+        inferred = [column.find() for column in columns if not column.find().declared]
+        new &= not any(column.spoiled for column in inferred)
+        for column in inferred:
+            column.spoiled = True
+        if new:
+            reasons = [text for name, why in sides if (text := because(name, why, span))]
+            self.diagnostics.error(f"type conflict: {message}", span, "; ".join([*reasons, *advice]) or None)
+
+    # Results
+
+    def type_of(self, node: Node) -> Type:
+        candidates = node.find().candidates
+        if (
+            set(candidates) == _NOT_FINITE_TYPES
+        ):  # only "inf", "-inf" or "nan" says anything: a text as others
+            return STRING
+        return BUILTIN_TYPES[next(n for n in _PREFERENCE if n in candidates)]
+
+    def column_type(self, predicate: str, index: int) -> Type:
+        return self.declared.get((predicate, index)) or self.type_of(self.columns[predicate][index])
+
+    def predicate(self, name: str, shape: Shape) -> Predicate:
+        parameters = shape.parameters or (None,) * shape.arity
+        columns = []
+        for index, parameter in enumerate(parameters):
+            label = parameter.name if parameter else f"c{index}"
+            domain = parameter.type.name if parameter and parameter.type else None
+            columns.append(Column(label, self.column_type(name, index), domain))
+        declaration = shape.declaration
+        return Predicate(
+            name,
+            tuple(columns),
+            shape.arity - shape.functional,
+            declaration is not None,
+            shape.auxiliary,
+            frozenset(declaration.qualifiers) if declaration else frozenset(),
+            shape.span,
+        )
+
+    def check_inputs(self) -> None:
+        """What comes from a file needs types: nothing else may tell them."""
+        for name, shape in self.shapes.items():
+            for index, node in enumerate(self.columns[name]):
+                if shape.input and not node.find().spoiled and node.find().candidates == ANY:
+                    message = f"the type of {shape.argument(name, index)} is not known"
+                    self.diagnostics.error(message, shape.span, f"declare it, as in {_example(name, shape)}")
+                    break
+
+
+def _example(name: str, shape: Shape) -> str:
+    names = [f"x{i + 1}" for i in range(shape.arity)]
+    types = ", ".join(f"string({n})" for n in names)
+    if shape.functional:
+        return f"{name}[{', '.join(names[:-1])}] = {names[-1]} -> {types}."
+    return f"{name}({', '.join(names)}) -> {types}."
+
+
+def called(operand: Operand) -> str:
+    """How a message calls an operand: by its name, its text, or the text that computes it."""
+    if isinstance(operand, Var) and operand.name.startswith("_") and operand.span is not None:
+        return quote(operand.span.text())
+    return str(operand)
+
+
+def _advice(here: Candidates, there: Candidates) -> list[str]:
+    """What a person meant who wrote a number where a date stands."""
+    dates = [name for name in ("date", "datetime") if there == (name,) and "int" in here]
+    return [f"a {name} is written {_EXAMPLES[name]}" for name in dates]
+
+
+_EXAMPLES = {"date": '"2026-01-31"', "datetime": '"2026-01-31T10:00:00"'}
+
+
+def text_of(form: Primitive) -> str:
+    """A primitive as it was written."""
+    return quote(form.span.text()) if form.span is not None else f"`{show(form)}`"
+
+
+def quote(text: str, length: int = 50) -> str:
+    """A text on one line between quotes, cut if it is long, without brackets that hold all of it."""
+    text = " ".join(text.split())
+    if text.startswith("(") and text.find(")") == len(text) - 1:
+        text = text[1:-1].strip()
+    return f"`{text}`" if len(text) <= length else f"`{text[: length - 3]}...`"

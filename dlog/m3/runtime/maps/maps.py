@@ -1,0 +1,305 @@
+"""Owns the memory of maps: where their tables lie, when one is made anew, larger or smaller.
+
+Correct output: a map behaves as a dict from keys to values in which what is missing is 0.  Its memory is in
+proportion to its entries that are not 0, or to the rows that are known to come: a table is made anew when
+five eighths of it are full, as large as its live slots need; where most rows are new keys, twice that while
+it is modest, or as large as rows to come may need, by the share of them that brings new keys.  And it is made
+anew when many rows were added since the live slots were last counted.  So a row costs amortised O(1), and
+slots that died are found without counting every death.
+
+Knows nothing of statements; values are words, as a ring lays them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dlog.jit import Words
+from dlog.m3.runtime.layout import (
+    CHUNK,
+    EMPTY,
+    LINE,
+    M_BASE,
+    M_INDEX,
+    M_INDICES,
+    M_KEYS,
+    M_KINDS,
+    M_LIMIT,
+    M_LINKED,
+    M_MASK,
+    M_SHIFT,
+    M_UPDATES,
+    M_USED,
+    M_VALUES,
+    M_WORDS,
+    M_WORDS_OF_MAP,
+)
+from dlog.m3.runtime.maps.apart import Elements
+from dlog.m3.runtime.maps.apart_kernels import read_whole, write_whole
+from dlog.m3.runtime.maps.map_check_kernels import check_table
+from dlog.m3.runtime.maps.map_kernels import (
+    changed_much,
+    clear_table,
+    count_live,
+    count_used,
+    link_table,
+    read_entries,
+    take_over,
+)
+from dlog.storage.arena.arena import Arena
+
+SMALLEST = 8  # slots
+FULL = 5  # eighths of a table's slots may be used
+LEAP = 16  # times the slots that are needed: the most that is made for rows to come
+MODEST = 1 << 21  # words of a table that may be made larger than needed, so that fewer are made
+LISTED = 256  # slots that are gone through before they are moved
+COUNT_AFTER = 1 << 12  # rows at least, before live slots are counted
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a map looks like: the kinds of its value words, and which keys each index is by."""
+
+    keys: int
+    kinds: tuple[int, ...]
+    indices: tuple[tuple[int, ...], ...] = ()
+    apart: bool = False  # values lie apart from slots.  REQUIRES: keys, and no indices
+
+
+class Maps:
+    """The maps of one program.  A map is known by its address in `words`."""
+
+    def __init__(self, shapes: Sequence[Shape], arena: Arena | None = None):
+        self.arena = arena or Arena(in_large_pages=True)
+        self.shapes = tuple(shapes)
+        self.addresses = addresses(shapes)
+        self.words = self._headers()
+        self._own_words = self.words[: M_WORDS_OF_MAP * len(shapes)]
+        self._listed = np.zeros(LISTED, np.int64)  # memory of `take_over`
+        self._records = [-1] * len(shapes)
+        self._rooms = [0] * len(shapes)  # the most entries that were asked for at once, at most a chunk
+        self._used = [0] * len(shapes)  # slots that were, when M_UPDATES was 0
+        self._elements = {
+            i: Elements(self.arena, self.words, self.addresses[i], len(shape.kinds))
+            for i, shape in enumerate(shapes)
+            if shape.apart
+        }
+        for i in range(len(shapes)):
+            self._make(i, SMALLEST if shapes[i].keys else 1)
+
+    def _headers(self) -> Words:
+        at = M_WORDS_OF_MAP * len(self.shapes)
+        lists: list[int] = []
+        more = sum(len(s.kinds) + sum(1 + len(i) for i in s.indices) for s in self.shapes)
+        words = np.zeros(at + more, np.int64)
+        for address, shape in zip(self.addresses, self.shapes, strict=True):
+            words[address + M_KEYS] = shape.keys
+            words[address + M_VALUES] = len(shape.kinds)
+            words[address + M_INDICES] = len(shape.indices)
+            words[address + M_KINDS] = at + len(lists)
+            lists += shape.kinds
+            words[address + M_INDEX] = at + len(lists)
+            for index in shape.indices:
+                lists += [len(index), *index]
+        words[at:] = lists
+        return words
+
+    # ---- growing and shrinking
+
+    def grow(self, address: int, room: int, coming: int = 0) -> None:
+        """A table with room for so many more entries, and perhaps for rows that are coming.  O(slots)."""
+        i = address // M_WORDS_OF_MAP
+        self._rooms[i] = max(self._rooms[i], room)
+        used, updates = int(self.words[address + M_USED]), int(self.words[address + M_UPDATES])
+        if used + room <= self._most(i):  # elements alone are missing
+            self._provide(i)
+            return
+        if 2 * (used - self._used[i]) >= updates:  # most rows are new keys: few slots can be dead
+            coming = min(coming, _keys(self._used[i], used, updates) - used)
+            self._renew(i, self._ample(i, used, room, coming))
+        else:
+            self._renew(i, _slots(count_live(self.arena.A, self.words, address) + room))
+
+    def _ample(self, i: int, used: int, room: int, coming: int) -> int:
+        """Slots for a map that most rows bring a new key to."""
+        slots = _slots(used + room)
+        if used and coming > room:
+            return max(slots, min(_slots_filled(used + coming), LEAP * slots))
+        return 2 * slots if 2 * slots * self._width(i) <= MODEST else slots
+
+    def give_links(self, address: int) -> None:
+        """Memory for the chains of a map, and the chains.  O(slots)."""
+        i = address // M_WORDS_OF_MAP
+        self._renew(i, int(self.words[address + M_MASK]) + 1, with_links=True)
+        link_table(self.arena.A, self.words, address)
+
+    def settle(self) -> None:
+        """Give back the memory of maps that shrank.  Amortised O(1) for each row that was added."""
+        address = changed_much(self._own_words, 0, COUNT_AFTER)
+        while address >= 0:
+            i, slots = address // M_WORDS_OF_MAP, int(self.words[address + M_MASK]) + 1
+            self.words[address + M_UPDATES] = 0
+            self._used[i] = int(self.words[address + M_USED])
+            live = count_live(self.arena.A, self.words, address)
+            wanted = _slots(live + self._rooms[i]) if self.shapes[i].keys else 1
+            if 4 * wanted < slots:
+                self._renew(i, wanted)
+            address = changed_much(self._own_words, address + M_WORDS_OF_MAP, COUNT_AFTER)
+
+    def _renew(self, i: int, slots: int, with_links: bool = False) -> None:
+        """A table of so many slots with what is in the old one; with links also if that one has them."""
+        address, record = self.addresses[i], self._records[i]
+        base, old = int(self.words[address + M_BASE]), int(self.words[address + M_MASK]) + 1
+        words, is_linked = int(self.words[address + M_WORDS]), self.words[address + M_LINKED]
+        self._take(i, slots, with_links or words > self._bare(i))
+        take_over(self.arena.A, self.words, address, base, old, words, self._listed)
+        self._used[i] = int(self.words[address + M_USED])
+        self._provide(i)
+        if is_linked:
+            link_table(self.arena.A, self.words, address)
+        with self.arena.lock:
+            self.arena.release_extent(record)
+
+    def _most(self, i: int) -> int:
+        """So many slots of a table may be used."""
+        return (int(self.words[self.addresses[i] + M_MASK]) + 1) * FULL // 8
+
+    def _provide(self, i: int) -> None:
+        """Elements for as many more entries as were ever asked for at once, where values lie apart."""
+        if i in self._elements:
+            elements, address, most = self._elements[i], self.addresses[i], self._most(i)
+            wanted = min(int(self.words[address + M_USED]) + self._rooms[i], most)
+            if elements.number > 2 * most:
+                elements.pack(wanted)
+            elements.provide(wanted, most)
+            self.words[address + M_LIMIT] = min(most, elements.number)
+
+    def _make(self, i: int, slots: int, with_links: bool = False) -> None:
+        """An empty table in place of the one that is there, whose memory stays.  O(slots)."""
+        self._take(i, slots, with_links)
+        clear_table(self.arena.A, self.words, self.addresses[i])
+        self.words[self.addresses[i] + M_UPDATES] = 0
+        if i in self._elements:
+            self._elements[i].begin_anew()
+            self.words[self.addresses[i] + M_LIMIT] = 0
+
+    def _take(self, i: int, slots: int, with_links: bool) -> None:
+        """Memory for a table in place of the one that is there."""
+        address = self.addresses[i]
+        links = len(self.shapes[i].indices) if with_links else 0
+        self.words[address + M_WORDS] = self._bare(i) + links
+        words = slots * self._width(i)
+        with self.arena.lock:
+            self._records[i], base = self.arena.new_extent(max(words, 1))
+        self.words[address + M_BASE] = base
+        self.words[address + M_MASK] = slots - 1
+        self.words[address + M_SHIFT] = 64 - (slots.bit_length() - 1) if slots > 1 else 63
+        self.words[address + M_LIMIT] = self._most(i)
+        self.words[address + M_UPDATES] = 0
+        self._used[i] = 0
+
+    # ---- copies
+
+    def copies(self) -> list[Words]:
+        """The words of every table as they are, a row for each slot, with its element.  O(memory)."""
+        return [self._copy(i) for i in range(len(self.shapes))]
+
+    def _copy(self, i: int) -> Words:
+        if i not in self._elements:
+            return self._words(i).reshape(-1, self._width(i)).copy()
+        address, shape = self.addresses[i], self.shapes[i]
+        out = np.zeros((int(self.words[address + M_MASK]) + 1, shape.keys + len(shape.kinds)), np.int64)
+        write_whole(self.arena.A, self.words, address, out.reshape(-1))
+        return out
+
+    def put_back(self, copies: list[Words]) -> None:
+        """Make all tables what they were.  REQUIRES: `copies` of these maps.  O(memory)."""
+        for i, (address, copy) in enumerate(zip(self.addresses, copies, strict=True)):
+            record = self._records[i]
+            self._make(i, len(copy), not self.shapes[i].apart and copy.shape[1] > self._bare(i))
+            with self.arena.lock:
+                self.arena.release_extent(record)
+            if i in self._elements:
+                self._put_back_apart(i, copy)
+            else:
+                self._words(i)[:] = copy.reshape(-1)
+            self._used[i] = count_used(self.arena.A, self.words, address)
+            self.words[address + M_USED] = self._used[i]
+
+    def _put_back_apart(self, i: int, copy: Words) -> None:
+        self.words[self.addresses[i] + M_USED] = np.count_nonzero(copy[:, 0] != EMPTY)
+        self._provide(i)
+        read_whole(self.arena.A, self.words, self.addresses[i], copy.reshape(-1))
+
+    def _bare(self, i: int) -> int:
+        """Words of a slot without links; whole lines of the cache, where that is little more."""
+        words = self.shapes[i].keys + (1 if self.shapes[i].apart else len(self.shapes[i].kinds))
+        more = -words % LINE
+        return words + more if 4 * more <= words > LINE // 2 and not self.shapes[i].indices else words
+
+    def _width(self, i: int) -> int:
+        """Words of a slot and of its heads."""
+        words = int(self.words[self.addresses[i] + M_WORDS])
+        return 2 * words - self._bare(i)
+
+    def _words(self, i: int) -> Words:
+        address = self.addresses[i]
+        base, slots = int(self.words[address + M_BASE]), int(self.words[address + M_MASK]) + 1
+        return self.arena.A[base : base + slots * self._width(i)]
+
+    # ---- reading
+
+    def table(self, i: int) -> Words:
+        """(slots, words): the table itself, to be read or written."""
+        address = self.addresses[i]
+        base, slots = int(self.words[address + M_BASE]), int(self.words[address + M_MASK]) + 1
+        width = int(self.words[address + M_WORDS])
+        return self.arena.A[base : base + slots * width].reshape(slots, width)
+
+    def entries(self, i: int) -> Words:
+        """(words, entries): the keys and value words of all entries whose value is not 0.  O(slots)."""
+        address, shape = self.addresses[i], self.shapes[i]
+        capacity = count_live(self.arena.A, self.words, address)
+        out = np.empty((shape.keys + len(shape.kinds)) * max(capacity, 1), np.int64)
+        n = read_entries(self.arena.A, self.words, address, out, max(capacity, 1))
+        return out.reshape(-1, max(capacity, 1))[:, :n]
+
+    def memory(self) -> int:
+        """Bytes of all tables and elements."""
+        tables = sum(self._words(i).nbytes for i in range(len(self.shapes)))
+        return tables + sum(elements.memory() for elements in self._elements.values())
+
+    def check(self) -> None:
+        """Assert that every table is sound.  O(slots * longest chain)."""
+        for i, elements in self._elements.items():
+            elements.check(self.table(i))
+        for address in self.addresses:
+            broken = check_table(self.arena.A, self.words, address)
+            assert broken == 0, f"map at {address} breaks rule {broken}"
+            used, limit = self.words[address + M_USED], self.words[address + M_LIMIT]
+            assert self.words[address + M_KEYS] == 0 or used <= limit
+
+
+def addresses(shapes: Sequence[Shape]) -> list[int]:
+    return [M_WORDS_OF_MAP * i for i in range(len(shapes))]
+
+
+def _keys(before: int, used: int, rows: int) -> int:
+    """How many keys there are in all, as far as that is seen from how many of some rows brought a new one:
+    one of n keys is new with the share of n that was not there before.
+    """
+    repeated = rows - (used - before)
+    return (before + used) * rows // (2 * repeated) if repeated > 0 else 1 << 62
+
+
+def _slots(entries: int) -> int:
+    """Half full at most, so that a table is not made anew soon; new memory costs more than a probe."""
+    return max(SMALLEST, 1 << (2 * entries - 1).bit_length()) if entries else SMALLEST
+
+
+def _slots_filled(entries: int) -> int:
+    """As many as so many entries, and a chunk of rows that might all be new, need."""
+    return 1 << (-(-8 * (entries + CHUNK) // FULL) - 1).bit_length()

@@ -1,0 +1,135 @@
+"""Owns files in, M3 out: the query of an SQL file, or of an aggregation rule of a program, as an M3 program.
+
+Knows no data: files that a program names are only mentioned.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dlog.errors import DlogError, UnsupportedError, did_you_mean
+from dlog.io import InputOptions
+from dlog.io.options import TEXT
+from dlog.ir import rules as ir
+from dlog.ir.check import load_program
+from dlog.ir.lower.aggregates import used_by
+from dlog.ir.lower.quantify import with_heads
+from dlog.language.source import read_source
+from dlog.m3.syntax import ast
+from dlog.views.m3.program import NONE, ONCE, Style, m3_text
+from dlog.views.orders.dtree import read_dtree
+from dlog.views.orders.orders import find_order
+from dlog.views.query import Query
+from dlog.views.regression import ring_of_sums
+from dlog.views.rules import aggregation_rules, query_of, source_of
+from dlog.views.tree.build import NEEDED, PATHS, view_tree
+from dlog.views.tree.tree import ViewTree
+
+
+def read_query(path: str | Path, predicate: str | None = None, facts: str | Path | None = None) -> Query:
+    """The query of a file: the SELECT of an SQL file, or the rule with aggregates of a program; of several,
+    that which derives `predicate`.  Files of `.input` are looked for in `facts`.
+    """
+    is_sql = Path(path).suffix.lower() == ".sql"
+    if is_sql and predicate is not None:
+        raise DlogError(f"{path} is one query: {predicate} would be for a program", help="leave it out")
+    if is_sql:
+        from dlog.views.sql.files import read_sql
+
+        query = read_sql(path)
+    else:
+        _, program = load_program(read_source(path))
+        query = program_query(program, path, predicate, facts)
+    query.check()
+    return query
+
+
+def read_tree(query: Query, dtree: str | Path | None = None, optimise: bool = True) -> ViewTree:
+    """The view tree along the order of a dtree file, or along one that is found."""
+    order = find_order(query) if dtree is None else read_dtree(dtree, query)
+    return view_tree(query, order, optimise, NEEDED if optimise else PATHS)
+
+
+def export(
+    path: str | Path,
+    predicate: str | None = None,
+    dtree: str | Path | None = None,
+    dialect: str = ast.DBTOASTER,
+    batch: bool = False,
+    optimise: bool = True,
+    facts: str | Path | None = None,
+) -> str:
+    """The M3 text of a file's query, checked.  Not optimised, every view and every change is a map."""
+    return exported(path, predicate, dtree, dialect, batch, optimise, facts)[2]
+
+
+def exported(
+    path: str | Path,
+    predicate: str | None,
+    dtree: str | Path | None,
+    dialect: str,
+    batch: bool,
+    optimise: bool,
+    facts: str | Path | None,
+) -> tuple[Query, ViewTree, str]:
+    """The same with the query and its tree.
+
+    The cofactor of a rule is one element of a ring in batches, which is what F-IVM reads; else its sums.
+    """
+    query = read_query(path, predicate, facts)
+    if batch and dialect == ast.DBTOASTER:
+        query = ring_of_sums(query, None if dtree is None else read_dtree(dtree, query))
+    tree = read_tree(query, dtree, optimise)
+    return query, tree, m3_text(query, tree, Style(dialect, batch, ONCE if optimise else NONE))
+
+
+def program_query(
+    program: ir.Program, path: str | Path, predicate: str | None, facts: str | Path | None
+) -> Query:
+    found = aggregation_rules(program, predicate)
+    known = sorted({head.predicate for rule in aggregation_rules(program) for head in rule.heads})
+    if not found and predicate is not None:
+        message = f"no rule of {path} with aggregates derives {predicate}"
+        raise DlogError(message, help=did_you_mean(predicate, known))
+    if not found:
+        raise DlogError(f"{path} has no rule with aggregates")
+    if len(found) > 1:
+        message = f"{path} has several rules with aggregates"
+        raise DlogError(message, help=f"name the predicate that is meant: {', '.join(known)}")
+    (rule,) = found
+    derived = {head.predicate for rule in program.rules for head in rule.heads}
+
+    def describe(name: str) -> ast.Source:
+        if name in derived:
+            message = f"{name} is derived by rules: an M3 program has base relations only"
+            place = next((atom.span for atom, _ in rule.body.atoms() if atom.predicate == name), None)
+            raise UnsupportedError(message, span=place or rule.span)
+        return _described(program, name, Path(path).parent, facts)
+
+    try:
+        return query_of(rule, program.predicates, describe)
+    except UnsupportedError:
+        heads = tuple(h for h in rule.heads if h.predicate == predicate)
+        if len(heads) == len(rule.heads) or not heads:
+            raise
+        return query_of(
+            with_heads(rule, heads, used_by(heads, rule.aggregates)), program.predicates, describe
+        )
+
+
+def _described(program: ir.Program, name: str, folder: Path, facts: str | Path | None) -> ast.Source:
+    """A predicate with its `.input` file, and whether `.table` says that it does not change."""
+    of = {d.kind: d for d in program.directives if d.predicate == name}
+    kind = ast.TABLE if "table" in of else ast.STREAM
+    directive = of.get("input")
+    if directive is None:
+        return source_of(program.predicates[name], kind)
+    given = {p.name: p.value for p in directive.params}
+    options = InputOptions.from_params(name, given, facts or folder)
+    if options.path is None or options.format != TEXT or options.columns is not None or options.header:
+        message = f"M3 reads delimited files without a header: not the input of {name}"
+        raise UnsupportedError(message, span=directive.span)
+    file = os.path.relpath(options.path, folder)
+    delimiter = (("delimiter", options.delimiter.replace("\t", "\\t")),)
+    return source_of(program.predicates[name], kind, file=file, options=delimiter)

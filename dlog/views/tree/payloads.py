@@ -1,0 +1,141 @@
+"""Owns what a view keeps for each key: the *payloads* that the terms of a query need there, their types and
+the names of their maps.  Knows no statements.
+
+A term of a query is a product of factors; a view needs the product of those at or below it.  Terms that have
+the same factors there share one payload: below a view without factors all of them count rows.  So several
+aggregates, and the count that tells a group of sum 0 from none, are kept together, each at the cost of what
+differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from dlog.errors import DlogError
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.ast import DBTOASTER, TypeRef
+from dlog.m3.syntax.dialects import CONDITION, MULTIPLICITY
+from dlog.m3.types.typing import Types
+from dlog.views.query import Aggregate, Query, Term, count
+from dlog.views.tree.tree import View, ViewTree
+
+COUNT = TypeRef(MULTIPLICITY[DBTOASTER])
+Payload = tuple[int, ...]  # numbers of factors of the query, ascending, as often as they occur
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An aggregate of the result: the payloads of the root that add up to it."""
+
+    aggregate: Aggregate
+    payloads: tuple[Payload, ...]
+
+
+class Payloads:
+    """The payloads of all views of a tree."""
+
+    def __init__(self, query: Query, tree: ViewTree):
+        self.query, self.tree = query, tree
+        self.numbers = {factor: i for i, factor in enumerate(query.factors)}
+        self.types = Types(DBTOASTER, query.types)
+        self._below: dict[int, frozenset[int]] = {}
+        self._own: dict[int, frozenset[int]] = {}
+        self._note(tree.root)
+
+    def _note(self, view: View) -> None:
+        self._own[id(view)] = frozenset(self.numbers[f] for f in view.factors)
+        for child in view.children:
+            self._note(child)
+        self._below[id(view)] = self._own[id(view)].union(*(self._below[id(c)] for c in view.children))
+
+    @cached_property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """Those of the query, and a hidden count where groups have to be told from none."""
+        given = self.query.aggregates
+        if not self.query.free or any(a.terms == (Term(),) for a in given):
+            return given
+        name = "count"
+        while any(a.name == name for a in given):
+            name += "_"
+        return (*given, Aggregate(name, count().terms, hidden=True))
+
+    @cached_property
+    def shown(self) -> tuple[Shown, ...]:
+        return tuple(Shown(a, tuple(map(self.payload, a.terms))) for a in self.aggregates)
+
+    def payload(self, term: Term) -> Payload:
+        """What a term needs at the root."""
+        return tuple(sorted(self.numbers[factor] for factor in term.factors))
+
+    def of(self, view: View) -> tuple[Payload, ...]:
+        """All payloads of a view, each once, in the order of the query's aggregates."""
+        found = (self.below(view, payload) for shown in self.shown for payload in shown.payloads)
+        return tuple(dict.fromkeys(found))
+
+    def below(self, view: View, payload: Payload) -> Payload:
+        """What of a parent's payload a view gives."""
+        return tuple(i for i in payload if i in self._below[id(view)])
+
+    def own(self, view: View, payload: Payload) -> tuple[ast.Node, ...]:
+        """The factors of a payload that are applied at the view itself."""
+        return tuple(self.query.factors[i] for i in payload if i in self._own[id(view)])
+
+    def type(self, payload: Payload) -> TypeRef:
+        """The type of a product of rows' multiplicities and factors."""
+        type_ = COUNT
+        for i in payload:
+            factor = self.query.factors[i]
+            found = self.type_of(factor)
+            if not self.types.multiplies(type_, found):
+                message = f"{found} and {type_} cannot be multiplied"
+                raise DlogError(message, span=factor.span or self.query.span)
+            type_ = self.types.product(type_, found) or found
+        return type_
+
+    def name(self, view: View, payload: Payload) -> str:
+        """AGG_VIEW_X; of several payloads the count is COUNT_VIEW_X, others have numbers from 2 on.
+
+        An indicator of all variables of an atom is told by the rows of the atom, others by counts of them.
+        """
+        if view.atom is not None:
+            whole = view.keys == self.query.atom(view.atom).variables
+            return f"VIEW_{view.atom}" if whole else f"INDICATOR{self._number(view)}_{view.atom}"
+        several = self.of(view)
+        if len(several) > 1 and not payload:
+            return f"COUNT_VIEW_{view.name}"
+        number = [p for p in several if p].index(payload) if len(several) > 1 else 0
+        return f"AGG_VIEW_{view.name}" + (f"_{number + 1}" if number else "")
+
+    def _number(self, view: View) -> str:
+        """Of an indicator: which of those of its atom with different keys; the first has none."""
+        assert view.atom is not None
+        known = list(dict.fromkeys(leaf.keys for leaf in self.tree.indicators(view.atom)))
+        at = known.index(view.keys)
+        return str(at + 1) if at else ""
+
+    def type_of(self, node: ast.Node) -> TypeRef:
+        """Of a scalar over variables of the query."""
+        match node:
+            case ast.Variable():
+                return self.query.type_of(node.name)
+            case ast.Constant():
+                return TypeRef(node.type)
+            case ast.Call():
+                return node.type
+            case ast.Product():
+                return self._folded(node.factors, self.types.multiplies, self.types.product)
+            case ast.Sum():
+                return self._folded(node.terms, self.types.adds, self.types.sum)
+        return TypeRef(CONDITION[DBTOASTER])
+
+    def _folded(self, nodes: Iterable[ast.Node], fits, combine) -> TypeRef:
+        type_: TypeRef | None = None
+        for node in nodes:
+            found = self.type_of(node)
+            if type_ is not None and not fits(type_, found):
+                raise DlogError(f"{type_} and {found} do not go together", span=node.span or self.query.span)
+            type_ = found if type_ is None else combine(type_, found)
+        assert type_ is not None
+        return type_
