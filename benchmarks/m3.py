@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from benchmarks.harness import RUNS, Aim, Row, at_least, below, duck, faster, timed, within
 from dlog.jit import Words, kernel, pointer
+from dlog.m3 import parse
 from dlog.m3.runtime.runtime import Runtime, Step
-from dlog.m3.syntax import parse
 
 BATCH = 1000
 BY_HAND = "written by hand"

@@ -153,7 +153,7 @@ UNREACHED = {("parse.py", "diagnostics.error(error.message, include.span)")}
 
 def _front_end() -> Iterator[Path]:
     for folder in ("language", "ir"):
-        yield from sorted((ROOT / "dlog" / folder).glob("*.py"))
+        yield from sorted((ROOT / "dlog" / folder).rglob("*.py"))
 
 
 def _sites(file: Path) -> Iterator[tuple[int, int]]:

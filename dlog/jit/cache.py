@@ -90,7 +90,7 @@ def directory_name(source: Path) -> str:
 def module_name(source: Path) -> str:
     """The module of a file of dlog; of another file, a name for people who look into the directory.
 
-    >>> module_name(PACKAGE / "storage" / "sort_kernels.py")
+    >>> module_name(PACKAGE / "storage" / "index" / "sort_kernels.py")
     'dlog.storage.index.sort_kernels'
     """
     try:

@@ -15,9 +15,9 @@ from mutations import mutant, new_seeds, programs
 
 from dlog.errors import DlogError, DlogErrors, UnsupportedError
 from dlog.language.source import decode
-from dlog.m3 import check, convert, print_program
+from dlog.m3 import check, convert, parse, print_program
 from dlog.m3.runtime.runtime import Runtime
-from dlog.m3.syntax import ast, parse
+from dlog.m3.syntax import ast
 
 
 def check_mutant(seed: int) -> str:

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from dlog.errors import DlogError
-from dlog.m3 import check, parse_file
+from dlog.m3 import check, parse, parse_file
 from dlog.m3.convert import convert
-from dlog.m3.syntax import ast, parse
+from dlog.m3.syntax import ast
 from dlog.m3.syntax.print import print_program
 from tests.m3.m3_trees import programs
 from tests.oracle.m3_programs import Case, cases

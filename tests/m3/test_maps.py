@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.errors import DlogError
+from dlog.m3 import parse
 from dlog.m3.runtime.maps.map_kernels import MULTIPLIER
 from dlog.m3.runtime.runtime import Runtime
-from dlog.m3.syntax import parse
 
 # Keys whose hashes begin alike: multiples of the inverse of the hash's multiplier, as far as it is linear.
 INVERSE = pow(int(MULTIPLIER) % 2**64, -1, 2**64)

@@ -12,10 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dlog.errors import DataError
-from dlog.m3 import register_ring
+from dlog.m3 import parse, register_ring
 from dlog.m3.rings.rings import cofactor_ring
 from dlog.m3.runtime.runtime import Runtime, Step
-from dlog.m3.syntax import parse
 from dlog.m3.types.typecheck import check
 from tests.m3.test_runtime_rings import flat
 from tests.oracle.m3_naive import Naive

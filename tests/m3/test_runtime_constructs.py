@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 
 from dlog.errors import DataError, DlogError
-from dlog.m3 import register_function, register_ring
+from dlog.m3 import parse, register_function, register_ring
 from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING, Ring, product_ring
 from dlog.m3.runtime.runtime import Runtime
-from dlog.m3.syntax import parse
 
 GROUPS = """
 CREATE STREAM R(a int, b int); CREATE STREAM S(b int, c int); CREATE STREAM T(c int, d double);

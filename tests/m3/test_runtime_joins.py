@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlog.m3 import parse
 from dlog.m3.runtime.runtime import Runtime
-from dlog.m3.syntax import parse
 
 VARIABLES = "abcde"
 

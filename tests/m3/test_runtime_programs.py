@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from dlog.errors import DataError, DlogError
-from dlog.m3 import check, parse_file, run
+from dlog.m3 import check, parse, parse_file, run
 from dlog.m3.runtime.runtime import Runtime
 from dlog.m3.runtime.streams import Reader, run_files
-from dlog.m3.syntax import ast, parse
+from dlog.m3.syntax import ast
 from tests.oracle.m3_naive import Naive
 from tests.oracle.m3_shipped import PROGRAMS, Relations, apply, events_of, sql_of, tables_of
 

@@ -16,10 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dlog.errors import DataError
-from dlog.m3 import register_ring
+from dlog.m3 import parse, register_ring
 from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING, Ring, decimal_ring, product_ring
 from dlog.m3.runtime.runtime import Runtime
-from dlog.m3.syntax import parse
 from tests.oracle.m3_shipped import Cofactor
 
 HEAD = """CREATE TYPE {0} FROM FILE 'x'; CREATE STREAM R(a int, b double); CREATE STREAM S(a int, c double);

@@ -19,11 +19,14 @@ TINY_CONSTANTS = {"LEAF_ROWS": 8, "FANOUT": 4, "NODE_FIRST": 4 + 4 * 4, "NODE_SC
 def _shrink_pages() -> None:
     """Kernels read page sizes from their modules; uncompiled, they see a change."""
     assert jit.DISABLED, "compiled kernels have their page sizes built in"
-    for info in pkgutil.iter_modules(dlog.storage.__path__, "dlog.storage."):
+    shrunk = set()
+    for info in pkgutil.walk_packages(dlog.storage.__path__, "dlog.storage."):
         module = importlib.import_module(info.name)
         for name, value in TINY_CONSTANTS.items():
             if hasattr(module, name):
                 setattr(module, name, value)
+                shrunk.add((info.name, name))
+    assert ("dlog.storage.index.leaf_kernels", "LEAF_ROWS") in shrunk, "no kernel has smaller pages"
 
 
 if TINY:
