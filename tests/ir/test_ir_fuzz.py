@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from . import test_ir_random as random_statements
-from . import test_ir_types_random as random_types
 from .statements import facts, statements
+from .types import test_ir_types_random as random_types
 
 EXAMPLES = 20_000
 chances = st.randoms(use_true_random=False)

@@ -22,12 +22,12 @@ TESTS = Path(__file__).parent
 @pytest.mark.parametrize(
     "name",
     [
-        "test_index_model.py",
-        "test_difference_model.py",
-        "test_relation_model.py",
-        "test_arena.py",
-        "test_interval_tree.py",
-        "test_complement.py",
+        "index/test_index_model.py",
+        "diff/test_difference_model.py",
+        "relation/test_relation_model.py",
+        "arena/test_arena.py",
+        "scan/test_interval_tree.py",
+        "diff/test_complement.py",
     ],
 )
 def test_tiny_pages(name: str) -> None:
