@@ -119,10 +119,3 @@ def test_links_lead_somewhere(document: str) -> None:
     text = re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (ROOT / document).parent.joinpath(target).exists(), target
-
-
-def test_architecture_names_every_layer() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    for path in (ROOT / "dlog").iterdir():
-        if path.is_dir() and path.name not in ("__pycache__", "sensitivity"):
-            assert f"`{path.name}/`" in text, path.name
