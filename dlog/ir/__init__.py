@@ -1,0 +1,1 @@
+"""From the syntax tree to typed, safe, stratified rules in normal form."""

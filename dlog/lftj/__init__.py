@@ -1,0 +1,1 @@
+"""Leapfrog triejoin: plans, and the machine that runs them."""

@@ -1,0 +1,1 @@
+"""From rule bodies to stages, key orders and join plans.  Reads statistics, never data."""

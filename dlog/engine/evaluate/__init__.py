@@ -1,0 +1,1 @@
+"""Evaluation from scratch: strata in order, recursion, chunks, several cores."""

@@ -1,0 +1,1 @@
+"""How rules are evaluated, and why, in words: the text of `dlog explain`."""

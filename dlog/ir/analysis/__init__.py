@@ -1,0 +1,1 @@
+"""Analysis of rules: normal form, safety, strata, monotone recursion, inclusions between predicates."""

@@ -1,0 +1,1 @@
+"""Goal-directed rewriting: evaluate only what the goals of a program need (magic sets)."""

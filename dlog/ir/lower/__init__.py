@@ -1,0 +1,1 @@
+"""Syntax tree to rules: names, scopes, aggregates, literals, directives."""

@@ -1,0 +1,1 @@
+"""Type inference and type checking of rules."""

@@ -1,0 +1,1 @@
+"""Rings: the values that maps hold, with addition and multiplication."""

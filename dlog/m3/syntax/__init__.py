@@ -1,0 +1,1 @@
+"""The text of M3 programs: lexer, parser, syntax tree, printer, and the two dialects."""

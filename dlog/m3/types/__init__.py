@@ -1,0 +1,1 @@
+"""Types and binding patterns of M3 programs."""

@@ -1,0 +1,1 @@
+"""Spark's Java, its session, and plain reasons for its errors."""

@@ -1,0 +1,1 @@
+"""How a program is divided into shards, blocks and jobs.  Starts no Spark."""

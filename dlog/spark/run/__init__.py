@@ -1,0 +1,1 @@
+"""Programs on Spark: sources, tasks of workers, copies of relations, outputs."""

@@ -1,0 +1,1 @@
+"""Streams of facts on Spark: files in, batches as transactions, changes out."""

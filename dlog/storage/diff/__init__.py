@@ -1,0 +1,1 @@
+"""Differences between two versions of an index: changed rows, surgeries, sparse complements."""

@@ -1,0 +1,1 @@
+"""Queues: the rows that a recursion has derived, each once, in order of arrival."""

@@ -1,0 +1,1 @@
+"""Folds over intervals of rows, and interval trees."""

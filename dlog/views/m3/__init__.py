@@ -1,0 +1,1 @@
+"""From view trees to M3 programs."""

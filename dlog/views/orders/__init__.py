@@ -1,0 +1,1 @@
+"""Variable orders: how they are found, read and written."""

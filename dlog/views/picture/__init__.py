@@ -1,0 +1,1 @@
+"""Pictures and explanations of view trees, as SVG, PDF, DOT and text."""

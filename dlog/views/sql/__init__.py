@@ -1,0 +1,1 @@
+"""From SQL to aggregation queries.  The only importer of sqlglot."""

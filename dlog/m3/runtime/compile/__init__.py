@@ -1,0 +1,1 @@
+"""From M3 triggers to instructions of the machine."""

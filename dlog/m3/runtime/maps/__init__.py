@@ -1,0 +1,1 @@
+"""Maps from keys to ring elements: hash tables in arrays, with indices."""
