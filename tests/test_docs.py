@@ -113,6 +113,16 @@ def _without_times(text: str) -> str:
     return re.sub(r"[0-9.]+ m?s\b", "TIME", text)
 
 
+def test_glossary_defines_each_term_once_and_in_order() -> None:
+    """One term in each row; a word with several meanings is qualified, as in `map slot`."""
+    sections = (ROOT / "GLOSSARY.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    terms = [re.findall(r"^\| (?!term |---)([^|]+?) \|", section, re.MULTILINE) for section in sections]
+    every = [term.lower() for section in terms for term in section]
+    assert len(every) > 100 and not [term for term in set(every) if every.count(term) > 1 or "," in term]
+    for section in terms:
+        assert section == sorted(section, key=str.lower)
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_lead_somewhere(document: str) -> None:
     text = (ROOT / document).read_text(encoding="utf-8")
