@@ -20,8 +20,8 @@ from dlog.errors import DlogError, SourceError, VerifyError
 from dlog.language import ast
 from dlog.language.source import read_source
 from dlog.language.typed import Piece, pieces
-from dlog.repl.told import changes_text
-from dlog.report import cost_text, looked_lines, milliseconds, print_rows
+from dlog.repl.commit_text import changes_text
+from dlog.report import cost_text, milliseconds, oracle_lines, print_rows
 
 
 @dataclass
@@ -137,7 +137,7 @@ def _run(database: Database, unit: _Unit, options: Options, tally: Tally) -> Non
         sys.stdout.flush()
         changes = changes_text(commit, database, earlier)
         print(f"{commit.version}: {changes}; {cost_text(commit, database)}", file=sys.stderr)
-        for line in looked_lines(commit, database):
+        for line in oracle_lines(commit, database):
             print(f"  {line}", file=sys.stderr)
     if options.verify:
         database.verify()

@@ -59,7 +59,7 @@ def end() -> None:
         set_handler(_SIGINT, _before)
     _held = False
     if _noted:
-        _hear()
+        _deliver()
 
 
 def cannot_come() -> bool:
@@ -70,7 +70,7 @@ def cannot_come() -> bool:
 def poll() -> None:
     """A safe point: an interrupt that was noted comes now.  Does nothing in other threads.  0.05 us."""
     if _noted and get_ident() == _main:
-        _hear()
+        _deliver()
 
 
 def uninterrupted(function: Callable[P, T]) -> Callable[P, T]:
@@ -89,7 +89,7 @@ def uninterrupted(function: Callable[P, T]) -> Callable[P, T]:
 
 
 @contextmanager
-def heard() -> Iterator[None]:
+def immediate_interrupts() -> Iterator[None]:
     """In the block interrupts come at once, also inside of an operation: for waiting on other processes."""
     if not _held or get_ident() != _main:
         yield
@@ -102,7 +102,7 @@ def heard() -> Iterator[None]:
         set_handler(_SIGINT, _note)
 
 
-def aside(work: Callable[[], T]) -> T:
+def in_thread(work: Callable[[], T]) -> T:
     """What the work gives, done in a thread of its own, which costs 50 us.
 
     For libraries that take Ctrl-C for themselves while they are called in the main thread: pyarrow's reader
@@ -132,7 +132,7 @@ def _note(number: int, frame: object) -> None:
     _noted = True
 
 
-def _hear() -> None:
+def _deliver() -> None:
     global _noted
     _noted = False
     _before(_SIGINT, sys._getframe(1))

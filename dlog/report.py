@@ -70,7 +70,7 @@ def cost_text(commit: Commit, database: Database) -> str:
     return "; ".join([f"{commit.operations:,} operations", *told, milliseconds(commit.seconds)])
 
 
-def looked_lines(commit: Commit, database: Database) -> list[str]:
+def oracle_lines(commit: Commit, database: Database) -> list[str]:
     """`p looked again at x in [2, 2], [6, +inf]`: each rule that a trace led to the places of a change; then
     what is kept for these predicates: `p keeps 12 intervals, 384 bytes (trace, exact)`."""
     known = database.program.predicates

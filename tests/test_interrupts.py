@@ -12,7 +12,7 @@ import pytest
 
 import dlog
 from dlog import interrupts
-from dlog.interrupts import aside, begin, end, heard, poll, uninterrupted
+from dlog.interrupts import begin, end, immediate_interrupts, in_thread, poll, uninterrupted
 
 
 @pytest.fixture(autouse=True)
@@ -107,19 +107,19 @@ def test_other_threads_hold_nothing() -> None:
 def test_interrupts_are_heard_while_an_operation_waits() -> None:
     assert begin()
     try:
-        with pytest.raises(KeyboardInterrupt), heard():
+        with pytest.raises(KeyboardInterrupt), immediate_interrupts():
             interrupt()
         interrupt()
-        with pytest.raises(KeyboardInterrupt), heard():
+        with pytest.raises(KeyboardInterrupt), immediate_interrupts():
             raise AssertionError("not reached")
     finally:
         end()
 
 
 def test_work_aside_gives_what_it_gives() -> None:
-    assert aside(lambda: threading.current_thread() is threading.main_thread()) is False
+    assert in_thread(lambda: threading.current_thread() is threading.main_thread()) is False
     with pytest.raises(ZeroDivisionError):
-        aside(lambda: 1 // 0)
+        in_thread(lambda: 1 // 0)
 
 
 def test_ctrl_c_ends_threads_that_an_evaluation_waits_for() -> None:

@@ -22,7 +22,7 @@ from dlog.engine.evaluated import Shown, view_of
 from dlog.engine.maintain.facts import rows_with_keys
 from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.strategy import net_difference
-from dlog.engine.state.shared_subjoins import SharedParts
+from dlog.engine.state.shared_subjoins import SharedSubjoins
 from dlog.engine.view import View
 from dlog.errors import ConstraintError, DlogError
 from dlog.heads.lookup import contained
@@ -111,7 +111,7 @@ class Branching(engine.Database):
         self.tree, self.program, store.relations, store.predicates, self.version, self.pending = shown
         self._maintenance = Maintenance.of(self.program, self._maintenance.wanted)
         store.options, store.inclusions = Options.of(self.program.pragmas), self.program.inclusions
-        store.shared_parts = SharedParts()
+        store.shared_subjoins = SharedSubjoins()
         self._show()
 
     def _show(self) -> None:

@@ -27,7 +27,7 @@ from dlog.durable.records import BranchRecord, CommitRecord, Texts
 from dlog.durable.replay import replay, restore_texts
 from dlog.durable.states import base_relations, changes_between, facts_of, program_text
 from dlog.durable.timeline import MAIN, Moment, Timeline
-from dlog.engine.commit.commits import Changes, Commit, Known
+from dlog.engine.commit.commits import Changes, Commit, RecordedSummary
 from dlog.engine.maintain.strategy import net_difference
 from dlog.engine.statements import settled
 from dlog.engine.transaction import Transaction
@@ -202,7 +202,7 @@ class Database(Branching):
     def _commit(self, transaction: Transaction) -> Commit:
         batch_id = transaction.batch_id
         if batch_id is not None and batch_id in self._timeline.heads[self.current_branch].batches:
-            done = Commit(self.version, Known(), self.program, self.store.dictionary, repeated=True)
+            done = Commit(self.version, RecordedSummary(), self.program, self.store.dictionary, repeated=True)
             transaction.commit_info = done
             return done
         if self._read_only:

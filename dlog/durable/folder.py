@@ -40,7 +40,7 @@ READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 Warn = Callable[[str], None]
 
 
-class Kept(NamedTuple):
+class LogEntry(NamedTuple):
     """A record of a log: where it is, as it was written, and what it means."""
 
     offset: int
@@ -54,7 +54,7 @@ class Found:
 
     generation: int
     checkpoint: Loaded
-    records: list[Kept] = field(default_factory=list)
+    records: list[LogEntry] = field(default_factory=list)
     tail: Tail = field(default_factory=lambda: Tail(0, 0))
     log: Path = Path()
 
@@ -92,13 +92,13 @@ def _read(folder: Path, files: Files) -> Found | None:
     return Found(generation, checkpoint, records, tail, path)
 
 
-def read_log(data: Buffer, path: Path, start: int = 0) -> tuple[list[Kept], Tail]:
+def read_log(data: Buffer, path: Path, start: int = 0) -> tuple[list[LogEntry], Tail]:
     """The records of a log from an offset on, of which `data` has the bytes.  O(bytes)."""
     framed, tail = framed_records(data, path, 0 if start else HEADER_BYTES)
     found = []
     for offset, payload in framed:
         try:
-            found.append(Kept(start + offset, payload, read_record(payload)))
+            found.append(LogEntry(start + offset, payload, read_record(payload)))
         except (ValueError, KeyError, IndexError, struct.error) as error:
             raise corruption(path, start + offset, str(error)) from None
     return found, tail
@@ -213,7 +213,7 @@ class Folder:
             with suppress(OSError):
                 self.files.remove(new)
 
-    def log_since(self, start: int) -> list[Kept]:
+    def log_since(self, start: int) -> list[LogEntry]:
         """The records of the log in use from an offset on.  O(their bytes)."""
         assert self.log is not None
         with _told(self.log.path, "read"):

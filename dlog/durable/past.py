@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dlog.durable.checkpoint import Loaded
-from dlog.durable.folder import Kept
+from dlog.durable.folder import LogEntry
 from dlog.durable.frames import HEADER_BYTES
 from dlog.durable.records import BranchRecord, CommitRecord, read_record
 from dlog.durable.replay import Facts
@@ -53,7 +53,7 @@ class Past:
         """As a checkpoint of it has them."""
         return cls({name: head.version for name, head in timeline.heads.items()}, dict(programs))
 
-    def take(self, records: Iterable[Kept], end: int) -> Past:
+    def take(self, records: Iterable[LogEntry], end: int) -> Past:
         """Itself with more records of the log, up to an offset.  O(records)."""
         for _, payload, record in records:
             if isinstance(record, CommitRecord):

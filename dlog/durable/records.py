@@ -19,7 +19,7 @@ from dlog.jit import Words
 from dlog.storage.index.batch import Change
 
 COMMIT, BRANCH, DROP, STATE, ROWS, TEXTS, END = range(1, 8)
-FEW = 64  # values that are written as they are: to pack them costs more than it saves
+UNPACKED_VALUES = 64  # values that are written as they are: to pack them costs more than it saves
 
 _SECTION = struct.Struct("<cQ")
 _COMMIT = struct.Struct("<Qd")
@@ -141,7 +141,7 @@ def _few_rows(name: str, change: Change) -> tuple[bytes, ...] | None:
     inserted, erased = change
     n_inserted, arity = inserted.shape
     n_erased = len(erased)
-    if (n_inserted + n_erased) * arity > FEW:
+    if (n_inserted + n_erased) * arity > UNPACKED_VALUES:
         return None
     head = _few_rows_head(name, arity, n_inserted, n_erased)
     return (head, inserted.tobytes(), erased.tobytes()) if n_erased else (head, inserted.tobytes())
@@ -158,7 +158,7 @@ def change_parts(name: str, change: Change) -> list[bytes]:
     """Rows one after the other when they are few, else packed column by column."""
     inserted, erased = change
     arity, encoded = inserted.shape[1], name.encode()
-    packed = (len(inserted) + len(erased)) * arity > FEW
+    packed = (len(inserted) + len(erased)) * arity > UNPACKED_VALUES
     head = _CHANGE.pack(len(encoded), arity, len(inserted), len(erased), packed)
     if not packed:
         return [head, encoded, inserted.tobytes(), erased.tobytes()]

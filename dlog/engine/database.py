@@ -13,7 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from dlog.engine.commit.commits import Change, Commit, Known, Told
+from dlog.engine.commit.commits import Change, Commit, CommitSummary, RecordedSummary
 from dlog.engine.commit.result import Result
 from dlog.engine.commit.subscribers import Subscribers, Subscription
 from dlog.engine.evaluate.evaluate import Evaluation
@@ -216,7 +216,7 @@ class Database(Evaluated):
             self._subscribers.note(commit.changes)
         return commit
 
-    def _commit_rows(self, transaction: Transaction) -> Told | None:
+    def _commit_rows(self, transaction: Transaction) -> CommitSummary | None:
         """The short way for a few rows; None when the transaction has to go the long way."""
         rows = transaction.few_rows() if self.limits.none else None
         if rows is None:
@@ -230,7 +230,7 @@ class Database(Evaluated):
     def _short_evaluation(self) -> Evaluation:
         return self._evaluation(self.program, Watch(self.limits))
 
-    def _replace_state(self, transaction: Transaction) -> Told:
+    def _replace_state(self, transaction: Transaction) -> CommitSummary:
         """Brings the state after a transaction; when that fails, the caller takes everything back.
 
         Everything happens in a dict of relations of its own, which takes the place of the old one at the end.
@@ -255,7 +255,7 @@ class Database(Evaluated):
             check_tables(tables, cycle)
             cycle.close()
             self.tree, self.program = tree, program
-        return Known(cycle.changes, cycle.ways, cycle.costs, cycle.looked)
+        return RecordedSummary(cycle.changes, cycle.ways, cycle.costs, cycle.looked)
 
 
 def plan_only(path: str | Path, facts: str | Path, strategy: str | None = None) -> Database:

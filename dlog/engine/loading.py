@@ -130,7 +130,7 @@ def python_codes(store: Store, name: str, data: Any) -> Any:
     return table_codes(store, name, to_arrow(data, [(c.name, c.type) for c in predicate.columns], name))
 
 
-FEW = 16
+TUPLE_ROWS = 16
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
 
@@ -148,12 +148,12 @@ def quick_codes(
             return None
         if not arity or not predicate.has_only_ints:
             return None
-        return rows.copy() if len(rows) > FEW or not len(rows) else tuple(map(tuple, rows.tolist()))
+        return rows.copy() if len(rows) > TUPLE_ROWS or not len(rows) else tuple(map(tuple, rows.tolist()))
     if not predicate.has_only_ints:
         if not rows or not predicate.has_plain_columns:
             return None
-        return (_plain_codes if len(rows) <= FEW else _plain_rows)(predicate, rows, dictionary)
-    if len(rows) > FEW:
+        return (_plain_codes if len(rows) <= TUPLE_ROWS else _plain_rows)(predicate, rows, dictionary)
+    if len(rows) > TUPLE_ROWS:
         return _int_rows(rows, arity) if arity else None
     for row in rows:
         if type(row) is not tuple or len(row) != arity:

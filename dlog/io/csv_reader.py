@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from dlog.interrupts import aside, poll
+from dlog.interrupts import in_thread, poll
 from dlog.io import text_cells
 from dlog.io.columns import (
     Columns,
@@ -210,7 +210,7 @@ def _read_fast(block: _Block, layout: Layout, columns: Columns) -> pa.Table | No
                 false_values=list(text_cells.FALSE_TEXTS),
             ),
         )
-        table = aside(read)
+        table = in_thread(read)
     except pa.ArrowInvalid:
         return None
     table = table.rename_columns([name for name, _ in columns])

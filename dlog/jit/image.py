@@ -18,7 +18,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from dlog.interrupts import heard
+from dlog.interrupts import immediate_interrupts
 from dlog.jit import cache
 
 FILE = "kernels.image"
@@ -39,7 +39,7 @@ def functions_of(module: str, source: Path) -> dict[str, Any]:
             raise NoImage(failure.read_text())
         from dlog.jit.compiling import compile_all
 
-        with heard():
+        with immediate_interrupts():
             compile_all()
         file = cache.find(source, FILE)
         if file is None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from dlog.errors import Diagnostics
 from dlog.m3.syntax import ast
 from dlog.m3.syntax.ast import A5, TypeRef
-from dlog.m3.syntax.dialect_support import VALUES_ONLY, check_sayable
+from dlog.m3.syntax.dialect_support import VALUES_ONLY, check_dialect_support
 from dlog.m3.syntax.dialects import RANGES, is_reserved, require_dialect
 from dlog.m3.types.typecheck import check
 
@@ -43,7 +43,7 @@ def convert(program: ast.Program, dialect: str) -> ast.Program:
         return program
     converted = _Converter(program.dialect, dialect).program(check(program))
     diagnostics = Diagnostics()
-    check_sayable(converted, diagnostics)
+    check_dialect_support(converted, diagnostics)
     diagnostics.raise_if_any()
     check(converted)
     return converted

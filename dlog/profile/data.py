@@ -77,7 +77,7 @@ class Profile:
     sources: dict[str, str] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)  # of each predicate at the end
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)  # their names
-    told: tuple[str, ...] = ()  # how recursions told what is new, a line each
+    detection_lines: tuple[str, ...] = ()  # how recursions detected new rows, a line each
 
 
 def profile_of(database: Database, name: str, phases: dict[str, float]) -> Profile:
@@ -93,7 +93,7 @@ def profile_of(database: Database, name: str, phases: dict[str, float]) -> Profi
         _sources(rules),
         {p: len(relation) for p, relation in database.store.relations.items()},
         {p: tuple(column.name for column in predicates[p].columns) for p in predicates},
-        tuple(database.measures.told_lines()),
+        tuple(database.measures.detection_lines()),
     )
 
 

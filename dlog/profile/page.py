@@ -131,10 +131,10 @@ def _anchor(profile: Profile, file: str, line: int) -> str:
 
 
 def _recursions(profile: Profile) -> Iterator[str]:
-    if not profile.recursions and not profile.told:
+    if not profile.recursions and not profile.detection_lines:
         return
     yield "<h2>Recursion: rows produced in each run</h2>"
-    for line in profile.told:
+    for line in profile.detection_lines:
         yield f'<p class="told">{escape(line)}</p>'
     yield (
         '<p class="quiet">A run is one iteration, or, where each new row at once derives what follows, one '

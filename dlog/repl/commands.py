@@ -12,7 +12,7 @@ from dlog.engine.commit.printed_facts import change_lines, in_order, is_derived
 from dlog.engine.saving import PROGRAM, save
 from dlog.errors import DlogError, did_you_mean
 from dlog.language.parse import load_file
-from dlog.report import cost_text, looked_lines, print_stats, signed_counts
+from dlog.report import cost_text, oracle_lines, print_stats, signed_counts
 
 if TYPE_CHECKING:
     from dlog.repl.session import Session
@@ -102,7 +102,7 @@ def _stats(session: Session, _: str) -> None:
         commit = session.last
         costs = cost_text(commit, session.database)
         session.say(f"transaction {commit.version}: {session.last_changes}; {costs}")
-        for line in looked_lines(commit, session.database):
+        for line in oracle_lines(commit, session.database):
             session.say(f"  {line}")
     if session.database.measures.rules:
         print_stats(session.database, session.out)

@@ -28,7 +28,7 @@ from dlog.language import ast
 from dlog.language.printing import format_node
 from dlog.language.typed import PROMPT, Piece
 from dlog.progress import Screen
-from dlog.repl.told import changes_text, commit_line
+from dlog.repl.commit_text import changes_text, commit_line
 from dlog.report import print_rows
 
 T = TypeVar("T")

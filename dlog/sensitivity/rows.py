@@ -7,13 +7,13 @@ import numpy as np
 from dlog.jit import Words
 from dlog.sensitivity.row_kernels import row_changes, sort_few
 
-FEW = 48  # rows that are sorted by insertion: below, a sort of numpy takes longer
+INSERTION_SORT_ROWS = 48  # rows that are sorted by insertion: below, a sort of numpy takes longer
 
 
 def sorted_rows(rows: Words) -> Words:
     """An (n, k) array in order, contiguous.  O(n log n)."""
     n, k = rows.shape
-    if n <= FEW or k == 0:
+    if n <= INSERTION_SORT_ROWS or k == 0:
         copied = np.array(rows, np.int64, order="C")
         if n > 1 and k > 0:
             sort_few(copied.reshape(-1), n, k)

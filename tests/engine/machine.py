@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import dlog
-from dlog.engine.commit.commits import Commit, Known
+from dlog.engine.commit.commits import Commit, RecordedSummary
 from dlog.engine.maintain import maintain
 from dlog.engine.maintain.delta import keep
 from dlog.engine.maintain.trace.offer import TRACE
@@ -66,7 +66,7 @@ def short_ways() -> Iterator[list[bool]]:
 
 def went_short(commit: Commit) -> bool:
     """Whether a commit went the short way of a few rows, and there was something to do."""
-    return not isinstance(commit._told, Known)
+    return not isinstance(commit._told, RecordedSummary)
 
 
 class Seen(Counter[str]):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dlog
-from dlog.engine.commit.oracle_report import Looked
+from dlog.engine.commit.oracle_report import OracleReport
 from dlog.jit import Words
 from dlog.lftj.plan import Emit, Leap, Plan
 from dlog.sensitivity.intervals import Intervals, covered_changes
@@ -66,7 +66,7 @@ def test_maintenance_of_4_1_1() -> None:
     }
     oracle = upkeep.oracle({0: surgeries(a, a_new), 1: surgeries(b, b_new)}, intervals)
     assert oracle.intervals() == [[(2, 2), (6, GREATEST)]]
-    shown = Looked.of("C", (("x", INT),), oracle, Dictionary())
+    shown = OracleReport.of("C", (("x", INT),), oracle, Dictionary())
     assert str(shown) == "C looked again at x in [2, 2], [6, +inf]"
     upkept = upkeep.maintain(ARENA.A, oracle, ([a.root, b.root], [a_new.root, b_new.root]), intervals)
     assert (upkept.erased.tolist(), upkept.inserted.tolist()) == ([[2]], [])

@@ -16,8 +16,8 @@ from dlog.engine import column_functions
 from dlog.engine.body.complements import Complement, find_complement
 from dlog.engine.body.decomposed import WEIGHT, Parts, Planned
 from dlog.engine.body.parallel import in_parallel, parts_of
-from dlog.engine.body.post_join_filters import is_ranked, is_scan, kept_rows, scanned_rows
-from dlog.engine.body.pushed_filters import SHARE, Tested, tested_first
+from dlog.engine.body.post_join_filters import is_ranked, is_scan, passing_rows, scanned_rows
+from dlog.engine.body.pushed_filters import SHARE, PushedFilter, pushed_filters
 from dlog.engine.body.readable import TABLE, Passing, Readable
 from dlog.engine.body.replan import alike
 from dlog.engine.body.shared_subjoin_choice import Body
@@ -73,7 +73,7 @@ class BodyRunner:
         self.plans: dict[tuple[int, bool, bool, tuple[str, ...]], Planned] = {}
         self.parts: dict[tuple[int, bool], Parts | tuple[int, ...]] = {}
         self.complements: dict[int, Complement | None] = {}
-        self.tested: dict[int, tuple[Tested, ...]] = {}
+        self.tested: dict[int, tuple[PushedFilter, ...]] = {}
         self.weighted = False
 
     def run(self, pipeline: Pipeline, table: Table | None = None, weighted: bool = False) -> Table:
@@ -92,7 +92,7 @@ class BodyRunner:
     def tested_values(self, pipeline: Pipeline) -> Table | None:
         """Values that pass tests on columns, for the first join to read; None where that would not pay."""
         if id(pipeline) not in self.tested:
-            self.tested[id(pipeline)] = tested_first(pipeline, self.store)
+            self.tested[id(pipeline)] = pushed_filters(pipeline, self.store)
         best, least = None, 1.0 if self.store.options.semijoins == ALWAYS else SHARE
         for tested in self.tested[id(pipeline)]:
             values = self.join(tested.values, None)
@@ -207,7 +207,7 @@ class BodyRunner:
         """All output of a join, in (columns, rows) parts."""
         parts = []
         for part in run.batches(between=self.watch.check):
-            parts.append(kept_rows(join, part.T, self.store.dictionary))
+            parts.append(passing_rows(join, part.T, self.store.dictionary))
             self.watch.pending(self.watch.pending_rows + parts[-1].shape[1])
         return parts
 
@@ -294,10 +294,12 @@ class BodyRunner:
         key = (join.forms, outputs, join.bag, count, options)
         known = self.store.decompositions.get(key)
         if known is None or not alike(sizes, known[0]):
-            made = self.store.shared_parts.texts(self.store) if options.sharing != NEVER else ()
+            made = self.store.shared_subjoins.texts(self.store) if options.sharing != NEVER else ()
             body = Body(join.forms, outputs, join.bag, count, options)
-            wants = self.store.wants
-            found = wants.plan(body, made) if wants is not None else body.plan(self.store, made)
+            subjoin_choice = self.store.subjoin_choice
+            found = (
+                subjoin_choice.plan(body, made) if subjoin_choice is not None else body.plan(self.store, made)
+            )
             known = self.store.decompositions[key] = (sizes, found)
         return known[1]
 

@@ -223,10 +223,10 @@ class _Work:
         if any(is_sub_join(name) or name not in store.relations for name in read):
             return self.passing(sub_join, made, WHOLE)
         text = shared_text(sub_join.forms, sub_join.outputs, sub_join.weighted)[0]
-        known = store.shared_parts.find(text, store)
+        known = store.shared_subjoins.find(text, store)
         if known is None:
             known = self.passing(sub_join, made, WHOLE)
-            store.shared_parts.keep(text, store, read, known)
+            store.shared_subjoins.keep(text, store, read, known)
         return known
 
     def hashed(self, sub_join: SubJoin, made: Made, bounds: Bounds) -> Hashed:

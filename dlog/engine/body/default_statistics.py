@@ -12,7 +12,7 @@ _ROWS, _DISTINCT, _PARTNERS = 1000, 100.0, 10.0
 _LIKE_IT = 2  # rows that a single one stands for
 
 
-class Expected:
+class DefaultStatistics:
     """Statistics in which a relation that is still empty is taken to have a thousand rows."""
 
     def __init__(self, known: Statistics):
@@ -34,7 +34,7 @@ class Expected:
         return self.known.known_orders(name, foreseen)
 
 
-class Growing(Expected):
+class GrowingStatistics(DefaultStatistics):
     """The same for plans that are kept from transaction to transaction: one row is taken for two of a kind.
 
     A plan that is made for the first rows of a stream then joins by what they share, and makes no cross

@@ -28,16 +28,16 @@ def parts_of(join: Join, rows: int, jobs: int) -> list[Join]:
 def in_parallel(tasks: Sequence[Callable[[], T]], watch: Watch) -> list[T]:
     """Results in the order of the tasks.  The first error stops the others."""
     if len(tasks) == 1:
-        with watch.aside():
+        with watch.lock_released():
             return [tasks[0]()]
-    with watch.aside(), ThreadPoolExecutor(max(1, len(tasks) // _PARTS)) as pool:
+    with watch.lock_released(), ThreadPoolExecutor(max(1, len(tasks) // _PARTS)) as pool:
         futures = [pool.submit(task) for task in tasks]
         return _results(futures, watch)
 
 
 def in_threads(loops: Sequence[Callable[[], None]], watch: Watch) -> None:
     """Runs each in a thread of its own.  The first error stops the others, which look at the watch."""
-    with watch.aside(), ThreadPoolExecutor(len(loops)) as pool:
+    with watch.lock_released(), ThreadPoolExecutor(len(loops)) as pool:
         _results([pool.submit(loop) for loop in loops], watch)
 
 

@@ -56,10 +56,10 @@ def scanned_rows(join: CompiledJoin, index: Index, dictionary: Dictionary) -> It
     dictionary.ranking(codes_of([_operand(join, slot, chosen) for slot in compared]))  # not part by part
     size = PART if join.late else max(len(index), 1)
     starts = range(0, len(index), size)
-    return (kept_rows(join, [c[start : start + size] for c in chosen], dictionary) for start in starts)
+    return (passing_rows(join, [c[start : start + size] for c in chosen], dictionary) for start in starts)
 
 
-def kept_rows(join: CompiledJoin, rows: Columns, dictionary: Dictionary) -> Words:
+def passing_rows(join: CompiledJoin, rows: Columns, dictionary: Dictionary) -> Words:
     """Those of (columns, rows) for which all comparisons hold that a join has left, as an array of their own.
 
     O(rows).  REQUIRES, to be fast: texts that are compared are in order already, see `is_ranked`.

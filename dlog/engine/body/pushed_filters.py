@@ -24,7 +24,7 @@ SHARE = 0.5  # of the values; if more pass, the join is not restricted
 
 
 @dataclass(frozen=True)
-class Tested:
+class PushedFilter:
     """Tests that the values of one atom decide, and the join that gives these values."""
 
     atom: Atom
@@ -32,7 +32,7 @@ class Tested:
     tests: tuple[Test, ...]
 
 
-def tested_first(pipeline: Pipeline, store: Store) -> tuple[Tested, ...]:
+def pushed_filters(pipeline: Pipeline, store: Store) -> tuple[PushedFilter, ...]:
     """What is worth testing before the first join.  Looks at sizes; reads no rows."""
     join = pipeline.operations[0] if pipeline.operations else None
     semijoins = store.options.semijoins
@@ -49,7 +49,7 @@ def tested_first(pipeline: Pipeline, store: Store) -> tuple[Tested, ...]:
     return tuple(t for t in found if rows >= MANY * store.rows(t.atom.predicate))
 
 
-def _decided(pipeline: Pipeline, join: Join, store: Store) -> Iterator[Tested]:
+def _decided(pipeline: Pipeline, join: Join, store: Store) -> Iterator[PushedFilter]:
     """For each set of variables that is tested, the smallest atom that has all of them."""
     tests = [o for o in pipeline.operations[1:] if isinstance(o, Test)]
     atoms = [f for f in join.forms if isinstance(f, Atom) and f.predicate in store.relations]
@@ -58,4 +58,4 @@ def _decided(pipeline: Pipeline, join: Join, store: Store) -> Iterator[Tested]:
         if having:
             atom = min(having, key=lambda a: store.rows(a.predicate))
             decided = tuple(t for t in tests if form_variables(t.primitive) <= names)
-            yield Tested(atom, Join((atom,), tuple(sorted(names)), False), decided)
+            yield PushedFilter(atom, Join((atom,), tuple(sorted(names)), False), decided)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 REPLAN = 16  # the factor by which a relation grows or shrinks before its plans are made anew
-_FEW = 64  # rows up to which any plan is quick, whatever it was made for
+_ANY_PLAN_ROWS = 64  # rows up to which any plan is quick, whatever it was made for
 
 
 def alike(sizes: Sequence[int], before: Sequence[int]) -> bool:
@@ -19,4 +19,4 @@ def alike(sizes: Sequence[int], before: Sequence[int]) -> bool:
 
 def is_alike(size: int, before: int) -> bool:
     """The same of one relation."""
-    return size <= max(_FEW, REPLAN * before) and before <= max(_FEW, REPLAN * size)
+    return size <= max(_ANY_PLAN_ROWS, REPLAN * before) and before <= max(_ANY_PLAN_ROWS, REPLAN * size)

@@ -61,7 +61,7 @@ class Body:
         )
 
 
-class Wants:
+class SharedSubjoinChoice:
     """The bodies of a program by the sub-joins that they have; found out when a plan first asks."""
 
     def __init__(self, store: Store, bodies: Callable[[], Iterable[Body]]):

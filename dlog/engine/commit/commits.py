@@ -1,6 +1,6 @@
 """Owns what a commit tells.  Nothing of it is put together before somebody asks.
 
-Knows nothing of how derived predicates follow: whoever brings a state leaves what there is to tell (`Told`).
+Knows nothing of how derived predicates follow: whoever brings a state leaves what there is to tell (`CommitSummary`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
-from dlog.engine.commit.oracle_report import Looked
+from dlog.engine.commit.oracle_report import OracleReport
 from dlog.engine.commit.result import Result
 from dlog.ir.rules import Predicate, Program
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.index.batch import Change as Difference
 
 
-class Told(Protocol):
+class CommitSummary(Protocol):
     """What is known of a transaction that was followed, by the names that the engine has."""
 
     @property
@@ -30,7 +30,7 @@ class Told(Protocol):
     def differences(self) -> Mapping[str, Difference]:
         """The net change of every predicate, in codes."""
 
-    def looked(self) -> Sequence[Looked]:
+    def looked(self) -> Sequence[OracleReport]:
         """Where rules that are kept by their traces were looked at again."""
 
     def note(self, seconds: float) -> None:
@@ -100,13 +100,27 @@ class Commit:
     this id had been applied before.
     """
 
-    __slots__ = ("_changes", "_dictionary", "_program", "_told", "answers", "repeated", "seconds", "version")
+    __slots__ = (
+        "_changes",
+        "_dictionary",
+        "_program",
+        "_summary",
+        "answers",
+        "repeated",
+        "seconds",
+        "version",
+    )
 
     def __init__(
-        self, version: int, told: Told, program: Program, dictionary: Dictionary, repeated: bool = False
+        self,
+        version: int,
+        summary: CommitSummary,
+        program: Program,
+        dictionary: Dictionary,
+        repeated: bool = False,
     ):
         self.version = version
-        self._told = told
+        self._summary = summary
         self._program = program
         self._dictionary = dictionary
         self._changes: Changes | None = None
@@ -118,19 +132,19 @@ class Commit:
     def changes(self) -> Changes:
         """The net change of every predicate."""
         if self._changes is None:
-            self._changes = Changes(self._told.differences, self._program.predicates, self._dictionary)
+            self._changes = Changes(self._summary.differences, self._program.predicates, self._dictionary)
         return self._changes
 
     @property
     def operations(self) -> int:
         """Seeks and nexts of its joins, and derivations of recursions that it looked at."""
-        return sum(self._told.costs().values())
+        return sum(self._summary.costs().values())
 
     @property
     def ways(self) -> Mapping[str, str]:
         """How derived predicates, and constraints by their texts, followed: "delta", "stages", "trace" or
         "from scratch".  A part of a predicate counts as the predicate."""
-        ways = self._told.ways
+        ways = self._summary.ways
         shown: dict[str, str] = {}
         for name, way in sorted(ways.items(), key=lambda item: "'" in item[0]):
             shown.setdefault(_shown_name(name, self._program), way)
@@ -140,15 +154,15 @@ class Commit:
     def costs(self) -> Mapping[str, int]:
         """The operations of each of them; those of a predicate's parts are its own."""
         shown: dict[str, int] = {}
-        for name, operations in self._told.costs().items():
+        for name, operations in self._summary.costs().items():
             name = _shown_name(name, self._program)
             shown[name] = shown.get(name, 0) + operations
         return shown
 
-    def looked(self) -> Sequence[Looked]:
+    def looked(self) -> Sequence[OracleReport]:
         """For rules that are kept by their traces, where the transaction made them look again: `print` each
         of them."""
-        return self._told.looked()
+        return self._summary.looked()
 
     def __repr__(self) -> str:
         return f"Commit(version={self.version}, changes={self.changes!r}, seconds={self.seconds:.6f})"
@@ -162,7 +176,7 @@ def _shown_name(name: str, program: Program) -> str:
     return next(texts, name.split("'")[0])
 
 
-class Known:
+class RecordedSummary:
     """What there is to tell of a transaction that went the general way, or of nothing."""
 
     __slots__ = ("_costs", "_differences", "_looked", "ways")
@@ -172,7 +186,7 @@ class Known:
         differences: Mapping[str, Difference] = MappingProxyType({}),
         ways: Mapping[str, str] = MappingProxyType({}),
         costs: Mapping[str, int] = MappingProxyType({}),
-        looked: Sequence[Looked] = (),
+        looked: Sequence[OracleReport] = (),
     ):
         self._differences, self.ways, self._costs, self._looked = differences, ways, costs, looked
 
@@ -182,7 +196,7 @@ class Known:
     def costs(self) -> Mapping[str, int]:
         return self._costs
 
-    def looked(self) -> Sequence[Looked]:
+    def looked(self) -> Sequence[OracleReport]:
         return self._looked
 
     def note(self, seconds: float) -> None:

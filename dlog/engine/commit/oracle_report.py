@@ -15,11 +15,11 @@ from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode_value
 from dlog.types import STRING, Type
 
-FEW = 4  # intervals of one variable that are shown
+SHOWN_INTERVALS = 4  # intervals of one variable that are shown
 
 
 @dataclass(frozen=True)
-class Looked:
+class OracleReport:
     """Of one rule of `predicate`.  `keys` are its key variables with their types, None where that is not
     known.  An oracle that is too large to be shown is not held: `places` is its number of contributions."""
 
@@ -32,7 +32,7 @@ class Looked:
     @classmethod
     def of(
         cls, predicate: str, keys: tuple[tuple[str, Type | None], ...], oracle: Oracle, dictionary: Dictionary
-    ) -> Looked:
+    ) -> OracleReport:
         places = len(oracle)
         return cls(predicate, keys, places, oracle if places < SHOWN else None, dictionary)
 
@@ -59,8 +59,11 @@ class Looked:
         return f"<{self}>"
 
     def _listed(self, intervals: Sequence[tuple[int, int]], type: Type | None) -> str:
-        shown = [f"[{self._end(a, type, a == b)}, {self._end(b, type, a == b)}]" for a, b in intervals[:FEW]]
-        more = [f"and {len(intervals) - FEW:,} more"] if len(intervals) > FEW else []
+        shown = [
+            f"[{self._end(a, type, a == b)}, {self._end(b, type, a == b)}]"
+            for a, b in intervals[:SHOWN_INTERVALS]
+        ]
+        more = [f"and {len(intervals) - SHOWN_INTERVALS:,} more"] if len(intervals) > SHOWN_INTERVALS else []
         return ", ".join([*shown, *more])
 
     def _end(self, code: int, type: Type | None, is_point: bool) -> str:
@@ -75,9 +78,9 @@ class Looked:
         return literal_text(decode_value(code, type, self.dictionary), type)
 
 
-Asked = Callable[[], Sequence[Looked]]  # told when asked
+ReportsOnRequest = Callable[[], Sequence[OracleReport]]  # told when asked
 
 
-def nowhere() -> Sequence[Looked]:
+def no_reports() -> Sequence[OracleReport]:
     """What is told where no trace is kept."""
     return ()

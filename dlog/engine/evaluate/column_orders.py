@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from dlog.engine.body.default_statistics import Expected
+from dlog.engine.body.default_statistics import DefaultStatistics
 from dlog.engine.body.readable import TABLE
 from dlog.engine.head.heads import body_outputs
 from dlog.engine.state.store import Store
@@ -134,7 +134,14 @@ def planned_behind(
     types = {**rule.types, "$number": INT}
     columns = lambda name: [INT] * len(shared) if name == TABLE else store.column_types(name)  # noqa: E731
     return compile_join(
-        forms, join.outputs, types, columns, Expected(store), store.encode, bag=join.bag, driver=driver
+        forms,
+        join.outputs,
+        types,
+        columns,
+        DefaultStatistics(store),
+        store.encode,
+        bag=join.bag,
+        driver=driver,
     )
 
 

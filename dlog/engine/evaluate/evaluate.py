@@ -14,8 +14,8 @@ from functools import partial
 import numpy as np
 
 from dlog.engine.body.bodies import BodyRunner
-from dlog.engine.body.pushed_filters import tested_first
-from dlog.engine.body.shared_subjoin_choice import Body, Wants
+from dlog.engine.body.pushed_filters import pushed_filters
+from dlog.engine.body.shared_subjoin_choice import Body, SharedSubjoinChoice
 from dlog.engine.evaluate.column_orders import choose_for_program, forget
 from dlog.engine.evaluate.combine import combine_candidates
 from dlog.engine.evaluate.driven import driven, place
@@ -60,14 +60,14 @@ def evaluate(program: Program, store: Store, evaluation: Evaluation) -> None:
         if predicate.is_functional and not any(name in s.predicates for s in program.strata):
             check_function(program, store, name)
     choose_for_program(program, store, program_bodies(program))
-    store.wants = Wants(store, partial(shared_bodies, program, store))
+    store.subjoin_choice = SharedSubjoinChoice(store, partial(shared_bodies, program, store))
     run = lambda stratum, own: evaluate_stratum(program, stratum, store, own)  # noqa: E731
     try:
         run_all(program, store, evaluation, run)
     finally:
         evaluation.watch.beat = lambda: None
-        store.shared_parts.clear()
-        store.wants = None
+        store.shared_subjoins.clear()
+        store.subjoin_choice = None
         forget(store)
     evaluation.progress("", len(program.strata), len(program.strata))
     check_constraints(program, store)
@@ -105,7 +105,7 @@ def _body(rule: Rule, forms: tuple[Form, ...], store: Store) -> Body | None:
         return None
     if any(is_change(f.predicate) for f in first.forms if isinstance(f, Atom)):
         return None
-    if tested_first(pipeline, store):
+    if pushed_filters(pipeline, store):
         return None
     count = bag and only_counts(rule) and len(operations) == 1
     if bag and not (count or takes_weights(rule)):

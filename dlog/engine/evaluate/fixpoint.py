@@ -224,7 +224,7 @@ class Fixpoint:
         queues, variants, store = self.queues, self.variants, self.store
         ranks = store.dictionary.rank if variants.ranked else NO_WORDS
         started = time.perf_counter()
-        with self.watch.aside():
+        with self.watch.lock_released():
             status = int(
                 _drive(
                     store.arena.A, variants.codes, variants.states, ranks, variants.table, queues.queues,
@@ -305,7 +305,7 @@ class Fixpoint:
         """Tell the measures what was done."""
         self.account.finish()
         for name, q in self.number.items():
-            self.around.measures.told(name, self.queues.told_by(q))
+            self.around.measures.detected_by(name, self.queues.sets_used(q))
 
     def store_results(self) -> None:
         for q in self.combine:

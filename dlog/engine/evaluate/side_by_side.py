@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dlog.engine.head.heads import body_outputs
-from dlog.engine.state.limits import Turn, Watch
+from dlog.engine.state.limits import ReleasableLock, Watch
 from dlog.engine.state.measure import Measures
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Program, Rule, Stratum
@@ -120,9 +120,9 @@ def run_group(program: Program, numbers: list[int], evaluation: Evaluation, run:
 
     Raises only what limits and Ctrl-C raise.
     """
-    turn = Turn()
+    lock = ReleasableLock()
     with ThreadPoolExecutor(min(evaluation.jobs, len(numbers))) as pool:
-        running = [_begin(pool, turn, program, number, evaluation, run) for number in numbers]
+        running = [_begin(pool, lock, program, number, evaluation, run) for number in numbers]
         try:
             while going := [r for r in running if not r.future.done()]:
                 wait([r.future for r in going], _LOOK, FIRST_COMPLETED)
@@ -141,14 +141,19 @@ def run_group(program: Program, numbers: list[int], evaluation: Evaluation, run:
 
 
 def _begin(
-    pool: ThreadPoolExecutor, turn: Turn, program: Program, number: int, evaluation: Evaluation, run: Run
+    pool: ThreadPoolExecutor,
+    lock: ReleasableLock,
+    program: Program,
+    number: int,
+    evaluation: Evaluation,
+    run: Run,
 ) -> _Running:
     outcome = Outcome(number, [])
     measures = Measures(on_warning=outcome.warnings.append)
-    own = replace(evaluation, watch=Watch(turn=turn), measures=measures)
+    own = replace(evaluation, watch=Watch(lock=lock), measures=measures)
 
     def work() -> None:
-        with turn:
+        with lock:
             own.watch.check()
             run(program.strata[number], own)
 

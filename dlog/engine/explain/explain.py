@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import partial
 
 from dlog.engine.body.complements import find_complement
-from dlog.engine.body.default_statistics import Expected
-from dlog.engine.body.pushed_filters import SHARE, tested_first
+from dlog.engine.body.default_statistics import DefaultStatistics
+from dlog.engine.body.pushed_filters import SHARE, pushed_filters
 from dlog.engine.body.readable import TABLE, Readable
-from dlog.engine.body.shared_subjoin_choice import Body, Wants
+from dlog.engine.body.shared_subjoin_choice import Body, SharedSubjoinChoice
 from dlog.engine.evaluate.column_orders import planned_behind
 from dlog.engine.evaluate.driven import driven
 from dlog.engine.evaluate.evaluate import as_plain, combines_by_row, delta_variants, shared_bodies
@@ -61,7 +61,7 @@ def explain(
     lines: list[str] = []
     store = store.under(store.predicates)
     store.inclusions = program.inclusions
-    store.wants = Wants(store, partial(shared_bodies, program, store))
+    store.subjoin_choice = SharedSubjoinChoice(store, partial(shared_bodies, program, store))
     for number, stratum in enumerate(program.strata, 1):
         rules = [
             r for r in stratum.rules if predicate is None or any(h.predicate == predicate for h in r.heads)
@@ -137,7 +137,7 @@ def _new_row(forms: tuple[Form, ...], rule: Rule, store: Store) -> Iterator[str]
         body_outputs(rule),
         rule.types,
         view.column_types,
-        Expected(store),
+        DefaultStatistics(store),
         store.encode,
         driver=driver,
     )
@@ -145,7 +145,7 @@ def _new_row(forms: tuple[Form, ...], rule: Rule, store: Store) -> Iterator[str]
 
 
 def _pipeline(pipeline: Pipeline, rule: Rule, store: Store, bound: tuple[str, ...]) -> Iterator[str]:
-    for tested in () if bound else tested_first(pipeline, store):
+    for tested in () if bound else pushed_filters(pipeline, store):
         tests = ", ".join(str(test.primitive) for test in tested.tests)
         yield f"first {tests}, on the values of {tested.atom} alone: the join reads those that pass"
         yield f"  unless more than {SHARE:.0%} of them do"
@@ -178,7 +178,7 @@ def _join(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Itera
             return
     if not bound and sum(isinstance(f, Atom) for f in join.forms) > 1:
         body = _body(join, rule, store)
-        joint = store.wants.joint_plan(body, body.plan(store, ()))
+        joint = store.subjoin_choice.joint_plan(body, body.plan(store, ()))
         if joint is not None:
             yield from _parts(joint)
             yield "  parts that other rules have too are made once for all of them: alone they would not pay"
@@ -223,7 +223,7 @@ def _body(join: Join, rule: Rule, store: Store) -> Body:
 def _considered(body: Body, store: Store) -> Decomposition | None:
     """The best plan in parts, even if it is not worth it; None where it is not even looked for."""
     return decompose(
-        body.forms, body.outputs, body.bag, Expected(store), estimate_join, body.options,
+        body.forms, body.outputs, body.bag, DefaultStatistics(store), estimate_join, body.options,
         count=body.count, gain=float("inf"),
     )  # fmt: skip
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from dlog.engine.commit.commits import Told, added_costs
-from dlog.engine.commit.oracle_report import Asked, Looked, nowhere
+from dlog.engine.commit.commits import CommitSummary, added_costs
+from dlog.engine.commit.oracle_report import OracleReport, ReportsOnRequest, no_reports
 from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.maintain.delta.keep import DeltaStrategy, counts_name
 from dlog.engine.maintain.delta.one_kept import FEW, OneKept
@@ -38,7 +38,7 @@ NO_WAYS: Mapping[str, str] = {}  # of a step whose strata, and what they cost, a
 
 
 class Step:
-    """Rows that were followed, and what there is to tell of them: see `commits.Told`."""
+    """Rows that were followed, and what there is to tell of them: see `commits.CommitSummary`."""
 
     __slots__ = ("_costs", "derived", "looked", "rows", "trigger", "ways")
 
@@ -49,7 +49,7 @@ class Step:
         ways: Mapping[str, str],
         costs: Mapping[str, int] | int,
         derived: Mapping[str, Change] = NO_DERIVED,
-        looked: Asked = nowhere,
+        looked: ReportsOnRequest = no_reports,
     ):
         self.trigger = trigger
         self.rows = rows  # those that changed something
@@ -97,7 +97,7 @@ class Steps:
                 of_name.setdefault(name, []).append(change)
         return {name: net_change(found) for name, found in of_name.items()}
 
-    def looked(self) -> Sequence[Looked]:
+    def looked(self) -> Sequence[OracleReport]:
         return [looked for step in self._steps for looked in step.looked()]
 
     def note(self, seconds: float) -> None:
@@ -112,14 +112,14 @@ def follow_rows(
     store: Store,
     steps: Sequence[SignedRows],
     evaluation: Callable[[], Evaluation],
-) -> Told | None:
+) -> CommitSummary | None:
     """Brings the store to the state after all steps; None: not simple, and the store is as it was.
 
     Raises only what a single step raises; the caller takes back what was done until then.
     """
     before, strategies = store.relations, maintenance.strategies
     if len(steps) == 1:
-        done: Told | None = _follow(maintenance, store, *steps[0], evaluation, before)
+        done: CommitSummary | None = _follow(maintenance, store, *steps[0], evaluation, before)
     else:
         try:
             followed = _follow_steps(maintenance, store, steps, evaluation)
@@ -168,7 +168,7 @@ def _follow(
     found, rows = _fire(trigger, store, relation, rows, shared)
     if found < 0:
         return Step(trigger, (), trigger.ways, NO_COSTS) if found == NOTHING else None
-    costs, looked = trigger.costs(), trigger.looked() if trigger.keeps_state else nowhere
+    costs, looked = trigger.costs(), trigger.looked() if trigger.keeps_state else no_reports
     if not found:
         return Step(trigger, rows, trigger.ways, costs, NO_DERIVED, looked)
     if (ended := trigger.changed_heads(store, found)) is not None:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from dlog.engine.commit.oracle_report import Looked
+from dlog.engine.commit.oracle_report import OracleReport
 from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Program, Stratum
@@ -52,7 +52,9 @@ class Cycle:
     changes: dict[str, Change] = field(default_factory=dict)
     facts: dict[str, Change] = field(default_factory=dict)
     ways: dict[str, str] = field(default_factory=dict)
-    looked: list[Looked] = field(default_factory=list)  # where rules that keep traces were looked at again
+    looked: list[OracleReport] = field(
+        default_factory=list
+    )  # where rules that keep traces were looked at again
     operations: int = 0  # of strategies, besides those of `evaluation.measures`
     costs: dict[str, int] = field(default_factory=dict)
     versions: set[str] = field(default_factory=set)  # names of relations that end with the cycle

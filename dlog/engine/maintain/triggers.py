@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from dlog.engine.body.replan import REPLAN, is_alike
-from dlog.engine.commit.oracle_report import Asked, nowhere
+from dlog.engine.commit.oracle_report import ReportsOnRequest, no_reports
 from dlog.engine.maintain.delta.few_rows_kernels import MARK_ROWS, fire_rows
 from dlog.engine.maintain.delta.keep import DeltaStrategy
 from dlog.engine.maintain.delta.one_kept import OneKept
@@ -234,9 +234,9 @@ class Trigger:
         room = self.used
         return self.ended.follow(store.relations, found, room.out, room.counts, room.capacity)
 
-    def looked(self) -> Asked:
+    def looked(self) -> ReportsOnRequest:
         """Where the last firing looked again at a rule that is kept by its trace."""
-        return nowhere
+        return no_reports
 
     @property
     def operations(self) -> int:

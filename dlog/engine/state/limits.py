@@ -32,7 +32,7 @@ class Limits:
         return self.timeout is None and self.rows is None and self.memory is None
 
 
-class Turn:
+class ReleasableLock:
     """A lock that its holder puts aside while it does what disturbs nobody."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Turn:
         self._lock.release()
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
+    def released(self) -> Iterator[None]:
         """In the block others may have the turn.  Nothing happens in a thread that does not hold it."""
         if self._holder != threading.get_ident():
             yield
@@ -63,9 +63,9 @@ class Turn:
 class Watch:
     """Looks at the limits between slices of work.  `doing` says what is going on, for the message."""
 
-    def __init__(self, limits: Limits | None = None, turn: Turn | None = None):
+    def __init__(self, limits: Limits | None = None, lock: ReleasableLock | None = None):
         self.limits = limits or Limits()
-        self.turn = turn  # of strata that run side by side
+        self.lock = lock  # of strata that run side by side
         self.started = self.looked = time.monotonic()
         self.doing = "starting"
         self.derived_rows = 0
@@ -91,9 +91,9 @@ class Watch:
             if resident_bytes() > _MOST * machine_bytes():
                 raise LimitError(f"out of memory while {self.doing}")
 
-    def aside(self) -> AbstractContextManager[None]:
+    def lock_released(self) -> AbstractContextManager[None]:
         """For work that only reads: what runs side by side may go on meanwhile."""
-        return nullcontext() if self.turn is None else self.turn.aside()
+        return nullcontext() if self.lock is None else self.lock.released()
 
     def derived(self, rows: int) -> None:
         self.derived_rows += rows

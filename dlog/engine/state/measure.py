@@ -82,10 +82,10 @@ class Measures:
     on_warning: Callable[[str], None] | None = None
     warned: set[str] = field(default_factory=set)
     traced: bool = False  # a profile is made
-    sets: dict[str, tuple[str, ...]] = field(default_factory=dict)  # how a recursion told what is new
+    sets: dict[str, tuple[str, ...]] = field(default_factory=dict)  # how a recursion detected new rows
 
     def __str__(self) -> str:
-        """A table: one line per rule, slowest first; then how recursions told what is new."""
+        """A table: one line per rule, slowest first; then how recursions detected new rows."""
         header = ["rows", "iterations", "seeks", "nexts", "seconds"]
         lines = [(header, "rule")]
         for m in sorted(self.rules.values(), key=lambda m: -m.seconds):
@@ -96,13 +96,13 @@ class Measures:
             "  ".join([*(cell.rjust(width) for cell, width in zip(cells, widths, strict=True)), text])
             for cells, text in lines
         ]
-        return "\n".join([*table, *self.told_lines()])
+        return "\n".join([*table, *self.detection_lines()])
 
-    def told(self, predicate: str, sets: Iterable[str]) -> None:
-        """What is new in a recursive predicate was told by these sets, in order."""
+    def detected_by(self, predicate: str, sets: Iterable[str]) -> None:
+        """New rows of a recursive predicate were detected by these sets, in order."""
         self.sets[predicate] = tuple(dict.fromkeys((*self.sets.get(predicate, ()), *sets)))
 
-    def told_lines(self) -> list[str]:
+    def detection_lines(self) -> list[str]:
         return [
             f"{name}: what is new was told by {', then '.join(sets)}"
             for name, sets in self.sets.items()

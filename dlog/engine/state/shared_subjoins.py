@@ -20,7 +20,7 @@ _MOST = 8  # results that are kept
 _MOST_ROWS = 1 << 23  # of one of them
 
 
-class SharedParts:
+class SharedSubjoins:
     """By the canonical text of the sub-join.  The one not used for longest goes first."""
 
     def __init__(self) -> None:

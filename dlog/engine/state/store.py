@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dlog.engine.state.shared_subjoins import SharedParts
+from dlog.engine.state.shared_subjoins import SharedSubjoins
 from dlog.ir.lower.literals import Value, literal_value
 from dlog.ir.rules import Const, Predicate
 from dlog.planning.indices import Requirement
@@ -43,9 +43,11 @@ class Store:
         self.chosen_orders: dict[str, tuple[tuple[int, ...], ...]] = {}  # made when a plan first reads one
         self.options = Options()  # of the planner
         self.inclusions: frozenset[tuple[str, str]] = frozenset()  # (S, T): rules derive S inside T
-        self.shared_parts = SharedParts()
+        self.shared_subjoins = SharedSubjoins()
         self.numbers = count()  # for names that no other relation, of any version, ever has
-        self.wants: Any = None  # while a program is evaluated: `dlog.engine.body.shared_subjoin_choice.Wants`
+        self.subjoin_choice: Any = (
+            None  # while a program is evaluated: `dlog.engine.body.shared_subjoin_choice.SharedSubjoinChoice`
+        )
         self.decompositions: dict[Hashable, tuple[tuple[int, ...], Decomposition | None]] = {}  # by join
         self._codes: dict[tuple[str, object, Type], int | None] = {}
         self._estimates: dict[str, tuple[int, list[tuple[float, float]]]] = {}
@@ -82,8 +84,8 @@ class Store:
         other.chosen_orders = self.chosen_orders.copy()
         other._estimates = self._estimates.copy()
         other.decompositions = self.decompositions.copy()
-        other.shared_parts = SharedParts()
-        other.wants = None
+        other.shared_subjoins = SharedSubjoins()
+        other.subjoin_choice = None
         return other
 
     def column_types(self, name: str) -> Sequence[Type]:

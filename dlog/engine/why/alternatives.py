@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dlog.engine.body.bodies import ROW, BodyRunner
-from dlog.engine.body.post_join_filters import kept_rows
+from dlog.engine.body.post_join_filters import passing_rows
 from dlog.engine.body.table import Table
 from dlog.engine.evaluate.evaluate import as_plain
 from dlog.engine.head.heads import aggregate_table, body_outputs, head_rows, stored_as
@@ -105,7 +105,7 @@ class LimitedRunner(BodyRunner):
     def collect(self, run: JoinRun, join: CompiledJoin) -> list[np.ndarray]:
         parts, rows = [], 0
         for part in run.batches(between=self.watch.check):
-            parts.append(kept_rows(join, part.T, self.store.dictionary))
+            parts.append(passing_rows(join, part.T, self.store.dictionary))
             rows += parts[-1].shape[1]
             if rows >= self.limit:
                 self.truncated = True

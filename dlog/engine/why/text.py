@@ -9,7 +9,7 @@ from typing import Any
 
 from dlog.engine.commit.printed_facts import fact_text, literal_text
 from dlog.engine.why.alternatives import place
-from dlog.engine.why.tree import Assignment, Condition, Derivation, Part
+from dlog.engine.why.tree import Assignment, Condition, Derivation, Premise
 from dlog.ir.lower.aggregates import is_domain
 from dlog.ir.primitives import show
 from dlog.ir.rules import (
@@ -87,7 +87,7 @@ class _Printer:
         """Without the variables that a wildcard or an expression stands for."""
         return [(n, v) for n, v in binding.items() if n.isidentifier() and not n.startswith("_")]
 
-    def parts(self, rule: Rule, binding: Mapping[str, Any], parts: list[Part]) -> list[Any]:
+    def parts(self, rule: Rule, binding: Mapping[str, Any], parts: list[Premise]) -> list[Any]:
         return [self.condition(rule, binding, p.form) if isinstance(p, Condition) else p for p in parts]
 
     # Facts and conditions

@@ -35,7 +35,7 @@ class Assignment:
 
     binding: dict[str, Any]
     forms: tuple[Form, ...]
-    parts: list[Part] = field(default_factory=list)
+    parts: list[Premise] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -53,7 +53,7 @@ class Derivation:
     rule: Rule | None = None
     binding: dict[str, Any] = field(default_factory=dict)
     forms: tuple[Form, ...] = ()
-    parts: list[Part] = field(default_factory=list)
+    parts: list[Premise] = field(default_factory=list)
     assignments: list[Assignment] = field(default_factory=list)
     total: int = 0
     replaced: bool = False
@@ -65,7 +65,7 @@ class Derivation:
         return [p for p in parts if isinstance(p, Derivation)]
 
 
-Part = Derivation | Condition
+Premise = Derivation | Condition
 
 
 def derive(view: View, name: str, row: tuple[int, ...]) -> Derivation:
@@ -128,7 +128,7 @@ class _Tree:
             self.founded[first] = Founded(self.bodies, stratum)
         return self.founded[first]
 
-    def parts(self, way: Alternative, table: Table, index: int) -> list[Part]:
+    def parts(self, way: Alternative, table: Table, index: int) -> list[Premise]:
         one = table.take(np.array([index]))
         return [
             self.node((f.predicate, tuple(self.bodies.atom_rows(way, f, one)[0].tolist())))

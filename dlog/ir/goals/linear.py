@@ -30,12 +30,14 @@ from dlog.ir.lower.alternatives import renamed
 from dlog.ir.rules import Atom, Conj, Form, Operand, Predicate, Rule, Var
 
 if TYPE_CHECKING:
-    from dlog.ir.goals.magic import Part
+    from dlog.ir.goals.magic import RestrictedPart
 
 _Demands = list[tuple[Rule, Demand]]
 
 
-def follow_calls(parts: Sequence[Part], outside: _Demands, predicates: dict[str, Predicate]) -> list[Rule]:
+def follow_calls(
+    parts: Sequence[RestrictedPart], outside: _Demands, predicates: dict[str, Predicate]
+) -> list[Rule]:
     """Rewrites in place the parts whose recursion is of this kind; returns the rules of their paths."""
     made: list[Rule] = []
     for part in parts:
@@ -45,18 +47,18 @@ def follow_calls(parts: Sequence[Part], outside: _Demands, predicates: dict[str,
     return made
 
 
-def _wanted_for_constants(part: Part, others: list[Demand]) -> bool:
+def _wanted_for_constants(part: RestrictedPart, others: list[Demand]) -> bool:
     asking = [d for d in others if (d.predicate, d.restriction) == (part.origin, part.restriction)]
     return bool(asking) and not any(demand.forms for demand in asking)
 
 
-def _passes_answers_on(part: Part) -> bool:
+def _passes_answers_on(part: RestrictedPart) -> bool:
     """Whether every recursive rule calls in last place, and there is one."""
     calls = [_call(part, rule, head, body) for rule, head, _, body in part.rules]
     return None not in calls and any(isinstance(call, Atom) for call in calls)
 
 
-def _call(part: Part, rule: Rule, head: Atom, body: Conj) -> Atom | bool | None:
+def _call(part: RestrictedPart, rule: Rule, head: Atom, body: Conj) -> Atom | bool | None:
     """The recursive atom of a rule; False when it has none; None when it does not just pass answers on."""
     inside = [atom for atom, _ in body.atoms() if atom.predicate == part.name]
     if rule.aggregates:
@@ -79,7 +81,7 @@ def _call(part: Part, rule: Rule, head: Atom, body: Conj) -> Atom | bool | None:
     return call if passed else None
 
 
-def _rewrite(part: Part, predicates: dict[str, Predicate]) -> list[Rule]:
+def _rewrite(part: RestrictedPart, predicates: dict[str, Predicate]) -> list[Rule]:
     old, path = part.guard_name, f"{part.name}'path"
     columns = predicates[old].columns
     predicates[path] = Predicate(path, (*columns, *columns), 2 * len(columns), auxiliary=True)
@@ -113,7 +115,7 @@ def _rewrite(part: Part, predicates: dict[str, Predicate]) -> list[Rule]:
     return [_safe(rule) for rule in made]
 
 
-def _start(part: Part, n: int) -> tuple[Var, ...]:
+def _start(part: RestrictedPart, n: int) -> tuple[Var, ...]:
     """Variables that none of the part's rules has, for the values that answers are wanted for."""
     rules = [*(made[0] for made in part.rules), *(rule for rule, _ in part.demands)]
     taken = {name for rule in rules for name in rule.types}
@@ -126,7 +128,7 @@ def _start(part: Part, n: int) -> tuple[Var, ...]:
 # Closures
 
 
-def _turn_around(part: Part, predicates: dict[str, Predicate]) -> bool:
+def _turn_around(part: RestrictedPart, predicates: dict[str, Predicate]) -> bool:
     """Makes the recursion go from the start, if its last step is a step like all others; whether it is."""
     columns = predicates[part.name].columns
     free = [i for i in range(len(columns)) if i not in part.restriction]

@@ -68,7 +68,7 @@ def base_predicates(program: Program) -> Iterator[str]:
 
 
 @dataclass
-class Part:
+class RestrictedPart:
     """The rules of one restricted predicate: heads and bodies beside their guards, and what they demand."""
 
     name: str
@@ -121,7 +121,7 @@ class _Maker:
                 self.full.setdefault(name, "demand for it would go through a negation or an aggregate")
             self.restrictions.clear()
 
-    def settled(self) -> tuple[Program, list[Part]]:
+    def settled(self) -> tuple[Program, list[RestrictedPart]]:
         """Repeats until no use of a predicate asks for more than the last time."""
         while True:
             before = (len(self.full), {name: set(r) for name, r in self.restrictions.items()})
@@ -167,10 +167,10 @@ class _Maker:
 
     # Rules
 
-    def walk(self) -> tuple[list[tuple[Rule, list[Demand]]], list[Part]]:
+    def walk(self) -> tuple[list[tuple[Rule, list[Demand]]], list[RestrictedPart]]:
         """Rules of what is computed in full, and the parts of what is not, from the goals downwards."""
         plain: dict[int, tuple[Rule, list[Demand]]] = {}
-        parts: dict[str, Part] = {}
+        parts: dict[str, RestrictedPart] = {}
         waiting: list[tuple[str, Restriction | None]] = [(name, None) for name in self.full]
         seen = set(waiting)
         for name, restriction in waiting:
@@ -194,15 +194,17 @@ class _Maker:
         plain[rule.id] = (replace(rule, body=body), passing.demands)
         return passing.demands
 
-    def part(self, name: str, restriction: Restriction) -> Part:
-        part = Part(self.rename(name, restriction), name, restriction, self.wanted(name, restriction))
+    def part(self, name: str, restriction: Restriction) -> RestrictedPart:
+        part = RestrictedPart(
+            self.rename(name, restriction), name, restriction, self.wanted(name, restriction)
+        )
         for rule in self.program.rules_of(name):
             for head in rule.heads:
                 if head.predicate == name:
                     self.restricted_rule(rule, head, part)
         return part
 
-    def restricted_rule(self, rule: Rule, head: Atom, part: Part) -> None:
+    def restricted_rule(self, rule: Rule, head: Atom, part: RestrictedPart) -> None:
         single = with_heads(rule, (head,), used_by((head,), rule.aggregates))
         args = tuple(head.args[i] for i in part.bound)
         guard = Atom(part.guard_name, args, len(args))
@@ -224,7 +226,7 @@ class _Maker:
 
     # The new program
 
-    def assemble(self, plain: list[tuple[Rule, list[Demand]]], parts: list[Part]) -> Program:
+    def assemble(self, plain: list[tuple[Rule, list[Demand]]], parts: list[RestrictedPart]) -> Program:
         """The program without its strata: it may have none."""
         predicates = dict(self.program.predicates)
         outside = [(rule, demand) for rule, demands in plain for demand in demands]
@@ -241,7 +243,7 @@ class _Maker:
         numbered = [replace(rule, id=number) for number, rule in enumerate(_distinct(rules))]
         return replace(self.program, predicates=predicates, rules=tuple(numbered), strata=())
 
-    def declare(self, part: Part, predicates: dict[str, Predicate]) -> None:
+    def declare(self, part: RestrictedPart, predicates: dict[str, Predicate]) -> None:
         old = self.program.predicates[part.origin]
         columns = tuple(old.columns[i] for i in part.bound)
         predicates[part.guard_name] = Predicate(part.guard_name, columns, len(columns), auxiliary=True)
@@ -259,14 +261,14 @@ class _Maker:
             assert not diagnostics.errors, f"{made}: {diagnostics.errors[0]}"
             yield safe
 
-    def part_rules(self, part: Part) -> Iterator[Rule]:
+    def part_rules(self, part: RestrictedPart) -> Iterator[Rule]:
         for rule, head, guard, body in part.rules:
             forms = body.forms if _implied(part, head, body) else (*body.forms, guard)
             if not rule.aggregates and forms is not body.forms:
                 forms = (guard, *body.forms)
             yield quantify(replace(rule, heads=(head,), body=replace(body, forms=forms)))
 
-    def result(self, program: Program, parts: list[Part]) -> Rewriting:
+    def result(self, program: Program, parts: list[RestrictedPart]) -> Rewriting:
         restricted: dict[str, list[str]] = defaultdict(list)
         for part in parts:
             restricted[part.origin].append(part.name)
@@ -276,7 +278,7 @@ class _Maker:
         return Rewriting(program, {n: tuple(p) for n, p in restricted.items()}, full, left_out)
 
 
-def _base_rule(part: Part, predicate: Predicate) -> tuple[Rule, Atom, Atom, Conj]:
+def _base_rule(part: RestrictedPart, predicate: Predicate) -> tuple[Rule, Atom, Atom, Conj]:
     """The base facts that are wanted: the predicate itself holds nothing else, as its rules are gone."""
     args = tuple(Var(f"x{i}") for i in range(predicate.arity))
     types = {a.name: c.type for a, c in zip(args, predicate.columns, strict=True)}
@@ -286,7 +288,7 @@ def _base_rule(part: Part, predicate: Predicate) -> tuple[Rule, Atom, Atom, Conj
     return Rule(0, (head,), body, types=types), head, guard, body
 
 
-def _implied(part: Part, head: Atom, body: Conj) -> bool:
+def _implied(part: RestrictedPart, head: Atom, body: Conj) -> bool:
     """Whether the guard says nothing new: the body has a row of the same predicate for the same demand."""
     return part.guard_name.endswith("'wanted") and any(
         isinstance(f, Atom)

@@ -30,7 +30,7 @@ class Demand:
 
 
 @dataclass
-class Known:
+class Bindings:
     """What is known at one point of a body.
 
     `selective` variables have a value that a constant, or the demand for the head, has narrowed down;
@@ -42,8 +42,8 @@ class Known:
     stored: set[str] = field(default_factory=set)
     prefix: list[Form] = field(default_factory=list)
 
-    def copy(self) -> Known:
-        return Known(set(self.bound), set(self.selective), set(self.stored), list(self.prefix))
+    def copy(self) -> Bindings:
+        return Bindings(set(self.bound), set(self.selective), set(self.stored), list(self.prefix))
 
 
 @dataclass
@@ -63,13 +63,13 @@ class Passing:
 
     def run(self, guard: Atom | None) -> Conj:
         """The body over restricted predicates, forms in their old order.  O(forms^2) per conjunction."""
-        known = Known()
+        known = Bindings()
         if guard is not None:
             names = names_of(guard.args)
-            known = Known(set(names), set(names), set(names), [guard])
+            known = Bindings(set(names), set(names), set(names), [guard])
         return self.conj(self.rule.body, known)
 
-    def conj(self, conj: Conj, known: Known) -> Conj:
+    def conj(self, conj: Conj, known: Bindings) -> Conj:
         waiting = dict(enumerate(conj.forms))
         done: dict[int, Form] = {}
         while waiting:
@@ -77,7 +77,7 @@ class Passing:
             done[index] = self.form(waiting.pop(index), known)
         return replace(conj, forms=tuple(done[i] for i in sorted(done)))
 
-    def rank(self, index: int, waiting: Mapping[int, Form], known: Known) -> int:
+    def rank(self, index: int, waiting: Mapping[int, Form], known: Bindings) -> int:
         """Computations at once, then atoms that are narrowed down, stored before derived before recursive."""
         form = waiting[index]
         if isinstance(form, Primitive):
@@ -91,10 +91,10 @@ class Passing:
             return 3 if form.predicate in self.recursive else 2 if derived else 1
         return 6 if derived else 5
 
-    def narrowed(self, atom: Atom, known: Known) -> bool:
+    def narrowed(self, atom: Atom, known: Bindings) -> bool:
         return any(isinstance(a, Const) or a.name in known.selective for a in atom.args)
 
-    def form(self, form: Form, known: Known) -> Form:
+    def form(self, form: Form, known: Bindings) -> Form:
         if isinstance(form, Atom):
             return self.atom(form, known)
         if isinstance(form, Primitive):
@@ -103,7 +103,7 @@ class Passing:
             return replace(form, body=self.conj(form.body, known.copy()))
         return self.disjunction(form, known)
 
-    def atom(self, atom: Atom, known: Known) -> Atom:
+    def atom(self, atom: Atom, known: Bindings) -> Atom:
         narrowed = self.narrowed(atom, known)
         restriction = self.restriction(atom, known)
         if restriction is not None:
@@ -119,7 +119,7 @@ class Passing:
         known.prefix.append(atom)
         return atom
 
-    def restriction(self, atom: Atom, known: Known) -> Restriction | None:
+    def restriction(self, atom: Atom, known: Bindings) -> Restriction | None:
         if not self.restricted(atom.predicate):
             return None
         passed = known.bound if atom.predicate in self.eager else known.selective
@@ -132,7 +132,7 @@ class Passing:
             atom.predicate, frozenset(i for i in range(len(columns)) if fitting[i] and bound[i])
         )
 
-    def primitive(self, form: Primitive, known: Known) -> Primitive:
+    def primitive(self, form: Primitive, known: Bindings) -> Primitive:
         inputs = names_of(form.inputs) & known.bound
         names = names_of(form.args)
         if inputs <= known.selective:
@@ -146,7 +146,7 @@ class Passing:
     def same_type(self, form: Primitive) -> bool:
         return len({operand_type(self.rule, a) for a in form.args}) == 1
 
-    def disjunction(self, form: Disjunction, known: Known) -> Disjunction:
+    def disjunction(self, form: Disjunction, known: Bindings) -> Disjunction:
         inside = [known.copy() for _ in form.branches]
         branches = tuple(self.conj(b, k) for b, k in zip(form.branches, inside, strict=True))
         new = replace(form, branches=branches)

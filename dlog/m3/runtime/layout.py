@@ -95,7 +95,7 @@ S_DELETE: Final = 7
 S_WORDS: Final = 10
 AHEAD: Final = 4  # events: so far before a row its slots are asked for
 NEAR: Final = 2  # events: and its elements, where they lie apart
-FEW: Final = 4  # rows: more of them are better taken together
+ROW_CODE_ROWS: Final = 4  # rows: more of them are better taken together
 
 # Why the machine stopped.
 DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the other way of running code

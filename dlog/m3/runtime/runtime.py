@@ -153,7 +153,7 @@ class Runtime:
             self._coming[relation] = max(self._coming[relation], n)
             entry, step, rows = self._entry(relation, sign)
             if n and entry >= 0:
-                few = n == 1 or (n <= o.FEW and step < LONGEST_BATCH)
+                few = n == 1 or (n <= o.ROW_CODE_ROWS and step < LONGEST_BATCH)
                 events = np.array([entry, 0, n, 0, n, step, rows if few else -1, 0], np.int64)
                 self._run(events, np.ascontiguousarray(words).reshape(-1))
             self._coming[relation] -= n

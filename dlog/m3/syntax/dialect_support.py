@@ -18,7 +18,7 @@ _NAME = {True: r"[A-Za-z_][A-Za-z0-9_-]*", False: r"[A-Za-z_][A-Za-z0-9_]*"}
 _INTEGERS = ("long", "short", "byte")
 
 
-def check_sayable(program: ast.Program, diagnostics: Diagnostics) -> None:
+def check_dialect_support(program: ast.Program, diagnostics: Diagnostics) -> None:
     """Notes each construct, type or name that the program's dialect does not have."""
     rules = _A5_RULES if program.dialect == A5 else _DBTOASTER_RULES
     names = _Names(program.dialect, diagnostics)

@@ -20,7 +20,7 @@ from dlog.language.tables import load_tables
 from dlog.m3.syntax import ast, complaints
 from dlog.m3.syntax.ast import A5
 from dlog.m3.syntax.build import Builder
-from dlog.m3.syntax.dialect_support import check_sayable
+from dlog.m3.syntax.dialect_support import check_dialect_support
 from dlog.m3.syntax.dialects import detect, require_dialect
 from dlog.m3.syntax.lexer import tokenize
 
@@ -55,7 +55,7 @@ def parse_source(source: Source, dialect: str | None = None) -> ast.Program:
     if dialect != A5:
         _check_order(found, diagnostics)
     program = _program(source, dialect, found)
-    check_sayable(program, diagnostics)
+    check_dialect_support(program, diagnostics)
     diagnostics.raise_if_any()
     return program
 

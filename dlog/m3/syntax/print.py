@@ -12,7 +12,7 @@ import math
 from dlog.errors import Diagnostics, SourceError
 from dlog.m3.syntax import ast
 from dlog.m3.syntax.ast import A5
-from dlog.m3.syntax.dialect_support import check_sayable
+from dlog.m3.syntax.dialect_support import check_dialect_support
 from dlog.m3.syntax.lexer import plain_float
 
 WIDTH = 100
@@ -26,7 +26,7 @@ def print_program(program: ast.Program) -> str:
     DECLARE QUERY Q := 1 + (2 * (x + (-1)));
     """
     diagnostics = Diagnostics()
-    check_sayable(program, diagnostics)
+    check_dialect_support(program, diagnostics)
     diagnostics.raise_if_any()
     printer = _Printer(program.dialect)
     groups = [

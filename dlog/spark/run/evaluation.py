@@ -18,7 +18,7 @@ from dlog.engine.head.conflicts import check_function
 from dlog.engine.state.limits import Limits, Watch
 from dlog.engine.state.store import Store
 from dlog.errors import DlogError, DlogErrors
-from dlog.interrupts import heard
+from dlog.interrupts import immediate_interrupts
 from dlog.ir.rules import Predicate, Program
 from dlog.spark.plan.places import WHOLE, Place
 from dlog.spark.plan.shards import EXCHANGE, HERE, Block
@@ -29,8 +29,8 @@ from dlog.spark.run.partial import merged_rows
 from dlog.spark.run.sinks import Sink, write_sink
 from dlog.spark.run.sources import (
     SHOWN,
-    Part,
     Read,
+    ReadTask,
     Source,
     clear_bad_rows,
     keep_bad_rows,
@@ -118,7 +118,7 @@ class Sharded:
             self.setting.progress("write", sink.predicate.name, number, len(self.sinks))
             place = self._sink_place(sink.predicate.name)
             self._need(sink.predicate.name, place)
-            with heard():
+            with immediate_interrupts():
                 assert self.setting.spark is not None
                 write_sink(self.setting.spark, sink, self.copies, place)
 
@@ -166,7 +166,7 @@ class Sharded:
             return
         self.watch.doing = "reading files on Spark"
         parts = parts_of(wanted, self.copies, 2 * self.copies.shards)
-        with heard():
+        with immediate_interrupts():
             results = read_all(self.setting.spark, save_parts(parts, self.copies), parts)
         self._tell_bad(parts, results)
         for name, places in {source.predicate.name: places for source, places in wanted}.items():
@@ -187,7 +187,7 @@ class Sharded:
             else:
                 self.here.add(name)
 
-    def _tell_bad(self, parts: list[Part], results: list[Read]) -> None:
+    def _tell_bad(self, parts: list[ReadTask], results: list[Read]) -> None:
         """Warn of rows that were not taken, and put them aside with their reasons."""
         errors = [r.error for r in results if r.error is not None]
         if errors:
@@ -341,7 +341,7 @@ class Sharded:
         path = job.save()
         self.watch.doing = f"running job {name} on Spark"
         self.jobs_run += 1
-        with heard():
+        with immediate_interrupts():
             outcomes = self.setting.runner(path, self.copies.shards)
         errors = [o.error for o in outcomes if o.error is not None]
         if errors:

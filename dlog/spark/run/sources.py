@@ -70,7 +70,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Part:
+class ReadTask:
     """Some files of a source and the copies that their rows go to."""
 
     number: int
@@ -168,27 +168,27 @@ def _unreadable(spark: SparkSession, name: str, error: Exception) -> DataError:
     return DataError(f'cannot read "{name}": {why}', help=remedy(why, hadoop_version(spark)))
 
 
-def parts_of(sources: Iterable[tuple[Source, Iterable[Place]]], copies: Copies, tasks: int) -> list[Part]:
+def parts_of(sources: Iterable[tuple[Source, Iterable[Place]]], copies: Copies, tasks: int) -> list[ReadTask]:
     """Files of each source in about as many parts as tasks run at the same time, large ones first; what only
     Spark can open is one part, which it divides."""
-    found: list[Part] = []
+    found: list[ReadTask] = []
     for source, places in sources:
         groups = min(len(source.files), max(tasks, 1))
         if source.options.far is not None:
             groups = 1
         for group in range(groups):
             files = source.files[group::groups]
-            found.append(Part(len(found), source, files, tuple(sorted(places)), copies))
+            found.append(ReadTask(len(found), source, files, tuple(sorted(places)), copies))
     return found
 
 
-def save_parts(parts: list[Part], copies: Copies) -> str:
+def save_parts(parts: list[ReadTask], copies: Copies) -> str:
     path = copies.root / "sources.job"
     path.write_bytes(pickle.dumps(parts))
     return str(path)
 
 
-def read_all(spark: SparkSession | None, path: str, parts: list[Part]) -> list[Read]:
+def read_all(spark: SparkSession | None, path: str, parts: list[ReadTask]) -> list[Read]:
     """Run all parts on Spark, or here where there is none."""
     if spark is None:
         return [read_part(path, part.number) for part in parts]
@@ -203,7 +203,7 @@ def read_all(spark: SparkSession | None, path: str, parts: list[Part]) -> list[R
     return results
 
 
-def _read_local(spark: SparkSession, path: str, parts: list[Part]) -> list[Read]:
+def _read_local(spark: SparkSession, path: str, parts: list[ReadTask]) -> list[Read]:
     numbers = [part.number for part in parts if part.source.options.far is None]
     if not numbers:
         return []
@@ -214,7 +214,7 @@ def _read_local(spark: SparkSession, path: str, parts: list[Part]) -> list[Read]
         raise gave_up(error) from None
 
 
-def _read_far(spark: SparkSession, path: str, part: Part) -> list[Read]:
+def _read_far(spark: SparkSession, path: str, part: ReadTask) -> list[Read]:
     """A job whose tasks are as Spark divides the files or the table."""
     if part.source.table is not None:
         task: Any = partial(read_batches, path, part.number)
@@ -254,13 +254,13 @@ def read_batches(path: str, number: int, batches: Iterable[pa.RecordBatch]) -> I
     yield pa.record_batch({"read": pa.array([pickle.dumps(taken)], pa.binary())})
 
 
-def _part(path: str, number: int) -> Part:
+def _part(path: str, number: int) -> ReadTask:
     part = pickle.loads(Path(path).read_bytes())[number]
-    assert isinstance(part, Part)
+    assert isinstance(part, ReadTask)
     return part
 
 
-def _taken(part: Part, piece: str, files: Iterable[tuple[str, Loaded]]) -> Read:
+def _taken(part: ReadTask, piece: str, files: Iterable[tuple[str, Loaded]]) -> Read:
     """Rows go to the copies, bad ones are put aside.  `piece` tells a task from others of the part."""
     predicate, rows, bad = part.source.predicate, 0, []
     try:
@@ -296,7 +296,7 @@ def by_number(predicate: Predicate, table: pa.Table) -> pa.Table:
     return table.rename_columns(schema.names).cast(schema)
 
 
-def keep_bad_rows(copies: Copies, parts: list[Part], folder: Path) -> None:
+def keep_bad_rows(copies: Copies, parts: list[ReadTask], folder: Path) -> None:
     """Put the bad rows of all parts into one file for each predicate, as lines of JSON."""
     for part in parts:
         for aside in sorted(copies.root.glob(f"{part.number}.*.bad")):

@@ -63,7 +63,7 @@ class Setup(NamedTuple):
     format: str
 
 
-class Part(NamedTuple):
+class FileRows(NamedTuple):
     """Rows of one file for a shard.  `bad` are its bad rows, for the shard that keeps them."""
 
     predicate: str
@@ -177,7 +177,7 @@ class Shard:
         self.partials = Sinks(Path(setup.partials), scattered, "parquet", part)
         self._waiting: Waiting | None = None
 
-    def prepare(self, number: int, parts: Sequence[Part]) -> Answer:
+    def prepare(self, number: int, parts: Sequence[FileRows]) -> Answer:
         """All of a batch but its commit; `partials` are its files for what is put together."""
         if self._waiting is None or self._waiting.number != number:  # else a task was tried again
             self.end(commits=False)
@@ -193,7 +193,7 @@ class Shard:
         waiting, self._waiting = self._waiting, None
         return {"inserted": 0, "erased": 0} if waiting is None else waiting.end(commits)
 
-    def _take(self, number: int, parts: Sequence[Part], wait: Callable[[], None]) -> Answer:
+    def _take(self, number: int, parts: Sequence[FileRows], wait: Callable[[], None]) -> Answer:
         files: dict[str, list[Rows]] = {}
         bad: dict[str, list[Rejected]] = {}
         for part in sorted(parts, key=lambda p: (p.modified, p.name)):
@@ -218,7 +218,7 @@ class Shard:
             self.sinks.write_parts(self.database.snapshot())
             return {}
         parts = [
-            Part(predicate, name, modified, unpacked(pack))
+            FileRows(predicate, name, modified, unpacked(pack))
             for (predicate, name, modified), pack in zip(request["about"], data, strict=True)
         ]
         return self.prepare(request["number"], parts)

@@ -40,7 +40,7 @@ from dlog.spark.stream.progress import Report, Telling
 from dlog.spark.stream.setup import Options, Pace, Places, Progress, Screen, require_in_step
 from dlog.spark.stream.shard import Setup, ask
 from dlog.spark.stream.sinks import CHANGES, Output, Sinks, changed_rows, outputs_of
-from dlog.spark.stream.tasks import Pack, Task, Told, hand_over
+from dlog.spark.stream.tasks import Pack, ShardAnswer, Task, hand_over
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -216,7 +216,7 @@ class Sharded:
         seconds, latency = time.perf_counter() - started, latency_of([pack.modified for pack in packs])
         return Report(number, len(files), rows, bad, inserted, erased, seconds, latency)
 
-    def _put_together(self, number: int, reports: Sequence[Told]) -> tuple[int, int]:
+    def _put_together(self, number: int, reports: Sequence[ShardAnswer]) -> tuple[int, int]:
         """Commits everywhere.  How many rows of outputs came, and went."""
         self._forget_partials(number)
         paths = [Path(path) for told in reports for path in told.answer["partials"]]
@@ -233,7 +233,7 @@ class Sharded:
         came, went = zip(*counts, strict=True)
         return sum(came), sum(went)
 
-    def _by_tasks(self, number: int, frame: DataFrame) -> list[Told]:
+    def _by_tasks(self, number: int, frame: DataFrame) -> list[ShardAnswer]:
         try:
             found = hand_over(self._task, number, frame)
         except Exception as error:

@@ -44,7 +44,7 @@ class Pack(NamedTuple):
     data: bytes
 
 
-class Told(NamedTuple):
+class ShardAnswer(NamedTuple):
     """What a shard says of a batch, or its `error`, and the packs that it got, without their rows."""
 
     answer: dict[str, Any]
@@ -63,7 +63,7 @@ class Task:
     key: str
 
 
-def hand_over(task: Task, number: int, frame: DataFrame) -> list[Told]:
+def hand_over(task: Task, number: int, frame: DataFrame) -> list[ShardAnswer]:
     """The rows of all files of a batch, and what each shard that got some says."""
     from pyspark.sql import functions
 
@@ -76,7 +76,7 @@ def hand_over(task: Task, number: int, frame: DataFrame) -> list[Told]:
         return list(pool.map(lambda given: _given(task, number, *given), packs.items()))
 
 
-def _by_tasks(task: Task, number: int, frame: DataFrame) -> list[Told]:
+def _by_tasks(task: Task, number: int, frame: DataFrame) -> list[ShardAnswer]:
     """Two stages: files to packs, packs to shards."""
     shards = len(task.ports)
 
@@ -85,7 +85,7 @@ def _by_tasks(task: Task, number: int, frame: DataFrame) -> list[Told]:
             data = pa.py_buffer(bytes(row.content))
             yield from packs_of(task, file_of(row.predicate, row.path, row.modified, data))
 
-    def give(packs: Iterable[tuple[int, Pack]]) -> Iterator[Told]:
+    def give(packs: Iterable[tuple[int, Pack]]) -> Iterator[ShardAnswer]:
         for shard, some in by_shard(packs).items():
             yield _given(task, number, shard, some)
 
@@ -111,14 +111,14 @@ def packs_of(task: Task, file: File) -> Iterator[tuple[int, Pack]]:
         yield shard, Pack(*about, rows.notice, packed(some))
 
 
-def _given(task: Task, number: int, shard: int, packs: list[Pack]) -> Told:
+def _given(task: Task, number: int, shard: int, packs: list[Pack]) -> ShardAnswer:
     about = [[pack.predicate, pack.name, pack.modified] for pack in packs]
     request = {"do": "batch", "number": number, "about": about}
     try:
         answer = ask(task.ports[shard], task.key, request, [pack.data for pack in packs])
     except DlogError as error:  # an answer too: tried again it would be the same
         answer = {"error": told(error)}
-    return Told(answer, [pack._replace(data=b"") for pack in packs])
+    return ShardAnswer(answer, [pack._replace(data=b"") for pack in packs])
 
 
 def cut_rows(task: Task, predicate: Predicate, rows: Rows) -> Iterator[tuple[int, Rows]]:

@@ -33,7 +33,7 @@ from dlog.storage.dictionary.dictionary_kernels import (
 from dlog.storage.dictionary.text_sort_kernels import sort_texts, stack_words
 from dlog.storage.index.sort import as_words, writable
 
-FEW = 16  # to merge a text takes as long as to sort so many: it is sought in the others
+MERGE_COST = 16  # to merge a text takes as long as to sort so many: it is sought in the others
 FIRST_SLOTS = 1 << 10
 FIRST_BYTES = 1 << 12
 MOST_STRING_BYTES = 2**31 - 1  # what 32-bit offsets of an Arrow string array can reach
@@ -161,7 +161,7 @@ class Dictionary:
     def _merged(self, n: int) -> Words:
         """The first n codes in the order of their texts, from those whose order is known if they are most."""
         known = len(self._order)
-        if (n - known) * FEW >= known:
+        if (n - known) * MERGE_COST >= known:
             return self.in_order(np.arange(n))
         order = np.empty(n, np.int64)
         new = self.in_order(np.arange(known, n))

@@ -15,12 +15,12 @@ from dlog.storage.arena.pointer import pointer
 from dlog.storage.index.sort_kernels import DIGIT, digit_of
 
 BYTES: Final = 7  # of a text in a word
-FEW: Final = 32  # texts that are sorted by insertion
+INSERTION_SORT_TEXTS: Final = 32  # texts that are sorted by insertion
 
 
 def stack_words(n: int) -> int:
     """Three words for each group that waits, and a count for each value of a digit."""
-    return 3 * (n // FEW + 2) + (1 << DIGIT)
+    return 3 * (n // INSERTION_SORT_TEXTS + 2) + (1 << DIGIT)
 
 
 @helper
@@ -103,7 +103,7 @@ def sort_texts(
     while top > 0:
         top -= 3
         lo, hi, depth = stack[top], stack[top + 1], stack[top + 2]
-        if hi - lo <= FEW:
+        if hi - lo <= INSERTION_SORT_TEXTS:
             insert_texts(t, e, order, lo, hi, depth)
             continue
         for i in range(lo, hi):
@@ -113,7 +113,7 @@ def sort_texts(
         first = lo
         for i in range(lo + 1, hi + 1):
             if i == hi or keys[i] != keys[first]:
-                if i - first > FEW:
+                if i - first > INSERTION_SORT_TEXTS:
                     stack[top], stack[top + 1], stack[top + 2] = first, i, depth + BYTES
                     top += 3
                 elif i - first > 1:

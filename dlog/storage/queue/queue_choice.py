@@ -34,7 +34,7 @@ WORDS: Final = {
 Ranges = list[tuple[int, int]]  # the low and the width of each column, by which rows are packed
 
 
-class Part(NamedTuple):
+class PivotRange(NamedTuple):
     """Rows whose column `pivot` lies in [low, high), about `expected` in all."""
 
     pivot: int
@@ -43,14 +43,14 @@ class Part(NamedTuple):
     expected: float
 
 
-class Known(NamedTuple):
+class QueueStatistics(NamedTuple):
     """What is known of a queue: least and greatest values of its columns, rows, and how many may come."""
 
     lows: list[int]
     highs: list[int]
     rows: int
     room: int
-    part: Part | None = None  # of all rows, it holds these alone
+    part: PivotRange | None = None  # of all rows, it holds these alone
     in_batches: bool = False  # rows are many, and come many at a time
 
     def tight(self) -> Ranges:
@@ -83,7 +83,7 @@ class Choice(NamedTuple):
     size: int
 
 
-def choose_set(known: Known, forced: int | None) -> Choice:
+def choose_set(known: QueueStatistics, forced: int | None) -> Choice:
     """A set that suits what has been seen; `forced`: this kind wherever it can hold the rows."""
     tight = known.tight()
     domain = _domain(tight)
@@ -99,7 +99,7 @@ def choose_set(known: Known, forced: int | None) -> Choice:
     return Choice(WIDE, [(0, 0)] * len(tight), 2 * slots)
 
 
-def choose_counted_set(known: Known, forced: int | None) -> Choice:
+def choose_counted_set(known: QueueStatistics, forced: int | None) -> Choice:
     """The same for rows with supports."""
     tight, count = known.tight(), known.expected()
     domain = _domain(tight)

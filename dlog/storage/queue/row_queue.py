@@ -24,8 +24,8 @@ from dlog.storage.queue.queue_choice import (
     METHODS,
     WORDS,
     Choice,
-    Known,
-    Part,
+    PivotRange,
+    QueueStatistics,
     Ranges,
     choose_best_set,
     choose_counted_set,
@@ -103,7 +103,7 @@ class RowQueues(QueueArrays):
         self.least_waiting = LEAST_WAITING
         self.runs: list[SortedRuns | None] = [None] * self.n
         self.used: list[dict[int, None]] = [{} for _ in arities]  # kinds of sets so far, in order
-        self.parts: list[Part] = []  # of all rows, those that queues hold now; none: all
+        self.parts: list[PivotRange] = []  # of all rows, those that queues hold now; none: all
         self._loss = [0] * self.n  # what runs have cost more than a hash table, in rows
         self._known: list[tuple[list[int], list[int]] | None] = [None] * self.n
         for q in range(self.n):
@@ -132,7 +132,7 @@ class RowQueues(QueueArrays):
 
     def begin_chunk(self, pivots: Sequence[int], low: int, high: int, expected: float) -> None:
         """From here on queues hold rows whose pivot column is in [low, high), about `expected` in all."""
-        self.parts = [Part(pivot, low, high, expected) for pivot in pivots]
+        self.parts = [PivotRange(pivot, low, high, expected) for pivot in pivots]
 
     # Sets
 
@@ -148,7 +148,9 @@ class RowQueues(QueueArrays):
             return 0
         lows, highs = self._ranges(q, more)
         part = self.parts[q] if self.parts else None
-        known = Known(lows, highs, self.live(q), room, part, runs and self._come_in_large_batches(q))
+        known = QueueStatistics(
+            lows, highs, self.live(q), room, part, runs and self._come_in_large_batches(q)
+        )
         if self[q, Q_COUNTED]:
             self._use_counted(q, choose_counted_set(known, self.method), more is None and part is None)
             return 0
@@ -228,7 +230,7 @@ class RowQueues(QueueArrays):
         self._known[q] = (lows, highs)
         return lows, highs
 
-    def told_by(self, q: int) -> Iterator[str]:
+    def sets_used(self, q: int) -> Iterator[str]:
         """The kinds of sets that have told what is new, in words."""
         return (WORDS[method] for method in self.used[q])
 

@@ -23,7 +23,7 @@ from dlog.storage.layout import N_ROWS, ROOT_REFERENCES
 from dlog.storage.relation.rows_kernels import NEEDS_BATCH, change_rows
 
 Order = tuple[int, ...]
-FEW = 4096  # rows of a batch that is sorted by comparing
+COMPARISON_SORT_ROWS = 4096  # rows of a batch that is sorted by comparing
 
 __all__ = ["Change", "Index", "Order", "Relation"]
 
@@ -388,7 +388,7 @@ def _joined(inserts: Any, erases: Any, k: int) -> Words | None:
         if type(rows) is not np.ndarray or rows.dtype != np.int64 or rows.ndim != 2 or rows.shape[1] != k:
             return None
         parts.append(rows)
-    if not parts or not k or sum(map(len, parts)) > FEW:
+    if not parts or not k or sum(map(len, parts)) > COMPARISON_SORT_ROWS:
         return None
     return np.ascontiguousarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
 

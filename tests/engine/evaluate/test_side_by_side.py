@@ -76,7 +76,7 @@ def test_strata_are_under_way_at_once() -> None:
 
     def run(stratum: Stratum, evaluation: Evaluation) -> None:
         if stratum.predicates[0] in ("p0", "p1", "p2"):
-            with evaluation.watch.aside():
+            with evaluation.watch.lock_released():
                 meeting.wait(timeout=20)
 
     run_all(run)
@@ -93,7 +93,7 @@ def test_one_at_a_time_has_the_turn() -> None:
             seen.append(len(inside))
             time.sleep(0)
             inside.pop()
-            with evaluation.watch.aside():
+            with evaluation.watch.lock_released():
                 time.sleep(0)
 
     run_all(run)
@@ -113,7 +113,7 @@ def test_the_first_error_and_the_warnings_before_it() -> None:
 
     def run(stratum: Stratum, evaluation: Evaluation) -> None:
         name = stratum.predicates[0]
-        with evaluation.watch.aside():
+        with evaluation.watch.lock_released():
             time.sleep(0 if name == early else 0.05)
         evaluation.measures.warn(f"warning of {name}")
         if name in (late, early):
@@ -131,7 +131,7 @@ def test_limits_and_interrupts_end_all_strata() -> None:
     def forever(stratum: Stratum, evaluation: Evaluation) -> None:
         evaluation.watch.doing = "going on"
         while True:
-            with evaluation.watch.aside():
+            with evaluation.watch.lock_released():
                 time.sleep(0.001)
             evaluation.watch.check()
 

@@ -31,7 +31,7 @@ def places_of(folder: Path, text: str = PROGRAM) -> Places:
     return Places(program, [str(folder / "in")], folder / "out", folder / "state")
 
 
-class Told(Telling):
+class ShardAnswer(Telling):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -43,8 +43,8 @@ class Told(Telling):
         self.reports.append(report)
 
 
-def run(places: Places, **options: Any) -> Told:
-    with Told() as told:
+def run(places: Places, **options: Any) -> ShardAnswer:
+    with ShardAnswer() as told:
         chosen = {"master": MASTER, "once": True, "format": "json", "batch_files": 2, **options}
         run_stream(places, Options(**chosen), told)
     return told

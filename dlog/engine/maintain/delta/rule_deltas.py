@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dlog.engine.body.bodies import BodyRunner, concatenate, sortable
-from dlog.engine.body.default_statistics import Expected, Growing
+from dlog.engine.body.default_statistics import DefaultStatistics, GrowingStatistics
 from dlog.engine.body.readable import TABLE
 from dlog.engine.body.replan import alike
 from dlog.engine.body.table import Table, distinct_rows
@@ -115,7 +115,9 @@ class RuleDeltas:
 
     def _estimate(self, join: Join) -> str:
         """What one changed row costs, in words."""
-        order = estimate_join(join.forms, join.outputs, join.bag, Expected(Standing(self.runner.store, None)))
+        order = estimate_join(
+            join.forms, join.outputs, join.bag, DefaultStatistics(Standing(self.runner.store, None))
+        )
         bindings = order.sizes[-1] if order.sizes else 1.0
         shown = f"{bindings:.2g}" if bindings < 10 else f"{bindings:,.0f}"
         microseconds = order.cost * SECONDS * 1e6
@@ -244,7 +246,7 @@ class DeltaRunner(BodyRunner):
             outputs,
             types,
             statistics.column_types,
-            Growing(statistics),
+            GrowingStatistics(statistics),
             self.store.encode,
             bag=join.bag,
             count=count,

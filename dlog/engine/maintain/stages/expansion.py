@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dlog.engine.body.bodies import ROW, BodyRunner, concatenate, sortable
-from dlog.engine.body.default_statistics import Growing
+from dlog.engine.body.default_statistics import GrowingStatistics
 from dlog.engine.body.replan import alike
 from dlog.engine.body.table import Table, distinct_rows
 from dlog.engine.evaluate.evaluate import Evaluation
@@ -251,7 +251,7 @@ class Expansion:
         store = self.recursion.store
         given = Atom(self.predicate, tuple(map(Var, self.variables)), len(self.variables))
         return compile_join(
-            forms, self.outputs, self.rule.types, store.column_types, Growing(store), store.encode,
+            forms, self.outputs, self.rule.types, store.column_types, GrowingStatistics(store), store.encode,
             bag=True, driver=given,
         )  # fmt: skip
 

@@ -15,10 +15,10 @@ from itertools import takewhile
 import numpy as np
 
 from dlog.engine.body.bodies import BodyRunner
-from dlog.engine.body.default_statistics import Growing
+from dlog.engine.body.default_statistics import GrowingStatistics
 from dlog.engine.body.readable import Readable
 from dlog.engine.body.table import Table
-from dlog.engine.commit.oracle_report import Looked
+from dlog.engine.commit.oracle_report import OracleReport
 from dlog.engine.maintain.delta.rule_deltas import RuleDeltas, body_runner
 from dlog.engine.maintain.strategy import Cycle
 from dlog.engine.state.store import Store
@@ -135,7 +135,7 @@ class TraceDeltas(RuleDeltas):
             join.outputs,
             {**self.rule.types, "$number": INT},
             view.column_types,
-            Growing(view),
+            GrowingStatistics(view),
             self.store.encode,
             alike=True,  # what leads to one branch then leads to all of them
         )
@@ -222,10 +222,10 @@ class TraceDeltas(RuleDeltas):
         measure.nexts += run.nexts
         measure.rows += rows
 
-    def looked(self, oracle: Oracle) -> Looked:
+    def looked(self, oracle: Oracle) -> OracleReport:
         """What is told of an oracle.  O(variables)."""
         assert self.traces is not None
-        return Looked.of(self._head, self.traces.keys, oracle, self.store.dictionary)
+        return OracleReport.of(self._head, self.traces.keys, oracle, self.store.dictionary)
 
     def _versions(self, cycle: Cycle) -> tuple[list[Index], list[Index]]:
         """What each atom reads, before and after, in the same column order."""

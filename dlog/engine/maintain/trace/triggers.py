@@ -14,7 +14,7 @@ from weakref import ref
 
 import numpy as np
 
-from dlog.engine.commit.oracle_report import Asked, Looked
+from dlog.engine.commit.oracle_report import OracleReport, ReportsOnRequest
 from dlog.engine.maintain.delta.one_row_kernels import TOO_LARGE
 from dlog.engine.maintain.delta.terminal_head import Head, HeadChange
 from dlog.engine.maintain.maintain import Maintenance
@@ -197,12 +197,12 @@ class TraceTrigger(Trigger):
         changed, self.changed_notes = self.changed_notes, {}
         return changed
 
-    def looked(self) -> Asked:
+    def looked(self) -> ReportsOnRequest:
         """The contributions are copied, since the next firing writes over them; the rest waits."""
         rows = self.contributions[: self.results[k.CONTRIBUTIONS] * self.contribution_words].tobytes()
         return lambda: [self._looked(rows)]
 
-    def _looked(self, contributions: bytes) -> Looked:
+    def _looked(self, contributions: bytes) -> OracleReport:
         found = np.frombuffer(contributions, np.int64).reshape(-1, self.contribution_words)
         return self.deltas.looked(_oracle(found, self.contribution_words - 3))
 

@@ -34,7 +34,7 @@ Variables = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Part:
+class Factor:
     """A factor of a product.  `store` is the address of a map, LIFTED, or BLOCK - the place of a block."""
 
     store: int
@@ -71,11 +71,16 @@ def new_block(code: Code, frame: Frame, variables: Variables) -> int:
 
 
 def write_sum(
-    code: Code, frame: Frame, parts: tuple[Part, ...], columns: tuple[Word, ...], slots: Word, target: Target
+    code: Code,
+    frame: Frame,
+    parts: tuple[Factor, ...],
+    columns: tuple[Word, ...],
+    slots: Word,
+    target: Target,
 ) -> None:
     """Add products to elements: of each row to that in its slot.  `columns` begins with the factor's."""
     scale, *rest = columns
-    given: list[tuple[Part, list[Word]]] = []
+    given: list[tuple[Factor, list[Word]]] = []
     for part in parts:
         given.append((part, rest[: part.columns]))
         rest = rest[part.columns :]
@@ -86,7 +91,7 @@ def write_sum(
     code.emit(o.ELEMENTS, frame.word, target.store, slots, scale, plan, *listed)
 
 
-def _plan(code: Code, parts: list[Part], target: Target) -> Label:
+def _plan(code: Code, parts: list[Factor], target: Target) -> Label:
     """See `cofactor_plan` for its words."""
     total = sum(len(part.variables) for part in parts)
     sums = TAKEN * len(parts)
@@ -118,7 +123,9 @@ def _plan(code: Code, parts: list[Part], target: Target) -> Label:
     return code.data([*header, *words, *places])
 
 
-def _held_plan(code: Code, parts: list[Part], target: Target, places: list[int], first: int) -> Label | None:
+def _held_plan(
+    code: Code, parts: list[Factor], target: Target, places: list[int], first: int
+) -> Label | None:
     """The plan by which the product of one row is held back, if it can be.  See `cofactor_held_kernels`."""
     if target.is_read or target.keeps or not target.is_total or not parts:
         return None

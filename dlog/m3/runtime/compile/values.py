@@ -22,7 +22,7 @@ from dlog.m3.rings.kernels import FLOAT as FLOAT_PART
 from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING, Ring
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.compile.code import Code, Frame, Word
-from dlog.m3.runtime.compile.cofactors import Part, Target, block_words, new_block, write_sum
+from dlog.m3.runtime.compile.cofactors import Factor, Target, block_words, new_block, write_sum
 from dlog.m3.runtime.machine.cofactor_plan import BLOCK, LIFTED
 from dlog.m3.syntax.ast import TypeRef
 from dlog.m3.types.typing import FLOATS, INTEGERS, TEXTS
@@ -49,7 +49,9 @@ class Value:
     kind: str
     columns: tuple[Word, ...]
     ring: Ring | None = None
-    parts: tuple[Part, ...] | None = None  # of a cofactor: `columns` are its factor's and those of its parts
+    parts: tuple[Factor, ...] | None = (
+        None  # of a cofactor: `columns` are its factor's and those of its parts
+    )
 
     @property
     def column(self) -> Word:
@@ -279,13 +281,13 @@ class Arithmetic:
         if first + len(columns) > ring.most:
             message = f"lift<{first}> of {len(columns)} values is beyond the ring's {ring.most} variables"
             raise DataError(message, span=span)
-        part = Part(LIFTED, tuple(range(first, first + len(columns))))
+        part = Factor(LIFTED, tuple(range(first, first + len(columns))))
         return Value(RING_KIND, (self._unit(), *columns), ring, (part,))
 
     def element(self, ring: Ring, store: int, slots: Word) -> Value:
         """The entries of a map, or of a block, in slots."""
         assert ring.variables is not None
-        return Value(RING_KIND, (self._unit(), slots), ring, (Part(store, ring.variables),))
+        return Value(RING_KIND, (self._unit(), slots), ring, (Factor(store, ring.variables),))
 
     def add_elements(
         self, frame: Frame, value: Value, ring: Ring, slots: Word, store: int, is_total: bool = False,

@@ -34,7 +34,7 @@ from dlog.m3.runtime.machine.cofactor_block_kernels import add_block, clear_rows
 from dlog.m3.runtime.machine.cofactor_plan import (
     AHEAD,
     BLOCK,
-    FEW,
+    DIRECT_ROWS,
     FOUR,
     LIFTED,
     P_ADDED,
@@ -77,7 +77,7 @@ def add_elements(arena, maps, code, state, cols, n, target, slots, scale, plan, 
     total = code[plan + P_TOTAL] != 0
     if total and n > 0 and target >= 0:
         maps[target + M_USED] = 1
-    if code[plan + P_FIRST] >= 0 and (not total or n < FEW):
+    if code[plan + P_FIRST] >= 0 and (not total or n < DIRECT_ROWS):
         add_each(arena, maps, code, state, cols, n, target, slots, scale, plan, columns)
         return
     if total:

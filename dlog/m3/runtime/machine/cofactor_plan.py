@@ -53,7 +53,7 @@ BLOCK: Final = -2
 FOUR: Final = 4  # floats at a time
 AHEAD: Final = 3  # rows: so far before a row its elements are asked for
 MOST: Final = 96  # words of an element that are asked for: the processor asks for the rest by itself
-FEW: Final = 4  # rows: their products are added to an element directly
+DIRECT_ROWS: Final = 4  # rows: their products are added to an element directly
 
 
 @helper

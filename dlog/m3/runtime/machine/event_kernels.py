@@ -18,11 +18,11 @@ from dlog.m3.runtime.layout import (
     E_STRIDE,
     E_WORDS,
     EVENT,
-    FEW,
     FIRST,
     INPUT,
     ONE,
     PC,
+    ROW_CODE_ROWS,
     S_DELETE,
     S_INPUT,
     S_INSERT,
@@ -103,4 +103,4 @@ def write_event(steps, s, how, first, n, is_batch, out, at):
     out[at + E_ENTRY], out[at + E_STEP] = steps[how], steps[how + 1]
     out[at + E_INPUT], out[at + E_STRIDE] = steps[s + S_INPUT], steps[s + S_STRIDE]
     out[at + E_FIRST], out[at + E_END] = first, first + n
-    out[at + E_ROWS] = steps[how + 2] if n == 1 or (n <= FEW and not is_batch) else -1
+    out[at + E_ROWS] = steps[how + 2] if n == 1 or (n <= ROW_CODE_ROWS and not is_batch) else -1
