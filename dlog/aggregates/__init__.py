@@ -16,9 +16,7 @@ from dlog.aggregates.sum import SUM
 _REGISTERED = (COUNT, SUM, MIN, MAX, MEAN, CONCAT)
 
 # By name and alias.
-AGGREGATES: dict[str, Aggregate] = {
-    name: one for one in _REGISTERED for name in (one.name, *one.aliases)
-}
+AGGREGATES: dict[str, Aggregate] = {name: one for one in _REGISTERED for name in (one.name, *one.aliases)}
 
 COFACTOR = "cofactor"  # of `agg<<...>>` alone: rewritten to sums (`dlog.ir.lower.cofactors`)
 

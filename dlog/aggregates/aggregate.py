@@ -1,8 +1,8 @@
 """Owns the interface of aggregates: all that the rest of dlog may ask about one.
 
-An aggregate is one object in one file of this package.  Every other module asks the object and never tests its
-name.  Must not import numpy, kernels or Arrow: what computes is named as `module:object` and loaded when it is
-first needed, so that `check` and `format` stay light.
+An aggregate is one object in one file of this package.  Every other module asks the object and never tests
+its name.  Must not import numpy, kernels or Arrow: what computes is named as `module:object` and loaded when
+it is first needed, so that `check` and `format` stay light.
 """
 
 from __future__ import annotations

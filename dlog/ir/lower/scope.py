@@ -279,7 +279,9 @@ class Scope:
         groups = tuple(Var(name, places[name]) for name in variables(node) if name in outside)
         direct = isinstance(target, Var) and target.name not in places
         result = target if direct and isinstance(target, Var) else self.fresh(node.span)
-        forms.append(AggregateForm(aggregate_named(node.op).name, result, argument, tuple(inner), groups, node.span))
+        forms.append(
+            AggregateForm(aggregate_named(node.op).name, result, argument, tuple(inner), groups, node.span)
+        )
         return result if direct else self.equate(result, target, forms)
 
 
