@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
+from dlog.aggregates import Aggregate as AggregateFunction
+from dlog.aggregates import aggregate_named
 from dlog.language import ast
 from dlog.language.source import Span
 from dlog.types import FLOAT, INT, STRING, Type
@@ -180,6 +182,11 @@ class Aggregate:
     result: Var
     argument: Operand | None
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def function(self) -> AggregateFunction:
+        """What is known of the aggregate, whatever rule it stands in."""
+        return aggregate_named(self.op)
 
     def __str__(self) -> str:
         return f"{self.result} = {self.op}({'' if self.argument is None else self.argument})"

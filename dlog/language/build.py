@@ -8,6 +8,7 @@ from typing import Any
 
 from lark import Token, Transformer
 
+from dlog.aggregates import AGGREGATES
 from dlog.errors import Diagnostics, SourceError, UnsupportedError
 from dlog.language import ast
 from dlog.language.complaints import MISSING_END
@@ -234,11 +235,10 @@ class Builder(Transformer):
     def inline_aggregate(self, c: list[Any]) -> ast.Node:
         *targets, body = [x for x in c if isinstance(x, ast.Node)]
         op, target, span = str(c[0]), targets[0] if targets else None, self.span(*c)
-        if (target is None) != (op == "count"):
-            need = "takes no argument" if op == "count" else "needs an argument"
-            self.diagnostics.error(
-                f"{op} {need}", span, help=f"write {_AGGREGATE_FORM[op == 'count'].format(op)}"
-            )
+        aggregate = AGGREGATES[op]
+        if (target is not None) != aggregate.takes_argument:
+            need = "needs an argument" if aggregate.takes_argument else "takes no argument"
+            self.diagnostics.error(f"{op} {need}", span, help=f"write {aggregate.inline_usage(name=op)}")
         return ast.InlineAggregate(op, target, body, span=span)
 
     def cast(self, c: list[Any]) -> ast.Node:
@@ -359,9 +359,6 @@ class Builder(Transformer):
 
 
 _OLD_IO = ("input", "output", "printsize")
-_AGGREGATE_FORM = {True: "{} : {{ ... }}", False: "{} x : {{ ... }}"}
-
-
 def _start(child: Any) -> int | None:
     """Where a token, a node or a list of them begins; None where there is nothing with a place."""
     if isinstance(child, Token):

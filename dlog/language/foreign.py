@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from dlog.aggregates import elsewhere
+
 # Signs: a run of these characters is looked up.
 SIGN_CHARACTERS = "=<>!:|*-"
 SIGNS = {
@@ -60,7 +62,8 @@ FUNCTIONS = {
     "utoi": "to_number", "ftoi": "to_number",
     "uppercase": "upper", "toupper": "upper", "ucase": "upper",
     "lowercase": "lower", "tolower": "lower", "lcase": "lower",
-    "ceiling": "ceil", "ln": "log", "avg": "mean", "average": "mean",
+    "ceiling": "ceil", "ln": "log",
+    **elsewhere(),
 }  # fmt: skip
 OPERATORS = {
     "pow": "^",

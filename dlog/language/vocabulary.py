@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-AGGREGATES = frozenset({"count", "sum", "total", "min", "max", "mean", "concat"})
-COFACTOR = "cofactor"  # an aggregate, too, of `agg<<...>>` alone
+from dlog.aggregates import AGGREGATES as AGGREGATES
+from dlog.aggregates import COFACTOR as COFACTOR
+
 QUALIFIERS = frozenset(
     {"overridable", "inline", "no_inline", "magic", "no_magic", "brie", "btree", "btree_delete", "eqrel"}
     | {"input", "output", "printsize"}

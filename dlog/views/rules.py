@@ -257,7 +257,7 @@ class _Reader:
     def _aggregates(self) -> tuple[Aggregate, ...]:
         found: list[Aggregate] = []
         for aggregate in self.rule.aggregates:
-            if aggregate.op not in ("sum", "count", "mean"):
+            if not (aggregate.function.in_ring or aggregate.function.is_quotient):
                 message = f"view trees keep sums, counts and means, not {aggregate.op}"
                 raise self._unsupported(message, aggregate.span)
             found.append(self._aggregate(aggregate))
@@ -271,7 +271,7 @@ class _Reader:
         terms = self._terms(self._operand(aggregate.argument))
         if len(terms) > MOST_TERMS:
             raise self._unsupported(f"{aggregate} is a sum of {len(terms)} products", aggregate.span)
-        divisor = COUNT_OF_MEAN if aggregate.op == "mean" else None
+        divisor = COUNT_OF_MEAN if aggregate.function.is_quotient else None
         plain = (tuple(factor for factor in term if factor != _ONE) for term in terms)
         return Aggregate(aggregate.result.name, tuple(map(Term, plain)), divisor)
 

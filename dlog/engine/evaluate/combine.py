@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from dlog.aggregates import aggregate_named
 from dlog.engine.state.store import Store
 from dlog.lftj.assemble import Assembled, assemble
 from dlog.lftj.plan import Emit, Holds, Leap, Not, Plan, Seek, Step, Value
@@ -24,7 +25,7 @@ def combine_candidates(store: Store, name: str, rows: np.ndarray, op: str) -> tu
     new = _run(store, _unmatched(n_keys), candidates, stored)
     order = _order(store, name)
     ahead = order(both[:, n_keys]) < order(both[:, n_keys + 1])
-    if op == "max":
+    if aggregate_named(op).direction < 0:
         ahead = order(both[:, n_keys]) > order(both[:, n_keys + 1])
     both = both[ahead]
     better = np.concatenate([both[:, : n_keys + 1], new])
@@ -45,9 +46,10 @@ def _best(store: Store, name: str, rows: np.ndarray, op: str) -> np.ndarray:
         ordered = Index.from_columns(store.arena, [rows[:, c] for c in range(rows.shape[1])]).rows()
         new_key = np.ones(len(ordered) + 1, bool)
         new_key[1:-1] = (ordered[1:, :-1] != ordered[:-1, :-1]).any(axis=1)
-        return ordered[new_key[:-1] if op == "min" else new_key[1:]]
+        return ordered[new_key[:-1] if aggregate_named(op).direction > 0 else new_key[1:]]
     value = _order(store, name)(rows[:, -1])
-    value = value if op == "min" else ~value  # ~ reverses the order of all int64, the least one too
+    if aggregate_named(op).direction < 0:
+        value = ~value  # ~ reverses the order of all int64, the least one too
     order = np.lexsort([value, *(rows[:, c] for c in reversed(range(rows.shape[1] - 1)))])
     rows = rows[order]
     first = np.ones(len(rows), bool)

@@ -87,7 +87,7 @@ def _is_worth(stratum: Stratum, store: Store) -> bool:
 
 def _makes_strings(rule: Rule) -> bool:
     """Whether a rule may: whatever is computed on columns counts."""
-    if any(a.op == "concat" for a in rule.aggregates):
+    if any(a.function.makes_texts for a in rule.aggregates):
         return True
     pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, bool(rule.aggregates))
     return not all(isinstance(operation, Join) for operation in pipeline.operations)

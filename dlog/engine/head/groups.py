@@ -9,7 +9,7 @@ order, the one it is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from dlog.aggregates import AGGREGATES, load
 from dlog.algebra import float_means, float_sums
 from dlog.engine.column_functions import Column, wide_kernels
 from dlog.engine.column_functions.columns import (
@@ -52,9 +53,9 @@ _EXPONENT_OF_ONE = 1023 + 52  # of a float whose last place is 1
 class SumOverflow(DataError):
     """A sum that its type cannot hold; `row` is the number of a row of that group."""
 
-    def __init__(self, row: int):
-        super().__init__("a sum does not fit its type")
-        self.row = row
+    def __init__(self, row: int, what: str = "sum", room: str = "64 bits"):
+        super().__init__(f"a {what} does not fit {room}")
+        self.row, self.what, self.room = row, what, room
 
 
 def aggregate(
@@ -66,8 +67,8 @@ def aggregate(
 ) -> tuple[list[Words], list[Column]]:
     """The distinct group keys, sorted by code, and a column for each aggregate.  O(n), O(n log n) for concat.
 
-    `aggregates` are (op, argument) with op count, sum, total, min, max, mean or concat.  Without group
-    columns all rows are one group; no rows are no group.  `order` gives what `concat` goes by: columns that
+    `aggregates` are (name of the aggregate, argument).  Without group columns all rows are one group; no rows
+    are no group.  `order` gives what `concat` goes by: columns that
     sort as the values do (strings as ranks).  Raises SumOverflow.
     """
     assert n_rows < ROWS_LIMIT and all(c.dtype == np.int64 and len(c) == n_rows for c in groups)
@@ -78,7 +79,7 @@ def aggregate(
     grouping = group_rows(columns, n_rows)
     rows = _Rows(grouping, dictionary, [as_words(c) for c in order or ()])
     keys = grouping.keys or [column[grouping.first] for column in columns]
-    return keys, [_OPERATIONS[op](rows, _argument(argument, n_rows)) for op, argument in aggregates]
+    return keys, [load(AGGREGATES[op].fold)(rows, _argument(argument, n_rows)) for op, argument in aggregates]
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def partial_sums(
     """Counts and sums that others can be added to or taken from.  O(n).
 
     Arguments are ints, unsigneds or decimals.  No sum is too large here: whether it fits is asked of a
-    result (`result_of_sums`).
+    result (`sum_of_sums` and the like).
     """
     if n_rows == 0:
         none: Words = np.empty(0, np.int64)
@@ -110,19 +111,26 @@ def partial_sums(
     return Partial(keys, rows.counts, sums)
 
 
-def result_of_sums(op: str, type: Type, counts: Words, words: Words) -> Column:
-    """The value of count, sum, total or mean, as `aggregate` gives it.  Raises SumOverflow, whose row is the
-    number of a group.
-    """
-    if op == "count":
-        return Column(counts.copy(), INT)
+# ---- results from kept sums: (type of the argument, counts, the words of each sum (n, 4)) -> a column.
+# They are what `aggregate` gives.  Raise SumOverflow, whose row is the number of a group.
+
+
+def count_of_sums(type: Type, counts: Words, sums: Sequence[Words]) -> Column:
+    return Column(counts.copy(), INT)
+
+
+def mean_of_sums(type: Type, counts: Words, sums: Sequence[Words]) -> Column:
+    (words,) = sums
     flat = np.ascontiguousarray(words).reshape(-1)
-    if op == "mean":
-        return Column(float_codes(quotients(flat, counts, type.scale)), FLOAT)
+    return Column(float_codes(quotients(flat, counts, type.scale)), FLOAT)
+
+
+def sum_of_sums(type: Type, counts: Words, sums: Sequence[Words]) -> Column:
+    (words,) = sums
     low, high = words[:, 0], words[:, 1]
     if type.is_decimal:
         _require(_fits_decimal(words))
-        return decimal_column(flat, Type("decimal", type.scale, 38))
+        return decimal_column(np.ascontiguousarray(words).reshape(-1), Type("decimal", type.scale, 38))
     sign = high >> 63
     if type == INT:
         _require((high == low >> 63) & (words[:, 2] == sign) & (words[:, 3] == sign))
@@ -189,11 +197,11 @@ class _Rows:
 # ---- aggregates
 
 
-def _count(rows: _Rows, _: Column | None) -> Column:
+def fold_count(rows: _Rows, _: Column | None) -> Column:
     return Column(rows.counts, INT)
 
 
-def _sum(rows: _Rows, column: Column | None) -> Column:
+def fold_sum(rows: _Rows, column: Column | None) -> Column:
     assert column is not None
     if column.type == FLOAT:
         return Column(float_codes(_float_sums(rows, column)), FLOAT)
@@ -255,7 +263,7 @@ def _widened(pairs: Words) -> Words:
     return np.stack([low, high, sign, sign], axis=1).reshape(-1)
 
 
-def _mean(rows: _Rows, column: Column | None) -> Column:
+def fold_mean(rows: _Rows, column: Column | None) -> Column:
     """The exact mean, rounded once to a float."""
     assert column is not None
     if column.type == FLOAT:
@@ -307,22 +315,26 @@ def _segments(rows: _Rows, column: Column) -> tuple[np.ndarray, Words]:
     return values, bounds
 
 
-def _extreme(sign: int) -> Callable[[_Rows, Column | None], Column]:
+def fold_least(rows: _Rows, column: Column | None) -> Column:
+    return _extreme(rows, column, 1)
+
+
+def fold_greatest(rows: _Rows, column: Column | None) -> Column:
+    return _extreme(rows, column, -1)
+
+
+def _extreme(rows: _Rows, column: Column | None, sign: int) -> Column:
     """The least (1) or greatest (-1) value."""
-
-    def calculate(rows: _Rows, column: Column | None) -> Column:
-        assert column is not None
-        if column.type == STRING:
-            return taken(column, _extreme_rows(rows, ranks_of(column, rows.dictionary), 1, sign))
-        if not column.type.is_decimal:
-            return Column(_extreme_codes(rows, column.codes, sign), column.type)
-        words = decimal_words(column)
-        small = narrow_words(words)
-        if small is not None:
-            return widen(_extreme_codes(rows, small, sign), column.type)
-        return taken(column, _extreme_rows(rows, words, WORDS_PER_DECIMAL, sign))
-
-    return calculate
+    assert column is not None
+    if column.type == STRING:
+        return taken(column, _extreme_rows(rows, ranks_of(column, rows.dictionary), 1, sign))
+    if not column.type.is_decimal:
+        return Column(_extreme_codes(rows, column.codes, sign), column.type)
+    words = decimal_words(column)
+    small = narrow_words(words)
+    if small is not None:
+        return widen(_extreme_codes(rows, small, sign), column.type)
+    return taken(column, _extreme_rows(rows, words, WORDS_PER_DECIMAL, sign))
 
 
 def _extreme_codes(rows: _Rows, codes: Words, sign: int) -> Words:
@@ -339,7 +351,7 @@ def _extreme_rows(rows: _Rows, keys: Words, width: int, sign: int) -> Words:
     return rows.read(out)
 
 
-def _concat(rows: _Rows, column: Column | None) -> Column:
+def fold_concat(rows: _Rows, column: Column | None) -> Column:
     """Texts joined in the given order, equal places by text; the bytes of a group then lie side by side."""
     assert column is not None
     grouping = rows.grouping
@@ -360,17 +372,6 @@ def joined_texts(codes: Words, bounds: Words, dictionary: Dictionary) -> Words:
     return encode(whole, STRING, dictionary)
 
 
-_OPERATIONS: dict[str, Callable[[_Rows, Column | None], Column]] = {
-    "count": _count,
-    "sum": _sum,
-    "total": _sum,
-    "min": _extreme(1),
-    "max": _extreme(-1),
-    "mean": _mean,
-    "concat": _concat,
-}
-
-
 def _argument(column: Column | None, n_rows: int) -> Column | None:
     if column is None or len(column) == n_rows:
         return column
@@ -378,10 +379,6 @@ def _argument(column: Column | None, n_rows: int) -> Column | None:
 
 
 def _no_values(op: str, argument: Column | None) -> Column:
-    if op == "count" or argument is None:
-        return Column(np.empty(0, np.int64), INT)
-    if op == "mean":
-        return Column(np.empty(0, np.int64), FLOAT)
-    if argument.type.is_decimal:
-        return widen(np.empty(0, np.int64), Type("decimal", argument.type.scale, 38))
-    return Column(np.empty(0, np.int64), argument.type)
+    type = AGGREGATES[op].result_type(None if argument is None else argument.type)
+    none = np.empty(0, np.int64)
+    return widen(none, type) if type.is_decimal else Column(none, type)

@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from dlog.aggregates import aggregate_named
+from dlog.aggregates.aggregate import ADDED, IGNORED, MULTIPLIED
+from dlog.aggregates.count import COUNT
 from dlog.engine import column_functions
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.decomposed import WEIGHT
@@ -33,7 +36,7 @@ def body_outputs(rule: Rule) -> tuple[str, ...]:
         return head_variables(rule)
     names = [v.name for v in rule.groups]
     names += [a.argument.name for a in rule.aggregates if isinstance(a.argument, Var)]
-    if any(a.op == "concat" for a in rule.aggregates):
+    if any(a.function.in_order for a in rule.aggregates):
         names += concat_keys(rule)
     return tuple(dict.fromkeys(names))
 
@@ -47,6 +50,8 @@ def concat_keys(rule: Rule) -> list[str]:
 
 def head_rows(store: Store, head: Atom, table: Table, rule: Rule) -> np.ndarray:
     """Rows of codes for one head, in the predicate's column order; not yet distinct."""
+    if rule.aggregates:
+        table = _with_values(head, table)
     columns = store.predicates[head.predicate].columns
     names = [a.name if isinstance(a, Var) else "" for a in head.args]
     base = _shared_base(table, names)
@@ -170,13 +175,46 @@ def aggregate_table(runner: BodyRunner, rule: Rule, table: Table) -> Table:
             groups, table.n, arguments, runner.store.dictionary, _concat_order(runner, rule, table)
         )
     except SumOverflow as error:
-        raise sum_overflow(runner.store, rule, table, error.row) from None
+        raise sum_overflow(runner.store, rule, table, error) from None
     columns = {v.name: key for v, key in zip(rule.groups, keys, strict=True)}
     columns |= {name: values.take(columns[name]) for name, values in texts.items()}
+    n = len(results_columns[0])
+    found = Table(n, columns)
+    needed = any(a.function.may_be_undefined for a in rule.aggregates)
+    counts = _sizes(groups, table.n, runner.store.dictionary) if needed else None
     for item, column in zip(rule.aggregates, results_columns, strict=True):
-        columns[item.result.name] = column.values
-    n = len(next(iter(columns.values()))) if columns else 0
-    return Table(n, columns)
+        found = with_result(found, item, column, counts)
+    return found
+
+
+def _sizes(groups: list[np.ndarray], n: int, dictionary: Any) -> np.ndarray:
+    """How many assignments each group has."""
+    return aggregate(groups, n, [(COUNT.name, None)], dictionary)[1][0].codes
+
+
+_DEFINED = "defined "  # begins the name of a column that says which groups have a value
+
+
+def with_result(
+    table: Table, item: Aggregate, column: column_functions.Column, counts: np.ndarray | None
+) -> Table:
+    """A table of groups with the result of one more aggregate.  `counts` are the sizes of the groups, needed
+    where a small group has no value."""
+    table = table.with_column(item.result.name, column.values)
+    if not item.function.may_be_undefined:
+        return table
+    assert counts is not None
+    return table.with_column(
+        _DEFINED + item.result.name, (counts >= item.function.least_count).astype(np.int64)
+    )
+
+
+def _with_values(head: Atom, table: Table) -> Table:
+    """The groups for which all results that a head uses have a value."""
+    for operand in head.args:
+        if isinstance(operand, Var) and _DEFINED + operand.name in table.columns:
+            table = table.filter(table.columns[_DEFINED + operand.name] > 0)
+    return table
 
 
 def group_codes(rule: Rule, table: Table) -> tuple[list[np.ndarray], dict[str, Any]]:
@@ -192,7 +230,7 @@ def group_codes(rule: Rule, table: Table) -> tuple[list[np.ndarray], dict[str, A
 
 
 def only_counts(rule: Rule) -> bool:
-    return not rule.groups and all(a.op == "count" for a in rule.aggregates)
+    return not rule.groups and all(a.argument is None for a in rule.aggregates)
 
 
 def argument_column(runner: BodyRunner, item: Aggregate, table: Table) -> column_functions.Column | None:
@@ -208,13 +246,9 @@ def takes_weights(rule: Rule) -> bool:
 
 
 def _takes_weights(rule: Rule, item: Aggregate) -> bool:
-    if item.op in ("count", "min", "max"):
-        return True
-    return (
-        item.op in ("sum", "total")
-        and isinstance(item.argument, Var)
-        and rule.types[item.argument.name] == INT
-    )
+    if item.function.weights != MULTIPLIED:
+        return item.function.weights is not None
+    return isinstance(item.argument, Var) and rule.types[item.argument.name] == INT
 
 
 def apart(table: Table) -> tuple[Table, np.ndarray | None]:
@@ -231,7 +265,7 @@ def weigh(rule: Rule, table: Table) -> tuple[Table, np.ndarray | None]:
         return table, None
     most = int(weights.max()) if table.n else 0
     for item in rule.aggregates:
-        if item.op in ("sum", "total") and isinstance(item.argument, Var) and table.n:
+        if item.function.weights == MULTIPLIED and isinstance(item.argument, Var) and table.n:
             values = table.columns[item.argument.name]
             if most * max(abs(int(values.min())), abs(int(values.max()))) >= 1 << 63:
                 return table.take(np.repeat(np.arange(table.n), weights)), None
@@ -241,17 +275,19 @@ def weigh(rule: Rule, table: Table) -> tuple[Table, np.ndarray | None]:
 def _weighted(
     op: str, argument: column_functions.Column | None, weights: np.ndarray | None
 ) -> tuple[str, column_functions.Column | None]:
-    if weights is None or op in ("min", "max"):
+    function = aggregate_named(op)
+    if weights is None or function.weights == IGNORED:
         return op, argument
-    if op == "count":
-        return "sum", column_functions.Column(weights, INT)
+    if function.weights == ADDED:
+        assert function.merged_by is not None
+        return function.merged_by, column_functions.Column(weights, INT)
     assert argument is not None
     return op, column_functions.Column(argument.values * weights, INT)
 
 
 def _concat_order(runner: BodyRunner, rule: Rule, table: Table) -> list[np.ndarray] | None:
     """The columns that concat goes by, in the order of their values: strings by text."""
-    if not any(a.op == "concat" for a in rule.aggregates):
+    if not any(a.function.in_order for a in rule.aggregates):
         return None
     rank = runner.store.dictionary.rank
     return [
@@ -261,12 +297,13 @@ def _concat_order(runner: BodyRunner, rule: Rule, table: Table) -> list[np.ndarr
     ]
 
 
-def sum_overflow(store: Store, rule: Rule, table: Table, row: int) -> DataError:
+def sum_overflow(store: Store, rule: Rule, table: Table, error: SumOverflow) -> DataError:
     """The error that names the group of a row."""
     from dlog.storage.values import decode
 
+    row = error.row
     keys = ", ".join(
         str(decode(table.columns[v.name][row : row + 1], rule.types[v.name], store.dictionary)[0])
         for v in rule.groups
     )
-    return DataError(f"the sum of group [{keys}] does not fit 64 bits", span=rule.span)
+    return DataError(f"the {error.what} of group [{keys}] does not fit {error.room}", span=rule.span)

@@ -153,10 +153,10 @@ class _Tree:
         rule = node.rule
         assert rule is not None
         item = rule.aggregates[0]
-        if len(rule.aggregates) == 1 and item.op in ("min", "max") and isinstance(item.argument, Var):
+        if len(rule.aggregates) == 1 and item.function.direction and isinstance(item.argument, Var):
             values = [self.binding(rule, table, i)[item.argument.name] for i in range(min(table.n, 1000))]
             if values and table.n <= 1000:
-                best = min(values) if item.op == "min" else max(values)
+                best = min(values) if item.function.direction > 0 else max(values)
                 return [values.index(best)]
         return list(range(min(table.n, SHOWN)))
 

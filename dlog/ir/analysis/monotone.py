@@ -8,6 +8,7 @@ be compared for equality, become a key, or stand under a negation.
 
 from __future__ import annotations
 
+from dlog.aggregates import aggregate_named
 from dlog.errors import Diagnostics
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Primitive, Rule, Var
 from dlog.ir.types.typecheck import called, text_of
@@ -29,8 +30,9 @@ _MONOTONE = {
 # Conversions keep the order of numbers only.
 _CONVERSIONS = frozenset({"to_float", "to_decimal", "to_number"})
 # Bounds that stay true as the value at a position gets better.
-_BOUNDS = {("min", "lt", 0), ("min", "le", 0), ("min", "gt", 1), ("min", "ge", 1),
-           ("max", "gt", 0), ("max", "ge", 0), ("max", "lt", 1), ("max", "le", 1)}  # fmt: skip
+# By the direction of the aggregate: 1 where smaller is better, -1 where greater is.
+_BOUNDS = {(1, "lt", 0), (1, "le", 0), (1, "gt", 1), (1, "ge", 1),
+           (-1, "gt", 0), (-1, "ge", 0), (-1, "lt", 1), (-1, "le", 1)}  # fmt: skip
 
 
 class _Misuse(Exception):
@@ -117,7 +119,7 @@ class _Flow:
         ops = {self.op_at(form, i) for i in used}
         target = _target(form, bound)
         if form.output is None and form.name != "eq":
-            if not all((self.op_at(form, i), form.name, i) in _BOUNDS for i in used):
+            if not all(self.is_bound(form, i) for i in used):
                 self.misuse(form, self.name_at(form, used[0]))
         elif target is None or len(ops) > 1 or not (form.name == "eq" or self.keeps_order(form, used)):
             self.misuse(form, self.name_at(form, used[0]))
@@ -135,6 +137,9 @@ class _Flow:
 
     def op_at(self, form: Primitive, index: int) -> str:
         return self.values[self.name_at(form, index)]
+
+    def is_bound(self, form: Primitive, index: int) -> bool:
+        return (aggregate_named(self.op_at(form, index)).direction, form.name, index) in _BOUNDS
 
     def keeps_order(self, form: Primitive, used: list[int]) -> bool:
         if form.name in ("mul", "div"):

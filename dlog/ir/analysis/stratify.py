@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import rustworkx
 
+from dlog.aggregates import AGGREGATES
 from dlog.errors import Diagnostics, place
 from dlog.ir.analysis.monotone import check_monotone
 from dlog.ir.lower.aggregates import is_domain, used_by
@@ -118,7 +119,7 @@ def _combine(rules: Iterable[Rule]) -> dict[str, str]:
         head = rule.heads[0]
         for aggregate in rule.aggregates:
             in_value = head.is_functional and head.args[-1] == aggregate.result
-            if in_value and aggregate.op in ("min", "max") and len(rule.aggregates) == 1:
+            if in_value and aggregate.function.is_recursive and len(rule.aggregates) == 1:
                 combine.setdefault(head.predicate, aggregate.op)
     return combine
 
@@ -147,7 +148,8 @@ def _report_cycle(
     help = f"the cycle: {', '.join(steps)}"
     if any(is_domain(step.body) for step in whole):
         help += "; the aggregate's outer variables must get their values from outside the cycle"
-    if edge.kind in ("min", "max") and not predicates[path[0].head].is_functional:
+    function = AGGREGATES.get(edge.kind)
+    if function is not None and function.is_recursive and not predicates[path[0].head].is_functional:
         help += f"; a recursive {edge.kind} is the value of a function, as in {path[0].head}[...] = x"
     what = "negation" if edge.kind == "not" else edge.kind
     diagnostics.error(f"{path[0].head} depends on its own {what}", edge.span, help)

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from dlog.aggregates import AGGREGATES, COFACTOR, aggregate_named
 from dlog.errors import did_you_mean
 from dlog.ir.lower.dependencies import Dependencies
 from dlog.ir.lower.grounding import (
-    EMPTY_VALUE,
     AggregateForm,
     RawForm,
     ground,
@@ -26,7 +26,7 @@ from dlog.ir.lower.grounding import (
 )
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.names import Shape
-from dlog.ir.lower.scope import Scope, canonical, variables
+from dlog.ir.lower.scope import Scope, variables
 from dlog.ir.rules import (
     Aggregate,
     Atom,
@@ -42,9 +42,7 @@ from dlog.ir.rules import (
 )
 from dlog.language import ast
 from dlog.language.foreign import FUNCTIONS, function_help
-from dlog.language.lexer import AGGREGATES
 from dlog.language.source import Span
-from dlog.language.vocabulary import COFACTOR
 
 # `agg<<...>>`
 
@@ -58,16 +56,16 @@ def aggregation(scope: Scope, node: ast.Aggregation, forms: list[RawForm]) -> Ag
         help = function_help(node.op) if FUNCTIONS.get(node.op.lower()) in AGGREGATES else None
         help = help or did_you_mean(node.op, known, otherwise)
         scope.error(f"unknown aggregate {node.op}", node.span, help)
-    elif len(node.args) != (node.op != "count"):
-        need = "no argument" if node.op == "count" else "one argument"
-        form = f"{node.result} = {node.op}({'' if node.op == 'count' else 'x'})"
+    elif len(node.args) != AGGREGATES[node.op].takes_argument:
+        need = "one argument" if AGGREGATES[node.op].takes_argument else "no argument"
+        form = f"{node.result} = {AGGREGATES[node.op].usage(name=node.op)}"
         scope.error(f"{node.op} takes {need}", node.span, f"write {form}")
     elif node.result in variables(scope.root.body):
         message = f"{node.result} is the result of {node.op}, but the body uses it too"
         scope.error(message, node.span, "give the result a name of its own")
     elif not _uses_results(scope, node):
         argument = scope.term(node.args[0], forms) if node.args else None
-        return Aggregate(canonical(node.op), Var(node.result, node.span), argument, node.span)
+        return Aggregate(aggregate_named(node.op).name, Var(node.result, node.span), argument, node.span)
     return None
 
 
@@ -196,12 +194,12 @@ class RuleMaker:
         head = self.auxiliary(auxiliary, (*form.groups, form.result), len(form.groups), form.span)
         aggregate = Aggregate(form.op, form.result, form.argument, form.span)
         self.add((head,), forms, (aggregate,), form.span)
-        return self.or_empty(form, head) if form.op in EMPTY_VALUE else head
+        return head if form.over_nothing is None else self.or_empty(form, form.over_nothing, head)
 
-    def or_empty(self, form: AggregateForm, head: Atom) -> Form:
+    def or_empty(self, form: AggregateForm, value: int, head: Atom) -> Form:
         """The aggregate's value, or the one it has over nothing."""
         absent = replace(head, args=(*head.keys, self.scope.fresh(form.span)))
-        empty = Const("int", EMPTY_VALUE[form.op], None, form.span)
+        empty = Const("int", value, None, form.span)
         equal = Primitive("eq", (form.result, empty), None, form.span)
         otherwise = Conj((), (Negation(Conj((), (absent,)), form.span), equal))
         return Disjunction((Conj((), (head,)), otherwise), form.span, exclusive=True)

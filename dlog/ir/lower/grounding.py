@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from dlog.aggregates import aggregate_named
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Operand, Primitive, Var
 from dlog.language.source import Span
-
-# Inline aggregates that have a value over nothing.
-EMPTY_VALUE = {"count": 0, "sum": 0}
 
 
 @dataclass(frozen=True)
@@ -32,6 +30,11 @@ class AggregateForm:
     forms: tuple[RawForm, ...]
     groups: tuple[Var, ...]
     span: Span | None
+
+    @property
+    def over_nothing(self) -> int | None:
+        """Its value over nothing; None: it fails."""
+        return aggregate_named(self.op).over_nothing
 
     @cached_property
     def own(self) -> frozenset[str]:
@@ -61,7 +64,7 @@ class AggregateForm:
         if not {v.name for v in self.needed} <= bound:
             return set()
         groups = {g.name for g in self.groups}
-        if self.op in EMPTY_VALUE:
+        if self.over_nothing is not None:
             return {self.result.name} if groups <= bound else set()
         return {self.result.name} | groups
 
@@ -183,7 +186,7 @@ def _binds(form: RawForm, bound: Set[str], shared: frozenset[str]) -> set[str]:
 def _offers(form: RawForm) -> set[str]:
     """What a form would bind if it could run."""
     if isinstance(form, AggregateForm):
-        groups = set() if form.op in EMPTY_VALUE else {g.name for g in form.groups}
+        groups = set() if form.over_nothing is not None else {g.name for g in form.groups}
         return {form.result.name} | groups
     if isinstance(form, Atom):
         return _names(form)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dlog.aggregates import AGGREGATES, COFACTOR, aggregate_named
 from dlog.errors import UnsupportedError, did_you_mean
 from dlog.ir import primitives
 from dlog.ir.lower.grounding import AggregateForm, RawForm, raw
@@ -17,7 +18,6 @@ from dlog.ir.rules import Atom, Conj, Const, Disjunction, Negation, Operand, Pri
 from dlog.language import ast
 from dlog.language.foreign import function_help
 from dlog.language.source import Span
-from dlog.language.vocabulary import AGGREGATES, COFACTOR
 
 
 class Scope:
@@ -234,8 +234,9 @@ class Scope:
             help = "use it as a condition of its own"
             self.error(f"{node.name} is a relation and has no value", node.span, help)
         elif node.name in AGGREGATES:
-            target = "" if node.name == "count" else "y "
-            help = f"write x = {node.name} {target}: {{ ... }}, or agg<<x = {node.name}({target.strip()})>>"
+            aggregate = AGGREGATES[node.name]
+            inline, other = aggregate.inline_usage("y", node.name), aggregate.usage("y", node.name)
+            help = f"write x = {inline}, or agg<<x = {other}>>"
             self.error(f"{node.name} is an aggregate, not a function", node.span, help)
         elif node.name == COFACTOR:
             self.error(
@@ -278,12 +279,10 @@ class Scope:
         groups = tuple(Var(name, places[name]) for name in variables(node) if name in outside)
         direct = isinstance(target, Var) and target.name not in places
         result = target if direct and isinstance(target, Var) else self.fresh(node.span)
-        forms.append(AggregateForm(canonical(node.op), result, argument, tuple(inner), groups, node.span))
+        forms.append(
+            AggregateForm(aggregate_named(node.op).name, result, argument, tuple(inner), groups, node.span)
+        )
         return result if direct else self.equate(result, target, forms)
-
-
-def canonical(op: str) -> str:
-    return "sum" if op == "total" else op
 
 
 def variables(node: ast.Node) -> list[str]:

@@ -61,10 +61,10 @@ def auxiliary_column(rule: Rule, types: dict[str, Type], operand: Operand) -> Ty
     if not isinstance(operand, Var) or not types[operand.name].is_decimal:
         return None
     scale = min(types[operand.name].scale, MAX_PRECISION)
-    ops = [a.op for a in rule.aggregates if a.result.name == operand.name]
-    if ops:
+    functions = [a.function for a in rule.aggregates if a.result.name == operand.name]
+    if functions:
         stored = [t.scale for t in types.values() if t.is_decimal and t.precision <= MAX_PRECISION]
-        scale = min(scale, max([DECIMAL.scale, *stored]) if ops[0] == "sum" else _MINMAX_SCALE)
+        scale = min(scale, max([DECIMAL.scale, *stored]) if functions[0].adds_up else _MINMAX_SCALE)
     return decimal(MAX_PRECISION, scale)
 
 

@@ -16,7 +16,7 @@ from dlog.ir.lower.fact_spans import delta_literals, literal_span
 from dlog.ir.lower.literals import CANDIDATES, NOT_FINITE, candidates
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.names import Shape
-from dlog.ir.primitives import ANY, COMPARISONS, NUMERIC, SIGNATURES, show
+from dlog.ir.primitives import ANY, COMPARISONS, SIGNATURES, show
 from dlog.ir.rules import Aggregate, Atom, Column, Const, FactBlock, Operand, Predicate, Primitive, Rule, Var
 from dlog.ir.types.type_nodes import Candidates, Node, Reason, because, join, restrict, spell
 from dlog.language.source import Span
@@ -25,8 +25,6 @@ from dlog.types import BUILTIN_TYPES, STRING, Type
 # When several types remain possible, the first of these that fits.
 _PREFERENCE = ("int", "float", "string", "unsigned", "decimal", "bool", "date", "datetime")
 _NOT_FINITE_TYPES = {*CANDIDATES["string"], "float"}
-_AGGREGATE_ARGUMENT = {"sum": NUMERIC, "mean": NUMERIC, "concat": ("string",), "min": ANY, "max": ANY}
-_AGGREGATE_RESULT = {"count": ("int",), "mean": ("float",)}
 
 
 class TypeChecker:
@@ -147,12 +145,14 @@ class TypeChecker:
 
     def visit_aggregate(self, rule: Rule, aggregate: Aggregate) -> None:
         if aggregate.argument is not None:
-            candidates = _AGGREGATE_ARGUMENT[aggregate.op]
+            candidates = tuple(name for name in ANY if name in aggregate.function.argument)
             self.demand(rule, aggregate.argument, candidates, aggregate.op, aggregate.argument.span)
         result = self.node(rule, aggregate.result)
-        value = Node(_AGGREGATE_RESULT.get(aggregate.op, ANY))
-        if aggregate.op not in _AGGREGATE_RESULT and aggregate.argument is not None:
+        given = aggregate.function.result_types()
+        if given is None and aggregate.argument is not None:
             value = self.node(rule, aggregate.argument)
+        else:
+            value = Node(given or ANY)
         types = value.find().candidates, result.find().candidates
         if types[0] != ANY:
             self.used(rule, aggregate.result, Reason(f"the {aggregate.op}", types[0], aggregate.span))

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Negation, Rule, Var
 from dlog.spark.plan.places import WHOLE, Place, RulePlan, Shape, columns_of, split
 
-MERGED = frozenset({"count", "sum", "total", "min", "max", "mean"})  # aggregates with partial values
-
 
 def rule_placed(
     shape: Shape, rule: Rule, places: Mapping[str, Place], inside: Mapping[str, Place]
@@ -86,7 +84,7 @@ def _rule_on(shape: Shape, rule: Rule, variable: str, inside: Mapping[str, Place
     if not _restricted(rule.body, variable, iter(places.values())):
         return None
     merged = bool(rule.aggregates) and variable not in {v.name for v in rule.groups}
-    if merged and not all(a.op in MERGED for a in rule.aggregates):
+    if merged and not all(a.function.merge is not None for a in rule.aggregates):
         return None
     return RulePlan(rule, variable, places, merged=merged)
 
@@ -105,7 +103,7 @@ def _rule_splits(shape: Shape, rule: Rule, first: str, inside: Mapping[str, Plac
         if not any(places[i] != WHOLE and columns_of(places[i])[1] is not None for i in outer):
             continue
         merged = bool(rule.aggregates) and not {first, second.name} <= {v.name for v in rule.groups}
-        if not merged or all(a.op in MERGED for a in rule.aggregates):
+        if not merged or all(a.function.merge is not None for a in rule.aggregates):
             yield RulePlan(rule, first, places, merged=merged, second=second.name)
 
 

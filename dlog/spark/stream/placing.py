@@ -21,7 +21,6 @@ from dlog.ir.rules import Atom, Predicate, Program, Rule, Var
 from dlog.spark.plan.places import WHOLE, Place, Shape
 from dlog.spark.plan.shards import SHARD, StratumPlan, plan_stratum
 
-_MERGED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 _TRIED = 512  # choices of columns
 
 
@@ -211,16 +210,18 @@ def _merge(program: Program, name: str, rules: list[Rule]) -> str:
 def _results(predicate: Predicate, rule: Rule) -> dict[int, str]:
     """How the column of each aggregate's result is put together."""
     (head,) = (head for head in rule.heads if head.predicate == predicate.name)
-    ops = {aggregate.result.name: aggregate.op for aggregate in rule.aggregates}
+    functions = {aggregate.result.name: aggregate.function for aggregate in rule.aggregates}
     found = {}
     for column, argument in enumerate(head.args):
-        op = ops.get(argument.name) if isinstance(argument, Var) else None
-        if op is None:
+        function = functions.get(argument.name) if isinstance(argument, Var) else None
+        if function is None:
             continue
-        if op not in _MERGED_BY or (op == "sum" and predicate.columns[column].type.name == "float"):
-            what = "a float sum is exact only in one place" if op == "sum" else f"{op} has no partial values"
+        rounded = function.adds_up and predicate.columns[column].type.name == "float"
+        if function.merged_by is None or rounded:
+            none = f"{function} has no partial values"
+            what = "a float sum is exact only in one place" if rounded else none
             raise PlanError(f"{predicate.name}: {what}, and its groups are in several shards")
-        found[column] = _MERGED_BY[op]
+        found[column] = function.merged_by
     return found
 
 

@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from dlog.aggregates import aggregate_named
 from dlog.jit import Words
 from dlog.storage.index.sort import sorted_words
 from dlog.storage.queue.queue_arrays import QueueArrays
@@ -110,7 +111,7 @@ class RowQueues(QueueArrays):
             self[q, Q_METHOD], self[q, Q_READY] = HASH, -1
         for q, op in (combine or {}).items():
             assert arities[q] > 1
-            self[q, Q_COMBINE] = {"min": MIN, "max": MAX}[op]
+            self[q, Q_COMBINE] = MIN if aggregate_named(op).direction > 0 else MAX
 
     def live(self, q: int) -> int:
         """Rows that are not stale; with runs also those that the queue does not keep any more."""

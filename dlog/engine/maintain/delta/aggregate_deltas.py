@@ -15,32 +15,23 @@ from typing import Protocol
 
 import numpy as np
 
+from dlog.aggregates import load, states
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.table import Table, Values, distinct_rows
 from dlog.engine.head.grouping import sorted_rows
-from dlog.engine.head.heads import aggregate_table, body_outputs, concat_keys, head_rows, takes_weights, weigh
-from dlog.engine.maintain.delta.aggregate_state import (
-    Assignments,
-    FloatPart,
-    Part,
-    ScanPart,
-    SumPart,
-    TextPart,
-    is_float,
-)
+from dlog.engine.head.heads import aggregate_table, body_outputs, head_rows, takes_weights, weigh
+from dlog.engine.maintain.delta.aggregate_state import Assignments, Part, ScanPart, SumPart
 from dlog.engine.maintain.delta.rule_deltas import RuleDeltas
-from dlog.engine.maintain.delta.scan_shapes import scan_shape
 from dlog.engine.maintain.strategy import Cycle, Followed
 from dlog.engine.state.store import Store
 from dlog.heads.sums import Groups, all_groups, apply_groups
-from dlog.ir.rules import Aggregate, Atom, Const, Program, Rule, Var
+from dlog.ir.rules import Atom, Program, Rule
 from dlog.jit import Words
 from dlog.planning.deltas import ERASE, INSERT, rule_variants
 from dlog.storage.relation.relation import Relation
-from dlog.types import FLOAT, MAX_PRECISION
+from dlog.types import MAX_PRECISION
 
 Signed = tuple[Words, Words]  # rows of a head, and how many derivations each gains or loses
-_SUMMED = ("count", "sum", "total", "mean")
 
 
 class AggregateDeltas(Protocol):
@@ -72,29 +63,11 @@ def aggregate_deltas(store: Store, program: Program, rule: Rule, state: str) -> 
     """`state` is the name of the relation that the rule may keep, and how names of others begin."""
     if _wide(rule):
         return _Again(store, rule)
-    if all(a.op in _SUMMED and _is_exact(rule, a.argument) for a in rule.aggregates):
+    if all(SumPart.is_exact(rule, a) for a in rule.aggregates):
         return Sums(store, rule, state)
-    if all(_is_kept(rule, a) for a in rule.aggregates):
+    if all(load(a.function.state).holds(rule, a) for a in rule.aggregates):
         return Kept(store, program, rule, state)
     return _Again(store, rule)
-
-
-def _is_kept(rule: Rule, item: Aggregate) -> bool:
-    """Whether an aggregate has a state of its own: of a variable whose values have codes."""
-    if item.op in _SUMMED and _is_exact(rule, item.argument):
-        return True
-    if not isinstance(item.argument, Var) or rule.types[item.argument.name].precision > MAX_PRECISION:
-        return False
-    if item.op == "concat":
-        return all(rule.types[name].precision <= MAX_PRECISION for name in concat_keys(rule))
-    return item.op in ("min", "max") or rule.types[item.argument.name] == FLOAT
-
-
-def _is_exact(rule: Rule, argument: Var | Const | None) -> bool:
-    if argument is None:
-        return True
-    type = rule.types[argument.name] if isinstance(argument, Var) else argument.type
-    return type is not None and type.name in ("int", "unsigned", "decimal")
 
 
 def _wide(rule: Rule) -> bool:
@@ -272,22 +245,9 @@ class Kept:
 def _parts(program: Program, rule: Rule, state: str) -> list[Part]:
     """What a rule keeps; the first part tells which groups there are."""
     parts: list[Part] = []
-    summed = [a for a in rule.aggregates if a.op in _SUMMED]
-    exact = [a for a in summed if not is_float(rule, a)]
-    if summed:  # floats that cancel leave nothing, so groups are counted
-        parts.append(SumPart(rule, exact, state))
-    if floats := [a for a in summed if is_float(rule, a)]:
-        parts.append(FloatPart(rule, floats, f"{state}/floats"))
-    extremes: dict[str, list[Aggregate]] = {}
-    for item in rule.aggregates:
-        if item.op in ("min", "max") and isinstance(item.argument, Var):
-            extremes.setdefault(item.argument.name, []).append(item)
-    for items in extremes.values():
-        assert isinstance(items[0].argument, Var)
-        parts.append(ScanPart(rule, items, scan_shape(program, rule, items[0].argument)))
-    for number, item in enumerate(rule.aggregates):
-        if item.op == "concat":
-            parts.append(TextPart(rule, item, f"{state}/texts/{number}"))
+    for reference in states():
+        if items := [a for a in rule.aggregates if a.function.state == reference]:
+            parts += load(reference).parts(program, rule, items, state)
     return parts
 
 

@@ -17,13 +17,14 @@ from typing import Protocol
 
 import numpy as np
 
+from dlog.aggregates import load
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.table import Table, Values
 from dlog.engine.column_functions import Column
 from dlog.engine.column_functions.decimals import widen
-from dlog.engine.head.groups import SumOverflow, joined_texts, partial_sums, result_of_sums
-from dlog.engine.head.heads import concat_keys, sum_overflow
-from dlog.engine.maintain.delta.scan_shapes import ScanShape
+from dlog.engine.head.groups import SumOverflow, joined_texts, partial_sums
+from dlog.engine.head.heads import concat_keys, sum_overflow, with_result
+from dlog.engine.maintain.delta.scan_shapes import ScanShape, scan_shape
 from dlog.engine.state.store import Store
 from dlog.heads.float_sums import apply_floats, check_sums, float_results, no_sums
 from dlog.heads.lookup import look_up
@@ -38,11 +39,13 @@ from dlog.heads.scans import (
     text_values,
 )
 from dlog.heads.sums import Groups, apply_groups, check_groups, groups_of, no_groups
-from dlog.ir.rules import Aggregate, Const, Rule, Var
+from dlog.ir.rules import Aggregate, Const, Program, Rule, Var
 from dlog.jit import Words
 from dlog.storage.arena.arena import Arena
 from dlog.storage.relation.relation import Relation
-from dlog.types import FLOAT, INT, STRING, Type
+from dlog.types import FLOAT, INT, MAX_PRECISION, STRING, Type
+
+_EXACT = ("int", "unsigned", "decimal")
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,12 @@ class Assignments:
 
 
 class Part(Protocol):
+    """One part.  Its class is named by the aggregates that it keeps, and also has
+
+    holds(rule, item)                     whether it can keep this aggregate of this rule
+    parts(program, rule, items, state)    the parts for all such aggregates of a rule
+    """
+
     state: str  # the name of its relation
 
     def empty(self, arena: Arena) -> Relation: ...
@@ -87,7 +96,26 @@ class SumPart:
     def __init__(self, rule: Rule, items: Sequence[Aggregate], state: str):
         self.rule, self.items, self.state = rule, items, state
         self.groups = tuple(v.name for v in rule.groups)
-        self.summed = [a for a in items if a.op != "count"]
+        self.summed = [a for a in items if a.function.moments]
+
+    @classmethod
+    def parts(cls, program: Program, rule: Rule, items: Sequence[Aggregate], state: str) -> list[Part]:
+        """Floats that cancel leave nothing, so groups are counted beside them."""
+        parts: list[Part] = [SumPart(rule, [a for a in items if not is_float(rule, a)], state)]
+        if floats := [a for a in items if is_float(rule, a)]:
+            parts.append(FloatPart(rule, floats, f"{state}/floats"))
+        return parts
+
+    @classmethod
+    def holds(cls, rule: Rule, item: Aggregate) -> bool:
+        return cls.is_exact(rule, item) or (is_float(rule, item) and isinstance(item.argument, Var))
+
+    @staticmethod
+    def is_exact(rule: Rule, item: Aggregate) -> bool:
+        """Whether exact sums of 256 bits determine the result."""
+        if item.function.moments is None:
+            return False
+        return item.argument is None or argument_type(rule, item.argument).name in _EXACT
 
     def empty(self, arena: Arena) -> Relation:
         return no_groups(arena, len(self.groups), len(self.summed))
@@ -125,16 +153,16 @@ class SumPart:
         columns: dict[str, Values] = {}
         sums = iter(groups.sums)
         for item in self.items:
-            words = groups.keys if item.op == "count" else next(sums)
+            assert item.function.finish is not None and item.function.moments is not None
+            words = [next(sums) for _ in item.function.moments]
             try:
-                column = result_of_sums(
-                    item.op, argument_type(self.rule, item.argument), groups.counts, words
-                )
+                type = argument_type(self.rule, item.argument)
+                column = load(item.function.finish)(type, groups.counts, words)
             except SumOverflow as error:
                 keys = {name: groups.keys[:, i] for i, name in enumerate(self.groups)}
                 table = Table(len(groups.counts), keys)
-                raise sum_overflow(store, self.rule, table, error.row) from None
-            columns[item.result.name] = column.values
+                raise sum_overflow(store, self.rule, table, error) from None
+            columns |= with_result(Table(len(groups.counts), {}), item, column, groups.counts).columns
         return columns
 
     def check(self, state: Relation) -> None:
@@ -168,7 +196,7 @@ class FloatPart:
             assert isinstance(item.argument, Var)
             number = self.arguments.index(item.argument.name)
             found[item.result.name] = float_results(
-                state, keys, number, counts if item.op == "mean" else None
+                state, keys, number, counts if item.function.is_quotient else None
             )
         return found
 
@@ -187,6 +215,19 @@ class ScanPart:
         self.value, self.type = argument.name, rule.types[argument.name]
         groups = [v.name for v in rule.groups]
         self.order = [groups.index(name) for name in shape.keys[: shape.depth]]
+
+    @classmethod
+    def parts(cls, program: Program, rule: Rule, items: Sequence[Aggregate], state: str) -> list[Part]:
+        """One for each value."""
+        values: dict[Var, list[Aggregate]] = {}
+        for item in items:
+            assert isinstance(item.argument, Var)
+            values.setdefault(item.argument, []).append(item)
+        return [cls(rule, own, scan_shape(program, rule, value)) for value, own in values.items()]
+
+    @classmethod
+    def holds(cls, rule: Rule, item: Aggregate) -> bool:
+        return has_codes(rule, item.argument)
 
     @property
     def is_text(self) -> bool:
@@ -210,12 +251,12 @@ class ScanPart:
         found: dict[str, Values] = {}
         if self.is_text:
             for item in self.items:
-                sign = 1 if item.op == "min" else -1
+                sign = item.function.direction
                 found[item.result.name] = extreme_texts(state, groups, store.dictionary, sign)[1]
             return found
         _, least, greatest = extremes(state, groups, len(self.shape.keys))
         for item in self.items:
-            codes = np.ascontiguousarray((least if item.op == "min" else greatest)[:, 0])
+            codes = np.ascontiguousarray((least if item.function.direction > 0 else greatest)[:, 0])
             found[item.result.name] = widen(codes, self.type).values
         return found
 
@@ -237,6 +278,16 @@ class TextPart:
         self.groups = tuple(v.name for v in rule.groups)
         self.by = concat_keys(rule)
         self.types = [rule.types[name] for name in self.by]
+
+    @classmethod
+    def parts(cls, program: Program, rule: Rule, items: Sequence[Aggregate], state: str) -> list[Part]:
+        numbers = {item: number for number, item in enumerate(rule.aggregates)}
+        return [cls(rule, item, f"{state}/texts/{numbers[item]}") for item in items]
+
+    @classmethod
+    def holds(cls, rule: Rule, item: Aggregate) -> bool:
+        ordered = all(rule.types[name].precision <= MAX_PRECISION for name in concat_keys(rule))
+        return ordered and has_codes(rule, item.argument)
 
     def empty(self, arena: Arena) -> Relation:
         return no_values(arena, len(self.groups) + len(self.by), 1, levels=False)
@@ -280,6 +331,11 @@ def argument_type(rule: Rule, argument: Var | Const | None) -> Type:
     if isinstance(argument, Var):
         return rule.types[argument.name]
     return INT if argument is None or argument.type is None else argument.type
+
+
+def has_codes(rule: Rule, argument: Var | Const | None) -> bool:
+    """Whether an argument is a variable whose values have codes: no decimal that the rule computes."""
+    return isinstance(argument, Var) and rule.types[argument.name].precision <= MAX_PRECISION
 
 
 def is_float(rule: Rule, item: Aggregate) -> bool:

@@ -153,7 +153,7 @@ def _few_values(
         if kind == GROUP:
             head.append((GROUP, keys.index(kept.groups[number])))
         elif kind == RESULT_OF:
-            head.append((RESULT_OF, len(keys) + (1 if results[number].op == "min" else 2)))
+            head.append((RESULT_OF, len(keys) + (1 if results[number].function.direction > 0 else 2)))
         else:
             head.append((LITERAL, number))
     groups = tuple(outputs.index(name) for name in keys)
@@ -169,13 +169,13 @@ def _few_floats(
     places: tuple[Place, ...],
     outputs: tuple[str, ...],
 ) -> FewFloats | None:
-    if counts.summed or any(item.op == "mean" for item in sums.items):
+    if counts.summed or not all(item.function.adds_up for item in sums.items):
         return None
     g = len(kept.groups)
     results = []
     for item in kept.rule.aggregates:
         number = sums.arguments.index(item.argument.name) if isinstance(item.argument, Var) else -1
-        results.append(g if item.op == "count" else g + 1 + number)
+        results.append(g if item.argument is None else g + 1 + number)
     head = tuple((kind, results[number] if kind == RESULT_OF else number) for kind, number in places)
     groups = tuple(outputs.index(name) for name in kept.groups)
     columns = tuple((1, outputs.index(name)) for name in sums.arguments)

@@ -152,9 +152,9 @@ def _one_part(store: Store, kept: Kept, part: Part, outputs: tuple[str, ...]) ->
         if part.is_text or part.type.is_decimal:
             return None
         columns = tuple(outputs.index(name) for name in (*part.shape.keys, part.value))
-        items = tuple((numbers[item.result.name], item.op == "min") for item in part.items)
+        items = tuple((numbers[item.result.name], item.function.direction > 0) for item in part.items)
         return OneScan(part.state, columns, tuple(part.order), len(part.shape.keys), items)
-    if isinstance(part, FloatPart) and all(item.op != "mean" for item in part.items):
+    if isinstance(part, FloatPart) and all(item.function.adds_up for item in part.items):
         columns = tuple(outputs.index(name) for name in part.arguments)
         chosen = []
         for item in part.items:
@@ -166,7 +166,7 @@ def _one_part(store: Store, kept: Kept, part: Part, outputs: tuple[str, ...]) ->
         if arguments is None:
             return None
         sums = iter(range(1, 1 + len(arguments)))
-        places = tuple((numbers[i.result.name], 0 if i.op == "count" else next(sums)) for i in part.items)
+        places = tuple((numbers[i.result.name], 0 if i.argument is None else next(sums)) for i in part.items)
         return OneSums(part.state, groups, arguments, places)
     return None
 

@@ -73,7 +73,7 @@ def _extremes(program: Program) -> Iterable[tuple[Rule, Var]]:
 def _values(rule: Rule) -> Iterable[Var]:
     """What a rule takes a min or max of."""
     for item in rule.aggregates:
-        if item.op in ("min", "max") and isinstance(item.argument, Var):
+        if item.function.direction and isinstance(item.argument, Var):
             yield item.argument
 
 

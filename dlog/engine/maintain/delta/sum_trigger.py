@@ -131,7 +131,7 @@ def one_group(store: Store, strategy: DeltaStrategy, outputs: tuple[str, ...]) -
     if arguments is None or not places or not set(groups) <= set(outputs):
         return None
     numbers = iter(range(len(rule.aggregates)))
-    sums = [-1 if a.op == "count" else next(numbers) for a in rule.aggregates]
+    sums = [-1 if a.argument is None else next(numbers) for a in rule.aggregates]
     head = tuple((kind, sums[number] if kind == RESULT_OF else number) for kind, number in places)
     columns = tuple(outputs.index(name) for name in groups)
     return OneGroup(strategy.name, aggregate.state, columns, arguments, head)
@@ -165,10 +165,10 @@ def int_arguments(
     """Of each sum of ints: (is a column, its number or the code itself); None: not simple."""
     found: list[tuple[int, int]] = []
     for item in items:
-        if item.op == "count":
-            continue
         argument = item.argument
-        if item.op not in ("sum", "total") or argument is None:
+        if argument is None:
+            continue
+        if not item.function.adds_up:
             return None
         if isinstance(argument, Var):
             if rule.types[argument.name] != INT or argument.name not in outputs:

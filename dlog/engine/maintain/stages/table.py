@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dlog.aggregates import aggregate_named
 from dlog.engine.maintain.stages import layout as k
 from dlog.engine.maintain.stages.pending_kernels import next_births, next_deaths
 from dlog.engine.maintain.stages.support_kernels import take
@@ -48,6 +49,13 @@ NO_IDS: Words = np.zeros(0, np.int64)
 # Uncompiled, numpy warns where the hash wraps.
 _quietly = np.errstate(all="ignore") if DISABLED else (lambda f: f)
 _take, _rehash, _settle, _fill = _quietly(take), _quietly(rehash), _quietly(settle), _quietly(fill)
+
+
+def _direction(combine: str) -> int:
+    """How a kernel knows which of two values of a key is better; 0: values do not combine."""
+    if not combine:
+        return 0
+    return k.MIN if aggregate_named(combine).direction > 0 else k.MAX
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,7 @@ class StageTable:
         self.head[k.KEY] = k.HEADER + k.PREDICATE_WORDS * len(kinds)
         for number, kind in enumerate(kinds):
             at = k.HEADER + k.PREDICATE_WORDS * number
-            combine = {"": 0, "min": k.MIN, "max": k.MAX}[kind.combine]
+            combine = _direction(kind.combine)
             self.head[at : at + k.PREDICATE_WORDS] = kind.columns, kind.identity, combine
         self.table = np.zeros(0, np.int64)
         self.records = self.fallen = self.absent = self.heap = self.batch = np.zeros(0, np.int64)

@@ -77,7 +77,7 @@ def _check_aggregates(rule: Rule) -> None:
     if not rule.aggregates:
         raise UnsupportedError("it has no aggregate")
     for aggregate in rule.aggregates:
-        if aggregate.op not in ("sum", "count"):
+        if not aggregate.function.in_ring:
             raise UnsupportedError(_NO_RING.format(op=aggregate.op))
         type = rule.types[aggregate.result.name]
         if type.name == "float":

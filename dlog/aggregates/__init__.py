@@ -1,0 +1,38 @@
+"""Owns the registry of aggregates: one file each, listed here and nowhere else.
+
+To add one, write its file and add its object to `_REGISTERED` (see CONTRIBUTING.md).
+"""
+
+from __future__ import annotations
+
+from dlog.aggregates.aggregate import Aggregate, load
+from dlog.aggregates.concat import CONCAT
+from dlog.aggregates.count import COUNT
+from dlog.aggregates.maximum import MAX
+from dlog.aggregates.mean import MEAN
+from dlog.aggregates.minimum import MIN
+from dlog.aggregates.sum import SUM
+
+_REGISTERED = (COUNT, SUM, MIN, MAX, MEAN, CONCAT)
+
+# By name and alias.
+AGGREGATES: dict[str, Aggregate] = {name: one for one in _REGISTERED for name in (one.name, *one.aliases)}
+
+COFACTOR = "cofactor"  # of `agg<<...>>` alone: rewritten to sums (`dlog.ir.lower.cofactors`)
+
+__all__ = ["AGGREGATES", "COFACTOR", "Aggregate", "aggregate_named", "elsewhere", "load", "states"]
+
+
+def aggregate_named(name: str) -> Aggregate:
+    """REQUIRES: there is one, by this name or alias."""
+    return AGGREGATES[name]
+
+
+def states() -> list[str]:
+    """The classes that maintain aggregates, in the order in which a rule keeps their states."""
+    return list(dict.fromkeys(one.state for one in _REGISTERED))
+
+
+def elsewhere() -> dict[str, str]:
+    """What other languages call aggregates -> their names."""
+    return {word: one.name for one in _REGISTERED for word in one.elsewhere}

@@ -1,0 +1,281 @@
+"""Owns the partial values of aggregates: what a shard keeps of each group, and how these merge.
+
+Each aggregate names the class here that makes and merges its parts (`dlog.aggregates`).
+
+    SumValues        of numbers exact sums of 256 bits; of floats a few floats whose exact sum it is: the
+                     nearest float, then the one nearest to what is left, and so on
+    ExtremeValues    a value
+
+Knows nothing of rules beyond the aggregate and its argument, nor of Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dlog.aggregates import load
+from dlog.aggregates.sum import SUM
+from dlog.engine.column_functions.columns import Column, decimal_column, decimal_words, float_codes
+from dlog.engine.head.groups import aggregate
+from dlog.engine.state.store import Store
+from dlog.ir.rules import Aggregate, Rule, Var
+from dlog.jit import Words
+from dlog.spark.run.partial_kernels import means_of_parts
+from dlog.storage.values import decode, encode
+from dlog.types import FLOAT, INT, Type
+
+NUMBER = "n"  # the column with the number of assignments of each group
+Wanted = list[
+    tuple[str, Column | None]
+]  # names of aggregates with their arguments, as `aggregate` takes them
+
+
+@dataclass(frozen=True)
+class Shard:
+    """The rows of one shard: a number for each group key of each row, and the distinct keys."""
+
+    store: Store
+    groups: list[Words]
+    keys: list[Words]
+    n: int
+
+    @property
+    def size(self) -> int:
+        return len(self.keys[0]) if self.keys else min(self.n, 1)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The parts of all shards in one table, a number for each group key of each part, and the numbers of
+    assignments of the groups."""
+
+    store: Store
+    whole: pa.Table
+    groups: list[Words]
+    counts: Words
+
+
+class PartialValues(Protocol):
+    """The partial values of one aggregate."""
+
+    item: Aggregate
+
+    def wanted(self, column: Column | None) -> Wanted:
+        """What a shard folds over its rows for `columns`."""
+
+    def columns(self, shard: Shard, column: Column | None, results: Sequence[Column]) -> dict[str, pa.Array]:
+        """The parts of a shard, a row for each group."""
+
+    def row_by_row(self, store: Store, column: Column | None) -> dict[str, pa.Array]:
+        """The same with every assignment as a group of its own."""
+
+    def merged(self, store: Store, whole: pa.Table) -> Wanted:
+        """What is folded over all parts for `finished`."""
+
+    def finished(self, gathered: Gathered, results: Sequence[Column]) -> Column:
+        """The value of each group.  Raises SumOverflow, whose row is the number of a group."""
+
+
+def partial_values(rule: Rule) -> list[PartialValues]:
+    """REQUIRES: all aggregates of the rule have partial values."""
+    return [load(item.function.merge or "")(rule, item, i) for i, item in enumerate(rule.aggregates)]
+
+
+class SumValues:
+    """Aggregates that are determined by the number of assignments and exact sums."""
+
+    def __init__(self, rule: Rule, item: Aggregate, number: int):
+        assert item.function.moments is not None
+        self.item, self.name = item, f"a{number}"
+        self.type = _argument_type(rule, item)
+        self.powers = item.function.moments
+
+    def wanted(self, column: Column | None) -> Wanted:
+        if column is None or column.type == FLOAT:
+            return []
+        return [(SUM.name, _power(column, power)) for power in self.powers]
+
+    def columns(self, shard: Shard, column: Column | None, results: Sequence[Column]) -> dict[str, pa.Array]:
+        if column is None:
+            return {}
+        if column.type == FLOAT:
+            return {name: _components(shard, *terms) for name, terms in self._terms(column).items()}
+        return {self._name(p): values_of(shard.store, r) for p, r in zip(self.powers, results, strict=True)}
+
+    def row_by_row(self, store: Store, column: Column | None) -> dict[str, pa.Array]:
+        if column is None:
+            return {}
+        if column.type == FLOAT:
+            return {name: _list_of(*terms) for name, terms in self._terms(column).items()}
+        return {self._name(power): values_of(store, _power(column, power)) for power in self.powers}
+
+    def _terms(self, column: Column) -> dict[str, tuple[np.ndarray, int]]:
+        """For each float sum the floats that it sums, so many for each row."""
+        floats = decode(column.codes, FLOAT, None).to_numpy()  # type: ignore[arg-type]
+        return {self._name(1): (floats, 1)}
+
+    def _name(self, power: int) -> str:
+        return f"{self.name}p{power}"
+
+    def merged(self, store: Store, whole: pa.Table) -> Wanted:
+        if self.type == FLOAT:
+            return []
+        found: Wanted = []
+        for power in self.powers:
+            column = whole.column(self._name(power))
+            type = Type("decimal", column.type.scale, 38)
+            found.append((SUM.name, Column(stored(store, column, INT), type)))
+        return found
+
+    def finished(self, gathered: Gathered, results: Sequence[Column]) -> Column:
+        if self.type == FLOAT:
+            return self._of_floats(gathered)
+        words = [decimal_words(column).reshape(-1, 4) for column in results]
+        type = self.type
+        if results and type.name not in ("int", "unsigned"):
+            type = Type("decimal", results[0].type.scale, 38)
+        assert self.item.function.finish is not None
+        return load(self.item.function.finish)(type, gathered.counts, words)
+
+    def _of_floats(self, gathered: Gathered) -> Column:
+        rows, values = _flattened(gathered, self._name(1))
+        if not self.item.function.is_quotient:
+            column = Column(float_codes(values), FLOAT)
+            return aggregate(rows, len(values), [(SUM.name, column)], gathered.store.dictionary)[1][0]
+        values, bounds = _in_groups(rows, values)
+        out = np.empty(len(bounds) - 1)
+        means_of_parts(values, bounds, np.array(gathered.counts), len(out), out)
+        return Column(float_codes(out), FLOAT)
+
+
+class ExtremeValues:
+    """The least or greatest value: of such values it is one of them."""
+
+    def __init__(self, rule: Rule, item: Aggregate, number: int):
+        self.item, self.name = item, f"a{number}"
+
+    def wanted(self, column: Column | None) -> Wanted:
+        return [(self.item.op, column)]
+
+    def columns(self, shard: Shard, column: Column | None, results: Sequence[Column]) -> dict[str, pa.Array]:
+        return {self.name: values_of(shard.store, results[0])}
+
+    def row_by_row(self, store: Store, column: Column | None) -> dict[str, pa.Array]:
+        assert column is not None
+        return {self.name: values_of(store, column)}
+
+    def merged(self, store: Store, whole: pa.Table) -> Wanted:
+        column = whole.column(self.name)
+        type = type_of(column.type)
+        return [(self.item.op, Column(stored(store, column, type), type))]
+
+    def finished(self, gathered: Gathered, results: Sequence[Column]) -> Column:
+        return results[0]
+
+
+# Columns of parts
+
+
+def values_of(store: Store, column: Column) -> pa.Array:
+    """The values of a column, as they are written to a part."""
+    if isinstance(column.values, np.ndarray):
+        return decode(column.codes, column.type, store.dictionary)
+    return column.values
+
+
+def stored(store: Store, column: pa.ChunkedArray, type: Type) -> Words | pa.Array:
+    """Codes, or exact decimals as they are."""
+    values = _one_chunk(column)
+    return values if pa.types.is_decimal256(values.type) else encode(values, type, store.dictionary)
+
+
+def type_of(arrow: pa.DataType) -> Type:
+    """The type of the language whose values an Arrow column holds."""
+    from dlog.types import BOOL, DATE, DATETIME, STRING, UNSIGNED
+
+    if pa.types.is_decimal(arrow):
+        return Type("decimal", arrow.scale, 38 if pa.types.is_decimal256(arrow) else 18)
+    known = {"int64": INT, "uint64": UNSIGNED, "double": FLOAT, "string": STRING, "bool": BOOL}
+    return known.get(str(arrow)) or (DATE if pa.types.is_date(arrow) else DATETIME)
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    values = column.combine_chunks()
+    return values.chunk(0) if isinstance(values, pa.ChunkedArray) else values
+
+
+def _argument_type(rule: Rule, item: Aggregate) -> Type:
+    if item.argument is None:
+        return INT
+    type = rule.types[item.argument.name] if isinstance(item.argument, Var) else item.argument.type
+    assert type is not None
+    return type
+
+
+def _power(column: Column, power: int) -> Column:
+    """Numbers as exact decimals, whose sums have room."""
+    assert power == 1
+    if column.type.is_decimal:
+        return column
+    return decimal_column(decimal_words(column), Type("decimal", 0, 38))
+
+
+# Exact sums of floats
+
+
+def _components(shard: Shard, terms: np.ndarray, each: int) -> pa.ListArray:
+    """For each group floats whose exact sum is the sum of its terms, of which a row has `each`.
+
+    O(n) for each of these floats, mostly two."""
+    size = shard.size
+    groups = [np.repeat(group, each) for group in shard.groups]
+    found: list[np.ndarray] = []
+    parts, codes = [groups], [float_codes(terms)]
+    while True:
+        rows = [np.concatenate([part[i] for part in parts]) for i in range(len(groups))]
+        values = np.concatenate(codes)
+        wanted: Wanted = [(SUM.name, Column(values, FLOAT))]
+        _, (rest,) = aggregate(rows, len(values), wanted, shard.store.dictionary)
+        floats = decode(rest.codes, FLOAT, shard.store.dictionary).to_numpy() if size else np.empty(0)
+        if not floats.any() and found:
+            break
+        found.append(floats)
+        if not size:
+            break
+        parts.append(shard.keys)
+        codes.append(float_codes(-floats))
+    return _list_of(np.stack(found, 1).reshape(-1), len(found))
+
+
+def _list_of(values: np.ndarray, each: int) -> pa.ListArray:
+    """Lists of `each` floats."""
+    offsets = np.arange(len(values) // each + 1) * each
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values))
+
+
+def _flattened(gathered: Gathered, name: str) -> tuple[list[Words], np.ndarray]:
+    """The numbers of group keys, and the floats, of all elements of a column of lists."""
+    parts = _one_chunk(gathered.whole.column(name))
+    parents = pc.list_parent_indices(parts).to_numpy()
+    values = np.array(pc.list_flatten(parts).to_numpy(zero_copy_only=False), np.float64)
+    return [group[parents] for group in gathered.groups], values
+
+
+def _in_groups(rows: list[Words], values: np.ndarray) -> tuple[np.ndarray, Words]:
+    """Values group by group, in the order of the keys' numbers, and where each group begins.
+
+    REQUIRES: every group has values.
+    """
+    order = np.lexsort(rows[::-1]) if rows else np.arange(len(values))
+    change = np.zeros(max(len(values) - 1, 0), bool)
+    for row in rows:
+        ordered = row[order]
+        change |= ordered[1:] != ordered[:-1]
+    bounds = np.concatenate([[0], np.flatnonzero(change) + 1, [len(values)]])
+    return values[order], bounds
