@@ -66,7 +66,7 @@ def short_ways() -> Iterator[list[bool]]:
 
 def went_short(commit: Commit) -> bool:
     """Whether a commit went the short way of a few rows, and there was something to do."""
-    return not isinstance(commit._told, RecordedSummary)
+    return not isinstance(commit._summary, RecordedSummary)
 
 
 class Seen(Counter[str]):
