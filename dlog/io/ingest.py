@@ -17,7 +17,7 @@ import pyarrow as pa
 from dlog.errors import DataError
 from dlog.io.columns import Columns, arrow_schema, empty_table, nullary_table
 from dlog.io.exact import WrongKind, exact_column
-from dlog.io.values import column_of_values
+from dlog.values.arrows import column_of_values
 
 CHUNK_ROWS = 1 << 16
 
@@ -124,7 +124,7 @@ def _column(values: Any, name: str, type: Any, relation: str) -> pa.ChunkedArray
 
 
 def _from_numpy_column(values: np.ndarray) -> pa.Array:
-    if values.dtype.kind == "M":  # NaT stays a null; days stay days
+    if values.dtype.kind in "mM":  # NaT stays a null; days stay days
         unit = np.datetime_data(values.dtype)[0]
         if unit not in ("D", "s", "ms", "us", "ns"):
             values = values.astype("datetime64[s]")

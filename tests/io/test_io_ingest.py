@@ -123,7 +123,7 @@ def test_values_of_every_type():
             "a",
             True,
             pd.Timestamp(day),
-            moment.replace(tzinfo=dt.UTC).astimezone(dt.timezone(dt.timedelta(hours=3))),
+            pd.Timestamp(moment),
             np.float64(1.5),
         ),
     ]

@@ -23,6 +23,8 @@ VALUES = {
     "bool": st.booleans(),
     "date": st.dates(),
     "datetime": st.datetimes(),
+    "timestamp": st.datetimes(timezones=st.just(datetime.UTC)),
+    "duration": st.timedeltas(-datetime.timedelta(106_751_991), datetime.timedelta(106_751_991)),
 }
 TYPES = {name: BUILTIN_TYPES[name] for name in VALUES} | {"decimal": decimal(12, 4)}
 VALUES["decimal"] = st.integers(-(10**12) + 1, 10**12 - 1).map(lambda n: Decimal(n).scaleb(-4))
