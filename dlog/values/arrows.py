@@ -98,7 +98,10 @@ def _of_numpy(value: Any) -> Any:
         return value.item()
     if np.isnat(value):
         return None
-    whole = value.astype("datetime64[us]" if isinstance(value, np.datetime64) else "timedelta64[us]")
+    is_length = isinstance(value, np.timedelta64)
+    if is_length and np.datetime_data(value.dtype)[0] in ("Y", "M", "generic"):
+        raise Misfit(f"{value} have no fixed length")
+    whole = value.astype("timedelta64[us]" if is_length else "datetime64[us]")
     if whole != value:
         raise Misfit(f"{value} is finer than a microsecond")
     return whole.item()  # an int where Python's datetime ends

@@ -58,6 +58,9 @@ class BoolType(Type):
     def literal_text(self, value: Any) -> str:
         return "true" if value else "false"
 
+    def shown(self, value: bool) -> str:
+        return self.literal_text(value)
+
     def spark(self) -> str:
         return "boolean"
 

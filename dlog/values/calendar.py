@@ -52,6 +52,9 @@ class CalendarType(Type):
     def json(self, column: pa.Array) -> list[pa.Array | str]:
         return ['"', self.texts(column), '"']
 
+    def shown(self, value: dt.date) -> str:
+        return self.literal_text(value)
+
 
 def date_of(text: str) -> dt.date | None:
     """Python takes more forms than files may have."""

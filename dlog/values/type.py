@@ -196,6 +196,10 @@ class Type:
 
     quoted_literal: ClassVar[bool] = False
 
+    def shown(self, value: Any) -> str:
+        """A value in a table for people."""
+        return str(value)
+
     # Spark
 
     def spark(self) -> str:
