@@ -28,7 +28,8 @@ def print_rows(result: Result, file: TextIO | None = None) -> None:
     if not result.columns:
         print("yes" if len(result) else "no", file=out)
         return
-    rows = [[_text(value) for value in row] for row in result.rows()]
+    types = [column.type for column in result.columns]
+    rows = [[type.shown(v) for v, type in zip(row, types, strict=True)] for row in result.rows()]
     header = [column.name for column in result.columns]
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
     for row in (header, *rows):
@@ -36,10 +37,6 @@ def print_rows(result: Result, file: TextIO | None = None) -> None:
             (" " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True))).rstrip(), file=out
         )
     print(f"{len(rows):,} row{'' if len(rows) == 1 else 's'}", file=out)
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def print_stats(database: Database, file: TextIO | None = None) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LINT = Path(sys.executable).with_name("lint-imports")
-HEAVY = ("numba", "llvmlite", "pyspark", "pyarrow", "pandas", "polars")
+HEAVY = ("numpy", "numba", "llvmlite", "pyspark", "pyarrow", "pandas", "polars")
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -38,6 +38,11 @@ def test_layers_are_kept() -> None:
         ("storage/layout.py", "import dlog.engine.database", "Layers"),
         ("language/ast.py", "def late():\n    from dlog.ir import rules", "Layers"),
         ("storage/layout.py", "import numba", "Only dlog.jit imports numba"),
+        (
+            "values/int.py",
+            "import pyarrow",
+            "Types load numpy and pyarrow when first used, and import nothing heavy",
+        ),
         ("io/options.py", "import pyspark.sql", "Only dlog.spark imports pyspark"),
     ],
 )
@@ -58,7 +63,10 @@ def test_layers_broken_are_found(tmp_path: Path, module: str, line: str, contrac
         ["--version"],
         ["check", "programs/reach.dl"],
         ["check", "programs/errors/type_conflict.dl"],
+        ["check", "programs/time_zones.dl"],
+        ["check", "programs/errors/bad_literal_duration.dl"],
         ["format", "programs/reach.dl"],
+        ["format", "programs/time_zones.dl"],
     ],
     ids=lambda arguments: " ".join(arguments) or "nothing",
 )

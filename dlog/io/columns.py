@@ -8,34 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from dlog.types import BOOL, DATE, DATETIME, FLOAT, INT, STRING, UNSIGNED, Type, decimal
+from dlog.values import STRING, TYPES, Type, decimal
+from dlog.values.arrows import fits
 
 Columns = Sequence[tuple[str, Type]]
 Progress = Callable[[int, int], None]  # (done, total), in bytes when reading and in rows when writing
 
+__all__ = [
+    "Columns",
+    "Loaded",
+    "Progress",
+    "Rejected",
+    "Rejections",
+    "arrow_schema",
+    "arrow_type",
+    "columns_of",
+    "concatenated",
+    "empty_table",
+    "fits",
+    "loaded",
+    "nullary_table",
+    "type_of_arrow",
+]
+
 KEPT_REJECTIONS = 20
 KEPT_TEXT = 200
-
-_ARROW = {
-    INT: pa.int64(),
-    UNSIGNED: pa.uint64(),
-    FLOAT: pa.float64(),
-    STRING: pa.string(),
-    BOOL: pa.bool_(),
-    DATE: pa.date32(),
-    DATETIME: pa.timestamp("us"),
-}
-_BY_ARROW = {arrow: type for type, arrow in _ARROW.items()} | {pa.large_string(): STRING}
-
-# Years 1 to 9999: what four digits and Python's dates can show, so that every value has a text.
-_FIRST_DAY = int(np.datetime64("0001-01-01", "D").astype(np.int64))
-_LAST_DAY = int(np.datetime64("9999-12-31", "D").astype(np.int64))
-_MICROSECONDS_A_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def arrow_type(type: Type) -> pa.DataType:
     >>> arrow_type(decimal(10, 2))
     Decimal128Type(decimal128(18, 2))
     """
-    return pa.decimal128(18, type.scale) if type.is_decimal else _ARROW[type]
+    return type.arrow()
 
 
 def arrow_schema(columns: Columns) -> pa.Schema:
@@ -110,13 +112,19 @@ def arrow_schema(columns: Columns) -> pa.Schema:
 
 def columns_of(table: pa.Table) -> list[tuple[str, Type]]:
     """The columns of a table whose types are dlog's.  Cost: that of the schema."""
-    return [(column.name, _dlog_type(column.type)) for column in table.schema]
+    return [(column.name, type_of_arrow(column.type)) for column in table.schema]
 
 
-def _dlog_type(arrow: pa.DataType) -> Type:
+def type_of_arrow(arrow: pa.DataType) -> Type:
+    """The type whose columns have this Arrow type."""
     if pa.types.is_decimal(arrow):
         return decimal(18, arrow.scale)
-    return _BY_ARROW[arrow]
+    return STRING if pa.types.is_large_string(arrow) else _by_arrow()[arrow]
+
+
+@cache
+def _by_arrow() -> dict[pa.DataType, Type]:
+    return {type.arrow(): type for type in TYPES if not type.is_decimal}
 
 
 def nullary_table(rows: int) -> pa.Table:
@@ -135,76 +143,3 @@ def empty_table(columns: Columns) -> pa.Table:
 def concatenated(tables: list[pa.Table], columns: Columns) -> pa.Table:
     """All rows in order.  REQUIRES: columns, and tables of their types.  Copies nothing."""
     return pa.concat_tables(tables) if tables else empty_table(columns)
-
-
-def fits(column: pa.ChunkedArray | pa.Array, type: Type) -> pa.BooleanArray | None:
-    """Which values of an Arrow column lie inside the dlog type, or None when all do.
-
-    Only decimals, dates and datetimes can be outside: Arrow's types reach further there than dlog's.
-    One pass over the column, and none for the other types.
-    """
-    low, high, numbers = _limits(column, type)
-    if numbers is None or not len(numbers):
-        return None
-    inside = (numbers >= low) & (numbers <= high)
-    if type.is_decimal:
-        inside &= _high_halves_are_signs(column)
-    return None if inside.all() else pa.array(inside)
-
-
-def _limits(column: pa.ChunkedArray, type: Type) -> tuple[int, int, np.ndarray | None]:
-    if type.is_decimal:
-        limit = 10**type.precision - 1
-        return -limit, limit, unscaled(column)
-    if type == DATE:
-        return _FIRST_DAY, _LAST_DAY, _numbers(column, pa.int32())
-    if type == DATETIME:
-        last = (_LAST_DAY + 1) * _MICROSECONDS_A_DAY - 1
-        return _FIRST_DAY * _MICROSECONDS_A_DAY, last, _numbers(column, pa.int64())
-    return 0, 0, None
-
-
-def _numbers(column: pa.ChunkedArray | pa.Array, stored: pa.DataType) -> np.ndarray:
-    """The integers behind dates; a null (never inside) becomes the smallest one."""
-    smallest = np.iinfo(stored.to_pandas_dtype()).min
-    return pc.fill_null(column.cast(stored), smallest).to_numpy()
-
-
-def unscaled(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
-    """The integers behind a decimal128 column, as int64: the value times 10^scale.  Nulls give 0.
-
-    REQUIRES: they fit an int64 (`fits` says whether they do).
-    """
-    return _halves(column)[:, 0]
-
-
-def decimals_of(numbers: np.ndarray, scale: int) -> pa.ChunkedArray:
-    """The decimal128(18, scale) column with these int64 numbers as its unscaled values.
-
-    >>> decimals_of(np.array([150, -1]), 2)[1].as_py()
-    Decimal('-0.01')
-    """
-    halves = np.column_stack([numbers, numbers >> 63])
-    buffer = pa.py_buffer(np.ascontiguousarray(halves))
-    return pa.chunked_array([pa.Array.from_buffers(pa.decimal128(18, scale), len(numbers), [None, buffer])])
-
-
-def _high_halves_are_signs(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
-    halves = _halves(column)
-    return halves[:, 1] == halves[:, 0] >> 63
-
-
-def _halves(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    parts = [_halves_of_array(chunk) for chunk in chunks]
-    return np.concatenate(parts) if parts else np.empty((0, 2), np.int64)
-
-
-def _halves_of_array(array: pa.Array) -> np.ndarray:
-    if not len(array):
-        return np.empty((0, 2), np.int64)
-    whole = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)
-    halves = whole[array.offset : array.offset + len(array)]
-    if array.null_count:
-        halves = np.where(array.is_valid().to_numpy(zero_copy_only=False)[:, None], halves, 0)
-    return halves

@@ -15,7 +15,6 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import csv
 
 from dlog.interrupts import in_thread, poll
@@ -26,7 +25,6 @@ from dlog.io.columns import (
     Progress,
     Rejections,
     arrow_schema,
-    arrow_type,
     concatenated,
     fits,
     loaded,
@@ -36,7 +34,7 @@ from dlog.io.csv_splitter import Layout, Rows, rows_of
 from dlog.io.options import InputOptions
 from dlog.io.source import BLOCK_BYTES, NEWLINE, Source, byte_array, count_newlines, find_byte, line_end
 from dlog.io.text_cells import Misfits
-from dlog.types import FLOAT, STRING
+from dlog.values.bool import FALSE_TEXTS, TRUE_TEXTS
 
 _PIECES = 16  # of a block with a bad row
 _SMALL = 1 << 16  # bytes that are split carefully at once
@@ -194,7 +192,7 @@ def _read_fast(block: _Block, layout: Layout, columns: Columns) -> pa.Table | No
         return None
     names = [f"c{i}" for i in range(layout.width)]
     wanted = [names[i] for i in sources]
-    types = {name: arrow_type(type) for name, (_, type) in zip(wanted, columns, strict=True)}
+    types = {name: type.csv_arrow() for name, (_, type) in zip(wanted, columns, strict=True)}
     try:
         read = partial(
             csv.read_csv,
@@ -206,15 +204,27 @@ def _read_fast(block: _Block, layout: Layout, columns: Columns) -> pa.Table | No
                 include_columns=wanted,
                 null_values=[],
                 strings_can_be_null=False,
-                true_values=list(text_cells.TRUE_TEXTS),
-                false_values=list(text_cells.FALSE_TEXTS),
+                true_values=list(TRUE_TEXTS),
+                false_values=list(FALSE_TEXTS),
             ),
         )
         table = in_thread(read)
     except pa.ArrowInvalid:
         return None
-    table = table.rename_columns([name for name, _ in columns])
-    return table if _all_fit(table, columns) else None
+    finished = _finished(table, columns)
+    return finished if finished is not None and _all_fit(finished, columns) else None
+
+
+def _finished(table: pa.Table, columns: Columns) -> pa.Table | None:
+    """The columns that pyarrow reads as text converted; None when a cell is bad."""
+    arrays = []
+    for column, (_, type) in zip(table.columns, columns, strict=True):
+        if type.csv_arrow() != type.arrow():
+            column, misfits = text_cells.convert(column.combine_chunks(), type)
+            if len(misfits.places):
+                return None
+        arrays.append(column)
+    return pa.Table.from_arrays(arrays, names=[name for name, _ in columns])
 
 
 def _parse_options(layout: Layout, columns: Columns) -> csv.ParseOptions:
@@ -230,15 +240,14 @@ def _parse_options(layout: Layout, columns: Columns) -> csv.ParseOptions:
 
 def _blank_is_a_row(layout: Layout, columns: Columns) -> bool:
     """A blank line is the empty string where a row is one string, and nothing elsewhere."""
-    return layout.width == 1 and layout.sources == (0,) and columns[0][1] == STRING
+    return layout.width == 1 and layout.sources == (0,) and columns[0][1].verbatim
 
 
 def _all_fit(table: pa.Table, columns: Columns) -> bool:
     for column, (_, type) in zip(table.columns, columns, strict=True):
         if fits(column, type) is not None:
             return False
-        # 1e400 reads as infinity: look at the texts again.
-        if type == FLOAT and pc.any(pc.is_inf(column)).as_py():
+        if type.doubtful(column):
             return False
     return True
 

@@ -12,10 +12,8 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dlog.io.cell_texts import texts
 from dlog.io.columns import Columns, Progress
 from dlog.io.options import OutputOptions
-from dlog.types import STRING
 
 # The texts of one batch stay in the processor's cache: 65,536 rows were as fast as any size tried.
 BATCH_ROWS = 1 << 16
@@ -92,8 +90,8 @@ def write_lines(parts: list[pa.Array | str], sink: BinaryIO) -> None:
 def _line_parts(batch: pa.RecordBatch, columns: Columns, options: OutputOptions) -> list[pa.Array | str]:
     parts: list[pa.Array | str] = []
     for column, (_, type) in zip(batch.columns, columns, strict=True):
-        cells = texts(column, type, options.full_precision)
-        quote = type == STRING and options.quoted
+        cells = type.texts(column, options.full_precision)
+        quote = type.verbatim and options.quoted
         parts += ['"', pc.replace_substring(cells, '"', '""'), '"'] if quote else [cells]
         parts.append(options.delimiter)
     parts[-1] = "\n"

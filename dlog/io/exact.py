@@ -1,8 +1,8 @@
 """Owns bringing any Arrow column to the exact type of a dlog column.  Knows nothing of files.
 
 Correct output: the same values in the type's own Arrow type, and which rows hold a value the type refuses.
-The rules are those of `values`: nothing is rounded, except that an integer becomes the nearest float and a
-float the decimal it prints as.  A column that has the type already is not copied.
+The rules are those of each type (`dlog.values`): nothing is rounded, except that an integer becomes the
+nearest float and a float the decimal it prints as.  A column that has the type already is not copied.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as kinds
 
-from dlog.io.columns import arrow_type, decimals_of, fits
-from dlog.io.text_cells import NOT_UTF8, Misfit, convert
-from dlog.io.values import column_of_values, exact_value
-from dlog.types import BOOL, DATE, DATETIME, FLOAT, INT, STRING, UNSIGNED, Type
+from dlog.values import Type
+from dlog.values.arrows import bad_cell, fits
 
 
 class WrongKind(ValueError):
@@ -36,31 +34,25 @@ class Exact:
 
     def reason(self, row: int) -> str:
         """Why a bad row is bad."""
-        if self.type == STRING and self.source[row].is_valid:
-            return NOT_UTF8
-        try:
-            exact_value(self.source[row].as_py(), self.type)
-        except Misfit as misfit:
-            return str(misfit)
-        except (ValueError, OverflowError):  # Python has no such date
-            pass
-        return f"does not fit {self.type}"
+        return bad_cell(self.source[row], self.type)
 
 
 def exact_column(column: pa.ChunkedArray, type: Type) -> Exact:
     """A few passes over the column, none if it has the type and no nulls.
 
+    >>> from dlog.values import INT
     >>> exact = exact_column(pa.chunked_array([[1.0, 2.5, None]]), INT)
     >>> [exact.reason(row) for row in exact.bad]
     ['2.5 has a fraction, int expected', 'is null, int expected']
     """
     column = _plain(column)
     if kinds.is_null(column.type):
-        column = column.cast(arrow_type(type))
-    conversion = _CONVERSIONS.get((_kind(column.type), type.name))
+        column = column.cast(type.arrow())
+    kind = _kind(column.type)
+    conversion = type.conversions().get(kind)
     if conversion is None:
-        raise WrongKind(f"holds {_kind(column.type)}, {type} expected")
-    values, good = conversion(column, type)
+        raise WrongKind(type.refusal(kind))
+    values, good = conversion(column)
     for inside in (fits(values, type), column.is_valid() if column.null_count else None):
         if inside is not None:
             good = inside if good is None else pc.and_(good, inside)
@@ -70,11 +62,6 @@ def exact_column(column: pa.ChunkedArray, type: Type) -> Exact:
 
 def _places_of_others(good: pa.ChunkedArray | pa.Array) -> np.ndarray:
     return pc.indices_nonzero(pc.invert(pc.fill_null(good, False))).to_numpy().astype(np.int64)
-
-
-# How a conversion answers: the typed values, and which of them are right (None: all that are not null and
-# inside the type).
-_Conversion = tuple[pa.ChunkedArray, pa.ChunkedArray | pa.Array | None]
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -114,138 +101,7 @@ _KINDS: dict[str, Callable[[pa.DataType], bool]] = {
     "string": lambda t: kinds.is_string(t) or kinds.is_large_string(t),
     "binary": lambda t: kinds.is_binary(t) or kinds.is_large_binary(t),
     "date": kinds.is_date,
-    "datetime": kinds.is_timestamp,
-}
-
-
-def _same(column: pa.ChunkedArray, type: Type) -> _Conversion:
-    return column, None
-
-
-def _string_to_string(column: pa.ChunkedArray, type: Type) -> _Conversion:
-    """Arrow and Parquet files may call bytes a string that are no UTF-8."""
-    try:
-        column.validate(full=True)
-        return column, None
-    except pa.ArrowInvalid:
-        return _binary_to_string(column.cast(pa.large_binary()), type)
-
-
-def _cast(column: pa.ChunkedArray, type: Type) -> _Conversion:
-    return column.cast(arrow_type(type), safe=False), None
-
-
-def _cast_or_look(column: pa.ChunkedArray, type: Type) -> _Conversion:
-    """One cast that refuses what is not exact; if it does, value by value."""
-    try:
-        return column.cast(arrow_type(type)), None
-    except pa.ArrowInvalid:
-        return _look(column, type)
-
-
-def _look(column: pa.ChunkedArray, type: Type) -> _Conversion:
-    values, _ = column_of_values(column.to_pylist(), type)
-    return pa.chunked_array([values]), values.is_valid()
-
-
-def _integer_to_integer(column: pa.ChunkedArray, type: Type) -> _Conversion:
-    try:
-        return column.cast(arrow_type(type)), None
-    except pa.ArrowInvalid:
-        # Only negative numbers and those beyond 2^63 fail, and both have the highest bit set.
-        good = pc.greater_equal(column.cast(pa.int64(), safe=False), 0)
-        return column.cast(arrow_type(type), safe=False), good
-
-
-def _float_to_integer(column: pa.ChunkedArray, type: Type) -> _Conversion:
-    low, beyond = (-(2.0**63), 2.0**63) if type == INT else (0.0, 2.0**64)
-    column = column.cast(pa.float64())
-    inside = pc.and_(pc.greater_equal(column, low), pc.less(column, beyond))
-    good = pc.and_(inside, pc.equal(pc.floor(column), column))
-    whole = pc.if_else(pc.fill_null(good, False), column, 0.0)
-    return whole.cast(arrow_type(type), safe=False), good
-
-
-def _integer_to_decimal(column: pa.ChunkedArray, type: Type) -> _Conversion:
-    limit = 10 ** (type.precision - type.scale) - 1
-    wide = column.cast(pa.uint64() if kinds.is_unsigned_integer(column.type) else pa.int64())
-    good = pc.less_equal(wide, pa.scalar(limit, wide.type))
-    if kinds.is_signed_integer(wide.type):
-        good = pc.and_(good, pc.greater_equal(wide, -limit))
-    numbers = pc.if_else(pc.fill_null(good, False), wide, pa.scalar(0, wide.type)).to_numpy()
-    return decimals_of(numbers.astype(np.int64) * 10**type.scale, type.scale), good
-
-
-def _float_to_decimal(column: pa.ChunkedArray, type: Type) -> _Conversion:
-    """A float is the decimal it prints as.
-
-    Up to 15 digits that is the one that divides to the float again, as both steps round correctly.
-    """
-    floats = column.cast(pa.float64()).to_numpy()
-    unit = 10.0**type.scale
-    with np.errstate(invalid="ignore", over="ignore"):
-        numbers = np.rint(floats * unit)
-        if (np.abs(numbers) < 1e15).all() and (numbers / unit == floats).all():
-            return decimals_of(numbers.astype(np.int64), type.scale), None
-    return _look(column.cast(pa.float64()), type)
-
-
-def _binary_to_string(column: pa.ChunkedArray, type: Type) -> _Conversion:
-    converted, misfits = convert(pc.fill_null(column, b"").combine_chunks(), type)
-    good = np.ones(len(column), bool)
-    good[misfits.places] = False
-    return pa.chunked_array([converted]), pa.array(good)
-
-
-def _date_to_date(column: pa.ChunkedArray, type: Type) -> _Conversion:
-    if kinds.is_date64(column.type):
-        return _datetime_to_date(column.cast(pa.timestamp("ms")), type)
-    return column, None
-
-
-def _date_to_datetime(column: pa.ChunkedArray, type: Type) -> _Conversion:
-    days, good = _date_to_date(column, DATE)
-    inside = fits(days, DATE)  # of days far outside, the microseconds would wrap around
-    for other in (good, inside):
-        if other is not None:
-            days = pc.if_else(other, days, pa.scalar(None, days.type))
-    return days.cast(arrow_type(type)), days.is_valid()
-
-
-def _datetime_to_date(column: pa.ChunkedArray, type: Type) -> _Conversion:
-    naive = column.cast(pa.timestamp(column.type.unit))
-    days = naive.cast(pa.date32(), safe=False)
-    return days, pc.equal(days.cast(naive.type, safe=False), naive)
-
-
-def _datetime_to_datetime(column: pa.ChunkedArray, type: Type) -> _Conversion:
-    """Other units, and zones: the moment in UTC."""
-    naive = column.cast(pa.timestamp(column.type.unit))
-    try:
-        return naive.cast(arrow_type(type)), None
-    except pa.ArrowInvalid:
-        rough = naive.cast(arrow_type(type), safe=False)
-        return rough, pc.equal(rough.cast(naive.type, safe=False), naive)
-
-
-_CONVERSIONS: dict[tuple[str, str], Callable[[pa.ChunkedArray, Type], _Conversion]] = {
-    ("integer", INT.name): _integer_to_integer,
-    ("integer", UNSIGNED.name): _integer_to_integer,
-    ("float", INT.name): _float_to_integer,
-    ("float", UNSIGNED.name): _float_to_integer,
-    ("decimal", INT.name): _cast_or_look,
-    ("decimal", UNSIGNED.name): _cast_or_look,
-    ("integer", FLOAT.name): _cast,
-    ("float", FLOAT.name): _cast,
-    ("decimal", FLOAT.name): _cast,
-    ("integer", "decimal"): _integer_to_decimal,
-    ("float", "decimal"): _float_to_decimal,
-    ("decimal", "decimal"): _cast_or_look,
-    ("string", STRING.name): _string_to_string,
-    ("binary", STRING.name): _binary_to_string,
-    ("bool", BOOL.name): _same,
-    ("date", DATE.name): _date_to_date,
-    ("datetime", DATE.name): _datetime_to_date,
-    ("date", DATETIME.name): _date_to_datetime,
-    ("datetime", DATETIME.name): _datetime_to_datetime,
+    "datetime": lambda t: kinds.is_timestamp(t) and t.tz is None,
+    "timestamp": kinds.is_timestamp,
+    "duration": kinds.is_duration,
 }

@@ -17,7 +17,7 @@ import pyarrow as pa
 from dlog.errors import DataError
 from dlog.io.columns import Columns, arrow_schema, empty_table, nullary_table
 from dlog.io.exact import WrongKind, exact_column
-from dlog.io.values import column_of_values
+from dlog.values.arrows import column_of_values
 
 CHUNK_ROWS = 1 << 16
 
@@ -109,9 +109,9 @@ def _column(values: Any, name: str, type: Any, relation: str) -> pa.ChunkedArray
         values = np.asarray(values)
         if values.ndim != 1:
             raise DataError(f"{_of(relation)}column {name} has {values.ndim} dimensions")
-        if dtype.kind in "biufM":
+        if dtype.kind in "biuf" or (dtype.kind in "mM" and _seconds_or_known(dtype)):
             return _exact(pa.chunked_array([_from_numpy_column(values)]), name, type, relation)
-        values = values.tolist()
+        values = list(values) if dtype.kind in "mM" else values.tolist()
     elif isinstance(values, pa.Array | pa.ChunkedArray) or hasattr(values, "__arrow_array__"):
         array = values if isinstance(values, pa.ChunkedArray) else pa.array(values)
         chunked = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
@@ -123,11 +123,21 @@ def _column(values: Any, name: str, type: Any, relation: str) -> pa.ChunkedArray
     return pa.chunked_array([_typed(list(values), name, type, relation, 0)])
 
 
+# Units of numpy's times that Arrow has, and those that are whole seconds.  Of lengths of time, months and years
+# are not; other units are finer than nanoseconds.
+_ARROW_UNITS = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
+_WHOLE_SECONDS = {"M": ("Y", "M", "W", "h", "m"), "m": ("W", "D", "h", "m")}
+
+
+def _seconds_or_known(dtype: np.dtype) -> bool:
+    unit, multiple = np.datetime_data(dtype)
+    return multiple == 1 and unit in (*_ARROW_UNITS[dtype.kind], *_WHOLE_SECONDS[dtype.kind])
+
+
 def _from_numpy_column(values: np.ndarray) -> pa.Array:
-    if values.dtype.kind == "M":  # NaT stays a null; days stay days
-        unit = np.datetime_data(values.dtype)[0]
-        if unit not in ("D", "s", "ms", "us", "ns"):
-            values = values.astype("datetime64[s]")
+    kind = values.dtype.kind
+    if kind in "mM" and np.datetime_data(values.dtype)[0] not in _ARROW_UNITS[kind]:
+        values = values.astype("datetime64[s]" if kind == "M" else "timedelta64[s]")  # NaT stays a null
     return pa.array(np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False)))
 
 

@@ -24,7 +24,6 @@ from dlog.io.columns import (
     Progress,
     Rejections,
     arrow_schema,
-    arrow_type,
     concatenated,
     fits,
     loaded,
@@ -32,8 +31,8 @@ from dlog.io.columns import (
 )
 from dlog.io.options import InputOptions
 from dlog.io.source import BLOCK_BYTES, Source, count_newlines, is_utf8, line_end
-from dlog.io.values import column_of_values
-from dlog.types import DATE, Type
+from dlog.values import Type
+from dlog.values.arrows import column_of_values
 
 _SPACE = " \t\r\n"
 
@@ -106,7 +105,7 @@ def _line_tables(
 
 def _read_objects(block: pa.Buffer, columns: Columns) -> pa.Table | None:
     """The table by pyarrow, or None when some row is bad or no object."""
-    schema = pa.schema([(name, _json_type(type)) for name, type in columns])
+    schema = pa.schema([(name, type.json_arrow()) for name, type in columns])
     parsing = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     if not is_utf8(block):  # pyarrow does not look
         return None
@@ -125,12 +124,8 @@ def _read_objects(block: pa.Buffer, columns: Columns) -> pa.Table | None:
     return pa.Table.from_arrays(arrays, schema=arrow_schema(columns))
 
 
-def _json_type(type: Type) -> pa.DataType:
-    return pa.string() if type == DATE else arrow_type(type)  # pyarrow takes a date from a number only
-
-
 def _finished(column: pa.ChunkedArray, type: Type) -> pa.ChunkedArray | pa.Array | None:
-    if type == DATE:
+    if column.type != type.arrow():
         converted, misfits = text_cells.convert(column.combine_chunks(), type)
         return None if len(misfits.places) else converted
     return column if fits(column, type) is None else None
@@ -205,7 +200,7 @@ def _decoder(columns: Columns) -> json.JSONDecoder:
 
 
 def _has_decimal(columns: Columns) -> bool:
-    return any(type.is_decimal for _, type in columns)
+    return any(type.exact_json for _, type in columns)
 
 
 def _malformed(error: Exception) -> str:

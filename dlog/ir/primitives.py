@@ -10,14 +10,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dlog.values import OPERATIONS, TYPES, grouped
+
 if TYPE_CHECKING:
     from dlog.ir.rules import Primitive
 
-# Classes of types, by the names of dlog.types.
-NUMERIC = ("int", "unsigned", "float", "decimal")
-INTEGRAL = ("int", "unsigned")
-DATES = ("date", "datetime")
-ANY = ("int", "unsigned", "float", "decimal", "string", "bool", "date", "datetime")
+# Classes of types, by their names.  Types say themselves which they belong to.
+ANY = tuple(type.name for type in TYPES)
+NUMERIC = grouped("numeric")
+INTEGRAL = grouped("integral")
+DATES = grouped("calendar")
+
+
+def _with_own(name: str, types: tuple[str, ...]) -> tuple[str, ...]:
+    """Types, and those that calculate an operation themselves."""
+    own = {t for (op, *inputs), o in OPERATIONS.items() if op == name for t in (*inputs, o.result)}
+    return tuple(t for t in ANY if t in own or t in types)
 
 
 @dataclass(frozen=True)
@@ -38,8 +46,8 @@ class Signature:
         return dict(self.letters).get(slot, (slot,))
 
 
-def _numeric(n: int) -> Signature:
-    return Signature(("a",) * n, "a", (("a", NUMERIC),), promotes=True)
+def _numeric(name: str) -> Signature:
+    return Signature(("a", "a"), "a", (("a", _with_own(name, NUMERIC)),), promotes=True)
 
 
 def _integral(n: int) -> Signature:
@@ -47,10 +55,10 @@ def _integral(n: int) -> Signature:
 
 
 _COMPARISON = Signature(("a", "a"), None, (("a", ANY),))
-_FLOAT_FUNCTION = Signature(("a",), "a", (("a", ("float",)),))
-_ROUNDING = Signature(("a",), "a", (("a", ("float", "decimal")),))
+_FLOAT_FUNCTION = Signature(("a",), "a", (("a", grouped("real")),))
+_ROUNDING = Signature(("a",), "a", (("a", grouped("rounded")),))
 _DATE_PART = Signature(("a",), "int", (("a", DATES),))
-_TIME_PART = Signature(("datetime",), "int")
+_TIME_PART = Signature(("a",), "int", (("a", grouped("clock")),))
 
 _BITWISE = ("band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor")
 
@@ -62,14 +70,11 @@ SIGNATURES: dict[tuple[str, int], Signature] = {
     ("le", 2): _COMPARISON,
     ("gt", 2): _COMPARISON,
     ("ge", 2): _COMPARISON,
-    ("add", 2): _numeric(2),
-    ("sub", 2): _numeric(2),
-    ("mul", 2): _numeric(2),
-    ("div", 2): _numeric(2),
+    **{(name, 2): _numeric(name) for name in ("add", "sub", "mul", "div")},
     ("mod", 2): _integral(2),
-    ("pow", 2): Signature(("a", "a"), "a", (("a", ("int", "unsigned", "float")),)),
-    ("neg", 1): Signature(("a",), "a", (("a", ("int", "float", "decimal")),)),
-    ("abs", 1): Signature(("a",), "a", (("a", ("int", "float", "decimal")),)),
+    ("pow", 2): Signature(("a", "a"), "a", (("a", grouped("powers")),)),
+    ("neg", 1): Signature(("a",), "a", (("a", grouped("signed")),)),
+    ("abs", 1): Signature(("a",), "a", (("a", grouped("signed")),)),
     **{(name, 2): _integral(2) for name in _BITWISE},
     ("bnot", 1): _integral(1),
     ("lnot", 1): _integral(1),
@@ -90,14 +95,9 @@ SIGNATURES: dict[tuple[str, int], Signature] = {
     ("split", 2): Signature(("string", "string"), "string", generator=True),
     ("split", 3): Signature(("string", "string", "int"), "string"),
     ("to_string", 1): Signature(("a",), "string", (("a", ANY),)),
-    ("to_number", 1): Signature(("a",), "int", (("a", ("string", "int", "unsigned", "float", "decimal")),)),
-    ("to_unsigned", 1): Signature(("a",), "unsigned", (("a", ("string", "int", "unsigned", "float")),)),
-    ("to_float", 1): Signature(("a",), "float", (("a", ("string", "int", "unsigned", "float", "decimal")),)),
-    ("to_decimal", 1): Signature(("a",), "decimal", (("a", ("string", "int", "float", "decimal")),)),
-    ("to_date", 1): Signature(("a",), "date", (("a", ("string", "datetime")),)),
-    ("to_datetime", 1): Signature(("a",), "datetime", (("a", ("string", "date")),)),
-    ("range", 2): Signature(("a", "a"), "a", (("a", ("int", "unsigned", "float")),), generator=True),
-    ("range", 3): Signature(("a", "a", "a"), "a", (("a", ("int", "unsigned", "float")),), generator=True),
+    **{(t.conversion, 1): Signature(("a",), t.name, (("a", t.converts),)) for t in TYPES if t.conversion},
+    ("range", 2): Signature(("a", "a"), "a", (("a", grouped("ranges")),), generator=True),
+    ("range", 3): Signature(("a", "a", "a"), "a", (("a", grouped("ranges")),), generator=True),
     ("floor", 1): _ROUNDING,
     ("ceil", 1): _ROUNDING,
     ("round", 1): _ROUNDING,

@@ -308,7 +308,7 @@ class Block:
         return lower, upper
 
     def compared_with(self, form: Form, name: str) -> Operand | None:
-        if not isinstance(form, Primitive) or form.name not in _FLIP or self.c.types[name].name == "string":
+        if not isinstance(form, Primitive) or form.name not in _FLIP or not self.c.types[name].ordered_codes:
             return None
         a, b = form.inputs
         for this, other in ((a, b), (b, a)):

@@ -48,7 +48,7 @@ def _compare(block: Block, form: Primitive) -> None:
     variables = [a for a in form.inputs if isinstance(a, Var)]
     type = block.c.type(variables[0] if variables else form.inputs[0])
     a, b = (block.operand(x, type) for x in form.inputs)
-    if type.name == "string" and form.name not in ("eq", "ne"):
+    if not type.ordered_codes and form.name not in ("eq", "ne"):
         block.c.ranked += 1
         block.steps.append(RankCompare(_COMPARE[form.name], a, b))
     else:
@@ -58,8 +58,8 @@ def _compare(block: Block, form: Primitive) -> None:
 def _compute(block: Block, form: Primitive) -> None:
     """Binds the output, or compares with it when it is known."""
     type = block.c.type(form.inputs[0])
-    kind = type.name if type.name in ("int", "unsigned", "float", "string") else "int"
-    if kind == "string":
+    kind = type.kernel
+    if not type.ordered_codes:
         block.c.ranked += 1
     inputs = [block.operand(a, block.c.type(a)) for a in form.inputs]
     op = _operation(form, type)

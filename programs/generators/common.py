@@ -11,7 +11,7 @@ import os
 import random
 import shutil
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 
@@ -97,6 +97,28 @@ class Scaled(Decimal):
 
     def __new__(cls, value: Decimal | str | int, scale: int) -> Scaled:
         return super().__new__(cls, rounded(Decimal(value), scale))
+
+
+class Duration(str):
+    """A length of time as ISO 8601 writes it, in days, hours, minutes and seconds.
+
+    >>> Duration(timedelta(1, 3661.5)), Duration(timedelta(0)), Duration(timedelta(hours=-2))
+    ('P1DT1H1M1.5S', 'PT0S', '-PT2H')
+    """
+
+    def __new__(cls, length: timedelta) -> Duration:
+        size = abs(length)
+        minutes, seconds = divmod(size.seconds, 60)
+        fraction = f"{seconds + size.microseconds / 1e6:.6f}".rstrip("0").rstrip(".")
+        time = [f"{minutes // 60}H" * (minutes >= 60), f"{minutes % 60}M" * (minutes % 60 > 0)]
+        time.append(f"{fraction}S" * (fraction != "0" or not size))
+        day = f"{size.days}D" * (size.days > 0)
+        return super().__new__(cls, "-" * (length < size) + f"P{day}" + "T" * any(time) + "".join(time))
+
+
+def utc_text(moment: datetime) -> str:
+    """A moment in UTC as it is printed: six digits of a second's fraction, or none."""
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
 
 
 def rounded(value: Decimal, scale: int) -> Decimal:

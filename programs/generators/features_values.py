@@ -1,19 +1,20 @@
-"""Data of the small programs about values: strings, dates, decimals, unsigned numbers, floats, booleans."""
+"""Data of the small programs about values: strings, dates, times, decimals, unsigned numbers, floats, booleans."""
 
 import itertools
 import re
 from collections import Counter
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from math import ceil, floor, fsum, sqrt
 
-from common import Example, Scaled, rounded
+from common import Duration, Example, Scaled, rounded, utc_text
 
 
 def main() -> None:
     strings()
     text_order()
     dates()
+    time_zones()
     decimals()
     unsigned()
     floats()
@@ -112,6 +113,68 @@ def visits(example: Example, readers: list[str]) -> None:
     example.expected("met", met)
     example.expected("at_hour", Counter(a.hour for _, a, _ in rows).items())
     example.expected("afternoon", {(r,) for r, a, _ in rows if a.hour >= 12})
+
+
+def time_zones() -> None:
+    example = Example("time_zones")
+    rng = example.random
+    offsets = {"LIS": 0, "VIE": 1, "ATH": 2, "DEL": 5.5, "NRT": 9, "JFK": -5}
+    hours = {name: timedelta(hours=offset) for name, offset in offsets.items()}
+    example.facts("offset", {(name, Duration(offset)) for name, offset in hours.items()})
+    flights = {}
+    for n in range(60):
+        start, end = rng.sample(sorted(offsets), 2)
+        departs = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(minutes=5 * rng.randrange(864))
+        air = timedelta(minutes=rng.randrange(90, 840), seconds=rng.choice((0, 0, 30)))
+        flights[f"F{n:02}"] = (start, end, departs, departs + air)
+    # Files have the clock of each airport.
+    example.facts(
+        "flight",
+        {
+            (
+                f,
+                a,
+                b,
+                d.astimezone(timezone(hours[a])).isoformat(),
+                e.astimezone(timezone(hours[b])).isoformat(),
+            )
+            for f, (a, b, d, e) in flights.items()
+        },
+    )
+    late = {f: timedelta(minutes=rng.randrange(-20, 120), milliseconds=rng.randrange(1000)) for f in flights}
+    delays = {f: d for f, d in late.items() if rng.random() < 0.4}
+    example.facts("delay", {(f, Duration(d)) for f, d in delays.items()})
+    itineraries(example, flights, delays, hours)
+
+
+def itineraries(example: Example, flights: dict, delays: dict, hours: dict[str, timedelta]) -> None:
+    landed = {f: e + delays.get(f, timedelta()) for f, (_, _, _, e) in flights.items()}
+    air = {f: e - d for f, (_, _, d, e) in flights.items()}
+    clock = {f: (e + hours[flights[f][1]]).replace(tzinfo=None) for f, e in landed.items()}
+    wait = {
+        (f, g): flights[g][2] - flights[f][3]
+        for f, g in itertools.permutations(flights, 2)
+        if flights[f][1] == flights[g][0]
+        and timedelta(minutes=45) <= flights[g][2] - flights[f][3] < timedelta(hours=6)
+    }
+    missed = {fg for fg in wait if flights[fg[1]][2] - landed[fg[0]] < timedelta(minutes=30)}
+    routes: dict[tuple, list[timedelta]] = {}
+    for f, (a, b, _, _) in flights.items():
+        routes.setdefault((a, b), []).append(air[f])
+    example.expected("air_time", {(f, Duration(d)) for f, d in air.items()})
+    example.expected("landed", {(f, utc_text(e)) for f, e in landed.items()})
+    example.expected("local_time", clock.items())
+    example.expected("connection", {(*fg, Duration(w)) for fg, w in wait.items()})
+    example.expected("missed", {(*fg, Duration(landed[fg[0]] - flights[fg[0]][3])) for fg in missed})
+    example.expected("fastest", {(*ab, Duration(min(ds))) for ab, ds in routes.items()})
+    example.expected("slowest", {(*ab, Duration(max(ds))) for ab, ds in routes.items()})
+    example.expected("hours_in_air", {(f, d // timedelta(hours=1)) for f, d in air.items()})
+    example.expected("at_night", {(f, flights[f][1]) for f, c in clock.items() if c.hour >= 23 or c.hour < 5})
+    first = min(d for _, _, d, _ in flights.values())
+    since = {
+        (f, Duration((landed[f] - first) / 2)) for f in flights if landed[f] - first < timedelta(hours=20)
+    }
+    example.expected("halfway", since)
 
 
 def decimals() -> None:

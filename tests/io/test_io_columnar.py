@@ -12,7 +12,21 @@ from pyarrow import feather, ipc, parquet
 from dlog.errors import DataError
 from dlog.io import InputOptions, OutputOptions, nullary_table, read, write
 from dlog.io.exact import WrongKind, exact_column
-from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, decimal
+from dlog.types import (
+    BOOL,
+    DATE,
+    DATETIME,
+    DECIMAL,
+    DURATION,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UNSIGNED,
+    decimal,
+)
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def parquet_file(tmp_path, table, **options):
@@ -165,7 +179,22 @@ NAN, INF = float("nan"), float("inf")
             [dt.datetime(1970, 1, 1, 0, 0, 0, 1)],
             [1, 2],
         ),
-        (pa.array([0], pa.timestamp("ms", "Europe/Paris")), DATETIME, [dt.datetime(1970, 1, 1)], []),
+        (
+            pa.array([0], pa.timestamp("ms", "Europe/Paris")),
+            TIMESTAMP,
+            [dt.datetime(1970, 1, 1, tzinfo=dt.UTC)],
+            [],
+        ),
+        (
+            pa.array([1000, 1, None], pa.timestamp("ns", "UTC")),
+            TIMESTAMP,
+            [dt.datetime(1970, 1, 1, 0, 0, 0, 1, dt.UTC)],
+            [1, 2],
+        ),
+        (pa.array([0, 2**55, 2**40], pa.timestamp("s", "UTC")), TIMESTAMP, [EPOCH], [1, 2]),
+        (pa.array([5, 2**55, None], pa.duration("s")), DURATION, [dt.timedelta(seconds=5)], [1, 2]),
+        (pa.array([5000, 1], pa.duration("ns")), DURATION, [dt.timedelta(microseconds=5)], [1]),
+        (pa.array([-(2**63), 0], pa.duration("us")), DURATION, [dt.timedelta(0)], [0]),
     ],
 )
 def test_exact_columns(array, type, good, bad):

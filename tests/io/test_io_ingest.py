@@ -3,6 +3,7 @@
 import datetime as dt
 import subprocess
 import sys
+import zoneinfo
 from decimal import Decimal
 
 import duckdb
@@ -16,7 +17,19 @@ from hypothesis import strategies as st
 
 from dlog.errors import DataError
 from dlog.io import ingest, to_arrow
-from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, decimal
+from dlog.types import (
+    BOOL,
+    DATE,
+    DATETIME,
+    DECIMAL,
+    DURATION,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UNSIGNED,
+    decimal,
+)
 
 XS = [("x", INT), ("s", STRING)]
 EXPECTED = pa.table({"x": [1, 2], "s": ["a", "b"]})
@@ -123,7 +136,7 @@ def test_values_of_every_type():
             "a",
             True,
             pd.Timestamp(day),
-            moment.replace(tzinfo=dt.UTC).astimezone(dt.timezone(dt.timedelta(hours=3))),
+            pd.Timestamp(moment),
             np.float64(1.5),
         ),
     ]
@@ -132,6 +145,78 @@ def test_values_of_every_type():
     assert to_arrow([(3, dt.date(2024, 1, 1))], [("f", FLOAT), ("t", DATETIME)]).to_pylist() == [
         {"f": 3.0, "t": dt.datetime(2024, 1, 1)}
     ]
+
+
+MOMENT = dt.datetime(2026, 3, 29, 1, 30, tzinfo=dt.UTC)
+IN_VIENNA = MOMENT.astimezone(zoneinfo.ZoneInfo("Europe/Vienna"))
+FAR_EAST = dt.timezone(dt.timedelta(hours=9))
+LENGTH = dt.timedelta(days=-1, seconds=2, microseconds=3)
+
+
+@pytest.mark.parametrize(
+    "value", [MOMENT, IN_VIENNA, pd.Timestamp(IN_VIENNA), "2026-03-29T01:30Z", "2026-03-29 03:30:00+02:00"]
+)
+def test_timestamps_are_the_same_moment_whatever_their_zone(value):
+    (row,) = to_arrow([(value,)], [("t", TIMESTAMP)]).to_pylist()
+    assert row["t"] == MOMENT and row["t"].utcoffset() == dt.timedelta(0)
+
+
+@pytest.mark.parametrize(
+    "value", [LENGTH, pd.Timedelta(LENGTH), np.timedelta64(LENGTH), "-PT23H59M57.999997S"]
+)
+def test_durations(value):
+    assert to_arrow([(value,)], [("d", DURATION)]).to_pylist() == [{"d": LENGTH}]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Vienna", "America/New_York"])
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_columns_with_and_without_a_time_zone_do_not_mix(library, zone):
+    aware = [MOMENT.astimezone(zoneinfo.ZoneInfo(zone))]
+    frame = library({"t": aware})
+    assert to_arrow(frame, [("t", TIMESTAMP)]).to_pylist() == [{"t": MOMENT}]
+    for type in (DATETIME, DATE):
+        message = f"r: column t holds times with a time zone, {type} expected: declare the column timestamp"
+        with pytest.raises(DataError) as caught:
+            to_arrow(frame, [("t", type)], relation="r")
+        assert caught.value.message == message
+    with pytest.raises(DataError) as caught:
+        to_arrow(library({"t": [MOMENT.replace(tzinfo=None)]}), [("t", TIMESTAMP)])
+    assert caught.value.message.startswith(
+        "column t holds datetimes without a time zone, timestamp expected: "
+    )
+
+
+@pytest.mark.parametrize(
+    ("unit", "factor"),
+    [("W", 604_800_000_000), ("D", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000)]
+    + [("s", 1_000_000), ("7s", 7_000_000), ("ms", 1000), ("us", 1)],
+)
+def test_numpy_lengths_of_time_in_every_unit(unit, factor):
+    expected = [{"d": dt.timedelta(microseconds=n * factor)} for n in (3, -5)]
+    array = np.array([3, -5], f"timedelta64[{unit}]")
+    assert to_arrow({"d": array}, [("d", DURATION)]).to_pylist() == expected
+    assert to_arrow([(n,) for n in array], [("d", DURATION)]).to_pylist() == expected
+    assert to_arrow(pd.DataFrame({"d": array}), [("d", DURATION)]).to_pylist() == expected
+
+
+@pytest.mark.parametrize(
+    ("array", "type", "reason"),
+    [
+        (np.array([5], "timedelta64[M]"), DURATION, "5 months have no fixed length"),
+        (np.array([5]).astype("timedelta64"), DURATION, "5 generic time units have no fixed length"),
+        (np.array([5], "timedelta64[ps]"), DURATION, "5 picoseconds is finer than a microsecond"),
+        (
+            np.array([5], "datetime64[ps]"),
+            DATETIME,
+            "1970-01-01T00:00:00.000000000005 is finer than a microsecond",
+        ),
+    ],
+)
+def test_numpy_times_that_no_type_holds(array, type, reason):
+    for data in ({"v": array}, [(array[0],)]):
+        with pytest.raises(DataError) as caught:
+            to_arrow(data, [("v", type)])
+        assert caught.value.message == f"row 0, column v: {reason}"
 
 
 def test_nan_is_a_value_for_floats():
@@ -179,11 +264,45 @@ def test_nan_is_a_value_for_floats():
         (Decimal("NaN"), DECIMAL, "NaN is outside the range of decimal"),
         (Decimal("1000"), decimal(5, 2), "1000 is outside the range of decimal(5, 2)"),
         (True, DECIMAL, "True is a bool, decimal expected"),
+        (
+            dt.datetime(2024, 1, 1, tzinfo=dt.UTC),
+            DATE,
+            "2024-01-01T00:00:00+00:00 has a time zone, date expected",
+        ),
+        (
+            dt.datetime(2024, 1, 1, tzinfo=dt.UTC),
+            DATETIME,
+            "2024-01-01T00:00:00+00:00 has a time zone, datetime expected: declare the column timestamp",
+        ),
+        (
+            dt.datetime(2024, 1, 1),
+            TIMESTAMP,
+            "2024-01-01T00:00:00 has no time zone, timestamp expected: declare the column datetime, or"
+            " give its times a zone",
+        ),
+        (
+            "2024-01-01",
+            TIMESTAMP,
+            '"2024-01-01" has no time zone, timestamp expected: write Z or an offset such as +01:00, or'
+            " declare the column datetime",
+        ),
+        (
+            dt.datetime(1, 1, 1, tzinfo=FAR_EAST),
+            TIMESTAMP,
+            "0001-01-01 00:00:00+09:00 is outside the range of timestamp",
+        ),
+        (5, TIMESTAMP, "5 is an int, timestamp expected"),
+        (5, DURATION, "5 is an int, duration expected"),
+        ("P1Y", DURATION, '"P1Y" is not a duration (P1DT2H3M4.5S)'),
+        (pd.Timedelta(1), DURATION, '"0 days 00:00:00.000000001" is finer than a microsecond'),
+        (dt.timedelta.max, DURATION, "999999999 days, 23:59:59.999999 is outside the range of duration"),
+        (np.timedelta64("NaT"), DURATION, "is null, duration expected"),
     ],
 )
 def test_misfits_name_row_column_and_reason(value, type, reason):
     good = {"float": 1.0, "string": "a", "bool": True, "date": dt.date(2024, 1, 1)}
-    fine = good.get(type.name, dt.datetime(2024, 1, 1) if type == DATETIME else 1)
+    good |= {"datetime": dt.datetime(2024, 1, 1), "timestamp": MOMENT, "duration": LENGTH}
+    fine = good.get(type.name, 1)
     with pytest.raises(DataError) as caught:
         to_arrow([("k", fine), ("l", value), ("m", value)], [("k", STRING), ("v", type)], relation="edge")
     assert caught.value.message == f"edge: row 1, column v: {reason}"

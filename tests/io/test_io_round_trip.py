@@ -10,7 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.io import InputOptions, OutputOptions, read, to_arrow, write
-from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, decimal
+from dlog.types import (
+    BOOL,
+    DATE,
+    DATETIME,
+    DECIMAL,
+    DURATION,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UNSIGNED,
+    decimal,
+)
 
 MONEY = decimal(7, 2)
 TINY = decimal(18, 18)
@@ -18,6 +30,13 @@ TINY = decimal(18, 18)
 anything = st.text(st.characters(blacklist_categories=["Cs"]))
 # The unquoted format has no way to hold its own delimiter and line ends.
 one_line = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\t\n\r"))
+
+LONGEST = dt.timedelta(106_751_991)
+
+
+def microseconds(number):
+    return dt.timedelta(microseconds=number)
+
 
 VALUES = {
     INT: st.integers(-(2**63), 2**63 - 1),
@@ -27,6 +46,8 @@ VALUES = {
     BOOL: st.booleans(),
     DATE: st.dates(),
     DATETIME: st.datetimes(),
+    TIMESTAMP: st.datetimes(timezones=st.just(dt.UTC)),
+    DURATION: st.timedeltas(-LONGEST, LONGEST) | st.integers(-(10**12), 10**12).map(microseconds),
     DECIMAL: st.integers(-(10**18) + 1, 10**18 - 1).map(lambda n: Decimal(n).scaleb(-6)),
     MONEY: st.integers(-(10**7) + 1, 10**7 - 1).map(lambda n: Decimal(n).scaleb(-2)),
     TINY: st.integers(-(10**18) + 1, 10**18 - 1).map(lambda n: Decimal(n).scaleb(-18)),

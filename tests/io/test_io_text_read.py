@@ -10,7 +10,19 @@ import pytest
 from dlog.errors import DataError
 from dlog.io import InputOptions, csv_reader, read
 from dlog.io.columns import KEPT_REJECTIONS
-from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, decimal
+from dlog.types import (
+    BOOL,
+    DATE,
+    DATETIME,
+    DECIMAL,
+    DURATION,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UNSIGNED,
+    decimal,
+)
 
 XY = [("x", INT), ("y", INT)]
 
@@ -136,12 +148,43 @@ def test_bad_cells_are_refused_with_line_and_reason(tmp_path, type, text, reason
         ("2024-01-31 10:20", dt.datetime(2024, 1, 31, 10, 20)),
         ("2024-01-31T10:20:30.25", dt.datetime(2024, 1, 31, 10, 20, 30, 250000)),
         ("2024-01-31T10:20:30.1234560", dt.datetime(2024, 1, 31, 10, 20, 30, 123456)),
-        ("2024-01-31T10:20:30Z", dt.datetime(2024, 1, 31, 10, 20, 30)),
-        ("2024-01-31T10:20:30+02:00", dt.datetime(2024, 1, 31, 8, 20, 30)),
     ],
 )
 def test_forms_of_datetimes(tmp_path, text, value):
     assert rows(load(tmp_path, text + "\n", [("t", DATETIME)])) == [(value,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2024-01-31T10:20:30Z", dt.datetime(2024, 1, 31, 10, 20, 30, 0, dt.UTC)),
+        ("2024-01-31T10:20:30+02:00", dt.datetime(2024, 1, 31, 8, 20, 30, 0, dt.UTC)),
+        ("2024-01-31 10:20-0130", dt.datetime(2024, 1, 31, 11, 50, 0, 0, dt.UTC)),
+        ("2024-01-31T10+23:59", dt.datetime(2024, 1, 30, 10, 1, 0, 0, dt.UTC)),
+        (" 2024-01-31T10:20:30.25Z ", dt.datetime(2024, 1, 31, 10, 20, 30, 250000, dt.UTC)),
+    ],
+)
+def test_forms_of_timestamps(tmp_path, text, value):
+    assert rows(load(tmp_path, text + "\n", [("t", TIMESTAMP)])) == [(value,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("PT0S", dt.timedelta(0)),
+        ("P1W1D", dt.timedelta(8)),
+        ("-P1DT2H3M4.5S", -dt.timedelta(1, 4, 500_000, 0, 3, 2)),
+        ("+PT36H", dt.timedelta(1.5)),
+        (" PT0.000001S", dt.timedelta(microseconds=1)),
+        ("P106751991D", dt.timedelta(106751991)),
+        ("PT0000000000000000000001S", dt.timedelta(seconds=1)),
+    ],
+)
+def test_forms_of_durations(tmp_path, text, value):
+    assert rows(load(tmp_path, text + "\nPT1S\n", [("t", DURATION)])) == [
+        (value,),
+        (dt.timedelta(seconds=1),),
+    ]
 
 
 def test_wrong_number_of_columns(tmp_path):

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.io import OutputOptions, OutputSet, arrow_schema, nullary_table, to_arrow, write
-from dlog.io.cell_texts import float_texts
 from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, decimal
+from dlog.values.float import float_texts
 
 
 def written(tmp_path, rows, columns, /, **params):

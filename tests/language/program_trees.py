@@ -19,7 +19,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampl
 )
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)
 FLOATS = st.from_regex(r"-?[0-9]{1,3}\.[0-9]{1,3}(e[+-]?[0-9]{1,2})?", fullmatch=True)
-TYPES = ["int", "string", "unsigned", "float", "decimal", "bool", "date", "datetime"]
+TYPES = ["int", "string", "unsigned", "float", "decimal", "bool", "date", "datetime", "timestamp", "duration"]
 
 values = st.one_of(
     st.tuples(st.just("int"), INTEGERS),

@@ -25,6 +25,9 @@ EXPRESSIONS = {
     ),
     "float": ("{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} / {b}", "min({a}, {b})", "max({a}, {b})"),
     "decimal": ("{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} / {b}", "min({a}, {b})", "-{a}"),
+    "datetime": ("{a} + ({a} - {b})", "{b} - ({a} - {b}) * 2", "min({a}, {b})", "max({a}, {b})"),
+    "timestamp": ("{a} + ({a} - {b})", "{b} - ({a} - {b}) * 2", "min({a}, {b})", "max({a}, {b})"),
+    "duration": ("{a} + {b}", "{a} - {b}", "-{a}", "abs({b})", "{a} * 3", "{a} / 7", "{b} * ({a} / {b})"),
     "string": ("cat({a}, {b})", "substr({a}, 0, 1)", "upper({a})", "min({a}, {b})"),
 }
 

@@ -28,6 +28,8 @@ _PYTHON_TYPES: dict[str, type] = {
     "bool": bool,
     "date": datetime.date,
     "datetime": datetime.datetime,
+    "timestamp": datetime.datetime,
+    "duration": datetime.timedelta,
 }
 
 

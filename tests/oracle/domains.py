@@ -20,6 +20,18 @@ VALUES: dict[str, tuple[Value, ...]] = {
     "bool": (False, True),
     "date": (datetime.date(2026, 1, 31), datetime.date(2026, 2, 1), datetime.date(2024, 2, 29)),
     "datetime": (datetime.datetime(2026, 1, 31, 23, 59, 59), datetime.datetime(2026, 2, 1)),
+    "timestamp": (
+        datetime.datetime(2026, 1, 31, 23, 59, 59, 500_000, datetime.UTC),
+        datetime.datetime(2026, 2, 1, tzinfo=datetime.UTC),
+        datetime.datetime(1969, 12, 31, 12, tzinfo=datetime.UTC),
+    ),
+    "duration": (
+        datetime.timedelta(0),
+        datetime.timedelta(hours=1),
+        datetime.timedelta(days=-1, microseconds=-1),
+        datetime.timedelta(days=106_751_991),
+        datetime.timedelta(seconds=1.5),
+    ),
 }
 
 DECLARED = {"decimal": "decimal[10, 2]"}  # where the declaration is not the type's name
@@ -40,7 +52,10 @@ def literal(value: Value) -> str:
     if isinstance(value, Decimal):
         return f"{value:f}"
     if isinstance(value, datetime.date):
-        return f'"{value.isoformat()}"'
+        return f'"{value.isoformat()}"'  # of a timestamp, with +00:00
+    if isinstance(value, datetime.timedelta):
+        length = abs(value)
+        return f'"{"-" * (value != length)}P{length.days}DT{length.seconds}.{length.microseconds:06}S"'
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -78,8 +78,30 @@ RELATIONS: dict[str, Callable[..., bool]] = {
 # Arithmetic.  `type` is that of the result; where it is decimal an operand may be an int.
 
 
+LONGEST = datetime.timedelta(106_751_991)
+_TIMES = (datetime.datetime, datetime.timedelta)
+
+
+def _timed(operation: Callable[[], Value]) -> Value:
+    """A time or duration; undefined outside what the types hold."""
+    try:
+        result = operation()
+    except OverflowError:
+        raise Undefined from None
+    if isinstance(result, datetime.timedelta) and abs(result) > LONGEST:
+        raise Undefined
+    return result
+
+
+def _ticks(length: datetime.timedelta) -> int:
+    """Microseconds."""
+    return (length.days * 86_400 + length.seconds) * 1_000_000 + length.microseconds
+
+
 def _arithmetic(operation: Callable, exact: Callable) -> Callable:
     def function(type: Type, a: Value, b: Value) -> Value:
+        if isinstance(a, _TIMES) or isinstance(b, _TIMES):
+            return _timed(lambda: operation(a, b))
         if type.name == "decimal":
             return exact(Decimal(a), Decimal(b))
         return operation(a, b) if type.name == "float" else wrap(operation(a, b), type)
@@ -88,8 +110,12 @@ def _arithmetic(operation: Callable, exact: Callable) -> Callable:
 
 
 def _divide(type: Type, a: Value, b: Value) -> Value:
-    if b == 0:
+    if not b:
         raise Undefined
+    if isinstance(b, datetime.timedelta):
+        return _truncated(Fraction(_ticks(a), _ticks(b)))
+    if isinstance(a, datetime.timedelta):
+        return datetime.timedelta(microseconds=_truncated(Fraction(_ticks(a), b)))
     if type.name == "float":
         return a / b
     if type.name == "decimal":
@@ -129,10 +155,14 @@ def _float_power(a: float, b: float) -> float:
 
 
 def _negate(type: Type, a: Value) -> Value:
+    if isinstance(a, datetime.timedelta):
+        return -a
     return _minus(type, Decimal(0) if type.name == "decimal" else 0, a)
 
 
 def _absolute(type: Type, a: Value) -> Value:
+    if isinstance(a, datetime.timedelta):
+        return max(a, -a)
     if type.name == "decimal":
         return a.copy_abs()
     return math.fabs(a) if type.name == "float" else wrap(abs(a), type)
@@ -205,9 +235,28 @@ def _to_string(_: Type, a: Value) -> str:
     if isinstance(a, Decimal):
         whole, _dot, digits = f"{a:f}".partition(".")
         return f"{whole}.{digits.rstrip('0') or '0'}"
+    if isinstance(a, datetime.timedelta):
+        return _duration_text(a)
+    if isinstance(a, datetime.datetime) and a.tzinfo is not None:
+        return a.replace(tzinfo=None).isoformat() + "Z"
     if isinstance(a, datetime.date):
         return a.isoformat()
     return str(a)
+
+
+def _duration_text(a: datetime.timedelta) -> str:
+    """Unit by unit, from the largest; what is left over are seconds."""
+    left, text, time = abs(_ticks(a)), "P", ""
+    for letter, size in (("D", 86_400_000_000), ("H", 3_600_000_000), ("M", 60_000_000)):
+        if left >= size:
+            if letter == "D":
+                text += f"{left // size}D"
+            else:
+                time += f"{left // size}{letter}"
+            left %= size
+    if left or (text == "P" and not time):
+        time += f"{Decimal(left).scaleb(-6).normalize():f}S"
+    return ("-" if _ticks(a) < 0 else "") + text + (f"T{time}" if time else "")
 
 
 # Conversions
@@ -253,12 +302,46 @@ def _to_date(_: Type, a: Value) -> datetime.date:
 
 
 def _to_datetime(_: Type, a: Value) -> datetime.datetime:
+    if isinstance(a, datetime.datetime):
+        return a.replace(tzinfo=None)
     if isinstance(a, datetime.date):
         return datetime.datetime.combine(a, datetime.time())
+    return _moment(a, aware=False)
+
+
+def _to_timestamp(_: Type, a: Value) -> datetime.datetime:
+    return a.replace(tzinfo=datetime.UTC) if isinstance(a, datetime.datetime) else _moment(a, aware=True)
+
+
+def _moment(text: str, aware: bool) -> datetime.datetime:
     try:
-        return datetime.datetime.fromisoformat(a)
+        moment = datetime.datetime.fromisoformat(text)
     except ValueError:
         raise Undefined from None
+    if (moment.tzinfo is not None) != aware:
+        raise Undefined
+    return moment
+
+
+def _to_duration(_: Type, a: str) -> datetime.timedelta:
+    """A number and its unit at a time."""
+    sign, _p, rest = a.partition("P")
+    date, t, time = rest.partition("T")
+    parts = re.findall(r"([0-9.]+)([WDHMS])", date + time)
+    units = "".join(unit for _, unit in parts)
+    written = "".join(n + u for n, u in parts) == date + time and units == "".join(
+        sorted(units, key="WDHMS".find)
+    )
+    fine = (
+        written and len(set(units)) == len(units) and bool(units) and bool(t) == bool(set(units) & set("HMS"))
+    )
+    if sign not in ("", "+", "-") or not fine or any("." in n and u != "S" for n, u in parts):
+        raise Undefined
+    sizes = {"W": 604_800, "D": 86_400, "H": 3600, "M": 60, "S": 1}
+    total = sum(Fraction(n) * sizes[u] for n, u in parts) * 1_000_000
+    if total.denominator != 1 or total > _ticks(LONGEST):
+        raise Undefined
+    return datetime.timedelta(microseconds=int(total)) * (-1 if sign == "-" else 1)
 
 
 # Dates
@@ -339,6 +422,8 @@ FUNCTIONS: dict[str, Callable] = {
     "to_decimal": _to_decimal,
     "to_date": _to_date,
     "to_datetime": _to_datetime,
+    "to_timestamp": _to_timestamp,
+    "to_duration": _to_duration,
     "as_int": lambda type, a: wrap(a, type),
     "as_unsigned": lambda type, a: wrap(a, type),
     "floor": _rounding(ROUND_FLOOR),

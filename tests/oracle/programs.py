@@ -24,7 +24,15 @@ from .values import Row
 
 CONJUNCTIVE = Features()
 # Types with much to compute stand twice, so that they are drawn more often.
-TYPES = (*("int", "string", "float", "decimal") * 2, "unsigned", "bool", "date", "datetime")
+TYPES = (
+    *("int", "string", "float", "decimal") * 2,
+    "unsigned",
+    "bool",
+    "date",
+    "datetime",
+    "timestamp",
+    "duration",
+)
 NONRECURSIVE = Features(TYPES).with_(
     *("comparisons", "arithmetic", "negation", "negated_conjunctions", "disjunctions"),
     *("inline_aggregates", "functions", "aggregates", "several_heads"),

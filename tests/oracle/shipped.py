@@ -23,7 +23,8 @@ from dlog.language.ast import Directive
 from dlog.types import Type
 
 from .naive import Facts, Rows
-from .values import Value
+from .primitives import FUNCTIONS
+from .values import Value, canonical
 
 Params = dict[str, str | int | bool]
 
@@ -89,6 +90,8 @@ def _parse(cell: str, type: Type) -> Value:
         "string": str,
         "date": datetime.date.fromisoformat,
         "datetime": datetime.datetime.fromisoformat,
+        "timestamp": lambda cell: canonical(datetime.datetime.fromisoformat(cell)),
+        "duration": lambda cell: FUNCTIONS["to_duration"](type, cell),
     }
     return readers[type.name](cell)
 

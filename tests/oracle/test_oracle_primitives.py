@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -158,6 +158,9 @@ STRINGS = {
     'to_string(to_decimal("2"))': "2.0",
     'to_string(to_date("2024-02-29"))': "2024-02-29",
     'to_string(to_datetime("2024-02-29 13:14:15"))': "2024-02-29T13:14:15",
+    'to_string(to_timestamp("2024-02-29 13:14:15+01"))': "2024-02-29T12:14:15Z",
+    'to_string(to_duration("-PT90061.250S"))': "-P1DT1H1M1.25S",
+    'to_string(to_duration("PT0S"))': "PT0S",
     'min("b", "a", "Z")': "Z",
     'max("9", "10")': "9",
 }
@@ -191,7 +194,30 @@ DATES = {
 DATETIMES = {
     'to_datetime(to_date("2024-02-29"))': datetime(2024, 2, 29),
     'to_datetime("yesterday")': NONE,
+    'to_datetime("2024-02-29T13:14:15Z")': NONE,
+    'to_datetime(to_timestamp("2024-02-29T13:14:15+01:00"))': datetime(2024, 2, 29, 12, 14, 15),
     'add_days(to_datetime("2024-02-28T13:00:00"), -1)': datetime(2024, 2, 27, 13),
+}
+TIMESTAMPS = {
+    'to_timestamp("2024-02-29T13:14:15+02:00")': datetime(2024, 2, 29, 11, 14, 15, tzinfo=UTC),
+    'to_timestamp(to_datetime("2024-02-29T13:14:15"))': datetime(2024, 2, 29, 13, 14, 15, tzinfo=UTC),
+    'to_timestamp("2024-02-29T13:14:15")': NONE,
+    'to_timestamp("2024-02-29T13:14:15Z") + "P1D"': datetime(2024, 3, 1, 13, 14, 15, tzinfo=UTC),
+    'to_timestamp("9999-12-31T00:00:00Z") + "P1D"': NONE,
+}
+DURATIONS = {
+    'to_duration("P1W1DT1H1M1.5S")': timedelta(8, 3661, 500_000),
+    'to_duration("P1Y")': NONE,
+    'to_duration("PT")': NONE,
+    'to_duration("P106751992D")': NONE,
+    'to_timestamp("2024-02-29T00:00:00Z") - "2024-02-28T00:00:01Z"': timedelta(0, 86399),
+    'to_datetime("2024-02-29T00:00:00") - "2024-02-29T00:00:01"': timedelta(seconds=-1),
+    'to_duration("PT7S") / 2': timedelta(seconds=3.5),
+    'to_duration("-PT0.000007S") / 2': timedelta(microseconds=-3),
+    'to_duration("PT7S") * 3': timedelta(seconds=21),
+    'to_duration("P106751991D") * 2': NONE,
+    '-to_duration("PT7S")': timedelta(seconds=-7),
+    'abs(to_duration("-PT7S"))': timedelta(seconds=7),
 }
 TABLES: dict[str, dict[str, Any]] = {
     "int": INTS,
@@ -201,6 +227,8 @@ TABLES: dict[str, dict[str, Any]] = {
     "decimal": {text: value and Decimal(value) for text, value in DECIMALS.items()},
     "date": DATES,
     "datetime": DATETIMES,
+    "timestamp": TIMESTAMPS,
+    "duration": DURATIONS,
 }
 CASES = [(type, text, expected) for type, table in TABLES.items() for text, expected in table.items()]
 

@@ -1,11 +1,13 @@
 """Owns what values are equal, how they are ordered, and how a value fits a column.
 
-Values are Python's: int, float, Decimal, str, bool, date, datetime.  Floats are made canonical, so that equal
-ones are equal in Python too: -0.0 becomes 0.0, and every NaN one and the same object.
+Values are Python's: int, float, Decimal, str, bool, date, datetime (of a timestamp in UTC), timedelta.
+Floats are made canonical, so that equal ones are equal in Python too: -0.0 becomes 0.0, and every NaN one and
+the same object.
 """
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Iterable
 from decimal import ROUND_HALF_EVEN, Context, Decimal
@@ -14,7 +16,7 @@ from typing import Any
 from dlog.errors import DataError
 from dlog.types import Type
 
-Value = Any  # int | float | Decimal | str | bool | date | datetime
+Value = Any  # int | float | Decimal | str | bool | date | datetime | timedelta
 Row = tuple[Value, ...]
 
 NAN = float("nan")
@@ -29,6 +31,8 @@ def canonical(value: Value) -> Value:
     """The one representative of all values that dlog takes for equal."""
     if isinstance(value, float):
         return NAN if math.isnan(value) else value + 0.0  # -0.0 + 0.0 is 0.0
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC)
     return value
 
 

@@ -33,7 +33,7 @@ from dlog.spark.run.run import ShardedDatabase
 from dlog.spark.run.runner import spark_runner
 from dlog.spark.run.tasks import run_in_process
 from dlog.storage.values import arrow_type
-from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, Type
+from dlog.types import BOOL, DATE, DATETIME, DECIMAL, DURATION, FLOAT, INT, STRING, TIMESTAMP, UNSIGNED, Type
 from tests.programs.test_programs import NAMES, PROGRAMS, check_outputs
 
 
@@ -92,6 +92,11 @@ VALUES: dict[Type, list[object]] = {
     BOOL: [True, False],
     DATE: [datetime.date(1970, 1, 1), datetime.date(1, 1, 1), datetime.date(9999, 12, 31)],
     DATETIME: [datetime.datetime(2024, 2, 29, 1, 2, 3, 4), datetime.datetime(1903, 5, 6)],
+    TIMESTAMP: [
+        datetime.datetime(2024, 2, 29, 1, 2, 3, 4, datetime.UTC),
+        datetime.datetime(1, 1, 1, tzinfo=datetime.UTC),
+    ],
+    DURATION: [datetime.timedelta(0), datetime.timedelta(-3, 4, 5), datetime.timedelta(106_751_991)],
     DECIMAL: [Decimal("0"), Decimal("-1.5"), Decimal("999999999999.999999")],
 }
 
@@ -102,8 +107,6 @@ def test_differential_hash(spark: SparkSession, type: Type) -> None:
     values = VALUES[type]
     column = pa.array(values, arrow_type(type))
     given = column.cast(pa.decimal128(20, 0)) if type == UNSIGNED else column
-    if type == DATETIME:
-        given = given.cast(pa.timestamp("us", "UTC"))
     frame = spark.createDataFrame(pa.table({"i": range(len(values)), "v": given}))
     cast = F.col("v").cast(spark_type(type))
     shard = frame.select("i", spark_shard(cast, type, 7).alias("s")).toPandas().sort_values("i")
@@ -200,6 +203,46 @@ def test_folders_and_uris_in_and_out(spark: SparkSession, tmp_path: Path) -> Non
     assert sorted("\t".join(row) for row in spark.read.csv(f"{out}/far").collect()) == texts
     assert sorted((out / "far.csv").read_text().splitlines()) == texts
     spark.sql("DROP DATABASE shop CASCADE")
+
+
+def test_times_of_tables_keep_their_meaning(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's timestamp is a moment and timestamp_ntz a clock, in and out; they do not mix."""
+    from dlog.spark.command import run_on_spark
+
+    clock, moment, length = (
+        "2026-03-29 01:30:00",
+        "2026-03-29T03:30:00.25+02:00",
+        "INTERVAL '-1 2:00:00.5' DAY TO SECOND",
+    )
+    columns = f"TIMESTAMP_NTZ'{clock}' AS d, TIMESTAMP'{moment}' AS t, {length} AS x"
+    spark.sql(f"SELECT 1L AS i, {columns}").createOrReplaceTempView("times")
+    spark.sql(f"CREATE DATABASE hours LOCATION '{tmp_path}/hours'")
+    program = tmp_path / "p.dl"
+    program.write_text("""
+        times(i, d, t, x) -> int(i), datetime(d), timestamp(t), duration(x).
+        .input times(IO="table", name="times")
+        later(i, d - x, t + x, 2 * x, t - t) <- times(i, d, t, x).
+        .output later(IO="table", name="hours.later")  .output later
+    """)
+    out = tmp_path / "out"
+    run_on_spark(program, tmp_path, out, "local[2]", shards=2, stdout=io.BytesIO())
+    assert (out / "later.csv").read_text() == (
+        "1\t2026-03-30T03:30:00.500000\t2026-03-27T23:29:59.750000Z\t-P2DT4H1S\tPT0S\n"
+    )
+    table = spark.table("hours.later")
+    assert [kind for _, kind in table.dtypes][1:4] == ["timestamp_ntz", "timestamp", "interval day to second"]
+    texts = table.selectExpr("string(c1)", "string(c2)", "string(c3)").collect()
+    assert [tuple(row) for row in texts] == [
+        ("2026-03-30 03:30:00.5", "2026-03-27 23:29:59.75", "INTERVAL '-2 04:00:01' DAY TO SECOND")
+    ]
+    program.write_text("""
+        times(t, d) -> datetime(t), timestamp(d).
+        .input times(IO="table", name="times")
+        .output times
+    """)
+    with pytest.raises(dlog.DlogError, match="holds times with a time zone, datetime expected"):
+        run_on_spark(program, tmp_path, out, "local[2]", shards=2, stdout=io.BytesIO())
+    spark.sql("DROP DATABASE hours CASCADE")
 
 
 COMMAND = [sys.executable, "-m", "dlog", "run"]

@@ -16,7 +16,20 @@ from hypothesis import strategies as st
 from dlog.errors import DataError
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import BadValue, arrow_type, decode, decode_value, encode, encode_value
-from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, Type, decimal
+from dlog.types import (
+    BOOL,
+    DATE,
+    DATETIME,
+    DECIMAL,
+    DURATION,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UNSIGNED,
+    Type,
+    decimal,
+)
 
 NAMES = Dictionary()
 CENTS = decimal(10, 2)
@@ -26,6 +39,10 @@ unsigneds = st.integers(0, 2**64 - 1)
 floats = st.floats()
 dates = st.dates()
 datetimes = st.datetimes()
+offsets = st.integers(-23 * 60, 23 * 60).map(lambda n: dt.timezone(dt.timedelta(minutes=n)))
+timestamps = st.datetimes(dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30), timezones=offsets)
+LONGEST = dt.timedelta(106_751_991)
+durations = st.timedeltas(-LONGEST, LONGEST)
 cents = st.integers(-(10**10) + 1, 10**10 - 1).map(lambda n: Decimal(n).scaleb(-2))
 texts = st.text(st.characters(codec="utf-8"), max_size=20)
 BY_TYPE: dict[Type, st.SearchStrategy[Any]] = {
@@ -35,6 +52,8 @@ BY_TYPE: dict[Type, st.SearchStrategy[Any]] = {
     BOOL: st.booleans(),
     DATE: dates,
     DATETIME: datetimes,
+    TIMESTAMP: timestamps,
+    DURATION: durations,
     CENTS: cents,
     STRING: texts,
 }
@@ -122,7 +141,10 @@ def test_one_zero_and_one_nan() -> None:
         ([dt.date(1970, 1, 2)], DATETIME, [86_400_000_000]),
         ([dt.datetime(1970, 1, 3)], DATE, [2]),
         (pa.array([5], pa.timestamp("s")), DATETIME, [5_000_000]),
-        (pa.array([0, 3_600_000_000], pa.timestamp("us", "Europe/Vienna")), DATETIME, [0, 3_600_000_000]),
+        (pa.array([0, 3_600_000_000], pa.timestamp("us", "Europe/Vienna")), TIMESTAMP, [0, 3_600_000_000]),
+        (pa.array([5], pa.timestamp("s", "UTC")), TIMESTAMP, [5_000_000]),
+        (pa.array([5, -1], pa.duration("ms")), DURATION, [5_000, -1_000]),
+        (np.array([3000], "timedelta64[ns]"), DURATION, [3]),
         ([123456789012.12346], DECIMAL, [123456789012123460]),
     ],
 )
@@ -153,6 +175,17 @@ def test_other_forms_of_values(values: Any, type: Type, codes: list[int]) -> Non
         (pa.array([2**31 - 1], pa.date32()), DATE, 0, "the year is not one of 1 to 9999"),
         (pa.array([2**62], pa.timestamp("s")), DATETIME, 0, "the year is not one of 1 to 9999"),
         (pa.array([1001], pa.timestamp("ns")), DATETIME, 0, "1001 nanoseconds are not whole microseconds"),
+        (pa.array([0], pa.timestamp("us", "UTC")), DATETIME, 0, "has a time zone, datetime expected"),
+        ([dt.datetime(2020, 1, 1, tzinfo=dt.UTC)], DATETIME, 0, "declare the column timestamp"),
+        ([dt.datetime(2020, 1, 1, tzinfo=dt.UTC)], DATE, 0, "is not a date"),
+        ([dt.datetime(2020, 1, 1)], TIMESTAMP, 0, "has no time zone, timestamp expected"),
+        ([dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.datetime(2020, 1, 1)], TIMESTAMP, 1, "no time zone"),
+        ([dt.datetime(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC)], DATETIME, 1, "has a time zone"),
+        ([dt.date(2020, 1, 1)], TIMESTAMP, 0, "2020-01-01 is not a timestamp"),
+        (pa.array([2**62], pa.duration("s")), DURATION, 0, "more than 106751991 days"),
+        (pa.array([2**63 - 1], pa.duration("us")), DURATION, 0, "more than 106751991 days"),
+        (pa.array([1001], pa.duration("ns")), DURATION, 0, "1001 nanoseconds are not whole microseconds"),
+        ([3], DURATION, 0, "3 is not a duration"),
         ([Decimal("1.00"), Decimal("1.005")], CENTS, 1, "1.005 has more than 2 digits after the point"),
         ([Decimal("123456789.00")], CENTS, 0, "123456789.00 is not a decimal(10, 2)"),
         ([100_000_000], CENTS, 0, "100000000 is not a decimal(10, 2)"),

@@ -21,7 +21,7 @@ from dlog.engine.column_functions.columns import Column, Dictionary, Mask, Resul
 from dlog.engine.column_functions.decimals import narrow, widen
 from dlog.engine.column_functions.ranges import ranges
 from dlog.jit import Words
-from dlog.types import Type
+from dlog.values import OPERATIONS, Type
 
 __all__ = ["Column", "Mask", "Result", "compute", "generate", "narrow", "test", "widen"]
 
@@ -36,10 +36,16 @@ def compute(name: str, inputs: Sequence[Column], output: Type, dictionary: Dicti
     inputs = aligned(inputs)
     if name == "cat":  # of any number of texts
         return texts.cat(inputs, output, dictionary)
+    own = OPERATIONS.get((name, *(column.type.name for column in inputs)))
+    if own is not None:  # an operation of a type
+        codes, defined = own.calculate([column.codes for column in inputs], output)
+        return Column(codes if defined is None else np.where(defined, codes, 0), output), defined
     if (name, len(inputs)) in texts.FUNCTIONS:
         return texts.FUNCTIONS[name, len(inputs)](inputs, output, dictionary)
     if name in conversions.FUNCTIONS:
         return conversions.FUNCTIONS[name](inputs, output, dictionary)
+    if name.startswith("to_"):
+        return conversions.of_text(inputs, output, dictionary)
     if name == f"as_{inputs[0].type.name}":  # only tells the type
         return decimals.rescaled(inputs[0], output) if output.is_decimal else (inputs[0], None)
     if output.is_decimal:
@@ -88,7 +94,7 @@ def _comparable(name: str, inputs: Sequence[Column], dictionary: Dictionary) -> 
     a, b = inputs
     if a.type.is_decimal or b.type.is_decimal:
         return decimals.comparable(a, b)
-    if a.type.name == "string" and name not in ("eq", "ne"):
+    if not a.type.ordered_codes and name not in ("eq", "ne"):
         first, second = dictionary.ranks(a.codes, b.codes)
         return first, second
     return a.codes, b.codes

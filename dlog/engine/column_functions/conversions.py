@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dlog.engine.column_functions import dates, decimals
+from dlog.engine.column_functions import decimals
 from dlog.engine.column_functions.arithmetic import compute_codes
 from dlog.engine.column_functions.columns import (
     DECIMAL_DIGITS,
@@ -36,7 +36,6 @@ from dlog.engine.column_functions.columns import (
     texts_of,
     unless_all,
 )
-from dlog.io.cell_texts import texts
 from dlog.io.text_cells import convert
 from dlog.jit import Words
 from dlog.storage.values import decode, encode
@@ -45,16 +44,6 @@ from dlog.types import FLOAT, STRING, UNSIGNED, Type
 PRINTED_DIGITS = 6  # after the point, of a float's text
 _EXACT = Context(prec=2 * DECIMAL_DIGITS, rounding=ROUND_HALF_EVEN)
 _DECIMAL_LIMIT = 10**DECIMAL_DIGITS
-
-# What to_number and its kin read: what files may hold, but no spaces around it.
-_NUMERALS = {
-    "int": r"^[+-]?([0-9]+|0[xX][0-9a-fA-F]+|0[bB][01]+)$",
-    "unsigned": r"^[+-]?([0-9]+|0[xX][0-9a-fA-F]+|0[bB][01]+)$",
-    "float": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$",
-    "decimal": r"^[+-]?[0-9]+(\.[0-9]+)?$",
-    "date": r"^[0-9-]*$",
-    "datetime": r"^[0-9TZ:. +-]*[0-9Z]$",
-}
 
 
 def to_string(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
@@ -67,7 +56,7 @@ def to_string(inputs: Sequence[Column], output: Type, dictionary: Dictionary) ->
     codes, places = distinct(column.codes)
     if column.type == FLOAT:
         return text_result(_float_texts(float_values(codes)), places, dictionary)
-    return text_result(texts(decode(codes, column.type, dictionary), column.type), places, dictionary)
+    return text_result(column.type.texts(decode(codes, column.type, dictionary)), places, dictionary)
 
 
 def to_integer(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
@@ -114,19 +103,12 @@ def to_decimal(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -
     return taken(distinct_column, places), None if defined is None else unless_all(defined[places])
 
 
-def to_date(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
-    return (_parsed_text if inputs[0].type == STRING else dates.to_date)(inputs, output, dictionary)
-
-
-def to_datetime(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
-    return (_parsed_text if inputs[0].type == STRING else dates.to_datetime)(inputs, output, dictionary)
+def of_text(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
+    """What a text denotes in any other type."""
+    return _parsed(inputs[0], output, dictionary)
 
 
 # ---- reading texts
-
-
-def _parsed_text(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
-    return _parsed(inputs[0], output, dictionary)
 
 
 def _parsed(column: Column, output: Type, dictionary: Dictionary) -> Result:
@@ -140,11 +122,11 @@ def _parsed(column: Column, output: Type, dictionary: Dictionary) -> Result:
 
 
 def _numerals(cells: pa.Array, type: Type) -> pa.Array:
-    return pc.match_substring_regex(cells, _NUMERALS[type.name])
+    return pc.match_substring_regex(cells, type.readable)
 
 
 def _unscaled(text: str, scale: int) -> int | None:
-    """The decimal's integer at a scale.  REQUIRES: a text that _NUMERALS has for decimals."""
+    """The decimal's integer at a scale.  REQUIRES: a text that `readable` has for decimals."""
     number = Decimal(text)
     if number and number.adjusted() + scale >= DECIMAL_DIGITS:
         return None
@@ -243,6 +225,4 @@ FUNCTIONS: dict[str, Callable[..., Result]] = {
     "to_unsigned": to_integer,
     "to_float": to_float,
     "to_decimal": to_decimal,
-    "to_date": to_date,
-    "to_datetime": to_datetime,
 }

@@ -1,4 +1,6 @@
-"""Owns functions of dates and datetimes.  Knows nothing of their codes: Arrow has the calendar."""
+"""Owns functions of points in time: their parts, and whole days.  Arrow has the calendar; timestamps are read
+in UTC.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dlog.engine.column_functions.columns import Column, Dictionary, Mask, Result
-from dlog.io.columns import arrow_type, fits
-from dlog.storage.values import decode, encode
-from dlog.types import DATE, DATETIME, INT, Type
+from dlog.engine.column_functions.columns import Column, Dictionary, Result, unless_all
+from dlog.storage.values import decode
+from dlog.values import INT, Type
 
-MICROSECONDS_A_DAY = 86_400_000_000
 _FAR = 4_000_000  # days: more than there are between the first and the last date
 
 
@@ -29,47 +29,17 @@ def date_part(function: Callable[[pa.Array], pa.Array]) -> Callable[..., Result]
 def add_days(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
     """Undefined outside the years 1 to 9999."""
     days = np.clip(inputs[1].codes, -_FAR, _FAR)
-    return _dates(_numbers(inputs[0], dictionary) + days * _day(output), output, dictionary)
+    codes = inputs[0].codes + days * output.day
+    defined = output.defined(codes)
+    assert defined is not None, f"{output} has no calendar"
+    return Column(np.where(defined, codes, 0), output), unless_all(defined)
 
 
 def days_between(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
     """Whole days from the first to the second, towards zero; negative when the second is earlier."""
-    first, second = (_numbers(c, dictionary) for c in inputs)
-    days = np.abs(second - first) // _day(inputs[0].type)
+    first, second = (c.codes for c in inputs)
+    days = np.abs(second - first) // inputs[0].type.day
     return Column(np.where(second < first, -days, days), INT), None
-
-
-def to_date(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
-    """The day of a datetime."""
-    return _dates(_numbers(inputs[0], dictionary) // MICROSECONDS_A_DAY, DATE, dictionary)
-
-
-def to_datetime(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
-    """Midnight of a date."""
-    return _dates(_numbers(inputs[0], dictionary) * MICROSECONDS_A_DAY, DATETIME, dictionary)
-
-
-def _day(type: Type) -> int:
-    return 1 if type == DATE else MICROSECONDS_A_DAY
-
-
-def _numbers(column: Column, dictionary: Dictionary) -> np.ndarray:
-    """Days or microseconds since 1970."""
-    stored = pa.int32() if column.type == DATE else pa.int64()
-    values = decode(column.codes, column.type, dictionary).cast(stored)
-    return values.to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-def _dates(numbers: np.ndarray, type: Type, dictionary: Dictionary) -> Result:
-    stored = pa.int32() if type == DATE else pa.int64()
-    column = pa.array(numbers).cast(stored).cast(arrow_type(type))
-    inside = fits(column, type)
-    if inside is None:
-        return Column(encode(column, type, dictionary), type), None
-    defined: Mask = inside.to_numpy(zero_copy_only=False)
-    codes = np.zeros(len(numbers), np.int64)
-    codes[defined] = encode(column.filter(inside), type, dictionary)
-    return Column(codes, type), defined
 
 
 FUNCTIONS: dict[str, Callable[..., Result]] = {

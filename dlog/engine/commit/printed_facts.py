@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from dlog.ir.rules import Predicate, Program
@@ -24,15 +23,8 @@ def literal_text(value: Any, type: Type) -> str:
     >>> literal_text("a\\nb", Type("string"))
     '"a\\\\nb"'
     """
-    if type.name == "float":
-        return _float(value)
-    if type.name == "decimal":
-        return f"{Decimal(value):f}"
-    if type.name == "bool":
-        return "true" if value else "false"
-    if type.name in ("int", "unsigned"):
-        return str(value)
-    return quoted(value.isoformat() if type.name in ("date", "datetime") else str(value))
+    text = type.literal_text(value)
+    return quoted(text) if type.quoted_literal else text
 
 
 def fact_text(predicate: Predicate, row: Iterable[Any]) -> str:
@@ -63,16 +55,6 @@ def in_order(program: Program, names: Iterable[str]) -> list[str]:
 
 def is_derived(program: Program, name: str) -> bool:
     return any(name in stratum.predicates for stratum in program.strata)
-
-
-def _float(value: float) -> str:
-    text = repr(value)
-    if not math.isfinite(value):
-        return quoted(text)
-    if "." in text:
-        return text
-    mantissa, _, exponent = text.partition("e")
-    return f"{mantissa}.0e{exponent}" if exponent else f"{mantissa}.0"
 
 
 def _sort_key(value: Any) -> tuple[bool, Any]:

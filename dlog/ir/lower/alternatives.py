@@ -16,18 +16,6 @@ from dlog.ir.lower.quantify import bindings
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Operand, Primitive, Rule, Var
 from dlog.types import INT, Type
 
-# One literal of each type; which one does not matter.
-_ANY_VALUE: dict[str, tuple[str, int | str | bool]] = {
-    "int": ("int", 0),
-    "unsigned": ("int", 0),
-    "float": ("int", 0),
-    "decimal": ("int", 0),
-    "string": ("string", ""),
-    "bool": ("bool", False),
-    "date": ("string", "1970-01-01"),
-    "datetime": ("string", "1970-01-01T00:00:00"),
-}
-
 
 def complete_alternatives(rule: Rule) -> Rule:
     """REQUIRES: forms are in a safe order.  O(size * depth)."""
@@ -107,7 +95,7 @@ def _other(operand: Operand, names: dict[str, str]) -> Operand:
 
 
 def _equal(name: str, type: Type) -> Primitive:
-    kind, value = _ANY_VALUE[type.name]
+    kind, value = type.some_literal
     return Primitive("eq", (Var(name), Const(kind, value, type)))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dlog.errors import Diagnostics, did_you_mean, place
 from dlog.language import ast
 from dlog.language.foreign import type_help
-from dlog.types import BUILTIN_TYPES, DECIMAL, MAX_PRECISION, Type, decimal
+from dlog.values import BUILTIN_TYPES, DECIMAL, MAX_PRECISION, RESERVED_TYPES, Type, decimal
 
 
 class NamedTypes:
@@ -19,12 +19,14 @@ class NamedTypes:
         self.known: dict[str, Type | None] = dict(BUILTIN_TYPES)
         for declaration in declarations:
             self.declare(declaration)
+            if declaration.name not in RESERVED_TYPES:
+                self.known.pop(declaration.name, None)
         for name in self.declarations:
             self.base(name, ())
 
     def declare(self, declaration: ast.TypeDeclaration) -> None:
         first = self.declarations.setdefault(declaration.name, declaration)
-        if declaration.name in BUILTIN_TYPES:
+        if declaration.name in RESERVED_TYPES:
             del self.declarations[declaration.name]
             self.diagnostics.error(
                 f"{declaration.name} is a built-in type", declaration.span, "choose another name"

@@ -14,7 +14,7 @@ from dlog.ir import primitives
 from dlog.language import ast
 from dlog.language.foreign import condition_help
 from dlog.language.source import Span
-from dlog.types import BUILTIN_TYPES
+from dlog.values import BUILTIN_TYPES, RESERVED_TYPES
 
 
 @dataclass
@@ -82,7 +82,7 @@ class Names:
             seen.add(parameter.name)
 
     def check_name(self, name: str, span: Span | None) -> None:
-        if name in BUILTIN_TYPES and name not in self.complained:
+        if name in RESERVED_TYPES and name not in self.complained:
             self.complained.add(name)
             message = f"{name} is the name of a type and cannot name a predicate"
             self.diagnostics.error(message, span, "give the predicate another name")
@@ -106,7 +106,7 @@ class Names:
         shape = self.shapes.get(name)
         if shape is None:
             self.unknown(name, span)
-        elif name in BUILTIN_TYPES:
+        elif name in RESERVED_TYPES:
             pass  # its definition was reported
         elif shape.functional != functional:
             self.diagnostics.error(*_other_form(name, shape, span))

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dlog.errors import place
+from dlog.ir.lower.literals import CANDIDATES
 from dlog.ir.primitives import ANY, DATES, NUMERIC
 from dlog.language.source import Span
 
@@ -105,9 +106,10 @@ def spell(candidates: Iterable[str]) -> str:
     """How a message calls a set of types."""
     names = tuple(candidates)
     special = {
-        frozenset(NUMERIC): "a number",
         frozenset(ANY): "any value",
         frozenset(DATES): "a date",
-        frozenset({"string", *DATES}): "string",
+        frozenset(CANDIDATES["string"]): "string",
     }
+    if set(NUMERIC) <= set(names) and "string" not in names:  # what arithmetic takes before more is known
+        return "a number"
     return special.get(frozenset(names)) or " or ".join(names)

@@ -20,10 +20,10 @@ from dlog.ir.primitives import ANY, COMPARISONS, SIGNATURES, show
 from dlog.ir.rules import Aggregate, Atom, Column, Const, FactBlock, Operand, Predicate, Primitive, Rule, Var
 from dlog.ir.types.type_nodes import Candidates, Node, Reason, because, join, restrict, spell
 from dlog.language.source import Span
-from dlog.types import BUILTIN_TYPES, STRING, Type
+from dlog.values import BUILTIN_TYPES, STRING, TYPES, Type
 
 # When several types remain possible, the first of these that fits.
-_PREFERENCE = ("int", "float", "string", "unsigned", "decimal", "bool", "date", "datetime")
+_PREFERENCE = tuple(t.name for t in sorted(TYPES, key=lambda type: type.preference))
 _NOT_FINITE_TYPES = {*CANDIDATES["string"], "float"}
 
 
@@ -208,14 +208,15 @@ class TypeChecker:
         message = f"{name} is {spell(here)}, but {what} is {spell(there)}"
         reason = self.declarations.get((predicate, index)) or column.against(here)
         sides = [(name, self.why(rule, operand, there)), (what, reason)]
-        self.conflict(message, operand.span, sides, rule, [operand], column, advice=_advice(here, there))
+        self.conflict(message, operand.span, sides, rule, [operand], column, advice=advise(here, there))
 
     def conflict_between(self, rule: Rule, form: Primitive, a: Operand, b: Operand) -> None:
         types = [self.node(rule, operand).find().candidates for operand in (a, b)]
         verb = "compares" if form.name in COMPARISONS.values() else "mixes"
         message = f"{text_of(form)} {verb} {spell(types[0])} and {spell(types[1])}"
         sides = [(called(x), self.why(rule, x, wanted)) for x, wanted in ((a, types[1]), (b, types[0]))]
-        self.conflict(message, form.span, sides, rule, [a, b])
+        advice = [*advise(*types), *advise(*reversed(types))]
+        self.conflict(message, form.span, sides, rule, [a, b], advice=advice)
 
     def conflict(
         self,
@@ -295,13 +296,14 @@ def called(operand: Operand) -> str:
     return str(operand)
 
 
-def _advice(here: Candidates, there: Candidates) -> list[str]:
-    """What a person meant who wrote a number where a date stands."""
-    dates = [name for name in ("date", "datetime") if there == (name,) and "int" in here]
-    return [f"a {name} is written {_EXAMPLES[name]}" for name in dates]
-
-
-_EXAMPLES = {"date": '"2026-01-31"', "datetime": '"2026-01-31T10:00:00"'}
+def advise(here: Candidates, there: Candidates) -> list[str]:
+    """What to write instead: of a number where a date is expected, or of another kind of time."""
+    if len(there) != 1:
+        return []
+    type = BUILTIN_TYPES[there[0]]
+    if "int" in here and type.example:
+        return [f"{type.called} is written {type.example}"]
+    return [type.beside[name] for name in here if len(here) == 1 and name in type.beside]
 
 
 def text_of(form: Primitive) -> str:

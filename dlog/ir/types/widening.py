@@ -1,23 +1,41 @@
 """Owns arithmetic on mixed numbers: integers widen to decimals or floats.
 
 `c = a op b` allows a, b and c of one type, or one int operand beside a decimal or float one, with the wider
-type as its result.  Candidates that take part in no allowed triple are removed until nothing changes; that
-has one outcome, whatever the order.  Then, for all that is still open at once: operands take the type of a
-known result; where nothing is known, operands and result are one type.
+type as its result, or what types calculate themselves, as a timestamp plus a duration.  Candidates that take
+part in no allowed triple are removed until nothing changes; that has one outcome, whatever the order.  Then,
+for all that is still open at once: operands take the type of a known result; where nothing is known, operands
+and result are one type.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 
-from dlog.ir.primitives import ANY
-from dlog.ir.rules import Primitive, Rule, Var
+from dlog.ir.lower.literals import meant_by
+from dlog.ir.primitives import ANY, NUMERIC
+from dlog.ir.rules import Const, Primitive, Rule, Var
 from dlog.ir.types.type_nodes import Candidates, Node, Reason, join, restrict, spell
-from dlog.ir.types.typecheck import TypeChecker, called, text_of
+from dlog.ir.types.typecheck import TypeChecker, advise, called, text_of
+from dlog.values import OPERATIONS
 
 _MIXED = [("int", "decimal", "decimal"), ("decimal", "int", "decimal")]
 _MIXED += [("int", "float", "float"), ("float", "int", "float")]
-ALLOWED = frozenset([(t, t, t) for t in ANY] + _MIXED)
+_NUMBERS = frozenset([(t, t, t) for t in NUMERIC] + _MIXED)
+
+
+@cache
+def allowed(name: str) -> frozenset[tuple[str, ...]]:
+    """The types (a, b, c) that an operation can have."""
+    if name in ("min", "max"):
+        return frozenset([(t, t, t) for t in ANY] + _MIXED)
+    return _NUMBERS | own_triples(name)
+
+
+@cache
+def own_triples(name: str) -> frozenset[tuple[str, ...]]:
+    """Those that types calculate themselves."""
+    return frozenset((*k[1:], o.result) for k, o in OPERATIONS.items() if k[0] == name and len(k) == 3)
 
 
 def settle(checker: TypeChecker) -> None:
@@ -26,8 +44,15 @@ def settle(checker: TypeChecker) -> None:
     while pending:
         changed = [form.narrow() for form in pending]
         pending = [form for form in pending if not form.done]
-        if not any(changed) and not _take_results(pending) and not _take_one_type(pending):
-            return
+        if (
+            any(changed)
+            or _take_results(pending)
+            or _take_one_type(pending)
+            or _refuse_texts(pending)
+            or _take_own(pending)
+        ):
+            continue
+        return
 
 
 class _Form:
@@ -37,17 +62,24 @@ class _Form:
         self.rule = rule
         self.form = form
         self.nodes = [checker.node(rule, operand) for operand in form.args]
+        self.allowed = allowed(form.name)
+        for operand, node in zip(form.args, self.nodes, strict=True):
+            if isinstance(operand, Const):
+                restrict(node, meant_by(operand.kind, operand.value))
         self.done = False
 
     def candidates(self) -> list[Candidates]:
         return [node.find().candidates for node in self.nodes]
 
+    def triples(self) -> list[tuple[str, ...]]:
+        return [t for t in product(*self.candidates()) if t in self.allowed]
+
     def narrow(self) -> bool:
         """Removes what no allowed triple has; whether anything changed."""
-        if any(node.find().spoiled for node in self.nodes):
+        if self.done or any(node.find().spoiled for node in self.nodes):
             self.done = True
             return False
-        triples = [t for t in product(*self.candidates()) if t in ALLOWED]
+        triples = self.triples()
         if not triples:
             self.done = True
             self.conflict()
@@ -61,6 +93,11 @@ class _Form:
         self.done = all(node.settled for node in self.nodes)
         return changed
 
+    def is_own(self) -> bool:
+        """Whether only types that calculate it themselves remain."""
+        own = own_triples(self.form.name)
+        return all(t in own for t in self.triples())
+
     def join_beside_int(self) -> bool:
         """Beside an int operand, the other operand and the result have one type."""
         a, b, c = (node.find() for node in self.nodes)
@@ -70,13 +107,38 @@ class _Form:
                 return True
         return False
 
+    def text(self) -> int | None:
+        """The first operand that text literals alone describe: it could be several types of times."""
+        for place, candidates in enumerate(self.candidates()[:2]):
+            if len(candidates) > 1 and not set(candidates) & set(NUMERIC):
+                return place
+        return None
+
+    def refuse_text(self, place: int) -> None:
+        operand = self.form.args[place]
+        name, span = called(operand), operand.span or self.form.span
+        sides = [(name, self.checker.why(self.rule, operand, NUMERIC))]
+        advice = ["text is joined by cat(a, b)"] if self.form.name == "add" else []
+        beside_time = any(n.settled and n.only not in NUMERIC for n in self.nodes[:2])
+        needs = "a time or a duration of a declared type" if beside_time else "a number"
+        message = f"{name} is string, but {text_of(self.form)} needs {needs}"
+        self.checker.conflict(message, span, sides, self.rule, self.form.args, advice=advice)
+        for node in map(Node.find, self.nodes):
+            if len(node.candidates) > 1:
+                node.candidates = ("string",)
+
     def conflict(self) -> None:
         """Either the operands do not go together, or the result is not what its place wants."""
         a, b, c = self.candidates()
         text = text_of(self.form)
-        results = tuple(dict.fromkeys(t[2] for t in product(a, b, ANY) if t in ALLOWED))
+        place = self.text()
+        if place is not None:
+            self.refuse_text(place)
+            return
+        results = tuple(dict.fromkeys(t[2] for t in product(a, b, ANY) if t in self.allowed))
         if not results:
-            message = f"{text} mixes {spell(a)} and {spell(b)}"
+            verb = "is not defined for" if a == b else "mixes"
+            message = f"{text} {verb} {spell(a)} and {spell(b)}"
             wanted = [b, a]
         else:
             output = self.form.output
@@ -88,7 +150,8 @@ class _Form:
             (called(operand), self.checker.why(self.rule, operand, other))
             for operand, other in zip(self.form.args, wanted, strict=False)
         ]
-        self.checker.conflict(message, self.form.span, sides, self.rule, self.form.args)
+        advice = [] if results or set(NUMERIC) & {*a, *b} else [*advise(a, b), *advise(b, a)]
+        self.checker.conflict(message, self.form.span, sides, self.rule, self.form.args, advice=advice)
 
 
 def _take_results(pending: list[_Form]) -> bool:
@@ -96,7 +159,7 @@ def _take_results(pending: list[_Form]) -> bool:
     todo: list[tuple[Node, Candidates]] = []
     for form in pending:
         result = form.nodes[2]
-        if result.settled:
+        if result.settled and (result.only,) * 3 in form.allowed and not form.is_own():
             todo += [(node, result.find().candidates) for node in form.nodes[:2] if not node.settled]
     for node, candidates in todo:
         restrict(node, candidates)
@@ -105,14 +168,34 @@ def _take_results(pending: list[_Form]) -> bool:
 
 def _take_one_type(pending: list[_Form]) -> bool:
     """Where nothing is known, everything is of one type; whether that told anything."""
-    todo = [form for form in pending if not any(node.settled for node in form.nodes)]
+    todo = [form for form in pending if not any(node.settled for node in form.nodes) and not form.is_own()]
     todo = [form for form in todo if len({id(node.find()) for node in form.nodes}) > 1]
     for form in todo:
         if set.intersection(*map(set, form.candidates())):
             for node in form.nodes[1:]:
                 join(form.nodes[0], node)
         else:
-            triples = sorted(t for t in product(*form.candidates()) if t in ALLOWED)
+            triples = sorted(form.triples())
             for node, name in zip(form.nodes, triples[0] if triples else (), strict=False):
                 restrict(node, (name,))
     return bool(todo)
+
+
+def _refuse_texts(pending: list[_Form]) -> bool:
+    """Operands that may be times or durations, and nothing says which, are texts; whether there were any."""
+    form = next((f for f in pending if f.is_own() and f.text() is not None), None)
+    if form is None:
+        return False
+    form.conflict()
+    form.done = True
+    return True
+
+
+def _take_own(pending: list[_Form]) -> bool:
+    """Of several operations that types calculate themselves, the first; whether that told anything."""
+    form = next((f for f in pending if f.is_own() and len(f.triples()) > 1), None)
+    if form is None:
+        return False
+    for node, name in zip(form.nodes, sorted(form.triples())[0], strict=True):
+        restrict(node, (name,))
+    return True

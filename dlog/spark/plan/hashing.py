@@ -18,8 +18,6 @@ from dlog.types import Type
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-_FOUR_BYTES = ("bool", "date")
-
 
 def shards_of(values: pa.Array | pa.ChunkedArray, type: Type, shards: int) -> Words:
     """The shard of each value of a column without nulls.  O(n)."""
@@ -28,11 +26,11 @@ def shards_of(values: pa.Array | pa.ChunkedArray, type: Type, shards: int) -> Wo
     out = np.zeros(len(values), np.int64)
     if shards == 1 or not len(values):
         return out
-    if type.name == "string":
+    if not type.spark_bytes:
         data, offsets = _bytes_of(values)
         kernels.hash_texts(data, offsets, len(values), shards, out)
     else:
-        hash = kernels.hash_ints if type.name in _FOUR_BYTES else kernels.hash_longs
+        hash = kernels.hash_ints if type.spark_bytes == 4 else kernels.hash_longs
         hash(_words(values, type), len(values), shards, out)
     return out
 
@@ -51,16 +49,14 @@ def by_shard(owners: Words, shards: int) -> tuple[Words, Words]:
 
 def shard_of_value(value: Any, type: Type, shards: int) -> int:
     """The same for one Python value."""
-    from dlog.storage.values import arrow_type
-
-    return int(shards_of(pa.array([value], arrow_type(type)), type, shards)[0])
+    return int(shards_of(pa.array([value], type.arrow()), type, shards)[0])
 
 
 def spark_shard(column: Column, type: Type, shards: int) -> Column:
     """The same as an expression over a Spark column that holds values of a type (see `spark_type`)."""
     from pyspark.sql import functions as F
 
-    if type.name == "unsigned":
+    if type.spark() == "decimal(20,0)":  # hashed by its 64 bits
         half = F.lit(str(2**63)).cast("decimal(20,0)")
         low = F.when(column >= half, column - half - half).otherwise(column)
         column = low.cast("bigint")
@@ -69,20 +65,7 @@ def spark_shard(column: Column, type: Type, shards: int) -> Column:
 
 def spark_type(type: Type) -> str:
     """How Spark keeps a type of the language, as DDL."""
-    if type.is_decimal:
-        return f"decimal(18,{type.scale})"
-    return _SPARK[type.name]
-
-
-_SPARK = {
-    "int": "bigint",
-    "unsigned": "decimal(20,0)",
-    "float": "double",
-    "string": "string",
-    "bool": "boolean",
-    "date": "date",
-    "datetime": "timestamp",
-}
+    return type.spark()
 
 
 def _bytes_of(values: pa.Array) -> tuple[np.ndarray, Words]:
@@ -97,21 +80,7 @@ def _bytes_of(values: pa.Array) -> tuple[np.ndarray, Words]:
 
 
 def _words(values: pa.Array, type: Type) -> Words:
-    if type.name == "float":
-        numbers = np.array(values.to_numpy(zero_copy_only=False), np.float64)
-        numbers += 0.0  # -0.0 becomes 0.0
-        numbers[np.isnan(numbers)] = np.nan
-        return numbers.view(np.int64)
-    if type.is_decimal:
-        words = np.frombuffer(values.buffers()[1], np.int64)
-        return np.ascontiguousarray(words[2 * values.offset : 2 * (values.offset + len(values)) : 2])
-    if type.name == "datetime":
-        values = values.cast(pa.timestamp("us")).cast(pa.int64())
-    elif type.name == "date":
-        values = values.cast(pa.int32())
-    elif type.name == "bool":
-        values = values.cast(pa.int8())
-    numbers = values.to_numpy(zero_copy_only=False)
+    numbers = type.spark_words(values)
     return _writable(numbers.view(np.int64) if numbers.dtype == np.uint64 else numbers.astype(np.int64))
 
 

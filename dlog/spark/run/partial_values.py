@@ -24,6 +24,7 @@ from dlog.aggregates.sum import SUM
 from dlog.engine.column_functions.columns import Column, decimal_column, decimal_words, float_codes
 from dlog.engine.head.groups import aggregate
 from dlog.engine.state.store import Store
+from dlog.io.columns import type_of_arrow
 from dlog.ir.rules import Aggregate, Rule, Var
 from dlog.jit import Words
 from dlog.spark.run.partial_kernels import means_of_parts
@@ -197,12 +198,9 @@ def stored(store: Store, column: pa.ChunkedArray, type: Type) -> Words | pa.Arra
 
 def type_of(arrow: pa.DataType) -> Type:
     """The type of the language whose values an Arrow column holds."""
-    from dlog.types import BOOL, DATE, DATETIME, STRING, UNSIGNED
-
-    if pa.types.is_decimal(arrow):
-        return Type("decimal", arrow.scale, 38 if pa.types.is_decimal256(arrow) else 18)
-    known = {"int64": INT, "uint64": UNSIGNED, "double": FLOAT, "string": STRING, "bool": BOOL}
-    return known.get(str(arrow)) or (DATE if pa.types.is_date(arrow) else DATETIME)
+    if pa.types.is_decimal256(arrow):
+        return Type("decimal", arrow.scale, 38)
+    return type_of_arrow(arrow)
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:

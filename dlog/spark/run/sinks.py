@@ -108,11 +108,5 @@ def _distinct(copies: Copies, predicate: Predicate, place: Place, shard: int) ->
 
 def _sparks(predicate: Predicate, table: pa.Table) -> pa.Table:
     """Columns as Spark's types have them."""
-    arrays = []
-    for column, values in zip(predicate.columns, table.columns, strict=True):
-        if column.type.name == "unsigned":
-            values = values.cast(pa.decimal128(20, 0))
-        elif column.type.name == "datetime":
-            values = values.cast(pa.timestamp("us", "UTC"))
-        arrays.append(values)
+    arrays = [c.type.to_spark(values) for c, values in zip(predicate.columns, table.columns, strict=True)]
     return pa.Table.from_arrays(arrays, names=table.column_names)

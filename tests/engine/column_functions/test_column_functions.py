@@ -24,7 +24,19 @@ from dlog.errors import LimitError
 from dlog.ir.primitives import SIGNATURES
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode, encode
-from dlog.types import BOOL, DATE, DATETIME, FLOAT, INT, STRING, UNSIGNED, Type, decimal
+from dlog.types import (
+    BOOL,
+    DATE,
+    DATETIME,
+    DURATION,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UNSIGNED,
+    Type,
+    decimal,
+)
 
 D6, D2, D0 = decimal(18, 6), decimal(9, 2), decimal(18, 0)
 WIDE, FINE, WHOLE = Type("decimal", 12, 38), Type("decimal", 30, 38), Type("decimal", 0, 38)
@@ -34,8 +46,11 @@ UNDEFINED = object()
 
 # ---- values of each type
 
+MICROSECOND, MOST = dt.timedelta(microseconds=1), 106_751_991 * 86_400_000_000
 INTS = st.integers(-(2**63), 2**63 - 1) | st.integers(-20, 20)
-TEXTS = st.text("aAbB,;.0 é\u0130ß\u2003\n", max_size=8) | st.sampled_from(["", "12", "-7", "0x1F", "1.5"])
+TEXTS = st.text("aAbB,;.0 é\u0130ß\u2003\n", max_size=8) | st.sampled_from(
+    ["", "12", "-7", "0x1F", "1.5", "PT1.5S", "-P1D"]
+)
 VALUES: dict[str, st.SearchStrategy] = {
     "int": INTS,
     "unsigned": st.integers(0, 2**64 - 1) | st.integers(0, 20),
@@ -44,6 +59,12 @@ VALUES: dict[str, st.SearchStrategy] = {
     "bool": st.booleans(),
     "date": st.dates() | st.sampled_from([dt.date.min, dt.date.max, dt.date(2024, 2, 29)]),
     "datetime": st.datetimes() | st.sampled_from([dt.datetime.min, dt.datetime.max]),
+    "timestamp": (st.datetimes() | st.sampled_from([dt.datetime.min, dt.datetime.max])).map(
+        lambda d: d.replace(tzinfo=dt.UTC)
+    ),
+    "duration": st.integers(-MOST, MOST).map(MICROSECOND.__mul__)
+    | st.integers(-(10**6), 10**6).map(MICROSECOND.__mul__)
+    | st.sampled_from([MICROSECOND * MOST, MICROSECOND * -MOST]),
 }
 
 
@@ -69,6 +90,8 @@ _ARROW = {
     "bool": pa.bool_(),
     "date": pa.date32(),
     "datetime": pa.timestamp("us"),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "duration": pa.duration("us"),
 }
 
 
@@ -214,7 +237,37 @@ def to_string(_: Type, a: Any) -> str:
     if isinstance(a, Decimal):
         whole, _dot, digits = f"{a:f}".partition(".")
         return f"{whole}.{digits.rstrip('0') or '0'}"
-    return a.isoformat() if isinstance(a, dt.date) else str(a)
+    if isinstance(a, dt.timedelta):
+        return iso_duration(a)
+    return a.isoformat().replace("+00:00", "Z") if isinstance(a, dt.date) else str(a)
+
+
+def iso_duration(a: dt.timedelta) -> str:
+    """From the parts that Python's own normal form has."""
+    sign, a = ("-", -a) if a < dt.timedelta(0) else ("", a)
+    hours, rest = divmod(a.seconds, 3600)
+    minutes, seconds = divmod(rest, 60)
+    second = f"{seconds}.{a.microseconds:06}".rstrip("0").rstrip(".")
+    time = f"{hours}H" * bool(hours) + f"{minutes}M" * bool(minutes) + f"{second}S" * (second != "0")
+    date = f"{a.days}D" * bool(a.days)
+    return f"{sign}P{date}" + (f"T{time or '0S'}" if time or not date else "")
+
+
+def time_model(name: str, _: Type, a: Any, b: Any) -> Any:
+    """Arithmetic of times and durations; undefined outside their types."""
+    try:
+        if name == "div":
+            unit = 1 if isinstance(b, int) else MICROSECOND
+            if not b:
+                return UNDEFINED
+            quotient = truncated(a // MICROSECOND, b // unit)
+            return quotient if unit is MICROSECOND else MICROSECOND * quotient
+        result = {"add": lambda: a + b, "sub": lambda: a - b, "mul": lambda: a * b}[name]()
+    except OverflowError:
+        return UNDEFINED
+    if isinstance(result, dt.timedelta) and abs(result // MICROSECOND) > MOST:
+        return UNDEFINED
+    return result
 
 
 def to_date(_: Type, a: Any) -> Any:
@@ -226,13 +279,29 @@ def to_date(_: Type, a: Any) -> Any:
         return UNDEFINED
 
 
+def to_timestamp(_: Type, a: Any) -> Any:
+    if isinstance(a, dt.datetime):
+        return a.replace(tzinfo=dt.UTC)
+    try:
+        return dt.datetime.strptime(a, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=dt.UTC)
+    except ValueError:
+        return UNDEFINED
+
+
 def to_datetime(_: Type, a: Any) -> Any:
+    if isinstance(a, dt.datetime):
+        return a.replace(tzinfo=None)
     if isinstance(a, dt.date):
         return dt.datetime(a.year, a.month, a.day)
     try:
         return dt.datetime.strptime(a, "%Y-%m-%dT%H:%M:%S")
     except ValueError:
         return UNDEFINED
+
+
+def to_duration(_: Type, a: str) -> Any:
+    """The texts of VALUES have no other form."""
+    return {"PT1.5S": dt.timedelta(seconds=1.5), "-P1D": -dt.timedelta(1)}.get(a, UNDEFINED)
 
 
 def substr(_: Type, s: str, start: int, count: int) -> Any:
@@ -296,7 +365,23 @@ def cases() -> list[Case]:
                 lambda t, a: wrap(abs(a), t) if t == INT else EXACT.abs(a) if t.is_decimal else abs(a),
             )
         )
-    for type in (INT, UNSIGNED, FLOAT, STRING, BOOL, DATE, DATETIME, D6, WIDE):
+    for moment in (DATETIME, TIMESTAMP):
+        out.append(("sub", (moment, moment), DURATION, partial(time_model, "sub")))
+        out.append(("sub", (moment, DURATION), moment, partial(time_model, "sub")))
+        out.append(("add", (moment, DURATION), moment, partial(time_model, "add")))
+        out.append(("add", (DURATION, moment), moment, partial(time_model, "add")))
+    for name, types, output in (
+        ("add", (DURATION, DURATION), DURATION),
+        ("sub", (DURATION, DURATION), DURATION),
+        ("mul", (DURATION, INT), DURATION),
+        ("mul", (INT, DURATION), DURATION),
+        ("div", (DURATION, INT), DURATION),
+        ("div", (DURATION, DURATION), INT),
+    ):
+        out.append((name, types, output, partial(time_model, name)))
+    out.append(("neg", (DURATION,), DURATION, lambda t, a: -a))
+    out.append(("abs", (DURATION,), DURATION, lambda t, a: abs(a)))
+    for type in (INT, UNSIGNED, FLOAT, STRING, BOOL, DATE, DATETIME, TIMESTAMP, DURATION, D6, WIDE):
         out.append(("min", (type, type), type, lambda t, a, b: min(a, b, key=order)))
         out.append(("max", (type, type), type, lambda t, a, b: max(a, b, key=order)))
         out.append(("to_string", (type,), STRING, to_string))
@@ -316,8 +401,10 @@ def cases() -> list[Case]:
         if type not in (D6, WIDE):
             out.append(("to_unsigned", (type,), UNSIGNED, to_integer))
         out += [("to_decimal", (type,), target, to_decimal) for target in (D6, WIDE, WHOLE, FINE)]
-    out += [("to_date", (type,), DATE, to_date) for type in (STRING, DATETIME)]
-    out += [("to_datetime", (type,), DATETIME, to_datetime) for type in (STRING, DATE)]
+    out += [("to_date", (type,), DATE, to_date) for type in (STRING, DATETIME, TIMESTAMP)]
+    out += [("to_datetime", (type,), DATETIME, to_datetime) for type in (STRING, DATE, TIMESTAMP)]
+    out += [("to_timestamp", (type,), TIMESTAMP, to_timestamp) for type in (STRING, DATETIME)]
+    out.append(("to_duration", (STRING,), DURATION, to_duration))
     out += [
         ("cat", (STRING, STRING), STRING, lambda t, a, b: a + b),
         ("strlen", (STRING,), INT, lambda t, a: len(a)),
@@ -328,14 +415,15 @@ def cases() -> list[Case]:
         ("replace", (STRING, STRING, STRING), STRING, lambda t, s, a, b: s.replace(a, b) if a else s),
         ("split", (STRING, STRING, INT), STRING, piece),
     ]
-    for type in (DATE, DATETIME):
+    for type in (DATE, DATETIME, TIMESTAMP):
         for name in ("year", "month", "day"):
             out.append((name, (type,), INT, lambda t, a, n=name: getattr(a, n)))
         out.append(("weekday", (type,), INT, lambda t, a: a.isoweekday()))
         out.append(("add_days", (type, INT), type, add_days))
         out.append(("days_between", (type, type), INT, days_between))
-    for name in ("hour", "minute", "second"):
-        out.append((name, (DATETIME,), INT, lambda t, a, n=name: getattr(a, n)))
+    for type in (DATETIME, TIMESTAMP):
+        for name in ("hour", "minute", "second"):
+            out.append((name, (type,), INT, lambda t, a, n=name: getattr(a, n)))
     return out
 
 

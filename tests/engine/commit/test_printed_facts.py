@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import math
 from decimal import Decimal
+from typing import Any
 
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,9 +25,18 @@ VALUES = {
     "bool": st.booleans(),
     "date": st.dates(),
     "datetime": st.datetimes(),
+    "timestamp": st.datetimes(timezones=st.just(datetime.UTC)),
+    "duration": st.timedeltas(-datetime.timedelta(106_751_991), datetime.timedelta(106_751_991)),
 }
 TYPES = {name: BUILTIN_TYPES[name] for name in VALUES} | {"decimal": decimal(12, 4)}
 VALUES["decimal"] = st.integers(-(10**12) + 1, 10**12 - 1).map(lambda n: Decimal(n).scaleb(-4))
+# Values whose texts have no fraction, or leave parts out.
+ROUND: dict[str, list[Any]] = {
+    "date": [datetime.date(2024, 2, 29)],
+    "datetime": [datetime.datetime(2024, 2, 29, 10)],
+    "timestamp": [datetime.datetime(2024, 2, 29, 10, tzinfo=datetime.UTC)],
+    "duration": [datetime.timedelta(seconds=n) for n in (0, 10, -60, 3600, -86_400, 90_000, 0.25)],
+}
 DECLARED = {"decimal": "decimal[12, 4]"}
 
 
@@ -40,6 +51,17 @@ def test_what_is_shown_is_read_again(data: st.DataObject) -> None:
     (row,) = [row for block in checked.facts for row in block.rows]
     read = literal_value(*row[0], TYPES[name])
     assert read == value or (math.isnan(read) and math.isnan(value)), text  # type: ignore[arg-type]
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(st.data())
+def test_times_are_shown_as_files_have_them(data: st.DataObject) -> None:
+    """Facts and tables print one value at a time, files whole columns."""
+    type = TYPES[data.draw(st.sampled_from(["date", "datetime", "timestamp", "duration"]))]
+    value = data.draw(VALUES[type.name] | st.sampled_from(ROUND[type.name]))
+    (text,) = type.texts(pa.array([value], type.arrow())).to_pylist()
+    assert literal_text(value, type) == f'"{text}"'
+    assert type.shown(value) == text
 
 
 def test_floats_that_are_not_finite_are_texts_where_a_float_is_expected() -> None:

@@ -62,6 +62,8 @@ def test_every_type_has_a_value_for_what_is_undefined() -> None:
         "bool",
         "date",
         "datetime",
+        "timestamp",
+        "duration",
     ):
         text = f"w(x, y) -> int(x), {type}(y). p[x] = n <- agg<<n = count()>> g(x), (w(x, y) ; e(x, _))."
         assert evaluate(check(f"{FACTS} {text}"))["p"] == {(1, 2), (2, 1)}, type

@@ -15,8 +15,23 @@ from dlog.io import InputOptions, OutputOptions, ParameterError
 from dlog.ir.lower.directives import IO_KINDS, PARAMETERS
 from dlog.ir.lower.fact_spans import delta_literals, fact_span, literal_span
 from dlog.ir.lower.literals import CANDIDATES, literal_value
-from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, Type, decimal
+from dlog.types import (
+    BOOL,
+    DATE,
+    DATETIME,
+    DECIMAL,
+    DURATION,
+    FLOAT,
+    INT,
+    STRING,
+    TIMESTAMP,
+    UNSIGNED,
+    Type,
+    decimal,
+)
 from tests.ir.helpers import check, messages
+
+UTC = datetime.UTC
 
 # Literals
 
@@ -39,8 +54,18 @@ from tests.ir.helpers import check, messages
         ("string", "2024-02-29", DATETIME, datetime.datetime(2024, 2, 29)),
         ("string", "2024-02-29T12:30", DATETIME, datetime.datetime(2024, 2, 29, 12, 30)),
         ("string", "2024-02-29 12:30:01.5", DATETIME, datetime.datetime(2024, 2, 29, 12, 30, 1, 500000)),
-        ("string", "2024-02-29T12:30:00+02:00", DATETIME, datetime.datetime(2024, 2, 29, 10, 30)),
-        ("string", "2024-02-29T12:30:00Z", DATETIME, datetime.datetime(2024, 2, 29, 12, 30)),
+        (
+            "string",
+            "2024-02-29T12:30:00+02:00",
+            TIMESTAMP,
+            datetime.datetime(2024, 2, 29, 10, 30, tzinfo=UTC),
+        ),
+        ("string", "2024-02-29T12:30:00Z", TIMESTAMP, datetime.datetime(2024, 2, 29, 12, 30, tzinfo=UTC)),
+        ("string", "2024-02-29 12:30-0030", TIMESTAMP, datetime.datetime(2024, 2, 29, 13, tzinfo=UTC)),
+        ("string", "P1DT2H3M4.5S", DURATION, datetime.timedelta(1, 4, 500_000, 0, 3, 2)),
+        ("string", "-PT90M", DURATION, datetime.timedelta(minutes=-90)),
+        ("string", "+P2W", DURATION, datetime.timedelta(14)),
+        ("string", "PT0S", DURATION, datetime.timedelta(0)),
     ],
 )
 def test_literals_denote(kind: str, value: int | str | bool, type: Type, expected: object) -> None:
@@ -66,6 +91,16 @@ def test_literals_denote(kind: str, value: int | str | bool, type: Type, expecte
         ("string", "2024-02-29T24:01", DATETIME),
         ("string", "9999-12-31T23:59:59-23:00", DATETIME),
         ("string", "noon", DATETIME),
+        ("string", "2024-02-29T12:30:00Z", DATETIME),
+        ("string", "2024-02-29T12:30:00", TIMESTAMP),
+        ("string", "2024-02-29", TIMESTAMP),
+        ("string", "9999-12-31T23:59:59-23:00", TIMESTAMP),
+        ("string", "P1M", DURATION),
+        ("string", "PT", DURATION),
+        ("string", "P1DT", DURATION),
+        ("string", "PT0.0000001S", DURATION),
+        ("string", "1 hour", DURATION),
+        ("string", "P106751992D", DURATION),
     ],
 )
 def test_literals_that_denote_nothing(kind: str, value: int | str, type: Type) -> None:
@@ -85,10 +120,14 @@ def test_decimals_are_taken_exactly_or_not_at_all(number: Decimal) -> None:
 
 def test_every_kind_has_a_reader() -> None:
     samples = {"int": 1, "unsigned": 1, "float": "1.0", "bool": True, "string": "2024-01-01"}
+    own = {"timestamp": "2024-01-01T00:00Z", "duration": "P1D"}
     for kind, names in CANDIDATES.items():
         for name in names:
             assert (
-                literal_value(kind, samples[kind], DECIMAL if name == "decimal" else Type(name)) is not None
+                literal_value(
+                    kind, own.get(name, samples[kind]), DECIMAL if name == "decimal" else Type(name)
+                )
+                is not None
             )
 
 

@@ -1,0 +1,227 @@
+"""Owns what a type is: the interface that every type implements, each in its own file.
+
+A type is what a column holds; a subtype or a union of Soufflé's `.type` is a name for one of these.  A type
+answers everything that depends on it: its names, the int64 codes of its values, their order, texts, JSON,
+Arrow and Python values, literals, and which operations apply.  Other modules ask the object, and test no
+name.  `dlog.values` registers the types.
+
+Codes have the order of the values wherever `ordered_codes` says so, and equal values have equal codes.
+There is no NULL.  Conversions work on whole columns; only `parse`, `take` and `literal` see one value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from dlog.values.heavy import np, pa
+from dlog.values.misfit import BadValue, is_not, wrong_kind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+MAX_PRECISION = 18  # digits of a decimal that fit an int64
+
+# How a conversion of an Arrow column answers: the typed values, and which of them are right (None: all that
+# are not null and inside the type).
+Converted = tuple[Any, Any]
+Codes = Any  # an int64 array
+Literal = int | str | bool
+CLASSES: dict[str, type[Type]] = {}
+
+
+class Operation(NamedTuple):
+    """An operation on codes: the name of its result's type, and `calculate(codes of inputs, result type)`,
+    which gives the result's codes and which of them are defined (None: all)."""
+
+    result: str
+    calculate: Callable[[Sequence[Any], Any], tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Type:
+    """A type with its sizes.  `Type("decimal", 2)` is an instance of the class that decimals have.
+
+    `scale` and `precision` matter for decimals only.
+    """
+
+    name: str
+    scale: int = 0
+    precision: int = MAX_PRECISION
+
+    # Names
+    names: ClassVar[tuple[str, ...]] = ()  # every spelling, LogiQL's and Soufflé's; the first is `name`
+    preference: ClassVar[int] = 100  # of several possible types inference takes the lowest
+    reserved: ClassVar[bool] = True  # False: a predicate or a `.type` may have the name as well
+    article: ClassVar[str] = "a"
+    form: ClassVar[str] = ""  # how its texts look, for messages: " (YYYY-MM-DD)"
+    example: ClassVar[str] = ""  # a literal, for messages
+    range_note: ClassVar[str] = ""
+    beside: ClassVar[Mapping[str, str]] = {}  # advice where a value of another type meets one of this
+
+    # Order and codes
+    ordered_codes: ClassVar[bool] = True  # False: codes are compared by rank in the dictionary
+    kernel: ClassVar[str] = "int"  # how kernels compute with the codes: int, unsigned, float or string
+
+    # Which operations apply
+    groups: ClassVar[frozenset[str]] = frozenset()  # classes of `dlog.ir.primitives` that it belongs to
+    conversion: ClassVar[str | None] = None  # the function that gives it: to_date
+    converts: ClassVar[tuple[str, ...]] = ()  # the types that the function takes
+    readable: ClassVar[str] = ""  # a pattern of the texts that the function reads
+    operations: ClassVar[Mapping[tuple[str, ...], Operation]] = {}  # (operation, types of inputs)
+    literals: ClassVar[tuple[str, ...]] = ()  # kinds of spelling that may denote a value
+    some_literal: ClassVar[tuple[str, Literal]] = ("int", 0)  # of any one value
+    literal_shape: ClassVar[str] = ""  # a pattern: a text literal of this form is meant for this type
+    day: ClassVar[int] = 0  # of a point in time, a day as a difference of codes
+
+    # Python
+    python: ClassVar[tuple[type, ...]] = ()  # types of values that Arrow converts exactly, or refuses
+
+    # Spark
+    spark_bytes: ClassVar[int] = 8  # 4 or 8: how Spark's hash sees it; 0: as text
+
+    def __new__(cls, name: str = "", *sizes: Any, **named: Any) -> Type:
+        return object.__new__(CLASSES.get(name, cls) if cls is Type else cls)
+
+    def __init_subclass__(cls) -> None:
+        CLASSES.update(dict.fromkeys(cls.names[:1], cls))
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def called(self) -> str:
+        """With an article, for messages."""
+        return f"{self.article} {self}"
+
+    @property
+    def is_numeric(self) -> bool:
+        return "numeric" in self.groups
+
+    @property
+    def is_decimal(self) -> bool:
+        """Whether rules compute with it exactly, in wide columns."""
+        return False
+
+    # Arrow
+
+    def arrow(self) -> pa.DataType:
+        """The one Arrow type of its columns."""
+        raise NotImplementedError
+
+    def encode(self, values: pa.Array, dictionary: Any) -> Codes:
+        """The codes of a non-empty Arrow array without nulls, of any Arrow type.  Raises BadValue."""
+        raise NotImplementedError
+
+    def decode(self, codes: Codes, dictionary: Any) -> pa.Array:
+        """The values of codes, as an array of `arrow`."""
+        raise NotImplementedError
+
+    def inside(self, column: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_] | None:
+        """Which values of an `arrow` column the type holds; None where its Arrow type reaches no further."""
+        return None
+
+    def defined(self, codes: Codes) -> NDArray[np.bool_] | None:
+        """Which results of arithmetic on codes are values; None where all are."""
+        return None
+
+    def conversions(self) -> dict[str, Callable[[pa.ChunkedArray], Converted]]:
+        """How columns of other kinds of Arrow types (`dlog.io.exact`) are brought to `arrow`."""
+        raise NotImplementedError
+
+    def refusal(self, kind: str) -> str:
+        """Why a column of another kind is refused, and what to do."""
+        return f"holds {kind}, {self} expected"
+
+    unreadable: ClassVar[str | None] = None  # why a value of an Arrow column of its own kind is refused
+
+    # Text
+
+    def plain(self) -> str:
+        """A pattern: cells that match are converted by `read_plain`, which fails on no number among them."""
+        raise NotImplementedError
+
+    def read_plain(self, cells: pa.Array) -> pa.Array:
+        """Cells that match `plain`, or are null, as a column.  Raises ArrowInvalid."""
+        return cells.cast(self.arrow())
+
+    def parse(self, text: str) -> Any:
+        """The Python value of one cell without spaces around it, or Misfit with the reason."""
+        raise NotImplementedError
+
+    def texts(self, column: pa.Array, full_precision: bool = False) -> pa.Array:
+        """The column as text."""
+        return column.cast(pa.string())
+
+    verbatim: ClassVar[bool] = False  # a cell is its value as it stands, spaces included
+
+    # How pyarrow's own readers see a column: as `string` where they judge a cell otherwise than `parse`.
+
+    def csv_arrow(self) -> pa.DataType:
+        return self.arrow()
+
+    def json_arrow(self) -> pa.DataType:
+        return self.arrow()
+
+    def doubtful(self, column: pa.ChunkedArray) -> bool:
+        """Whether what pyarrow's CSV reader made of a column must be read again cell by cell."""
+        return False
+
+    exact_json: ClassVar[bool] = False  # numbers of JSON must be read without rounding
+
+    def json(self, column: pa.Array) -> list[pa.Array | str]:
+        """The column as JSON, in pieces to be joined."""
+        return [self.texts(column, full_precision=True)]
+
+    # Python values
+
+    def direct(self, values: Sequence[Any]) -> bool:
+        """Whether `pa.array` converts these values exactly, or refuses."""
+        return set(map(type, values)) <= set(self.python)
+
+    def take(self, value: Any) -> Any:
+        """The value as the type holds it, or Misfit."""
+        raise wrong_kind(value, self)
+
+    # Literals
+
+    def literal(self, kind: str, value: Literal) -> Any:
+        """The value that a spelling denotes.  Raises ValueError with the reason when there is none."""
+        raise NotImplementedError
+
+    def literal_text(self, value: Any) -> str:
+        """A value as a literal that denotes it, without quotes if `quoted_literal`."""
+        return str(value)
+
+    quoted_literal: ClassVar[bool] = False
+
+    def shown(self, value: Any) -> str:
+        """A value in a table for people."""
+        return str(value)
+
+    # Spark
+
+    def spark(self) -> str:
+        """How Spark keeps it, as DDL."""
+        raise NotImplementedError
+
+    def to_spark(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """A column as Spark's type has it."""
+        return column
+
+    def spark_words(self, values: pa.Array) -> Any:
+        """The integers that Spark's hash reads."""
+        return values.to_numpy(zero_copy_only=False)
+
+    # Help for types
+
+    def wrong_column(self, values: pa.Array) -> BadValue:
+        return BadValue(0, is_not(values[0].as_py(), self))
+
+    def require(self, good: Any, values: pa.Array, reason: str | None = None) -> None:
+        """REQUIRES: one truth value for each row."""
+        if not np.all(good):
+            row = int(np.argmin(good))
+            shown = values[row].as_py()
+            raise BadValue(row, f"{shown} {reason}" if reason else is_not(shown, self))
