@@ -8,12 +8,20 @@ from __future__ import annotations
 from dlog.aggregates.aggregate import Aggregate, load
 from dlog.aggregates.concat import CONCAT
 from dlog.aggregates.count import COUNT
+from dlog.aggregates.count_distinct import COUNT_DISTINCT
 from dlog.aggregates.maximum import MAX
 from dlog.aggregates.mean import MEAN
 from dlog.aggregates.minimum import MIN
+from dlog.aggregates.stddev import STDDEV
+from dlog.aggregates.stddev_pop import STDDEV_POP
 from dlog.aggregates.sum import SUM
+from dlog.aggregates.variance import VARIANCE
+from dlog.aggregates.variance_pop import VARIANCE_POP
 
-_REGISTERED = (COUNT, SUM, MIN, MAX, MEAN, CONCAT)
+_REGISTERED = (
+    *(COUNT, SUM, MIN, MAX, MEAN, CONCAT),
+    *(VARIANCE, STDDEV, VARIANCE_POP, STDDEV_POP, COUNT_DISTINCT),
+)
 
 # By name and alias.
 AGGREGATES: dict[str, Aggregate] = {name: one for one in _REGISTERED for name in (one.name, *one.aliases)}

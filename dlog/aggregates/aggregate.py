@@ -28,12 +28,13 @@ class Aggregate:
     `argument` has the names of the types that it takes, () for an aggregate without an argument; `result` is
     the name of its result's type, None for the type of the argument.
 
-    `fold` names the function (rows in groups, argument) -> (a value for each group), from scratch.
+    `fold` names the function (rows in groups, argument) -> (a value for each group), from scratch; None: its
+    `moments` are summed and finished.
     `state` names the class that maintains it under insertion and deletion, `merge` the class that makes and
     merges partial values of shards; None: it has no partial values.
     `moments` are the powers whose exact sums, with the number of assignments, determine the result; these
     sums are an Abelian group, so that a deletion is exact.  None: it is not computed from sums.  `finish`
-    then names the function from sums to results.
+    then names the function (type of the argument, counts, sums) -> results (`dlog.engine.head.power_sums`).
     """
 
     name: str
@@ -45,7 +46,7 @@ class Aggregate:
     elsewhere: tuple[str, ...] = ()  # what other languages call it, for messages
     over_nothing: int | None = None  # the value of the inline form over nothing; None: it fails
     least_count: int = 1  # a group of fewer assignments has no value, and its head no row
-    fold: str
+    fold: str | None = None
     state: str
     merge: str | None = None
     merged_by: str | None = None  # the aggregate that merges finished values of the shards of a stream

@@ -16,7 +16,7 @@ COUNT = Aggregate(
     merge=SUM_MERGE,
     merged_by="sum",
     moments=(),
-    finish="dlog.engine.head.groups:count_of_sums",
+    finish="dlog.engine.head.power_sums:count_of_sums",
     weights=ADDED,
     in_ring=True,
 )

@@ -16,6 +16,6 @@ MEAN = Aggregate(
     state=SUM_STATE,
     merge=SUM_MERGE,
     moments=(1,),
-    finish="dlog.engine.head.groups:mean_of_sums",
+    finish="dlog.engine.head.power_sums:mean_of_sums",
     is_quotient=True,
 )

@@ -9,8 +9,10 @@ _STATE = "dlog.engine.maintain.delta.aggregate_state"
 _MERGE = "dlog.spark.run.partial_values"
 
 SUM_STATE = f"{_STATE}:SumPart"  # the number of assignments and exact sums
+DISTINCT_STATE = "dlog.engine.maintain.delta.distinct_state:DistinctPart"  # the distinct values of a group
 SCAN_STATE = f"{_STATE}:ScanPart"  # the values of a group in order
 TEXT_STATE = f"{_STATE}:TextPart"  # the texts of a group with what orders them
 
 SUM_MERGE = f"{_MERGE}:SumValues"
+DISTINCT_MERGE = f"{_MERGE}:DistinctValues"
 EXTREME_MERGE = f"{_MERGE}:ExtremeValues"

@@ -17,7 +17,7 @@ SUM = Aggregate(
     merge=SUM_MERGE,
     merged_by="sum",
     moments=(1,),
-    finish="dlog.engine.head.groups:sum_of_sums",
+    finish="dlog.engine.head.power_sums:sum_of_sums",
     weights=MULTIPLIED,
     in_ring=True,
 )

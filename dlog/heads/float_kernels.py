@@ -81,6 +81,17 @@ def load_sum(arena: Words, root: int, d: int, keys: Words, at: int, work: Words)
 
 
 @kernel
+def read_words(arena: Words, root: int, d: int, keys: Words, n: int, out: Words) -> None:
+    """The words of n sums, WORDS_PER_SUM each.  REQUIRES: out is zero."""
+    for i in range(n):
+        lo, hi = find_run(arena, root, d, keys, i * d)
+        while lo < hi:
+            place = key_at(arena, root, d, lo)
+            out[i * WORDS_PER_SUM + place] = key_at(arena, root, d + 1, lo)
+            lo = next_position(arena, root, lo)
+
+
+@kernel
 def read_sums(
     arena: Words,
     root: int,

@@ -65,15 +65,13 @@ def _changed(state: Relation, named: Words, bounds: Words, codes: Words, signs: 
     return erased[: out[0]], inserted[: out[1]]
 
 
-def float_results(state: Relation, keys: Words, number: int, counts: Words | None = None) -> Words:
-    """The codes of one sum of each group, or of its mean where counts are given.  O(n (log rows + 72))."""
+def words_of_sums(state: Relation, keys: Words, number: int) -> Words:
+    """The words of one sum of each group, (n, WORDS_PER_SUM).  O(n (log rows + 72))."""
     named = _named(keys, number)
     n, d = named.shape
     index = state.index(tuple(range(state.arity)))
-    out = np.empty(n, np.int64)
-    divisors = np.zeros(n, np.int64) if counts is None else np.ascontiguousarray(counts)
-    work, quotient = np.zeros(WORDS_PER_SUM, np.int64), np.zeros(LIMBS, np.int64)
-    kernels.read_sums(index.arena.A, index.root, d, named.reshape(-1), n, divisors, work, quotient, out)
+    out = np.zeros((n, WORDS_PER_SUM), np.int64)
+    kernels.read_words(index.arena.A, index.root, d, named.reshape(-1), n, out.reshape(-1))
     return out
 
 

@@ -82,6 +82,15 @@ def runs(state: Relation, keys: Words) -> tuple[Words, Words]:
     return out, bounds
 
 
+def run_lengths(state: Relation, keys: Words) -> Words:
+    """How many rows begin with each key.  O(n log rows)."""
+    index = state.index(tuple(range(state.arity)))
+    n, d = keys.shape
+    flat, bounds = np.ascontiguousarray(keys, np.int64).reshape(-1), np.zeros(n + 1, np.int64)
+    kernels.count_runs(index.arena.A, index.root, d, flat, n, bounds)
+    return np.diff(bounds)
+
+
 # Strings
 
 

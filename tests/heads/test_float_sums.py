@@ -12,7 +12,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.heads.float_sums import apply_floats, check_sums, float_results, no_sums
+from dlog.engine.head.power_sums import mean_of_sums, sum_of_sums
+from dlog.heads.float_sums import apply_floats, check_sums, no_sums, words_of_sums
 from dlog.storage.arena.arena import Arena
 from dlog.storage.relation.relation import Relation
 from dlog.storage.values import decode, encode
@@ -49,7 +50,9 @@ def add(state: Relation, keys: list[int], values: list[float], signs: list[int])
 
 
 def read(state: Relation, keys: list[int], counts: list[int] | None = None) -> list[float]:
-    codes = float_results(state, np.array(keys)[:, None], 0, None if counts is None else np.array(counts))
+    words = [words_of_sums(state, np.array(keys)[:, None], 0)]
+    finish, divisors = (sum_of_sums, keys) if counts is None else (mean_of_sums, counts)
+    codes = finish(FLOAT, np.array(divisors, np.int64), words).codes
     return decode(codes, FLOAT, None).to_pylist()  # type: ignore[no-any-return]
 
 

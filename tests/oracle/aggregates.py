@@ -9,13 +9,19 @@ from fractions import Fraction
 
 from dlog.types import Type
 
-from .values import EXACT, Value, canonical, fit, greatest, least
+from .values import EXACT, Value, canonical, fit, greatest, least, order
+
+UNDEFINED = object()  # the value of an aggregate over too few assignments
 
 
 def aggregate(op: str, arguments: Sequence[Value], type: Type) -> Value:
     """REQUIRES: arguments are not empty, and in the order in which `concat` joins them."""
     if op == "count":
         return len(arguments)
+    if op == "count_distinct":
+        return len({order(argument) for argument in arguments})
+    if op in DEVIATIONS:
+        return _deviation(arguments, *DEVIATIONS[op])
     if op == "min":
         return least(arguments)
     if op == "max":
@@ -30,6 +36,43 @@ def aggregate(op: str, arguments: Sequence[Value], type: Type) -> Value:
     if type.name == "decimal":
         return _decimal_sum(arguments)
     return fit(sum(arguments), type)
+
+
+DEVIATIONS = {  # (what is taken from the number of values, whether the root is taken)
+    "variance": (1, False),
+    "variance_pop": (0, False),
+    "stddev": (1, True),
+    "stddev_pop": (0, True),
+}
+
+
+def _deviation(numbers: Sequence[Value], freedom: int, root: bool) -> Value:
+    """By definition: the mean square distance from the mean, or its root; nearest float."""
+    if len(numbers) <= freedom:
+        return UNDEFINED
+    if any(isinstance(n, float) and not math.isfinite(n) for n in numbers):
+        return canonical(math.nan)
+    exact = [Fraction(n) for n in numbers]
+    mean = sum(exact, Fraction(0)) / len(exact)
+    square = sum(((n - mean) ** 2 for n in exact), Fraction(0)) / (len(exact) - freedom)
+    return canonical(_nearest_root(square) if root else _nearest(square))
+
+
+def _nearest_root(square: Fraction) -> float:
+    """The root of a number, cut off far below the last place of any float, with a last digit that says
+    whether anything was cut off."""
+    places = 1200
+    scaled = (square.numerator << 2 * places) // square.denominator
+    root = math.isqrt(scaled)
+    exact = Fraction(root * root, 1 << 2 * places) == square
+    return _nearest(Fraction(2 * root + (not exact), 2 << places))
+
+
+def _nearest(exact: Fraction) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 def _decimal_sum(arguments: Sequence[Decimal]) -> Decimal:
@@ -47,8 +90,4 @@ def _exact_quotient(numbers: Sequence[Value], divisor: int) -> float:
     special = [n for n in numbers if isinstance(n, float) and not math.isfinite(n)]
     if special:
         return sum(special)
-    exact = sum(map(Fraction, numbers), Fraction(0)) / divisor
-    try:
-        return float(exact)
-    except OverflowError:
-        return math.inf if exact > 0 else -math.inf
+    return _nearest(sum(map(Fraction, numbers), Fraction(0)) / divisor)

@@ -256,9 +256,16 @@ class Writer:
         """An aggregate over one of these variables: its name, its argument, the type of its result."""
         numeric = [v for v in candidates if scope.types[v] in NUMERIC]
         texts = [v for v in candidates if scope.types[v] == "string"]
-        ops = ["count"] + (["sum", "mean"] if numeric else []) + (["min", "max"] if candidates else [])
+        ops = ["count"] + (["sum", "mean", "deviation"] if numeric else [])
+        ops += ["min", "max", "count_distinct"] if candidates else []
         op = self.pick(ops + (["concat"] if texts and self.features.aggregates else []))
         if op == "count":
             return op, "", "int"
-        argument = self.pick({"sum": numeric, "mean": numeric, "concat": texts}.get(op, list(candidates)))
-        return op, argument, "float" if op == "mean" else scope.types[argument]
+        if op in ("sum", "mean", "deviation"):
+            argument = self.pick(numeric)
+        else:
+            argument = self.pick(texts if op == "concat" else list(candidates))
+        if op == "deviation":
+            op = self.pick(["variance", "stddev", "variance_pop", "stddev_pop"])
+            return op, argument, "float"
+        return op, argument, {"mean": "float", "count_distinct": "int"}.get(op, scope.types[argument])

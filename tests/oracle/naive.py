@@ -33,7 +33,7 @@ from dlog.ir.rules import (
 )
 from dlog.types import DECIMAL, Type
 
-from .aggregates import aggregate
+from .aggregates import UNDEFINED, aggregate
 from .primitives import holds, results
 from .values import Row, Value, canonical, fit, greatest, least, order
 
@@ -155,6 +155,8 @@ class _Stratum:
             for environment in self.assignments(rule):
                 for head in rule.heads:
                     row = tuple(_value(a, environment) for a in head.args)
+                    if UNDEFINED in row:
+                        continue
                     derived[head.predicate].add(fitted(row, self.program.predicates[head.predicate]))
         for name, op in self.stratum.combine.items():
             derived[name] = _best(derived[name], op)

@@ -36,6 +36,7 @@ from dlog.ir.rules import (
 )
 from dlog.types import Type
 
+from .aggregates import DEVIATIONS
 from .naive import Facts
 from .sql_primitives import Unsayable, sql_function, sql_relation
 from .values import canonical
@@ -291,8 +292,10 @@ def _aggregate(rule: Rule, aggregate: Aggregate, places: dict[str, str]) -> str:
         raise Unsayable("a sum of floats")
     if aggregate.op == "mean":
         return _mean(text, argument_type)
-    if aggregate.op == "concat":
-        raise Unsayable("concat")
+    if aggregate.op == "count_distinct":
+        return f"count(DISTINCT {text})"
+    if aggregate.op == "concat" or aggregate.op in DEVIATIONS:
+        raise Unsayable(aggregate.op)
     return f"CAST({aggregate.op}({text}) AS {_type(type)})"
 
 

@@ -12,6 +12,7 @@ import pytest
 import dlog
 from dlog.ir.primitives import SIGNATURES
 
+from .aggregates import DEVIATIONS
 from .naive import evaluate
 from .primitives import FUNCTIONS, GENERATORS, RELATIONS
 from .values import DoesNotFit
@@ -274,7 +275,7 @@ def test_every_primitive_has_a_meaning() -> None:
 
 def aggregate(op: str, type: str, values: list) -> object:
     """`op` over values, each with a number of its own so that equal ones count."""
-    result = "float" if op == "mean" else "int" if op == "count" else type
+    result = "float" if op == "mean" or op in DEVIATIONS else "int" if op.startswith("count") else type
     argument = "" if op == "count" else "v"
     declarations = f"q(i, v) -> int(i), {type}(v).  p[] = r -> {result}(r)."
     program = dlog.check(f"{declarations}  p[] = r <- agg<<r = {op}({argument})>> q(i, v).")
@@ -314,12 +315,37 @@ INF, NAN = math.inf, math.nan
         ("min", "float", [NAN, INF], INF),
         ("min", "date", [date(2024, 3, 1), date(2024, 2, 29)], date(2024, 2, 29)),
         ("concat", "string", ["c", "a", "b", "a"], "caba"),
+        ("variance", "int", [2, 4, 4, 4, 5, 5, 7, 9], 32 / 7),
+        ("variance_pop", "int", [2, 4, 4, 4, 5, 5, 7, 9], 4.0),
+        ("stddev", "int", [1, 2, 3, 4, 5], math.sqrt(2.5)),
+        ("stddev_pop", "int", [2, 4, 4, 4, 5, 5, 7, 9], 2.0),
+        ("variance", "unsigned", [2**64 - 1, 2**64 - 3], 2.0),
+        ("variance", "int", [BIG, -BIG - 1], 2.0**127),
+        ("stddev_pop", "int", [BIG, -BIG - 1], 2.0**63),
+        ("variance", "decimal", [Decimal("0.1"), Decimal("0.3")], 0.02),
+        ("variance", "float", [1e16, 1e16 + 2, 1e16 + 4], 4.0),
+        ("stddev_pop", "float", [1e200, -1e200], 1e200),
+        ("variance_pop", "float", [1e200, -1e200], INF),
+        ("stddev_pop", "float", [5e-324, -5e-324], 5e-324),
+        ("variance_pop", "float", [7.0], 0.0),
+        ("variance", "float", [INF, 1.0], NAN),
+        ("stddev", "float", [NAN, 1.0], NAN),
+        ("count_distinct", "int", [5, 5, 6], 2),
+        ("count_distinct", "float", [0.0, NAN, NAN, 1.0], 3),
+        ("count_distinct", "string", ["a", "b", "a"], 2),
     ],
 )
 def test_example_aggregate(op: str, type: str, values: list, expected: object) -> None:
     value = aggregate(op, type, values)
     assert value == expected or (value != value and expected != expected)
     assert value.__class__ is expected.__class__
+
+
+@pytest.mark.parametrize("op", ["variance", "stddev"])
+def test_example_of_one_value_there_is_no_sample(op: str) -> None:
+    program = dlog.check(f"q(7). p(r), n(c) <- agg<<r = {op}(x), c = count()>> q(x).")
+    facts = evaluate(program)
+    assert facts["p"] == set() and facts["n"] == {(1,)}
 
 
 TOO_LARGE = [("int", [BIG, 1]), ("int", [-BIG, -2]), ("unsigned", [2**63, 2**63])]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dlog.aggregates import AGGREGATES, load
+from dlog.aggregates import AGGREGATES, Aggregate, load
 from dlog.algebra import float_means, float_sums
 from dlog.engine.column_functions import Column, wide_kernels
 from dlog.engine.column_functions.columns import (
@@ -36,26 +36,25 @@ from dlog.engine.column_functions.decimals import quotients, widen
 from dlog.engine.column_functions.digit_kernels import POWERS
 from dlog.engine.head import group_kernels as kernels
 from dlog.engine.head.grouping import Grouping, group_rows, sorted_rows
-from dlog.errors import DataError
+from dlog.engine.head.power_kernels import SQUARE_PARTS, settle_squares, sum_squares
+from dlog.engine.head.power_sums import (
+    SQUARES,
+    SUM,
+    SUMS_AT_ONCE,
+    SumOverflow,
+    float_words,
+    squared_words,
+)
 from dlog.jit import Words
 from dlog.storage.index.sort import as_words
 from dlog.storage.values import encode
 from dlog.types import FLOAT, INT, STRING, Type
 
 MIN, MAX = -(2**63), 2**63 - 1
-MAX_DECIMAL = 10**76 - 1
 ROWS_LIMIT = 1 << 31
 _MOST_FIXED = 1900  # exponent up to which sums of fewer than 2^31 floats, and their halves, are finite
 _FEW_SLOTS = 1 << 17  # 2 MB of sums; for a million groups bringing floats together is faster
 _EXPONENT_OF_ONE = 1023 + 52  # of a float whose last place is 1
-
-
-class SumOverflow(DataError):
-    """A sum that its type cannot hold; `row` is the number of a row of that group."""
-
-    def __init__(self, row: int, what: str = "sum", room: str = "64 bits"):
-        super().__init__(f"a {what} does not fit {room}")
-        self.row, self.what, self.room = row, what, room
 
 
 def aggregate(
@@ -79,7 +78,14 @@ def aggregate(
     grouping = group_rows(columns, n_rows)
     rows = _Rows(grouping, dictionary, [as_words(c) for c in order or ()])
     keys = grouping.keys or [column[grouping.first] for column in columns]
-    return keys, [load(AGGREGATES[op].fold)(rows, _argument(argument, n_rows)) for op, argument in aggregates]
+    return keys, [_fold(AGGREGATES[op], rows, _argument(argument, n_rows)) for op, argument in aggregates]
+
+
+def _fold(function: Aggregate, rows: _Rows, column: Column | None) -> Column:
+    if function.fold is not None:
+        return load(function.fold)(rows, column)
+    assert column is not None
+    return _fold_powers(function, rows, column)
 
 
 @dataclass(frozen=True)
@@ -92,12 +98,12 @@ class Partial:
 
 
 def partial_sums(
-    groups: Sequence[Words], n_rows: int, arguments: Sequence[Column], dictionary: Dictionary
+    groups: Sequence[Words], n_rows: int, arguments: Sequence[tuple[Column, int]], dictionary: Dictionary
 ) -> Partial:
     """Counts and sums that others can be added to or taken from.  O(n).
 
-    Arguments are ints, unsigneds or decimals.  No sum is too large here: whether it fits is asked of a
-    result (`sum_of_sums` and the like).
+    Arguments are ints, unsigneds or decimals, with the power that is summed; squares of decimals fit 76
+    digits.  No sum is too large here: whether it fits is asked of a result (`power_sums`).
     """
     if n_rows == 0:
         none: Words = np.empty(0, np.int64)
@@ -107,51 +113,8 @@ def partial_sums(
     grouping = group_rows(columns, n_rows)
     rows = _Rows(grouping, dictionary, [])
     keys = grouping.keys or [column[grouping.first] for column in columns]
-    sums = [_exact_sums(rows, column).reshape(-1, WORDS_PER_DECIMAL) for column in arguments]
+    sums = [_power_sums(rows, column, power)[0] for column, power in arguments]
     return Partial(keys, rows.counts, sums)
-
-
-# ---- results from kept sums: (type of the argument, counts, the words of each sum (n, 4)) -> a column.
-# They are what `aggregate` gives.  Raise SumOverflow, whose row is the number of a group.
-
-
-def count_of_sums(type: Type, counts: Words, sums: Sequence[Words]) -> Column:
-    return Column(counts.copy(), INT)
-
-
-def mean_of_sums(type: Type, counts: Words, sums: Sequence[Words]) -> Column:
-    (words,) = sums
-    flat = np.ascontiguousarray(words).reshape(-1)
-    return Column(float_codes(quotients(flat, counts, type.scale)), FLOAT)
-
-
-def sum_of_sums(type: Type, counts: Words, sums: Sequence[Words]) -> Column:
-    (words,) = sums
-    low, high = words[:, 0], words[:, 1]
-    if type.is_decimal:
-        _require(_fits_decimal(words))
-        return decimal_column(np.ascontiguousarray(words).reshape(-1), Type("decimal", type.scale, 38))
-    sign = high >> 63
-    if type == INT:
-        _require((high == low >> 63) & (words[:, 2] == sign) & (words[:, 3] == sign))
-        return Column(low.copy(), INT)
-    _require((words[:, 1:] == 0).all(axis=1))
-    return Column(low ^ np.int64(MIN), type)
-
-
-def _fits_decimal(words: Words) -> np.ndarray:
-    """Whether wide numbers have at most 76 digits: nearly all are told by their highest word."""
-    high = words[:, 3]
-    clear = np.abs(high) < MAX_DECIMAL >> 192
-    for i in np.flatnonzero(~clear | (high == MIN)):  # the least int64 has no absolute value
-        number = int.from_bytes(np.ascontiguousarray(words[i]).tobytes(), "little", signed=True)
-        clear[i] = abs(number) <= MAX_DECIMAL
-    return clear
-
-
-def _require(fits: np.ndarray) -> None:
-    if not fits.all():
-        raise SumOverflow(int(np.flatnonzero(~fits)[0]))
 
 
 @dataclass(frozen=True)
@@ -188,10 +151,10 @@ class _Rows:
             return out
         return values.reshape(-1, width)[self.grouping.present].reshape(-1)
 
-    def overflow(self, fits: np.ndarray) -> None:
+    def overflow(self, fits: np.ndarray, what: str = SUM[0], room: str = SUM[1]) -> None:
         """Raise for the first group that does not fit."""
         if not fits.all():
-            raise SumOverflow(self.grouping.a_row(int(np.flatnonzero(~fits)[0])))
+            raise SumOverflow(self.grouping.a_row(int(np.flatnonzero(~fits)[0])), what, room)
 
 
 # ---- aggregates
@@ -226,29 +189,74 @@ def _int_sums(rows: _Rows, values: Words, type: Type) -> Words:
     return sums
 
 
-def _exact_sums(rows: _Rows, column: Column) -> Words:
-    """256 bits for each group, of ints, unsigneds or decimals."""
-    if column.type.is_decimal:
-        return _wide_sums(rows, column)[0]
-    return _widened(_int_sums(rows, column.codes, column.type))
+def _power_sums(rows: _Rows, column: Column, power: int) -> tuple[Words, np.ndarray]:
+    """The sum of this power of ints, unsigneds or decimals for each group, (n, 4) words, and which of them
+    have at most 76 digits.  Raises SumOverflow where a square has more."""
+    if power == 2:
+        sums, fits = _square_sums(rows, column)
+    elif column.type.is_decimal:
+        sums, fits = _wide_sums(rows, decimal_words(column))
+    else:
+        sums = _widened(_int_sums(rows, column.codes, column.type))
+        fits = np.ones(len(sums) // WORDS_PER_DECIMAL, bool)
+    return sums.reshape(-1, WORDS_PER_DECIMAL), fits
+
+
+def _square_sums(rows: _Rows, column: Column) -> tuple[Words, np.ndarray]:
+    """256 bits for each group: numbers of one word are squared as they are added up."""
+    small = column.codes if column.type == INT else narrow_words(decimal_words(column))
+    if small is None:
+        return _wide_sums(rows, squared_words(decimal_words(column)))
+    parts, grouping = rows.zeros(SQUARE_PARTS), rows.grouping
+    sum_squares(grouping.ids, grouping.base, rows.values(small), len(small), parts)
+    parts = as_words(rows.read(parts, SQUARE_PARTS))
+    n = len(parts) // SQUARE_PARTS
+    out = np.empty(n * WORDS_PER_DECIMAL, np.int64)
+    settle_squares(parts, n, out)
+    return out, np.ones(n, bool)
+
+
+def _fold_powers(function: Aggregate, rows: _Rows, column: Column) -> Column:
+    """An aggregate that its moments determine."""
+    assert function.finish is not None and function.moments is not None
+    finish = load(function.finish)
+    if column.type == FLOAT:
+        return _fold_floats(finish, function.moments, rows, column)
+    sums = []
+    for power in function.moments:
+        words, fits = _power_sums(rows, column, power)
+        rows.overflow(fits, *(SQUARES if power == 2 else SUM))
+        sums.append(words)
+    return finish(column.type, rows.counts, sums)
+
+
+def _fold_floats(finish: Any, powers: Sequence[int], rows: _Rows, column: Column) -> Column:
+    """The same of floats, some groups at a time: the words of a sum take much more room than a float."""
+    values, bounds = _segments(rows, column)
+    out = np.empty(rows.grouping.slots, np.int64)
+    for start in range(0, len(out), SUMS_AT_ONCE):
+        own = bounds[start : start + SUMS_AT_ONCE + 1]
+        part, ends = values[own[0] : own[-1]], own - own[0]
+        sums = [float_words(part, ends, power) for power in powers]
+        out[start : start + SUMS_AT_ONCE] = finish(FLOAT, np.diff(ends), sums).codes
+    return Column(rows.read(out), FLOAT)
 
 
 def _decimal_sums(rows: _Rows, column: Column) -> Words:
     """256 bits for each group, all of at most 76 digits."""
-    sums, fits = _wide_sums(rows, column)
+    sums, fits = _wide_sums(rows, decimal_words(column))
     rows.overflow(fits)
     return sums
 
 
-def _wide_sums(rows: _Rows, column: Column) -> tuple[Words, np.ndarray]:
-    """256 bits for each group of decimals, and which of them have at most 76 digits."""
-    words = decimal_words(column)
+def _wide_sums(rows: _Rows, words: Words) -> tuple[Words, np.ndarray]:
+    """256 bits for each group of such numbers, and which of them have at most 76 digits."""
     small = narrow_words(words)
     if small is not None:
         sums = _widened(_int_sums(rows, small, INT))
         return sums, np.ones(len(sums) // WORDS_PER_DECIMAL, bool)
     limbs = rows.zeros(8)
-    wide_kernels.sums(words, rows.grouping.in_rows(), len(column), limbs)
+    wide_kernels.sums(words, rows.grouping.in_rows(), len(words) // WORDS_PER_DECIMAL, limbs)
     limbs = rows.read(limbs, 8)
     n = len(limbs) // 8
     out, fits = np.empty(n * WORDS_PER_DECIMAL, np.int64), np.empty(n, np.int64)
@@ -313,6 +321,25 @@ def _segments(rows: _Rows, column: Column) -> tuple[np.ndarray, Words]:
     values, codes = np.empty(len(column)), rows.values(column.codes)
     kernels.floats_by_group(grouping.ids, grouping.base, codes, len(codes), bounds[:-1].copy(), values)
     return values, bounds
+
+
+def fold_distinct(rows: _Rows, column: Column | None) -> Column:
+    """How many distinct values each group has.  O(n)."""
+    assert column is not None
+    slots, codes = rows.grouping.in_rows(), value_codes(column)
+    pairs = group_rows([as_words(slots), codes], len(codes))
+    found = pairs.keys[0] if pairs.keys else slots[pairs.first]
+    return Column(rows.read(np.bincount(found, minlength=rows.grouping.slots)), INT)
+
+
+def value_codes(column: Column) -> Words:
+    """A number for each row, equal for equal values."""
+    if isinstance(column.values, np.ndarray):
+        return column.codes
+    small = narrow_words(decimal_words(column))
+    if small is not None:
+        return small
+    return as_words(column.values.dictionary_encode().indices.to_numpy(zero_copy_only=False))
 
 
 def fold_least(rows: _Rows, column: Column | None) -> Column:

@@ -17,7 +17,8 @@ from dlog.engine import column_functions
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.decomposed import WEIGHT
 from dlog.engine.body.table import Table
-from dlog.engine.head.groups import SumOverflow, aggregate
+from dlog.engine.head.groups import aggregate
+from dlog.engine.head.power_sums import SumOverflow
 from dlog.engine.state.store import Store
 from dlog.errors import DataError
 from dlog.ir.rules import Aggregate, Atom, Const, Form, Rule, Var

@@ -18,7 +18,7 @@ from dlog.aggregates.sum import SUM
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.table import Table
 from dlog.engine.column_functions.columns import Column
-from dlog.engine.head.groups import SumOverflow, aggregate
+from dlog.engine.head.groups import aggregate
 from dlog.engine.head.heads import (
     argument_column,
     body_outputs,
@@ -28,6 +28,7 @@ from dlog.engine.head.heads import (
     sum_overflow,
     with_result,
 )
+from dlog.engine.head.power_sums import SumOverflow
 from dlog.engine.state.limits import Watch
 from dlog.engine.state.measure import Measures
 from dlog.engine.state.store import Store
@@ -51,9 +52,12 @@ def partial_table(store: Store, rule: Rule, watch: Watch) -> pa.Table:
         return pa.table({NUMBER: pa.array([n] if n else [], pa.int64())})
     table = runner.run(pipeline)
     arguments = [argument_column(runner, item, table) for item in rule.aggregates]
-    if table.n and any(_is_infinite(column) for column in arguments):
-        return _row_by_row(store, rule, table, arguments)
-    return _grouped(store, rule, table, arguments)
+    try:
+        if table.n and any(_is_infinite(column) for column in arguments):
+            return _row_by_row(store, rule, table, arguments)
+        return _grouped(store, rule, table, arguments)
+    except SumOverflow as error:
+        raise sum_overflow(store, rule, table, error) from None
 
 
 def _grouped(store: Store, rule: Rule, table: Table, arguments: Sequence[Column | None]) -> pa.Table:

@@ -5,6 +5,7 @@ Each aggregate names the class here that makes and merges its parts (`dlog.aggre
     SumValues        of numbers exact sums of 256 bits; of floats a few floats whose exact sum it is: the
                      nearest float, then the one nearest to what is left, and so on
     ExtremeValues    a value
+    DistinctValues   the distinct values
 
 Knows nothing of rules beyond the aggregate and its argument, nor of Spark.
 """
@@ -20,14 +21,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dlog.aggregates import load
+from dlog.aggregates.count import COUNT
+from dlog.aggregates.minimum import MIN
 from dlog.aggregates.sum import SUM
-from dlog.engine.column_functions.columns import Column, decimal_column, decimal_words, float_codes
-from dlog.engine.head.groups import aggregate
+from dlog.engine.column_functions.columns import (
+    Column,
+    decimal_column,
+    decimal_words,
+    float_codes,
+    float_values,
+    taken,
+)
+from dlog.engine.head.groups import aggregate, value_codes
+from dlog.engine.head.power_sums import float_terms, segment_words, squared_words, sums_of_float
 from dlog.engine.state.store import Store
 from dlog.io.columns import type_of_arrow
 from dlog.ir.rules import Aggregate, Rule, Var
 from dlog.jit import Words
-from dlog.spark.run.partial_kernels import means_of_parts
 from dlog.storage.values import decode, encode
 from dlog.types import FLOAT, INT, Type
 
@@ -118,11 +128,16 @@ class SumValues:
 
     def _terms(self, column: Column) -> dict[str, tuple[np.ndarray, int]]:
         """For each float sum the floats that it sums, so many for each row."""
-        floats = decode(column.codes, FLOAT, None).to_numpy()  # type: ignore[arg-type]
-        return {self._name(1): (floats, 1)}
+        floats = float_values(column.codes)
+        found = {}
+        for power in self.powers:
+            for number, terms in enumerate(float_terms(floats, power)):
+                found[self._name(power, number)] = (terms, power)
+        return found
 
-    def _name(self, power: int) -> str:
-        return f"{self.name}p{power}"
+    def _name(self, power: int, number: int = 0) -> str:
+        """Of the column of a sum; several sums may make up one of floats."""
+        return f"{self.name}p{power}n{number}"
 
     def merged(self, store: Store, whole: pa.Table) -> Wanted:
         if self.type == FLOAT:
@@ -145,14 +160,13 @@ class SumValues:
         return load(self.item.function.finish)(type, gathered.counts, words)
 
     def _of_floats(self, gathered: Gathered) -> Column:
-        rows, values = _flattened(gathered, self._name(1))
-        if not self.item.function.is_quotient:
-            column = Column(float_codes(values), FLOAT)
-            return aggregate(rows, len(values), [(SUM.name, column)], gathered.store.dictionary)[1][0]
-        values, bounds = _in_groups(rows, values)
-        out = np.empty(len(bounds) - 1)
-        means_of_parts(values, bounds, np.array(gathered.counts), len(out), out)
-        return Column(float_codes(out), FLOAT)
+        sums = []
+        for power in self.powers:
+            names = [self._name(power, number) for number in range(sums_of_float(power))]
+            words = [segment_words(*_in_groups(*_flattened(gathered, name))) for name in names]
+            sums.append(words[0] if power == 1 else np.stack(words, axis=1))
+        assert self.item.function.finish is not None
+        return load(self.item.function.finish)(FLOAT, gathered.counts, sums)
 
 
 class ExtremeValues:
@@ -178,6 +192,46 @@ class ExtremeValues:
 
     def finished(self, gathered: Gathered, results: Sequence[Column]) -> Column:
         return results[0]
+
+
+class DistinctValues:
+    """The number of distinct values: a part has the values themselves."""
+
+    def __init__(self, rule: Rule, item: Aggregate, number: int):
+        self.item, self.name = item, f"a{number}"
+
+    def wanted(self, column: Column | None) -> Wanted:
+        return []
+
+    def columns(self, shard: Shard, column: Column | None, results: Sequence[Column]) -> dict[str, pa.Array]:
+        """Groups and their values come in the order of the keys."""
+        assert column is not None
+        codes, dictionary = value_codes(column), shard.store.dictionary
+        rows, (first,) = aggregate([*shard.groups, codes], shard.n, [_first_row(shard.n)], dictionary)
+        _, (counts,) = aggregate(rows[:-1], len(first), [(COUNT.name, None)], dictionary)
+        offsets = np.concatenate([[0], np.cumsum(counts.codes)])
+        values = values_of(shard.store, taken(column, first.codes))
+        return {self.name: pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)}
+
+    def row_by_row(self, store: Store, column: Column | None) -> dict[str, pa.Array]:
+        assert column is not None
+        offsets = np.arange(len(column) + 1)
+        return {self.name: pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values_of(store, column))}
+
+    def merged(self, store: Store, whole: pa.Table) -> Wanted:
+        return []
+
+    def finished(self, gathered: Gathered, results: Sequence[Column]) -> Column:
+        rows, values = _elements(gathered, self.name)
+        type = type_of(values.type)
+        column = Column(stored(gathered.store, pa.chunked_array([values]), type), type)
+        wanted: Wanted = [(self.item.op, column)]
+        return aggregate(rows, len(column), wanted, gathered.store.dictionary)[1][0]
+
+
+def _first_row(n: int) -> tuple[str, Column]:
+    """What gives the number of a row of each group."""
+    return MIN.name, Column(np.arange(n), INT)
 
 
 # Columns of parts
@@ -217,8 +271,11 @@ def _argument_type(rule: Rule, item: Aggregate) -> Type:
 
 
 def _power(column: Column, power: int) -> Column:
-    """Numbers as exact decimals, whose sums have room."""
-    assert power == 1
+    """Numbers to this power as exact decimals, whose sums have room; squares without their point.
+
+    Raises SumOverflow where a square has no room."""
+    if power == 2:
+        return decimal_column(squared_words(decimal_words(column)), Type("decimal", 0, 38))
     if column.type.is_decimal:
         return column
     return decimal_column(decimal_words(column), Type("decimal", 0, 38))
@@ -232,6 +289,8 @@ def _components(shard: Shard, terms: np.ndarray, each: int) -> pa.ListArray:
 
     O(n) for each of these floats, mostly two."""
     size = shard.size
+    if not terms.any():
+        return _list_of(np.zeros(size), 1)
     groups = [np.repeat(group, each) for group in shard.groups]
     found: list[np.ndarray] = []
     parts, codes = [groups], [float_codes(terms)]
@@ -259,10 +318,15 @@ def _list_of(values: np.ndarray, each: int) -> pa.ListArray:
 
 def _flattened(gathered: Gathered, name: str) -> tuple[list[Words], np.ndarray]:
     """The numbers of group keys, and the floats, of all elements of a column of lists."""
+    rows, values = _elements(gathered, name)
+    return rows, np.array(values.to_numpy(zero_copy_only=False), np.float64)
+
+
+def _elements(gathered: Gathered, name: str) -> tuple[list[Words], pa.Array]:
+    """The same of any values."""
     parts = _one_chunk(gathered.whole.column(name))
     parents = pc.list_parent_indices(parts).to_numpy()
-    values = np.array(pc.list_flatten(parts).to_numpy(zero_copy_only=False), np.float64)
-    return [group[parents] for group in gathered.groups], values
+    return [group[parents] for group in gathered.groups], pc.list_flatten(parts)
 
 
 def _in_groups(rows: list[Words], values: np.ndarray) -> tuple[np.ndarray, Words]:

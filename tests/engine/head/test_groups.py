@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -18,7 +19,8 @@ from dlog.engine.column_functions import Column, widen
 from dlog.engine.column_functions.columns import DECIMAL_DIGITS
 from dlog.engine.head import grouping
 from dlog.engine.head.grouping import group_rows, sorted_rows
-from dlog.engine.head.groups import SumOverflow, aggregate
+from dlog.engine.head.groups import aggregate
+from dlog.engine.head.power_sums import SumOverflow
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode, encode
 from dlog.types import BOOL, DATE, FLOAT, INT, STRING, UNSIGNED, Type, decimal
@@ -81,6 +83,10 @@ def model(op: str, members: list[Any]) -> Any:
         return (min if op == "min" else max)(members, key=number_key)
     if op == "concat":
         return "".join(members)
+    if op == "count_distinct":
+        return len({number_key(member) for member in members})
+    if op in DEVIATIONS:
+        return deviation(members, *DEVIATIONS[op])
     if isinstance(members[0], float):
         special = {v for v in members if math.isinf(v)}
         if any(map(math.isnan, members)) or len(special) > 1:
@@ -93,6 +99,22 @@ def model(op: str, members: list[Any]) -> Any:
     return nearest(total / len(members)) if op == "mean" else total
 
 
+DEVIATIONS = {"variance": (1, 1), "variance_pop": (0, 1), "stddev": (1, 2), "stddev_pop": (0, 2)}
+
+
+def deviation(members: list[Any], freedom: int, root: int) -> float:
+    """The mean square deviation, or its root, found by integers; NaN where it has no value."""
+    if len(members) <= freedom or not all(math.isfinite(m) for m in members if isinstance(m, float)):
+        return math.nan
+    numbers = [Fraction(m) for m in members]
+    mean = sum(numbers, Fraction(0)) / len(numbers)
+    square = sum(((n - mean) ** 2 for n in numbers), Fraction(0)) / (len(numbers) - freedom)
+    if root == 1:
+        return nearest(square)
+    low = Fraction(math.isqrt(square.numerator * 4**1300 // square.denominator), 2**1300)
+    return nearest(low if low**2 == square else low + Fraction(1, 2**1301))
+
+
 def grouped(keys: list[tuple[int, ...]], members: list[Any]) -> dict[tuple[int, ...], list[Any]]:
     out: dict[tuple[int, ...], list[Any]] = {}
     for key, member in zip(keys, members, strict=True):
@@ -101,7 +123,8 @@ def grouped(keys: list[tuple[int, ...]], members: list[Any]) -> dict[tuple[int, 
 
 
 CASES = [(op, type) for type in VALUES for op in ("min", "max")]
-CASES += [(op, type) for type in (INT, UNSIGNED, FLOAT, D2, WIDE) for op in ("sum", "mean")]
+CASES += [(op, type) for type in (INT, UNSIGNED, FLOAT, D2, WIDE) for op in ("sum", "mean", *DEVIATIONS)]
+CASES += [("count_distinct", type) for type in VALUES]
 
 
 @pytest.mark.parametrize(("op", "type"), CASES, ids=str)
@@ -207,6 +230,49 @@ def test_decimal_sums_of_more_than_76_digits_name_their_group() -> None:
     groups = [np.array([1, 2, 2])]
     with pytest.raises(SumOverflow) as caught:
         aggregate(groups, 3, [("sum", big)], Dictionary())
+    assert groups[0][caught.value.row] == 2
+
+
+SPREAD_FLOATS = st.builds(
+    lambda sign, number, exponent: sign * math.ldexp(number, exponent),
+    st.sampled_from([-1, 1]),
+    st.integers(0, 2**53),
+    st.integers(-1074, 970) | st.sampled_from([-453, -452, -451, 347, 348, 349]),
+)
+
+
+@pytest.mark.parametrize("op", DEVIATIONS)
+@settings(max_examples=100, deadline=None)
+@given(members=st.lists(SPREAD_FLOATS | st.floats(-1e9, 1e9), min_size=1, max_size=9))
+def test_deviations_of_floats_of_any_size(op: str, members: list[float]) -> None:
+    """The largest and the smallest, sizes where squares change their scale, and all of them together."""
+    dictionary = Dictionary()
+    _, (result,) = aggregate([], len(members), [(op, column(members, FLOAT, dictionary))], dictionary)
+    assert same(values(result, dictionary)[0], model(op, members))
+
+
+@pytest.mark.parametrize("type", [INT, UNSIGNED, Type("decimal", 3, 18)], ids=str)
+def test_squares_of_whole_columns(type: Type) -> None:
+    """More rows than one block, the greatest numbers among them, in several groups."""
+    chance = random.Random(3)
+    least, most = {INT: (-(2**63), 2**63 - 1), UNSIGNED: (0, 2**64 - 1)}.get(type, (-(10**18), 10**18))
+    members = [chance.choice([least, most, chance.randrange(least, most)]) for _ in range(3000)]
+    keys = [chance.randrange(3) for _ in members]
+    dictionary = Dictionary()
+    numbers = [Decimal(m).scaleb(-3) for m in members] if type.is_decimal else members
+    argument = column(numbers, type, dictionary)
+    _, (result,) = aggregate([np.array(keys)], len(keys), [("variance", argument)], dictionary)
+    expected = grouped([(k,) for k in keys], numbers)
+    assert values(result, dictionary) == [model("variance", expected[k,]) for k in range(3)]
+
+
+@pytest.mark.parametrize("digits", [(39, 39, 39), (0, 37, 37)], ids=["a square", "their sum"])
+def test_squares_of_more_than_76_digits_name_their_group(digits: tuple[int, ...]) -> None:
+    members = [Decimal(9 * 10**n) for n in digits]
+    groups = [np.array([1, 2, 2])] if digits[0] == 0 else [np.array([2, 2, 2])]
+    argument = column(members, Type("decimal", 0, 38), Dictionary())
+    with pytest.raises(SumOverflow, match="sum of squares does not fit 76 digits") as caught:
+        aggregate(groups, 3, [("variance", argument)], Dictionary())
     assert groups[0][caught.value.row] == 2
 
 

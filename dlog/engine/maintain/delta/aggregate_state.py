@@ -3,10 +3,12 @@
 Each part keeps one relation in the store and gives, from a version of it, the results of some aggregates for
 given groups.  What the parts give together is what `dlog.engine.head.groups` gives from all assignments.
 
-    sums      count; sum and mean of ints and decimals          (keys, count, words of sums)
-    floats    sum and mean of floats                             (keys, number, place, word)
+    sums      what moments of ints and decimals determine        (keys, count, words of sums)
+    floats    what moments of floats determine                   (keys, number, place, word)
     scan      min and max of one value; shared between rules     (keys, value, count)
     texts     concat                                             (keys, order, code, count)
+
+`distinct_state` has one more.
 """
 
 from __future__ import annotations
@@ -21,12 +23,14 @@ from dlog.aggregates import load
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.table import Table, Values
 from dlog.engine.column_functions import Column
+from dlog.engine.column_functions.columns import float_codes, float_values
 from dlog.engine.column_functions.decimals import widen
-from dlog.engine.head.groups import SumOverflow, joined_texts, partial_sums
+from dlog.engine.head.groups import joined_texts, partial_sums
 from dlog.engine.head.heads import concat_keys, sum_overflow, with_result
+from dlog.engine.head.power_sums import SUMS_AT_ONCE, SumOverflow, float_terms, sums_of_float
 from dlog.engine.maintain.delta.scan_shapes import ScanShape, scan_shape
 from dlog.engine.state.store import Store
-from dlog.heads.float_sums import apply_floats, check_sums, float_results, no_sums
+from dlog.heads.float_sums import apply_floats, check_sums, no_sums, words_of_sums
 from dlog.heads.lookup import look_up
 from dlog.heads.scans import (
     TEXT_WORDS,
@@ -96,7 +100,22 @@ class SumPart:
     def __init__(self, rule: Rule, items: Sequence[Aggregate], state: str):
         self.rule, self.items, self.state = rule, items, state
         self.groups = tuple(v.name for v in rule.groups)
-        self.summed = [a for a in items if a.function.moments]
+        self.summed: list[tuple[Var | Const, int]] = []  # arguments with the power whose sum is kept
+        self.places: list[list[int]] = [self._place(item) for item in items]
+
+    def _place(self, item: Aggregate) -> list[int]:
+        """The numbers of an aggregate's sums.  One that adds up has a sum of its own, in the order of the
+        rule's aggregates, which is where short ways look for it; others share."""
+        found = []
+        for power in item.function.moments or ():
+            assert item.argument is not None
+            sum = (item.argument, power)
+            if item.function.adds_up or sum not in self.summed:
+                self.summed.append(sum)
+                found.append(len(self.summed) - 1)
+            else:
+                found.append(self.summed.index(sum))
+        return found
 
     @classmethod
     def parts(cls, program: Program, rule: Rule, items: Sequence[Aggregate], state: str) -> list[Part]:
@@ -112,10 +131,14 @@ class SumPart:
 
     @staticmethod
     def is_exact(rule: Rule, item: Aggregate) -> bool:
-        """Whether exact sums of 256 bits determine the result."""
+        """Whether exact sums of 256 bits determine the result: squares of what has no code may not fit."""
         if item.function.moments is None:
             return False
-        return item.argument is None or argument_type(rule, item.argument).name in _EXACT
+        if item.argument is None:
+            return True
+        type = argument_type(rule, item.argument)
+        has_room = max(item.function.moments) == 1 or type.precision <= MAX_PRECISION
+        return type.name in _EXACT and has_room
 
     def empty(self, arena: Arena) -> Relation:
         return no_groups(arena, len(self.groups), len(self.summed))
@@ -130,9 +153,10 @@ class SumPart:
     def partial(self, runner: BodyRunner, table: Table, weights: Words | None = None) -> Groups:
         """Counts and sums of a table's groups.  A row stands for as many assignments as it weighs."""
         columns = [np.ascontiguousarray(table.columns[name], np.int64) for name in self.groups]
-        arguments = [runner.column(a.argument, table) for a in self.summed if a.argument is not None]
+        arguments = [(runner.column(argument, table), power) for argument, power in self.summed]
         if weights is not None:
-            arguments = [Column(weights, INT), *(Column(a.values * weights, INT) for a in arguments)]
+            weighted = [(Column(column.values * weights, INT), power) for column, power in arguments]
+            arguments = [(Column(weights, INT), 1), *weighted]
         found = partial_sums(columns, table.n, arguments, runner.store.dictionary)
         counts, sums = found.counts, found.sums
         if weights is not None:
@@ -151,13 +175,12 @@ class SumPart:
     def read(self, store: Store, groups: Groups) -> dict[str, Values]:
         """Raises when a sum does not fit."""
         columns: dict[str, Values] = {}
-        sums = iter(groups.sums)
-        for item in self.items:
-            assert item.function.finish is not None and item.function.moments is not None
-            words = [next(sums) for _ in item.function.moments]
+        for item, places in zip(self.items, self.places, strict=True):
+            assert item.function.finish is not None
             try:
                 type = argument_type(self.rule, item.argument)
-                column = load(item.function.finish)(type, groups.counts, words)
+                sums = [groups.sums[place] for place in places]
+                column = load(item.function.finish)(type, groups.counts, sums)
             except SumOverflow as error:
                 keys = {name: groups.keys[:, i] for i, name in enumerate(self.groups)}
                 table = Table(len(groups.counts), keys)
@@ -169,36 +192,68 @@ class SumPart:
         check_groups(state, len(self.groups))
 
     def explain(self) -> str:
-        kept = ["the number of assignments", *(f"the sum for {a}" for a in self.summed)]
+        sums = [f"the sum for {a}" for a in self.items if a.function.moments]
+        kept = ["the number of assignments", *sums]
         return f"keeps for each group {' and '.join(kept)}"
 
 
 class FloatPart:
+    """Sums of the first power come first, in the order of `arguments`, then those of squares."""
+
     def __init__(self, rule: Rule, items: Sequence[Aggregate], state: str):
         self.items, self.state, self.n_groups = items, state, len(rule.groups)
         self.arguments = list(dict.fromkeys(a.argument.name for a in items if isinstance(a.argument, Var)))
+        needed = {(self._name(item), power) for item in items for power in item.function.moments or ()}
+        self.numbers: dict[tuple[str, int], int] = {(name, 1): i for i, name in enumerate(self.arguments)}
+        number = len(self.arguments)
+        for name in self.arguments:
+            if (name, 2) in needed:
+                self.numbers[name, 2] = number
+                number += sums_of_float(2)
+
+    @staticmethod
+    def _name(item: Aggregate) -> str:
+        assert isinstance(item.argument, Var)
+        return item.argument.name
 
     def empty(self, arena: Arena) -> Relation:
         return no_sums(arena, self.n_groups)
 
     def changed(self, state: Relation, changes: Assignments, runner: BodyRunner) -> Relation:
-        for number, name in enumerate(self.arguments):
+        for (name, power), first in self.numbers.items():
             codes = changes.columns[name]
-            state = apply_floats(state, changes.keys, number, changes.bounds, codes, changes.signs)
+            if power == 1:
+                state = apply_floats(state, changes.keys, first, changes.bounds, codes, changes.signs)
+                continue
+            for number, terms in enumerate(float_terms(float_values(codes), power), first):
+                bounds, signs = changes.bounds * power, np.repeat(changes.signs, power)
+                if terms.any():
+                    state = apply_floats(state, changes.keys, number, bounds, float_codes(terms), signs)
         return state
 
     def sizes(self, state: Relation, keys: Words) -> Words:
         raise AssertionError("floats that cancel leave no row: groups are counted beside them")
 
     def results(self, store: Store, state: Relation, keys: Words, counts: Words) -> dict[str, Values]:
-        found: dict[str, Values] = {}
-        for item in self.items:
-            assert isinstance(item.argument, Var)
-            number = self.arguments.index(item.argument.name)
-            found[item.result.name] = float_results(
-                state, keys, number, counts if item.function.is_quotient else None
-            )
-        return found
+        """Some groups at a time: the words of a sum take much more room than a float."""
+        out = np.empty((len(self.items), len(keys)), np.int64)
+        for start in range(0, len(keys), SUMS_AT_ONCE):
+            part = slice(start, start + SUMS_AT_ONCE)
+            sums = {sum: self._words(state, keys[part], *sum) for sum in self.numbers}
+            for number, item in enumerate(self.items):
+                assert item.function.finish is not None and item.function.moments is not None
+                own = [sums[self._name(item), power] for power in item.function.moments]
+                out[number, part] = load(item.function.finish)(FLOAT, counts[part], own).codes
+        table = Table(len(keys), {})
+        for item, codes in zip(self.items, out, strict=True):
+            table = with_result(table, item, Column(codes, FLOAT), counts)
+        return dict(table.columns)
+
+    def _words(self, state: Relation, keys: Words, name: str, power: int) -> Words:
+        """The words of the sums of one argument's powers."""
+        first = self.numbers[name, power]
+        found = [words_of_sums(state, keys, first + k) for k in range(sums_of_float(power))]
+        return found[0] if power == 1 else np.stack(found, axis=1)
 
     def check(self, state: Relation) -> None:
         check_sums(state)
