@@ -352,7 +352,25 @@ class Program:
         assert len(derived) == len(set(derived)), "a predicate belongs to one stratum"
 
     def rules_of(self, predicate: str) -> tuple[Rule, ...]:
-        return tuple(r for r in self.rules if any(h.predicate == predicate for h in r.heads))
+        """The rules with this predicate in a head, in program order.  O(1) after the first call."""
+        return self._rules_by_head.get(predicate, ())
+
+    @cached_property
+    def _rules_by_head(self) -> dict[str, tuple[Rule, ...]]:
+        found: dict[str, list[Rule]] = {}
+        for rule in self.rules:
+            for name in dict.fromkeys(head.predicate for head in rule.heads):
+                found.setdefault(name, []).append(rule)
+        return {name: tuple(rules) for name, rules in found.items()}
+
+    @cached_property
+    def stratum_of(self) -> Mapping[str, Stratum]:
+        """The stratum of each derived predicate; its keys are the derived predicates, in order of strata."""
+        return {name: stratum for stratum in self.strata for name in stratum.predicates}
+
+    def is_combined(self, predicate: str) -> bool:
+        """Whether a predicate is a recursive min or max.  O(1)."""
+        return predicate in self.stratum_of and predicate in self.stratum_of[predicate].combine
 
 
 def check_rule(rule: Rule) -> None:

@@ -48,13 +48,12 @@ def change_lines(predicate: Predicate, change: Change) -> list[str]:
 def in_order(program: Program, names: Iterable[str]) -> list[str]:
     """Predicates in the order in which changes flow: base predicates, then stratum by stratum."""
     wanted = set(names)
-    derived = [name for stratum in program.strata for name in stratum.predicates]
-    base = [name for name in program.predicates if name not in set(derived)]
-    return [name for name in (*base, *derived) if name in wanted]
+    base = [name for name in program.predicates if name not in program.stratum_of]
+    return [name for name in (*base, *program.stratum_of) if name in wanted]
 
 
 def is_derived(program: Program, name: str) -> bool:
-    return any(name in stratum.predicates for stratum in program.strata)
+    return name in program.stratum_of
 
 
 def _sort_key(value: Any) -> tuple[bool, Any]:

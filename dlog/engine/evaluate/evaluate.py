@@ -57,7 +57,7 @@ class Evaluation:
 def evaluate(program: Program, store: Store, evaluation: Evaluation) -> None:
     """REQUIRES: relations hold the base facts only.  Raises what breaks functions or constraints."""
     for name, predicate in program.predicates.items():
-        if predicate.is_functional and not any(name in s.predicates for s in program.strata):
+        if predicate.is_functional and name not in program.stratum_of:
             check_function(program, store, name)
     choose_for_program(program, store, program_bodies(program))
     store.subjoin_choice = SharedSubjoinChoice(store, partial(shared_bodies, program, store))

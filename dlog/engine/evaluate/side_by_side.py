@@ -10,10 +10,11 @@ side.  Strata that may make new strings run alone: the order of arrival is part 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import partial
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from dlog.engine.head.heads import body_outputs
@@ -36,26 +37,27 @@ def run_all(program: Program, store: Store, evaluation: Evaluation, run: Run) ->
     """Run all strata, several at a time where that helps."""
     # A limit on rows names the rule that passes it, a profile tells rules' times: one after the other then.
     alone = evaluation.watch.limits.rows is not None or evaluation.measures.traced
-    held: list[Outcome] = []  # of strata behind some that have not run yet
+    held: list[tuple[int, Outcome]] = []  # a heap, by number: of strata behind some that have not run yet
+    failed = len(program.strata)  # the first stratum that did
     for numbers in groups(program, store, 1 if alone else evaluation.jobs):
         _tell(held, numbers[0], evaluation)
-        failed = [outcome.number for outcome in held if outcome.error is not None]
-        numbers = [number for number in numbers if not failed or number < min(failed)]
+        numbers = [number for number in numbers if number < failed]
         names = ", ".join(name for number in numbers for name in program.strata[number].predicates)
         evaluation.watch.beat = partial(evaluation.progress, names, numbers[0], len(program.strata))
         evaluation.watch.check()
         if len(numbers) == 1:
             run(program.strata[numbers[0]], evaluation)
         else:
-            held += run_group(program, numbers, evaluation, run)
+            for outcome in run_group(program, numbers, evaluation, run):
+                heappush(held, (outcome.number, outcome))
+                failed = min(failed, outcome.number) if outcome.error is not None else failed
     _tell(held, len(program.strata), evaluation)
 
 
-def _tell(held: list[Outcome], before: int, evaluation: Evaluation) -> None:
+def _tell(held: list[tuple[int, Outcome]], before: int, evaluation: Evaluation) -> None:
     """The warnings and the first error of strata before a number: all of these have run."""
-    held.sort(key=lambda outcome: outcome.number)
-    while held and held[0].number < before:
-        outcome = held.pop(0)
+    while held and held[0][0] < before:
+        _, outcome = heappop(held)
         for text in outcome.warnings:
             evaluation.measures.warn(text)
         if outcome.error is not None:
@@ -65,19 +67,40 @@ def _tell(held: list[Outcome], before: int, evaluation: Evaluation) -> None:
 def groups(program: Program, store: Store, jobs: int) -> Iterator[list[int]]:
     """Strata to run next, by number: one, or several that can run side by side.
 
-    Each is asked for when those before are done, since their sizes decide.  O(strata^2) at worst.
+    Each is asked for when those before are done, since their sizes decide.  O(program).
     """
     strata = program.strata
-    owners = {name: number for number, stratum in enumerate(strata) for name in stratum.predicates}
-    needs = [{owners[p] for p in s.reads if p in owners} - {n} for n, s in enumerate(strata)]
-    waiting = list(range(len(strata)))
-    while waiting:
-        group = waiting[:1]
-        if jobs > 1 and _is_worth(strata[group[0]], store):
-            ready = [n for n in waiting[1:] if needs[n].isdisjoint(waiting)]
-            group += [n for n in ready if _is_worth(strata[n], store)]
+    if jobs == 1:
+        yield from ([number] for number in range(len(strata)))
+        return
+    readers, missing = _dependencies(strata)
+    done = [False] * len(strata)
+    large = {n for n in range(len(strata)) if not missing[n] and _is_worth(strata[n], store)}
+    for number in range(len(strata)):
+        if done[number]:
+            continue
+        group = sorted(large) if number in large else [number]
         yield group
-        waiting = [n for n in waiting if n not in group]
+        large.difference_update(group)
+        for member in group:
+            done[member] = True
+            for reader in readers[member]:
+                missing[reader] -= 1
+                if not missing[reader] and _is_worth(strata[reader], store):
+                    large.add(reader)
+
+
+def _dependencies(strata: Sequence[Stratum]) -> tuple[list[list[int]], list[int]]:
+    """(The strata that read each, how many others each reads)."""
+    owners = {name: number for number, stratum in enumerate(strata) for name in stratum.predicates}
+    readers: list[list[int]] = [[] for _ in strata]
+    missing = []
+    for number, stratum in enumerate(strata):
+        needs = {owners[name] for name in stratum.reads if name in owners} - {number}
+        missing.append(len(needs))
+        for owner in needs:
+            readers[owner].append(number)
+    return readers, missing
 
 
 def _is_worth(stratum: Stratum, store: Store) -> bool:

@@ -57,10 +57,11 @@ def asked_for(program: Program, based: Collection[str]) -> dict[str, str]:
 def checked(program: Program, based: Collection[str]) -> dict[str, str]:
     """Derived functions that could have two values for a key, and what else is told by all of its rows."""
     goals = {}
+    limited = {d.predicate for d in program.directives if d.kind == "limitsize"}
     for stratum in program.strata:
-        limited = {d.predicate for d in program.directives if d.kind == "limitsize"}
+        is_limited = not limited.isdisjoint(stratum.predicates)
         for name in stratum.predicates:
-            if limited & set(stratum.predicates):
+            if is_limited:
                 goals[name] = "its size is limited"
             elif program.predicates[name].is_functional and not _is_function(program, name, based):
                 goals[name] = "it could have two values for a key"
@@ -71,7 +72,7 @@ def _is_function(program: Program, name: str, based: Collection[str]) -> bool:
     """Whether it shows in the rules that a key has one value."""
     if name in based:
         return False
-    if any(name in stratum.combine for stratum in program.strata):
+    if program.is_combined(name):
         return True
     rules = program.rules_of(name)
     heads = [head for rule in rules for head in rule.heads if head.predicate == name]
@@ -103,8 +104,7 @@ def restrictable(program: Program, name: str) -> Restriction:
                 types = [operand_type(rule, a) for a in head.args]
                 found -= {i for i, type in enumerate(types) if type != columns[i].type}
                 found -= {i for i, a in enumerate(head.args) if isinstance(a, Var) and a.name in results}
-    combined = any(name in stratum.combine for stratum in program.strata)
-    return frozenset(found - ({len(columns) - 1} if combined else set()))
+    return frozenset(found - ({len(columns) - 1} if program.is_combined(name) else set()))
 
 
 def operand_type(rule: Rule, operand: Var | Const) -> object:

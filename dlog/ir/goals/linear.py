@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from dlog.errors import Diagnostics
 from dlog.ir.analysis.safety import make_safe
-from dlog.ir.goals.goals import names_of, operand_type
+from dlog.ir.goals.goals import Restriction, names_of, operand_type
 from dlog.ir.goals.passing import Demand
 from dlog.ir.lower.alternatives import renamed
 from dlog.ir.rules import Atom, Conj, Form, Operand, Predicate, Rule, Var
@@ -40,16 +40,24 @@ def follow_calls(
 ) -> list[Rule]:
     """Rewrites in place the parts whose recursion is of this kind; returns the rules of their paths."""
     made: list[Rule] = []
+    constants = _wanted_for_constants(parts, outside)
     for part in parts:
-        others = [d for _, d in (*outside, *(item for p in parts if p is not part for item in p.demands))]
-        if _wanted_for_constants(part, others) and _passes_answers_on(part):
+        if (part.origin, part.restriction) in constants and _passes_answers_on(part):
             made += [] if _turn_around(part, predicates) else _rewrite(part, predicates)
     return made
 
 
-def _wanted_for_constants(part: RestrictedPart, others: list[Demand]) -> bool:
-    asking = [d for d in others if (d.predicate, d.restriction) == (part.origin, part.restriction)]
-    return bool(asking) and not any(demand.forms for demand in asking)
+def _wanted_for_constants(parts: Sequence[RestrictedPart], outside: _Demands) -> set[tuple[str, Restriction]]:
+    """Predicates, with their restrictions, that others want for constants only.  O(demands).
+
+    Rewriting a part changes its demands for itself, which do not count here, and the atoms in the others.
+    """
+    targets = [((d.predicate, d.restriction), bool(d.forms)) for _, d in outside]
+    for part in parts:
+        own = (part.origin, part.restriction)
+        found = [((d.predicate, d.restriction), bool(d.forms)) for _, d in part.demands]
+        targets += [(target, by_facts) for target, by_facts in found if target != own]
+    return {target for target, _ in targets} - {target for target, by_facts in targets if by_facts}
 
 
 def _passes_answers_on(part: RestrictedPart) -> bool:

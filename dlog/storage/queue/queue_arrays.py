@@ -27,7 +27,8 @@ from dlog.storage.queue.row_queue_kernels import (
     pack_queue,
 )
 
-GROWTH: Final = 8  # room that is not yet used costs address space only; each step copies all rows
+GROWTH: Final = 8  # room that is not yet used costs address space only; each step copies the queue's rows
+MOST_SPARE: Final = 1 << 22  # words of memory, used by no queue yet, at most
 
 
 class QueueArrays:
@@ -46,6 +47,7 @@ class QueueArrays:
         self.queues = np.zeros(QUEUE * n + 2 * sum(arities), np.int64)
         self.rows: Words = np.empty(0, np.int64)
         self.seen: Words = np.empty(0, np.int64)
+        self._rows_end = self._seen_end = 0  # words in use; behind them both arrays have spare memory
         self.is_clear = [False] * n  # the room of its set is all zero
         pack = QUEUE * n
         for q, arity in enumerate(arities):
@@ -82,30 +84,56 @@ class QueueArrays:
     # Room for rows
 
     def reserve(self, q: int, capacity: int) -> None:
-        """Room for so many rows in all.  O(rows of all queues) when it grows."""
+        """Room for so many rows in all.  Costs what `move` costs when it grows."""
         if capacity <= self[q, Q_CAPACITY]:
             return
         self.move(q, max(capacity, GROWTH * self[q, Q_CAPACITY]))
 
     def move(self, q: int, capacity: int) -> None:
-        """All queues' rows to new memory, with room for so many in one of them.  O(rows of all queues)."""
+        """A queue's rows to other memory, with room for so many.  O(its rows) while there is spare memory at
+        the end, else O(rows of all queues)."""
+        size = self.width(q) * capacity
+        if self._rows_end + size > len(self.rows):
+            self._move_all(q, capacity)
+            return
+        block = self.block(q)
+        self[q, Q_CAPACITY], self[q, Q_BASE] = capacity, self._rows_end
+        self._rows_end += size
+        self.block(q)[:] = block
+
+    def _move_all(self, q: int, capacity: int) -> None:
         kept = [self.block(p) for p in range(self.n)]
         self[q, Q_CAPACITY] = capacity
-        self.rows = np.empty(sum(self.width(p) * self[p, Q_CAPACITY] for p in range(self.n)), np.int64)
+        self._rows_end = sum(self.width(p) * self[p, Q_CAPACITY] for p in range(self.n))
+        self.rows = np.empty(self._with_spare(self._rows_end), np.int64)
         base = 0
         for p, block in enumerate(kept):
             self[p, Q_BASE] = base
             base += self.width(p) * self[p, Q_CAPACITY]
             self.block(p)[:] = block
 
+    def _with_spare(self, size: int) -> int:
+        """As many words again, within a bound: so many queues can get room one by one in time linear in
+        their number."""
+        return size if self.n == 1 else size + min(size, MOST_SPARE)
+
     # Room for sets
 
     def make_room(self, q: int, size: int) -> None:
-        """Set so many words aside for a queue's set; what they hold is undefined."""
+        """Set so many words aside for a queue's set; what they hold is undefined.  O(1) while there is spare
+        memory at the end, else O(words of all sets)."""
+        self.is_clear[q] = False
+        if self._seen_end + size > len(self.seen):
+            self._move_sets(q, size)
+            return
+        self[q, Q_ROOM], self[q, Q_SEEN] = size, self._seen_end
+        self._seen_end += size
+
+    def _move_sets(self, q: int, size: int) -> None:
         old = [self.seen[self[p, Q_SEEN] : self[p, Q_SEEN] + self[p, Q_ROOM]] for p in range(self.n)]
         self[q, Q_ROOM] = size
-        self.is_clear[q] = False
-        self.seen = np.empty(sum(self[p, Q_ROOM] for p in range(self.n)), np.int64)
+        self._seen_end = sum(self[p, Q_ROOM] for p in range(self.n))
+        self.seen = np.empty(self._with_spare(self._seen_end), np.int64)
         base = 0
         for p, words in enumerate(old):
             self[p, Q_SEEN] = base
