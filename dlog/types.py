@@ -1,4 +1,4 @@
-"""The types of the language by name, for modules that only pass them on.  Each one lives in `dlog.values`."""
+"""The types that other modules name, from `dlog.values`, where each has its own file."""
 
 from dlog.values import (
     BOOL,
@@ -6,12 +6,10 @@ from dlog.values import (
     DATE,
     DATETIME,
     DECIMAL,
-    DURATION,
     FLOAT,
     INT,
     MAX_PRECISION,
     STRING,
-    TIMESTAMP,
     UNSIGNED,
     Type,
     decimal,
@@ -23,12 +21,10 @@ __all__ = [
     "DATE",
     "DATETIME",
     "DECIMAL",
-    "DURATION",
     "FLOAT",
     "INT",
     "MAX_PRECISION",
     "STRING",
-    "TIMESTAMP",
     "UNSIGNED",
     "Type",
     "decimal",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -54,3 +55,16 @@ def test_every_package_is_in_the_table() -> None:
 def test_no_room_of_the_engine_has_more_than_twenty_modules() -> None:
     sizes = {p.parent: len(list(p.parent.glob("*.py"))) for p in (PACKAGE / "engine").rglob("__init__.py")}
     assert {folder.name: n for folder, n in sizes.items() if n > 20} == {}
+
+
+def test_types_of_times_are_known_to_their_own_files_only() -> None:
+    """Whatever depends on a type is asked of its object: the youngest types are named nowhere else."""
+    names = {"datetime", "timestamp", "duration"}
+    named = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if (isinstance(node, ast.Constant) and node.value in names)
+        or (isinstance(node, ast.Name) and node.id in {name.upper() for name in names})
+    }
+    assert named and {Path(name).parts[0] for name in named} == {"values"}

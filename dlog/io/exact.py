@@ -7,7 +7,6 @@ nearest float and a float the decimal it prints as.  A column that has the type 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as kinds
 
-from dlog.values import Type
+from dlog.values import TYPES, Type
 from dlog.values.arrows import bad_cell, fits
 
 
@@ -87,21 +86,5 @@ def _plain_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def _kind(arrow: pa.DataType) -> str:
-    for name, test in _KINDS.items():
-        if test(arrow):
-            return name
-    return str(arrow)
-
-
-_KINDS: dict[str, Callable[[pa.DataType], bool]] = {
-    "integer": kinds.is_integer,
-    "float": kinds.is_floating,
-    "decimal": kinds.is_decimal,
-    "bool": kinds.is_boolean,
-    "string": lambda t: kinds.is_string(t) or kinds.is_large_string(t),
-    "binary": lambda t: kinds.is_binary(t) or kinds.is_large_binary(t),
-    "date": kinds.is_date,
-    "datetime": lambda t: kinds.is_timestamp(t) and t.tz is None,
-    "timestamp": kinds.is_timestamp,
-    "duration": kinds.is_duration,
-}
+    """The name of the kind, or of the Arrow type if no type has such columns."""
+    return next((name for type in TYPES for name, test in type.kinds().items() if test(arrow)), str(arrow))

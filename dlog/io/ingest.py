@@ -123,8 +123,8 @@ def _column(values: Any, name: str, type: Any, relation: str) -> pa.ChunkedArray
     return pa.chunked_array([_typed(list(values), name, type, relation, 0)])
 
 
-# Units of numpy's times that Arrow has, and those that are whole seconds.  Of lengths of time, months and years
-# are not; other units are finer than nanoseconds.
+# Units of numpy's times that Arrow has, and those that are whole seconds.  Months and years have no fixed
+# length; other units are finer than nanoseconds.
 _ARROW_UNITS = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 _WHOLE_SECONDS = {"M": ("Y", "M", "W", "h", "m"), "m": ("W", "D", "h", "m")}
 

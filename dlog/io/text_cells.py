@@ -64,7 +64,10 @@ def convert(cells: pa.Array, type: Type) -> tuple[pa.Array, Misfits]:
     if type.verbatim:
         return cells, NO_MISFITS
     cells = pc.ascii_trim_whitespace(cells)
-    plain = pc.match_substring_regex(cells, type.plain())
+    pattern = type.plain()
+    if not pattern:
+        return _convert_distinct(cells, type)
+    plain = pc.match_substring_regex(cells, pattern)
     values = _cast_plain(cells, plain, type)
     if values is None:
         return _convert_distinct(cells, type)

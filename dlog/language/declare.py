@@ -14,7 +14,7 @@ from dlog.language.source import Span
 from dlog.types import BUILTIN_TYPES
 
 # Both habits' names of one type, under the name that `format` prints.
-CANONICAL_TYPE = {"number": "int", "symbol": "string"}
+CANONICAL_TYPE = {name: type.name for name, type in BUILTIN_TYPES.items()}
 
 
 def declaration_and_constraint(

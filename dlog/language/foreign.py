@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from dlog import values
 from dlog.aggregates import elsewhere
 
 # Signs: a run of these characters is looked up.
@@ -83,17 +84,7 @@ CONDITIONS = {
     "startswith": "starts_with",
 }
 
-TYPES = {
-    **dict.fromkeys(("varchar", "text", "str", "char"), "string"),
-    **dict.fromkeys(("integer", "long", "bigint", "int32", "int64"), "int"),
-    **dict.fromkeys(("double", "real", "float32", "float64"), "float"),
-    "boolean": "bool",
-    "timestamptz": "timestamp",
-    **dict.fromkeys(("interval", "timedelta"), "duration"),
-    "numeric": "decimal",
-    "uint": "unsigned",
-    "uint64": "unsigned",
-}
+TYPES = {name: type.name for type in values.TYPES for name in type.elsewhere}
 NULLS = frozenset({"null", "none", "na", "undefined"})
 
 

@@ -284,7 +284,6 @@ _ARITHMETIC = frozenset(
         "to_unsigned",
     ]
 )
-_NUMBERS = frozenset({"int", "unsigned", "float"})
 
 
 def in_kernel(form: Form, types: Types, bag: bool = False) -> bool:
@@ -299,12 +298,13 @@ def in_kernel(form: Form, types: Types, bag: bool = False) -> bool:
 
 
 def _primitive_in_kernel(form: Primitive, types: Types) -> bool:
-    kinds = {_type(a, types).name for a in form.args}
+    given = [_type(a, types) for a in form.args]
+    exact = any(type.is_decimal for type in given)
     if form.name in _COMPARISONS:
-        return "decimal" not in kinds or _same_scale(form, types)
+        return not exact or _same_scale(form, types)
     if form.name in ("min", "max"):
-        return "decimal" not in kinds
-    return form.name in _ARITHMETIC and kinds <= _NUMBERS
+        return not exact
+    return form.name in _ARITHMETIC and not exact and all(type.is_numeric for type in given)
 
 
 def _type(operand: Operand, types: Types) -> Type:

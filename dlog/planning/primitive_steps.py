@@ -72,12 +72,12 @@ def _range(block: Block, form: Primitive) -> None:
     step = inputs[2] if len(inputs) > 2 else None
     output = form.output
     if isinstance(output, Var) and output.name not in block.bound:
-        block.steps.append(RangeStep(block.c.slot(output.name), inputs[0], inputs[1], step, type.name))
+        block.steps.append(RangeStep(block.c.slot(output.name), inputs[0], inputs[1], step, type.kernel))
         block.bind(output.name)
         return
     assert output is not None
     slot = block.c.temporary()
-    inner = RangeStep(slot, inputs[0], inputs[1], step, type.name)
+    inner = RangeStep(slot, inputs[0], inputs[1], step, type.kernel)
     block.steps.append(Exists((inner, Compare("=", slot, block.operand(output, type)))))
 
 
@@ -94,12 +94,19 @@ def _into(block: Block, output: Operand | None, step: Callable[[int], Step]) -> 
 
 def _operation(form: Primitive, type: Type) -> str:
     """The kernel's name of a primitive; conversions to the type a value has already are copies."""
-    target = {"to_number": "int", "as_int": "int", "to_unsigned": "unsigned", "as_unsigned": "unsigned"}
-    if form.name in target:
-        return "copy" if type.name == target[form.name] else f"to_{target[form.name]}"
-    if form.name == "to_float":
-        return "copy" if type.name == "float" else "to_float"
-    return form.name
+    target = _CONVERSIONS.get(form.name)
+    if target is None:
+        return form.name
+    return "copy" if type.kernel == target else f"to_{target}"
+
+
+_CONVERSIONS = {
+    "to_number": "int",
+    "as_int": "int",
+    "to_unsigned": "unsigned",
+    "as_unsigned": "unsigned",
+    "to_float": "float",
+}
 
 
 def determines(forms: Iterable[Form], bound: set[str]) -> set[str]:

@@ -16,6 +16,7 @@ FALSE_TEXTS = ("false", "False", "FALSE", "0")
 
 class BoolType(Type):
     names = ("bool",)
+    elsewhere = ("boolean",)
     preference = 5
     form = " (true or false)"
     literals = ("bool",)
@@ -33,6 +34,9 @@ class BoolType(Type):
 
     def decode(self, codes: Codes, dictionary: Any) -> pa.Array:
         return pa.array(codes != 0)
+
+    def kinds(self) -> dict[str, Callable[[pa.DataType], bool]]:
+        return {"bool": pa.types.is_boolean}
 
     def conversions(self) -> dict[str, Callable[[pa.ChunkedArray], Converted]]:
         return {"bool": same}

@@ -28,6 +28,7 @@ def _day_of(codes: Any, result: Any) -> tuple[Any, Any]:
 
 class DateType(CalendarType):
     names = ("date",)
+    m3 = "date"
     preference = 6
     form = " (YYYY-MM-DD)"
     example = '"2026-01-31"'
@@ -64,6 +65,9 @@ class DateType(CalendarType):
 
     def inside(self, column: pa.Array | pa.ChunkedArray) -> Any:
         return self.defined(numbers(column, pa.int32()))
+
+    def kinds(self) -> dict[str, Callable[[pa.DataType], bool]]:
+        return {"date": pa.types.is_date}
 
     def conversions(self) -> dict[str, Callable[[pa.ChunkedArray], Converted]]:
         return {"date": self.of_dates, "datetime": self._of_datetimes}

@@ -32,7 +32,7 @@ class DatetimeType(CalendarType):
     preference = 7
     form = " (YYYY-MM-DDTHH:MM:SS)"
     example = '"2026-01-31T10:00:00"'
-    beside = {"timestamp": "to_datetime(x) gives the UTC clock of a timestamp"}
+    becomes = {"timestamp": "to_timestamp(x) reads a datetime as UTC"}
     groups = frozenset({"calendar", "clock"})
     conversion = "to_datetime"
     converts = ("string", "date", "timestamp")
@@ -58,6 +58,9 @@ class DatetimeType(CalendarType):
 
     def decode(self, codes: Codes, dictionary: Any) -> pa.Array:
         return pa.array(codes).view(self.arrow())
+
+    def kinds(self) -> dict[str, Callable[[pa.DataType], bool]]:
+        return {"datetime": lambda t: pa.types.is_timestamp(t) and t.tz is None}
 
     def conversions(self) -> dict[str, Callable[[pa.ChunkedArray], Converted]]:
         return {"date": self._of_dates, "datetime": self._of_datetimes}

@@ -25,6 +25,7 @@ _WIDE = Context(prec=100)
 
 class DecimalType(Type):
     names = ("decimal",)
+    elsewhere = ("numeric",)
     preference = 4
     groups = frozenset({"numeric", "signed", "rounded"})
     conversion = "to_decimal"
@@ -92,6 +93,9 @@ class DecimalType(Type):
         both, limit = halves(column), 10**self.precision - 1
         low = both[:, 0]
         return (low >= -limit) & (low <= limit) & (both[:, 1] == low >> 63)
+
+    def kinds(self) -> dict[str, Callable[[pa.DataType], bool]]:
+        return {"decimal": pa.types.is_decimal}
 
     def conversions(self) -> dict[str, Callable[[pa.ChunkedArray], Converted]]:
         return {

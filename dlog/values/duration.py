@@ -102,10 +102,12 @@ def _operations() -> dict[tuple[str, ...], Operation]:
 
 class DurationType(Type):
     names = ("duration",)
+    elsewhere = ("interval", "timedelta")
     reserved = False  # younger than programs that have predicates of this name
     preference = 9
     form = " (P1DT2H3M4.5S)"
     example = '"PT1H30M"'
+    becomes = {"int": 'x / "PT1S" gives the whole seconds of a duration'}
     groups = frozenset({"signed"})
     conversion = "to_duration"
     converts = ("string",)
@@ -133,6 +135,9 @@ class DurationType(Type):
 
     def defined(self, codes: Codes) -> Any:
         return (codes >= LEAST) & (codes <= MOST)
+
+    def kinds(self) -> dict[str, Callable[[pa.DataType], bool]]:
+        return {"duration": pa.types.is_duration}
 
     def conversions(self) -> dict[str, Callable[[pa.ChunkedArray], Converted]]:
         return {"duration": self._of_durations}

@@ -30,6 +30,8 @@ _FLOAT, _BITS = Struct("<d"), Struct("<q")
 
 class FloatType(Type):
     names = ("float",)
+    elsewhere = ("double", "real", "float32", "float64")
+    m3 = "double"
     preference = 1
     kernel = "float"
     groups = frozenset({"numeric", "signed", "powers", "ranges", "rounded", "real"})
@@ -51,6 +53,9 @@ class FloatType(Type):
 
     def decode(self, codes: Codes, dictionary: Any) -> pa.Array:
         return pa.array(float_values(codes))
+
+    def kinds(self) -> dict[str, Callable[[pa.DataType], bool]]:
+        return {"float": pa.types.is_floating}
 
     def conversions(self) -> dict[str, Callable[[pa.ChunkedArray], Converted]]:
         return dict.fromkeys(("integer", "float", "decimal"), partial(cast, type=self))

@@ -32,6 +32,9 @@ class IntegerType(Type):
     limits = RANGE
     patterns = False  # whether a hexadecimal or binary number may set the sign
 
+    def kinds(self) -> dict[str, Callable[[pa.DataType], bool]]:
+        return {"integer": pa.types.is_integer}
+
     def conversions(self) -> dict[str, Callable[[pa.ChunkedArray], Converted]]:
         return {
             "integer": self._from_integer,
@@ -97,12 +100,16 @@ class IntegerType(Type):
 
 class IntType(IntegerType):
     names = ("int", "number")
+    elsewhere = ("integer", "long", "bigint", "int32", "int64")
     preference = 0
     groups = IntegerType.groups | {"signed"}
     conversion = "to_number"
     converts = ("string", "int", "unsigned", "float", "decimal")
     literals = ("int",)
+    literal_is_value = True
+    widens_to = ("decimal", "float")
     patterns = True
+    m3 = "long"
 
     def arrow(self) -> pa.DataType:
         return pa.int64()
@@ -128,6 +135,9 @@ class IntType(IntegerType):
         if not -(2**63) <= int(value) < 2**63:
             raise ValueError("does not fit 64 bits")
         return int(value)
+
+    def plain_literal(self, kind: str, value: Any) -> bool:
+        return kind == "int" and -(2**63) <= value < 2**63
 
     def spark(self) -> str:
         return "bigint"

@@ -15,10 +15,13 @@ NOT_UTF8 = "is not UTF-8 text"
 
 class StringType(Type):
     names = ("string", "symbol")
+    elsewhere = ("varchar", "text", "str", "char")
     preference = 2
     ordered_codes = False
     kernel = "string"
     literals = ("string",)
+    literal_is_value = True
+    m3 = "string"
     quoted_literal = True
     verbatim = True
     some_literal = ("string", "")
@@ -37,6 +40,12 @@ class StringType(Type):
 
     def decode(self, codes: Codes, dictionary: Any) -> pa.Array:
         return dictionary.decode(codes)
+
+    def kinds(self) -> dict[str, Callable[[pa.DataType], bool]]:
+        return {
+            "string": lambda t: pa.types.is_string(t) or pa.types.is_large_string(t),
+            "binary": lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t),
+        }
 
     def conversions(self) -> dict[str, Callable[[pa.ChunkedArray], Converted]]:
         return {"string": self._from_string, "binary": self._from_binary}
@@ -83,6 +92,9 @@ class StringType(Type):
 
     def literal(self, kind: str, value: Literal) -> str:
         return str(value)
+
+    def plain_literal(self, kind: str, value: Any) -> bool:
+        return kind == "string"
 
     def spark(self) -> str:
         return "string"

@@ -26,11 +26,12 @@ def _as_utc(codes: Any, result: Any) -> tuple[Any, Any]:
 
 class TimestampType(CalendarType):
     names = ("timestamp",)
+    elsewhere = ("timestamptz",)
     reserved = False  # younger than programs that have predicates of this name
     preference = 8
     form = " (YYYY-MM-DDTHH:MM:SSZ)"
     example = '"2026-01-31T10:00:00Z"'
-    beside = {"datetime": "to_timestamp(x) reads a datetime as UTC"}
+    becomes = {"datetime": "to_datetime(x) gives the UTC clock of a timestamp"}
     groups = frozenset({"calendar", "clock"})
     conversion = "to_timestamp"
     converts = ("string", "datetime")
@@ -51,6 +52,9 @@ class TimestampType(CalendarType):
 
     def decode(self, codes: Codes, dictionary: Any) -> pa.Array:
         return pa.array(codes).view(self.arrow())
+
+    def kinds(self) -> dict[str, Callable[[pa.DataType], bool]]:
+        return {"timestamp": lambda t: pa.types.is_timestamp(t) and t.tz is not None}
 
     def conversions(self) -> dict[str, Callable[[pa.ChunkedArray], Converted]]:
         return {"timestamp": self._of_timestamps}

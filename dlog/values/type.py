@@ -53,12 +53,13 @@ class Type:
     # Names
     names: ClassVar[tuple[str, ...]] = ()  # every spelling, LogiQL's and Soufflé's; the first is `name`
     preference: ClassVar[int] = 100  # of several possible types inference takes the lowest
+    elsewhere: ClassVar[tuple[str, ...]] = ()  # what other languages call it, for messages
     reserved: ClassVar[bool] = True  # False: a predicate or a `.type` may have the name as well
     article: ClassVar[str] = "a"
     form: ClassVar[str] = ""  # how its texts look, for messages: " (YYYY-MM-DD)"
     example: ClassVar[str] = ""  # a literal, for messages
     range_note: ClassVar[str] = ""
-    beside: ClassVar[Mapping[str, str]] = {}  # advice where a value of another type meets one of this
+    becomes: ClassVar[Mapping[str, str]] = {}  # advice how a value becomes one of another type
 
     # Order and codes
     ordered_codes: ClassVar[bool] = True  # False: codes are compared by rank in the dictionary
@@ -72,11 +73,16 @@ class Type:
     operations: ClassVar[Mapping[tuple[str, ...], Operation]] = {}  # (operation, types of inputs)
     literals: ClassVar[tuple[str, ...]] = ()  # kinds of spelling that may denote a value
     some_literal: ClassVar[tuple[str, Literal]] = ("int", 0)  # of any one value
+    literal_is_value: ClassVar[bool] = False  # a literal holds the value itself, so that each value has one
     literal_shape: ClassVar[str] = ""  # a pattern: a text literal of this form is meant for this type
+    widens_to: ClassVar[tuple[str, ...]] = ()  # types that arithmetic turns it into beside one of them
     day: ClassVar[int] = 0  # of a point in time, a day as a difference of codes
 
     # Python
     python: ClassVar[tuple[type, ...]] = ()  # types of values that Arrow converts exactly, or refuses
+
+    # View trees
+    m3: ClassVar[str | None] = None  # the type that M3 has for it
 
     # Spark
     spark_bytes: ClassVar[int] = 8  # 4 or 8: how Spark's hash sees it; 0: as text
@@ -126,8 +132,12 @@ class Type:
         """Which results of arithmetic on codes are values; None where all are."""
         return None
 
+    def kinds(self) -> dict[str, Callable[[pa.DataType], bool]]:
+        """The kinds of Arrow types that conversions know by a name, and which types they are."""
+        return {}
+
     def conversions(self) -> dict[str, Callable[[pa.ChunkedArray], Converted]]:
-        """How columns of other kinds of Arrow types (`dlog.io.exact`) are brought to `arrow`."""
+        """How columns of a kind, its own or that of another type, are brought to `arrow`."""
         raise NotImplementedError
 
     def refusal(self, kind: str) -> str:
@@ -139,8 +149,9 @@ class Type:
     # Text
 
     def plain(self) -> str:
-        """A pattern: cells that match are converted by `read_plain`, which fails on no number among them."""
-        raise NotImplementedError
+        """A pattern: cells that match are converted by `read_plain`, which fails on no number among them.
+        Without one, each distinct cell is parsed."""
+        return ""
 
     def read_plain(self, cells: pa.Array) -> pa.Array:
         """Cells that match `plain`, or are null, as a column.  Raises ArrowInvalid."""
@@ -189,6 +200,10 @@ class Type:
     def literal(self, kind: str, value: Literal) -> Any:
         """The value that a spelling denotes.  Raises ValueError with the reason when there is none."""
         raise NotImplementedError
+
+    def plain_literal(self, kind: str, value: Any) -> bool:
+        """Whether a literal surely denotes a value: a quick test for large blocks of facts."""
+        return False
 
     def literal_text(self, value: Any) -> str:
         """A value as a literal that denotes it, without quotes if `quoted_literal`."""

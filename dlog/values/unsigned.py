@@ -13,6 +13,7 @@ TOP_BIT = -(2**63)
 
 class UnsignedType(IntegerType):
     names = ("unsigned",)
+    elsewhere = ("uint", "uint64")
     preference = 3
     kernel = "unsigned"
     conversion = "to_unsigned"

@@ -22,11 +22,10 @@ from dlog.ir.types.decimals import literal_scale
 from dlog.language.source import Span
 from dlog.m3.syntax import ast
 from dlog.m3.syntax.ast import TypeRef
-from dlog.types import DATE, FLOAT, INT, STRING, Type
+from dlog.types import BUILTIN_TYPES, FLOAT
 from dlog.views.conditions import either
 from dlog.views.query import Aggregate, Atom, Query, Term, count, smallest_factors, variables_of
 
-TYPES: dict[Type, str] = {INT: "long", FLOAT: "double", STRING: "string", DATE: "date"}
 COMPARISONS = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 MOST_TERMS = 16  # of an aggregate, after its sums were taken apart
 INT_RANGE = range(-(2**31), 2**31)
@@ -59,7 +58,7 @@ def source_of(
     """A predicate as a relation of M3.  Raises for a column that M3 has no type for."""
     columns = []
     for column in predicate.columns:
-        type_ = decimals if column.type.is_decimal else TYPES.get(column.type)
+        type_ = decimals if column.type.is_decimal else column.type.m3
         if type_ is None:
             message = f"{predicate.name}: view trees have no columns of type {column.type}"
             raise UnsupportedError(message, span=predicate.span)
@@ -233,23 +232,15 @@ class _Reader:
         return ast.product([_whole(10**digits), node]) if digits else node
 
     def _constant(self, constant: ir.Const) -> ast.Node:
-        type_, value = (
-            constant.type or {"int": INT, "float": FLOAT, "string": STRING}.get(constant.kind),
-            constant.value,
-        )
-        if type_ == INT and isinstance(value, int):
-            return _whole(value)
+        type_, value = constant.type or BUILTIN_TYPES.get(constant.kind), constant.value
         if type_ is not None and type_.is_decimal:
             exact = Decimal(str(value))
             if not self.scaled:
                 return ast.Constant("double", float(exact))
             return _whole(int(exact.scaleb(literal_scale(constant))))
-        if type_ == FLOAT:
-            return ast.Constant("double", float(value))
-        if type_ == STRING:
-            return ast.Constant("string", str(value))
-        if type_ == DATE:
-            return ast.Constant("date", literal_value(constant.kind, value, DATE))  # type: ignore[arg-type]
+        if type_ is not None and type_.m3 is not None:
+            denoted = literal_value(constant.kind, value, type_)
+            return _whole(denoted) if type_.m3 == "long" else ast.Constant(type_.m3, denoted)  # type: ignore[arg-type]
         raise self._unsupported(f"view trees have no constants of type {type_}", constant.span)
 
     # ---- aggregates

@@ -1,4 +1,4 @@
-"""Data of the small programs about values: strings, dates, times, decimals, unsigned numbers, floats, booleans."""
+"""Data of the small programs about values: strings, dates, times, decimals, numbers, booleans."""
 
 import itertools
 import re

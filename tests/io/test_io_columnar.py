@@ -12,7 +12,7 @@ from pyarrow import feather, ipc, parquet
 from dlog.errors import DataError
 from dlog.io import InputOptions, OutputOptions, nullary_table, read, write
 from dlog.io.exact import WrongKind, exact_column
-from dlog.types import (
+from dlog.values import (
     BOOL,
     DATE,
     DATETIME,

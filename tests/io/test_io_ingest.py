@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from dlog.errors import DataError
 from dlog.io import ingest, to_arrow
-from dlog.types import (
+from dlog.values import (
     BOOL,
     DATE,
     DATETIME,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.io import InputOptions, OutputOptions, read, to_arrow, write
-from dlog.types import (
+from dlog.values import (
     BOOL,
     DATE,
     DATETIME,

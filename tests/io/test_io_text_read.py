@@ -10,7 +10,7 @@ import pytest
 from dlog.errors import DataError
 from dlog.io import InputOptions, csv_reader, read
 from dlog.io.columns import KEPT_REJECTIONS
-from dlog.types import (
+from dlog.values import (
     BOOL,
     DATE,
     DATETIME,

@@ -33,7 +33,7 @@ from dlog.spark.run.run import ShardedDatabase
 from dlog.spark.run.runner import spark_runner
 from dlog.spark.run.tasks import run_in_process
 from dlog.storage.values import arrow_type
-from dlog.types import BOOL, DATE, DATETIME, DECIMAL, DURATION, FLOAT, INT, STRING, TIMESTAMP, UNSIGNED, Type
+from dlog.values import BOOL, DATE, DATETIME, DECIMAL, DURATION, FLOAT, INT, STRING, TIMESTAMP, UNSIGNED, Type
 from tests.programs.test_programs import NAMES, PROGRAMS, check_outputs
 
 

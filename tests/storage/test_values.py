@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from dlog.errors import DataError
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import BadValue, arrow_type, decode, decode_value, encode, encode_value
-from dlog.types import (
+from dlog.values import (
     BOOL,
     DATE,
     DATETIME,

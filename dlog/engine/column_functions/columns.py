@@ -115,11 +115,11 @@ def decimal_words(column: Column) -> Words:
 
 def _sign_extended(codes: Words, type: Type) -> Words:
     words = np.empty((len(codes), WORDS_PER_DECIMAL), np.int64)
-    if type.name == "unsigned":
+    if type.kernel == "unsigned":
         words[:, 0] = codes ^ np.int64(-(2**63))
         words[:, 1:] = 0
     else:
-        assert type.name in ("int", "decimal")
+        assert type.kernel == "int"
         words[:, 0] = codes
         words[:, 1:] = (codes >> 63)[:, None]
     return words.reshape(-1)

@@ -13,7 +13,7 @@ from dlog.sensitivity.oracle import SHOWN, Oracle
 from dlog.sensitivity.oracle_kernels import GREATEST, LEAST
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode_value
-from dlog.types import STRING, Type
+from dlog.types import Type
 
 SHOWN_INTERVALS = 4  # intervals of one variable that are shown
 
@@ -40,7 +40,7 @@ class OracleReport:
         """For each key variable the codes that were looked at again, as closed intervals; a variable that
         could have any value is not among them.  REQUIRES: the oracle is held."""
         assert self.oracle is not None
-        found = self.oracle.intervals([type != STRING for _, type in self.keys])
+        found = self.oracle.intervals([type is None or type.ordered_codes for _, type in self.keys])
         everything = [(LEAST, GREATEST)]
         pairs = zip(self.keys, found, strict=True)
         return {name: intervals for (name, _), intervals in pairs if intervals != everything}
@@ -73,7 +73,7 @@ class OracleReport:
             return literal_text(decode_value(code, type, self.dictionary), type)
         if code in (LEAST, GREATEST):
             return "-inf" if code == LEAST else "+inf"
-        if type is None or type == STRING:
+        if type is None or not type.ordered_codes:
             return f"#{code}"
         return literal_text(decode_value(code, type, self.dictionary), type)
 

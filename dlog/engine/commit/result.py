@@ -74,14 +74,14 @@ class Result:
         if not self.columns:
             return nullary_table(len(self))
         codes = [np.ascontiguousarray(self._codes[:, i]) for i in range(len(self.columns))]
-        if any(c.type.name == "string" for c in self.columns):
+        if not all(c.type.ordered_codes for c in self.columns):
             codes = self._in_order(codes)
         arrays = [decode(codes[i], c.type, self._dictionary) for i, c in enumerate(self.columns)]
         return pa.Table.from_arrays(arrays, schema=arrow_schema([(c.name, c.type) for c in self.columns]))
 
     def _in_order(self, codes: list[np.ndarray]) -> list[np.ndarray]:
         """Rows sorted by value: strings by rank, which is turned back into codes."""
-        strings = [c.type.name == "string" for c in self.columns]
+        strings = [not c.type.ordered_codes for c in self.columns]
         texts = [c for c, text in zip(codes, strings, strict=True) if text]
         rank, order = self._dictionary.ranking(codes_of(texts))
         keys = [rank[c] if text else c for c, text in zip(codes, strings, strict=True)]

@@ -34,7 +34,7 @@ def combine_candidates(store: Store, name: str, rows: np.ndarray, op: str) -> tu
 
 def _order(store: Store, name: str) -> Callable[[np.ndarray], np.ndarray]:
     """Maps codes to numbers in the order of their values."""
-    if store.column_types(name)[-1].name == "string":
+    if not store.column_types(name)[-1].ordered_codes:
         rank = store.dictionary.rank
         return lambda codes: rank[codes]
     return lambda codes: codes
@@ -42,7 +42,7 @@ def _order(store: Store, name: str) -> Callable[[np.ndarray], np.ndarray]:
 
 def _best(store: Store, name: str, rows: np.ndarray, op: str) -> np.ndarray:
     """One row per key: the least or greatest value.  O(n) for each byte that varies, but for strings."""
-    if store.column_types(name)[-1].name != "string":
+    if store.column_types(name)[-1].ordered_codes:
         ordered = Index.from_columns(store.arena, [rows[:, c] for c in range(rows.shape[1])]).rows()
         new_key = np.ones(len(ordered) + 1, bool)
         new_key[1:-1] = (ordered[1:, :-1] != ordered[:-1, :-1]).any(axis=1)

@@ -320,7 +320,7 @@ def combines_by_row(store: Store, stratum: Stratum, variants: Iterable[tuple[For
     """Whether the best rows of a stratum can drive its variants: all predicates combine numbers by key, and
     bodies read none of them beside the driver."""
     names = set(stratum.predicates)
-    numbers = all(store.column_types(name)[-1].name != "string" for name in names)
+    numbers = all(store.column_types(name)[-1].ordered_codes for name in names)
     keyed = all(store.predicates[name].arity > 1 for name in names)
     linear = not any(_reads_forms(forms, name) for forms in variants for name in names)
     return names == set(stratum.combine) and numbers and keyed and linear

@@ -292,7 +292,7 @@ def _concat_order(runner: BodyRunner, rule: Rule, table: Table) -> list[np.ndarr
         return None
     rank = runner.store.dictionary.rank
     return [
-        rank[table.columns[name]] if rule.types[name].name == "string" else table.columns[name]
+        table.columns[name] if rule.types[name].ordered_codes else rank[table.columns[name]]
         for name in concat_keys(rule)
         if not table.is_wide(name)
     ]

@@ -26,7 +26,7 @@ from dlog.storage.index.index import Index
 from dlog.storage.index.sample import sample
 from dlog.storage.relation.relation import Relation
 from dlog.storage.values import encode
-from dlog.types import INT, MAX_PRECISION, STRING, Type
+from dlog.types import MAX_PRECISION, Type
 
 STALE = 2.5  # estimates are of as many times the rows that there are, at most
 _SAMPLE = 1 << 14
@@ -165,7 +165,7 @@ class Store:
         out = np.empty((len(rows), predicate.arity), np.int64)
         for index, column in enumerate(predicate.columns):
             type = column.type
-            if type in (INT, STRING):  # literals are the values
+            if type.literal_is_value:
                 values: list[object] = [row[index][1] for row in rows]
             else:
                 values = [literal_value(*row[index], type) for row in rows]  # type: ignore[arg-type]

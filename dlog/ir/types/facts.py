@@ -31,7 +31,7 @@ def check_literals(lowered: Lowered, predicates: Mapping[str, Predicate], diagno
 
 def _check_block(block: FactBlock, predicate: Predicate, diagnostics: Diagnostics) -> None:
     types = [column.type for column in predicate.columns]
-    plain = [_PLAIN.get(type.name, lambda kind, value: False) for type in types]
+    plain = [type.plain_literal for type in types]
     for row_index, row in enumerate(block.rows):
         for index, (kind, value) in enumerate(row):
             if not plain[index](kind, value):
@@ -40,13 +40,6 @@ def _check_block(block: FactBlock, predicate: Predicate, diagnostics: Diagnostic
                 except ValueError:
                     literal = Const(kind, value, None, literal_span(block, row_index, index))
                     literal_fits(literal, types[index], diagnostics)
-
-
-# Literals that need no closer look: nearly all of a large block.
-_PLAIN = {
-    "int": lambda kind, value: kind == "int" and -(2**63) <= value < 2**63,
-    "string": lambda kind, value: kind == "string",
-}
 
 
 def _value(kind: str, value: int | str | bool, type: Type) -> object:

@@ -115,17 +115,18 @@ class _Retyper:
             return [form]
         if form.name.startswith("as_") and self.type(inputs[0]).name == form.name[3:]:
             return [Primitive("eq", (output, inputs[0]), None, form.span)]
-        if SIGNATURES[form.name, len(inputs)].promotes and self.type(output).name == "float":
-            return self.widened(form)
+        if SIGNATURES[form.name, len(inputs)].promotes and not self.type(output).is_decimal:
+            return self.widened(form, self.type(output))
         return [form]
 
-    def widened(self, form: Primitive) -> list[Form]:
+    def widened(self, form: Primitive, type: Type) -> list[Form]:
+        """Operands that widen to the type of the result are converted first."""
         forms: list[Form] = []
         inputs = []
         for operand in form.inputs:
-            if self.type(operand).name == "int":
-                temporary = self.fresh(self.type(form.args[-1]))
-                forms.append(Primitive("to_float", (operand,), temporary, form.span))
+            if type.name in self.type(operand).widens_to and type.conversion is not None:
+                temporary = self.fresh(type)
+                forms.append(Primitive(type.conversion, (operand,), temporary, form.span))
                 operand = temporary
             inputs.append(operand)
         return [*forms, replace(form, inputs=tuple(inputs))]

@@ -182,6 +182,7 @@ class TypeChecker:
         sides = [(name, self.why(rule, operand, candidates))]
         adds_text = primitive == "add" and "string" in node.find().candidates
         advice = ["text is joined by cat(a, b)"] if adds_text else []
+        advice += _conversion(node.find().candidates, candidates)
         self.conflict(message, span, sides, rule, [operand], advice=advice)
 
     def could_be(self, rule: Rule, operand: Operand, candidates: Candidates) -> bool:
@@ -303,7 +304,13 @@ def advise(here: Candidates, there: Candidates) -> list[str]:
     type = BUILTIN_TYPES[there[0]]
     if "int" in here and type.example:
         return [f"{type.called} is written {type.example}"]
-    return [type.beside[name] for name in here if len(here) == 1 and name in type.beside]
+    return _conversion(here, there)
+
+
+def _conversion(here: Candidates, there: Candidates) -> list[str]:
+    """How a value becomes one of another type, where its own type says so."""
+    ways = BUILTIN_TYPES[here[0]].becomes if len(here) == 1 else {}
+    return [ways[name] for name in there if name in ways][:1]
 
 
 def text_of(form: Primitive) -> str:

@@ -17,10 +17,10 @@ from dlog.ir.primitives import ANY, NUMERIC
 from dlog.ir.rules import Const, Primitive, Rule, Var
 from dlog.ir.types.type_nodes import Candidates, Node, Reason, join, restrict, spell
 from dlog.ir.types.typecheck import TypeChecker, advise, called, text_of
-from dlog.values import OPERATIONS
+from dlog.values import OPERATIONS, TYPES
 
-_MIXED = [("int", "decimal", "decimal"), ("decimal", "int", "decimal")]
-_MIXED += [("int", "float", "float"), ("float", "int", "float")]
+_WIDER = [(type.name, wider) for type in TYPES for wider in type.widens_to]
+_MIXED = [(a, b, wider) for name, wider in _WIDER for a, b in ((name, wider), (wider, name))]
 _NUMBERS = frozenset([(t, t, t) for t in NUMERIC] + _MIXED)
 
 

@@ -216,7 +216,7 @@ def _results(predicate: Predicate, rule: Rule) -> dict[int, str]:
         function = functions.get(argument.name) if isinstance(argument, Var) else None
         if function is None:
             continue
-        rounded = function.adds_up and predicate.columns[column].type.name == "float"
+        rounded = function.adds_up and predicate.columns[column].type.kernel == "float"
         if function.merged_by is None or rounded:
             none = f"{function} has no partial values"
             what = "a float sum is exact only in one place" if rounded else none

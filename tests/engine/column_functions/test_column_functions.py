@@ -24,7 +24,7 @@ from dlog.errors import LimitError
 from dlog.ir.primitives import SIGNATURES
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode, encode
-from dlog.types import (
+from dlog.values import (
     BOOL,
     DATE,
     DATETIME,

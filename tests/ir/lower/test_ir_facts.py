@@ -15,7 +15,7 @@ from dlog.io import InputOptions, OutputOptions, ParameterError
 from dlog.ir.lower.directives import IO_KINDS, PARAMETERS
 from dlog.ir.lower.fact_spans import delta_literals, fact_span, literal_span
 from dlog.ir.lower.literals import CANDIDATES, literal_value
-from dlog.types import (
+from dlog.values import (
     BOOL,
     DATE,
     DATETIME,

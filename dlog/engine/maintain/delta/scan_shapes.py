@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields, is_dataclass
 
 from dlog.ir.rules import Program, Rule, Var
-from dlog.types import STRING
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ def scan_shape(program: Program, rule: Rule, argument: Var) -> ScanShape:
     identity = _identity(rule, argument)
     own = _groups(rule, numbers)
     levels = {own}
-    if rule.types[argument.name] != STRING:  # scans are of single words
+    if rule.types[argument.name].ordered_codes:  # scans are of single words
         levels |= {
             _groups(other, _numbers(other))
             for other, v in _extremes(program)

@@ -25,7 +25,7 @@ def unsupported(program: Program, stratum: Stratum, store: Store) -> str | None:
     for name in stratum.predicates:
         if any(d.kind == "limitsize" and d.predicate == name for d in program.directives):
             return f"{name} has a limited size"
-        if name in stratum.combine and program.predicates[name].columns[-1].type.name == "string":
+        if name in stratum.combine and not program.predicates[name].columns[-1].type.ordered_codes:
             return f"{name} combines strings"
     for rule in stratum.rules:
         if rule.aggregates and rule.heads[0].predicate not in stratum.combine:

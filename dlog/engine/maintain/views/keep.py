@@ -27,7 +27,7 @@ from dlog.jit import Words
 from dlog.m3.syntax import ast
 from dlog.planning.versions import facts_name
 from dlog.storage.relation.relation import Relation
-from dlog.types import INT, STRING, Type
+from dlog.types import Type
 from dlog.views.orders.orders import find_order
 from dlog.views.picture.notation import tree_lines
 from dlog.views.query import Query
@@ -80,9 +80,9 @@ def _check_aggregates(rule: Rule) -> None:
         if not aggregate.function.in_ring:
             raise UnsupportedError(_NO_RING.format(op=aggregate.op))
         type = rule.types[aggregate.result.name]
-        if type.name == "float":
+        if type.kernel == "float":
             raise UnsupportedError(_ROUNDED)
-        if type != INT and not type.is_decimal:
+        if type.m3 != "long" and not type.is_decimal:
             raise UnsupportedError(f"views do not sum values of type {type}")
 
 
@@ -122,7 +122,7 @@ def _told_apart(heads: Sequence[Atom]) -> bool:
 
 def _is_plain(argument: Operand) -> TypeGuard[Const]:
     """Whether it is a constant of one spelling: other types have several for a value."""
-    return isinstance(argument, Const) and argument.type in (INT, STRING)
+    return isinstance(argument, Const) and argument.type is not None and argument.type.literal_is_value
 
 
 def _compares(query: Query, condition: ast.Node) -> bool:
