@@ -1,8 +1,12 @@
 """Data of the small programs about aggregates and files."""
 
 import json
+import math
+import statistics
 from collections import Counter
 from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -19,6 +23,7 @@ Grass will be hay and hay will burn
 def main() -> None:
     aggregates()
     concat()
+    deviations()
     io_formats()
 
 
@@ -62,6 +67,50 @@ def concat() -> None:
     example.expected("text", set(enumerate(texts, 1)))
     example.expected("poem", {("".join(t + "/" for t in texts),)})
     example.expected("initials", {("".join(line[0][0] for line in poem),)})
+
+
+def deviations() -> None:
+    example = Example("deviations")
+    rng = example.random
+    base = {"cellar": 12.5, "roof": 21.0, "tank": 1000000.0, "lamp": 3.25}
+    readings = {
+        (s, n, b + rng.randrange(-8, 9) / 4 + (9.0 if n == 7 else 0.0), rng.choice(("C", "K", "F")))
+        for s, b in base.items()
+        for n in range(1 if s == "lamp" else 24)
+    }
+    prices = {
+        (f"shop{i}", item, Decimal(rng.randrange(400, 700)) / 100)
+        for i in range(5)
+        for item in ("tea", "rice")
+    }
+    prices |= {("shop0", "salt", Decimal("1.10")), ("shop1", "salt", Decimal("1.10"))}
+    example.facts("reading", readings)
+    example.facts("price", prices)
+    values: dict[str, list[Fraction]] = {}
+    units: dict[str, set[str]] = {}
+    for s, _, x, unit in readings:
+        values.setdefault(s, []).append(Fraction(x))
+        units.setdefault(s, set()).add(unit)
+    sample = {s: statistics.variance(xs) for s, xs in values.items() if len(xs) > 1}
+    example.expected("variance_of", {(s, float(v)) for s, v in sample.items()})
+    example.expected("deviation_of", {(s, math.sqrt(v)) for s, v in sample.items()})
+    example.expected("readings", {(s, len(xs)) for s, xs in values.items()})
+    example.expected("spread", {(s, float(statistics.pvariance(xs))) for s, xs in values.items()})
+    example.expected("units", {(s, len(names)) for s, names in units.items()})
+    far = {
+        (s, n)
+        for s, n, x, _ in readings
+        if s in sample and (Fraction(x) - statistics.mean(values[s])) ** 2 > 4 * sample[s]
+    }
+    example.expected("outlier", far)
+    amounts: dict[str, list[Decimal]] = {}
+    for _, item, amount in prices:
+        amounts.setdefault(item, []).append(amount)
+    exact = {item: statistics.pvariance(map(Fraction, xs)) for item, xs in amounts.items()}
+    example.expected("uneven", {(item, math.sqrt(v)) for item, v in exact.items()})
+    example.expected("prices", {(item, len(set(xs))) for item, xs in amounts.items()})
+    dear = {item: len({s for s, i, a in prices if i == item and a > 5}) for item in amounts}
+    example.expected("shops", dear.items())
 
 
 def io_formats() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import tempfile
 from pathlib import Path
 
@@ -136,6 +137,7 @@ FLOATS = st.floats(allow_nan=True, allow_infinity=True)
 @example([(0, 0, 1e308), (1, 0, 1e308), (2, 0, -1e308), (3, 0, -1e308), (4, 0, 1.0)], 2)
 @example([(0, 0, 1e16), (1, 0, 1.0), (2, 0, -1e16), (3, 0, 1e-300)], 3)
 @example([(0, 0, math.inf), (1, 0, -math.inf), (2, 1, math.inf), (3, 1, 1.0)], 2)
+@example([(0, 0, 1e-200), (1, 0, 3e-200), (2, 0, 1e200), (3, 1, 5e-324), (4, 1, 1.7e308)], 2)
 def test_float_sums_in_parts_are_the_same_bits(rows: list[tuple[int, int, float]], shards: int) -> None:
     """Groups that are computed have no variable that could own the shards."""
     rules = """
@@ -143,6 +145,9 @@ def test_float_sums_in_parts_are_the_same_bits(rows: list[tuple[int, int, float]
         total[] = s, mean[] = m <- agg<<s = sum(x), m = mean(x)>> v[i, g] = x.
         by[h] = s, least[h] = l, n[h] = c, usual[h] = u
           <- agg<<s = sum(x), l = min(x), c = count(), u = mean(x)>> v[i, g] = x, h = g % 2.
+        spread[h] = a, sample[h] = b, kinds[h] = k
+          <- agg<<a = stddev_pop(x), b = variance(x), k = count_distinct(x)>> v[i, g] = x, h = g % 2.
+        every[] = a <- agg<<a = variance_pop(x)>> v[i, g] = x.
     """
     columns = [list(range(len(rows))), [g for _, g, _ in rows], [x for _, _, x in rows]]
     types = (pa.int64(), pa.int64(), pa.float64())
@@ -151,7 +156,7 @@ def test_float_sums_in_parts_are_the_same_bits(rows: list[tuple[int, int, float]
         pq.write_table(pa.table(arrays, names=["i", "g", "x"]), f"{folder}/v.parquet")
         text = rules + f'.input v(IO="parquet", filename="{folder}/v.parquet")'
         local, database = dlog.Database(source=text), sharded(text, shards)
-    for name in ("total", "mean", "by", "least", "n", "usual"):
+    for name in ("total", "mean", "by", "least", "n", "usual", "spread", "sample", "kinds", "every"):
         assert repr(database[name].rows()) == repr(local[name].rows()), name
 
 
@@ -169,6 +174,36 @@ def test_whole_sums_may_be_large_on_the_way() -> None:
     facts = f"v(1, {2**63}). v(2, 5). v(3, {2**63 - 6})."
     database = sharded(unsigned + facts, 3)
     assert database["total"].rows() == [(2**64 - 1,)] and database["m"].rows() == [(2**63,)]
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3])
+def test_deviations_and_distinct_values_in_parts(shards: int) -> None:
+    """Of every kind of number, and of texts; groups are computed, so that every shard has a part of each."""
+    chance = random.Random(shards)
+    rules = """
+        v(i, n, u, d, t) -> int(i), int(n), unsigned(u), decimal[18, 4](d), string(t).
+        a[h] = x, b[h] = y, c[h] = z <- agg<<x = variance(n), y = stddev(u), z = variance_pop(d)>>
+            v(i, n, u, d, _), h = i % 2.
+        k[h] = w, l[h] = x, m[h] = y <- agg<<w = count_distinct(t), x = count_distinct(d),
+            y = count_distinct(f)>> v(i, _, _, d, t), h = i % 2, f = d / 3.
+    """
+    ends = [-(2**63), 2**63 - 1, 0, 7]
+    facts = [
+        f"v({i}, {chance.choice(ends)}, {chance.choice([0, 2**64 - 1, 5])}, "
+        f'{chance.choice(["0.0001", "-99999999999999.9999", "2.5"])}, "{chance.choice("abc")}").'
+        for i in range(23)
+    ]
+    text = rules + "\n".join(facts)
+    local, database = dlog.Database(source=text), sharded(text, shards)
+    for name in "abcklm":
+        assert repr(database[name].rows()) == repr(local[name].rows()), name
+
+
+def test_squares_that_do_not_fit_name_their_group_in_a_shard() -> None:
+    text = "v(i, d) -> int(i), decimal[18, 0](d).  v(1, 1). v(2, 100000000000000000). v(3, 7).\n"
+    rule = "s[h] = x <- agg<<x = variance(y)>> v(i, d), h = i % 2, y = d * d * d."
+    with pytest.raises(DataError, match=r"the sum of squares of group \[0\] does not fit 76 digits"):
+        sharded(text + rule, 2)
 
 
 def test_a_key_with_two_values_is_found_wherever_they_are_derived() -> None:

@@ -31,9 +31,9 @@ MAX_DECIMAL = 10**76 - 1
 SUMS_AT_ONCE = 1024  # float sums whose words are in memory: 2.4 MB with their squares
 _SPLITTER = 2.0**27 + 1
 
-# Squares of floats need twice the range of floats.  A float is scaled by a power of two that its size chooses,
-# so that its square is the sum of two floats.  The powers are 2^704 apart, so digits of their sums are 44
-# places apart; 2^9 makes these digits fall on the digits of the square of a sum.
+# Squares of floats need twice the range of floats.  A float is scaled by a power of two, by its size, so that
+# its square is the sum of two floats.  The powers are 2^704 apart, so digits of their sums are 44 places
+# apart; 2^9 makes these digits fall on the digits of the square of a sum.
 _BORDERS = (0.0, 2.0**-400, 2.0**400, np.inf)
 _EXPONENTS = (9 + 704, 9, 9 - 704)
 

@@ -32,11 +32,15 @@ SHARDED = [
     "s(d) <- w(_, d).  t[x] = d <- agg<<d = sum(c)>> w(x, c).  u[] = d <- agg<<d = sum(c)>> w(_, c).",
     "p(x) <- e(x, y), !(f(x, z), g(z, _)).",
     "d[x] = m <- agg<<m = mean(y)>> e(x, y).  k(s, n) <- agg<<n = count()>> g(_, s).",
+    "d[x] = v, k[x] = n <- agg<<v = variance(y), n = count_distinct(y)>> e(x, y).",
+    "s[x] = d <- agg<<d = stddev(c)>> w(x, c).",
 ]
 REFUSED = [
     ("r(x, y) <- e(x, y).  r(x, z) <- r(x, y), r(y, z).", "e", "r: "),
     ("p(x, y) <- e(x, y), e(y, x).", "e", "no variable of a rule of p can own the shards"),
     ("p[] = m <- agg<<m = mean(y)>> e(_, y).", "e", "p"),
+    ("p[] = v <- agg<<v = variance(y)>> e(_, y).", "e", "p: variance has no partial values"),
+    ("p[] = n <- agg<<n = count_distinct(y)>> e(_, y).", "e", "p: count_distinct has no partial values"),
     ("p(y) <- e(_, y).  q(x) <- p(x), e(x, _).", "e", "p, which is put together|q: no|q"),
     ("k(9).  k(n) <- agg<<n = count()>> e(_, _).", "e", "k: every shard would have its facts"),
     ("p(x) <- e(x, _).  p(x) -> f(x, _).", "e f", "constraints"),
