@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -265,24 +266,29 @@ class Evaluated(View):
 
         if predicate is not None:
             self.require(predicate)
+        maintained = partial(self._maintained, self._maintenance_explained())
         rewriting = rewriting_for(self.program, self.store, self.pending)
         if not self.pending or not rewriting.full or predicate in rewriting.left_out:
-            return explain(self.program, self.store, predicate, self._maintained)
+            return explain(self.program, self.store, predicate, maintained)
         store = self.store.under(dict(rewriting.program.predicates))
         parts = rewriting.restricted.get(predicate, (predicate,)) if predicate else (None,)
-        told = [explain(rewriting.program, store, part, self._maintained) for part in parts]
-        rest = self._maintained_elsewhere(rewriting.program, predicate)
+        told = [explain(rewriting.program, store, part, maintained) for part in parts]
+        rest = self._maintained_elsewhere(rewriting.program, predicate, maintained)
         return "\n".join([*described(rewriting), *told, *rest])
 
-    def _maintained(self, stratum: Stratum) -> list[str]:
+    def _maintenance_explained(self) -> Maintenance:
+        """What is chosen before the data is there is not kept."""
+        known = self._maintenance
+        return Maintenance.of(self.program, known.wanted) if self.pending else known
+
+    def _maintained(self, maintenance: Maintenance, stratum: Stratum) -> list[str]:
         """How a stratum follows transactions, in words; nothing of what a rewriting adds."""
-        maintenance = self._maintenance
-        if self.pending:  # what is chosen before the data is there is not kept
-            maintenance = Maintenance.of(self.program, maintenance.wanted)
         number = maintenance.owner.get(stratum.predicates[0])
         return [] if number is None else maintenance.explain(number, self.store)
 
-    def _maintained_elsewhere(self, shown: Program, predicate: str | None) -> list[str]:
+    def _maintained_elsewhere(
+        self, shown: Program, predicate: str | None, maintained: Callable[[Stratum], list[str]]
+    ) -> list[str]:
         """The same for strata of which a rewriting has only parts, or nothing: transactions keep all."""
         known = derived_predicates(shown)
         lines = []
@@ -290,7 +296,7 @@ class Evaluated(View):
             names = [n for n in stratum.predicates if not self.program.predicates[n].auxiliary]
             if names and not known.intersection(names) and predicate in (None, *names):
                 lines.append(f"  {', '.join(names)}")
-                lines += [f"    {line}" for line in self._maintained(stratum)]
+                lines += [f"    {line}" for line in maintained(stratum)]
         return ["under transactions, in full:", *lines] if lines else []
 
     @uninterrupted

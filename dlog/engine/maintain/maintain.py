@@ -341,19 +341,21 @@ def check_tables(tables: Mapping[str, ast.Directive], cycle: Cycle) -> None:
 
 def _is_bulk(strategy: Strategy, cycle: Cycle) -> bool:
     """Whether a change is so large that evaluating from scratch is expected to cost less."""
-    return _changed_rows(cycle) > SMALL_CHANGE and strategy.estimate(cycle) > BULK
+    return _changed_rows(strategy, cycle) > SMALL_CHANGE and strategy.estimate(cycle) > BULK
 
 
 def _keeps_groups(strategy: Strategy | None, cycle: Cycle) -> bool:
     return (
         isinstance(strategy, DeltaStrategy)
         and strategy.has_only_groups
-        and _changed_rows(cycle) <= KEEP_GROUPS
+        and _changed_rows(strategy, cycle) <= KEEP_GROUPS
     )
 
 
-def _changed_rows(cycle: Cycle) -> int:
-    return sum(len(change.inserted) + len(change.erased) for change in cycle.changes.values())
+def _changed_rows(strategy: Strategy, cycle: Cycle) -> int:
+    """Rows that have changed in what a stratum reads.  O(what it reads)."""
+    changes = (cycle.changes[name] for name in strategy.reads if name in cycle.changes)
+    return sum(len(change.inserted) + len(change.erased) for change in changes)
 
 
 def recompute(stratum: Stratum, cycle: Cycle) -> None:
@@ -401,7 +403,7 @@ def change_program(cycle: Cycle, before: Program) -> None:
     REQUIRES: the store has the new program's predicates already.
     """
     relations = cycle.store.relations
-    derived_before, derived = _derived(before), _derived(cycle.program)
+    derived_before, derived = before.stratum_of, cycle.program.stratum_of
     for name, predicate in before.predicates.items():
         now = cycle.program.predicates.get(name)
         if now is None or now.arity != predicate.arity:
@@ -412,9 +414,5 @@ def change_program(cycle: Cycle, before: Program) -> None:
             relations[name] = Relation(cycle.store.arena, predicate.arity)
         if name in derived and facts_name(name) not in relations:
             relations[facts_name(name)] = relations[name].snapshot()
-        if name in derived_before - derived and facts_name(name) in relations:
+        if name in derived_before and name not in derived and facts_name(name) in relations:
             cycle.publish_difference(name, relations.pop(facts_name(name)))
-
-
-def _derived(program: Program) -> set[str]:
-    return {name for stratum in program.strata for name in stratum.predicates}

@@ -61,9 +61,12 @@ def _seed(recursion: Recursion, start: Sequence[Expansion]) -> dict[str, Words]:
     """Put what the bodies without recursive facts derive into the relations; its supports, in order."""
     store = recursion.store
     supports = {}
+    by_head: dict[str, list[Expansion]] = {}
+    for expansion in start:
+        by_head.setdefault(expansion.body.head.predicate, []).append(expansion)
     for name in recursion.numbers:
         arity, orders = store.predicates[name].arity, store.relations[facts_name(name)].orders
-        parts = [part for e in start if e.body.head.predicate == name if len((part := _heads(e))[0])]
+        parts = [part for e in by_head.get(name, ()) if len((part := _heads(e))[0])]
         if not parts:
             store.relations[name] = Relation(store.arena, arity, orders)
             supports[name] = np.empty(0, np.int64)
