@@ -19,7 +19,7 @@ _COMPARE = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 def try_primitive(block: Block, form: Primitive) -> bool:
-    """Do a primitive, if its inputs are known; whether it was done."""
+    """Do a primitive, if its inputs are known; returns whether it was done."""
     names = {a.name for a in form.inputs if isinstance(a, Var)}
     missing = names - block.bound
     if form.name == "eq" and len(missing) == 1 and form.inputs[0] != form.inputs[1]:
@@ -56,7 +56,7 @@ def _compare(block: Block, form: Primitive) -> None:
 
 
 def _compute(block: Block, form: Primitive) -> None:
-    """Binds the output, or compares with it when it is known."""
+    """Binds the output, or compares with it if it is known."""
     type = block.c.type(form.inputs[0])
     kind = type.name if type.name in ("int", "unsigned", "float", "string") else "int"
     if kind == "string":
@@ -93,7 +93,7 @@ def _into(block: Block, output: Operand | None, step: Callable[[int], Step]) -> 
 
 
 def _operation(form: Primitive, type: Type) -> str:
-    """The kernel's name of a primitive; conversions to the type a value has already are copies."""
+    """The kernel's name of a primitive; conversions to the same type are copies."""
     target = {"to_number": "int", "as_int": "int", "to_unsigned": "unsigned", "as_unsigned": "unsigned"}
     if form.name in target:
         return "copy" if type.name == target[form.name] else f"to_{target[form.name]}"
@@ -103,7 +103,7 @@ def _operation(form: Primitive, type: Type) -> str:
 
 
 def determines(forms: Iterable[Form], bound: set[str]) -> set[str]:
-    """Variables that primitives alone give a value."""
+    """Variables that only primitives bind."""
     known = set(bound)
     changed = True
     while changed:

@@ -245,7 +245,7 @@ def test_every_primitive_has_a_meaning() -> None:
 
 
 def aggregate(op: str, type: str, values: list) -> object:
-    """`op` over values, each with a number of its own so that equal ones count."""
+    """`op` over values, each with its own number so that equal ones count."""
     result = "float" if op == "mean" else "int" if op == "count" else type
     argument = "" if op == "count" else "v"
     declarations = f"q(i, v) -> int(i), {type}(v).  p[] = r -> {result}(r)."

@@ -68,7 +68,7 @@ def spark_shard(column: Column, type: Type, shards: int) -> Column:
 
 
 def spark_type(type: Type) -> str:
-    """How Spark keeps a type of the language, as DDL."""
+    """The Spark type of a type of the language, as DDL."""
     if type.is_decimal:
         return f"decimal(18,{type.scale})"
     return _SPARK[type.name]

@@ -1,7 +1,7 @@
 """Owns the arrays of row queues: the words of each queue, its rows, and the words set aside for its set.
 
-Gives kernels room (`storage.queue.row_queue_kernels` has the layout), and packs rows.  Does not know which set
-suits a queue, nor what is in it.
+Gives kernels room (`storage.queue.row_queue_kernels` has the layout), and packs rows.  Does not know which
+set is best for a queue, nor what is in it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class QueueArrays:
         self.queues[QUEUE * place[0] + place[1]] = word
 
     def count(self, q: int) -> int:
-        """Rows that the queue keeps, stale ones too."""
+        """Rows in the queue, including stale ones."""
         return self[q, Q_COUNT]
 
     def columns(self, q: int, start: int = 0) -> Words:
@@ -69,9 +69,9 @@ class QueueArrays:
         return self.block(q)[: self[q, Q_ARITY], start:]
 
     def block(self, q: int) -> Words:
-        """All rows as `columns` gives them; of a counted queue with their supports as one more column.
+        """All rows as `columns` gives them; for a counted queue with their supports as one more column.
 
-        Where its set are cells or pairs, these have the supports: see `storage.queue.support_kernels`.
+        If its set is cells or pairs, these have the supports: see `storage.queue.support_kernels`.
         """
         capacity, base, width = self[q, Q_CAPACITY], self[q, Q_BASE], self.width(q)
         return self.rows[base : base + width * capacity].reshape(width, capacity)[:, : self[q, Q_COUNT]]
@@ -82,13 +82,13 @@ class QueueArrays:
     # Room for rows
 
     def reserve(self, q: int, capacity: int) -> None:
-        """Room for so many rows in all.  O(rows of all queues) when it grows."""
+        """Room for this many rows in all.  O(rows of all queues) when it grows."""
         if capacity <= self[q, Q_CAPACITY]:
             return
         self.move(q, max(capacity, GROWTH * self[q, Q_CAPACITY]))
 
     def move(self, q: int, capacity: int) -> None:
-        """All queues' rows to new memory, with room for so many in one of them.  O(rows of all queues)."""
+        """All queues' rows to new memory, with room for this many in one of them.  O(rows of all queues)."""
         kept = [self.block(p) for p in range(self.n)]
         self[q, Q_CAPACITY] = capacity
         self.rows = np.empty(sum(self.width(p) * self[p, Q_CAPACITY] for p in range(self.n)), np.int64)
@@ -101,7 +101,7 @@ class QueueArrays:
     # Room for sets
 
     def make_room(self, q: int, size: int) -> None:
-        """Set so many words aside for a queue's set; what they hold is undefined."""
+        """Set this many words aside for a queue's set; their contents are undefined."""
         old = [self.seen[self[p, Q_SEEN] : self[p, Q_SEEN] + self[p, Q_ROOM]] for p in range(self.n)]
         self[q, Q_ROOM] = size
         self.is_clear[q] = False
@@ -128,7 +128,7 @@ class QueueArrays:
         self.ranges_of(q)[:] = [*lows, *widths]
 
     def keys(self, q: int) -> Words:
-        """The rows that a queue keeps, packed."""
+        """The rows in a queue, packed."""
         keys = np.empty(self.count(q), np.int64)
         pack_queue(self.queues, q, self.rows, keys)
         return keys

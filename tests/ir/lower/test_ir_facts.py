@@ -92,7 +92,7 @@ def test_every_kind_has_a_reader() -> None:
             )
 
 
-# Where they stand
+# Where they are
 
 
 @given(
