@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(found)} (default: all)")
     parser.add_argument("--small", action="store_true", help=f"a quick try: the same as --scale {SMALL}")
     parser.add_argument("--scale", type=float, default=1.0, help="sizes as a part of the full ones")
-    parser.add_argument("--write", action="store_true", help="keep the table in benchmarks/RESULTS.md")
+    parser.add_argument("--write", action="store_true", help="write the table to benchmarks/RESULTS.md")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if name not in found]
     if unknown:
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def run(chosen: dict[str, Callable[[float], Iterator[Row]]], scale: float) -> dict[str, list[Row]]:
-    """Runs and prints them, each row as soon as it is there."""
+    """Runs and prints them, each row as soon as it is ready."""
     print(f"{table.machine()}\n\n{table.line(HEADER)}", flush=True)
     measured: dict[str, list[Row]] = {}
     for name, benchmark in chosen.items():

@@ -102,8 +102,8 @@ def benchmark(scale: float) -> Iterator[Row]:
 
 
 def two_parents(n: int) -> Iterator[Row]:
-    """Five layers of n nodes.  What is new lies too thinly for bitmaps: sorted runs against a hash table, by
-    time and by the memory that the process has at most."""
+    """Five layers of n nodes.  New rows are too sparse for bitmaps: sorted runs against a hash table, by
+    time and by the peak memory of the process."""
     rng = np.random.default_rng(1)
     layers = [
         np.stack([np.arange(n) + k * n, rng.integers(0, n, n) + (k - 1) * n], axis=1)
@@ -125,7 +125,9 @@ def two_parents(n: int) -> Iterator[Row]:
 
 
 def most_memory(action: Callable[[], object]) -> int:
-    """By how many bytes the process grows while it does something, at most; 0 if the system does not tell."""
+    """By how many bytes the process grows while it runs something, at most; 0 if the system does not report
+    it.
+    """
     try:
         gc.collect()
         Path("/proc/self/clear_refs").write_text("5")
@@ -142,7 +144,7 @@ def _status(name: str) -> int:
 
 
 def shortest_paths(n: int) -> Iterator[Row]:
-    """Recursive min against DuckDB's recursion that keeps one row per key."""
+    """Recursive min against DuckDB's recursion with one row per key."""
     rng = np.random.default_rng(11)
     edges = np.concatenate([rng.integers(0, n, (4 * n, 2)), rng.integers(1, 100, (4 * n, 1))], axis=1)
     edges = np.unique(edges, axis=0)

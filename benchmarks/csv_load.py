@@ -1,6 +1,6 @@
 """Delimited text: read into Arrow, loaded into sorted indices, written; against DuckDB on the same file.
 
-Both sides on one thread: pyarrow is told so.  Reading ends with the same Arrow table in memory on both
+Both sides on one thread, pyarrow too.  Reading ends with the same Arrow table in memory on both
 sides, loading with sorted and distinct rows.
 """
 
@@ -72,7 +72,7 @@ def measure(path: Path, columns: Columns, table: pa.Table) -> Iterator[Row]:
 
 
 def loading(path: Path, columns: Columns) -> Callable[[], int]:
-    """`.input` of the file into a predicate of its own."""
+    """`.input` of the file into its own predicate."""
     names = ", ".join(f"{name}: {type.name}" for name, type in columns)
     program = f'.decl r({names})\n.input r(filename="{path.name}")\n'
     return lambda: len(dlog.Database(source=program, facts=path.parent).store.relations["r"])
@@ -85,7 +85,7 @@ def sorted_rows(source: str) -> int:
 
 
 def broken(path: Path, columns: Columns, rows: int) -> Iterator[Row]:
-    """A line that is no row, in the middle: it is reported, and the rest is read nearly as fast."""
+    """A line that is not a row, in the middle: it is reported, and the rest is read nearly as fast."""
     bad = path.with_name(f"{path.stem}_bad.facts")
     data = path.read_bytes()
     middle = data.index(b"\n", len(data) // 2) + 1

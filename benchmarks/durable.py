@@ -1,8 +1,8 @@
 """Databases in folders: transactions a second against SQLite, recovery against loading, size, branching.
 
-Both sides are as durable: a commit has been synced when it is told.  SQLite has a table with a unique index
-over both columns, a write-ahead log and `synchronous=FULL`; dlog the same rows as a predicate, which is an
-index.  Times are of the wall clock, since waiting for the disk is what there is to measure.
+Both sides are equally durable: a commit has been synced when it returns.  SQLite has a table with a unique
+index over both columns, a write-ahead log and `synchronous=FULL`; dlog the same rows as a predicate, which is
+an index.  Times are wall-clock times, since waiting for the disk is what is measured.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _transactions(folder: Path, n: int) -> Iterator[Row]:
 def _one_by_one(
     folder: Path, durability: str, synchronous: str, rows: list[tuple[int, int]]
 ) -> tuple[float, float]:
-    """Seconds for all rows, in turns of one: a disk is not equally fast at all times, by a factor of 30."""
+    """Seconds for all rows, in turns of one: the speed of a disk varies over time, by a factor of 30."""
     database = dlog.Database(folder / f"dlog-{durability}", source=EDGES, durability=durability)
     connection = _connect(folder / f"sqlite-{synchronous}", synchronous)
     with database:

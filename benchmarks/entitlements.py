@@ -91,7 +91,7 @@ def numbered(prefix: str, n: int) -> pa.Array:
 
 
 def whole(folder: Path, size: str) -> Iterator[Row]:
-    """Load and evaluate everything; all results are kept as tables on both sides."""
+    """Load and evaluate everything; all results are stored as tables on both sides."""
     program = PROGRAM + "\n".join(RULES.values())
 
     def ours() -> list[int]:
@@ -123,7 +123,7 @@ def loaded(folder: Path):  # type: ignore[no-untyped-def]
 
 
 def rules(folder: Path, size: str) -> Iterator[Row]:
-    """Each rule by itself, over loaded facts; results as tables of their own on both sides."""
+    """Each rule by itself, over loaded facts; results as their own tables on both sides."""
     connection = loaded(folder)
     for (name, rule), predicate in zip(RULES.items(), NAMES, strict=True):
         database = dlog.Database(source=PROGRAM + rule, facts=folder, evaluated=False)

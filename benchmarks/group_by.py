@@ -1,6 +1,6 @@
 """count and sum by group: dlog against DuckDB on one thread and pyarrow's group_by.
 
-Keys are either the numbers 0 .. n-1 or spread over 64 bits, where no table can be indexed by them.  dlog's
+Keys are either the numbers 0 .. n-1 or spread over 64 bits, where they cannot index a table.  dlog's
 sums are exact: integers in 128 bits, floats rounded once whatever the order; DuckDB's and Arrow's sums of
 floats depend on the order.
 """

@@ -2,7 +2,7 @@
 
 A benchmark is a module of this folder with a function `benchmark(scale)` that yields `Row`s: `scale` is 1 for
 the sizes of the table, less for a quick try, and every size has a floor, so that any scale runs.  Both sides
-are measured alike: in one process, in turns, the best of the same number of runs.
+are measured in the same way: in one process, in turns, the best of the same number of runs.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Aim:
 
 
 def faster(times: float) -> Aim:
-    """At least so many times as fast as the peer."""
+    """At least this many times as fast as the peer."""
     return Aim(fold=times)
 
 
 def within(times: float) -> Aim:
-    """At most so many times the peer's time."""
+    """At most this many times the peer's time."""
     return Aim(fold=1 / times)
 
 
@@ -118,7 +118,7 @@ def timed(
     """The least time of each action and its result, all in turns.  At least two rounds, since a kernel may be
     compiled in the first.
 
-    Processor time, which other programs disturb less than the clock on the wall; for work on several cores
+    Processor time, which other programs disturb less than wall-clock time; for work on several cores
     or in other processes pass `time.perf_counter`.
     """
     best: dict[str, Measured] = {}
@@ -165,7 +165,7 @@ def duck(**tables: Any) -> duckdb.DuckDBPyConnection:
 
 
 def derive_again(database: dlog.Database) -> None:
-    """Evaluate all rules over the base facts as they are, in relations that nobody sees."""
+    """Evaluate all rules over the current base facts, in temporary relations."""
     store = database.store
     kept = store.relations
     try:
@@ -176,5 +176,5 @@ def derive_again(database: dlog.Database) -> None:
 
 
 def at_least(floor: int, size: float) -> int:
-    """A size that a small scale does not make too small to mean anything."""
+    """A size that a small scale does not make meaningless."""
     return max(floor, int(size))

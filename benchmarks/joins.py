@@ -1,8 +1,8 @@
 """Joins that a plain triejoin is bad at, and programs of many rules or many strings: dlog against DuckDB.
 
-A path whose ends are selective needs semijoins, a 4-cycle two 2-paths that meet, a count of paths no paths at
-all.  Relations are loaded on both sides before the clock runs; ours then goes from rules to derived relations
-in their indices, plans included.
+A path whose ends are selective needs semijoins, a 4-cycle two 2-paths that meet, a count of paths does not
+need the paths.  Relations are loaded on both sides before the clock runs; ours then goes from rules to
+derived relations in their indices, plans included.
 """
 
 from __future__ import annotations
@@ -123,7 +123,9 @@ def updated(edges: int, changes: int) -> Iterator[Row]:
 
 
 def shared_rules(items: int) -> Iterator[Row]:
-    """Rules over the same costly sub-body, each with a filter of its own: alone none would make it."""
+    """Rules over the same costly sub-body, each with its own filter: none alone would compute it
+    separately.
+    """
     random = np.random.default_rng(3)
     tables = {
         "sold": pairs(random, items, 365, 5 * items),
@@ -151,7 +153,7 @@ def pairs(random: np.random.Generator, a: int, b: int, n: int) -> list[Words]:
 
 
 def many_rules(rows: int) -> Iterator[Row]:
-    """A chain of rules over small relations: what planning costs.  Every tenth joins four atoms."""
+    """A chain of rules over small relations: the cost of planning.  Every tenth joins four atoms."""
     random = np.random.default_rng(5)
     tables = {f"e{i}": list(np.unique(random.integers(0, rows, (rows, 2)), axis=0).T) for i in range(10)}
     lines = [f"{name}(x, y) -> int(x), int(y)." for name in tables] + ["r0(x, y) <- e0(x, y)."]
@@ -175,7 +177,7 @@ def many_rules(rows: int) -> Iterator[Row]:
 
 
 def entitlements(memberships: int) -> Iterator[Row]:
-    """Users, groups, roles and resources, all known by strings; two of them in each membership."""
+    """Users, groups, roles and resources, all identified by strings; two of them in each membership."""
     random = np.random.default_rng(9)
     users, groups, roles, resources = (
         memberships // 5,
@@ -245,7 +247,7 @@ def counting(body: str) -> str:
 
 
 def loaded(source: str, tables: dict[str, Any]) -> dlog.Database:
-    """A database with its base facts in place and no rule run."""
+    """A database with its base facts loaded and no rule run."""
     database = dlog.Database(source=source, evaluated=False)
     for name, arrays in tables.items():
         if isinstance(arrays[0], pa.Array):

@@ -103,7 +103,7 @@ def star(scale: float) -> Iterator[Row]:
         yield Row(name, total, seconds, measured[BY_HAND].seconds, BY_HAND, aim)
         rate = 6 * rows / seconds / 1e6
         yield Row(f"{name}: rate", total, rate, unit="M tuples/s")
-    # Two rows for each postcode: DuckDB has to go through all that the join gives.
+    # Two rows for each postcode: DuckDB has to read the whole result of the join.
     few = {name: words[:, : 2 * postcodes] for name, words in zip(NAMES, data, strict=True)}
     yield from against_duck("star sum, one batch", whole, STAR_SQL, few, faster(20))
 
@@ -134,7 +134,7 @@ def one_by_one(runtime: Runtime, batches: list, data: list) -> None:
 
 @lru_cache(maxsize=1)
 def in_turn(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The order in which tuples come, which is given, as they are: (relation, row) of each."""
+    """The order of the tuples as given: (relation, row) of each."""
     return np.tile(np.arange(6), n), np.repeat(np.arange(n), 6)
 
 
@@ -285,7 +285,9 @@ def arrow(words: Words, names: list[str]) -> pa.Table:
 
 
 def memory(scale: float) -> Iterator[Row]:
-    """Rows that come and go, each time others: as much memory after many rounds as after a few."""
+    """Rows that are inserted and deleted, others each time: as much memory after many rounds as after a
+    few.
+    """
     runtime = Runtime(parse(GROUPS))
     rng = np.random.default_rng(3)
     rows, rounds = at_least(100, 20_000 * scale), 30

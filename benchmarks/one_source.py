@@ -1,4 +1,4 @@
-"""Reachability of one node, asked for by a constant: dlog rewrites the rules for the goal, DuckDB's recursive
+"""Reachability of one node, requested by a constant: dlog rewrites the rules for the goal, DuckDB's recursive
 CTE is written for it by hand.
 
 The closure of the first graph has some ten million rows; the second is too large to close.  Rules recur on
@@ -62,7 +62,7 @@ def ask(edges: np.ndarray, closed: bool) -> Iterator[Row]:
 
 
 def against_closure(database: dlog.Database, size: str) -> Iterator[Row]:
-    """What is saved: the closure of all, computed to answer for one node."""
+    """The saving: the closure of all, computed to answer for one node."""
     measured = timed(
         {
             "one": lambda: len(database.query("?- reach(0, y).")),

@@ -1,6 +1,6 @@
 """Facts and rules in program files: how fast they are parsed, and what the fast path of facts gains.
 
-The grammar's path is the same facts with a comment inside each, which keeps them from the fast path.
+The grammar's path is the same facts with a comment inside each, which excludes them from the fast path.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def benchmark(scale: float) -> Iterator[Row]:
 
 
 def slow_form(fact: Callable[[int], str]) -> Callable[[int], str]:
-    """The fact with an empty comment behind its first bracket."""
+    """The fact with an empty comment after its first bracket."""
 
     def slow(i: int) -> str:
         text = fact(i)

@@ -1,7 +1,7 @@
-"""Reachability under a stream of edges in Pathway: `python pathway_reach.py FILE.npz`, a process of its own.
+"""Reachability under a stream of edges in Pathway: `python pathway_reach.py FILE.npz`, its own process.
 
 The file has the edges, and those that are erased and inserted again one by one.  Prints the seconds from each
-change to the end of its output as JSON.  Needs nothing of dlog, so that it runs under an interpreter that has
+change to the end of its output as JSON.  Does not import dlog, so that it runs under an interpreter that has
 Pathway: this one, or the one that DLOG_PATHWAY_PYTHON names.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-PATIENCE = 1.0  # seconds between two looks
+PATIENCE = 1.0  # seconds between two checks
 
 
 def interpreter() -> str | None:
@@ -63,7 +63,7 @@ def run(edges: list[list[int]], changes: list[list[int]]) -> dict[str, Any]:
                     seconds.append(time.perf_counter() - started)
 
         def wait(self, expected: int) -> None:
-            """Until the output of a time has ended at which there were so many edges."""
+            """Until the output of a time has ended at which there were this many edges."""
             self.commit()
             while ended != expected:
                 ready.wait(PATIENCE)
@@ -82,7 +82,7 @@ def run(edges: list[list[int]], changes: list[list[int]]) -> dict[str, Any]:
     start = edge.groupby(edge.x, edge.y).reduce(edge.x, edge.y)
     reach = pw.iterate(step, reach=pw.iterate_universe(start), edge=edge).reach
 
-    # Pathway does not tell the end of a time at which nothing changed: the number of edges always does.
+    # Pathway does not report the end of a time at which nothing changed: the number of edges always does.
     number = edge.reduce(x=-1, y=pw.reducers.count())
     output = pw.Table.concat_reindex(reach.select(reach.x, reach.y), number)
 

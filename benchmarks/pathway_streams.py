@@ -1,10 +1,10 @@
-"""Groups over a stream of facts in Pathway: `python pathway_streams.py FILE.npz`, a process of its own.
+"""Groups over a stream of facts in Pathway: `python pathway_streams.py FILE.npz`, its own process.
 
 The file has shops and amounts, the reducer (min, max or sum), the size of a transaction, and how many
 transactions a window holds (0: facts only come in).  Prints the seconds of each transaction, from its first
-fact to the end of its output, as JSON.  That a transaction is at its end is told by a sum: sums of ints,
-which are exact, tell it themselves; beside all else Pathway keeps the sum of the facts' numbers.  Needs
-nothing of dlog; the interpreter is that of `pathway_reach`.
+fact to the end of its output, as JSON.  The end of a transaction is detected by a sum: sums of ints,
+which are exact, show it themselves; for all else Pathway maintains the sum of the facts' numbers.  Does not
+import dlog; the interpreter is that of `pathway_reach`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from typing import Any
 
 import numpy as np
 
-PATIENCE = 1.0  # seconds between two looks
+PATIENCE = 1.0  # seconds between two checks
 
 
 def replay(
     python: str, shops: np.ndarray, amounts: np.ndarray, reducer: str, size: int, window: int
 ) -> tuple[list[float], int, dict[int, float]]:
-    """(Seconds of each transaction, the sum that told the last end, the result of each shop).
+    """(Seconds of each transaction, the sum that showed the last end, the result of each shop).
 
-    There are no results where they are sums of ints: these are what the sum is of.
+    There are no results if they are sums of ints: these are the sum itself.
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "facts.npz"
@@ -41,7 +41,7 @@ def replay(
 
 
 def totals_after(values: Any, size: int, window: int) -> list[int]:
-    """What the values that are there add up to after each transaction: only then it is at its end."""
+    """The sum of the values after each transaction: only then it has ended."""
     n = len(values)
     total = np.concatenate([[0], np.cumsum(values)])
     ends = np.minimum(np.arange(size, n + size, size), n)

@@ -1,4 +1,4 @@
-"""Triangles and 4-cliques as rules, plans and all: against DuckDB and Kuzu, each on one thread.
+"""Triangles and 4-cliques as rules, including plans: against DuckDB and Kuzu, each on one thread.
 
 The same graphs as in `triangles`, where the kernel alone is measured.
 """
@@ -67,7 +67,9 @@ def listed_in_duck(source: Words, target: Words) -> Callable[[], int]:
 
 
 def in_kuzu(source: Words, target: Words, folder: Path) -> dict[str, Callable[[str], Any]]:
-    """Kuzu with the graph loaded, to be asked for something of each triangle; nothing where it is missing."""
+    """Kuzu with the graph loaded, to be queried for something of each triangle; nothing if it is not
+    installed.
+    """
     try:
         import kuzu  # type: ignore[import-not-found]
     except ImportError:
@@ -88,5 +90,5 @@ def counted(ask: Callable[[str], Any]) -> int:
 
 
 def listed(ask: Callable[[str], Any]) -> int:
-    """The rows stay in the result: nothing of Python is on their way."""
+    """The rows stay in the result: Python does not touch them."""
     return int(ask("x.id, y.id, z.id").get_num_tuples())

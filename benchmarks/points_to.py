@@ -1,8 +1,8 @@
 """Andersen's points-to analysis on generated statements: rows per second, and how time grows with the input.
 
-The program has modules of variables; statements stay in their module but for four in a thousand, so that the
-result grows about as the input does.  A variable points to a handful of objects on average, and every row is
-derived some three times.  Two predicates recur through each other and are read while they grow.
+The program has modules of variables; statements stay in their module except for four in a thousand, so that
+the result grows about as the input does.  A variable points to a handful of objects on average, and every row
+is derived some three times.  Two predicates recur through each other and are read while they grow.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def benchmark(scale: float) -> Iterator[Row]:
 
 
 def generate(variables: int) -> dict[str, np.ndarray]:
-    """Statements over so many variables."""
+    """Statements over this many variables."""
     rng = np.random.default_rng(3)
 
     def other(base: np.ndarray) -> np.ndarray:
-        """A variable of the same module, or now and then of any."""
+        """A variable of the same module, or sometimes of any."""
         near = base // MODULE * MODULE + rng.integers(0, MODULE, len(base))
         return np.where(rng.random(len(base)) < 0.004, rng.integers(0, variables, len(base)), near)
 

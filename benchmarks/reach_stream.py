@@ -2,9 +2,9 @@
 
 Reachability on a tree, on a layered graph and on a random graph with a giant component; points-to with one
 statement less and one more; role inheritance with one grant of a role revoked; least distances with one road
-closed.  A transaction erases a fact and the next one brings it back: a row is the median of all, another the
-99th percentile.  Hub keys are the facts at the vertex with most of them, random ones are drawn from all.
-Pathway, where it is installed (see `pathway_reach`), gets the same stream of edges on smaller graphs.
+closed.  A transaction erases a fact and the next one inserts it again: a row is the median of all, another
+the 99th percentile.  Hub keys are the facts at the vertex with most of them, random ones are drawn from all.
+Pathway, if it is installed (see `pathway_reach`), gets the same stream of edges on smaller graphs.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Case:
     name: str
     program: str
     facts: dict[str, np.ndarray]
-    changed: str  # the predicate whose facts come and go
+    changed: str  # the predicate whose facts are erased and inserted
     derived: str
     aim: Aim | None
 
@@ -95,7 +95,7 @@ def cases(scale: float, rng: np.random.Generator) -> Iterator[Case]:
 
 
 def tree(n: int, rng: np.random.Generator) -> np.ndarray:
-    """Every vertex hangs on an earlier one, any of them."""
+    """Every vertex is below a random earlier one."""
     return np.stack([rng.integers(0, np.arange(1, n)), np.arange(1, n)], axis=1)
 
 
@@ -141,7 +141,7 @@ def stream(case: Case, rng: np.random.Generator, changes: int) -> Iterator[Row]:
 
 
 def against_pathway(python: str, case: Case, rng: np.random.Generator, changes: int) -> Row:
-    """The median of all changes, on the wall clock."""
+    """The median of all changes, in wall-clock time."""
     rows = case.facts["edge"]
     chosen = rows[rng.integers(0, len(rows), changes)]
     database = load(case)

@@ -1,10 +1,10 @@
-"""What being ready for change costs: counts, stages and the indices of deltas, against a plain evaluation.
+"""The cost of preparing for changes: counts, stages and the indices of deltas, against a plain evaluation.
 
-A database keeps no state for maintenance before its first small transaction, which then evaluates every
+A database has no state for maintenance before its first small transaction, which then evaluates every
 stratum it touches, with its state: such a transaction is timed, with all it needs, against evaluating
 everything from scratch in the same live database.  Both are done several times, so that both work in memory
-that the process has, and both compare what they find with what was there before.  The very first one also
-makes the indices of deltas, and asks the system for the memory of the state.
+that the process has, and both compare their result with the state before.  The very first one also
+makes the indices of deltas, and allocates the memory of the state.
 Bytes per row are those of the arena, all column orders and counts included, by rows of all predicates.
 """
 
@@ -29,10 +29,10 @@ PROGRAMS = {
     "same generation, two parents": GENERATION,
 }
 DECLARED = "edge(x, y) -> int(x), int(y).\n"
-# On random graphs below the size where nearly everything reaches everything, with so many edges.
+# On random graphs below the size where nearly everything reaches everything, with this many edges.
 LOOSE = {"reachability": 1_300, "reachability, squared": 600}
 # On a tree whose nodes have three children: most pairs of a level are of the same generation.  With two
-# parents each, among all that came before, the pairs are spread thinly.
+# parents each, among all that came before, the pairs are sparse.
 CHILDREN, TREE, PARENTS = 3, 2_000, 20_000
 
 

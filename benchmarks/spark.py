@@ -1,8 +1,8 @@
 """Programs on Spark, in one Spark application on this machine: against Spark SQL's own joins, and against one
 process of dlog.
 
-What is timed is a whole run over base facts in this process: to the shards, the job, and a count back.  The
-Java machine compiles as Spark's own scripts let it, so that Spark SQL is not held back by a quick start.
+The time of a whole run is measured over base facts in this process: to the shards, the job, and a count back.
+The Java machine compiles with the settings of Spark's own scripts, so that Spark SQL is not slowed down.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOOP_EDGES = 50_000  # for Spark SQL's own loop, which takes 40 times as long as
 RUNS = 3
 ROUNDS = 2  # sessions of each number of workers
 SMALL = 0.01
-TINY = 0.001  # below, only what a test needs to see: no loop of Spark's own, no second session
+TINY = 0.001  # below, only what a test needs to see: no loop in Spark SQL, no second session
 FULL = ("-XX:+UseParallelGC",)  # both of Java's compilers
 Query = Callable[[Any, str], int]  # a session, the file of edges -> the answer
 
@@ -64,7 +64,7 @@ def benchmark(scale: float) -> Iterator[Row]:
                 Path(folder), at_least(1000, ROWS * scale), options, ROUNDS if scale > TINY else 0
             )
     finally:
-        if options is not None:  # nobody else wants such a machine
+        if options is not None:  # no other test uses such a machine
             stop()
 
 
@@ -93,7 +93,7 @@ def triangles(spark: Any, folder: Path, edges: int) -> Iterator[Row]:
 
 
 def closure(spark: Any, folder: Path, edges: int, loop: Query | None) -> Iterator[Row]:
-    """A forest of short paths: Spark SQL doubles paths until nothing is new, in a loop of its own."""
+    """A forest of short paths: Spark SQL doubles paths until nothing is new, in its own loop."""
     random = np.random.default_rng(3)
     source = np.arange(edges)
     target = source + 1 + random.integers(0, 3, edges)
@@ -129,7 +129,7 @@ def sql(spark: Any, file: str) -> int:
 
 
 def doubled(spark: Any, file: str) -> int:
-    """The closure in DataFrames: pairs joined with themselves, cut off from their history each time."""
+    """The closure in DataFrames: pairs joined with themselves, without their lineage each time."""
     edge = spark.read.parquet(file)
     pairs, before = edge.distinct().localCheckpoint(), -1
     while (now := pairs.count()) != before:
@@ -148,7 +148,7 @@ def _meets() -> Any:
 def rows(folder: Path, n: int, options: tuple[str, ...] | None, rounds: int) -> Iterator[Row]:
     """Files of Parquet to shards by item, sums there, and the largest of them: one and two workers.
 
-    Sessions of both take turns, as other work on the machine comes and goes; the first run of each starts
+    Sessions of both take turns, as the load of the machine varies; the first run of each starts
     workers and is not counted.
     """
     random = np.random.default_rng(5)

@@ -1,6 +1,6 @@
 """Start-up, as seconds of whole processes: with an empty cache, with a full one, and without the engine.
 
-Bytecode and machine code are kept in a folder of the benchmark, as an installation keeps them; the first
+Bytecode and machine code are stored in a folder of the benchmark, as in an installation; the first
 process of each kind, which writes its bytecode, is measured only as the first run.  A process has the
 processor to itself only on a quiet machine, so the seconds of processor time are given, too.
 """
@@ -20,11 +20,11 @@ from benchmarks.harness import Row, below
 
 PROGRAM = "edge(1, 2). reach(x, y) <- edge(x, y). reach(x, z) <- reach(x, y), edge(y, z).\n.output reach\n"
 WARM = 1.0  # seconds that a warm start may take
-TINY = 0.001  # below, each command is run once, with whatever bytecode there is
+TINY = 0.001  # below, each command is run once, with whatever bytecode exists
 
 
 def benchmark(scale: float) -> Iterator[Row]:
-    """Below full size kernels are not compiled anew: that takes half a minute at any scale."""
+    """Below full size kernels are not compiled again: that takes half a minute at any scale."""
     runs = 7 if scale >= 1 else 1
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "p.dl"

@@ -128,12 +128,12 @@ def strings(random: np.random.Generator, n: int) -> Iterator[Row]:
 
 
 def each(name: str, size: str, work: Callable[[], object], n: int, aim: Aim | None = None) -> Row:
-    """The time of one of the n things that `work` does."""
+    """The time of one of the n operations of `work`."""
     return Row(name, size, timed({name: work})[name].seconds / n, aim=aim)
 
 
 def once(name: str, size: str, work: Callable[[], object], n: int) -> Row:
-    """The same for what is not done a second time."""
+    """The same for work that is done only once."""
     started = time.process_time()
     work()
     return Row(name, size, (time.process_time() - started) / n)

@@ -1,9 +1,9 @@
-"""`dlog stream` with a state of a million groups: what a micro-batch takes, from files to results, in one
+"""`dlog stream` with a state of a million groups: the time of a micro-batch, from files to results, in one
 engine and in two shards, beside Spark's own streaming aggregation over the same files in the same session.
 
-A batch's time is that between two batches that are done, while files wait: Spark's notes, the transaction in
-the durable store and the files of changes are all in it, and so is the writing of all values now and then.
-Spark's own side keeps its state and writes nothing; it cannot erase, so that deletions have no peer.
+A batch's time is that between two batches that are done, while files wait: Spark's records, the transaction
+in the durable store and the files of changes are included, and so is the occasional writing of all values.
+Spark's own side has its state and writes nothing; it cannot erase, so that deletions have no peer.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _row(kind: Kind, groups: int, shards: int, ours: list[float], theirs: list[f
 
 
 class Chosen(NamedTuple):
-    """The first n files, in a folder of their own, and the totals that they give."""
+    """The first n files, in their own folder, and the totals that they give."""
 
     n: int
     folder: Path
@@ -92,7 +92,9 @@ class Files:
         self.totals = np.zeros(groups, np.int64)
         self.distinct: list[int] = []
         self._random = np.random.default_rng(7)
-        self._gone = self._random.permutation(groups)  # the first fact of these goes, one after the other
+        self._gone = self._random.permutation(
+            groups
+        )  # the first fact of these is deleted, one after the other
         self._next_id = 0
         self.folder.mkdir(parents=True)
         self._write(np.arange(groups), np.empty(0, np.int64))
@@ -117,7 +119,7 @@ class Files:
         self.kinds.append(Kind(facts, range(first, self.n), erases, aim))
 
     def _write(self, shops: np.ndarray, gone: np.ndarray) -> None:
-        """New facts of shops; and groups whose first fact, which has their number, goes."""
+        """New facts of shops; and groups whose first fact, which has their number, is deleted."""
         ids = np.concatenate([np.arange(len(shops)) + self._next_id, gone])
         self._next_id += len(shops)
         shops, signs = np.concatenate([shops, gone]), np.repeat([1, -1], [len(shops), len(gone)])
@@ -140,7 +142,7 @@ def _dlog_times(files: Files, chosen: Chosen, shards: int) -> list[float]:
             self.done.append(time.perf_counter())
 
         def print(self, text: str) -> None:
-            """Where shards keep what is not of interest here."""
+            """Where shards write what is not of interest here."""
 
     program, run = files.root / "program.dl", files.root / f"shards-{shards}"
     program.write_text(PROGRAM)

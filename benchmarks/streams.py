@@ -1,12 +1,12 @@
-"""Min, max and exact float sums of groups over a stream of facts: what has no inverse, semigroups and floats.
+"""Min, max and exact float sums of groups over a stream of facts: aggregates without an inverse, and floats.
 
-Facts of 1,000 groups come in, in transactions of several sizes: only in, and as a window of ten transactions
-that drops the oldest.  Seconds are for each fact that comes in, end to end from Python, of processor time; or
-medians of transactions on the wall clock where there is a peer.  Pathway, where it is installed (see
-`pathway_reach`), gets the same stream in fewer transactions; of float sums only facts that come in, since
-with facts that go it did not give their sums (99 of 615 groups were wrong, of whole numbers too).  Both sides
-are given rows of Python: dlog one list of tuples for each statement, Pathway one call for each fact, as its
-interface has it.  `transactions` measures sums of ints the same way.  DuckDB takes the same changes on a
+Facts of 1,000 groups are inserted, in transactions of several sizes: only inserted, and as a window of ten
+transactions that drops the oldest.  Seconds are for each inserted fact, end to end from Python, of processor
+time; or wall-clock medians of transactions where there is a peer.  Pathway, if it is installed (see
+`pathway_reach`), gets the same stream in fewer transactions; for float sums only insertions, since
+with deletions it did not give their sums (99 of 615 groups were wrong, for integers too).  Both sides
+get rows of Python: dlog one list of tuples for each statement, Pathway one call for each fact, as its
+interface requires.  `transactions` measures sums of ints in the same way.  DuckDB takes the same changes on a
 million facts and evaluates its query again after each transaction, a sample of them: its float sum is not
 exact.
 """
@@ -60,7 +60,7 @@ def benchmark(scale: float) -> Iterator[Row]:
 
 
 def stream(kind: str, shops: np.ndarray, amounts: np.ndarray, size: int, most: int) -> Iterator[Row]:
-    """Facts in transactions of one size, at most so many: only in, and as a window."""
+    """Facts in transactions of one size, at most this many: only in, and as a window."""
     shown, end = f"{size:,} in a transaction", min(len(shops), size * most)
     for window in (False, True):
         what = f"{kind}, {'a window moves on' if window else 'insert only'}"
@@ -117,7 +117,7 @@ def expected(kind: str, shops: np.ndarray, amounts: np.ndarray) -> dict[int, flo
 def against_pathway(
     python: str, what: str, kind: str, shops: np.ndarray, amounts: np.ndarray, size: int, window: bool
 ) -> Row:
-    """The median of a transaction, for each fact that comes in."""
+    """The median of a transaction, for each inserted fact."""
     ours, results = streamed(kind, shops, amounts, size, window, time.perf_counter)
     theirs, total, found = replay(python, shops, amounts, KINDS[kind][0], size, WINDOW if window else 0)
     if kind == "group sums":
@@ -130,12 +130,14 @@ def against_pathway(
 
 
 def against_duckdb(kind: str, shops: np.ndarray, amounts: np.ndarray, size: int) -> Row:
-    """Facts come in and as many of the oldest go, on all other facts; the median of a transaction."""
+    """Facts are inserted and as many of the oldest deleted, on all other facts; the median of a
+    transaction.
+    """
     n = len(shops) - SAMPLE * size
     db, peer = database(kind), duckdb.connect()
     with db.transaction() as tx:
         tx.insert("sale", rows_of(shops, amounts, 0, n))
-    with db.transaction() as tx:  # the first change makes what is kept
+    with db.transaction() as tx:  # the first change builds the state
         tx.erase("sale", rows_of(shops, amounts, 0, 1))
     ids = np.arange(len(shops))
     peer.execute("CREATE TABLE sale AS SELECT unnest($1) AS id, unnest($2) AS shop, unnest($3) AS amount",
@@ -162,7 +164,7 @@ def against_duckdb(kind: str, shops: np.ndarray, amounts: np.ndarray, size: int)
 def recomputed(
     peer: duckdb.DuckDBPyConnection, kind: str, new: list[Any], old: list[Any]
 ) -> dict[int, float]:
-    """Changes the table and asks for all groups."""
+    """Changes the table and queries all groups."""
     ids, shops, amounts = zip(*new, strict=True)
     peer.execute("INSERT INTO sale SELECT unnest($1), unnest($2), unnest($3)",
                  [np.array(ids), np.array(shops), np.array(amounts)])  # fmt: skip

@@ -54,7 +54,7 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def write(measured: dict[str, list[Row]], scale: float, path: Path = RESULTS) -> None:
-    """Puts the rows of these benchmarks in the place of their old ones; all others stay."""
+    """Replaces the rows of these benchmarks; all others stay."""
     kept = _lines(path.read_text()) if path.exists() else {}
     kept |= {
         name: [f"| {name} | " + " | ".join(row.cells()) + " |" for row in rows]

@@ -1,13 +1,14 @@
-"""Rules kept by their traces, against deltas: time, operations and bytes.
+"""Rules maintained by their traces, against deltas: time, operations and bytes.
 
-The paper's four atoms with one fact of R retracted and put back; one edge in and out of a graph under the
-triangle rule, exact and coarse; a rule whose changes matter in few places, where a trace beats deltas; what
-recording costs.  Times of single transactions are medians of processor time, end to end from Python; those of
-triangles the best of ROUNDS medians of 600 transactions each, as all times here are the best of some runs.
+The paper's four atoms with one fact of R retracted and inserted again; one edge in and out of a graph under
+the triangle rule, exact and coarse; a rule whose changes matter in few places, where a trace beats deltas;
+the cost of recording.  Times of single transactions are medians of processor time, end to end from Python;
+those of triangles the best of ROUNDS medians of 600 transactions each, as all times here are the best of some
+runs.
 
-Where a trace wins: `near` begins with few x, and `open` is asked at the far end, three steps on.  From one w
-deltas go back over all edges into w, and meet for each of them and each x what leads there with what comes
-from x, to find that hardly anything does; the trace has only the places where w was reached.
+Where a trace wins: `near` begins with few x, and `open` is read at the far end, three steps on.  From one w
+deltas go back over all edges into w, and join for each of them and each x what leads there with what comes
+from x, to find hardly anything; the trace has only the places where w was reached.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ def loaded(program: str, strategy: str, **facts: np.ndarray) -> dlog.Database:
 
 
 def toggled(database: dlog.Database, name: str, rows: Sequence[tuple[int, ...]]) -> tuple[list[float], float]:
-    """Seconds of each transaction that erases or puts back a fact, and the operations of one."""
+    """Seconds of each transaction that erases or reinserts a fact, and the operations of one."""
     seconds, operations = [], 0
     for row in rows:
         for change in ("erase", "insert"):

@@ -1,10 +1,10 @@
 """Transactions on rules without recursion: cost that follows the change.
 
 One edge in and out of a graph under the triangle rule; group sums over a stream of facts in transactions of
-several sizes, growing and as a window; 300 rules of which one is concerned; bulk changes, which must not cost
+several sizes, growing and as a window; 300 rules of which one is affected; bulk changes, which must not cost
 much more than evaluating again; memory after many transactions that return to the start.  Times of single
-transactions are medians of processor time, end to end from Python; random and hub keys apart.  For the peer
-of group sums see `streams`.
+transactions are medians of processor time, end to end from Python; random and hub keys separately.  For the
+peer of group sums see `streams`.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def group_sums(scale: float) -> Iterator[Row]:
         yield from stream("group sums", shops, amounts, size, 1000)
 
 
-# Rules that are not concerned
+# Rules that are not affected
 
 
 def many_rules(scale: float) -> Iterator[Row]:

@@ -1,7 +1,7 @@
 """Triangles and 4-cliques of a power-law graph: the join kernel, a hand-written loop, DuckDB on one thread.
 
-Every graph has each edge once, from the smaller to the greater number; numbers say nothing of degrees.
-Plans are written here by hand: what the planner makes of the same rules is another benchmark.
+Every graph has each edge once, from the smaller to the greater number; numbers are independent of degrees.
+Plans are written here by hand: the planner's plans of the same rules are another benchmark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dlog.storage.layout import ENTRY, FANOUT, LEAF_ROWS, NODE_FIRST
 
 EDGES, CLIQUE_EDGES = 1_000_000, 100_000
 RUNS = 9
-BATCH = 1 << 14  # rows that the hand-written loop keeps, as many as fit a cache
+BATCH = 1 << 14  # rows that the hand-written loop stores, as many as fit a cache
 LEAF_FILLS = (LEAF_ROWS // 2, LEAF_ROWS + 1)  # rows of the leaves of an index after random updates
 NODE_FILL = FANOUT * 7 // 10
 

@@ -1,6 +1,6 @@
 """`python -m benchmarks.turns CHECKOUT [NAME ...]`: this code against that of another checkout, turn by turn.
 
-Runs every benchmark in a process of its own, alternating between the two checkouts, and compares the medians
+Runs every benchmark in its own process, alternating between the two checkouts, and compares the medians
 of each row.  A speed above 1 means that this code is faster, or takes less memory.  Rows that only one of the
 two has are left out.
 """

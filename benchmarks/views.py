@@ -1,8 +1,8 @@
 """View trees on streams: a star, its cofactor, a snowflake; against kernels by hand and DuckDB.
 
-The programs that are measured are those that dlog makes from the queries, with the orders that it finds.
+The measured programs are those that dlog makes from the queries, with the orders that it chooses.
 Time is that of changes, as F-IVM defines it: reading, parsing and compiling are not measured, by any side.
-Kernels written by hand for exactly one query, with presized tables and without checks of overflow, are the
+Kernels written by hand for exactly one query, with presized tables and without overflow checks, are the
 limit: see `views_by_hand`; that of the star is the one of benchmarks/m3.py, whose query looks up the same.
 """
 
@@ -73,7 +73,7 @@ def value(kept: Maintained) -> int:
 def fed(
     found: list[Maintained], batches: list[tuple[str, Words]], sizes: Mapping[str, int] | None = None
 ) -> Callable[[], int]:
-    """With `sizes` it is told first how many rows of some relations will come."""
+    """With `sizes` it first gets the numbers of rows of some relations to come."""
 
     def run() -> int:
         kept = found.pop()

@@ -1,6 +1,6 @@
 """Kernels for exactly the queries of `views`: the cofactor of the star, and the sum over the snowflake.
 
-Their tables are as large as they will ever need to be, keys are small numbers where that helps, and nothing
+Their tables are as large as they will ever need to be, keys are small numbers if that helps, and nothing
 is checked.
 """
 
@@ -13,7 +13,7 @@ from dlog.jit import Floats, Words, add_four, helper, kernel, pointer, prefetch
 
 # The cofactor
 
-AHEAD = 16  # rows whose postcodes are asked for before they are looked up; elements a quarter of that
+AHEAD = 16  # rows whose postcodes are prefetched before they are looked up; elements a quarter of that
 
 # Of each relation its variables, and where its element is among those of a postcode, a count before its sums.
 SIZES = (10, 5, 2, 2, 4, 3)
@@ -42,11 +42,12 @@ def cofactor_rows(
     rows: Words, stride: int, relation: int, turn: int, n: int, table: Words, element: Floats, size: int,
     result: Floats,
 ) -> None:  # fmt: skip
-    """Rows of one relation, a batch; with `turn` 1, of all in turns, which then lie one behind the other in
+    """Rows of one relation, a batch; with `turn` 1, of all in turns, which then lie one after the other in
     `rows`.
 
-    Of a batch first all postcodes are looked up, then elements are multiplied: so both can be asked for
-    ahead.  Rows in turns are looked up and done one after the other; memory is asked for ahead alike.
+    For a batch first all postcodes are looked up, then elements are multiplied: so both can be
+    prefetched.  Rows in turns are looked up and done one after the other; memory is prefetched in the same
+    way.
     """
     keys, elements, out, given = pointer(table), pointer(element), pointer(result), pointer(rows)
     scratch = np.zeros(64)
@@ -99,7 +100,7 @@ def cofactor_rows(
         a2 = a3 * c3
         a1 = a2 * c2
         a0 = a1 * c1
-        # T, the sums of the product of the relations behind: of x[24:27], then of more and more.
+        # T, the sums of the product of the later relations: of x[24:27], then of more and more.
         behind(out, elements, e5, 3, 24, b5, 1.0, x)
         behind(out, elements, e4, 4, 20, b4, a4, x)
         scaled(x, 24, 3, c4)
@@ -182,7 +183,7 @@ def lift(elements, at, rows, first, stride, width):
 
 @helper
 def behind(out, elements, at, width, first, before, after, x):
-    """Add what one relation gives: its own numbers, and its sums times those behind it."""
+    """Add the contribution of one relation: its own numbers, and its sums times those after it."""
     weight, rest, triangle = before * after, 27 - first - width, at + 1 + width
     for p in range(width):
         out[1 + first + p] += weight * elements[at + 1 + p]
@@ -206,7 +207,7 @@ def scaled(x, first, n, factor):
 
 
 def snowflake_by_hand(data: dict[str, Words]) -> int:
-    """Counts of the dimensions in arrays by their keys, and one pass over the facts that also keeps what
+    """Counts of the dimensions in arrays by their keys, and one pass over the facts that also computes what
     changes of the dimensions would need: sums of units by location, date and item, and, times what is known
     of items and of weather, by location and date and by location.
     """

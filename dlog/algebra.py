@@ -5,7 +5,7 @@ Knows nothing of codes, rules or groups of rows: values come as plain numbers, i
 The exact float sum (section 2.3.4 of the maintenance paper).  Correct output: the float nearest to the real
 sum of the summands, ties to even, whatever the order and grouping of additions and subtractions; infinities
 and NaN as floats carry them.  A sum is a number in base 2^32 with LIMBS digits, wide enough for every float
-and 2^77 summands, then three counters: how many +inf, -inf and NaN it holds, so that these can be taken back.
+and 2^77 summands, then three counters: how many +inf, -inf and NaN it holds, so that these can be subtracted.
 
 The digits are balanced, in [-2^31, 2^31).  They are unique, so equal sums are equal words; and like the
 paper's 1000 1000 ... pattern they stop borrows: 2^500 - 1 has two digits that are not 0, where digits in
@@ -105,7 +105,7 @@ def exact_float(value: float = 0.0) -> Words:
 
 @kernel
 def add_to_sum(words: Words, at: int, value: float, sign: int) -> None:
-    """Add (sign 1) or take back (sign -1) one float.  O(1) almost always: a carry rarely goes on."""
+    """Add (sign 1) or subtract (sign -1) one float.  O(1) almost always: a carry rarely propagates."""
     bits: Any = np.float64(value).view(np.int64)
     first = add_loosely(words, at, bits, sign)
     settle(words, at, first, first + 2)
@@ -113,7 +113,7 @@ def add_to_sum(words: Words, at: int, value: float, sign: int) -> None:
 
 @kernel
 def merge_sum(words: Words, at: int, other: Words, other_at: int, sign: int) -> None:
-    """Add or take back another sum.  O(LIMBS).  REQUIRES: both settled."""
+    """Add or subtract another sum.  O(LIMBS).  REQUIRES: both settled."""
     for k in range(WORDS_PER_SUM):
         words[at + k] += sign * other[other_at + k]
     settle(words, at, 0, LIMBS)

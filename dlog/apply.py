@@ -1,7 +1,7 @@
-"""Owns `dlog apply`: a file of transactions, run one after the other, and what is told of each.
+"""Owns `dlog apply`: a file of transactions, run one after the other, and the report of each.
 
 Standard output has what can be compared (changes, answers of queries), standard error what cannot (times) and
-errors.  A transaction that fails is rolled back and ends the run, unless it is told to keep going.
+errors.  A transaction that fails is rolled back and ends the run, unless `keep_going` is set.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dlog.report import cost_text, milliseconds, oracle_lines, print_rows
 
 @dataclass
 class Options:
-    """What is asked for besides running the transactions."""
+    """The options besides running the transactions."""
 
     changes: bool = False
     stats: bool = False
@@ -144,7 +144,7 @@ def _run(database: Database, unit: _Unit, options: Options, tally: Tally) -> Non
 
 
 def _answer(database: Database, queries: Sequence[ast.Node]) -> None:
-    """Queries alone are no transaction."""
+    """Queries alone are not a transaction."""
     _print_answers([(q.span.text(), database.answer(q)) for q in queries if isinstance(q, ast.Query)])
 
 

@@ -1,7 +1,7 @@
 """Owns the errors a user can cause, and their one printed form.
 
-Every failure that a program, a file or a command line can bring about is a `DlogError`; anything else
-that escapes is a defect of dlog.  Knows nothing of how sources are read: a span is whatever can say
+Every failure that a program, a file or a command line can cause is a `DlogError`; any other exception
+that escapes is a bug in dlog.  Knows nothing of how sources are read: a span is whatever can say
 where it is and show its lines.
 """
 
@@ -80,19 +80,19 @@ class PlanError(DlogError):
 
 
 class DataError(DlogError):
-    """A file or a value that cannot be taken."""
+    """A file or a value that cannot be accepted."""
 
 
 class ConstraintError(DlogError):
-    """A transaction that breaks an integrity constraint or a function."""
+    """A transaction that violates an integrity constraint or a functional dependency."""
 
 
 class VerifyError(DlogError):
-    """Maintenance and evaluation from scratch disagree: a defect of dlog, found by `--verify`."""
+    """Maintenance and evaluation from scratch disagree: a bug in dlog, found by `--verify`."""
 
 
 class SubscriberError(DlogError):
-    """A transaction took place, and a callback that was told of it failed; its error is the cause."""
+    """A transaction was committed, but a callback notified of it failed; its error is the cause."""
 
 
 class StoreError(DlogError):
@@ -127,13 +127,13 @@ class DlogErrors(DlogError):
 
 
 def place(span: Location, seen_from: Location | None) -> str:
-    """A second place that a message speaks of: `line 3`, or `FILE:3` when it is in another file."""
+    """A second place that a message mentions: `line 3`, or `FILE:3` when it is in another file."""
     same = seen_from is not None and seen_from.file == span.file
     return f"line {span.line}" if same else f"{span.file}:{span.line}"
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str | None = None) -> str | None:
-    """The help for a name that is not known: the closest one that is, else what can be done instead.
+    """The help for an unknown name: the closest known one, else what can be done instead.
 
     >>> did_you_mean("egde", ["edge", "node"])
     'did you mean edge?'
@@ -143,7 +143,7 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str | None = None) 
 
 
 class Diagnostics:
-    """Collects errors while a phase goes on, and raises them together."""
+    """Collects errors during a phase, and raises them together."""
 
     def __init__(self) -> None:
         self.errors: list[DlogError] = []

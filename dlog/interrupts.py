@@ -1,10 +1,10 @@
-"""Owns when Ctrl-C is heard: while a database is at work, at safe points only.
+"""Owns interrupt handling: while a database is working, Ctrl-C takes effect at safe points only.
 
-Python lets a signal handler raise between any two instructions: also when memory has been handed out that no
-one holds yet, or when a structure is half changed.  So while an operation runs in the main thread SIGINT is
-only noted.  `poll`, called where everything can be taken back, and the end of the operation hand it to the
-handler that was there before: Python's own raises KeyboardInterrupt.  Between operations that handler is in
-its place.  Operations inside others, and those of other threads, which never get signals, change nothing.
+Python lets a signal handler raise between any two instructions: also when allocated memory has no
+owner yet, or when a structure is half changed.  So while an operation runs in the main thread, SIGINT is
+only noted.  `poll`, called where everything can be undone, and the end of the operation pass it to the
+previous handler: Python's own raises KeyboardInterrupt.  Between operations that handler is
+installed.  Nested operations, and those of other threads, which never get signals, change nothing.
 
     @uninterrupted
     def verify(self): ...
@@ -33,13 +33,13 @@ _SIGINT = int(signal.SIGINT)
 _main = threading.main_thread().ident
 _held = False  # an operation runs in the main thread
 _noted = False  # it has been interrupted since
-_before: Any = None  # the handler of whoever called
+_before: Any = None  # the caller's handler
 
 
 def begin() -> bool:
-    """Hold interrupts back from here to `end`, which the caller owes when this is true.
+    """Hold interrupts back from here to `end`, which the caller must call if this returns true.
 
-    False inside of another operation, in other threads, and where interrupts run no handler of Python's.
+    False inside another operation, in other threads, and where interrupts run no handler of Python's.
     """
     global _held, _before
     if _held or get_ident() != _main:
@@ -48,14 +48,14 @@ def begin() -> bool:
     if not callable(before):  # ignored, deadly, or not known to Python
         return False
     set_handler(_SIGINT, _note)
-    _before, _held = before, True  # nothing comes between any more
+    _before, _held = before, True  # no interrupt can come between any more
     return True
 
 
 def end() -> None:
-    """Hear interrupts again.  One that was noted comes now."""
+    """Deliver interrupts again.  One that was noted is delivered now."""
     global _held
-    if getsignal(_SIGINT) is _note:  # else someone has put another one in its place meanwhile
+    if getsignal(_SIGINT) is _note:  # else another handler has been installed meanwhile
         set_handler(_SIGINT, _before)
     _held = False
     if _noted:
@@ -63,12 +63,12 @@ def end() -> None:
 
 
 def cannot_come() -> bool:
-    """Whether no interrupt can raise anything here: inside of an operation, or outside of the main thread."""
+    """Whether no interrupt can raise anything here: inside an operation, or outside the main thread."""
     return _held or get_ident() != _main
 
 
 def poll() -> None:
-    """A safe point: an interrupt that was noted comes now.  Does nothing in other threads.  0.05 us."""
+    """A safe point: delivers an interrupt that was noted.  Does nothing in other threads.  0.05 us."""
     if _noted and get_ident() == _main:
         _deliver()
 
@@ -90,7 +90,9 @@ def uninterrupted(function: Callable[P, T]) -> Callable[P, T]:
 
 @contextmanager
 def immediate_interrupts() -> Iterator[None]:
-    """In the block interrupts come at once, also inside of an operation: for waiting on other processes."""
+    """In the block interrupts are delivered at once, also inside an operation: for waiting on other
+    processes.
+    """
     if not _held or get_ident() != _main:
         yield
         return
@@ -103,10 +105,10 @@ def immediate_interrupts() -> Iterator[None]:
 
 
 def in_thread(work: Callable[[], T]) -> T:
-    """What the work gives, done in a thread of its own, which costs 50 us.
+    """The result of the work, done in a separate thread, which costs 50 us.
 
-    For libraries that take Ctrl-C for themselves while they are called in the main thread: pyarrow's reader
-    of CSV does, and loses one that comes when it is nearly done.
+    For libraries that handle Ctrl-C themselves while they are called in the main thread: pyarrow's CSV
+    reader does, and loses an interrupt that comes when it is nearly done.
     """
     if get_ident() != _main:
         return work()

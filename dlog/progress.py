@@ -1,7 +1,7 @@
 """Owns progress on the screen: a bar on a terminal, plain lines elsewhere, nothing for quick work.
 
-Work says what it does when it begins to do it; a thread of its own looks at the clock, so that one long step
-is shown as well as many short ones.  Kernels release the GIL, so the thread is heard.
+Work reports each step when it begins; a separate thread watches the clock, so that one long step
+is shown as well as many short ones.  Kernels release the GIL, so the thread can run.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WORDS = {
 
 
 class _Step(NamedTuple):
-    """What goes on: the phase, the step's name, how many steps are done, and of how many."""
+    """What is in progress: the phase, the step's name, how many steps are done, and of how many."""
 
     phase: str
     what: str
@@ -58,7 +58,7 @@ class Screen:
         return self
 
     def __call__(self, phase: str, what: str, done: int, total: int) -> None:
-        """Says what begins.  Cheap: the bar, where there is one, is redrawn by its own clock."""
+        """Reports what begins.  Cheap: the bar, if there is one, is redrawn by its own clock."""
         self._step = _Step(phase, what, done, total)
         if self._bar is not None:
             with self._lock:
@@ -73,7 +73,7 @@ class Screen:
                 print(text, file=sys.stderr, flush=True)
 
     def _watch_clock(self) -> None:
-        """Shows the step that goes on once work is no longer quick, then again and again on plain files."""
+        """Shows the current step once work is no longer quick, then again and again on plain files."""
         wait = _QUIET_SECONDS
         while not self._ended.wait(wait):
             step = self._step

@@ -57,27 +57,27 @@ def change_parts(commit: Commit, database: Database) -> list[str]:
 
 def cost_text(commit: Commit, database: Database) -> str:
     """`12 operations; delta: far (4); stages: reach (8); 0.4 ms`: what a commit cost, and how predicates
-    followed, with the operations of each."""
+    were maintained, with the operations of each."""
     known = database.program.predicates
     ways: dict[str, list[str]] = {}
     for name, way in commit.ways.items():
         if name in known and not known[name].auxiliary:
             ways.setdefault(way, []).append(f"{name} ({commit.costs.get(name, 0):,})")
-    told = [f"{way}: {', '.join(names)}" for way, names in ways.items()]
-    return "; ".join([f"{commit.operations:,} operations", *told, milliseconds(commit.seconds)])
+    predicates = [f"{way}: {', '.join(names)}" for way, names in ways.items()]
+    return "; ".join([f"{commit.operations:,} operations", *predicates, milliseconds(commit.seconds)])
 
 
 def oracle_lines(commit: Commit, database: Database) -> list[str]:
-    """`p looked again at x in [2, 2], [6, +inf]`: each rule that a trace led to the places of a change; then
-    what is kept for these predicates: `p keeps 12 intervals, 384 bytes (trace, exact)`."""
+    """`p re-examined at x in [2, 2], [6, +inf]`: each rule that a trace led to the places of a change; then
+    what is stored for these predicates: `p: 12 intervals, 384 bytes (trace, exact)`."""
     known = database.program.predicates
-    told = [looked for looked in commit.looked() if looked.predicate in known]
-    told = [looked for looked in told if not known[looked.predicate].auxiliary]
-    sizes = database.trace_sizes() if told else {}
-    kept = [name for name in dict.fromkeys(looked.predicate for looked in told) if name in sizes]
-    return [str(looked) for looked in told] + [
-        f"{name} keeps {intervals:,} intervals, {size:,} bytes (trace, {granularity})"
-        for name in kept
+    reports = [report for report in commit.oracle_reports() if report.predicate in known]
+    reports = [report for report in reports if not known[report.predicate].auxiliary]
+    sizes = database.trace_sizes() if reports else {}
+    traced = [name for name in dict.fromkeys(report.predicate for report in reports) if name in sizes]
+    return [str(report) for report in reports] + [
+        f"{name}: {intervals:,} intervals, {size:,} bytes (trace, {granularity})"
+        for name in traced
         for granularity, intervals, size in [sizes[name]]
     ]
 
@@ -102,7 +102,7 @@ def milliseconds(seconds: float) -> str:
 
 
 def undefined_warnings(database: Database) -> list[str]:
-    """One for each rule in which primitives had no value: its conditions were perhaps meant to hold."""
+    """One for each rule in which primitives were undefined: its conditions were perhaps meant to hold."""
     measures = sorted(database.measures.rules.values(), key=lambda m: m.rule.id)
     return [_undefined_warning(m.rule, m.undefined) for m in measures if m.undefined]
 

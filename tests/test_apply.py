@@ -137,7 +137,7 @@ def test_an_unknown_strategy(folder: Path) -> None:
     with pytest.raises(dlog.DlogError) as found:
         dlog.Database(source=PROGRAM, strategy="magic")
     assert all((name in str(found.value.help)) == (name in SUPPORTED_STRATEGIES) for name in STRATEGIES)
-    with pytest.raises(TypeError, match="strategy is the name of one, and not 3"):
+    with pytest.raises(TypeError, match="strategy must be a string, not 3"):
         dlog.Database(source=PROGRAM, strategy=3)  # type: ignore[arg-type]
 
 

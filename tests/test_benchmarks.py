@@ -77,7 +77,7 @@ def test_explain_tells_plan_and_reason_of_every_query(monkeypatch: pytest.Monkey
             if plan.count(" reads ") > 1 and "for each new" not in plan:
                 reason = r"in one join[:,]|in parts, estimated at|\n +unless more than|^ +first "
                 assert re.search(reason, plan), (name, part)
-        assert text.count("(recursive") == text.count("what is new is told by"), (name, text)
+        assert text.count("(recursive") == text.count("new rows are detected with"), (name, text)
         assert "key order" not in text or "the one that is expected to visit the fewest" in text
     assert len(seen) > 15
     assert {"4-cycle, list", "300 rules", "entitlements", "points-to", "one source"} <= seen

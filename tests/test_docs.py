@@ -89,7 +89,7 @@ _PROMPT = re.compile(r"^(?:dlog|tx|failed|\.\.\.)[> ] ?")
 
 @pytest.mark.parametrize(("document", "number"), SESSIONS)
 def test_sessions_in_documents_are_as_shown(document: str, number: int) -> None:
-    """`$ dlog ...` is run with the lines behind `dlog>` as its input; times are not compared."""
+    """`$ dlog ...` is run with the lines after `dlog>` as its input; times are not compared."""
     command, *lines = blocks(document, "console")[number].splitlines()
     program, *arguments = shlex.split(command.removeprefix("$ "))
     assert program == "dlog"

@@ -2,7 +2,7 @@
 
 Those in `programs/errors/running/` are right as programs; what they say when they run is the golden text.
 
-`python -m tests.test_errors` writes the golden files anew; read the difference before committing it.
+`python -m tests.test_errors` writes the golden files again; read the difference before committing it.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def test_the_callers_own_handler_hears_it_and_stays() -> None:
     assert begin()
     interrupt()
     assert not heard_by
-    db.apply(insert={"q": [(2,)]})  # an operation inside of this one, with a safe point: the handler returns
+    db.apply(insert={"q": [(2,)]})  # an operation inside this one, with a safe point: the handler returns
     assert heard_by == [signal.SIGINT] and len(db["p"]) == 2
     end()
     assert signal.getsignal(signal.SIGINT) is own

@@ -233,4 +233,4 @@ def test_a_counted_evaluation_is_profiled_too() -> None:
     found = profile_of(db, "p.dl", {})
     assert {rule.line: rule.rows for rule in found.rules} == {1: 91, 2: 45 * 89}
     assert all(rule.runs and rule.plans for rule in found.rules)
-    assert "reach: what is new was told by cells with supports" in page(found)
+    assert "reach: new rows were detected with cells with supports" in page(found)

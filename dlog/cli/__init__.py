@@ -1,4 +1,4 @@
-"""Owns the command line: arguments in, text and exit status out.  Everything else is done below it.
+"""Owns the command line: arguments in, text and exit status out.  Everything else happens in lower layers.
 
 Commands import what they need when they run, so that `dlog --help` stays quick.
 """
@@ -50,7 +50,7 @@ def version(
         raise typer.Exit
 
 
-COMMANDS: dict[str, Callable[..., None]] = {  # in the order in which --help tells them
+COMMANDS: dict[str, Callable[..., None]] = {  # in the order of --help
     "check": programs.check,
     "m3": views.m3,
     "m3-check": views.m3_check,

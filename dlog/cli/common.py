@@ -1,4 +1,4 @@
-"""Owns what several commands share: options with their types and helps, how their texts are read, and checks
+"""Owns what several commands share: options with their types and help texts, parsing of sizes, and checks
 of several files.  Knows no command."""
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 Strategy = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="maintain every rule in this way: delta, trace, trace-exact, views"),
+    typer.Option(
+        metavar="NAME", help="maintain every rule by this strategy: delta, trace, trace-exact, views"
+    ),
 ]
 DatabaseFolder = Annotated[
     Path | None, typer.Option("--db", metavar="DIR", help="keep the database in this folder")
@@ -30,7 +32,9 @@ Spark = Annotated[
     str | None,
     typer.Option(metavar="MASTER", help="on Apache Spark, as in local[2] or spark://HOST:7077"),
 ]
-Shards = Annotated[int | None, typer.Option(min=1, help="with --spark: how many; else as many as cores")]
+Shards = Annotated[
+    int | None, typer.Option(min=1, help="with --spark: how many; default: the number of cores")
+]
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM.dl", help="a program")]
 FactsFolder = Annotated[Path, typer.Option("--facts", "-F", help="folder of the .input files")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="cores to use")]
@@ -38,10 +42,10 @@ Timeout = Annotated[float | None, typer.Option(min=0, help="stop a transaction a
 MaxRows = Annotated[int | None, typer.Option(min=0, help="stop after this many derived rows")]
 MaxMemory = Annotated[str | None, typer.Option(help="stop at this much memory, as in 500M or 2G")]
 VariableOrder = Annotated[
-    Path | None, typer.Option("--order", "--dtree", help="the variable order; else one is found")
+    Path | None, typer.Option("--order", "--dtree", help="the variable order; default: one is chosen")
 ]
 Dialect = Annotated[
-    str | None, typer.Option(metavar="a5|dbtoaster", help="the dialect; else what the text shows")
+    str | None, typer.Option(metavar="a5|dbtoaster", help="the dialect; default: detected from the text")
 ]
 
 

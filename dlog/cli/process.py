@@ -1,4 +1,4 @@
-"""Owns the process of a command: how it hears interrupts, how it ends, and what it does not import."""
+"""Owns the process of a command: how it handles interrupts, how it ends, and what it does not import."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dlog.errors import DlogError
 
 
 def run_to_the_end(app: Callable[..., object]) -> NoReturn:
-    """Run a command and end the process: no user's mistake ends in a traceback."""
-    # A process makes many objects at its start that live to its end: to look through them again after every
+    """Run a command and end the process: no mistake of a user ends in a traceback."""
+    # A process makes many objects at its start that live until its end: scanning them again after every
     # 700 took 8% of a small run.
     gc.set_threshold(100_000)
     sys.meta_path.insert(0, _NoPandas())
@@ -31,7 +31,7 @@ def run_to_the_end(app: Callable[..., object]) -> NoReturn:
         if end.code == 130:  # typer's form of the same
             _end_interrupted()
         raise
-    except BrokenPipeError:  # the reader of our output went away: not an error of ours
+    except BrokenPipeError:  # the reader of our output exited: not our error
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     sys.exit(0)

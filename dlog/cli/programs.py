@@ -90,15 +90,15 @@ def run(
     max_rows: MaxRows = None,
     max_memory: MaxMemory = None,
     no_magic: Annotated[
-        bool, typer.Option("--no-magic", help="compute every predicate in full, asked for or not")
+        bool, typer.Option("--no-magic", help="compute every predicate in full, needed or not")
     ] = False,
     spark: Spark = None,
     shards: Shards = None,
     work: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="with --spark: a folder that all workers reach")
+        Path | None, typer.Option(metavar="DIR", help="with --spark: a folder that all workers can access")
     ] = None,
     conf: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="with --spark: a setting of Spark's")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="with --spark: a Spark setting")
     ] = None,
 ) -> None:
     """Evaluate a program once and write its .output predicates."""
@@ -195,7 +195,7 @@ def explain(
     facts: FactsFolder = Path("."),
     order: Annotated[
         Path | None,
-        typer.Option("--order", "--dtree", help="the variable order of a query; else one is found"),
+        typer.Option("--order", "--dtree", help="the variable order of a query; default: one is chosen"),
     ] = None,
     tree: Annotated[
         Path | None,
@@ -204,10 +204,10 @@ def explain(
     strategy: Strategy = None,
     spark: Annotated[bool, typer.Option("--spark", help="how rules are sharded, and why")] = False,
     shards: Annotated[
-        int | None, typer.Option(min=1, help="with --spark: for so many shards; else 2")
+        int | None, typer.Option(min=1, help="with --spark: for this many shards; default: 2")
     ] = None,
 ) -> None:
-    """Say how each rule is evaluated and maintained, and why; of a query, its view tree.
+    """Show how each rule is evaluated and maintained, and why; for a query, its view tree.
 
     Facts are read for sizes; no rule runs.
     """
@@ -220,7 +220,7 @@ def explain(
         return
     is_query = program.suffix.lower() == ".sql"
     if is_query and strategy is not None:
-        raise DlogError("--strategy is for programs; a query is kept by its view tree")
+        raise DlogError("--strategy is for programs; a query is maintained by its view tree")
     if not is_query:
         from dlog.engine.database import plan_only
 

@@ -1,4 +1,4 @@
-"""Owns the commands that change facts, or look after what is kept: apply, stream, repl, dump, db check."""
+"""Owns the commands that change facts or inspect databases: apply, stream, repl, dump, db check."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def apply(
     ] = False,
     strategy: Strategy = None,
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", "-k", help="go on after a transaction that fails")
+        bool, typer.Option("--keep-going", "-k", help="continue after a transaction that fails")
     ] = False,
     jobs: Jobs = 1,
     timeout: Timeout = None,
@@ -83,30 +83,30 @@ def stream(
     ],
     sink: Annotated[Path, typer.Option(metavar="DIR", help="the folder of results")],
     checkpoint: Annotated[
-        Path, typer.Option(metavar="DIR", help="the folder of the stream's state: give it again to go on")
+        Path, typer.Option(metavar="DIR", help="the folder of the stream's state: give it again to resume")
     ],
     spark: Annotated[str, typer.Option(metavar="MASTER", help="as in local[2] or local[*]")] = "local[2]",
     shards: Annotated[
-        int, typer.Option(min=0, help="keep the state in so many processes; 0: in this one")
+        int, typer.Option(min=0, help="keep the state in this many processes; 0: in this one")
     ] = 0,
     once: Annotated[
-        bool, typer.Option("--once", "--available-now", help="end when all files that are there are taken")
+        bool, typer.Option("--once", "--available-now", help="end when all available files are processed")
     ] = False,
-    every: Annotated[float, typer.Option(min=0, help="seconds between two looks for new files")] = 0.2,
+    every: Annotated[float, typer.Option(min=0, help="seconds between two checks for new files")] = 0.2,
     batch_files: Annotated[
-        int | None, typer.Option(min=1, help="at most so many files of each predicate in a batch")
+        int | None, typer.Option(min=1, help="at most this many files of each predicate in a batch")
     ] = None,
     op: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="the column that says what a row does; else op")
+        str | None, typer.Option(metavar="COLUMN", help="the column with the operation of a row; default: op")
     ] = None,
     format: Annotated[str, typer.Option(metavar="csv|json|parquet", help="of files of changes")] = "csv",
     values_every: Annotated[
-        float, typer.Option(min=0, help="seconds at least between two writings of current values")
+        float, typer.Option(min=0, help="at least this many seconds between two writes of current values")
     ] = 5.0,
-    facts: Annotated[Path, typer.Option("--facts", "-F", help="folder of .input files to begin with")] = Path(
+    facts: Annotated[Path, typer.Option("--facts", "-F", help="folder of the initial .input files")] = Path(
         "."
     ),
-    conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="a setting of Spark's")] = None,
+    conf: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="a Spark setting")] = None,
     json: Annotated[bool, typer.Option("--json", help="a line of JSON for each batch on standard output")] = (
         False
     ),
@@ -114,24 +114,24 @@ def stream(
     """Keep the rules of a program up to date over facts that arrive as files, by Spark.
 
     \b
-    Files of facts go into a folder of their predicate, written elsewhere and renamed:
+    Files of facts go into a folder named after their predicate, written elsewhere and renamed:
         in/sale/0001.csv     1,north,20
                              2,south,5
-    A last column says what a row does: + (or i, insert, c) inserts, - (or d, delete)
-    erases, u (update) replaces the value of a function.  Without it rows are inserts.
+    A last column gives the operation of a row: + (or i, insert, c) inserts, - (or d, delete)
+    deletes, u (update) replaces the value of a function.  Without it rows are inserted.
 
     \b
     dlog stream sales.dl --source in --sink out --checkpoint state
         out/changes/total/batch-00000000.csv     what each batch changed, with + or -
         out/values/total.csv                     all rows, as dlog run writes them
-        out/bad/sale/batch-00000000.json         rows that were not taken, and why
+        out/bad/sale/batch-00000000.json         rejected rows, and why
 
-    Each batch is one transaction, and is applied exactly once, whatever is killed when: the same command goes
-    on where the last one ended.  Ctrl-C ends it between batches.
+    Each batch is one transaction, and is applied exactly once, even if processes are killed: rerun the same
+    command to resume.  Ctrl-C ends it between batches.
     """
     from dlog.progress import Screen
     from dlog.spark.stream.command import Options, Places, run_stream
-    from dlog.spark.stream.progress import Telling
+    from dlog.spark.stream.progress import Reporter
 
     options = Options(
         master=spark,
@@ -145,13 +145,13 @@ def stream(
         facts=facts,
         settings=conf or [],
     )
-    with Telling(json) as telling:
-        run_stream(Places(program, source, sink, checkpoint), options, telling, Screen)
+    with Reporter(json) as reporter:
+        run_stream(Places(program, source, sink, checkpoint), options, reporter, Screen)
 
 
 def repl(
     program: Annotated[
-        Path | None, typer.Argument(metavar="[PROGRAM.dl]", help="a program to begin with")
+        Path | None, typer.Argument(metavar="[PROGRAM.dl]", help="a program to start with")
     ] = None,
     facts: FactsFolder = Path("."),
     jobs: Jobs = 1,
@@ -163,10 +163,12 @@ def repl(
     durability: Durability = "full",
     read_only: Annotated[
         bool,
-        typer.Option("--read-only", help="with --db: look at it as it is now, also while another writes"),
+        typer.Option(
+            "--read-only", help="with --db: read it as it is now, even while another process writes"
+        ),
     ] = False,
 ) -> None:
-    """Transactions at a prompt; from a pipe, the status is 1 when anything typed was wrong."""
+    """Transactions at a prompt; from a pipe, the status is 1 if any input was wrong."""
     from dlog import repl
 
     limits = read_limits(timeout, max_rows, max_memory)
@@ -192,7 +194,7 @@ def dump(
 
 
 databases = typer.Typer(
-    help="Look after databases in folders.", rich_markup_mode=None, no_args_is_help=True, add_completion=False
+    help="Inspect databases in folders.", rich_markup_mode=None, no_args_is_help=True, add_completion=False
 )
 
 

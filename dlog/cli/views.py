@@ -22,9 +22,7 @@ def m3(
         str | None, typer.Argument(help="of a program: what the rule with aggregates derives")
     ] = None,
     dtree: VariableOrder = None,
-    dialect: Annotated[
-        str, typer.Option(metavar="a5|dbtoaster", help="the dialect that is written")
-    ] = "dbtoaster",
+    dialect: Annotated[str, typer.Option(metavar="a5|dbtoaster", help="the dialect to write")] = "dbtoaster",
     batch: Annotated[
         bool, typer.Option("--batch/--single", help="triggers for batches, or for single rows")
     ] = False,
@@ -37,7 +35,8 @@ def m3(
         ),
     ] = True,
     facts: Annotated[
-        Path | None, typer.Option("--facts", "-F", help="folder of the .input files; else the program's")
+        Path | None,
+        typer.Option("--facts", "-F", help="folder of the .input files; default: the program's folder"),
     ] = None,
     tree: Annotated[
         Path | None, typer.Option(metavar="FILE.svg|.pdf|.dot", help="draw the view tree into a file")
@@ -85,11 +84,11 @@ def m3_run(
     program: Annotated[Path, typer.Argument(metavar="PROGRAM.m3", help="an M3 program")],
     batch: Annotated[int, typer.Option("--batch", "-b", min=1, help="rows of a stream at a time")] = 1000,
     facts: Annotated[
-        Path | None, typer.Option("--facts", "-F", help="folder of the files; else the program's")
+        Path | None, typer.Option("--facts", "-F", help="folder of the files; default: the program's folder")
     ] = None,
     format: Annotated[str, typer.Option(metavar="table|csv|json", help="how results are printed")] = "table",
     skip_bad_rows: Annotated[
-        bool, typer.Option("--skip-bad-rows", help="go on without rows that cannot be taken, and count them")
+        bool, typer.Option("--skip-bad-rows", help="skip rows that cannot be read, and count them")
     ] = False,
     dialect: Dialect = None,
     stats: Annotated[bool, typer.Option("--stats", help="rows, time and memory on standard error")] = False,

@@ -1,4 +1,4 @@
-"""Owns branches and time as a user has them: naming versions, going to them, comparing and merging them.
+"""Owns branches and time as a user sees them: naming versions, switching to them, comparing and merging them.
 
 Works with and without files: a database in memory has branches as long as it lives.
 """
@@ -38,24 +38,24 @@ _MOST_CLASHES = 5  # that a message shows
 
 
 class Branching(engine.Database):
-    """What a database can do with its versions."""
+    """The operations of a database on its versions."""
 
     _timeline: Timeline = None  # type: ignore[assignment]  # until it is open
     current_branch: str = MAIN
 
-    # What files add
+    # Hooks for files
 
     def _write_branch(self, record: BranchRecord) -> None:
-        """Before a name of a branch comes or goes."""
+        """Called before a branch name is added or removed."""
 
     def _past(self) -> Past | None:
-        """The commits that are still known one by one."""
+        """The commits that are still known individually."""
         return None
 
     # Names
 
     def branches(self) -> dict[str, int]:
-        """The version that each branch has come to."""
+        """The current version of each branch."""
         with self._lock:
             return {name: head.version for name, head in self._timeline.heads.items()}
 
@@ -79,24 +79,26 @@ class Branching(engine.Database):
 
     @uninterrupted
     def drop_branch(self, name: str) -> None:
-        """Forget a name, and the versions that no other branch came from."""
+        """Remove a name, and the versions that no other branch came from."""
         with self._lock:
             self._timeline.require(name)
             if name == MAIN:
-                raise DlogError(f"{MAIN} cannot be dropped", help="it is the branch that opening gives")
+                raise DlogError(
+                    f"{MAIN} cannot be dropped", help="it is the branch that is current after opening"
+                )
             if name == self.current_branch:
                 help = f"check another branch out first, as in .checkout {MAIN}"
                 raise DlogError(f"{name} cannot be dropped: it is the current branch", help=help)
             self._write_branch(BranchRecord(name, None))
             self._timeline.drop(name)
 
-    # Going there
+    # Switching
 
     @uninterrupted
     def checkout(self, name: str) -> None:
-        """Go on from the head of another branch: transactions and queries are about that one from now on.
+        """Switch to the head of another branch: transactions and queries refer to that one from now on.
 
-        What rules derive there is kept while the database lives, so to go back and forth costs nothing.
+        Derived rows are cached while the database is open, so switching back and forth costs nothing.
         """
         with self._lock:
             if self.pending:
@@ -127,14 +129,14 @@ class Branching(engine.Database):
         moment.state = shown_of(moment.state, moment.version, self.store, f"<version {moment.version}>")
         return moment.state
 
-    # Looking back
+    # Reading the past
 
     @uninterrupted
     def at(self, when: int | str) -> View:
-        """The state at a version, or at the head of a branch, to read; it stays as it is.
+        """The state at a version, or at the head of a branch, for reading; it never changes.
 
         Versions are known back to the last checkpoint; heads of branches always.  O(rows that changed since,
-        and bytes of the log that were not looked at before).
+        and bytes of the log that were not read before).
         """
         with self._lock:
             return view_of(self._shown_at(when), self)
@@ -162,15 +164,13 @@ class Branching(engine.Database):
                     return shown_of(facts, version, self.store, f"<version {version}>")
         first = min(past.parents.values(), default=self.version) if past is not None else self.version
         since = f"versions are known from {first} on; " if past else ""
-        help = (
-            f"{since}to keep a version for good, name it before a checkpoint: .branch NAME, db.branch(NAME)"
-        )
+        help = f"{since}to keep a version, name it before a checkpoint: .branch NAME or db.branch(NAME)"
         if not 0 <= version <= self._timeline.last:
             raise DlogError(f"there is no version {version}: the last one is {self._timeline.last}")
-        raise DlogError(f"version {version} is not known any more", help=help)
+        raise DlogError(f"version {version} is no longer known", help=help)
 
     def history(self) -> list[Entry]:
-        """The commits since the last checkpoint, the earliest first; none of a database in memory.
+        """The commits since the last checkpoint, the earliest first; none for a database in memory.
 
         O(bytes of the log)."""
         with self._lock:
@@ -179,7 +179,7 @@ class Branching(engine.Database):
 
     @uninterrupted
     def diff(self, one: int | str, other: int | str) -> Changes:
-        """What came and what went between two versions or branches: base facts, and what rules derive.
+        """The rows inserted and deleted between two versions or branches, in base and derived predicates.
 
         Predicates that only one of them has count as empty in the other.
         """
@@ -200,16 +200,16 @@ class Branching(engine.Database):
             return Changes(lambda: found, predicates, self.store.dictionary)
 
     def _remember(self, when: int | str, shown: Shown) -> None:
-        """What has been evaluated of a branch is kept."""
+        """Cache the evaluated state of a branch."""
         if isinstance(when, str) and when in self._timeline.heads and when != self.current_branch:
             self._timeline.heads[when].state = shown
 
     # Merging
 
     def merge(self, name: str) -> Commit:
-        """One transaction: what another branch changed of base facts since both were one.
+        """One transaction: another branch's changes of base facts since both had a common version.
 
-        Rules are not merged.  Where both gave another value to a key of a function, it is an error and
+        Rules are not merged.  If both changed the value of the same key of a function, it is an error and
         nothing changes.
         """
         with self._lock:
@@ -239,7 +239,7 @@ class Branching(engine.Database):
             raise DlogError(f"{self.current_branch} has no such predicate {predicate}", help=help)
 
     def _require_one_value(self, name: str, predicate: str, change: Difference) -> None:
-        """Raises when a function has another value here for a key that has a new one there."""
+        """Raises if a function has a changed value here for a key that has a different new one there."""
         known, relation = self.program.predicates[predicate], self.base_relation(predicate)
         if not known.is_functional or relation is None:
             return
@@ -252,12 +252,12 @@ class Branching(engine.Database):
     def _clash(self, name: str, known: Predicate, ours: Words, theirs: Words) -> ConstraintError:
         """Both by key, in the same order."""
         here, shown = self.current_branch, _MOST_CLASHES
-        lines = [f"{name} cannot be merged into {here}: both gave another value to the same key"]
+        lines = [f"{name} cannot be merged into {here}: both changed the value of the same key"]
         facts = [
             [fact_text(known, row) for row in Result("", known.columns, rows, self.store.dictionary).rows()]
             for rows in (ours[:shown], theirs[:shown])
         ]
         lines += [f"  {one} on {here}, {other} on {name}" for one, other in zip(*facts, strict=True)]
         lines += [f"  and {len(ours) - shown:,} more of {known.name}"] if len(ours) > shown else []
-        help = f"have both agree, then merge again: ^{facts[0][0]}. on {name} keeps the value of {here}"
+        help = f"make both agree, then merge again: ^{facts[0][0]}. on {name} takes the value of {here}"
         return ConstraintError("\n".join(lines), help=help)

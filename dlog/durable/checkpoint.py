@@ -1,8 +1,9 @@
-"""Owns checkpoints: all that is needed to begin from, in one file that is written once.
+"""Owns checkpoints: everything needed to start, in one file that is written once.
 
-The dictionary's texts, then every kept moment: what it is called, its program, its base facts.  Those of the
-first moment are whole and sorted, so that they are loaded without sorting; the others are differences from
-it, which versions in memory tell in the time of what differs.  The last record says that the file is whole.
+The dictionary's texts, then every retained moment: its name, its program, its base facts.  Those of the
+first moment are complete and sorted, so that they are loaded without sorting; the others are differences from
+it, which versions in memory give in time proportional to the difference.  The last record marks the file as
+complete.
 """
 
 from __future__ import annotations
@@ -60,17 +61,17 @@ Base = Mapping[str, Relation]
 
 @dataclass
 class Image:
-    """What a checkpoint is made of."""
+    """The contents of a checkpoint."""
 
     timeline: Timeline
-    facts: Mapping[int, tuple[str, Base]]  # program and base facts of each kept moment, by version
+    facts: Mapping[int, tuple[str, Base]]  # program and base facts of each retained moment, by version
     dictionary: Dictionary
     n_texts: int  # of its texts: readers in other threads may add more meanwhile
-    origin: str  # tells the program that the database was made from
+    origin: str  # identifies the program that the database was created from
 
 
 def write_checkpoint(files: Files, path: Path, generation: int, image: Image) -> int:
-    """The file, synced; its bytes.  O(bytes of the first moment + what the others differ)."""
+    """The file, synced; its bytes.  O(bytes of the first moment + differences of the others)."""
     handle = files.open(path)
     try:
         files.truncate(handle, 0)
@@ -138,7 +139,7 @@ def _whole(version: int, name: str, relation: Relation) -> Iterator[Sequence[byt
 
 
 def _sorted_columns(relation: Relation) -> Sequence[Words]:
-    """Rows in the predicate's own order, column by column, where they lie if that is in one piece."""
+    """Rows in the predicate's own order, column by column, without a copy if they are contiguous."""
     index = relation.find(tuple(range(relation.arity)))
     if index is None:
         return list(np.ascontiguousarray(relation.rows().T))
@@ -206,7 +207,7 @@ class Loaded:
         return timeline
 
     def fill(self, timeline: Timeline, arena: Arena) -> None:
-        """Give the states of a timeline their rows.  O(rows of the first moment + what the others differ)."""
+        """Give the states of a timeline their rows.  O(rows of the first moment + differences)."""
         by_version = {moment.version: moment for moment in timeline.moments()}
         first: dict[str, Relation] = {}
         for number, state in enumerate(self.states):
@@ -221,7 +222,7 @@ class Loaded:
 
 
 def read_checkpoint(files: Files, path: Path, generation: int) -> Loaded:
-    """Checks every byte; raises when the file is not whole.  O(bytes)."""
+    """Checks every byte; raises if the file is incomplete.  O(bytes)."""
     data = files.map(path)
     if read_header(data, path, CHECKPOINT) != generation:
         raise corruption(path, 0, "its name and its header do not agree")

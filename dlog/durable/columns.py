@@ -1,8 +1,8 @@
 """Owns arrays of int64 codes as bytes: each in as few bytes a value as its range needs.
 
-A packed array is a header (how many bytes a value, whether differences are kept, the least value, how many)
-and its values less the least one.  Of an array in order, as the first column of a predicate is, the
-differences of neighbours are kept where these are smaller.  O(n), at the speed of memory.
+A packed array is a header (how many bytes a value, whether differences are stored, the least value, how many)
+and its values minus the least one.  For a sorted array, such as the first column of a predicate, the
+differences of neighbours are stored if these are smaller.  O(n), at the speed of memory.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def pack(values: Words) -> list[bytes]:
 
 
 def unpack(data: memoryview, at: int) -> tuple[Words, int]:
-    """(Values, the offset behind them)."""
+    """(Values, the offset after them)."""
     width, stepwise, least, n = _HEADER.unpack_from(data, at)
     at += _HEADER.size
     end = at + width * n

@@ -1,8 +1,8 @@
-"""Owns the database that survives: the engine's, with a folder in which every commit is before it is told.
+"""Owns the durable database: the engine's, with a folder that has every commit before it is reported.
 
-Lifecycle.  1 Opening reads the checkpoint and the log, gives base facts, rules and texts their places, and
-evaluates.  2 A commit is written to the log when everything has followed and before anyone sees it; when
-that fails it does not take place.  3 A log that has become long is replaced by a checkpoint.  4 `close`.
+Lifecycle.  1 Opening reads the checkpoint and the log, restores base facts, rules and texts, and
+evaluates.  2 A commit is written to the log after all maintenance and before it is visible; if
+that fails, it does not take place.  3 A log that has become long is replaced by a checkpoint.  4 `close`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Database(Branching):
 
     _folder: Folder | None = None
     _read_only = False
-    _known: Past | None = None  # commits that have been looked at once
+    _known: Past | None = None  # commits that have been read once
     _found: Found | None = None  # while it is opened
     _made_from: Source | None = None  # the program, when it is opened with it again
     _texts = 0  # codes whose texts are in the files
@@ -75,13 +75,14 @@ class Database(Branching):
         files: Files | None = None,
         **options: Any,
     ):
-        """From a program file (`path` or `program`) or a text (`source`), in memory; or, when `path` is a
-        folder or nothing yet, in that folder, where a program only counts when the folder is new.
+        """From a program file (`path` or `program`) or a text (`source`), in memory; or, if `path` is a
+        folder or does not exist, in that folder; then the program argument is used only when the folder is
+        new.
 
-        `durability` says when a commit is told: "full", when it is on the disk; "group", the same, and
+        `durability` says when a commit returns: "full", when it is on the disk; "group", the same, and
         commits of several threads, or in a block of `group()`, share the wait; "none", when the system has
-        it, which survives the end of the process but not of the machine.  With `read_only` the folder is
-        read as it is now: any number of processes can do that while one writes.
+        it, which survives the end of the process but not a crash of the machine.  With `read_only` the folder
+        is read as it is now: any number of processes can do that while one writes.
 
         Other options are those of `dlog.engine.database.Database`.
         """
@@ -96,11 +97,11 @@ class Database(Branching):
         if program is not None and source is not None:
             raise DlogError("a database has one program: give its path or its source, not both")
         self.durability = durability
-        self._unsynced: deque[tuple[int, Any]] = deque()  # ends of records, and what was shown before each
+        self._unsynced: deque[tuple[int, Any]] = deque()  # ends of records, and the state before each
         if folder is None:
             if read_only:
                 help = "give the folder of one, as --db DIR or as the path"
-                raise DlogError("only a database in a folder can be opened to be read only", help=help)
+                raise DlogError("only a database in a folder can be opened read-only", help=help)
             super().__init__(program, source=source, **options)
             self._timeline = Timeline(Moment(0, (), self._shown))
         else:
@@ -149,18 +150,18 @@ class Database(Branching):
         super().__init__(source=Source(str(path), text), **{**options, "load": False})
 
     def _program_of(self, source: Source) -> tuple[ast.Program, Program]:
-        """When a folder has still the program of the file that it was made from, errors show the file."""
+        """If a folder still has the program of the file it was created from, errors refer to the file."""
         if self._made_from is not None:
             try:
                 tree = settled(*load_program(self._made_from))
                 if program_text(tree) == source.text:
                     return tree, check_program(tree)
-            except DlogError:  # of a file that it includes: the text in the folder counts
+            except DlogError:  # of a file that it includes: use the text in the folder
                 pass
         return super()._program_of(source)
 
     def _restore(self) -> None:
-        """Base facts and texts of the checkpoint, then what the log says."""
+        """Base facts and texts of the checkpoint, then the log."""
         found = self._found
         if found is None:
             return
@@ -188,7 +189,7 @@ class Database(Branching):
         self._texts = len(self.store.dictionary)
 
     def _begin(self, folder: Folder, found: Found | None) -> None:
-        """Takes the folder over.  A new one gets its first checkpoint: what the program brought with it."""
+        """Takes ownership of the folder.  A new one gets its first checkpoint: the program and its facts."""
         if found is None:
             self._write_checkpoint(folder)
         else:
@@ -223,7 +224,7 @@ class Database(Branching):
             timeline.prune()
 
     def _write(self, transaction: Transaction, changes: Changes) -> None:
-        """The record of a commit in the log, and, where that is asked for, on the disk."""
+        """Writes the record of a commit to the log and, if requested, to the disk."""
         log = self._log()
         n = len(self.store.dictionary)
         texts = None
@@ -277,9 +278,9 @@ class Database(Branching):
                 self.warn(f"warning: {error.message}")
 
     def sync(self) -> None:
-        """Everything that was committed so far is on the disk afterwards, whatever the durability.
+        """Afterwards everything committed so far is on the disk, whatever the durability.
 
-        When it fails, the state is the last one that is known to be there, and nothing more is taken.
+        If it fails, the state reverts to the last one known to be there, and no more commits are accepted.
         """
         log = self._log()
         try:
@@ -301,7 +302,7 @@ class Database(Branching):
 
     @contextmanager
     def group(self) -> Iterator[None]:
-        """Commits in the block are told at once, and are on the disk, all of them, at its end.
+        """Commits in the block return at once, and are all on the disk at its end.
 
         REQUIRES: durability "group".
         """
@@ -324,7 +325,7 @@ class Database(Branching):
 
     def _only_read(self) -> StoreError:
         help = "open it to write: without --read-only, without read_only=True"
-        return StoreError("the database was opened to be read only", help=help)
+        return StoreError("the database was opened read-only", help=help)
 
     # Files
 
@@ -338,7 +339,7 @@ class Database(Branching):
                 log.sync()
 
     def _past(self) -> Past | None:
-        """The log is read from where it was read last: O(bytes since then)."""
+        """The log is read from where reading stopped last: O(bytes since then)."""
         past, folder = self._known, self._folder
         if past is None or folder is None:
             return past
@@ -355,8 +356,8 @@ class Database(Branching):
 
     @uninterrupted
     def checkpoint(self) -> None:
-        """Writes everything into a new file, and begins a new log: opening is faster, and the versions
-        before this one, which no branch has, are forgotten.  O(size of the base facts)."""
+        """Writes everything into a new file, and begins a new log: opening is faster, and the earlier
+        versions that no branch has are forgotten.  O(size of the base facts)."""
         with self._lock:
             if self._read_only:
                 raise self._only_read()
@@ -368,7 +369,7 @@ class Database(Branching):
             self._write_checkpoint(self._folder)
 
     def close(self) -> None:
-        """Brings everything to the disk and lets others write.  Reading goes on; transactions do not."""
+        """Writes everything to the disk and lets others write.  Reading still works; transactions do not."""
         with self._lock:
             folder = self._folder
             if folder is not None and folder.log is not None:
@@ -388,22 +389,22 @@ class Database(Branching):
 def open_database(
     folder: Path | None, program: str | Path | None, durability: str = FULL, **options: Any
 ) -> Database:
-    """As a command says it: in a folder when one is named, else in memory."""
+    """The database for a command's options: in a folder if one is given, else in memory."""
     if folder is None:
         return Database(program, **options)
     if not is_folder(folder):
         raise StoreError(
-            f"{folder} is no folder", help="--db takes a folder, which is made when it is not there"
+            f"{folder} is not a folder", help="--db takes a folder, which is created if it does not exist"
         )
     return Database(folder, program=program, durability=durability, **options)
 
 
 def no_database(path: Path) -> StoreError:
-    return StoreError(f"there is no database in {path}", help=f"dlog repl --db {path} makes one")
+    return StoreError(f"there is no database in {path}", help=f"dlog repl --db {path} creates one")
 
 
 def is_folder(path: str | Path) -> bool:
-    """Whether a path names a folder of a database, there or yet to be made, and no program."""
+    """Whether a path names a database folder, existing or to be created, rather than a program."""
     path = Path(path)
     return path.is_dir() or not (path.exists() or path.suffix == ".dl")
 
@@ -414,7 +415,7 @@ def _digest(source: str | Source | None) -> str:
 
 
 def _require_same_program(path: Path, found: Found, given: str | Source | None) -> None:
-    """A command that made a database can be given again."""
+    """A command that created a database can be repeated."""
     if given is not None and _digest(given) != found.checkpoint.origin:
         help = "leave the program out; rules are added by transactions"
-        raise StoreError(f"{path} was made from another program", help=help)
+        raise StoreError(f"{path} was created from another program", help=help)

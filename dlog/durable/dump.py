@@ -1,4 +1,4 @@
-"""Owns what is done to a folder as a whole: writing it out as a program, and verifying it.  Only reads."""
+"""Owns operations on a folder as a whole: writing it out as a program, and verifying it.  Only reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dlog.language.printing import format_node
 
 def dump(folder: Path, branch: str, out: Path | None, text: TextIO, progress: Any = None) -> None:
     """A program whose evaluation gives the same predicates: with its facts as text, or beside it in files."""
-    if not folder.is_dir():  # a program that is in memory only is no database to write out
+    if not folder.is_dir():  # a program that is only in memory is not a database to write out
         raise no_database(folder)
     with Database(folder, read_only=True, progress=progress, evaluated=False) as database:
         if branch != database.current_branch:
@@ -34,7 +34,7 @@ def dump(folder: Path, branch: str, out: Path | None, text: TextIO, progress: An
 
 
 def check(folder: Path, progress: Any = None) -> str:
-    """Raises for the first thing that is wrong; else tells in a few words what there is."""
+    """Raises for the first thing that is wrong; else returns a short summary."""
     found = read_folder(folder, Files())
     if found is None:
         raise no_database(folder)
@@ -57,7 +57,7 @@ def check(folder: Path, progress: Any = None) -> str:
             f"  {_number(facts, 'base fact')} in the largest branch",
         ]
     if found.tail.cut:
-        lines.append(f"  {found.tail.cut:,} bytes behind the log are no record: {found.tail.reason}")
+        lines.append(f"  {found.tail.cut:,} bytes after the log are not a record: {found.tail.reason}")
     return "\n".join(lines)
 
 

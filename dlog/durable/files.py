@@ -1,7 +1,7 @@
 """Owns all input and output of a durable database: nothing else in the package touches a file.
 
-So a test can put another class in its place, and let the Nth operation fail.  Knows nothing of what files
-hold.  Every method raises OSError; callers turn it into an error for the user.
+So a test can replace the class and make the Nth operation fail.  Knows nothing of what files
+contain.  Every method raises OSError; callers turn it into an error for the user.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Buffer = Any  # bytes, a view of them, an array, a map of a file
 class Files:
     """The operations that the package needs, on the file system of the machine."""
 
-    reserved_bytes = 1 << 18  # what a log asks for at once: some two thousand small records
+    reserved_bytes = 1 << 18  # space that a log reserves at once: some two thousand small records
 
     def make_folder(self, folder: Path) -> None:
-        """With all above it; no error when it is there."""
+        """With all its parents; no error if it exists."""
         folder.mkdir(parents=True, exist_ok=True)
 
     def names(self, folder: Path) -> list[str]:
-        """What is in a folder; nothing when there is no folder."""
+        """The names in a folder; none if there is no folder."""
         try:
             return sorted(os.listdir(folder))
         except FileNotFoundError:
@@ -40,18 +40,18 @@ class Files:
             return file.read()
 
     def map(self, path: Path) -> Buffer:
-        """The same where they lie.  REQUIRES: nobody shortens the file."""
+        """The same, mapped instead of copied.  REQUIRES: no process truncates the file."""
         with open(path, "rb") as file:
             if os.fstat(file.fileno()).st_size == 0:
                 return b""
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
     def open(self, path: Path) -> Handle:
-        """To write to it; made when it is not there."""
+        """Open for writing; created if it does not exist."""
         return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
 
     def write(self, file: Handle, parts: Sequence[Buffer], at: int) -> None:
-        """All bytes of all parts, from an offset on.  When it fails some of them may have been written."""
+        """All bytes of all parts, from an offset on.  If it fails some of them may have been written."""
         for part in parts:
             done = os.pwrite(file, part, at) if len(part) <= MOST_BYTES else 0
             while done < len(part):
@@ -59,16 +59,16 @@ class Files:
             at += done
 
     def reserve(self, file: Handle, start: int, size: int) -> None:
-        """Space for bytes behind the end of a file, which are zeros until they are written.
+        """Space for bytes after the end of a file, which are zeros until they are written.
 
-        To sync them later costs less than to sync a file that has grown: its size stays as it is.
+        Syncing them later costs less than syncing a file that has grown: the size stays the same.
         """
         if not hasattr(os, "posix_fallocate"):
             raise OSError(errno.ENOSYS, "this system cannot reserve space")
         os.posix_fallocate(file, start, size)
 
     def sync(self, file: Handle) -> None:
-        """Everything that was written is on the disk afterwards."""
+        """Afterwards everything written so far is on the disk."""
         getattr(os, "fdatasync", os.fsync)(file)
 
     def truncate(self, file: Handle, size: int) -> None:
@@ -78,14 +78,14 @@ class Files:
         os.close(file)
 
     def rename(self, path: Path, to: Path) -> None:
-        """In one step: whoever looks sees the one or the other."""
+        """Atomic: readers see either the old or the new file."""
         os.replace(path, to)
 
     def remove(self, path: Path) -> None:
         os.unlink(path)
 
     def sync_folder(self, folder: Path) -> None:
-        """Names that were made, changed or removed are on the disk afterwards."""
+        """Afterwards names that were created, changed or removed are on the disk."""
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -93,9 +93,9 @@ class Files:
             os.close(handle)
 
     def lock(self, path: Path) -> Handle | None:
-        """Hold a file against all other processes until it is closed; None when another one holds it.
+        """Lock a file against all other processes until it is closed; None if another one holds the lock.
 
-        The system lets go of it when the process ends, however it ends.
+        The system releases it when the process ends, however it ends.
         """
         try:
             import fcntl
@@ -116,11 +116,11 @@ class Files:
 
 
 class SyncError(OSError):
-    """A sync that failed: what the disk has is not known any more."""
+    """A sync failed: the contents of the disk are unknown."""
 
 
 def synced(files: Files, file: Handle) -> None:
-    """`Files.sync`, whose failure is told apart."""
+    """`Files.sync`, with its own error."""
     try:
         files.sync(file)
     except OSError as error:
@@ -128,7 +128,7 @@ def synced(files: Files, file: Handle) -> None:
 
 
 def folder_synced(files: Files, folder: Path) -> None:
-    """`Files.sync_folder`, whose failure is told apart."""
+    """`Files.sync_folder`, with its own error."""
     try:
         files.sync_folder(folder)
     except OSError as error:

@@ -1,13 +1,13 @@
 """Owns the folder of a durable database: its lock, and the checkpoint and the log of each generation.
 
-    lock             held by the one who writes
+    lock             held by the writer
     checkpoint-7     all up to some version
     log-7            every commit since
 
-Lifecycle of a generation.  1 `checkpoint-8.new` is written beside what is there and synced.  2 `log-8` is
-made and synced, and the folder.  3 The checkpoint gets its name, and the folder is synced: from here on
-generation 8 counts.  4 The files of generation 7 go.  Whenever that stops, either 7 or 8 is whole; what is
-left of the other is removed by the next one who writes.
+Lifecycle of a generation.  1 `checkpoint-8.new` is written beside the current files and synced.  2 `log-8` is
+created and synced, and the folder.  3 The checkpoint gets its name, and the folder is synced: from here on
+generation 8 is valid.  4 The files of generation 7 are removed.  Whenever that stops, either 7 or 8 is
+complete; the next writer removes what is left of the other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dlog.durable.records import CommitRecord, Record, read_record
 from dlog.errors import StoreError
 
 LOCK = "lock"
-LOG_BYTES = 16 << 20  # a log that is longer than this, and than its checkpoint, asks for a new one
+LOG_BYTES = 16 << 20  # a log that is longer than this, and than its checkpoint, triggers a new one
 _OURS = re.compile(r"lock|(checkpoint|log)-(\d+)(\.new)?")
 _TRIES = 20  # of a reader, whose files a writer may remove
 
@@ -41,7 +41,7 @@ Warn = Callable[[str], None]
 
 
 class LogEntry(NamedTuple):
-    """A record of a log: where it is, as it was written, and what it means."""
+    """A record of a log: its offset, its bytes, and its meaning."""
 
     offset: int
     payload: memoryview
@@ -50,7 +50,7 @@ class LogEntry(NamedTuple):
 
 @dataclass
 class Found:
-    """What the files of a database say."""
+    """The contents of a database's files."""
 
     generation: int
     checkpoint: Loaded
@@ -60,12 +60,12 @@ class Found:
 
 
 def read_folder(folder: Path, files: Files) -> Found | None:
-    """Reads and checks everything; None when there is no database.  Changes nothing; needs no lock."""
+    """Reads and checks everything; None if there is no database.  Changes nothing; needs no lock."""
     for attempt in range(_TRIES):
-        with _told(folder, "read"):
+        with _as_store_errors(folder, "read"):
             try:
                 return _read(folder, files)
-            except FileNotFoundError:  # a checkpoint was made meanwhile: its files are there now
+            except FileNotFoundError:  # a checkpoint was made meanwhile: its files exist now
                 if attempt == _TRIES - 1:
                     raise
     raise AssertionError
@@ -105,7 +105,7 @@ def read_log(data: Buffer, path: Path, start: int = 0) -> tuple[list[LogEntry], 
 
 
 def _parsed(name: str) -> tuple[str, int]:
-    """(checkpoint or log, its generation); ("", 0) for all else, what is only being written among it."""
+    """(checkpoint or log, its generation); ("", 0) for other files, including unfinished ones."""
     match = _OURS.fullmatch(name)
     if match is None or match[1] is None or match[3]:
         return "", 0
@@ -115,15 +115,17 @@ def _parsed(name: str) -> tuple[str, int]:
 def _require_empty(folder: Path, files: Files, names: list[str]) -> None:
     strange = [name for name in names if not _OURS.fullmatch(name)]
     if strange:
-        raise StoreError(f"{folder} is no database: it has {strange[0]} in it", help="give an empty folder")
+        raise StoreError(
+            f"{folder} is not a dlog database: it contains {strange[0]}", help="give an empty folder"
+        )
     if any(_has_commits(folder, files, name) for name in names) and not _has_checkpoint(files.names(folder)):
         raise StoreError(
-            f"{folder} is damaged: it has a log and no checkpoint", help="restore it from a copy"
+            f"{folder} is damaged: it has a log but no checkpoint", help="restore it from a copy"
         )
 
 
 def _has_commits(folder: Path, files: Files, name: str) -> bool:
-    """Whether it is a log that counted once.  The first is made before its checkpoint, without a record."""
+    """Whether it is a log that was once valid.  The first is created before its checkpoint, empty."""
     kind, generation = _parsed(name)
     return kind == "log" and (generation > 1 or len(files.read(folder / name)) > HEADER_BYTES)
 
@@ -141,36 +143,36 @@ class Folder:
         self.log: Log | None = None
         self.files = files
         self._lock: Handle | None = lock
-        self.most_bytes = 0  # of the log: a longer one asks for a checkpoint
+        self.most_bytes = 0  # of the log: a longer one triggers a checkpoint
         self._checkpoint_bytes = 0
 
     @classmethod
     def open(cls, path: Path, files: Files) -> Folder:
-        """Makes the folder if need be, and locks it.  Raises when another one writes there."""
-        with _told(path, "open"):
+        """Creates the folder if needed, and locks it.  Raises if another process is writing there."""
+        with _as_store_errors(path, "open"):
             _require_empty_or_ours(path, files)
             files.make_folder(path)
             lock = files.lock(path / LOCK)
         if lock is None:
-            help = f"only one can write; {_READ} can be done meanwhile"
+            help = f"only one process can write; {_READ} can be done meanwhile"
             raise StoreError(f"{path} is in use by {_holder(path, files)}", help=help)
         return cls(path, files, lock)
 
     def begin(self, found: Found, warn: Warn) -> None:
-        """Goes on where the files end.  A tail that is no record is cut off, and told."""
+        """Continues where the files end.  A tail that is not a record is cut off and reported."""
         tail, path = found.tail, found.log
         if tail.cut:
             warn(f"{path}: {tail.cut:,} bytes cut off at offset {tail.end}: {tail.reason}")
-        with _told(path, "open"):
+        with _as_store_errors(path, "open"):
             self.log = Log.reopen(self.files, path, tail.end)
             self.generation = found.generation
             self._bound(0, found.checkpoint.size)
             self._remove_others()
 
     def checkpoint(self, image: Image) -> None:
-        """A new generation.  When it fails before its checkpoint has its name, the old one stays.
+        """A new generation.  If it fails before its checkpoint has its name, the old one stays.
 
-        A failed sync poisons the log in use: nothing is known of the disk any more.
+        A failed sync poisons the log in use: the state of the disk is unknown.
         """
         files, generation = self.files, self.generation + 1
         if self.log is not None:
@@ -189,9 +191,9 @@ class Folder:
                 folder_synced(files, self.path.parent)  # the folder may be new itself
         except OSError as error:
             self._failed(error, new, log, named)
-            help = "nothing is lost: the log goes on, and is read when the database is opened"
+            help = "nothing is lost: the log remains in use, and is read when the database is opened"
             if self.log is None or self.log.poison:
-                help = "see to the disk, then open the database again"
+                help = "check the disk, then open the database again"
             message = f"cannot write a checkpoint of {self.path}: {error.strerror}"
             raise StoreError(message, help=help) from None
         old, self.log = self.log, log
@@ -202,7 +204,9 @@ class Folder:
         self._remove_others()
 
     def _failed(self, error: OSError, new: Path, log: Log | None, named: bool) -> None:
-        """Whether the new checkpoint counts is not known once it may have its name: then nothing goes on."""
+        """Once the new checkpoint may have its name, it is unknown whether it is valid: then nothing more is
+        accepted.
+        """
         if self.log is not None:
             self._bound(self.log.size, self._checkpoint_bytes)
             if named or isinstance(error, SyncError):
@@ -216,17 +220,17 @@ class Folder:
     def log_since(self, start: int) -> list[LogEntry]:
         """The records of the log in use from an offset on.  O(their bytes)."""
         assert self.log is not None
-        with _told(self.log.path, "read"):
+        with _as_store_errors(self.log.path, "read"):
             data = self.files.read(self.log.path, start)
         return read_log(memoryview(data)[: self.log.size - start], self.log.path, start)[0]
 
     def _bound(self, start: int, checkpoint_bytes: int) -> None:
-        """From `start` on the log may grow by as much as it would cost to write everything anew."""
+        """From `start` on the log may grow by the cost of rewriting everything."""
         self._checkpoint_bytes = checkpoint_bytes
         self.most_bytes = start + max(LOG_BYTES, checkpoint_bytes)
 
     def _remove_others(self) -> None:
-        """Files of other generations.  One that stays does no harm."""
+        """Files of other generations.  One that is left does no harm."""
         kept = {LOCK, f"checkpoint-{self.generation}", f"log-{self.generation}"}
         with suppress(OSError):
             for name in self.files.names(self.path):
@@ -255,8 +259,8 @@ def _holder(path: Path, files: Files) -> str:
 
 
 @contextmanager
-def _told(path: Path, what: str) -> Iterator[None]:
-    """Errors of the system as ours."""
+def _as_store_errors(path: Path, what: str) -> Iterator[None]:
+    """System errors as StoreErrors."""
     try:
         yield
     except OSError as error:
@@ -264,7 +268,7 @@ def _told(path: Path, what: str) -> Iterator[None]:
         help = None
         if error.errno in READ_ONLY and what == "open":
             there = path.is_dir() or path.is_file()
-            help = f"{_READ} needs no right to write" if there else "give a folder that you may write to"
+            help = f"{_READ} needs no write permission" if there else "give a folder that you may write to"
         elif error.errno in READ_ONLY:
-            help = "whoever owns the files can give you the right to read them"
+            help = "the owner of the files can give you read permission"
         raise StoreError(f"cannot {what} {where}: {error.strerror}", help=help) from None

@@ -1,13 +1,14 @@
-"""Owns how a file is cut into records, each with its length and checksums.  Knows nothing of what they mean.
+"""Owns how a file is split into records, each with its length and checksums.  Knows nothing of what they
+mean.
 
-A file begins with a header that names its format, and stays as it is in every format to come.  A record is a
+A file begins with a header that names its format, and will not change in later formats.  A record is a
 frame (what follows, how long, and up to which offset the file was on the disk when this was written) and its
 payload.
 
-Space that is reserved behind the last record is zeros, and no record begins with a zero.  A file that ends in
+Space that is reserved after the last record is zeros, and no record begins with a zero.  A file that ends in
 the middle of a record, or with one whose checksum is wrong, was being written when the machine stopped: that
 tail is cut off.  Of several records that were never synced the disk may have later ones
-without earlier ones, so a bad record with good ones behind it is a tail as well, unless one of these was
+without earlier ones, so a bad record with good ones after it is a tail as well, unless one of these was
 written when the bad one was on the disk already.  Then a record was lost that had been safe: corruption.
 """
 
@@ -42,7 +43,7 @@ def header(kind: int, generation: int, format: int = FORMAT) -> bytes:
 
 
 def read_header(data: Buffer, path: Path, kind: int) -> int:
-    """The generation.  Raises when the file is none of ours, damaged, or of a newer dlog."""
+    """The generation.  Raises if the file is not ours, damaged, or from a newer dlog."""
     head = bytes(memoryview(data)[:HEADER_BYTES])
     if len(head) < HEADER_BYTES or head[:8] != _MAGIC:
         raise corruption(path, 0, "this is not the beginning of such a file")
@@ -51,14 +52,14 @@ def read_header(data: Buffer, path: Path, kind: int) -> int:
         raise corruption(path, 0, "the checksum of its header is wrong")
     if format > FORMAT:
         help = "open it with the dlog that wrote it, or a later one"
-        raise StoreError(f"{path} has format {format}, and this dlog reads up to format {FORMAT}", help=help)
+        raise StoreError(f"{path} has format {format}, but this dlog reads up to format {FORMAT}", help=help)
     if found != kind:
         raise corruption(path, 0, "this is another kind of file")
     return generation
 
 
 def frame_of(length: int, checksum: int, synced: int) -> bytes:
-    """What stands before a payload, from its length and checksum."""
+    """The frame before a payload, from its length and checksum."""
     unchecked = _UNCHECKED.pack(_MARK, length, synced, checksum)
     return unchecked + _CHECKSUM.pack(crc32(unchecked))
 
@@ -72,7 +73,7 @@ class Framed(NamedTuple):
 
 @dataclass
 class Tail:
-    """Where the good records of a file end, and what comes behind them, but for zeros at its end."""
+    """Where the good records of a file end, and what follows them, except zeros at its end."""
 
     end: int
     size: int
@@ -80,7 +81,7 @@ class Tail:
 
     @property
     def cut(self) -> int:
-        """Bytes that are no record."""
+        """Bytes that are not a record."""
         return self.size - self.end
 
 
@@ -118,14 +119,14 @@ def _read(view: memoryview, at: int) -> tuple[memoryview, int] | str:
 
 
 def _require_tail(view: memoryview, path: Path, at: int, reason: str) -> None:
-    """Raises when a later record was written at a time when the one at this offset was on the disk."""
+    """Raises if a later record was written at a time when the one at this offset was on the disk."""
     for synced in _later(view, at + 1):
         if synced > at:
             raise corruption(path, at, f"{reason}, and good records come after it")
 
 
 def _later(view: memoryview, at: int) -> Iterator[int]:
-    """`synced` of every good record that begins at an offset or behind it, wherever it begins."""
+    """`synced` of every good record that begins at an offset or after it, wherever it begins."""
     data = bytes(view[at:])
     start = data.find(_MARK)
     while start >= 0:

@@ -1,14 +1,14 @@
-"""Owns the log: records are added at its end, and are on the disk before anyone is told that they are.
+"""Owns the log: records are appended, and are on the disk before anyone is notified.
 
-Lifecycle of a record.  1 `append` writes it; a process that ends now loses nothing, a machine that stops may.
-2 `sync` brings it to the disk with all before it.  Threads that wait for the disk at the same time share one
-sync: the first of them does it, for all that has been appended until then.
+Lifecycle of a record.  1 `append` writes it; if the process ends now it is safe, if the machine crashes it
+may be lost.  2 `sync` writes it to the disk with all before it.  Threads that wait for the disk at the same
+time share one sync: the first of them does it, for all that has been appended until then.
 
-Space is reserved ahead of the records in large steps, so that a sync has the bytes of a record to bring to
-the disk and not a new size of the file: a third less time on a fast disk.  `close` gives back what is left.
+Space is reserved ahead of the records in large steps, so that a sync writes only the bytes of a record to
+the disk, not a new file size: a third less time on a fast disk.  `close` gives back what is left.
 
-A failed sync says nothing about what is on the disk, and asking again would only seem to succeed: the log is
-*poisoned*, and takes nothing more until the database is opened again.  A failed write is taken back.
+A failed sync says nothing about what is on the disk, and a retry would only seem to succeed: the log is
+*poisoned*, and accepts nothing more until the database is opened again.  A failed write is undone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dlog.durable.files import Files, Handle, synced
 from dlog.durable.frames import HEADER_BYTES, LOG, frame_of, header
 from dlog.errors import StoreError
 
-_ROOM = "nothing was changed: make room, or see to the disk, and commit again"
+_ROOM = "nothing was changed: free some space or check the disk, and commit again"
 
 
 class Log:
@@ -34,16 +34,16 @@ class Log:
         self.path = path
         self.size = size  # bytes that were appended
         self.synced = size  # bytes that are on the disk
-        self.poison = ""  # why nothing more is taken
-        self._reserved = size  # space has been asked for up to here
+        self.poison = ""  # why nothing more is accepted
+        self._reserved = size  # space has been reserved up to here
         self._files = files
         self._handle = handle
         self._syncing = threading.Lock()
-        self._owner = getpid()  # a process that is forked has the handle, too, and must not use it
+        self._owner = getpid()  # a forked process has the handle, too, and must not use it
 
     @classmethod
     def create(cls, files: Files, path: Path, generation: int) -> Log:
-        """An empty one.  It is on the disk; its name is when the folder has been synced."""
+        """An empty one.  Its contents are on the disk; its name is, once the folder has been synced."""
         handle = files.open(path)
         try:
             files.truncate(handle, 0)  # what a failed checkpoint left behind
@@ -56,7 +56,7 @@ class Log:
 
     @classmethod
     def reopen(cls, files: Files, path: Path, end: int) -> Log:
-        """An existing one, without what comes behind `end`."""
+        """An existing one, without what comes after `end`."""
         handle = files.open(path)
         try:
             files.truncate(handle, end)
@@ -70,14 +70,14 @@ class Log:
         if getpid() != self._owner:
             help = "open it in one process and fork before, or read it there with read_only=True"
             raise StoreError(
-                f"{self.path} belongs to process {self._owner}, which this one was forked from", help=help
+                f"{self.path} belongs to process {self._owner}, from which this one was forked", help=help
             )
         if self.poison:
             help = "open the database again: what was committed is read from its files"
             raise StoreError(f"nothing more can be committed: {self.poison}", help=help)
 
     def append(self, payload: Sequence[bytes]) -> None:
-        """One record, whole or not at all.  REQUIRES: one thread appends at a time.  O(bytes)."""
+        """One record, completely or not at all.  REQUIRES: one thread appends at a time.  O(bytes)."""
         if self.poison or getpid() != self._owner:
             self.require_sound()
         body = b"".join(payload)
@@ -93,7 +93,7 @@ class Log:
         self.size = end
 
     def _reserve(self, end: int) -> None:
-        """Where that fails the file grows as it is written, and it is tried again after as many bytes."""
+        """If that fails, the file grows as it is written, and reservation is retried after as many bytes."""
         self._reserved = end + self._files.reserved_bytes
         with suppress(OSError):
             self._files.reserve(self._handle, self.size, self._reserved - self.size)
@@ -103,12 +103,12 @@ class Log:
         try:
             self._files.truncate(self._handle, self.size)
         except OSError:
-            self.poison = f"a write to {self.path} failed and could not be taken back ({error.strerror})"
+            self.poison = f"a write to {self.path} failed and could not be undone ({error.strerror})"
 
     def sync(self) -> None:
-        """Everything that was appended before this call is on the disk afterwards."""
+        """Afterwards everything appended before this call is on the disk."""
         wanted = self.size
-        with self._syncing:  # whoever waits here finds it done, or does it for all who wait
+        with self._syncing:  # a thread that waits here finds it done, or does it for all who wait
             if self.poison:
                 self.require_sound()
             if self.synced >= wanted:
@@ -122,7 +122,7 @@ class Log:
             self.synced = reached
 
     def close(self) -> None:
-        """What was reserved and not used is given back; whoever reads takes zeros for the end."""
+        """Reserved space that was not used is given back; readers take zeros as the end."""
         if self._reserved > self.size and not self.poison and getpid() == self._owner:
             with suppress(OSError):
                 self._files.truncate(self._handle, self.size)

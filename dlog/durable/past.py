@@ -1,4 +1,4 @@
-"""Owns versions of the past: which commits led where, and base facts as they were, from the log backwards."""
+"""Owns past versions: which commits led where, and earlier base facts, from the log backwards."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 class Past:
     """The versions that a checkpoint has, and the commits of its log, as far as it was read.
 
-    Commits stay as they were written until they are asked for: a log takes no more memory than its bytes.
+    Commits stay encoded until they are needed: a log takes no more memory than its bytes.
     """
 
     heads: dict[str, int]
@@ -50,7 +50,7 @@ class Past:
 
     @classmethod
     def of_timeline(cls, timeline: Timeline, programs: Mapping[int, str]) -> Past:
-        """As a checkpoint of it has them."""
+        """In the form of its checkpoint."""
         return cls({name: head.version for name, head in timeline.heads.items()}, dict(programs))
 
     def take(self, records: Iterable[LogEntry], end: int) -> Past:
@@ -80,7 +80,7 @@ class Past:
         return [_entry(self.commit(version)) for version in self.commits]
 
     def way_back(self, head: int, version: int) -> list[int] | None:
-        """The commits from a head down to a version, the latest first; None when it did not come from it."""
+        """The commits from a head down to a version, the latest first; None if it did not come from it."""
         way = []
         while head != version:
             if head not in self.commits:

@@ -1,7 +1,8 @@
-"""Owns what records mean: a commit, a new branch, and the parts of a checkpoint.  Knows nothing of files.
+"""Owns the meaning of records: a commit, a new branch, and the parts of a checkpoint.  Knows nothing of
+files.
 
-A payload is a kind and sections, each a tag, a length and bytes.  Rows are codes, never texts: those of the
-dictionary that are new come with the first record after them.
+A payload is a kind and sections, each a tag, a length and bytes.  Rows are codes, never texts: new texts of
+the dictionary come with the first record after them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dlog.jit import Words
 from dlog.storage.index.batch import Change
 
 COMMIT, BRANCH, DROP, STATE, ROWS, TEXTS, END = range(1, 8)
-UNPACKED_VALUES = 64  # values that are written as they are: to pack them costs more than it saves
+UNPACKED_VALUES = 64  # up to this many values are written unpacked: packing costs more than it saves
 
 _SECTION = struct.Struct("<cQ")
 _COMMIT = struct.Struct("<Qd")
@@ -40,7 +41,7 @@ class Texts(NamedTuple):
 
 @dataclass
 class CommitRecord:
-    """A transaction: all that is needed to do it again, or to undo it."""
+    """A transaction: everything needed to redo or undo it."""
 
     version: int
     time: float  # seconds since 1970
@@ -52,7 +53,7 @@ class CommitRecord:
     texts: Texts | None = None
 
     def parts(self) -> list[bytes]:
-        """What small commits have is put together with few calls: 4 us for one row."""
+        """The parts of small commits are assembled with few calls: 4 us for one row."""
         sections = [_BEGINNING.pack(COMMIT, b"v", _COMMIT.size, self.version, self.time), _name(self.branch)]
         if self.texts is not None:
             sections += _section(b"t", texts_parts(self.texts))
@@ -69,7 +70,7 @@ class CommitRecord:
 
 @dataclass
 class BranchRecord:
-    """A new name for the head of a branch, or, without one, a name that goes."""
+    """A new name for the head of a branch, or, without a head, a removed name."""
 
     name: str
     of: str | None
@@ -84,7 +85,7 @@ Record = CommitRecord | BranchRecord
 
 
 def read_record(payload: memoryview) -> Record:
-    """A record of a log.  Raises ValueError when it is none."""
+    """A record of a log.  Raises ValueError if it is not one."""
     kind = payload[0]
     if kind == COMMIT:
         return _read_commit(payload)
@@ -137,7 +138,7 @@ def _name(branch: str) -> bytes:
 
 
 def _few_rows(name: str, change: Change) -> tuple[bytes, ...] | None:
-    """A section of rows that are not packed; None when they are too many for that."""
+    """A section of rows that are not packed; None if they are too many for that."""
     inserted, erased = change
     n_inserted, arity = inserted.shape
     n_erased = len(erased)
@@ -155,7 +156,7 @@ def _few_rows_head(name: str, arity: int, n_inserted: int, n_erased: int) -> byt
 
 
 def change_parts(name: str, change: Change) -> list[bytes]:
-    """Rows one after the other when they are few, else packed column by column."""
+    """Rows one after the other if they are few, else packed column by column."""
     inserted, erased = change
     arity, encoded = inserted.shape[1], name.encode()
     packed = (len(inserted) + len(erased)) * arity > UNPACKED_VALUES

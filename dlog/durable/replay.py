@@ -1,4 +1,4 @@
-"""Owns base facts on the way back: those of a moment, forwards through the records of a log, or backwards."""
+"""Owns the restoring of base facts: those of a moment, forwards or backwards through the records of a log."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from dlog.storage.relation.relation import Relation
 
 @dataclass
 class Facts:
-    """The program and the base facts of a moment, as files have them.
+    """The program and the base facts of a moment, as stored in files.
 
-    Changes of neighbouring commits are put together: rows are looked up once for all of them.
+    Changes of neighbouring commits are combined: rows are looked up once for all of them.
     """
 
     program: str
@@ -35,7 +35,7 @@ class Facts:
             self.program = record.program
 
     def settle(self, arena: Arena) -> Facts:
-        """Itself, with nothing waiting."""
+        """Itself, with all pending changes applied."""
         for name, changes in self.waiting.items():
             arity = changes[-1].inserted.shape[1]
             change = net_change([c for c in changes if c.inserted.shape[1] == arity])
@@ -56,7 +56,7 @@ def or_empty(relations: Mapping[str, Relation], name: str, arity: int, arena: Ar
 
 
 def replay(timeline: Timeline, records: Iterable[Record], arena: Arena) -> None:
-    """Bring a timeline to where the records end.  O(rows that changed log rows)."""
+    """Bring a timeline to the end of the records.  O(rows that changed log rows)."""
     for record in records:
         if isinstance(record, BranchRecord):
             if record.of is None:
@@ -84,7 +84,7 @@ def _redo(timeline: Timeline, record: CommitRecord, arena: Arena) -> None:
 
 
 def restore_texts(dictionary: Dictionary, found: Sequence[Texts]) -> None:
-    """Give texts the codes that they had.  Raises ValueError when that cannot be.  O(bytes)."""
+    """Give texts the codes that they had.  Raises ValueError if that is impossible.  O(bytes)."""
     first = n = len(dictionary)
     for texts in found:
         if texts.first != n:

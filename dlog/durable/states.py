@@ -1,8 +1,8 @@
-"""Owns the two forms of a version's state and the ways between them.
+"""Owns the two forms of a version's state and the conversions between them.
 
-*Shown* is what a live database has: program, all relations, what is still to be evaluated.  `Facts` is what
-files have: the program's text and base facts.  The first gives the second in O(predicates), and so does the
-second the first, with everything that rules derive still to be evaluated.
+*Shown* is the state of a live database: program, all relations, what is still to be evaluated.  `Facts` is
+the state in files: the program's text and base facts.  Converting either into the other is O(predicates); in
+the second direction everything that rules derive is still to be evaluated.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def program_text(tree: ast.Program) -> str:
 
 
 def base_relations(program: Program, relations: dict[str, Relation]) -> dict[str, Relation]:
-    """The base facts of every predicate that a user knows."""
+    """The base facts of every predicate that a user can see."""
     found = {}
     for name, predicate in program.predicates.items():
         if not predicate.auxiliary:
@@ -53,7 +53,7 @@ def facts_of(state: Shown | Facts) -> tuple[str, dict[str, Relation]]:
 
 
 def shown_of(state: Shown | Facts, version: int, store: Store, name: str) -> Shown:
-    """A state to read from or to go on with; `name` stands for its program in messages."""
+    """A state to read from or to continue with; `name` stands for its program in messages."""
     if not isinstance(state, Facts):
         return state
     tree, program = load_program(Source(name, state.program))
@@ -66,7 +66,7 @@ def shown_of(state: Shown | Facts, version: int, store: Store, name: str) -> Sho
 
 
 def completed(shown: Shown, view: View) -> Shown:
-    """The same with everything evaluated.  `view` lends its store and limits."""
+    """The same with everything evaluated.  `view` provides the store and limits."""
     if not shown.pending:
         return shown
     program, store = shown.program, view.store.snapshot_of(shown.relations, shown.predicates)
@@ -80,7 +80,7 @@ def completed(shown: Shown, view: View) -> Shown:
 def changes_between(
     before: Mapping[str, Relation], after: Mapping[str, Relation], arena: Arena
 ) -> dict[str, Change]:
-    """What came and what went, of the predicates that are there afterwards.  O(what differs)."""
+    """The rows inserted and deleted, of the predicates that exist afterwards.  O(difference)."""
     found = {}
     for name, relation in after.items():
         change = net_difference(or_empty(before, name, relation.arity, arena), relation)

@@ -1,10 +1,11 @@
-"""Owns branches: names of versions, and which version came from which.  Knows nothing of what they hold.
+"""Owns branches: names of versions, and which version came from which.  Knows nothing of what they contain.
 
-A commit has a version number that no other commit has, on any branch, and a greater one than all before it.
-Of the versions of the past, *moments* are kept in memory: the heads of branches, and those from which two
-branches went apart, which merging needs.  A commit on a branch that shares its head with none moves the head.
+A commit has a version number that no other commit has, on any branch, greater than all before it.
+Of past versions, *moments* are retained in memory: the heads of branches, and those where two
+branches diverged, which merging needs.  A commit on a branch that shares its head with no other moves the
+head.
 
-    main   1 -- 2 -- 5            heads: main 5, trial 4; kept for merging: 2
+    main   1 -- 2 -- 5            heads: main 5, trial 4; retained for merging: 2
                  \\-- 3 -- 4
 """
 
@@ -18,7 +19,7 @@ from typing import Any
 from dlog.errors import DlogError, did_you_mean
 
 MAIN = "main"
-_DEEPEST = 32  # branchings that ids are looked for through
+_DEEPEST = 32  # branchings that are searched for ids
 _NUMBERED = re.compile(r"(.*)#(0|[1-9][0-9]*)", re.DOTALL)
 
 
@@ -26,7 +27,7 @@ class Batches:
     """Ids of batches that have been applied: those of earlier moments, which are shared, and its own.
 
     An id `SERIES#NUMBER` stands for all batches of its series up to that number: a stream, which numbers its
-    batches, leaves one id behind and not one for each of them.
+    batches, leaves one id instead of one for each of them.
 
     >>> batches = Batches()
     >>> batches.add("Monday"), batches.add("orders#7")
@@ -80,7 +81,7 @@ class Batches:
         return own, last
 
     def _chain(self) -> Iterator[Batches]:
-        """Itself and all that came before, each once."""
+        """Itself and all its ancestors, each once."""
         waiting, seen = [self], {id(self)}
         while waiting:
             one = waiting.pop()
@@ -93,7 +94,7 @@ class Batches:
 
 @dataclass(eq=False)
 class Moment:
-    """A version that is kept: its number, the kept ones that it came from, and its state."""
+    """A retained version: its number, the retained ones that it came from, and its state."""
 
     version: int
     parents: tuple[Moment, ...]
@@ -157,7 +158,7 @@ class Timeline:
         merged: Moment | None = None,
         batch_id: str | None = None,
     ) -> None:
-        """The head of a branch moves on to a new version.  O(1)."""
+        """Move the head of a branch to a new version.  O(1)."""
         head = self.heads[name]
         if head.shared:
             head = self.heads[name] = Moment(version, (head,), state, Batches(head.batches))
@@ -171,32 +172,32 @@ class Timeline:
         self.last = version
 
     def base(self, one: str, other: str) -> Moment | None:
-        """The last moment that both branches came from; None when there is none."""
+        """The last common ancestor of both branches; None if there is none."""
         ours, theirs = self.require(one).ancestors(), self.require(other).ancestors()
         common = ours.keys() & theirs.keys()
         return ours[max(common)] if common else None
 
     def moments(self) -> list[Moment]:
-        """All that are kept, the earliest first."""
+        """All retained moments, the earliest first."""
         found: dict[int, Moment] = {}
         for head in self.heads.values():
             found |= head.ancestors()
         return [found[version] for version in sorted(found)]
 
     def prune(self) -> None:
-        """Let go of moments that no merge can need.  Those that stay come from each other as before.
+        """Drop moments that no merge can need.  The remaining ones keep their ancestry.
 
         O(moments branches)."""
         moments = self.moments()
         needed = self._bases(moments) | {id(head) for head in self.heads.values()}
         for moment in moments:
-            kept = (p for parent in moment.parents for p in _kept(parent, needed))
-            moment.parents = tuple(dict.fromkeys(kept))
+            ancestors = (p for parent in moment.parents for p in _needed_ancestors(parent, needed))
+            moment.parents = tuple(dict.fromkeys(ancestors))
 
     def _bases(self, moments: list[Moment]) -> set[int]:
         """`base` of every two branches, by identity.
 
-        From the last moment back: one from which two branches came that no later one has in common is theirs.
+        From the last moment back: a moment that is the latest common one of two branches is theirs.
         Sets of branches are the bits of a number.
         """
         came = {id(moment): 0 for moment in moments}  # the branches that came from it
@@ -215,8 +216,8 @@ class Timeline:
         return bases
 
 
-def _kept(moment: Moment, needed: set[int]) -> Iterator[Moment]:
-    """The moment if it is needed, else what it came from.  REQUIRES: earlier ones have been pruned."""
+def _needed_ancestors(moment: Moment, needed: set[int]) -> Iterator[Moment]:
+    """The moment if it is needed, else its ancestors.  REQUIRES: earlier ones have been pruned."""
     if id(moment) in needed:
         yield moment
     else:

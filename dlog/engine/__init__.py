@@ -1,1 +1,1 @@
-"""A program with its data: databases, transactions, queries, and how derived predicates follow changes."""
+"""A program with its data: databases, transactions, queries, and the maintenance of derived predicates."""

@@ -1,7 +1,7 @@
-"""Owns the database: the ways to change a program's data from Python, and to be told of changes.
+"""Owns the database: changing a program's data from Python, and subscribing to changes.
 
-A transaction changes base facts; derived predicates follow when it commits.  A failure of any kind leaves
-everything as it was.
+A transaction changes base facts; derived predicates are maintained when it commits.  A failure of any kind
+changes nothing.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ class Database(Evaluated):
     def _subscribers(self) -> Subscribers:
         return Subscribers()
 
-    # What a database that survives does besides: see `dlog.durable`
+    # Hooks for a durable database: see `dlog.durable`
 
     def _next_version(self) -> int:
         return self.version + 1
 
     def _keep(self, transaction: Transaction, commit: Commit) -> None:
-        """The last thing before others see a commit.  When it raises, the commit does not take place."""
+        """The last step before others see a commit.  If it raises, the commit does not take place."""
 
     def _acknowledge(self) -> None:
-        """After a commit, outside of the lock, before anyone is told."""
+        """After a commit, outside the lock, before subscribers are called."""
 
     # Changing
 
@@ -78,11 +78,11 @@ class Database(Evaluated):
         """For a `with` block: commits at its end; an error in it, or in what follows from it, changes
         nothing.
 
-        After the block `commit_info` of the transaction tells what changed; it is None after a rollback.
-        A `batch_id` names what is delivered: the same one is applied once, however often it comes.
+        After the block `commit_info` of the transaction has the changes; it is None after a rollback.
+        A `batch_id` identifies a delivery: the same one is applied once, however often it comes.
         """
         if batch_id is not None and not isinstance(batch_id, str):
-            raise TypeError(f"batch_id is a text, and not {batch_id!r}")
+            raise TypeError(f"batch_id must be a string, not {batch_id!r}")
         return Transaction(self, batch_id)
 
     def apply(
@@ -129,7 +129,7 @@ class Database(Evaluated):
         return transaction.commit_info
 
     def remove_rule(self, text: str) -> Commit:
-        """Takes a rule or constraint away: the one that says the same as the text."""
+        """Removes a rule or constraint: the one that is equal to the text."""
         with self.transaction() as transaction:
             transaction.remove_rule(text)
         assert transaction.commit_info is not None
@@ -138,15 +138,15 @@ class Database(Evaluated):
     def subscribe(self, predicate: str, callback: Callable[[Change], None]) -> Subscription:
         """Calls back after every commit that changes a predicate.  `close()` of what is returned ends it.
 
-        A callback may read the database and start transactions.  When one raises, the commit stands, the
-        others are still told, and whoever committed gets a SubscriberError.
+        A callback may read the database and start transactions.  If one raises, the commit remains valid, the
+        others are still called, and the committer gets a SubscriberError.
         """
         self.require(predicate)
         return self._subscribers.add(predicate, callback)
 
     @uninterrupted
     def snapshot(self) -> View:
-        """The state after the last commit, to read in any thread while transactions go on; waits for none.
+        """The state after the last commit, to read in any thread while transactions continue; waits for none.
 
         A snapshot itself is for one thread at a time.
         """
@@ -186,7 +186,7 @@ class Database(Evaluated):
         strategies: dict[int, Strategy | None],
     ) -> None:
         """The state as snapshots have it.  An interrupt may come in the middle of anything that strategies
-        remember outside of the state: they are made anew."""
+        store outside the state: they are rebuilt."""
         store = self.store
         self.tree, self.program, store.relations, store.predicates, self.version, self.pending = shown
         self.measures, self._maintenance = measures, maintenance
@@ -196,16 +196,16 @@ class Database(Evaluated):
 
     def _commit(self, transaction: Transaction) -> Commit:
         started = perf_counter()
-        told = self._commit_rows(transaction)
-        if told is None:
-            told = self._replace_state(transaction)
+        summary = self._commit_rows(transaction)
+        if summary is None:
+            summary = self._replace_state(transaction)
         self.version = self._next_version()
-        poll()  # the last moment to take it back
-        commit = Commit(self.version, told, self.program, self.store.dictionary)
+        poll()  # the last moment to undo it
+        commit = Commit(self.version, summary, self.program, self.store.dictionary)
         self._keep(transaction, commit)
         self._show()
         commit.seconds = seconds = perf_counter() - started
-        told.note(seconds)
+        summary.note(seconds)
         if transaction.queries:
             commit.answers = [(query.span.text(), self.answer(query)) for query in transaction.queries]
         transaction.commit_info = commit
@@ -217,23 +217,23 @@ class Database(Evaluated):
         return commit
 
     def _commit_rows(self, transaction: Transaction) -> CommitSummary | None:
-        """The short way for a few rows; None when the transaction has to go the long way."""
+        """The short path for a few rows; None if the transaction needs the general path."""
         rows = transaction.few_rows() if self.limits.none else None
         if rows is None:
             return None
         measures = self.measures
-        told = follow_rows(self._maintenance, self.store, rows, self._short_evaluation)
-        if told is not None and self.measures is measures:
+        summary = follow_rows(self._maintenance, self.store, rows, self._short_evaluation)
+        if summary is not None and self.measures is measures:
             self.measures = NOT_MEASURED
-        return told
+        return summary
 
     def _short_evaluation(self) -> Evaluation:
         return self._evaluation(self.program, Watch(self.limits))
 
     def _replace_state(self, transaction: Transaction) -> CommitSummary:
-        """Brings the state after a transaction; when that fails, the caller takes everything back.
+        """Makes the state after a transaction; if that fails, the caller undoes everything.
 
-        Everything happens in a dict of relations of its own, which takes the place of the old one at the end.
+        Everything happens in a separate dict of relations, which replaces the old one at the end.
         """
         store, before = self.store, self.program
         let_go(self._maintenance)
@@ -259,7 +259,7 @@ class Database(Evaluated):
 
 
 def plan_only(path: str | Path, facts: str | Path, strategy: str | None = None) -> Database:
-    """A database with its base facts loaded, and no rule run.  Where there are none to be had, `unread` says
+    """A database with its base facts loaded, and no rule run.  If they cannot be read, `unread` says
     why."""
     try:
         return Database(path, facts=facts, evaluated=False, strategy=strategy)

@@ -46,10 +46,10 @@ SUPPORTED_STRATEGIES = frozenset({"delta", "trace", "trace-exact", "views"})
 
 
 def require_strategy(name: str | None) -> None:
-    """Raises for a strategy of maintenance that there is not."""
+    """Raises if there is no such strategy of maintenance."""
     if name is not None and name not in STRATEGIES:
         if not isinstance(name, str):
-            raise TypeError(f"strategy is the name of one, and not {name!r}")
+            raise TypeError(f"strategy must be a string, not {name!r}")
         known = f"there are {', '.join(s for s in STRATEGIES if s in SUPPORTED_STRATEGIES)}"
         raise DlogError(f"unknown strategy {name}", help=did_you_mean(name, STRATEGIES, known))
     if name is not None and name not in SUPPORTED_STRATEGIES:
@@ -57,18 +57,18 @@ def require_strategy(name: str | None) -> None:
 
 
 class Shown(NamedTuple):
-    """A state that others may see: it stays as it is."""
+    """A state that others may see: it never changes."""
 
     tree: ast.Program
     program: Program
     relations: dict[str, Relation]
     predicates: dict[str, Predicate]
     version: int
-    pending: frozenset[str]  # what is not evaluated yet
+    pending: frozenset[str]  # not evaluated yet
 
 
 class Evaluated(View):
-    """The base facts of a program, and what its rules derive from them, all of it or as far as is asked."""
+    """The base facts of a program, and what its rules derive from them, completely or as far as requested."""
 
     @uninterrupted
     def __init__(
@@ -88,15 +88,15 @@ class Evaluated(View):
         traced: bool = False,
     ):
         """From a program file or a text.  `facts` is the folder of its `.input` files.
-        `jobs` cores are used where they help.
+        Up to `jobs` cores are used.
 
-        `warn` is told at once of rows that are not taken and of joins that look too large; `warnings` keeps
-        what it was told.  Without `evaluated` only the base facts are there at first: rules run when someone
-        asks, and only as far as the question needs.  With `goals_only` what the program itself asks for is
+        `warn` gets warnings about rejected rows and about joins that seem too large; `warnings` has all
+        of them.  Without `evaluated` only the base facts exist at first: rules run on request,
+        and only as far as the request needs.  With `goals_only` what the program itself asks for is
         evaluated that way.
-        `strategy` forces one way of maintenance on all rules, whatever a transaction changes; without it
-        rules are evaluated from scratch where that is expected to be cheaper.  It never changes an answer.
-        `traced` keeps every run of every rule in `measures`, for a profile.
+        `strategy` forces one strategy of maintenance on all rules, whatever a transaction changes; without it
+        rules are evaluated from scratch if that is expected to be cheaper.  It never changes an answer.
+        `traced` records every run of every rule in `measures`, for a profile.
         """
         require_strategy(strategy)
         if path is not None and source is not None:
@@ -108,7 +108,7 @@ class Evaluated(View):
         self._jobs = jobs
         self._traced = traced
         self._progress = progress or (lambda phase, what, done, total: None)
-        self._lock = threading.RLock()  # of whoever changes the state, or reads it in place
+        self._lock = threading.RLock()  # held to change the state, or to read it in place
         if path is not None:
             source = read_source(path)
         tree, program = self._program_of(source if isinstance(source, Source) else text_source(source or ""))
@@ -141,7 +141,7 @@ class Evaluated(View):
         """Base facts from elsewhere, before rules run."""
 
     def _show(self) -> None:
-        """Let snapshots have the state as it is now: all of it at once.  O(1); see `Layers.settle`."""
+        """Give snapshots the current state, atomically.  O(1); see `Layers.settle`."""
         store = self.store
         relations = store.relations
         if type(relations) is Layers:
@@ -168,7 +168,7 @@ class Evaluated(View):
         self.pending = frozenset()
 
     def _evaluate_goals(self, watch: Watch) -> None:
-        """What the program asks for, and of the rest as little as that needs."""
+        """What the program asks for, and as little else as that needs."""
         rewriting = rewriting_for(self.program, self.store, self.pending)
         computed = evaluate_goals(self.program, rewriting, self.store, self._evaluation(self.program, watch))
         self.store.relations |= computed
@@ -203,7 +203,7 @@ class Evaluated(View):
         )
 
     def warn(self, text: str) -> None:
-        """Keeps a warning and tells it."""
+        """Stores a warning and passes it on."""
         self.warnings.append(text)
         if self._tell is not None:
             self._tell(text)
@@ -239,17 +239,19 @@ class Evaluated(View):
     def _verify(self) -> None:
         self.complete()
         store, measures = self.store, self.measures
-        kept = store.relations
+        maintained = store.relations
         watch = Watch(self.limits)
         try:
             store.relations = self._start()
             with interruptible(watch):
                 self._evaluate(watch)
             derived = {n for n in self._maintenance.owner if not self.program.predicates[n].auxiliary}
-            found = {name: net_difference(kept[name], store.relations[name]) for name in sorted(derived)}
+            found = {
+                name: net_difference(maintained[name], store.relations[name]) for name in sorted(derived)
+            }
             differences = Changes(lambda: found, self.program.predicates, store.dictionary)
         finally:
-            store.relations, self.measures = kept, measures
+            store.relations, self.measures = maintained, measures
         if differences:
             raise VerifyError(_disagreement(differences))
 
@@ -258,7 +260,7 @@ class Evaluated(View):
 
     @uninterrupted
     def explain(self, predicate: str | None = None) -> str:
-        """How rules are evaluated, in words.  Never runs a rule.
+        """How rules are evaluated, as text.  Never runs a rule.
 
         What is not evaluated yet is explained as the program's own outputs and queries will need it.
         """
@@ -272,9 +274,9 @@ class Evaluated(View):
             return explain(self.program, self.store, predicate, maintained)
         store = self.store.under(dict(rewriting.program.predicates))
         parts = rewriting.restricted.get(predicate, (predicate,)) if predicate else (None,)
-        told = [explain(rewriting.program, store, part, maintained) for part in parts]
+        explained = [explain(rewriting.program, store, part, maintained) for part in parts]
         rest = self._maintained_elsewhere(rewriting.program, predicate, maintained)
-        return "\n".join([*described(rewriting), *told, *rest])
+        return "\n".join([*described(rewriting), *explained, *rest])
 
     def _maintenance_explained(self) -> Maintenance:
         """What is chosen before the data is there is not kept."""
@@ -301,22 +303,23 @@ class Evaluated(View):
 
     @uninterrupted
     def why(self, fact: str) -> str:
-        """One well-founded derivation of a fact, as a tree in words.  Raises when the fact does not hold."""
+        """One well-founded derivation of a fact, as a tree of text.  Raises if the fact does not hold."""
         from dlog.engine.why import derivation_tree
 
         return derivation_tree(self, fact)
 
     def stats(self) -> Measures:
-        """What the last evaluation or transaction measured, rule by rule; `print` shows it as a table.
+        """The measurements of the last evaluation or transaction, rule by rule; `print` shows them as a
+        table.
 
-        Empty after a transaction of a few rows that ran no rule by itself: `costs` of its commit tells more.
+        Empty after a transaction of a few rows that ran no rule by itself: `costs` of its commit has more.
         """
         return self.measures
 
     @uninterrupted
     def trace_sizes(self) -> dict[str, tuple[str, int, int]]:
-        """Of each predicate with rules that are kept by their traces: granularity, intervals and bytes of its
-        sensitivity indices.  O(rules)."""
+        """For each predicate with rules that are maintained by their traces: granularity, intervals and bytes
+        of its sensitivity indices.  O(rules)."""
         with self._lock:
             strategies = self._maintenance.strategies.values()
             traced = [s for s in strategies if isinstance(s, TraceStrategy) and s.traced]
@@ -338,7 +341,7 @@ class Evaluated(View):
 def start_relations(
     program: Program, relations: Mapping[str, Relation], derived: Collection[str]
 ) -> dict[str, Relation]:
-    """Relations to evaluate in.  Those that rules add to are handles of their own on the base facts; all
+    """Relations to evaluate in.  Those that rules add to are separate handles on the base facts; all
     others are the base facts themselves, so that column orders made for them stay.  O(predicates)."""
     return {
         **{name: relations[name] for name in program.predicates if name not in derived},
@@ -348,7 +351,7 @@ def start_relations(
 
 
 def view_of(shown: Shown, view: View) -> View:
-    """A state to read in any thread.  `view` lends its store and limits."""
+    """A state to read in any thread.  `view` provides the store and limits."""
     store = view.store.snapshot_of(shown.relations, shown.predicates)
     made = View(shown.tree, shown.program, store, view.limits, shown.version)
     made.pending = shown.pending
@@ -359,7 +362,7 @@ _SHOWN = 10
 
 
 def _disagreement(differences: Mapping[str, Change]) -> str:
-    """What a change would have to be for maintenance to be right, a few rows of it."""
+    """The change that would correct maintenance, a few rows of it."""
     lines = ["maintenance and evaluation from scratch disagree"]
     for name, change in differences.items():
         for what, result in (("missing", change.inserted), ("should not be there", change.erased)):

@@ -1,7 +1,7 @@
-"""Owns what statements mean to a live database: which change facts, and which change the program.
+"""Owns the meaning of statements for a live database: which change facts, and which change the program.
 
-The program of a live database has no facts of its own, since transactions change them: where types followed
-from facts, declarations stand instead (`settled`).  So types never change while the database lives.
+The program of a live database has no facts, since transactions change them: if types followed
+from facts, there are declarations instead (`settled`).  So types never change while the database is open.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def settled(tree: ast.Program, program: Program) -> ast.Program:
 
 
 def _filled(statement: ast.Node, program: Program) -> ast.Node:
-    """A declaration that leaves types open, with the types that were found."""
+    """A declaration that leaves types open, with the inferred types."""
     if not isinstance(statement, ast.Declaration):
         return statement
     full = _declaration(program.predicates[statement.name])
@@ -66,7 +66,7 @@ def extend(
 ) -> Extension:
     """Checks statements against a settled program.  Raises all their errors together.
 
-    O(statements) when they are facts of known predicates, else O(program).
+    O(statements) if they are facts of known predicates, else O(program).
     """
     queries = [s for s in statements if isinstance(s, ast.Query)]
     others = [s for s in statements if not isinstance(s, ast.Query)]
@@ -87,7 +87,7 @@ def extend(
 
 
 def read_fact(view: View, text: str) -> tuple[str, np.ndarray]:
-    """The predicate and the row of codes of one fact, as it is written in a program; its `.` may lack."""
+    """The predicate and the row of codes of one fact, as it is written in a program; its `.` is optional."""
     text = text.strip()
     statements = parse(text if text.endswith(".") else f"{text}.", "<fact>").statements
     one = statements[0] if len(statements) == 1 else None
@@ -103,7 +103,7 @@ def read_fact(view: View, text: str) -> tuple[str, np.ndarray]:
 
 
 def without(tree: ast.Program, text: str) -> tuple[ast.Program, Program]:
-    """A settled program without the rules and constraints of a text, which must all be there."""
+    """A settled program without the rules and constraints of a text, which must all exist."""
     removed = parse(text, "<rule>").statements
     kept = list(tree.statements)
     for statement in removed:
@@ -135,7 +135,9 @@ def _facts(checked: Program) -> list[tuple[str, str, Literals]]:
 
 
 def _require_known(statements: Iterable[ast.Node], known: set[str]) -> None:
-    """`+ - ^` do not make a predicate: a misspelt name would go unnoticed.  A plain fact of the text does."""
+    """`+ - ^` do not create a predicate: a misspelt name would go unnoticed.  A plain fact of the text
+    does.
+    """
     known = known | {s.predicate for s in statements if isinstance(s, ast.Facts)}
     for statement in statements:
         for delta in statement.deltas if isinstance(statement, ast.DeltaStatement) else ():

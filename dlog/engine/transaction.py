@@ -1,7 +1,7 @@
-"""Owns what a transaction collects.  Knows nothing of how derived predicates follow.
+"""Owns what a transaction collects.  Knows nothing of how derived predicates are maintained.
 
-Lifecycle.  1 `Transaction` collects changes of base facts, and rules to add or remove; nothing of it is seen
-by readers.  2 The database takes all of it, or nothing.  3 A `Commit` tells the net change of every predicate
+Lifecycle.  1 `Transaction` collects changes of base facts, and rules to add or remove; readers see nothing
+of it.  2 The database takes all of it, or nothing.  3 A `Commit` has the net change of every predicate
 (`dlog.engine.commit.commits`).
 """
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from dlog.engine.database import Database
 
 Op = str  # "+", "-" or "^", as in the language
-FEW_CHANGES = 1024  # rows of one statement that go the short way
-MOST_STEPS = 4  # each costs a tenth of the long way
+FEW_CHANGES = 1024  # rows of one statement that take the short path
+MOST_STEPS = 4  # each costs a tenth of the general path
 
 
 class Rollback(Exception):
@@ -39,7 +39,7 @@ class Rollback(Exception):
 
 
 class Transaction:
-    """Changes to base facts and to the program, kept until commit.  Later ones win over earlier ones."""
+    """Changes to base facts and to the program, collected until commit.  Later ones override earlier ones."""
 
     batch_id: str | None = None
     merged: Any = None  # the moment of another branch whose changes these are: see `dlog.durable`
@@ -59,7 +59,7 @@ class Transaction:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> bool:
-        """Commits, unless the block was left by an error; `rollback` is none that anyone sees."""
+        """Commits, unless the block was left by an error; `rollback` is not an error to the caller."""
         if kind is None:
             self.database.commit(self)
         return kind is Rollback
@@ -69,11 +69,11 @@ class Transaction:
         self._add("+", predicate, rows)
 
     def erase(self, predicate: str, rows: Any) -> None:
-        """Takes base facts away; what rules derive stays."""
+        """Erases base facts; derived rows stay."""
         self._add("-", predicate, rows)
 
     def upsert(self, predicate: str, rows: Any) -> None:
-        """Facts of a function: each replaces the value that its key has."""
+        """Facts of a function: each replaces the value of its key."""
         self._require(predicate)
         if not self.program.predicates[predicate].is_functional:
             raise DataError(f"{predicate} is a relation: only a function has a value to replace")
@@ -85,14 +85,14 @@ class Transaction:
             self.add_statements(expand_includes(parse(text, name)).statements)
 
     def take_changes(self, text: str) -> bool:
-        """Does `execute` for a text that is nothing but a few plain changes of facts; False for all else."""
+        """Does `execute` for a text of only a few plain changes of facts; False for anything else."""
         found = read_changes(text)
         changes = None if found is None else self._quick_changes(found)
         self.changes += changes or ()
         return changes is not None
 
     def _quick_changes(self, found: Sequence[ChangeText]) -> list[tuple[Op, str, Any]] | None:
-        """Codes of changes of known predicates; None: something is left to the parser to say."""
+        """Codes of changes of known predicates; None: the parser has to report an error."""
         dictionary = self.database.store.dictionary
         groups: list[tuple[Op, Predicate, list[tuple[int | str, ...]]]] = []
         for op, name, is_functional, values in found:
@@ -118,7 +118,7 @@ class Transaction:
         self._take(extend(self.database, self.tree, self.program, statements))
 
     def remove_rule(self, text: str) -> None:
-        """Takes a rule or constraint out of the program: the one that says the same."""
+        """Removes a rule or constraint from the program: the one that is equal."""
         self.tree, self.program = without(self.tree, text)
 
     def rollback(self) -> NoReturn:
@@ -155,9 +155,9 @@ class Transaction:
         return np.stack(codes, axis=1) if few else codes
 
     def few_rows(self) -> list[SignedRows] | None:
-        """All that there is to do, when it is to insert or erase a few rows of codes, as steps.
+        """Everything there is to do, if it is to insert or erase a few rows of codes, as steps.
 
-        A row's sign is what was said of it last.
+        A row's sign is that of the last operation on it.
         """
         changes = self.changes
         if self.queries or self.program is not self._found or not changes:
@@ -192,15 +192,15 @@ class Transaction:
         return [step for step in steps if len(step[2])] or None
 
     def _merged(self) -> list[SignedRows] | None:
-        """The same for many statements: rows to erase first, so that there are no more states in between
-        than need be."""
+        """The same for many statements: rows to erase first, so that there are as few states in between
+        as possible."""
         if sum(len(codes) for _, _, codes in self.changes) > FEW_CHANGES:
             return None
         pending = self._pending()
         return None if pending is None else list(pending.steps()) or None
 
     def pending(self, predicate: str) -> Change:
-        """What the transaction would change of a predicate's base facts if it were committed now.
+        """What the transaction would change in a predicate's base facts if it were committed now.
 
         >>> import dlog
         >>> db = dlog.Database(source="edge(1, 2). edge(2, 3).")
@@ -222,7 +222,9 @@ class Transaction:
         return Change(predicate, inserted, erased)
 
     def _pending(self) -> Pending | None:
-        """The last word on each row; None if there are whole tables among the changes.  O(rows log rows)."""
+        """The last operation on each row; None if there are whole tables among the changes.  O(rows log
+        rows).
+        """
         if any(type(codes) is list for _, _, codes in self.changes):
             return None
         pending = Pending()

@@ -1,4 +1,4 @@
-"""Owns reading: rows of predicates and answers of queries over one state.  Changes nothing that can be seen.
+"""Owns reading: rows of predicates and answers of queries over one state.  Changes nothing visible.
 
 A `View` of a database is a snapshot; the database itself reads in the same way.
 """
@@ -24,7 +24,7 @@ from dlog.storage.relation.relation import Relation
 
 
 class View:
-    """A program and a state of its predicates, to read."""
+    """A program and a state of its predicates, for reading."""
 
     def __init__(self, tree: ast.Program, program: Program, store: Store, limits: Limits, version: int):
         self.tree = tree
@@ -35,7 +35,7 @@ class View:
         self.pending: frozenset[str] = frozenset()  # derived predicates that hold their base facts only
 
     def require(self, predicate: str) -> None:
-        """Raises when there is no such predicate."""
+        """Raises if there is no such predicate."""
         if predicate not in self.program.predicates:
             help = did_you_mean(predicate, self.predicates())
             raise DataError(f"unknown predicate {predicate}", help=help)
@@ -46,7 +46,7 @@ class View:
 
     @uninterrupted
     def relation(self, predicate: str) -> Relation:
-        """All rows of a predicate, computed now if they are not there yet."""
+        """All rows of a predicate, computed now if necessary."""
         if predicate in self.pending:
             return self._computed(self.program, predicate)
         return self.store.relations[predicate]
@@ -64,7 +64,7 @@ class View:
 
     def query(self, text: str) -> Result:
         """The answer of `?- body.` over the current state: one column per variable.  Its `?-` and its `.`
-        may lack."""
+        are optional."""
         text = text if text.lstrip().startswith("?-") else f"?- {text}"
         statements = parse(text if text.rstrip().endswith(".") else f"{text}.", "<query>").statements
         if len(statements) != 1 or not isinstance(statements[0], ast.Query):
@@ -95,7 +95,7 @@ class View:
         return tuple(Column(v, c.type) for v, c in zip(names, program.predicates[name].columns, strict=True))
 
     def _answer(self, program: Program, node: ast.Query) -> Result:
-        """Evaluates the predicates that the query adds on top of the state, which stays as it is."""
+        """Evaluates the predicates that the query adds on top of the state, which does not change."""
         name = program.queries[-1].predicate
         if self.pending:
             relation = self._computed(program, name)
@@ -113,10 +113,10 @@ class View:
         return self._result(name, self._query_columns(program, name, node), store.relations[name])
 
     def _computed(self, program: Program, name: str) -> Relation:
-        """A predicate that is not there yet, or a query, computed with as little else as it needs."""
+        """A predicate that is not evaluated yet, or a query, computed with as little else as it needs."""
         own = derived_predicates(program) - set(self.program.predicates)
         pending = self.pending | own | {name}
-        rewriting = rewriting_for(program, self.store, pending, {name: "it is asked for"})
+        rewriting = rewriting_for(program, self.store, pending, {name: "it is requested"})
         watch = Watch(self.limits)
         with interruptible(watch):
             return evaluate_goals(program, rewriting, self.store, Evaluation(watch))[name]
@@ -128,7 +128,7 @@ def _stands_in(rule: Rule, node: ast.Node) -> bool:
 
 @contextmanager
 def interruptible(watch: Watch) -> Iterator[None]:
-    """Ctrl-C becomes an error that says what was going on."""
+    """Ctrl-C becomes an error that says what was in progress."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Owns the way from a syntax tree to a checked program: lower, type, make safe, stratify."""
+"""Owns the steps from a syntax tree to a checked program: lower, type, make safe, stratify."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from dlog.language.source import Source, Span
 def load_program(source: Source) -> tuple[ast.Program, Program]:
     """The syntax tree, with all it includes, and the checked program.  Raises all errors together.
 
-    Where statements cannot be read, the others are checked all the same, and what is said is sure: an error
-    that a statement nobody could read might explain away is not reported.
+    Statements that cannot be read do not prevent checking the others, but then only errors that are
+    certain are reported: none that an unreadable statement might explain.
     """
     diagnostics = Diagnostics()
     tree, unread = parse_readable(source, diagnostics)
@@ -44,7 +44,7 @@ def load_program(source: Source) -> tuple[ast.Program, Program]:
 
 
 def _named(error: DlogError) -> set[str]:
-    """The words at the place of an error."""
+    """The text at the position of an error."""
     return set(re.findall(r"[\w?.]+", error.span.text())) if isinstance(error.span, Span) else set()
 
 
@@ -52,7 +52,7 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
     """REQUIRES: includes are expanded.  Raises all errors together.
 
     Lowering leaves out what it reported, so the later phases find only errors that are independent of it.
-    Unless the program is `complete`, types that are not told are no error.
+    Unless the program is `complete`, types that are not known are not an error.
     """
     diagnostics = Diagnostics()
     lowered = lower(program, diagnostics)
@@ -83,7 +83,7 @@ def typecheck(
     lowered: Lowered, diagnostics: Diagnostics, complete: bool = True
 ) -> tuple[dict[str, Predicate], list[Rule]]:
     """Types for all predicates and rules; reports conflicts, and literals of rules that do not fit."""
-    complete &= not diagnostics.errors  # otherwise statements are missing that might have told a type
+    complete &= not diagnostics.errors  # otherwise a missing statement might have given a type
     checker = TypeChecker(lowered, diagnostics)
     checker.collect()
     widening.settle(checker)

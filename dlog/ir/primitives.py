@@ -1,8 +1,8 @@
 """Owns the table of primitives: names, signatures, and how they are written.
 
-A primitive is a function or relation that is calculated on demand.  It is partial: where it is undefined the
-literal it stands in is false.  What each one computes is in `dlog.lftj` (inside the join kernel) and
-`dlog.engine.column_functions` (on columns); this table says which types it takes and gives.
+A primitive is a function or relation that is calculated on demand.  It is partial: where it is undefined, its
+literal is false.  What each one computes is in `dlog.lftj` (inside the join kernel) and
+`dlog.engine.column_functions` (on columns); this table has the types it takes and gives.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ SIGNATURES: dict[tuple[str, int], Signature] = {
     ("add_days", 2): Signature(("a", "int"), "a", (("a", DATES),)),
     ("days_between", 2): Signature(("a", "a"), "int", (("a", DATES),)),
 }  # fmt: skip
-# `as(x, T)` is the primitive as_T.  Between int and unsigned it keeps the bits; any other only tells the
+# `as(x, T)` is the primitive as_T.  Between int and unsigned it preserves the bits; any other only states the
 # type, and is an equality once types are known.
 for _type in ANY:
     SIGNATURES[(f"as_{_type}", 1)] = (
@@ -144,7 +144,7 @@ def arities(name: str) -> list[int]:
 
 
 def show(primitive: Primitive) -> str:
-    """The primitive as a person would write it."""
+    """The primitive as a user would write it."""
     inputs = [str(a) for a in primitive.inputs]
     if primitive.name in _SYMBOLS and len(inputs) == 2:
         text = f"{inputs[0]} {_SYMBOLS[primitive.name]} {inputs[1]}"

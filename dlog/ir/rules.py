@@ -7,7 +7,7 @@
 Knows nothing of how rules are found in a text or evaluated.  Every variable of a rule has one name and one
 type; a variable that occurs in both head and body is universal, any other belongs to the `exists` block of
 the smallest conjunction that holds all its uses (if only branches of one disjunction use it, and not all of
-them bind it, each of these branches quantifies its own).  Forms stand in an order in which they can be
+them bind it, each of these branches quantifies its own).  Forms are in an order in which they can be
 evaluated from left to right.
 
 An aggregate ranges over the distinct assignments of the rule's groups and of the body's outermost `exists`
@@ -114,7 +114,7 @@ class Negation:
 
 @dataclass(frozen=True)
 class Disjunction:
-    """No branch at all is `false`, which stands only in the outermost conjunction of a body.
+    """No branch is `false`, which occurs only in the outermost conjunction of a body.
 
     `exclusive`: at most one branch holds, whatever is bound around it, so it has one value for what it binds.
     """
@@ -140,7 +140,7 @@ class Conj:
         return quantifier + (", ".join(map(str, self.forms)) or "true")
 
     def atoms(self) -> Iterator[tuple[Atom, bool]]:
-        """Every atom at any depth, with whether it stands under a negation (or several)."""
+        """Every atom at any depth, with whether it is under a negation (or several)."""
         for form in self.forms:
             if isinstance(form, Atom):
                 yield form, False
@@ -185,7 +185,7 @@ class Aggregate:
 
     @property
     def function(self) -> AggregateFunction:
-        """What is known of the aggregate, whatever rule it stands in."""
+        """The aggregate's definition, the same in every rule."""
         return aggregate_named(self.op)
 
     def __str__(self) -> str:
@@ -217,7 +217,7 @@ class Rule:
 
     @property
     def groups(self) -> tuple[Var, ...]:
-        """The group keys of an aggregation rule: the head's variables that are no aggregate's result."""
+        """The group keys of an aggregation rule: the head's variables that are not an aggregate's result."""
         results = {a.result.name for a in self.aggregates}
         return tuple(v for v in self.universals if v.name not in results)
 
@@ -231,7 +231,7 @@ class Column:
 
 @dataclass
 class Predicate:
-    """What is known of one predicate: its columns, of which the first `n_keys` are keys."""
+    """One predicate: its columns, of which the first `n_keys` are keys."""
 
     name: str
     columns: tuple[Column, ...]
@@ -285,7 +285,7 @@ class FactDelta:
 
 @dataclass(frozen=True)
 class Constraint:
-    """Whenever `left` holds, `right` must: kept as the rule that derives its violations."""
+    """Whenever `left` holds, `right` must: stored as the rule that derives its violations."""
 
     text: str
     violations: str  # the auxiliary predicate that must stay empty
@@ -315,7 +315,7 @@ class Stratum:
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """The predicates in the bodies of its rules, its own ones too."""
+        """The predicates in the bodies of its rules, including its own."""
         return frozenset().union(*(rule.body.predicates() for rule in self.rules))
 
 
@@ -374,7 +374,7 @@ class Program:
 
 
 def check_rule(rule: Rule) -> None:
-    """Assert the normal form: see `dlog.ir.analysis.normal_form`, which states it once more.  O(size * depth)."""
+    """Assert the normal form, which `dlog.ir.analysis.normal_form` states again.  O(size * depth)."""
     from dlog.ir.analysis.normal_form import check
 
     check(rule)

@@ -1,6 +1,6 @@
-"""Owns the syntax tree: what was written, with its places.  Knows nothing of types or meaning.
+"""Owns the syntax tree: what was written, with its positions.  Knows nothing of types or meaning.
 
-Two nodes are equal when they say the same, wherever they stand: spans take no part in comparison.
+Two nodes are equal when they say the same, wherever they are: comparison ignores spans.
 Terms denote values, formulas denote truth.  Since `p(x)` may be an atom or a functor and `(a)` a group
 of either, the parser builds `Call` and `Group` for both and `dlog.ir.lower.lower` decides by position.
 """
@@ -76,7 +76,7 @@ class Binary(Node):
 
 @dataclass(frozen=True)
 class Call(Node):
-    """`name(args)`: an atom where a formula stands, a functor where a term stands."""
+    """`name(args)`: an atom in formula position, a functor in term position."""
 
     name: str
     args: tuple[Node, ...]
@@ -109,7 +109,7 @@ class Cast(Node):
 
 @dataclass(frozen=True)
 class Reserved(Node):
-    """Syntax that is understood but not supported yet: records, ADT branches, `nil`, `$`, user functors."""
+    """Syntax that is recognised but not supported yet: records, ADT branches, `nil`, `$`, user functors."""
 
     what: str
 
@@ -201,7 +201,7 @@ class Include(Node):
 
 @dataclass(frozen=True)
 class Plan(Node):
-    """`.plan` after a rule: a hint that changes no result; kept so that `format` keeps it."""
+    """`.plan` after a rule: a hint that changes no result; stored so that `format` can print it."""
 
     text: str
 
@@ -211,9 +211,9 @@ _PYTHON_TYPE = {"int": int, "unsigned": int, "float": str, "string": str, "bool"
 
 @dataclass(frozen=True)
 class Facts(Node):
-    """A run of plain facts of one predicate, kept as rows so that a hundred thousand stay cheap.
+    """A run of plain facts of one predicate, stored as rows so that a hundred thousand stay cheap.
 
-    Values are (kind, value) pairs as in `Constant`; `offsets` are where each fact begins.
+    Values are (kind, value) pairs as in `Constant`; `offsets` say where each fact begins.
     """
 
     predicate: str
@@ -226,7 +226,7 @@ class Facts(Node):
         return iter(())
 
     def check(self) -> None:
-        """There are rows, functional ones have a value, and each that was read has its place, in order."""
+        """There are rows, functional ones have a value, and each that was read has its position, in order."""
         assert self.rows and all(len(row) >= self.functional for row in self.rows)
         assert not self.offsets or len(self.offsets) == len(self.rows)
         assert list(self.offsets) == sorted(set(self.offsets))

@@ -29,7 +29,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "'": "'", "0"
 
 
 class _Prefixed:
-    """A prefix operator whose operand is not settled yet: in `-x ^ 2` it is `x ^ 2`."""
+    """A prefix operator whose operand is not decided yet: in `-x ^ 2` it is `x ^ 2`."""
 
     def __init__(self, op: Token, operand: Any):
         self.op, self.operand = op, operand
@@ -42,7 +42,7 @@ class Builder(Transformer):
     diagnostics: Diagnostics
 
     def span(self, *children: Any) -> Span:
-        """From the first to the last place among children, which stand in the order of the text."""
+        """From the first to the last position among children, which are in text order."""
         start = next(place for child in children if (place := _start(child)) is not None)
         end = next(place for child in reversed(children) if (place := _end(child)) is not None)
         return Span(self.source, start, end)
@@ -52,7 +52,7 @@ class Builder(Transformer):
         self.diagnostics.add(UnsupportedError(f"not supported yet: {what}", span=span))
         return ast.Reserved(what, span=span)
 
-    # Statements: each returns a list, since one text may say several things.
+    # Statements: each returns a list, since one text may contain several statements.
 
     def start(self, c: list[Any]) -> list[ast.Node]:
         return c[0]
@@ -100,7 +100,7 @@ class Builder(Transformer):
         return ast.Delta(str(c[0]), atom, span=self.span(*c))
 
     def _missing_end_of_delta(self, atom: ast.Binary) -> None:
-        """`+p(1) +p(2).`: a fact is no sum, so the second sign begins another delta."""
+        """`+p(1) +p(2).`: a fact is not a sum, so the second sign begins another delta."""
         end, start = atom.left.span.end, atom.right.span.start
         between = self.source.text[end:start]
         if "\n" in between:
@@ -218,7 +218,7 @@ class Builder(Transformer):
         return ast.Application(str(c[0]), tuple(c[2]), span=self.span(*c))
 
     def sized_call(self, c: list[Any]) -> ast.Node:
-        """`decimal[10, 2](x)`: a type with its sizes, kept in the name of the call."""
+        """`decimal[10, 2](x)`: a type with its sizes, stored in the name of the call."""
         sizes = [x.value for x in c[2] if isinstance(x, ast.Constant) and x.kind == "int"]
         if str(c[0]) not in BUILTIN_TYPES or len(sizes) != len(c[2]):
             self.diagnostics.error("only a type can take both [...] and (...)", self.span(*c))
@@ -316,7 +316,7 @@ class Builder(Transformer):
         return [ast.TypeDeclaration(str(c[1]), "subtype", (base,), span=self.span(*c))]
 
     def io(self, c: list[Any]) -> list[ast.Node]:
-        """Parameters behind a list of predicates hold for all of the list."""
+        """Parameters after a list of predicates apply to the whole list."""
         items = [x for x in c if isinstance(x, ast.Directive)]
         params: tuple[ast.DirectiveParameter, ...] = ()
         out: list[ast.Node] = []
@@ -359,8 +359,10 @@ class Builder(Transformer):
 
 
 _OLD_IO = ("input", "output", "printsize")
+
+
 def _start(child: Any) -> int | None:
-    """Where a token, a node or a list of them begins; None where there is nothing with a place."""
+    """Where a token, a node or a list of them begins; None if nothing has a position."""
     if isinstance(child, Token):
         return child.start_pos
     if isinstance(child, ast.Node):

@@ -1,6 +1,6 @@
-"""Owns what a user is told about a statement that the grammar does not take.
+"""Owns the error message for a statement that the grammar does not accept.
 
-The common mistakes are a table of rules, tried in order; each looks at the token that did not fit and says
+The common mistakes are a table of rules, tried in order; each examines the token that did not fit and reports
 what is wrong, or passes.  Knows the tokens and what the grammar would have accepted, and nothing of meaning.
 """
 
@@ -77,7 +77,7 @@ class Situation:
 
 
 def syntax_error(situation: Situation) -> SourceError:
-    """The first complaint that fits."""
+    """The first rule that applies gives the error."""
     for rule in _RULES:
         if error := rule(situation):
             return error
@@ -96,7 +96,7 @@ def misses_end(situation: Situation) -> bool:
     if situation.at_end:
         return True
     token, first = situation.token, situation.tokens[0]
-    # A line that is indented more than the statement goes on with it.
+    # A line that is indented more than the statement continues with it.
     indent = len(situation.before_on_line(token)) - len(situation.before_on_line(first))
     return situation.kind in ("NAME", "QUERY", "BANG") and situation.begins_line(token) and indent <= 0
 
@@ -112,14 +112,14 @@ def unknown_directive(name: str, span: Span) -> SourceError:
 
 
 def _after_directive(s: Situation) -> SourceError | None:
-    """`.decl p(x: number) inlin`: words behind a directive are read as a statement."""
+    """`.decl p(x: number) inlin`: words after a directive are read as a statement."""
     first = s.tokens[0]
     before = s.before_on_line(first).lstrip()
     if s.in_directive or not before.startswith(".") or not (s.at_end or s.begins_line(s.token)):
         return None
     close = difflib.get_close_matches(str(first), sorted(QUALIFIERS), 1) if before.startswith(".decl") else []
     help = f"did you mean {close[0]}?" if close else None
-    return s.error(f"unexpected {s.show(first)} behind the directive", first, help)
+    return s.error(f"unexpected {s.show(first)} after the directive", first, help)
 
 
 _CLOSERS = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
@@ -196,7 +196,7 @@ def _separators(s: Situation) -> SourceError | None:
         help = f"remove it, or write what comes between it and {s.show(s.token)}"
         return s.error(f"nothing follows this {s.show(previous)}", previous, help)
     if s.kind in _SEPARATORS and (previous is None or previous.type in _OPENING):
-        return s.error(f"nothing stands before this {s.show(s.token)}", s.token, "remove it")
+        return s.error(f"nothing comes before this {s.show(s.token)}", s.token, "remove it")
     return None
 
 
@@ -238,7 +238,7 @@ def _comments(s: Situation) -> SourceError | None:
 
 def _aggregates(s: Situation) -> SourceError | None:
     if s.kind == "AGG_OPEN":
-        return s.error("agg<<...>> is out of place", s.token, "it stands directly behind `<-` or `:-`")
+        return s.error("agg<<...>> is out of place", s.token, "write it directly after `<-` or `:-`")
     if s.kind == "EQ" and s.source.text.startswith("agg<", (s.tokens[max(0, s.index - 3)].start_pos or 0)):
         return s.error("unexpected `=`", s.token, "did you mean agg<<...>>?")
     previous = s.previous
@@ -279,7 +279,7 @@ def _missing_head(s: Situation) -> SourceError | None:
     if s.index or s.kind not in ("ARROW", "IMPLIES"):
         return None
     help = "a query is written `?- p(x).`" if s.kind == "ARROW" else None
-    return s.error(f"nothing stands before {s.show(s.token)}", s.token, help)
+    return s.error(f"nothing comes before {s.show(s.token)}", s.token, help)
 
 
 def _second_arrow(s: Situation) -> SourceError | None:
@@ -298,7 +298,7 @@ _SINGLE = {"EQ": "`=`", "COLON": "`:`", "COMMA": "`,`", "LPAR": "`(`"}
 
 
 def _missing_sign(s: Situation) -> SourceError | None:
-    """Where only one thing can come, or one that a person would mean."""
+    """Where only one thing can come next, or only one is likely."""
     previous = s.previous
     if len(s.accepts) == 1 and (sign := _SINGLE.get(next(iter(s.accepts)))):
         return s.error(f"missing {sign} before {s.show(s.token)}", s.token)
@@ -318,7 +318,7 @@ _RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})", re.ASCII)
 
 
 def _points(s: Situation) -> SourceError | None:
-    """`1..5`, `p(.5)` and `p(5.)`: a point that was meant to be part of a number."""
+    """`1..5`, `p(.5)` and `p(5.)`: a point that was meant as part of a number."""
     if s.kind != "END":
         return None
     text, start, end = s.source.text, s.token.start_pos or 0, s.token.end_pos or 0
@@ -329,7 +329,7 @@ def _points(s: Situation) -> SourceError | None:
     if text[end : end + 1].isdigit() and "INT" in s.accepts:
         return s.error("a number does not begin with `.`", s.token, "write a digit before it, as in 0.5")
     if text[start - 1 : start].isdigit() and text[end : end + 1] in (")", ",", "]"):
-        return s.error("a number does not end with `.`", s.token, "write a digit behind it, as in 5.0")
+        return s.error("a number does not end with `.`", s.token, "write a digit after it, as in 5.0")
     return None
 
 
@@ -340,7 +340,7 @@ _RULES: list[Callable[[Situation], SourceError | None]] = [
     _brackets,
     _missing_end_of_delta,
     _missing_end,
-    _unfinished,  # behind this rule there is always a token that does not fit
+    _unfinished,  # after this rule there is always a token that does not fit
     _directive_end,
     _separators,
     _signs,
@@ -354,7 +354,7 @@ _RULES: list[Callable[[Situation], SourceError | None]] = [
 ]
 _BEGINNINGS = "expected a fact, a rule, a constraint, a query or a directive"
 
-# What a person would call the tokens that may come next, most telling first.
+# Readable names of the tokens that may come next, most informative first.
 _EXPECTATIONS = [
     ({"NAME", "INT", "STRING", "LPAR"}, "a term"),
     ({"END"}, "`.`"),

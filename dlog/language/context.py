@@ -1,4 +1,4 @@
-"""Owns tokens that depend on where they stand, so that the grammar needs no exceptions.
+"""Owns tokens that depend on their position, so that the grammar needs no exceptions.
 
 `<-` is an arrow only between a head and a body, `+ - ^` mark deltas only where an item of a list of deltas
 starts, `sum` is a keyword only before its `:`.  One statement is settled at a time, in O(its tokens).
@@ -37,7 +37,7 @@ def settle(tokens: list[Token]) -> None:
 def _settle_arrows(tokens: list[Token]) -> None:
     """Keeps the first `<-` of a rule as its arrow; any other is a comparison with a negative term.
 
-    A query and a constraint have no arrow at all.
+    A query and a constraint have no arrow.
     """
     depth = 0
     no_arrow = tokens[0].type == "QUERY" or any(t.type == "IMPLIES" for t in tokens)
@@ -97,11 +97,11 @@ def _word_type(word: str, behind_operand: bool, follows: str) -> str:
     return "WILDCARD" if word == "_" else "NAME"
 
 
-# Between an aggregate and its colon none of these can stand outside brackets.
+# Between an aggregate and its colon none of these can be outside brackets.
 _STOPS = frozenset(
     {"COMMA", "SEMICOLON", "END", "EQ", "CMP", "ARROW", "IMPLIES", "BANG", "AGG_OPEN", "AGG_CLOSE"}
 )
-# A name cannot be followed by one of these, an aggregate can.
+# A name cannot be followed by one of these; an aggregate can.
 _OPERAND_STARTS = frozenset({"NAME", "INT", "FLOAT", "STRING", "DOLLAR", "AT", "COLON"})
 _MAYBE_STARTS = frozenset({"LPAR", "LSQB", "MINUS"})
 
@@ -115,7 +115,7 @@ class _Level:
         self.colons = 0
 
     def close(self) -> None:
-        """Each colon has one aggregate: first those that can be nothing else, then the leftmost."""
+        """Each colon has one aggregate: first those that cannot be anything else, then the leftmost."""
         for token in (self.sure + self.maybe)[: self.colons]:
             token.type = "AGGREGATE"
 

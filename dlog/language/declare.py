@@ -13,14 +13,14 @@ from dlog.language import ast
 from dlog.language.source import Span
 from dlog.types import BUILTIN_TYPES
 
-# Both habits' names of one type, under the name that `format` prints.
+# Names of the same type in both syntaxes, under the name that `format` prints.
 CANONICAL_TYPE = {name: type.name for name, type in BUILTIN_TYPES.items()}
 
 
 def declaration_and_constraint(
     left: ast.Node, right: ast.Node | None, span: Span, diagnostics: Diagnostics
 ) -> list[ast.Node]:
-    """The one or two statements that `left -> right.` says; `right` is None for `p(x) -> .`"""
+    """The one or two statements that `left -> right.` contains; `right` is None for `p(x) -> .`"""
     items = () if right is None else right.items if isinstance(right, ast.Conjunction) else (right,)
     typed = [x for x in items if isinstance(x, ast.Call) and x.name.split("[")[0] in BUILTIN_TYPES]
     rest = [x for x in items if not any(x is t for t in typed)]
@@ -41,7 +41,7 @@ def declaration_and_constraint(
 
 
 def _declaration(left: ast.Node, typed: list[ast.Call], span: Span) -> ast.Declaration | None:
-    """None when the left side is not one atom over distinct variables, or a type is not of one of them."""
+    """None if the left side is not one atom over distinct variables, or a type is not of one of them."""
     atom, value = left, None
     if isinstance(left, ast.Comparison) and left.op == "=" and isinstance(left.left, ast.Application):
         atom, value = left.left, left.right
@@ -56,7 +56,7 @@ def _declaration(left: ast.Node, typed: list[ast.Call], span: Span) -> ast.Decla
 
 
 def _variables(atom: ast.Node, value: ast.Node | None) -> list[ast.Variable] | None:
-    """The distinct variables of `p(x, y)` or `f[x] = y`, or None when it is not of that form."""
+    """The distinct variables of `p(x, y)` or `f[x] = y`, or None if it does not have that form."""
     if not isinstance(atom, ast.Application if value is not None else ast.Call):
         return None
     nodes: Iterable[ast.Node] = (*atom.args, *(() if value is None else (value,)))

@@ -1,4 +1,4 @@
-"""Owns the places of literals in the text of one fact: rows of facts keep only where each fact begins."""
+"""Owns the positions of literals in the text of one fact: rows of facts store only where each fact begins."""
 
 from __future__ import annotations
 

@@ -29,14 +29,14 @@ WORDS = {
 }
 WORDS_BEFORE = {
     "not": "negation is written `!`",
-    "if": "a condition stands without a word before it",
-    "when": "a condition stands without a word before it",
+    "if": "write the condition without a word before it",
+    "when": "write the condition without a word before it",
     "import": '`.include "FILE"` reads another file',
     "include": '`.include "FILE"` reads another file',
     "print": "`.output p` writes a predicate, `?- p(x).` prints the rows that match",
     "query": "a query is written `?- p(x).`",
-    "exists": "a variable that only the body has is some value; nothing need be said",
-    "forall": "for all is written as no exception: !(p(x), !q(x))",
+    "exists": "a variable that occurs only in the body is existential; just use it",
+    "forall": "write `for all` as `no exception`: !(p(x), !q(x))",
 }
 
 DIRECTIVES = {
@@ -111,7 +111,7 @@ def type_help(name: str) -> str | None:
 
 
 def condition_help(name: str, known: Iterable[str]) -> str | None:
-    """The built-in condition that was meant: only if it is very near, as any predicate may be missing.
+    """The built-in condition that was meant: only if it is very close, as any predicate may be missing.
 
     >>> condition_help("contians", ["contains"])
     'did you mean contains(part, s)?'
@@ -122,7 +122,7 @@ def condition_help(name: str, known: Iterable[str]) -> str | None:
 
 
 def value_help(name: str) -> str:
-    """What to write for a bare word that stands where a value must.
+    """What to write for a bare word where a value is required.
 
     >>> value_help("True")
     'did you mean true?'
@@ -131,5 +131,5 @@ def value_help(name: str) -> str:
     if word in ("true", "false"):
         return f"did you mean {word}?"
     if word in NULLS:
-        return "there is no null; leave the row out, or keep what may be missing in a predicate of its own"
+        return "there is no null; leave the row out, or store what may be missing in a separate predicate"
     return f'a fact has values, not variables; text is written "{name}"'

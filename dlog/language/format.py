@@ -1,10 +1,10 @@
 """Owns the layout of canonical text: line breaks, blank lines and where comments go.
 
 Correct output: `parse(format_program(p)) == p`, and formatting the output again changes nothing.  Comments
-between statements stay before the statement they precede; a comment behind a statement on its line stays
+between statements stay before the statement they precede; a comment after a statement on its line stays
 there; a comment inside a statement moves before it.  Annotations are treated like comments.  Blank lines
-between statements are kept, at most one at a time.  What the C preprocessor replaced or dropped is gone
-before parsing, comments too: of a program with preprocessor lines this prints the expansion.
+between statements are kept, at most one at a time.  What the C preprocessor replaced or dropped is lost
+before parsing, comments included: for a program with preprocessor lines this prints the expansion.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def format_program(program: ast.Program) -> str:
 
 @dataclass
 class _Piece:
-    """The text of one statement, and where it was; `source` is None when it was never read from a text."""
+    """The text of one statement, and where it was; `source` is None if it was not read from a text."""
 
     text: str
     source: Source | None = None
@@ -55,7 +55,7 @@ class _Piece:
     end: int = 0
 
     def begins_with(self, other: _Piece) -> bool:
-        """Whether both come from the same words, as the two halves of `p(x) -> int(x), q(x).` do."""
+        """Whether both come from the same text, as the two halves of `p(x) -> int(x), q(x).` do."""
         return self.source is other.source is not None and self.start == other.start
 
 
@@ -80,13 +80,13 @@ class _Page:
     cursors: dict[int, tuple[Source, _Cursor]] = field(default_factory=dict)
 
     def comments_in(self, source: Source) -> _Cursor:
-        # The source is kept beside its cursor, since an id is only good as long as its object lives.
+        # The source is stored beside its cursor, since an id is only valid as long as its object lives.
         if id(source) not in self.cursors:
             self.cursors[id(source)] = (source, _Cursor(comments_of(source)))
         return self.cursors[id(source)][1]
 
     def add(self, piece: _Piece, more: bool) -> None:
-        """Prints what stands before a piece, the piece, and, unless `more` of it comes, what is behind it."""
+        """Prints what comes before a piece, the piece, and, unless `more` of it comes, what follows it."""
         if piece.source is None:
             self.lines.append(piece.text)
             return
@@ -105,7 +105,7 @@ class _Page:
                 self._comment(source, cursor, comment, limit=len(source.text))
 
     def _comment(self, source: Source, cursor: _Cursor, comment: tuple[int, str], limit: int) -> None:
-        """A comment on lines of its own; one from inside a statement counts as standing at its start."""
+        """A comment on its own lines; one from inside a statement moves to the statement's start."""
         offset, text = comment
         self._blank(source, cursor, min(offset, limit))
         self.lines.append(text.rstrip())
@@ -129,7 +129,7 @@ class _Page:
         cursor.end = max(cursor.end, start)
 
 
-# Statements with their places
+# Statements with their positions
 
 
 def _pieces(program: ast.Program) -> Iterator[_Piece]:
@@ -171,7 +171,7 @@ def _fact_pieces(facts: ast.Facts) -> Iterator[_Piece]:
 
 
 def _continues(left: ast.Node, right: ast.Node) -> bool:
-    """Whether two directives were written as one list, so that one list can be printed again."""
+    """Whether two directives were written as one list, so that they can be printed as one list again."""
     if not isinstance(left, ast.Directive) or not isinstance(right, ast.Directive) or left.span is None:
         return False
     if right.span is None or left.span.source is not right.span.source:
@@ -182,7 +182,7 @@ def _continues(left: ast.Node, right: ast.Node) -> bool:
 
 
 def _directive_piece(directives: tuple[ast.Node, ...]) -> _Piece:
-    """`.input a, b(delimiter=",")`: parameters at the end of a list hold for all of it."""
+    """`.input a, b(delimiter=",")`: parameters at the end of a list apply to all of it."""
     items = [d for d in directives if isinstance(d, ast.Directive)]
     names = [d.predicate for d in items]
     names[-1] += printing.directive_parameters(items[-1])
@@ -238,7 +238,7 @@ def _body_below(start: str, body: ast.Node) -> str:
 
 
 def _broken(body: ast.Node) -> str:
-    """The lines of a body: alternatives begin with `;`, literals stand below one another.
+    """The lines of a body: alternatives begin with `;`, literals are below one another.
 
     a(x) <-
         b(x),

@@ -1,10 +1,10 @@
 """Owns tokens: text -> statements of tokens that the LALR grammar can take one by one.
 
-What a token is may depend on where it stands; `context.settle` decides that, one statement at a time.  Runs
+What a token is may depend on its position; `context.settle` decides that, one statement at a time.  Runs
 of plain facts become one FACTS token each: a regular expression reads a fact in a few microseconds, the
 grammar in about a hundred.
 
-A statement with a token that could not be read is reported once and not parsed, so that one slip gives one
+A statement with a token that could not be read is reported once and not parsed, so that one mistake gives one
 error.  Everything here is O(length of the text): no pattern backtracks, and no step looks back over more than
 the blanks before it.
 """
@@ -57,14 +57,14 @@ class FactRun:
 
 @dataclass
 class Tokens:
-    """`statements` are lists of tokens that end with END or before a directive; comments stand apart."""
+    """`statements` are lists of tokens that end with END or before a directive; comments are separate."""
 
     statements: list[list[Token]]
     comments: list[tuple[int, str]]
 
 
 def tokenize(source: Source, diagnostics: Diagnostics, start: int = 0, stop: int | None = None) -> Tokens:
-    """All tokens of a text, context settled.  What cannot be read is reported, and its statement left out."""
+    """All tokens of a text, context resolved.  Unreadable statements are reported and left out."""
     scanner = _Scanner(source, diagnostics, start, len(source.text) if stop is None else stop)
     scanner.run()
     for statement in scanner.statements:
@@ -73,7 +73,7 @@ def tokenize(source: Source, diagnostics: Diagnostics, start: int = 0, stop: int
 
 
 def statement_end(text: str, start: int) -> int:
-    """Behind the `.` of the fact that begins at `start`."""
+    """The position after the `.` of the fact that begins at `start`."""
     if fact := FACT.match(text, start):
         return fact.end(5)
     while match := TOKEN.match(text, start):
@@ -83,8 +83,8 @@ def statement_end(text: str, start: int) -> int:
     return start
 
 
-MAX_ERRORS = 100  # after that many the rest of a file tells nobody anything
-TOO_MANY_ERRORS = "too many errors: the rest is not read"
+MAX_ERRORS = 100  # further errors of the same file would not help anyone
+TOO_MANY_ERRORS = "too many errors: stopped reading"
 
 
 class _Scanner:
@@ -127,7 +127,7 @@ class _Scanner:
         self.current, self.depth, self.broken = [], 0, False
 
     def token(self, match: re.Match[str]) -> int:
-        """Takes one match; returns where to go on."""
+        """Takes one match; returns where to continue."""
         kind, start, end = match.lastgroup, match.start(), match.end()
         if kind == "SPACE":
             if self.in_directive() and "\n" in match.group() and self.directive_ends(end):
@@ -201,7 +201,7 @@ class _Scanner:
         return bool(self.current) and self.current[0].type.startswith("D_")
 
     def is_directive(self, match: re.Match[str]) -> bool:
-        """A directive begins a line; a known one may also follow something complete on its line."""
+        """A directive begins a line; a known one may also follow a complete statement on its line."""
         begins_line, in_directive = self.begins_line(match.start()), self.in_directive()
         if match.group(1) not in DIRECTIVES:
             return begins_line and (in_directive or not self.current)
@@ -229,7 +229,7 @@ class _Scanner:
         return word.group() not in _CONTINUES
 
     def next_word(self, position: int) -> re.Match[str] | None:
-        """The token behind blanks and comments.  Kept, since a run of comments asks once for each."""
+        """The token after blanks and comments.  Cached, since a run of comments asks once for each."""
         start, word = self.word_behind
         if word is not None and start <= position <= word.start():
             return word
@@ -240,7 +240,7 @@ class _Scanner:
         return word
 
     def directive_is_over(self, word: re.Match[str]) -> bool:
-        """Whether a name on the line of a directive begins a statement behind it."""
+        """Whether a name on the line of a directive begins a statement after it."""
         if not self.in_directive() or self.depth > 0 or self.current[-1].type not in _COMPLETE:
             return False
         if self.current[0].type != "D_DECL":
@@ -278,7 +278,7 @@ class _Scanner:
     # Facts and tokens that cannot be read
 
     def facts(self, match: re.Match[str]) -> int:
-        """Takes plain facts of one predicate as long as they follow each other; returns where to go on."""
+        """Takes plain facts of one predicate as long as they follow each other; returns where to continue."""
         name, functional = match.group(1), match.group(4) is not None
         token = self.fact_run(name, functional, match.start())
         run: FactRun = token.value
@@ -293,7 +293,7 @@ class _Scanner:
             match = follower
 
     def fact_run(self, name: str, functional: bool, start: int) -> Token:
-        """The run just before, if it is of the same predicate, or a new one."""
+        """The run just before, if it has the same predicate, or a new one."""
         if self.statements and self.statements[-1][0].type == "FACTS":
             token = self.statements[-1][0]
             run: FactRun = token.value
@@ -341,7 +341,7 @@ class _Scanner:
         return self.stop
 
     def annotation(self, match: re.Match[str]) -> int:
-        """`@[...]`: a hint without effect, kept with the comments."""
+        """`@[...]`: a hint without effect, stored with the comments."""
         position, depth = match.end(), 1
         while depth and position < self.stop:
             text, position = self.skim(position)
@@ -363,7 +363,7 @@ class _Scanner:
         return end
 
     def skim(self, position: int) -> tuple[str, int]:
-        """The text of the next token and where it ends, for what is skipped; nothing is reported."""
+        """The text of the next token and where it ends, for skipping; nothing is reported."""
         match = TOKEN.match(self.text, position, self.stop)
         if match is None:
             return "", position + 1
@@ -386,7 +386,7 @@ _SPECIAL = {
     "ANNOTATION": _Scanner.annotation,
     "CHOICE": _Scanner.choice,
 }
-# What a directive cannot end with, and what cannot begin the statement behind it.
+# What a directive cannot end with, and what cannot begin the statement after it.
 _CONNECTORS = frozenset({"COMMA", "BAR", "EQ", "SUBTYPE", "COLON"})
 _CONTINUES = frozenset({",", "|", "=", "<:", "choice-domain"})
 # What a directive can end with.

@@ -24,7 +24,7 @@ from dlog.language.preprocess import preprocess
 from dlog.language.source import Source, Span, read_source, text_source
 from dlog.language.tables import load_tables
 
-# Terms and formulas nest at most this deep.  Whatever walks a tree may recurse: at 200 levels four calls a
+# Terms and formulas nest at most this deep.  Code that walks a tree may recurse: at 200 levels four calls a
 # level stay within Python's limit of 1,000, and people write fewer than ten.
 MAX_DEPTH = 200
 _MAX_RESUMES = 10  # each missing `.` in a row costs reading the rest of that statement again
@@ -52,9 +52,9 @@ def parse_source(source: Source) -> ast.Program:
 
 
 def parse_readable(source: Source, diagnostics: Diagnostics) -> tuple[ast.Program, frozenset[str] | None]:
-    """The statements that can be read, and the names that the others seem to speak of.
+    """The statements that can be read, and the names that the others seem to mention.
 
-    None for these when the text could not even be cut into tokens well: what it says is anybody's guess.
+    None for these if the text could not even be split into tokens: then nothing is known about its content.
     """
     source = preprocess(source)
     tokens = tokenize(source, diagnostics)
@@ -70,7 +70,7 @@ def parse_readable(source: Source, diagnostics: Diagnostics) -> tuple[ast.Progra
             span = Span(source, chunk[0].start_pos or 0, chunk[-1].end_pos or 0)
             diagnostics.error(TOO_MANY_ERRORS, span)
             diagnostics.raise_if_any()
-        # What follows a broken one without a space, as after `x > .`, is a piece of it: not wrong again.
+        # What follows a broken statement without a space, as after `x > .`, is part of it: no second error.
         piece = chunk[0].start_pos == broken_end
         found = _parse_chunk(source, chunk, Diagnostics() if piece else diagnostics)
         if piece or len(diagnostics.errors) > before:
@@ -83,7 +83,7 @@ def parse_readable(source: Source, diagnostics: Diagnostics) -> tuple[ast.Progra
 
 
 def _named(tokens: list[Token]) -> set[str]:
-    """What a statement may be about: names before a bracket; every name of a directive."""
+    """Names that a statement may be about: those before a bracket; every name of a directive."""
     every = tokens[0].type.startswith("D_")
     following = [*tokens[1:], None]
     return {
@@ -133,7 +133,7 @@ def _parse_included(path: Path, include: ast.Include, diagnostics: Diagnostics) 
 
 
 def _resolved(path: Path) -> Path | None:
-    """None when there is no such file, or the system does not take the name."""
+    """None if there is no such file, or the system does not accept the name."""
     try:
         return path.resolve() if path.is_file() else None
     except (OSError, ValueError):
@@ -149,7 +149,7 @@ def comments_of(source: Source) -> list[tuple[int, str]]:
 
 
 class NoLexer(Lexer):
-    """Tokens are fed one by one; lark's own lexer has nothing to do."""
+    """Tokens are fed one by one; lark's own lexer is not used."""
 
     def __init__(self, _configuration: Any):
         pass
@@ -168,7 +168,7 @@ def _grammar() -> tuple[Lark, Builder]:
 
 
 def _parse_chunk(source: Source, tokens: list[Token], diagnostics: Diagnostics) -> list[ast.Node]:
-    """The statement of a chunk; after a missing `.`, also those behind it, so that their errors show."""
+    """The statement of a chunk; after a missing `.`, also those after it, so that their errors show."""
     nodes: list[ast.Node] = []
     resume: int | None = None
     for _ in range(_MAX_RESUMES):
@@ -176,8 +176,8 @@ def _parse_chunk(source: Source, tokens: list[Token], diagnostics: Diagnostics) 
         nodes += found
         if resume is None:
             break
-        # What was an arrow in the joined statement may not be one in the second half, so it is read anew.
-        # It was read without complaint before.
+        # An arrow in the joined statement may not be one in the second half, so it is read again.
+        # The first reading reported no errors.
         rest = tokenize(source, Diagnostics(), resume, tokens[-1].end_pos).statements
         if not rest:
             break
@@ -188,7 +188,7 @@ def _parse_chunk(source: Source, tokens: list[Token], diagnostics: Diagnostics) 
 def _parse_statement(
     source: Source, tokens: list[Token], diagnostics: Diagnostics
 ) -> tuple[list[ast.Node], int | None]:
-    """The nodes of a statement, and where to go on if a `.` is missing in it."""
+    """The nodes of a statement, and where to continue if a `.` is missing in it."""
     if tokens[0].type == "D_UNKNOWN":
         span = Span(source, tokens[0].start_pos or 0, tokens[0].end_pos or 0)
         diagnostics.add(complaints.unknown_directive(str(tokens[0]), span))
@@ -211,7 +211,7 @@ def _parse_statement(
         except RecursionError:
             nodes = []
             _report_depth(Span(source, tokens[0].start_pos or 0, tokens[-1].end_pos or 0), diagnostics)
-    # A level of a tree takes at least one token, so short statements need no look.
+    # A level of a tree takes at least one token, so short statements need no check.
     deep = deeper_than(MAX_DEPTH, nodes) if len(tokens) > MAX_DEPTH else None
     if deep is not None:
         _report_depth(deep.span, diagnostics)
@@ -253,7 +253,7 @@ def _merge_facts(statements: Iterable[ast.Node]) -> Iterator[ast.Node]:
 
 
 def _same_run(left: ast.Facts, right: ast.Facts) -> bool:
-    # Offsets are places in one source.
+    # Offsets are positions in one source.
     same_source = left.span.source is right.span.source
     return same_source and (left.predicate, left.functional) == (right.predicate, right.functional)
 

@@ -1,7 +1,7 @@
 """Owns C preprocessor lines: `#include`, `#define`, `#ifdef` and the like, through pcpp.
 
 Soufflé runs the C preprocessor on every program.  Texts without such a line are left alone, so most programs
-pay nothing (pcpp takes 0.1 s to load).  What it drops, comments among it, is gone.
+pay nothing (pcpp takes 0.1 s to load).  What it drops, including comments, is lost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dlog.language.source import Origin, Source, Span, read_source
 
 _DIRECTIVES = "define|undef|include|if|ifdef|ifndef|elif|else|endif|error|warning|pragma|line"
 _DIRECTIVE_LINE = re.compile(rf"^[ \t]*#[ \t]*(?:{_DIRECTIVES})\b", re.MULTILINE)
-# Comments and strings are skipped, so that a `#define` inside them is none.
+# Comments and strings are skipped: a `#define` inside them is not a directive.
 _DIRECTIVE_OUTSIDE = re.compile(
     r'//[^\n]*+|/\*(?>.*?\*/|.*+)|"[^"\\\n]*+(?>(?:\\[^\n][^"\\\n]*+)*)"|'
     rf"(^[ \t]*#[ \t]*(?:{_DIRECTIVES})\b)",
@@ -53,7 +53,7 @@ def has_directives(text: str) -> bool:
 
 
 class _Stop(Exception):
-    """Gives up on a text whose error is noted."""
+    """Stops processing a text whose error has been reported."""
 
 
 @functools.cache
@@ -62,7 +62,7 @@ def _expander() -> type[Any]:
     from pcpp.preprocessor import Action
 
     class Expander(Preprocessor):
-        """Reports through dlog's diagnostics, and ends where pcpp alone would not."""
+        """Reports through dlog's diagnostics, and stops where pcpp alone would not."""
 
         def __init__(self, source: Source, diagnostics: Diagnostics):
             self.program, self.diagnostics = source, diagnostics
@@ -72,7 +72,8 @@ def _expander() -> type[Any]:
             self.line_directive = "#line"
             self.add_path(os.path.dirname(source.name) or ".")
             self.add_path(os.getcwd())
-            # Files are called as the program is: by whole paths, or by paths from the working directory.
+            # Files are named as the program is: by absolute paths, or by paths relative to the working
+            # directory.
             name = source.name
             if os.path.isabs(name):
                 self.rewrite_paths.clear()
@@ -120,8 +121,8 @@ def _expander() -> type[Any]:
             if directive.value == "error":
                 text = "".join(token.value for token in toks).strip()
                 self.on_error(directive.source, directive.lineno, f"#error {text}".strip())
-            # `#line` marks where generated text came from, `#warning` has nobody to read it, and for the rest
-            # the lexer says that `#` begins nothing.
+            # `#line` marks where generated text came from, nobody would see a `#warning`, and for the rest
+            # the lexer reports an unexpected `#`.
             return None if directive.value not in ("error", "warning") else True
 
         def expand_macros(self, *args, **kwargs):
@@ -153,7 +154,7 @@ def _expand(source: Source, text: str, diagnostics: Diagnostics) -> str:
         pass
     except DlogError as error:
         diagnostics.add(error)
-    except Exception:  # pcpp gives up on some malformed lines with errors of its own
+    except Exception:  # pcpp gives up on some malformed lines with its own errors
         last = expander.lastdirective
         expander.on_last(
             f"malformed #{last.value}" if last is not None else "the preprocessor cannot read this"
@@ -161,7 +162,7 @@ def _expand(source: Source, text: str, diagnostics: Diagnostics) -> str:
     return out.getvalue()
 
 
-# pcpp's messages, in the words of the rest of dlog.
+# pcpp's messages, reworded like the rest of dlog's.
 _TRANSLATIONS = [
     (re.compile(r"Could not evaluate expression", re.DOTALL), "cannot evaluate this condition", None),
     (re.compile(r"Unterminated #\s*(\w+)"), r"#\1 is not closed", "close it with #endif"),

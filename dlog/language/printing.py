@@ -1,8 +1,8 @@
 """Owns node -> one line of canonical text.  Knows nothing of comments, blank lines or line breaks.
 
-Canonical is the LogiQL style: `<-`, `R(x) -> int(x).`, `F[x] = y`.  Parsing what is printed here gives the
-node again, so parentheses appear exactly where the grammar needs them, and around negated comparisons, where
-a reader does.  All functions are O(size of the node).
+Canonical is the LogiQL style: `<-`, `R(x) -> int(x).`, `F[x] = y`.  Parsing the output gives the same
+node, so parentheses appear exactly where the grammar needs them, and around negated comparisons, where
+a reader needs them.  All functions are O(size of the node).
 
 REQUIRES everywhere: the node is one that `parse` can return (so no `Reserved`, no conjunction directly inside
 a conjunction, no minus in front of a plain number).
@@ -40,12 +40,12 @@ def format_node(node: ast.Node) -> str:
     return printer(node) if printer else formula(node)
 
 
-# Formulas.  Functions here call each other at most three deep for one level of a tree, and take lists through
-# `map`, which needs no frame: at `parse.MAX_DEPTH` that stays well within Python's limit.
+# Formulas.  Functions here call each other at most three deep for one level of a tree, and process lists
+# with `map`, which needs no frame: at `parse.MAX_DEPTH` that stays well within Python's limit.
 
 
 def formula(node: ast.Node) -> str:
-    """A body: what may stand after `<-` or between braces."""
+    """A body: what may follow `<-` or be between braces."""
     if isinstance(node, ast.Disjunction):
         return " ; ".join(map(conjunction, node.items))
     return conjunction(node) if isinstance(node, ast.Conjunction) else literal(node)
@@ -82,8 +82,8 @@ def term(node: ast.Node, floor: int = 0, guarded: bool | None = None) -> str:
     """A term that must bind at least as tightly as `floor`: an argument, an operand, a side of a comparison.
 
     `guarded`: in `max(x, y) - count : {...}` the lexer would take `max` for the aggregate of that colon, so
-    wherever a colon may follow on the same level, names of aggregates stand in parentheses.  None for a whole
-    term, which finds out by itself.
+    wherever a colon may follow on the same level, names of aggregates are in parentheses.  None for a whole
+    term, which determines this itself.
     """
     if guarded is None:
         guarded = _has_aggregate(node)
@@ -94,7 +94,7 @@ def term(node: ast.Node, floor: int = 0, guarded: bool | None = None) -> str:
         text = f"{left} {node.op} {term(node.right, strength + (not to_right), guarded)}"
         return f"({text})" if strength < floor else text
     if isinstance(node, ast.Unary):
-        # Any operator below is put in parentheses: `-(2 ^ 2)` and `-(-x)` need no knowledge of precedence.
+        # Any operator below is parenthesised: `-(2 ^ 2)` and `-(-x)` need no knowledge of precedence.
         text = f"{node.op}{'' if node.op == '-' else ' '}{term(node.operand, _ATOMIC, guarded)}"
         return f"({text})" if floor > PREFIX_PRECEDENCE else text
     if isinstance(node, ast.InlineAggregate):
@@ -125,7 +125,7 @@ def _leaf(node: ast.Node, floor: int, guarded: bool) -> str:
 
 
 def _has_aggregate(node: ast.Node) -> bool:
-    """Whether a colon of an inline aggregate stands on the level of this term, outside any brackets."""
+    """Whether a colon of an inline aggregate is on the level of this term, outside any brackets."""
     if isinstance(node, ast.Binary):
         return _has_aggregate(node.left) or _has_aggregate(node.right)
     if isinstance(node, ast.Unary):
@@ -135,7 +135,7 @@ def _has_aggregate(node: ast.Node) -> bool:
 
 def constant(kind: str, value: int | str | bool, written: str = "") -> str:
     """A value as `Constant` and `Facts` hold it.  A number that was written in another base, or as an IPv4
-    address, stays as it was written."""
+    address, is printed as it was written."""
     written = written.strip("() \n")
     if kind in ("int", "unsigned") and OTHER_NUMBER.fullmatch(written):
         return "".join(written.split())
@@ -183,7 +183,7 @@ def at_start(text: str, first: ast.Node) -> str:
 
 
 def aggregations(rule: ast.Rule) -> str:
-    """`agg<<n = count()>> ` with the space behind it, or nothing."""
+    """`agg<<n = count()>> ` with the space after it, or nothing."""
     if not rule.aggregations:
         return ""
     items = ", ".join(f"{a.result} = {a.op}({', '.join(map(term, a.args))})" for a in rule.aggregations)
@@ -235,7 +235,7 @@ def declaration_left(node: ast.Declaration) -> str:
 
 
 def is_logiql(node: ast.Declaration) -> bool:
-    """Whether `R(x) -> int(x).` can say it: built-in types, no qualifiers, names that can be variables.
+    """Whether `R(x) -> int(x).` can express it: built-in types, no qualifiers, names that can be variables.
 
     Functional predicates have no other form.
     """
@@ -249,7 +249,7 @@ def is_logiql(node: ast.Declaration) -> bool:
 
 
 def declaration_parameters(node: ast.Declaration) -> list[str]:
-    """`x: T` for each argument; REQUIRES: every argument has a type, as `.decl` demands."""
+    """`x: T` for each argument; REQUIRES: every argument has a type, as `.decl` requires."""
     return [f"{p.name}: {type_reference(p.type)}" for p in node.keys if p.type is not None]
 
 

@@ -1,4 +1,4 @@
-"""Owns program texts and places in them.  Knows nothing of what the text means."""
+"""Owns program texts and positions in them.  Knows nothing of what the text means."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Origin:
 
 @dataclass(eq=False)
 class Source:
-    """A program text under a name.  `origins`, when given, has one entry per line of the text."""
+    """A program text with a name.  `origins`, when given, has one entry per line of the text."""
 
     name: str
     text: str
@@ -37,7 +37,7 @@ class Source:
             position = self.text.find("\n", position + 1)
 
     def check(self) -> None:
-        """Line starts lie behind line ends; each line of the text has its origin, where origins are kept."""
+        """Each line starts after the end of the last; each has an origin, if there are origins."""
         assert self._starts[0] == 0 and len(self._starts) == self.text.count("\n") + 1
         assert all(self.text[start - 1] == "\n" for start in self._starts[1:])
         assert self.origins is None or len(self.origins) == len(self._starts)
@@ -57,7 +57,7 @@ class Source:
 
 
 def read_source(path: str | Path) -> Source:
-    """The text of a program file.  Bytes that are not UTF-8 are an error with their place."""
+    """The text of a program file.  Bytes that are not UTF-8 are an error with their position."""
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
@@ -82,12 +82,12 @@ def decode(data: bytes, name: str) -> str:
 
 
 def text_source(text: str, name: str = "<string>") -> Source:
-    """A text that comes from no file.  Raises when it is none."""
+    """A text that does not come from a file.  Raises if it is not valid text."""
     return Source(name, checked_text(text, name))
 
 
 def checked_text(text: str, name: str) -> str:
-    """Program text from a string: what could not stand in a file is an error with its place."""
+    """Program text from a string: characters that cannot be in a file are an error with their position."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -127,7 +127,7 @@ class Span:
         return min(self.source.position(self.start)[1], len(self._origin().text) + 1)
 
     def excerpt(self) -> str:
-        """The line and, below it, a caret span that stays within it; of a long line, the part around."""
+        """The line and, below it, carets under the span; for a long line, the part around the span."""
         text, column = self._origin().text, self.column
         if not text.strip():
             return ""
@@ -136,7 +136,7 @@ class Span:
             before, text = "..." if start else "", text[start : start + _LONG_LINE]
             text, column = before + text, column - start + len(before)
         width = max(1, min(self.end - self.start, len(text) - column + 1))
-        # Tabs are kept, so that the carets stand under what they mean.
+        # Tabs are preserved, so that the carets line up.
         indent = "".join("\t" if c == "\t" else " " for c in text[: column - 1])
         shown = "".join(c if c.isprintable() or c == "\t" else "?" for c in text)
         return f"{shown}\n{indent}{'^' * width}"

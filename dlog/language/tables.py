@@ -1,4 +1,4 @@
-"""Owns the parser's tables: made from the grammar by lark in 60 ms, then kept and read in 6 ms."""
+"""Owns the parser's tables: lark builds them in 60 ms, then they are cached and read in 6 ms."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dlog.places import is_trusted, is_writable, roots
 
 
 def load_tables(package: str = "dlog.language", **options: Any) -> lark.Lark:
-    """The parser of a package's `grammar.lark`, with options of lark.  Keeps the tables if that can be."""
+    """The parser of a package's `grammar.lark`, with options of lark.  Caches the tables if possible."""
     grammar = resources.files(package).joinpath("grammar.lark").read_text(encoding="utf-8")
     options |= {"parser": "lalr", "maybe_placeholders": True}
     key = f"{grammar} {lark.__version__} {sys.implementation.cache_tag} {sorted(options)}"
     name = f"grammar-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
-    kept = next((root for root in roots() if is_trusted(root / name)), None)
-    place = kept or next(filter(is_writable, roots()), None)
+    found = next((root for root in roots() if is_trusted(root / name)), None)
+    place = found or next(filter(is_writable, roots()), None)
     if place is None:
         return lark.Lark(grammar, **options)
-    # lark makes the tables anew when it cannot read the file, as when another process is writing it.
+    # lark rebuilds the tables if it cannot read the file, for example while another process is writing it.
     return lark.Lark(grammar, cache=str(place / name), **options)

@@ -1,9 +1,9 @@
-"""Owns text as it is typed: where a statement ends, and which lines are commands or words of a transaction.
+"""Owns text as it is typed: where a statement ends, and which lines are commands or transaction keywords.
 
-Serves the prompt and files of transactions alike.  Knows nothing of what statements mean.
+Serves both the prompt and files of transactions.  Knows nothing of what statements mean.
 
-Lifecycle of a piece: lines are fed one by one; when the last of them completes what was begun, it comes out,
-with the places that it had in the whole.
+Lifecycle of a piece: lines are fed one by one; once a line completes it, the piece is returned, with its
+positions in the whole text.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OPENERS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 @dataclass(frozen=True)
 class Piece:
-    """One thing that was typed: `kind` is "statements", "command" (`.list`) or "word" (`begin`)."""
+    """One input unit: `kind` is "statements", "command" (`.list`) or "word" (`begin`)."""
 
     kind: str
     text: str
@@ -37,14 +37,14 @@ class Piece:
     lines: tuple[str, ...] = ()  # whole lines, to show in messages
 
     def parse(self) -> tuple[ast.Node, ...]:
-        """REQUIRES: statements.  Raises their syntax errors, at the places they have in the whole."""
+        """REQUIRES: statements.  Raises their syntax errors, with positions in the whole text."""
         assert self.kind == "statements"
         origins = [Origin(self.name, self.line + i, line) for i, line in enumerate(self.lines)]
         source = Source(self.name, " " * self.column + self.text, origins)
         return expand_includes(parse_source(source)).statements
 
     def span(self) -> Span:
-        """Its first line, for errors that have no place of their own."""
+        """Its first line, for errors without a position."""
         line = self.lines[0]
         source = Source(self.name, line, [Origin(self.name, self.line, line)])
         return Span(source, len(line) - len(line.lstrip()), len(line.rstrip()))
@@ -58,7 +58,7 @@ class Piece:
 
 @dataclass
 class Typed:
-    """Collects lines until they are complete.  With `apart`, each statement of a line is a piece of its own.
+    """Collects lines until they are complete.  With `apart`, each statement of a line is a separate piece.
 
     >>> typed = Typed("<prompt>")
     >>> typed.feed("reach(x, y) <-")
@@ -74,11 +74,11 @@ class Typed:
 
     @property
     def is_open(self) -> bool:
-        """Whether something was begun that is not complete."""
+        """Whether there is an incomplete piece."""
         return bool(self._pending)
 
     def feed(self, line: str) -> list[Piece]:
-        """What is complete with this line.  O(pending text)."""
+        """The pieces that this line completes.  O(pending text)."""
         self._line += 1
         if not self._pending:
             if not _has_content(line):
@@ -90,11 +90,11 @@ class Typed:
         return self._take(text) if is_complete(text) else []
 
     def finish(self) -> list[Piece]:
-        """What was begun and never completed, as a piece whose parsing says what is missing."""
+        """The incomplete rest, as a piece whose parsing reports what is missing."""
         return self._take("\n".join(self._pending)) if self._pending else []
 
     def drop(self) -> None:
-        """Forget what was begun."""
+        """Discard the incomplete piece."""
         self._pending = []
 
     def _special(self, line: str) -> Piece | None:
@@ -137,7 +137,7 @@ def is_complete(text: str) -> bool:
         if kind == "BAD_COMMENT":
             return False
         if kind == "BAD_STRING":
-            return True  # a string ends on its line: let the parser complain
+            return True  # a string ends on its line: let the parser report it
         is_directive = is_directive or (count == 1 and last == "." and word in DIRECTIVES)
         last, count = word, count + 1
         depth += _OPENERS.get(word, 0)
@@ -166,7 +166,7 @@ def _is_directive(text: str, behind_point: int) -> bool:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, int, int]]:
-    """(kind, text, start, end) of the tokens, without blanks and comments; what is no token is skipped."""
+    """(kind, text, start, end) of the tokens, without blanks and comments; anything else is skipped."""
     position = 0
     while position < len(text):
         match = TOKEN.match(text, position)

@@ -13,7 +13,7 @@ QUALIFIERS = frozenset(
 )
 WORD_OPERATORS = frozenset({"lor", "lxor", "land", "bor", "bxor", "band", "bshl", "bshr", "bshru"})
 WORD_PREFIXES = frozenset({"bnot", "lnot"})
-# Words that are neither variables nor predicates wherever a term can stand.
+# Words that are neither variables nor predicates in term position.
 KEYWORDS = frozenset({"_", "as", "bnot", "false", "lnot", "nil", "true", "__FILE__", "__LINE__"})
 
 IO_DIRECTIVES = frozenset({"input", "output", "printsize", "limitsize", "table", "stream"})
@@ -46,7 +46,7 @@ SYMBOLS = {
 
 # Quantifiers are possessive (`*+`), so that a text which does not match fails without backtracking.  Those of
 # groups that can fail halfway are written as atomic groups (`(?>(?:...)*)`), which is the same: Python before
-# 3.11.5 goes on behind the half of a possessive one that did match.
+# 3.11.5 continues after the half of a possessive one that did match.
 _WORD = r"\?*+[A-Za-z_][?A-Za-z_0-9]*+"
 _NAME = rf"{_WORD}(?>(?:\.{_WORD})*)"
 TOKEN = re.compile(
@@ -69,8 +69,8 @@ TOKEN = re.compile(
 )
 NUMBER_TAIL = re.compile(r"(?>(?:[A-Za-z_0-9]|\.(?=[0-9]))+)")
 
-# A plain fact and the blanks behind it: name, arguments or keys and value, end.
-# Numbers of at most 19 digits, so that all of them fit in 64 bits without looking.
+# A plain fact and the blanks after it: name, arguments or keys and value, end.
+# Numbers of at most 19 digits, so that all of them fit in 64 bits without a check.
 _CONSTANT = r'(?:-?[0-9]{1,19}+(?>(?:\.[0-9]++)?)|"[^"\\\n]*+"|true\b|false\b)'
 _CONSTANTS = rf"{_CONSTANT}(?>(?:\s*+,\s*+{_CONSTANT})*)"
 FACT = re.compile(
@@ -94,8 +94,8 @@ EXPONENT = re.compile(r"[0-9]++[eE][0-9]*+", re.ASCII)
 EXPONENT_HELP = "a float has digits on both sides of its point, as in 1.0e5"
 STRAY_HELP = {
     "&": "`and` is written `,`",
-    "'": 'strings stand in double quotes: "text"',
-    "`": 'strings stand in double quotes: "text"',
+    "'": 'strings are written in double quotes: "text"',
+    "`": 'strings are written in double quotes: "text"',
     "#": "comments begin with //",
     "~": "negation is written `!`",
     "¬": "negation is written `!`",

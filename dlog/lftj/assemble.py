@@ -4,9 +4,10 @@ Every step becomes one or two instructions; control is wired by addresses, `fail
 other choice when the step begins:
 
 conjunction   the next step's `fail` is this step's own second entry (Leap, RangeStep, Or), else unchanged
-Not           inner failure is success: it leads to the step behind; reaching the inner end leads to `fail`
-Exists        the inner end leads to the step behind, whose `fail` is that from before: the cut
-Or            the failure of a branch leads to the next branch; a branch that ends notes where to come back to
+Not           inner failure is success: it leads to the next step; reaching the inner end leads to `fail`
+Exists        the inner end leads to the next step, whose `fail` is that from before: the cut
+Or            the failure of a branch leads to the next branch; a branch that ends records where to come back
+to
 
 Knows the numbers of `opcodes`, and nothing of data.
 """
@@ -42,7 +43,7 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True)
 class Assembled:
-    """A plan in words.  `initial` is the state before a run, but for the atoms' ranges and indices."""
+    """A plan in words.  `initial` is the state before a run, except for the atoms' ranges and indices."""
 
     plan: Plan
     code: Words
@@ -118,7 +119,7 @@ class Assembler:
         return Label(len(self.words))
 
     def put(self, op: int, fail: Label, *args: int | Label, next: Label | None = None) -> Label:
-        """Append an instruction, which goes on behind itself unless told otherwise; return its address."""
+        """Append an instruction, which continues after itself by default; return its address."""
         at = self.here()
         args += (0,) * (2 - len(args))
         behind = Label(at.address + o.ARGS + len(args))

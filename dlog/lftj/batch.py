@@ -1,11 +1,11 @@
 """Owns the last level of a join in batches: the keys of a Leap right before Emit or Count, many at a time.
 
-Correct output: as the Leap followed by its terminal.  The leader's keys are taken in chunks that lie
-contiguously in the arena; a chunk is intersected with the second participant into scratch, and what is left
+Correct output: as the Leap followed by its terminal.  The leader's keys are processed in chunks that are
+contiguous in the arena; a chunk is intersected with the second participant into scratch, and the result
 there with the third, and so on.  All participants are at the last column of their index, so that no key
 repeats within a range.
 
-Where the time goes on triangles: nearly all of it in `intersect`.
+On triangles nearly all time goes into `intersect`.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from dlog.lftj.opcodes import (
 from dlog.storage.index.trie_kernels import address_paged, advance_paged, count_rows, leaf_rest, lub
 from dlog.storage.layout import OFFSET_BITS
 
-# Measured on triangles of a power-law graph: ratios from 2 to 6 are alike, 16 takes a quarter longer; looking
-# for the first common key before merging saves a sixth, if runs are not short.
+# Measured on triangles of a power-law graph: ratios from 2 to 6 are equal, 16 takes a quarter longer;
+# searching for the first common key before merging saves a sixth, if runs are not short.
 GALLOP_RATIO = 4  # from this ratio of sizes on, seeking each key beats merging
 SHORT = 16
 
@@ -51,7 +51,7 @@ SHORT = 16
 def batch_open(arena, code, at, state):
     """Begin a batch; False if there is nothing left to write or count.
 
-    Two participants that lie contiguously, the common case, are intersected at once.
+    Two contiguous participants, the common case, are intersected at once.
     """
     if code[at + L_COUNT] == 2 and code[at + L_LOWER] + code[at + L_UPPER] == 0:
         a, b = code[at + L_RANGES], code[at + L_RANGES + 1]
@@ -162,7 +162,7 @@ def intersect(a, a_lo, a_hi, b, b_lo, b_hi, out, at, state):
     """Write the common keys of two ascending runs to `out` from `at` on; return how many.
 
     Leaves in state how many keys of each were passed; all those of one run.  `out` may be `a`, if `at` is
-    not behind `a_lo`.  O(min(m + n, m log n)).
+    not after `a_lo`.  O(min(m + n, m log n)).
     """
     i, j, n = a_lo, b_lo, at
     if b_hi - b_lo > GALLOP_RATIO * (a_hi - a_lo):
@@ -197,7 +197,7 @@ def intersect(a, a_lo, a_hi, b, b_lo, b_hi, out, at, state):
 
 @helper
 def segment(arena, state, block, position, end):
-    """How many rows from `position` to `end` lie contiguously.  O(1)."""
+    """How many rows from `position` to `end` are contiguous.  O(1)."""
     if state[block + FLAT] >= 0:
         return end - position
     return leaf_rest(arena, state[block + ROOT], position, end)
@@ -205,7 +205,7 @@ def segment(arena, state, block, position, end):
 
 @helper
 def is_contiguous(state, block):
-    """Whether all rows of a range are known to lie in one piece.  O(1)."""
+    """Whether all rows of a range are known to be contiguous.  O(1)."""
     return state[block + FLAT] >= 0 or state[block + LO] >> OFFSET_BITS == state[block + HI] >> OFFSET_BITS
 
 

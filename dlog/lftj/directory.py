@@ -1,4 +1,4 @@
-"""Owns directories: from a key of an atom's first level to its position, in one look.
+"""Owns directories: from a key of an atom's first level to its position, in one access.
 
 A seek far away costs some twenty probes and as many cache misses; a directory brings that to two.  It is a
 table of positions by key: word b is the first position whose key is at least least + (b << shift).  With
@@ -6,7 +6,7 @@ shift 0 it is exact, and says where the run of a key ends, too; else it names th
 
 A directory costs one pass over the column, so it is made only for an atom of a running join whose far seeks
 have already cost about as much: at worst the join takes twice the time it would have needed without.
-It lies at the end of the join's state, and goes with it.
+It is at the end of the join's state, and is dropped with it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dlog.storage.index.trie_kernels import (
 )
 from dlog.storage.layout import FLAT_BASE, N_ROWS
 
-ROWS_PER_SEEK = 64  # a far seek costs about as much as passing so many rows of a column
+ROWS_PER_SEEK = 64  # a far seek costs about as much as passing this many rows of a column
 LEAST_ROWS = 4096  # below, the column is in the cache anyway
 
 # Words of a directory.
@@ -111,7 +111,7 @@ def fill(arena: Words, root: int, end: int, state: Words, at: int) -> None:
 
 
 def add_directories(arena: Words, state: Words, ranges: tuple[int, ...]) -> Words:
-    """The state, with a directory for each atom that has sought far often enough.  O(rows of these atoms)."""
+    """The state, with a directory for each atom that has done enough far seeks.  O(rows of these atoms)."""
     for block in ranges:
         rows = int(arena[state[block + ROOT] + N_ROWS])
         worth_it = state[block + FAR] * ROWS_PER_SEEK > max(LEAST_ROWS, rows)

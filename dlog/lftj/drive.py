@@ -6,8 +6,9 @@ order, runs the plan for each, collects the output, and appends what is new to t
 it will drive in turn.  A round costs what its rows cost, since nothing is built or called between rounds.
 
 Correct output: every row that follows from the rows in the queues by the plans, each once.  Everything that
-changes lies in arrays, so the kernel stops and goes on where it was: when its budget is spent, or when a
-queue needs room, which Python gives.  Knows nothing of rules; see `storage.queue.row_queue_kernels` for queues.
+changes lies in arrays, so the kernel stops and continues where it was: when its budget is spent, or when a
+queue needs room, which Python gives.  Knows nothing of rules; see `storage.queue.row_queue_kernels` for
+queues.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def drive(
 
 @helper
 def has_work(variants, at, queues):
-    """Whether a variant has output to absorb, a run to go on with, or a row to be driven by."""
+    """Whether a variant has output to absorb, a run to continue with, or a row to be driven by."""
     if variants[at + V_PENDING] > 0 or variants[at + V_ACTIVE] == 1:
         return True
     return variants[at + V_CURSOR] < last_row(queues, variants[at + V_DRIVER] * QUEUE)
@@ -138,7 +139,7 @@ def has_work(variants, at, queues):
 
 @helper
 def begin_round(variants, at, queues):
-    """When a variant has had all rows of its round, the next one has those that are there now."""
+    """When a variant has processed all rows of its round, the next one has those that exist now."""
     if variants[at + V_ACTIVE] == 0 and variants[at + V_CURSOR] >= variants[at + V_ROUND]:
         variants[at + V_ROUND] = last_row(queues, variants[at + V_DRIVER] * QUEUE)
         variants[at + V_ROUNDS] += 1
@@ -157,7 +158,7 @@ def check_room(variants, at, queues, capacity):
     most = variants[head] * capacity
     for _ in range(variants[head]):
         q = variants[head + 1] * QUEUE
-        count = queues[q + Q_COUNT] + most + 1  # a row more, to look for rows with
+        count = queues[q + Q_COUNT] + most + 1  # one more row, for look-ups
         method = queues[q + Q_METHOD]
         variants[NEEDY] = variants[head + 1]
         if method == RUNS:
@@ -229,10 +230,10 @@ def is_lookup(state, variants, at):
 
 @helper
 def look_up_rows(arena, state, variants, at, queues, rows, out, capacity, scratch):
-    """As `feed`, for a look-up: a loop of its own is three times faster than the machine.  O(rows + output).
+    """As `feed`, for a look-up: its own loop is three times faster than the machine.  O(rows + output).
 
-    First where the values of each row lie, for as many rows as scratch holds, then all values: so the memory
-    that the first loop waits for is asked for many rows ahead.
+    First where the values of each row are, for as many rows as scratch holds, then all values: so the memory
+    that the first loop waits for is requested many rows ahead.
     """
     q = variants[at + V_DRIVER] * QUEUE
     lookup = variants[at + V_LOOKUP]
@@ -303,7 +304,7 @@ def write_found(arena, values, m, variants, lookup, rows, row, stride, out, n, c
 
 @helper
 def bind_row(variants, bind, rows, row, stride, arity, state):
-    """Put a row's values where a plan expects them; 0 when the driver's atom does not match it, else 1."""
+    """Put a row's values where a plan expects them; 0 if the driver's atom does not match it, else 1."""
     for c in range(arity):
         kind, operand = variants[bind + 2 * c], variants[bind + 2 * c + 1]
         value = rows[row + c * stride]
@@ -320,7 +321,7 @@ def bind_row(variants, bind, rows, row, stride, arity, state):
 def absorb_pending(variants, at, queues, rows, seen, out, capacity, scratch):
     """Append a variant's output to the queues of its heads; DONE or TOO_NARROW.
 
-    It may begin anew after Python has widened a set: what is there already is not added again.  Where
+    It may begin again after Python has widened a set: existing rows are not added again.  Where
     derivations are counted a variant has one head.
     """
     head = variants[at + V_HEADS]

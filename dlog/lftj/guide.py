@@ -1,6 +1,6 @@
-"""Owns guides inside the machine: a run that keeps to some values of its first variables.
+"""Owns guides inside the machine: a run that is restricted to some values of its first variables.
 
-A guide is a trie of *items* (lo, hi, child begin, child end), ITEM words each, that lie in the state.  The
+A guide is a trie of *items* (lo, hi, child begin, child end), ITEM words each, in the state.  The
 items of one node are contiguous, ascending and disjoint.  An item lets the variable of its depth have the
 values from lo to hi; its children do the same for the next variable, and -1 for their begin leaves all
 that comes below free.  No item is ever expanded into the values that it stands for.
@@ -42,7 +42,7 @@ def first_item(state, own, depth):
 
 @helper
 def next_item(state, own, depth):
-    """Go on to the next item of a node; False if there is none."""
+    """Go to the next item of a node; False if there is none."""
     if state[own + AT] < 0:
         return False
     state[own + AT] += ITEM
@@ -51,7 +51,7 @@ def next_item(state, own, depth):
 
 @helper
 def load_item(state, own, depth):
-    """Set the bounds and the node below as the item says; False at the end of the node."""
+    """Set the bounds and the node below from the item; False at the end of the node."""
     item = state[own + AT]
     if item >= state[own + END]:
         return False

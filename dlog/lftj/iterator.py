@@ -1,6 +1,6 @@
 """Owns the trie iterator of the paper as a Python object: for tests, explanations and tools, not for speed.
 
-It works on the same kernels as the machine, so what it shows is what a join reads.
+It uses the same kernels as the machine, so it shows what a join reads.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class TrieIterator:
         self._place(int(seek_lub(self.words, self.root, self.depth - 1, position, end, key)))
 
     def at_end(self) -> bool:
-        """Whether all siblings are behind.  O(1)."""
+        """Whether it is past all siblings.  O(1)."""
         position, _, end = self._stack[-1]
         return self.depth > 0 and position >= end
 
@@ -71,7 +71,7 @@ class TrieIterator:
         return int(key_at(self.words, self.root, self.depth - 1, self._stack[-1][0]))
 
     def check(self) -> None:
-        """Assert that each level lies within the run of the key above.  O(depth)."""
+        """Assert that each level is within the run of the key above.  O(depth)."""
         for (_, run, _), (position, stop, end) in zip(self._stack, self._stack[1:], strict=False):
             assert position <= stop <= end == run
 

@@ -4,8 +4,8 @@ Correct output: each key that all participants hold within the bounds, once, asc
 child range of every participant is the run of that key.  The participant with the fewest rows leads: its keys
 are sought in the others, and where another is ahead, the leader seeks to it.
 
-Every operation on an iterator passes through `seek` and `place` below: a recorder of traces has its place
-there.  Knows nothing of steps other than Leap and Seek.
+Every operation on an iterator passes through `seek` and `place` below, where traces are
+recorded.  Knows nothing of steps other than Leap and Seek.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from dlog.storage.index.trie_kernels import (
 )
 
 NONE, FOUND, SEARCHING = 0, 1, 2
-PATIENCE = 1 << 12  # leaps without a match before a search lets others look at the clock: 0.2 ms
+PATIENCE = 1 << 12  # leaps without a match before a search returns for a check of the clock: 0.2 ms
 
 
 @helper
@@ -82,10 +82,10 @@ def seek(arena, state, block, lo, hi, key):
 
 @helper
 def reach(arena, state, block, key):
-    """Move the cursor of a level on to the least upper bound of `key`; return the key there.
+    """Move the cursor of a level to the least upper bound of `key`; return the key there.
 
     O(log distance), or O(1) by an exact directory.  At the end of the level the cursor is at its HI.  A
-    directory is asked alone, without a look at the column; if it has no `key`, the key returned is the next
+    directory is used alone, without reading the column; if it has no `key`, the key returned is the next
     number: no more than the key there.
     """
     child = block + RANGE
@@ -125,8 +125,8 @@ def place(arena, state, block, position, key):
 def seek_key(arena, state, block, key):
     """Narrow a level to `key`; False if it is not there.  O(log rows).
 
-    A first level, whose range is always the same, is sought in from where the last search ended, if that is
-    not too far on: keys come mostly in order.
+    In a first level, whose range is always the same, the search starts where the last one ended, if that is
+    not too far on: keys usually come in order.
     """
     start = state[block + LO]
     directory = state[block + DIRECTORY]
@@ -203,8 +203,8 @@ def _narrow(arena, code, at, state, leader):
 def leap(arena, code, at, state, opening):
     """Open a Leap and bind its first common key, or bind the next one: FOUND, NONE, or SEARCHING.
 
-    The leader's next key is behind the run it stands on.  A search that goes on for long without a match
-    stops as if it stood before the key it has come to, so that the caller sees its budget.
+    The leader's next key is after its current run.  A search that continues for long without a match
+    stops as if it were before the key it has reached, so that the caller sees its budget.
     """
     n = code[at + L_COUNT]
     own = code[at + L_OWN]

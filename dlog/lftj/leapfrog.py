@@ -1,6 +1,6 @@
 """Owns the unary leapfrog join as the maintenance paper states it (section 4.1), with its trace.
 
-Atoms stand in rule order and the first is advanced after a match: the convention under which the paper prints
+Atoms are in rule order and the first is advanced after a match: the convention under which the paper prints
 its sensitivity sets.  The machine orders atoms by size instead; both give the same keys.
 """
 
@@ -16,8 +16,8 @@ from dlog.lftj.iterator import TrieIterator
 class Operation:
     """One operation on the iterator of an atom: `open`, `next` or `seek_lub`.
 
-    `start` is the key it stood on, None before an open; `sought` the key asked for by a seek_lub; `end` the
-    key it came to stand on, None if it ran off the end.
+    `start` is the key it was on, None before an open; `sought` the key of a seek_lub; `end` the
+    key it ended on, None if it ran off the end.
     """
 
     atom: int
@@ -57,7 +57,7 @@ def leapfrog_join(iterators: Sequence[TrieIterator]) -> tuple[list[int], list[Op
 def _operate(
     iterators: Sequence[TrieIterator], atom: int, name: str, sought: int | None, trace: list[Operation]
 ) -> int | None:
-    """Do one operation, note it in the trace, and return the key it led to, None at the end."""
+    """Do one operation, record it in the trace, and return the key it led to, None at the end."""
     iterator = iterators[atom]
     start = None if name == "open" else iterator.key()
     if sought is not None:

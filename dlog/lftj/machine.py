@@ -1,13 +1,13 @@
 """Owns the machine that runs an assembled plan: one loop over a step pointer, for every rule the same.
 
-Every instruction goes on to one address when it succeeds and to another when it fails.  The assembler has
+Every instruction goes to one address when it succeeds and to another when it fails.  The assembler has
 wired these so that failure leads to the last instruction with another choice: negation, existence and
 disjunction are nothing but such wiring, and no stack is needed, since a step of a plan is active at most once
 at a time.
 
-All that changes lies in the state array, so that a run can stop between any two instructions, or in the
-middle of a batch, and go on later: when the output is full, or when the budget of operations is spent and the
-caller wants to look at the clock.  Knows nothing of plans, indices or versions.
+All mutable state is in the state array, so that a run can stop between any two instructions, or in the
+middle of a batch, and continue later: when the output is full, or when the budget of operations is spent and
+the caller wants to check the clock.  Knows nothing of plans, indices or versions.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ from dlog.storage.layout import FLAT_BASE, FLAT_STRIDE, N_ROWS
 
 @kernel
 def attach(arena: Words, state: Words, levels: Words, roots: Words) -> None:
-    """Write the whole range of each atom, and where its columns lie, into a fresh state.  O(levels)."""
+    """Write the whole range of each atom, and where its columns are, into a fresh state.  O(levels)."""
     attach_on(pointer(arena), pointer(state), pointer(levels), pointer(roots), len(roots))
 
 
@@ -98,7 +98,7 @@ def run(
     """Run until the end, until `capacity` rows are in `out`, or until about `budget` operations are done.
 
     Returns the number of rows written: column c of row i is word c * capacity + i of the output.  Leaves in
-    state[STATUS] which of the three it was, and in state all that is needed to go on.
+    state[STATUS] which of the three it was, and in state everything needed to continue.
     """
     arena, code, state = pointer(arena_words), pointer(code_words), pointer(state_words)
     ranks, out = pointer(rank_words), pointer(out_words)
@@ -107,7 +107,7 @@ def run(
 
 @helper
 def run_on(arena, code, state, ranks, out, rows, capacity, budget):
-    """As `run`, for kernels: over pointers, with `rows` rows in the output already; leaves state[LEFT]."""
+    """As `run`, for kernels: over pointers, with `rows` rows already in the output; leaves state[LEFT]."""
     pc = state[PC]
     status = np.int64(BUDGET)
     while budget > 0:
@@ -159,7 +159,7 @@ def run_on(arena, code, state, ranks, out, rows, capacity, budget):
 
 @helper
 def step(arena, code, pc, state, ranks):
-    """Do one of the simple instructions; return where to go on."""
+    """Do one of the simple instructions; return where to continue."""
     op = code[pc]
     a = code[pc + ARGS]
     b = code[pc + ARGS + 1]

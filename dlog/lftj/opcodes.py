@@ -1,7 +1,8 @@
 """Owns the numbers that the assembler and the machine share: operation codes, instruction and state layout.
 
-An instruction is a run of words of the code array.  Its first three are the operation, where to go on success
-and where to go on failure; operands that name values or ranges are addresses in the state array.
+An instruction is a run of words of the code array.  Its first three are the operation, where to continue on
+success and where to continue on failure; operands that name values or ranges are addresses in the state
+array.
 
 The state array holds everything that changes while a join runs:
 
@@ -9,9 +10,9 @@ header     see below
 slots      one word each
 ranges     for each atom and level 0..arity one block of RANGE words.  The block of level L holds the range
            [LO, HI) of rows that agree with what was bound at the levels before L.  The block of level L+1 is
-           also the cursor of whoever narrows level L: LO the row it stands on, HI the end of that key's run.
+           also the cursor that narrows level L: LO its current row, HI the end of that key's run.
 own        words of single instructions: the order of a Leap's participants, the branch an Or is in, ...
-scratch    CHUNK keys, where a batched Leap collects what it found and not yet wrote
+scratch    CHUNK keys, where a batched Leap collects what it found but has not written
 directory  any number, added between two slices of a run: see `directory`
 """
 
@@ -28,10 +29,10 @@ UNDEFINED: Final = 6
 EMITTED: Final = 7
 SCRATCH_NEXT: Final = 8  # the first key in scratch that is not yet written
 SCRATCH_END: Final = 9
-TAKEN_A: Final = 10  # how far `intersect` came in its two inputs
+TAKEN_A: Final = 10  # how far `intersect` got in its two inputs
 TAKEN_B: Final = 11
 SCRATCH: Final = 12  # address of the scratch
-LEFT: Final = 13  # what is left of the budget after a slice
+LEFT: Final = 13  # the budget left after a slice
 HEADER: Final = 16
 
 # A range block.
@@ -77,7 +78,7 @@ JUMP: Final = 17
 # Only in traced plans: see `trace_machine`.
 NOTE: Final = 18  #        own, words of the notes before it, n, n addresses of what is written
 SPAN: Final = 19  #        own, n, n_lower, n_upper, n ranges, bounds as (slot, strict)
-GUIDED_OPEN: Final = 20  # as LEAP_OPEN; behind its bounds the address of the guide's words of this depth
+GUIDED_OPEN: Final = 20  # as LEAP_OPEN; after its bounds the address of the guide's words of this depth
 GUIDED_NEXT: Final = 21  # address of its GUIDED_OPEN
 EXACT_OPEN: Final = 22  #  as GUIDED_OPEN; then for each participant its NOTE, 0 if it has none
 EXACT_NEXT: Final = 23  #  address of its EXACT_OPEN

@@ -1,10 +1,10 @@
-"""Owns the syntax of join plans: what a leapfrog triejoin is asked to do, step by step.
+"""Owns the syntax of join plans: what a leapfrog triejoin does, step by step.
 
 A plan is a tree of *steps*, run from left to right with backtracking: a step that fails goes back to the
 last step with another choice.  Values live in *slots*, one int64 code each; an operand is a slot (constants
 are slots loaded before the start).  Each *atom* is one occurrence of a predicate in the rule, read in the
 column order of its index: level L of an atom is column L of that index.  The *range* of an atom at level L is
-the set of rows whose levels 0..L-1 hold what was bound there; Leap, Seek and Value narrow it from L to L+1.
+the set of rows whose levels 0..L-1 have the values bound there; Leap, Seek and Value narrow it from L to L+1.
 
 Knows nothing of rules, types or indices, and nothing of how the steps are run: see `assemble` and `machine`.
 
@@ -100,7 +100,7 @@ class RankCompare:
 
 @dataclass(frozen=True)
 class Compute:
-    """Bind `dst` to `a op b` (unary ones have no `b`); fail and count one undefined where it has no value.
+    """Bind `dst` to `a op b` (unary ones have no `b`); fail and count one undefined if it has no value.
 
     `kind` is that of the operands.  Integers wrap.  Division truncates towards zero, the remainder has the
     sign of the dividend, and both are undefined for a zero divisor, for floats too.  A negative integer power
@@ -120,7 +120,7 @@ class Compute:
 class RangeStep:
     """Bind `slot` to start, start + step, ... while it is before `end` (after it, if the step is negative).
 
-    Without `step` it is 1 or -1, whichever leads from start to end.  A zero step gives `start` alone, unless
+    Without `step` it is 1 or -1, whichever leads from start to end.  A zero step gives only `start`, unless
     it equals `end`.  Stops where the next value would wrap, or where adding no longer changes a float.
     """
 
@@ -261,7 +261,7 @@ def _blocks(step: Step) -> tuple[tuple[Step, ...], ...]:
 class _Scope:
     """What is bound before a step: slots, and for each atom its next level.
 
-    `used` holds the slots that must not be bound again though they cannot be read: those of some branches.
+    `used` holds the slots that must not be bound again although they cannot be read: those of some branches.
     An atom that branches have narrowed differently has no next level and is absent from `levels`.
     """
 
@@ -273,7 +273,7 @@ class _Scope:
         return _Scope(set(self.bound), dict(self.levels), self.used)
 
     def merge(self, ends: list[_Scope]) -> None:
-        """Become what holds after any one of the branches that ended as given."""
+        """Become the scope after any one of the branches that ended as given."""
         self.used = frozenset().union(*(end.bound | end.used for end in ends))
         self.bound = set.intersection(*(end.bound for end in ends))
         self.levels = {a: n for a, n in ends[0].levels.items() if all(e.levels.get(a) == n for e in ends)}
@@ -281,7 +281,7 @@ class _Scope:
 
 def _check_steps(steps: tuple[Step, ...], scope: _Scope, arities: tuple[int, ...]) -> None:
     for step in steps:
-        assert not isinstance(step, Emit | Count), "Emit and Count stand only at the end of a plan"
+        assert not isinstance(step, Emit | Count), "Emit and Count occur only at the end of a plan"
         _check_form(step, arities)
         assert scope.bound.issuperset(read(step)), f"unbound operand: {step}"
         for atom, level in narrowed(step):

@@ -1,8 +1,8 @@
 """Owns arithmetic and comparison on codes inside the machine: one kernel for each kind of operand.
 
-Codes keep the order of values: an int is its own code; an unsigned is its bits with the highest one flipped;
+Codes have the order of values: an int is its own code; an unsigned is its bits with the highest one flipped;
 a float is its bits, with all but the sign flipped if it is negative, after -0.0 became 0.0 and every NaN the
-one that is ordered last.  What each operation means, and where it is undefined, stands in
+one that is ordered last.  What each operation means, and where it is undefined, is in
 `dlog.lftj.plan.Compute`.
 
 Each kernel returns the code of the result; an undefined one raises state[UNDEFINED] and the caller looks
@@ -82,7 +82,7 @@ def compute(op, kind, a, b, state, ranks):
 
 @helper
 def add(a, b):
-    """a + b, wrapping.  By unsigned numbers: of signed ones the compiler takes it that they do not wrap."""
+    """a + b, wrapping.  With unsigned numbers: the compiler assumes that signed ones do not wrap."""
     return np.uint64(np.int64(a).view(np.uint64) + np.int64(b).view(np.uint64)).view(np.int64)
 
 
@@ -275,7 +275,7 @@ def _bits(op, a, b):
         truth = a != 0 or b != 0
     elif op == LXOR:
         truth = (a != 0) != (b != 0)
-    else:  # a conversion to the kind it has
+    else:  # a conversion to its own kind
         return a
     return np.int64(1) if truth else np.int64(0)
 
@@ -301,7 +301,7 @@ def _float_to_unsigned(a, state):
 
 @helper
 def range_step(start, end, step, given, kind):
-    """The step of a range, an int or the bits of a float; if none is given, it leads from start to end."""
+    """The step of a range, an int or the bits of a float; by default it leads from start to end."""
     if not given:
         direction = 1 if start < end else -1
         return np.float64(direction).view(np.int64) if kind == FLOAT else np.int64(direction)
@@ -312,7 +312,7 @@ def range_step(start, end, step, given, kind):
 
 @helper
 def range_direction(start, end, step, given, kind):
-    """1 or -1, whichever way the range goes, and 0 for a zero step; 2 if the range is empty.  O(1)."""
+    """1 or -1, the direction of the range, and 0 for a zero step; 2 if the range is empty.  O(1)."""
     if kind == FLOAT and (start == NAN_CODE or end == NAN_CODE or (given and step == NAN_CODE)):
         return 2
     if not given:
@@ -328,7 +328,7 @@ def range_direction(start, end, step, given, kind):
 
 @helper
 def range_next(value, end, step, direction, kind):
-    """The value after `value`, or `value` itself where the range ends, also by wrapping.  O(1)."""
+    """The value after `value`, or `value` itself if the range ends, also by wrapping.  O(1)."""
     if kind == FLOAT:
         following = code_of(float_of(value) + np.int64(step).view(np.float64))
     else:

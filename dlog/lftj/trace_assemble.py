@@ -22,7 +22,7 @@ class AssembledTrace:
     """A traced plan in words.
 
     `fills` is the address of the number of rows of each note, one word after the other; `guide` that of two
-    words for each guided depth and one more: where the guide's items lie.
+    words for each guided depth and one more: where the guide's items are.
     """
 
     traced: TracedPlan
@@ -105,7 +105,7 @@ class _TraceAssembler(Assembler):
     # ---- notes
 
     def seek_or_note(self, step: Seek, fail: Label) -> None:
-        """A seek; where it fails, a note."""
+        """A seek; if it fails, a note."""
         missed, behind = Label(), Label()
         self.put(o.SEEK, missed, self.block(step.atom, step.level), self.slot(step.operand), next=behind)
         number = self.missed[step.atom, step.level]
@@ -118,14 +118,16 @@ class _TraceAssembler(Assembler):
             self.note(number, fail, a, b)
 
     def note(self, number: int, fail: Label, a: int, b: int, next: Label | None = None) -> Label:
-        """Write one row.  The notes lie one after the other, each with room for the same number of rows."""
+        """Write one row.  The notes are stored one after the other, each with room for the same number of
+        rows.
+        """
         before = sum(len(note.words) for note in self.traced.notes[:number])
         ends = {"a": a, "b": b}
         words = [ends[w] if isinstance(w, str) else self.slot(w) for w in self.traced.notes[number].words]
         return self.put(o.NOTE, fail, self.fills + number, before, len(words), *words, next=next)
 
     def before_leap(self, step: Leap, fail: Label) -> None:
-        """Notes of a leap's participants, those that need no look at their keys first."""
+        """Notes of a leap's participants that need no check of their keys first."""
         found = [self.notes[p] for p in step.participants if p in self.notes]
         notes = self.traced.notes
         for number in found:
@@ -140,7 +142,7 @@ class _TraceAssembler(Assembler):
         assert not any(notes[number].form in (POINT, EACH) for number in found), "not the note of a leap"
 
     def span(self, step: Leap, spans: list[tuple[int, Note]], fail: Label) -> int:
-        """Where it is empty, the note that tells of a seek, too, is written all the same."""
+        """If it is empty, the note that also covers a seek is still written."""
         own, note = self.own(2), spans[0][1]
         shared = [number for number, note in spans if note.missed is not None]
         empty, behind = Label() if shared else fail, Label()
@@ -149,7 +151,7 @@ class _TraceAssembler(Assembler):
         counts = (len(blocks), len(step.lower), len(step.upper))
         words = (word for bound in bounds for word in bound)
         self.put(o.SPAN, empty, own, *counts, *blocks, *words, next=behind)
-        for number in shared:  # one at the most: that of the step before
+        for number in shared:  # at most one: that of the step before
             empty.address = self.note(number, fail, self.least, self.greatest, next=fail).address
         behind.address = len(self.words)
         return own
@@ -157,7 +159,7 @@ class _TraceAssembler(Assembler):
     # ---- guided leaps
 
     def guided_leap(self, step: Leap, fail: Label, depth: int) -> Label:
-        """As `leap`, between bounds that the guide sets: they lie behind the leap's own words."""
+        """As `leap`, between bounds that the guide sets: they follow the leap's own words."""
         n = len(step.participants)
         own = self.own(2 * n + 1 + 4)
         args = self.leap_words(step, own, own + 2 * n + 3)
@@ -188,7 +190,7 @@ class _TraceAssembler(Assembler):
 
     def exact_leap(self, step: Leap, fail: Label) -> Label:
         """Own words: the guide's item and end, two bounds, the phase, the ends of the next note, the greatest
-        key so far.  Under a guide those without notes come first: where one of them lacks a key, nothing
+        key so far.  Under a guide those without notes come first: if one of them lacks a key, nothing
         is noted."""
         if self.is_guided:
             participants = sorted(step.participants, key=lambda p: p in self.notes)

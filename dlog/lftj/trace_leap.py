@@ -1,7 +1,7 @@
-"""Owns what is special of leaps in traced runs: notes, spans, guided leaps and exact ones.
+"""Owns the special parts of leaps in traced runs: notes, spans, guided leaps and exact ones.
 
 A note is written before the step that it belongs to.  Exact leaps follow the maintenance paper, 4.1: atoms in
-the order of the rule, the first one advanced after a match, each operation noted for itself, from the key
+the order of the rule, the first one advanced after a match, each operation noted separately, from the key
 sought to the key found.  Within one item of a guide, the first iterator is put at the least upper bound of
 its start, each other one at that of the key that the one before it found, and what is noted ends at its end.
 Of an item that only leads to others below it nothing is noted.
@@ -39,7 +39,7 @@ from dlog.storage.index.trie_kernels import FANOUT_BITS, FANOUT_MASK, MAX_KEY, O
 from dlog.storage.layout import FILL, N_ENTRIES, OFFSET_BITS, ROOT_HEADER
 
 FULL: Final = 3  # there is no room for a note
-PHASE: Final = 4  # own words of an exact leap, behind those of a guided one
+PHASE: Final = 4  # own words of an exact leap, after those of a guided one
 NOTE_A: Final = 5
 NOTE_B: Final = 6
 MOST: Final = 7
@@ -76,7 +76,7 @@ def span(arena, code, at, state):
 
 @helper
 def lower_bound(code, at, n, state, low):
-    """The greatest of a key and n lower bounds; nothing is above the greatest one."""
+    """The greatest of a key and n lower bounds; there is nothing above the greatest one."""
     for i in range(n):
         key = state[code[at + 2 * i]]
         low = max(low, key + 1 if code[at + 2 * i + 1] == 1 and key != MAX_KEY else key)
@@ -94,7 +94,7 @@ def upper_bound(code, at, n, state, high):
 
 @helper
 def is_beyond(code, at, n, state, end):
-    """Whether one of n bounds leaves nothing: a strict one at the end of all keys."""
+    """Whether one of n bounds excludes everything: a strict one at the end of all keys."""
     beyond = False
     for i in range(n):
         beyond = beyond or (code[at + 2 * i + 1] == 1 and state[code[at + 2 * i]] == end)
@@ -119,7 +119,7 @@ def last_position(arena, state, block):
 
 @helper
 def guided_leap(arena, code, at, state, opening):
-    """As `leap`, item by item of the guide's node.  O(items + what the leaps take)."""
+    """As `leap`, item by item of the guide's node.  O(items + the cost of the leaps)."""
     n = code[at + L_COUNT]
     own = code[at + L_OWN] + 2 * n + 1
     depth = code[at + L_RANGES + n + 2 * (code[at + L_LOWER] + code[at + L_UPPER])]
@@ -140,7 +140,7 @@ def guided_leap(arena, code, at, state, opening):
 
 @helper
 def exact_open(code, at, state):
-    """Begin an exact leap; False if the guide leaves nothing."""
+    """Begin an exact leap; False if the guide excludes everything."""
     own = code[at + L_OWN]
     if not first_item(state, own, exact_depth(code, at)):
         return False
@@ -154,7 +154,7 @@ def exact_depth(code, at):
 
 @helper
 def narrowed(code, at, state):
-    """Narrow the item's bounds by those of the leap, on to the next item while nothing is left."""
+    """Narrow the item's bounds by those of the leap, going to the next item while nothing is left."""
     own = code[at + L_OWN]
     bounds = at + L_RANGES + code[at + L_COUNT]
     lowers, uppers = code[at + L_LOWER] - 1, code[at + L_UPPER] - 1  # without those of the guide
@@ -176,14 +176,14 @@ def narrowed(code, at, state):
 
 @helper
 def is_passed(state, own):
-    """Whether the guide leads through the item to what lies below it: nothing has changed at its own key, so
-    what is known of that key stays as it is."""
+    """Whether the guide leads through the item to what is below it: nothing has changed at its own key, so
+    what is known of that key stays valid."""
     return state[own + AT] >= 0 and state[state[own + AT] + CHILD] >= 0
 
 
 @helper
 def exact_leap(arena, code, at, state, trace, room):
-    """Go on with an exact leap up to the next match: FOUND, NONE, SEARCHING, or FULL before a note."""
+    """Continue an exact leap up to the next match: FOUND, NONE, SEARCHING, or FULL before a note."""
     n = code[at + L_COUNT]
     own = code[at + L_OWN]
     patience = PATIENCE
@@ -219,7 +219,7 @@ def exact_leap(arena, code, at, state, trace, room):
 
 @helper
 def has_passed(arena, code, at, state, j):
-    """Whether participant j is behind the item: it lacks all of its keys, so no other need be asked."""
+    """Whether participant j is past the item: it lacks all of its keys, so no other need be examined."""
     block = code[at + L_RANGES + j]
     position = state[block + RANGE + LO]
     if position >= state[block + HI]:
@@ -276,8 +276,8 @@ def least_participant(arena, code, at, state):
 
 @helper
 def are_twins(state, a, b):
-    """Whether two range blocks are the same rows of the same index, as those of atoms that begin alike: a key
-    is then at the same place in both."""
+    """Whether two range blocks are the same rows of the same index, as those of atoms with the same prefix: a
+    key is then at the same place in both."""
     same = state[a + LO] == state[b + LO] and state[a + HI] == state[b + HI]
     same = same and state[a + ROOT] == state[b + ROOT] and state[a + COLUMN] == state[b + COLUMN]
     return same and state[a + LAST] == state[b + LAST]
@@ -311,7 +311,7 @@ def move(arena, code, at, state, j, phase, trace, room):
         state[own + NOTE_A] = key
         position = state[block + RANGE + HI]
         if position < state[block + HI] and key_of(arena, state, block, position) == key:
-            # Columns behind the atom's last level are not read: rows that differ there are one key.
+            # Columns after the atom's last level are not read: rows that differ there are one key.
             position = (
                 seek(arena, state, block, position, state[block + HI], key + 1)
                 if key != MAX_KEY

@@ -1,6 +1,6 @@
-"""Owns the machine that runs traced plans: as `machine`, which it shares all other steps with, with notes.
+"""Owns the machine that runs traced plans: as `machine`, with which it shares all other steps, with notes.
 
-Knows nothing of what notes are kept for.  A plan that is not traced runs in `machine` and pays nothing.
+Knows nothing of the purpose of notes.  A plan that is not traced runs in `machine` and pays nothing.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def run_traced(
 
 @helper
 def run_traced_on(arena, code, state, ranks, out, rows, capacity, trace, room, budget):
-    """As `run_traced`, for kernels: over pointers, with `rows` rows in the output already.
+    """As `run_traced`, for kernels: over pointers, with `rows` rows already in the output.
 
     BATCH_NEXT to HALT are as in `machine.run_on`, written out: each may change the address, the number of
     rows, the budget and the status, which stay in registers as long as no call hands them back and forth.

@@ -1,7 +1,7 @@
-"""Owns the running of traced plans over indices: whole, or under a guide.
+"""Owns the execution of traced plans over indices: whole, or under a guide.
 
-Correct output: the rows that the plan emits (under a guide: those with values that it lets pass), and the
-rows of each note, both maybe several times.  Knows nothing of what notes are kept for.
+Correct output: the rows that the plan emits (under a guide: those with values that it admits), and the
+rows of each note, both maybe several times.  Knows nothing of the purpose of notes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _run = np.errstate(all="ignore")(run_traced) if DISABLED else run_traced
 
 @dataclass(frozen=True)
 class Traced:
-    """What a run gave: emitted rows (n, columns), those of each note in parts, its seeks, nexts and opens
+    """The result of a run: emitted rows (n, columns), those of each note in parts, its seeks, nexts and opens
     together, and the nexts alone."""
 
     rows: Words
@@ -49,7 +49,7 @@ def run_trace(
     rows: int = FIRST_ROWS,
     between: Callable[[], None] | None = None,
 ) -> Traced:
-    """Run a plan to its end.  `guide` is as `dlog.lftj.guide` has it, its child addresses counted from its
+    """Run a plan to its end.  `guide` is as in `dlog.lftj.guide`, its child addresses counted from its
     own start; its first two words are begin and end of the node of the first depth.  `rows` is the first
     size of buffers.  `between` is called after every slice of operations, and may raise.
     """

@@ -1,8 +1,8 @@
-"""Owns the syntax of traced plans: a plan, what is to be noted of its run, and where it may be guided.
+"""Owns the syntax of traced plans: a plan, what is noted of its run, and where it may be guided.
 
-A *note* is a row of words that is written down whenever a certain level of an atom is about to be narrowed.
-A *guide* keeps a run to some values of the first variables of a plan: see `dlog.lftj.guide`.  Knows nothing
-of what notes are kept for.
+A *note* is a row of words that is written whenever a certain level of an atom is about to be narrowed.
+A *guide* restricts a run to some values of the first variables of a plan: see `dlog.lftj.guide`.  Knows
+nothing of the purpose of notes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Literal, TypeAlias
 
 from dlog.lftj.plan import Participant, Plan, Slot
 
-# What stands in a note: the value of a slot, or an end of the interval that is noted.
+# The content of a note: the value of a slot, or an end of the interval that is noted.
 Word: TypeAlias = Slot | Literal["a", "b"]
 
 POINT = "point"  # a and b are the key that is sought
 SPAN = "span"  # from the first to the last key that the participants in `span` have in common at most
 ALL = "all"  # a and b are the least and the greatest int64
 EACH = "each"  # one note for each operation: from the key sought to the key found
-COVER = "cover"  # of runs under a guide: what an exact leap goes through, item by item
+COVER = "cover"  # of runs under a guide: the range of an exact leap, item by item
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Note:
 
 @dataclass(frozen=True)
 class TracedPlan:
-    """`guided` are the slots of the leaps that a guide may keep to some values, in order.
+    """`guided` are the slots of the leaps that a guide may restrict to some values, in order.
 
     REQUIRES: they are leaps at the top of the plan, before any other choice.  With `exact`, participants of
-    guided leaps stand in the order of the rule, the first is advanced after a match, and every operation is
-    noted for itself.
+    guided leaps are in the order of the rule, the first is advanced after a match, and every operation is
+    noted separately.
     """
 
     plan: Plan

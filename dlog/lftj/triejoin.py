@@ -1,4 +1,5 @@
-"""Owns the running of an assembled plan over indices: state, output batches, budgets, splitting for threads.
+"""Owns the execution of an assembled plan over indices: state, output batches, budgets, splitting for
+threads.
 
 Knows the arena only as words and an index only by its root; nothing of rules or transactions.
 """
@@ -23,7 +24,7 @@ from dlog.storage.layout import N_ROWS
 BATCH_ROWS = 1 << 15  # three columns of it are 768 KiB: written and read again before they leave the cache
 FIRST_ROWS = 1 << 10  # a small answer needs no fresh memory from the system
 FIRST_BUDGET = 1 << 16
-BUDGET = 1 << 22  # operations between two looks at the clock: about 20 ms
+BUDGET = 1 << 22  # operations between two checks of the clock: about 20 ms
 NO_WORDS: Words = np.zeros(0, np.int64)
 
 # Uncompiled, numpy warns where integers wrap and floats overflow.
@@ -64,7 +65,7 @@ class Join:
         self.roots = tuple(roots)
         self.ranks = ranks
         self.state = assembled.initial.copy()
-        self.indices: Sequence[Sized] = ()  # what the caller keeps for as long as the join, or a part, runs
+        self.indices: Sequence[Sized] = ()  # kept alive by the caller as long as the join, or a part, runs
         self._slice_budget = FIRST_BUDGET
         attach(words, self.state, assembled.levels, np.array(self.roots, np.int64))
 
@@ -78,7 +79,7 @@ class Join:
         self.state[list(self.assembled.first)] = lower, upper
 
     def again(self, lower: int = INT64_MIN, upper: int = INT64_MAX) -> None:
-        """Back to the start, for other values of the first Leap; counters go on and directories stay."""
+        """Back to the start, for other values of the first Leap; counters continue and directories stay."""
         assert self.assembled.first is not None
         initial, state = self.assembled.initial, self.state
         kept = state[o.SEEKS : o.EMITTED].copy()
@@ -94,8 +95,8 @@ class Join:
     def split(self, parts: int) -> list[Join]:
         """At most `parts` joins, for as many threads, whose outputs in turn are the output of this one.
 
-        Cuts the keys of the first Leap so that its smallest atom has about as many rows in each part; a plan
-        that begins otherwise stays whole.  O(parts * (nodes + FANOUT)).  REQUIRES: not yet run.
+        Splits the keys of the first Leap so that its smallest atom has about as many rows in each part; a
+        plan that begins otherwise stays whole.  O(parts * (nodes + FANOUT)).  REQUIRES: not yet run.
         """
         cuts = self.cuts(parts) if self.assembled.first is not None else []
         lowers = [INT64_MIN, *cuts]
@@ -110,7 +111,7 @@ class Join:
         return joins
 
     def cuts(self, parts: int) -> list[int]:
-        """Keys at which to cut the first Leap, fewer than `parts`; none if it is not at first levels."""
+        """Keys at which to split the first Leap, fewer than `parts`; none if it is not at first levels."""
         leap = next(step for step in self.assembled.plan.steps if isinstance(step, Leap))
         if any(level > 0 for _, level in leap.participants):
             return []
@@ -125,7 +126,7 @@ class Join:
     def batches(
         self, rows: int = BATCH_ROWS, budget: int = BUDGET, between: Callable[[], None] | None = None
     ) -> Iterator[Words]:
-        """Yield the output as (n, k) arrays with contiguous columns, each valid until the next is asked for.
+        """Yield the output as (n, k) arrays with contiguous columns, each valid until the next is requested.
 
         `between` is called after every slice of about `budget` operations and may raise to stop the join.
         Columns are contiguous since sorting, deduplicating and storing all go column by column.
@@ -168,7 +169,9 @@ class Join:
         return int(self.state[o.EMITTED])
 
     def _slice(self, out: Words, capacity: int, budget: int) -> int:
-        """Go on for about `budget` operations; at first for fewer, to see early where directories pay."""
+        """Continue for about `budget` operations; at first for fewer, to find out early where directories
+        pay.
+        """
         if self._slice_budget > FIRST_BUDGET:
             self.state = add_directories(self.words, self.state, self.assembled.ranges)
         budget = min(budget, self._slice_budget)

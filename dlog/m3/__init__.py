@@ -46,7 +46,7 @@ _LATER = {
 def run(program: ast.Program, batches: Iterable[tuple[Any, ...]] = ()) -> Runtime:
     """Run a program over batches: each is (relation, rows) or (relation, rows, multiplicities).
 
-    Rows of tables come first.  The result knows every query and map by its name, as Arrow tables.
+    Rows of tables come first.  The result has every query and map by its name, as Arrow tables.
 
     >>> program = parse('''
     ...     CREATE STREAM R(a int, b int); DECLARE MAP Q(long)[][b: int] := 0;
@@ -70,7 +70,7 @@ def run(program: ast.Program, batches: Iterable[tuple[Any, ...]] = ()) -> Runtim
 
 
 def __getattr__(name: str) -> Any:
-    """What needs kernels is imported when it is first asked for: parsing and checking do without."""
+    """Parts that need kernels are imported when first used: parsing and checking do without."""
     if name in _LATER:
         import importlib
 

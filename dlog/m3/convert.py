@@ -1,7 +1,7 @@
 """Owns dialect -> dialect: the same program with the other's types, names and parentheses.
 
-Correct output: a program of the other dialect that does the same to the same streams.  What has no form there
-(batches, `if`, types of one's own in a5; input variables in dbtoaster) is an error with its place.
+Correct output: a program of the other dialect that does the same to the same streams.  Constructs without an
+equivalent (batches, `if`, user types in a5; input variables in dbtoaster) are errors with their positions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dlog.m3.types.typecheck import check
 
 N = TypeVar("N", bound=ast.Node)
 
-# a5's integers have 63 bits, so that only long holds them; its floats are doubles.
+# a5's integers have 63 bits, so only long holds them; its floats are doubles.
 _TYPES = {
     A5: {
         "byte": "int", "short": "int", "int": "int", "long": "int", "float": "float", "double": "float",
@@ -30,7 +30,7 @@ _TYPES = {
 
 
 def convert(program: ast.Program, dialect: str) -> ast.Program:
-    """The program in another dialect.  Raises all that cannot be said there.  O(nodes).
+    """The program in another dialect.  Raises an error for all constructs that it lacks.  O(nodes).
 
     >>> from dlog.m3.syntax.parse import parse
     >>> from dlog.m3.syntax.print import print_program
@@ -83,7 +83,7 @@ class _Converter:
         return result
 
     def _trigger(self, trigger: ast.Trigger) -> ast.Trigger:
-        """Parameters get the names of the columns, which dbtoaster insists on."""
+        """Parameters get the names of the columns, which dbtoaster requires."""
         fixed: dict[str, str] = {}
         if not self.to_a5 and trigger.relation is not None:
             names = self.columns.get(trigger.relation, ())
@@ -97,7 +97,7 @@ class _Converter:
     def _names(
         self, names: Iterable[str], fixed: dict[str, str], form: Callable[[str], str]
     ) -> dict[str, str]:
-        """A new name for each, no two alike, none reserved."""
+        """A new name for each, no two equal, none reserved."""
         renamed, used = dict(fixed), set(fixed.values())
         for name in names:
             if name in renamed:
@@ -110,7 +110,7 @@ class _Converter:
         return renamed
 
     def _scope(self, node: N, fixed: dict[str, str] | None = None) -> N:
-        """A node and all below it, in which a variable's name means one thing."""
+        """A node and all below it, in which each variable name means one thing."""
         names = [n.name for n in node.walk() if isinstance(n, ast.Variable | ast.Column)]
         renamed = self._names(names, fixed or {}, str if self.to_a5 else str.lower)
         taken = set(renamed.values())

@@ -1,6 +1,6 @@
-"""Owns the last choice that a plan leaves open: in which order columns are sought that are sought at once.
+"""Owns the last choice that a plan leaves open: the order of columns that are sought at once.
 
-Any order gives the same answer at the same cost; one that an index has, or is going to have, saves an index.
+Any order gives the same answer at the same cost; one that an index has, or will have, saves an index.
 Knows nothing of how steps were found.
 """
 
@@ -15,7 +15,7 @@ from dlog.planning.indices import Order, Requirement, arrange, serves
 
 @dataclass(frozen=True)
 class AtomUse:
-    """One atom of a plan: which predicate, and the columns it is read by, in order (maybe not all).
+    """One atom of a plan: its predicate, and the columns it is read by, in order (maybe not all).
 
     `together`: the same columns as sets, inside which the plan could have any order.
     """
@@ -26,7 +26,7 @@ class AtomUse:
 
 
 def arrangement(use: AtomUse, orders: Sequence[Order]) -> tuple[int, ...]:
-    """The columns of an atom as the first of some orders reads them that can; else as they are."""
+    """The columns of an atom in the first of some orders that fits; else unchanged."""
     if all(len(columns) == 1 for columns in use.together):
         return use.columns
     order = next((o for o in orders if serves(o, use.together)), None)
@@ -34,7 +34,7 @@ def arrangement(use: AtomUse, orders: Sequence[Order]) -> tuple[int, ...]:
 
 
 def arranged(steps: list[Step], columns: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> list[Step]:
-    """Steps that read each atom's columns in another order: (as they are, as they shall be), by atom.
+    """Steps that read each atom's columns in another order: (before, after), by atom.
 
     REQUIRES: only columns that are sought at once change places.
     """

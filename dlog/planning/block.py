@@ -1,6 +1,6 @@
-"""Owns one conjunction on its way to steps: what is read, tested and bound, and when.
+"""Owns the translation of one conjunction into steps: what is read, tested and bound, and when.
 
-Slots, constants and atoms are shared by all blocks of a plan; what is bound is each block's own.
+Slots, constants and atoms are shared by all blocks of a plan; each block has its own bindings.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FLIP = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def cut(steps: list[Step], outputs: set[int]) -> list[Step]:
-    """Short circuit (2.2.1): behind the last output only existence matters."""
+    """Short circuit (2.2.1): after the last output only existence matters."""
     last = max((i for i, step in enumerate(steps) if outputs & _bound_slots(step)), default=-1)
     tail = steps[last + 1 :]
     if any(isinstance(step, Leap | Or | RangeStep) for step in tail):
@@ -74,7 +74,7 @@ class AtomState:
 
 
 class Compiler:
-    """Slots, constants and atoms are shared by all blocks of a plan; what is bound is each block's own."""
+    """Slots, constants and atoms are shared by all blocks of a plan; each block has its own bindings."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Compiler:
         self.encode = encode
         self.first = first
         self.implied = implied or {}
-        self.alike = False  # whether branches of a disjunction bind what they share in the same order
+        self.alike = False  # whether branches of a disjunction bind shared variables in the same order
         self.led_by: tuple[str, ...] = ()  # that of the first branch
         self.exhaustive = EXHAUSTIVE
         self.slots: dict[str, int] = {}
@@ -127,7 +127,7 @@ class Compiler:
 
 
 class Block:
-    """One conjunction on its way to steps.
+    """The translation of one conjunction into steps.
 
     1 read constants and what is bound outside.  2 do all that is free: tests, computations, function values.
     3 leap to the next variable of the key order.  4 when no variable is left, let disjunctions generate.
@@ -169,14 +169,14 @@ class Block:
                     self.leap(name)
                     self.settle()
 
-    # Which variables matter, and their order
+    # The relevant variables, and their order
 
     def cares(self, state: AtomState) -> bool:
-        """Whether any column of an atom takes part; otherwise it only has to have a row."""
+        """Whether any column of an atom is used; otherwise it only has to have a row."""
         return any(isinstance(a, Const) or self.relevant(a.name) for a in state.atom.args)
 
     def relevant(self, name: str) -> bool:
-        """In a bag every variable counts; otherwise one that occurs once and is not asked for does not."""
+        """In a bag every variable counts; otherwise one that occurs once and is not an output does not."""
         if self.bag or name in self.needed or name in self.bound:
             return True
         uses = sum(
@@ -215,7 +215,7 @@ class Block:
 
     def leading(self, names: Sequence[str]) -> list[str]:
         """Of the variables that another branch begins with, those that this one can begin with, too, without
-        a cross product: each stands in an atom with one before it."""
+        a cross product: each is in an atom with one before it."""
         found: list[str] = []
         for name in self.c.led_by:
             known = self.bound.union(found)
@@ -322,7 +322,7 @@ class Block:
                 return other
         return None
 
-    # What is free once its inputs are known
+    # Steps that are free once their inputs are known
 
     def settle(self) -> None:
         progress = True
@@ -397,7 +397,7 @@ class Block:
         raise AssertionError(f"no order for {', '.join(map(str, self.pending))}")
 
     def fresh(self, form: Disjunction) -> set[str]:
-        """What a disjunction shares with its surroundings and has to bind itself."""
+        """The variables that a disjunction shares with its surroundings and has to bind itself."""
         shared = form_variables(form) - own_variables(form, self.forms, self.needed | self.bound)
         return shared - self.bound
 

@@ -32,7 +32,7 @@ from dlog.types import Type
 
 Comparison: TypeAlias = Compare | RankCompare
 
-_ESTIMATED = 6  # variables up to which an estimate compares all orders: 2 ms; each more doubles it
+_ESTIMATED = 6  # variables up to which an estimate compares all orders: 2 ms; each further one doubles it
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class CompiledJoin:
     cross_products: tuple[tuple[str, ...], ...] = ()
     given: tuple[tuple[str, int], ...] = ()  # variables of the driver and the slots that they come in
     names: tuple[tuple[str, int], ...] = ()  # all variables and their slots, to show the plan
-    late: tuple[Comparison, ...] = ()  # what is left to test on the rows that come out
+    leftover: tuple[Comparison, ...] = ()  # comparisons that are left to test on the output rows
     read: tuple[Atom, ...] = ()  # the atom of each use
 
 
@@ -62,19 +62,20 @@ def compile_join(
     driver: Atom | None = None,
     first: str | None = None,
     implied: Implied | None = None,
-    late: bool = False,
+    leaves_comparisons: bool = False,
     alike: bool = False,
 ) -> CompiledJoin:
     """A plan for a conjunction of kernel forms.
 
-    `columns` gives the types of a predicate's columns, `encode` the code of a literal in a type (None when
+    `columns` gives the types of a predicate's columns, `encode` the code of a literal in a type (None if
     the type cannot hold it).  With `count` the plan only counts assignments.  A `driver` is an atom besides
     the forms whose rows are given one by one: its variables are parameters of the plan, bound before it runs.
-    `first` names a variable to begin with; `implied` tells which atoms are semijoins, and of what.  `alike`:
-    all branches of a disjunction bind what they share in the order of the first, whatever indices that takes.
+    `first` names a variable to begin with; `implied` gives the atoms that are semijoins, and of what.
+    `alike`: all branches of a disjunction bind what they share in the order of the first, whatever indices
+    that takes.
 
-    If `late`, the caller makes the comparisons that would come last, of outputs only: on arrays they take 3
-    ns a row, in the join 30, and the join's last level can then be written in batches.
+    If `leaves_comparisons`, the caller makes the comparisons that would come last, of outputs only: on arrays
+    they take 3 ns a row, in the join 30, and the join's last level can then be written in batches.
     """
     compiler = Compiler(types, columns, statistics, encode, first, implied)
     compiler.alike = alike
@@ -89,7 +90,7 @@ def compile_join(
     if not bag and not count:
         steps = cut(steps, set(slots))
     constants = {slot for slot, _ in compiler.constants.values()}
-    left = last_comparisons(steps, set(slots), constants) if late else ()
+    left = last_comparisons(steps, set(slots), constants) if leaves_comparisons else ()
     steps = steps[: len(steps) - len(left)]
     ranked = compiler.ranked > sum(isinstance(step, RankCompare) for step in left)
     plan = Plan(
@@ -126,14 +127,16 @@ def estimate_join(
     first: str | None = None,
     implied: Implied | None = None,
 ) -> KeyOrder:
-    """About the key order that `compile_join` would take, and its cost: not all orders of many variables."""
+    """Approximately the key order that `compile_join` would choose, and its cost: not all orders of many
+    variables.
+    """
     compiler = Compiler({}, lambda name: (), statistics, lambda const, type: None, first, implied)
     compiler.exhaustive = _ESTIMATED
     return Block(compiler, list(forms), set(), set(outputs), bag).choose()
 
 
 def begins_with(compiled: CompiledJoin, variable: str) -> bool:
-    """Whether the first choice of a plan is that of a variable: only then can its range be cut."""
+    """Whether a plan begins with the choice of a variable: only then can its range be split."""
     steps = compiled.plan.steps
     leap = next((step for step in steps if isinstance(step, Leap | Or | RangeStep)), None)
     return isinstance(leap, Leap) and (variable, leap.slot) in compiled.names

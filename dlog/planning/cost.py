@@ -17,11 +17,11 @@ from dlog.planning.versions import is_of_transaction
 
 # The unit of cost is a value visited by a leap, some 5 ns.
 _MERGE = 0.3  # a value passed while two sorted runs are merged
-_SEEK = 0.7  # what each doubling of the distance adds to a seek
+_SEEK = 0.7  # added to a seek by each doubling of the distance
 
 
 class Statistics(Protocol):
-    """What the planner may know of the data."""
+    """The planner's statistics of the data."""
 
     def rows(self, predicate: str) -> float: ...
     def distinct(self, predicate: str, column: int) -> float:
@@ -34,7 +34,7 @@ class Statistics(Protocol):
         """Column orders that exist already."""
 
     def known_orders(self, predicate: str, foreseen: bool = True) -> Sequence[tuple[int, ...]]:
-        """Column orders that a plan should read, if they suit: those that exist, then those `foreseen`."""
+        """Column orders that a plan should read, if they fit: those that exist, then those `foreseen`."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ class AtomModel:
 
     def fanout(self, name: str, bound: frozenset[str], through_row: bool) -> float:
         """How many values of a variable to expect under one binding of the others, which was reached through
-        a row or is any value.  Remembered."""
+        a row or is any value.  Cached."""
         key = (name, through_row, bound.intersection(self.columns))
         if key not in self._fanouts:
             self._fanouts[key] = self._fanout(name, bound, through_row)
@@ -105,10 +105,10 @@ class AtomModel:
 def extend(
     models: Sequence[AtomModel], name: str, bound: frozenset[str], last: bool = False
 ) -> tuple[float, float]:
-    """(cost, values kept) when a variable is bound next, per binding of the variables before it.
+    """(cost, values left) if a variable is bound next, per binding of the variables before it.
 
     Leapfrog visits about as many values as the smallest participant has, and seeks each in the others: the
-    further, the larger they are.  Each other one keeps its share.  The last variable is cheaper: there,
+    further, the larger they are.  Each other one retains its share.  The last variable is cheaper: there,
     sorted runs are merged.
     """
     parts = [m for m in models if name in m.columns]

@@ -1,4 +1,4 @@
-"""Owns the question which atoms of a join nothing ties together."""
+"""Owns the detection of atoms in a join that nothing connects."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dlog.planning.pipeline import form_variables
 
 
 def cross_products(forms: Iterable[Form], rows: Callable[[str], float]) -> tuple[tuple[str, ...], ...]:
-    """Groups of atoms that no value ties together: a cross product if there are several.
+    """Groups of atoms that no value connects: a cross product if there are several.
 
-    A value ties atoms when they share it, or when it is computed from one for another.  `rows` tells the size
+    A value connects atoms if they share it, or if it is computed from one for another.  `rows` gives the size
     of a predicate: one row crosses nothing, nor does the value of a function for keys that are constants.
     """
     forms = list(forms)

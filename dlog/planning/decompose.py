@@ -3,9 +3,9 @@
 A *draft* is a join with some sub-joins already taken out.  From each draft moves lead on, for every variable:
 eliminate it (all forms that hold it become a sub-join, of which the rest reads a projection), or reduce by it
 (the same sub-join as a semijoin, beside its forms); and for every atom: filter it by smaller ones.  So a
-4-cycle becomes two 2-paths, a path with selective ends is reduced from the ends, and columns that nobody
-needs are dropped early; no shape of query has a case of its own.  The cheapest drafts are followed first, as
-long as the search costs little against what the join is expected to take.
+4-cycle becomes two 2-paths, a path with selective ends is reduced from the ends, and unneeded columns
+are dropped early; no shape of query is a special case.  The cheapest drafts are followed first, as
+long as the search is cheap compared with the expected cost of the join.
 
 Reads statistics through the cost model, never data.
 """
@@ -38,12 +38,12 @@ from dlog.planning.sub_joins import (
 
 WORTHWHILE = 2e6  # joins expected to cost less are done at once: some 10 ms
 WHOLE = "one join of everything"
-SECONDS = 5e-9  # that a unit of cost takes, about
+SECONDS = 5e-9  # for a unit of cost, approximately
 GAIN = 0.8  # a plan in parts must cost less than this share of the undivided one
-CHUNK_ROWS = 1 << 18  # rows of a sub-join that still lie in the cache
+CHUNK_ROWS = 1 << 18  # rows of a sub-join that still fit in the cache
 _SORT = 5.0  # cost per row to sort a small sub-join; large ones cost twice as much
-_PROBE = 2.0  # cost to ask a small hash table, or to add to it; a large one costs four times as much
-_TELLING = 0.5  # a semijoin must leave out at least the other half of what it could
+_PROBE = 2.0  # cost to probe a small hash table, or to add to it; a large one costs four times as much
+_TELLING = 0.5  # a semijoin must remove at least the other half of what it could
 _DRAFTS_PER_COST = 1e-6
 _MOST_DRAFTS = 48
 _FORCED_DRAFTS = 40
@@ -64,11 +64,11 @@ def decompose(
     made: Collection[str] = (),
     users: Callable[[str], int] | None = None,
 ) -> Decomposition | None:
-    """The cheapest plan in parts; None where the undivided join is as good.
+    """The cheapest plan in parts; None if the undivided join is as good.
 
     `count`: no row is written, assignments are only counted.  `estimate` gives a key order and its cost.  A
     plan must cost less than `gain` times the undivided one.  `made` are texts of sub-joins that need not be
-    computed; `users` tells how many rules share the cost of one.
+    computed; `users` gives how many rules share the cost of one.
     """
     forced = ALWAYS in (options.semijoins, options.sub_joins)
     if options.semijoins == options.sub_joins == NEVER or not _has_parts(forms):
@@ -177,7 +177,7 @@ class _Search:
         sub_join = next((s for s in draft.sub_joins if self.texts[s.name] == text), None)
         sub_joins = draft.sub_joins
         if sub_join is not None and not shared and sub_join.outputs == kept:
-            return None  # the very same, not only up to names
+            return None  # identical, not only up to names
         if sub_join is None or not shared:
             sub_join = self.sub_join(text, move, kept, weighted)
             sub_joins = (*sub_joins, sub_join)
@@ -190,7 +190,7 @@ class _Search:
         return self.draft(sub_joins, (*rest, atom))
 
     def tells(self, semijoin: SubJoin, variables: Sequence[str], forms: Sequence[Form]) -> bool:
-        """Whether a semijoin leaves enough out to be worth reading."""
+        """Whether a semijoin removes enough to be worth reading."""
         models = [self.view.model(f) for f in forms if isinstance(f, Atom)]
         domain = math.prod(
             max((m.domain(v) for m in models if v in m.columns), default=1.0) for v in variables
@@ -236,7 +236,7 @@ class _Search:
         return min(candidates, key=lambda c: c.cost, default=None)
 
     def use(self, draft: _Draft) -> int:
-        """How much of what is forced a draft uses."""
+        """How much of the forced features a draft uses."""
         reducing = sum(s.reduces for s in draft.sub_joins)
         made = len(draft.sub_joins) - reducing
         return (self.options.semijoins == ALWAYS) * min(reducing, 3) + (
@@ -266,7 +266,9 @@ class _Search:
                     yield replace(probing, chunk=name, cost=self.full_cost(d, probes, name))
 
     def probes(self, d: Decomposition) -> Iterator[tuple[Probe, ...]]:
-        """No probes, and the sub-joins that could be: read once, by the last join, with all keys bound."""
+        """No probes, and the sub-joins that could be probed: read once, by the last join, with all keys
+        bound.
+        """
         if self.options.probes != ALWAYS:
             yield ()
         if self.options.probes == NEVER:
@@ -309,7 +311,7 @@ def _last(order: KeyOrder) -> float:
 
 
 def _store_cost(rows: float, chunked: bool = False, hashed: bool = False) -> float:
-    """What it costs to sort rows, or to put them into a hash table."""
+    """The cost of sorting rows, or of putting them into a hash table."""
     small = chunked or rows <= CHUNK_ROWS
     if hashed:
         return rows * (_PROBE if small else 4 * _PROBE)

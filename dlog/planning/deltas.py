@@ -17,9 +17,9 @@ true (false), each of whose members implies that the form is true in the new (ol
     primitive     never                                                   never
 
 A member of the cover of a disjunction becomes exact by adding that the whole was false before (is false now).
-Its inner existential variables stand among the outer ones there, under names of their own, so a complex form
-can give one outer assignment several times, and several of its variants may give the same one: that is what
-groups are for.  A single atom never does.
+Its inner existential variables are among the outer ones there, under their own names, so a complex form
+can give one outer assignment several times, and several of its variants may give the same one: that is the
+purpose of groups.  A single atom never does.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def rule_variants(rule: Rule, changed: Collection[str]) -> list[Variant]:
 
 
 def cover_variants(rule: Rule, changed: Collection[str]) -> list[Variant]:
-    """Where to look for what becomes true or false: T+ and T- of the whole body.
+    """Where to search for what becomes true or false: T+ and T- of the whole body.
 
     A variant of sign + implies that the body is true now, one of sign - that it was true before.  Together
     those of sign + hold every assignment that becomes true, and those of sign - every one that becomes false.
@@ -89,7 +89,7 @@ def cover_variants(rule: Rule, changed: Collection[str]) -> list[Variant]:
 
 
 def outer_variables(rule: Rule) -> tuple[str, ...]:
-    """What an assignment of a rule's body is over: its universals and its outermost `exists` block."""
+    """The variables of an assignment of a rule's body: its universals and its outermost `exists` block."""
     results = {a.result.name for a in rule.aggregates}
     names = (v.name for v in (*rule.universals, *rule.body.exists))
     return tuple(dict.fromkeys(n for n in names if n not in results))
@@ -144,7 +144,7 @@ class _Deltas:
                 pass
 
     def cover_conj(self, conj: Conj, sign: int) -> Iterator[Member]:
-        """A copy that will stand outside, beside the original: all it quantifies gets names of its own."""
+        """A copy that will be outside, beside the original: all it quantifies gets its own names."""
         forms = self.copy(conj, {v.name: self.fresh(v.name) for v in conj.exists}).forms
         for i, form in enumerate(forms):
             others = forms if sign == INSERT else tuple(self.old(f) for f in forms)
@@ -181,7 +181,7 @@ class _Deltas:
 
 
 def in_old_version(form: Form, changed: Collection[str]) -> Form:
-    """A form that reads changed predicates as they were before the transaction."""
+    """A form that reads changed predicates in their versions before the transaction."""
     match form:
         case Atom():
             old = form.predicate in changed

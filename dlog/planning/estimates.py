@@ -1,4 +1,4 @@
-"""Owns estimates of what sub-joins will hold, in the terms of statistics of relations.  Reads no data."""
+"""Owns estimates of the contents of sub-joins, in the terms of statistics of relations.  Reads no data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Estimates:
     def add(
         self, name: str, forms: Sequence[Form], outputs: Sequence[str], bindings: float, weighted: bool
     ) -> float:
-        """Takes a sub-join in; returns the rows expected: the distinct outputs among so many bindings."""
+        """Adds a sub-join; returns the rows expected: the distinct outputs among this many bindings."""
         models = [self.model(f) for f in forms if isinstance(f, Atom)]
         distinct, skew = [], []
         for variable in outputs:
@@ -35,7 +35,7 @@ class Estimates:
         return rows
 
     def model(self, atom: Atom) -> AtomModel:
-        """Remembered: the same atoms occur in many drafts."""
+        """Cached: the same atoms occur in many drafts."""
         if atom not in self.models:
             self.models[atom] = AtomModel.of(atom, self)
         return self.models[atom]
@@ -57,5 +57,5 @@ class Estimates:
 
 
 def _drawn(draws: float, values: float) -> float:
-    """How many different values so many draws are expected to give."""
+    """How many different values this many draws are expected to give."""
     return values * -math.expm1(-draws / values) if values > 0 else 0.0

@@ -1,24 +1,24 @@
-"""Owns the choice of column orders: as few as possible for all the ways in which plans read a predicate.
+"""Owns the choice of column orders: as few as possible for all the orders in which plans read a predicate.
 
 A requirement is a sequence of sets of columns: first all of one set are read, in any order, then all of the
-next; what no set has is not read at all.  An order of all columns serves it when each set follows the ones
+next; columns in no set are not read.  An order of all columns serves it if each set follows the ones
 before it: (2, 0, 1) serves ({2}, {0}), ({0, 2},) and ({2}, {0, 1}).  Knows nothing of rules, plans or data.
 
-Correct output of `choose_orders`: every requirement has an order that serves it, and of orders that do not
-exist yet there are as few as possible.  A requirement says which sets of columns have to be the beginning of
-an order.  One order serves several requirements if and only if all these sets, taken together, lie inside one
-another; for that, any two requirements have to agree, so we look for the least number of groups in which all
-agree with each other.  In general that is as hard as colouring a graph.  What is exact:
+Correct output of `choose_orders`: every requirement has an order that serves it, and the number of new orders
+is as small as possible.  A requirement says which sets of columns have to be the beginning of
+an order.  One order serves several requirements if and only if all these sets, taken together, are nested;
+for that, any two requirements have to be compatible, so we search for the least number of groups that are
+pairwise compatible.  In general that is as hard as colouring a graph.  What is exact:
 
     1 what exists is free, so whatever an existing order serves is left out first
     2 a requirement whose sets another one has, too, is served along with it and left out
     3 the rest, by the size of its largest set, is an order in which each group is a path; the least number of
-      paths comes from a bipartite matching.  Where agreeing is transitive along it, each path is a group, and
-      the answer is exact (Dilworth).  So it is when all requirements are single sets (Subotić et al.,
+      paths comes from a bipartite matching.  If compatibility is transitive along it, each path is a group,
+      and the answer is exact (Dilworth).  So it is if all requirements are single sets (Subotić et al.,
       Automatic Index Selection), and when all are sequences of single columns
-    4 elsewhere the number of paths is a lower bound; a search by branch and bound looks for groups, and ends
-      with the least number unless it is given up after BUDGET steps: then `exact` is False, and the answer
-      the best that was found, at worst that of putting each requirement into the first group that takes it
+    4 otherwise the number of paths is a lower bound; branch and bound searches for groups, and ends
+      with the least number unless it stops after BUDGET steps: then `exact` is False, and the answer is
+      the best that was found, at worst that of putting each requirement into the first group that fits
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import TypeAlias
 
 Order: TypeAlias = tuple[int, ...]
 Requirement: TypeAlias = tuple[frozenset[int], ...]
-_Chain: TypeAlias = frozenset[frozenset[int]]  # sets, each inside the next, that an order has to begin with
+_Chain: TypeAlias = frozenset[frozenset[int]]  # nested sets that an order has to begin with
 
 BUDGET = 20_000  # steps of the search: some 20 ms
 
@@ -61,7 +61,7 @@ def choose_orders(arity: int, requirements: Sequence[Requirement], existing: Ite
     chains = _maximal({_chain(arity, r) for r in open_ones})
     groups, exact = _groups(chains)
     orders += [_order(arity, group) for group in groups]
-    if open_ones and not groups:  # nothing is asked of the order, but there is none
+    if open_ones and not groups:  # any order would do, but there is none
         orders.append(tuple(range(arity)))
     serving = [next(i for i, order in enumerate(orders) if serves(order, r)) for r in requirements]
     return Choice(tuple(orders), tuple(serving), exact)
@@ -87,7 +87,7 @@ def arrange(order: Order, requirement: Requirement) -> Order:
 
 
 def _chain(arity: int, requirement: Requirement) -> _Chain:
-    """All sets that have to begin the order; that all columns do is true of each."""
+    """All sets that have to begin the order; the set of all columns always does."""
     beginnings = accumulate(requirement, lambda before, columns: before | columns)
     return frozenset(s for s in beginnings if 0 < len(s) < arity)
 
@@ -103,7 +103,7 @@ def _agree(a: _Chain, b: _Chain) -> bool:
 
 
 def _groups(chains: Sequence[_Chain]) -> tuple[list[list[_Chain]], bool]:
-    """Groups in which all agree, and whether there are provably no fewer."""
+    """Compatible groups, and whether there are provably no fewer."""
     n = len(chains)
     after = [[j for j in range(i + 1, n) if _agree(chains[i], chains[j])] for i in range(n)]
     paths = _paths(after)
@@ -141,9 +141,9 @@ def _paths(after: list[list[int]]) -> list[list[int]]:
 
 
 def _search(after: list[list[int]], bound: int) -> tuple[list[list[int]], bool]:
-    """The least number of groups by branch and bound, each node into a group that takes it or a new one.
+    """The least number of groups by branch and bound, each node into a group that fits or a new one.
 
-    `bound`: there are no fewer.
+    `bound`: a lower bound.
     """
     n = len(after)
     agreeing = [{*after[i], *(j for j in range(i) if i in after[j])} for i in range(n)]
@@ -173,7 +173,7 @@ def _search(after: list[list[int]], bound: int) -> tuple[list[list[int]], bool]:
 
 
 def _first_fit(agreeing: list[set[int]]) -> list[list[int]]:
-    """Each node in the first group that takes it."""
+    """Each node in the first group that fits."""
     groups: list[list[int]] = []
     for i, others in enumerate(agreeing):
         group = next((g for g in groups if others.issuperset(g)), None)

@@ -1,6 +1,6 @@
 """Owns the choice of a key order: in which order the variables of a join are bound.
 
-Every order gives the same answer; the cheapest by the estimates of `cost` is taken.  Up to EXHAUSTIVE
+Every order gives the same answer; the cheapest by the estimates of `cost` is chosen.  Up to EXHAUSTIVE
 variables all orders are compared, by dynamic programming over the sets of variables bound so far; beyond that
 the next variable is the cheapest one at each step.
 """
@@ -15,13 +15,13 @@ from dlog.ir.rules import Atom, Form, Primitive, Var
 from dlog.planning.cost import AtomModel, Statistics, extend
 from dlog.planning.indices import serves
 
-# Atoms that read a semijoin, with the variables of the forms it was made of: where these are all bound, the
-# semijoin says nothing that they have not said.
+# Atoms that read a semijoin, with the variables of the forms it was made of: once these are all bound, the
+# semijoin adds nothing.
 Implied: TypeAlias = Mapping[Atom, frozenset[str]]
 
 EXHAUSTIVE = 8
 OPEN = 2.0  # cost of beginning a leap, against a value visited
-_FILTER = 0.5  # share of the bindings that a comparison keeps
+_FILTER = 0.5  # share of the bindings that pass a comparison
 OUTPUT = 2.0  # cost of a row that is written, sorted and deduplicated, against one that is visited
 _SAME = 1e-9  # relative difference up to which two costs are the same
 _NEW_INDEX = 5.0  # cost per row of a column order that does not exist yet
@@ -36,8 +36,8 @@ class KeyOrder:
     cost: float
 
     def led_by(self, names: Sequence[str]) -> KeyOrder:
-        """The same variables, those among `names` first, in that order.  What it is expected to cost is not
-        found anew."""
+        """The same variables, those among `names` first, in that order.  Its cost is not
+        estimated again."""
         first = [name for name in names if name in self.variables]
         return replace(self, variables=(*first, *(v for v in self.variables if v not in first)))
 
@@ -125,24 +125,24 @@ class _Search:
         )
 
     def reach(self, state: _State, name: str) -> tuple[float, float, tuple[tuple[int, float], ...]]:
-        """As `extend`, with the semijoins that take part and tell something new."""
+        """As `extend`, with the semijoins that take part and add something."""
         after = state.bound | {name}
-        telling = [
+        informative = [
             i for i, origin in self.semijoins if name in self.models[i].columns and not origin <= after
         ]
         last = self.wanted <= after
-        if not telling:
+        if not informative:
             return *extend(self.factors, name, state.bound, last), state.reduced
         _, without = extend(self.factors, name, state.bound)
-        models = [*self.factors, *(self.models[i] for i in telling)]
+        models = [*self.factors, *(self.models[i] for i in informative)]
         visited, kept = extend(models, name, state.bound, last)
-        share = (kept / without if without else 1.0) ** (1 / len(telling))
-        return visited, kept, (*state.reduced, *((i, share) for i in telling))
+        share = (kept / without if without else 1.0) ** (1 / len(informative))
+        return visited, kept, (*state.reduced, *((i, share) for i in informative))
 
     def restored(
         self, size: float, reduced: tuple[tuple[int, float], ...], bound: frozenset[str]
     ) -> tuple[float, tuple[tuple[int, float], ...]]:
-        """What a semijoin left out is not left out once more by the atoms it was made of."""
+        """What a semijoin removed is not removed again by the atoms it was made of."""
         origins = dict(self.semijoins)
         left = []
         for i, share in reduced:
@@ -156,7 +156,7 @@ class _Search:
         return state.cost + OUTPUT * state.size + self.new_indices(state.order)
 
     def new_indices(self, order: tuple[str, ...]) -> float:
-        """What it costs to build column orders that do not exist yet."""
+        """The cost of building column orders that do not exist yet."""
         total = 0.0
         for model in self.models:
             columns = [*model.constants, *(c for v in order for c in model.columns.get(v, ()))]
@@ -166,7 +166,7 @@ class _Search:
         return total
 
     def is_scan(self, names: Sequence[str]) -> bool:
-        """Whether all there is to do is to read one relation from end to end, and to compare what it has."""
+        """Whether the join only reads one relation from end to end, and compares its columns."""
         if len(self.models) != 1 or self.semijoins or self.results or self.equalities:
             return False
         atom = self.models[0].atom
@@ -176,20 +176,20 @@ class _Search:
         return plain and compared and set(names) == visited and (self.bag or visited <= self.needed)
 
     def scan_order(self) -> list[str]:
-        """The variables of one atom in a column order that exists: any other would have to be made."""
+        """The variables of one atom in an existing column order: any other would have to be built."""
         atom = self.models[0].atom
         existing = self.statistics.orders(atom.predicate)
         order = existing[0] if existing else range(len(atom.args))
         return [a.name for a in (atom.args[c] for c in order) if isinstance(a, Var)]
 
     def is_better(self, a: _State, b: _State) -> bool:
-        """Of orders that cost the same, the one that needs fewer new column orders."""
+        """Of orders with the same cost, the one that needs fewer new column orders."""
         if abs(a.cost - b.cost) > _SAME * b.cost:
             return a.cost < b.cost
         return self.missing(a.order) < self.missing(b.order)
 
     def missing(self, order: tuple[str, ...]) -> int:
-        """Column orders that would have to be made; those that are foreseen anyway count half."""
+        """Column orders that would have to be built; those that are foreseen anyway count half."""
         if order not in self._missing:
             self._missing[order] = sum(self.lacks(model, order) for model in self.models)
         return self._missing[order]
@@ -206,7 +206,7 @@ class _Search:
 
 def _implied_by(models: Sequence[AtomModel], implied: Implied) -> Implied:
     """The semijoins that other atoms imply.  In a sub-join that lacks forms which a semijoin was made of, it
-    may be the only one to give a variable its values: then it is an atom like any other.
+    may be the only one to bind a variable: then it is an atom like any other.
     """
     bound = {v for m in models if m.atom not in implied for v in m.columns}
     return {atom: origin for atom, origin in implied.items() if origin <= bound}
@@ -235,7 +235,7 @@ def choose_key_order(
     implied: Implied | None = None,
     exhaustive: int = EXHAUSTIVE,
 ) -> KeyOrder:
-    """The cheapest order of `variables`, given what is bound already.  `needed` are the outputs.
+    """The cheapest order of `variables`, given what is already bound.  `needed` are the outputs.
 
     With `first`, among the orders that begin with it.  O(2^n n) estimates for n <= `exhaustive` variables,
     O(n^2) beyond.

@@ -1,4 +1,4 @@
-"""Owns the ways in which a sub-join can be taken out of a join.  Knows nothing of costs."""
+"""Owns the moves that take a sub-join out of a join.  Knows nothing of costs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dlog.planning.sub_joins import WEIGHT, is_sub_join
 class Asked:
     """What a join must give: its outputs, and whether assignments count.
 
-    `joint`: others may have a part of it, too; then sub-joins are also taken out without what need not be in
-    them, such as a filter that only this join has.
+    `joint`: others may share a part of it; then sub-joins are also taken out without forms that need not be
+    in them, such as a filter that only this join has.
     """
 
     outputs: tuple[str, ...]
@@ -26,7 +26,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Move:
-    """Forms of a sub-join, what it keeps, and the forms that it takes the place of (none if it reduces)."""
+    """Forms of a sub-join, its outputs, and the forms that it replaces (none if it reduces)."""
 
     forms: tuple[Form, ...]
     outputs: tuple[str, ...]
@@ -101,9 +101,9 @@ def _reduction(forms: Sequence[Form], asked: Asked, group: list[Atom], gone: set
 
 
 def _filter(forms: Sequence[Form], asked: Asked, group: list[Atom]) -> Iterator[Move]:
-    """An atom and smaller ones that say which of its rows count become one: these rows.
+    """An atom and smaller ones that restrict its rows become one: these rows.
 
-    A join that would ask the smaller ones again and again, beside other variables, then asks them once.
+    A join that would probe the smaller ones again and again, beside other variables, then probes them once.
     """
     group = [a for a in group if not is_sub_join(a.predicate)]
     scope = _bound(group)
@@ -121,12 +121,12 @@ def _bound(forms: Sequence[Form]) -> set[str]:
 
 
 def _shared(forms: Sequence[Form], asked: Asked, form: Form) -> set[str]:
-    """The variables of a form that others use too: those of a negation's own do not count."""
+    """The variables of a form that others use too: those that only a negation has do not count."""
     return form_variables(form) - own_variables(form, forms, set(asked.outputs))
 
 
 def variables_of(atom: Atom) -> set[str]:
-    """Its variables but for a weight."""
+    """Its variables except a weight."""
     return {a.name for a in atom.args if isinstance(a, Var) and not a.name.startswith(WEIGHT)}
 
 

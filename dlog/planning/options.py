@@ -22,15 +22,15 @@ AUTO, ALWAYS, NEVER = "auto", "always", "never"
 
 @dataclass(frozen=True)
 class Options:
-    """auto: what costs less.  always: wherever it is possible.  never: not at all.
+    """auto: by cost.  always: wherever it is possible.  never: not used.
 
     `semijoins`   rows that cannot match are filtered out by a relation made before the join
-    `sub_joins`   variables that nobody needs any more are removed by joins of their own
-    `probes`      sub-joins are hash tables, asked for each row of the last join, instead of indices
+    `sub_joins`   variables that are no longer needed are removed by separate joins
+    `probes`      sub-joins are hash tables, probed for each row of the last join, instead of indices
     `chunks`      a join of large sub-joins runs range by range of one variable
-    `sharing`     sub-joins that are equal but for names are computed once
-    `complements` `T(x), !S(x)` with S inside T compares counts, and never looks at rows that both have
-    `sorted_runs` what recursion has derived lies in sorted runs, where new rows are many at a time
+    `sharing`     sub-joins that are equal except for names are computed once
+    `complements` `T(x), !S(x)` with S inside T compares counts, and never examines rows that both have
+    `sorted_runs` what recursion has derived is in sorted runs, where new rows are many at a time
     """
 
     semijoins: str = AUTO
@@ -55,7 +55,7 @@ class Options:
 
     @classmethod
     def of(cls, pragmas: Iterable[Pragma] = ()) -> Options:
-        """From a program's pragmas; the environment has the last word."""
+        """From a program's pragmas; the environment overrides them."""
         options = cls()
         for pragma in pragmas:
             if pragma.key == "planner":

@@ -4,7 +4,7 @@ A body becomes a list of operations on a *table* of bindings (one column per var
 
     Join      leapfrog triejoin of the table so far with atoms, kernel primitives, negations, disjunctions
     Compute   a primitive on whole columns (strings, decimals, dates), binding its output
-    Test      a primitive on whole columns that keeps the rows where it holds
+    Test      a primitive on whole columns that selects the rows where it holds
     Generate  a primitive with several values per row (split)
     Anti      rows without a match in a nested body (a negation with column primitives inside)
     Union     rows from any of several nested bodies (a disjunction with column primitives inside)
@@ -86,7 +86,7 @@ def plan_pipeline(
 
 
 def bound_behind(operation: Operation, bound: Iterable[str]) -> tuple[str, ...]:
-    """The variables that have values behind an operation, `bound` being those that have them before it."""
+    """The variables that have values after an operation, `bound` being those that have them before it."""
     match operation:
         case Join() | Union():
             return operation.outputs
@@ -120,20 +120,21 @@ class _Planner:
             self.join([])
 
     def stage(self) -> list[Form]:
-        """Forms for the next join: all that do not wait for what a column primitive or a disjunction gives.
+        """Forms for the next join: all that do not wait for the result of a column primitive or a
+        disjunction.
 
         What reads a change does not wait for a disjunction: its rows are few, and the disjunction is then
-        asked about these alone.  When this leaves column primitives without their inputs, atoms are added one
+        evaluated for these alone.  If this leaves column primitives without their inputs, atoms are added one
         by one in safe order.
         """
         kernel = [f for f in self.waiting if in_kernel(f, self.types, self.bag)]
         others = [f for f in self.waiting if not in_kernel(f, self.types, self.bag)]
         computed = {v for f in others if isinstance(f, Primitive) for v in _column_outputs(f)} - self.bound
-        late = {v for f in others for v in _column_outputs(f)} - self.bound
+        later = {v for f in others for v in _column_outputs(f)} - self.bound
         chosen: list[Form] = [
             f
             for f in kernel
-            if isinstance(f, Atom) and not form_variables(f) & (computed if is_change(f.predicate) else late)
+            if isinstance(f, Atom) and not form_variables(f) & (computed if is_change(f.predicate) else later)
         ]
         postponed = [f for f in kernel if isinstance(f, Atom) and f not in chosen]
         while others and not self.enables(chosen, others) and postponed:
@@ -142,7 +143,9 @@ class _Planner:
         return chosen + self.ready([f for f in kernel if not isinstance(f, Atom)], bound)
 
     def enables(self, atoms: Sequence[Form], others: Sequence[Form]) -> bool:
-        """Whether some column primitive has its inputs after these atoms and the kernel forms they ready."""
+        """Whether some column primitive has its inputs after these atoms and the kernel forms that can then
+        run.
+        """
         bound = self.bound | {v for f in atoms for v in form_variables(f)}
         kernel = [f for f in self.waiting if in_kernel(f, self.types, self.bag) and not isinstance(f, Atom)]
         self.ready(kernel, bound)
@@ -172,12 +175,12 @@ class _Planner:
         needed = self.outputs | {v for f in self.waiting for v in form_variables(f)}
         self.bound |= {v for f in forms for v in form_variables(f)}
         in_order = dict.fromkeys((*(v for v in self.order if v in self.bound), *sorted(self.bound)))
-        outputs = tuple(v for v in in_order if v in needed)  # as the head has them, which saves it a copy
+        outputs = tuple(v for v in in_order if v in needed)  # in head order, which saves a copy there
         self.bound = set(outputs)  # the table has no other columns from here on
         self.operations.append(Join(tuple(forms), outputs, self.bag))
 
     def columns(self) -> bool:
-        """Runs every column form that has its inputs now; whether there was one."""
+        """Runs every column form that has its inputs now; returns whether there was one."""
         any_ran = False
         progress = True
         while progress:
@@ -196,7 +199,7 @@ class _Planner:
     def column_operation(self, form: Form) -> Operation:
         if isinstance(form, Negation):
             shared = tuple(sorted(form.body.variables() & self.bound))
-            body = plan_pipeline(form.body.forms, shared, self.types, False, shared)  # all that it is given
+            body = plan_pipeline(form.body.forms, shared, self.types, False, shared)  # all its inputs
             return Anti(body, shared)
         if isinstance(form, Disjunction):
             needed = self.outputs | {v for f in self.waiting for v in form_variables(f)}
@@ -217,11 +220,11 @@ class _Planner:
         return Compute(form)
 
 
-# Texts that are only joined to others
+# Texts that are only concatenated to others
 
 
 def joined_at_once(operations: Sequence[Operation], outputs: Iterable[str]) -> list[Operation]:
-    """`x = cat(a, b), y = cat(x, c)` as `y = cat(a, b, c)`, where nothing else reads x: the dictionary never
+    """`x = cat(a, b), y = cat(x, c)` as `y = cat(a, b, c)`, if nothing else reads x: the dictionary never
     sees it.
 
     >>> x, y, a = Var("x"), Var("y"), Var("a")
@@ -250,7 +253,7 @@ def joined_at_once(operations: Sequence[Operation], outputs: Iterable[str]) -> l
 
 
 def _joined_name(form: Primitive) -> str | None:
-    """The variable that a concatenation gives its value."""
+    """The variable that a concatenation binds."""
     return form.output.name if form.name == "cat" and isinstance(form.output, Var) else None
 
 
@@ -315,7 +318,7 @@ def _type(operand: Operand, types: Types) -> Type:
 
 
 def _same_scale(form: Primitive, types: Types) -> bool:
-    """Stored decimals of one scale compare by their codes; a literal joins in when it has no more digits.
+    """Stored decimals of one scale compare by their codes; so does a literal with no more digits.
 
     Decimals that a rule computes are wide columns (more than 18 digits), which only column primitives read.
     """
@@ -359,7 +362,7 @@ def _inputs(form: Form, shared: set[str], bound: set[str]) -> set[str]:
 
 
 def _binds(form: Form) -> set[str]:
-    """Variables that a form can give a value."""
+    """Variables that a form can bind."""
     if isinstance(form, Atom) or (isinstance(form, Primitive) and form.name == "eq"):
         return {a.name for a in form.args if isinstance(a, Var)}
     if isinstance(form, Primitive):

@@ -19,7 +19,7 @@ _COMPARE = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
 def try_primitive(block: Block, form: Primitive) -> bool:
-    """Do a primitive, if its inputs are known; whether it was done."""
+    """Do a primitive, if its inputs are known; returns whether it was done."""
     names = {a.name for a in form.inputs if isinstance(a, Var)}
     missing = names - block.bound
     if form.name == "eq" and len(missing) == 1 and form.inputs[0] != form.inputs[1]:
@@ -56,7 +56,7 @@ def _compare(block: Block, form: Primitive) -> None:
 
 
 def _compute(block: Block, form: Primitive) -> None:
-    """Binds the output, or compares with it when it is known."""
+    """Binds the output, or compares with it if it is known."""
     type = block.c.type(form.inputs[0])
     kind = type.kernel
     if not type.ordered_codes:
@@ -110,7 +110,7 @@ _CONVERSIONS = {
 
 
 def determines(forms: Iterable[Form], bound: set[str]) -> set[str]:
-    """Variables that primitives alone give a value."""
+    """Variables that only primitives bind."""
     known = set(bound)
     changed = True
     while changed:

@@ -1,14 +1,14 @@
 """Owns the description of a join that is done in parts: sub-joins first, then the join that reads them.
 
-A *sub-join* is a conjunction whose result becomes a relation for a while.  It serves one of three ends:
+A *sub-join* is a conjunction whose result becomes a temporary relation.  It serves one of three purposes:
 
     reduces      a semijoin: it holds only what the whole join implies, and is read beside the atoms it is
                  made of, so that rows without a match are never visited
-    eliminates   it takes the place of its forms; variables that nobody needs any more are gone.  Where
-                 assignments count (a bag), each of its rows has a *weight*: for how many it stands
-    filters      it takes the place of an atom and of smaller ones that say which of its rows count
+    eliminates   it replaces its forms; variables that are no longer needed are dropped.  If
+                 assignments count (a bag), each of its rows has a *weight*: how many it stands for
+    filters      it replaces an atom and smaller ones that restrict its rows
 
-Correct output: the assignments of the outputs, each as often as the product of its weights says, are those of
+Correct output: the assignments of the outputs, each as often as the product of its weights, are those of
 the undivided join.  Knows nothing of costs and data.
 """
 
@@ -27,7 +27,7 @@ _PERMUTATIONS = 24
 
 @dataclass(frozen=True)
 class SubJoin:
-    """`name(outputs)` holds what the forms give; as a function to weights if `weighted`.
+    """`name(outputs)` holds the results of the forms; as a function to weights if `weighted`.
 
     `rows` and `cost` are estimates.
     """
@@ -56,7 +56,7 @@ class SubJoin:
 
 @dataclass(frozen=True)
 class Probe:
-    """An atom of the last join that is asked for each of its rows, by hash: its keys are bound by others."""
+    """An atom of the last join that is probed for each of its rows, by hash: its keys are bound by others."""
 
     atom: Atom
 
@@ -75,9 +75,9 @@ class Probe:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """Sub-joins in the order in which they are computed, and the join of what is left.
+    """Sub-joins in the order in which they are computed, and the join of the rest.
 
-    With `chunk`, a variable, all that has it is done range by range of its values.
+    With `chunk`, a variable, everything that has it is done range by range of its values.
     """
 
     sub_joins: tuple[SubJoin, ...]
@@ -87,7 +87,7 @@ class Decomposition:
     chunk: str | None = None
     cost: float = 0.0
     implied: Mapping[Atom, frozenset[str]] = field(default_factory=dict)  # what semijoins were made of
-    rejected: tuple[tuple[str, float], ...] = ()  # other ways and their estimated cost, for explanations
+    rejected: tuple[tuple[str, float], ...] = ()  # other plans and their estimated cost, for explanations
     probes: tuple[Probe, ...] = ()
     count: bool = False
     key_order: tuple[str, ...] = ()  # of the last join, as estimated
@@ -105,7 +105,7 @@ class Decomposition:
         return weights_of(self.joined())
 
     def chunked(self) -> tuple[SubJoin, ...]:
-        """The sub-joins that are computed anew for each range of the chunk variable."""
+        """The sub-joins that are computed again for each range of the chunk variable."""
         return tuple(s for s in self.sub_joins if self.chunk is not None and self.chunk in s.outputs)
 
 
@@ -135,7 +135,7 @@ def chunkable(d: Decomposition, variable: str) -> bool:
     """Whether the whole can be done range by range of a variable.
 
     Every use of a sub-join that has the variable among its outputs must have it in the same column, and what
-    is computed from such a sub-join must keep the variable.
+    is computed from such a sub-join must retain the variable.
     """
     if not any(variable in _variables(f) for f in d.forms if isinstance(f, Atom)):
         return False
@@ -159,11 +159,11 @@ def _nested_atoms(form: Form) -> Iterator[Atom]:
         yield from (atom for atom, _ in Conj((), (form,)).atoms())
 
 
-# Equal but for the names of variables
+# Equal except for the names of variables
 
 
 def canonical(forms: Sequence[Form], outputs: Iterable[str]) -> tuple[str, tuple[str, ...]]:
-    """(A text that is the same for conjunctions equal up to renaming, the outputs in an order of its own).
+    """(A text that is the same for conjunctions equal up to renaming, the outputs in its own order).
 
     Tries the orders of atoms: exact for up to four, then only some.  O(orders * size).
     """

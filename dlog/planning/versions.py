@@ -1,7 +1,7 @@
-"""Owns the names of a predicate's versions while a transaction is under way.
+"""Owns the names of a predicate's versions during a transaction.
 
-The plain name is the new version.  A name of another version is no identifier of the language, so it never
-meets a predicate's name, and a plan that reads it needs to know nothing of versions.
+The plain name is the new version.  The name of another version is not an identifier of the language, so it
+never equals a predicate's name, and a plan that reads it needs to know nothing of versions.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ def old_name(predicate: str) -> str:
 
 
 def inserted_name(predicate: str) -> str:
-    """The rows that the transaction inserts: in the new version and not in the old one."""
+    """The rows that the transaction inserts: in the new version but not in the old one."""
     return _INSERTED + predicate
 
 
 def erased_name(predicate: str) -> str:
-    """The rows that the transaction erases: in the old version and not in the new one."""
+    """The rows that the transaction erases: in the old version but not in the new one."""
     return _ERASED + predicate
 
 
 def facts_name(predicate: str) -> str:
-    """The base facts of a predicate that has rules, too: what is true of it without them."""
+    """The base facts of a predicate that also has rules."""
     return _FACTS + predicate
 
 
@@ -61,7 +61,7 @@ def is_earlier(name: str) -> bool:
 
 
 def is_change(name: str) -> bool:
-    """Whether a name stands for rows that a transaction, or an iteration, adds or takes away."""
+    """Whether a name stands for rows that a transaction, or an iteration, inserts or erases."""
     return name.startswith((_DELTA, _INSERTED, _ERASED))
 
 

@@ -1,8 +1,8 @@
-"""Owns the profile of a run as one HTML page: where time went, by rule and by iteration, and by which plans.
+"""Owns the profile of a run as one HTML page: where time went, by rule and by iteration, and which plans ran.
 
-The page needs nothing but itself: no network, no other file.  Everything in it is there without scripts;
-scripts only sort, show hints and open what a link leads to.  Knows nothing of how rules are evaluated: it
-reads the measures that a traced run leaves.
+The page is self-contained: no network, no other file.  Everything in it works without scripts;
+scripts only sort, show hints and open the target of a link.  Knows nothing of how rules are evaluated: it
+reads the measurements of a traced run.
 
 | module | owns |
 | --- | --- |

@@ -1,4 +1,4 @@
-"""Owns the numbers of a profile: gathered from the measures of a traced run.  Knows nothing of HTML."""
+"""Owns the numbers of a profile: gathered from the measurements of a traced run.  Knows nothing of HTML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Progress = Callable[[str, str, int, int], None]
 
 
 class Clock:
-    """Times the phases of a run by what it reports as progress, and hands the reports on."""
+    """Times the phases of a run from its progress reports, and passes the reports on."""
 
     def __init__(self, inner: Progress):
         self.inner = inner
@@ -30,7 +30,7 @@ class Clock:
         self.inner(phase, what, done, total)
 
     def stop(self) -> None:
-        """Count the phase that runs up to now."""
+        """Add the time up to now to the current phase."""
         now = time.perf_counter()
         self.seconds[self.phase] = self.seconds.get(self.phase, 0.0) + now - self.since
         self.since = now
@@ -38,7 +38,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Run:
-    """What a rule did in one run: an iteration of a recursion in rounds, or a slice of one driven by rows."""
+    """One run of a rule: an iteration of a recursion in rounds, or a slice of one driven by rows."""
 
     seconds: float
     rows: int
@@ -118,7 +118,7 @@ def _rule(measure: RuleMeasure) -> RuleProfile:
 
 
 def _runs(marks: list[Mark]) -> tuple[Run, ...]:
-    """Differences of what had been done after each run."""
+    """Differences between the totals after each run."""
     before = [Mark(0.0, 0, 0, 0, 0), *marks]
     return tuple(
         Run(
@@ -154,7 +154,7 @@ def _recursion(stratum: Stratum, rules: tuple[RuleProfile, ...]) -> tuple[str, t
 
 
 def _sources(rules: tuple[RuleProfile, ...]) -> dict[str, str]:
-    """The texts of the files that rules stand in; a text that is no file is left out."""
+    """The texts of the files that contain the rules; a text that is not a file is left out."""
     texts = {}
     for file in sorted({rule.file for rule in rules if rule.file}):
         try:

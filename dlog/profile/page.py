@@ -15,7 +15,7 @@ from dlog.profile.chart import bars, milliseconds
 from dlog.profile.data import Profile, RuleProfile, Run, profile_of
 from dlog.profile.picture import picture
 
-MOST_PLANS = 6  # of one rule; a plan is made anew when relations have grown
+MOST_PLANS = 6  # of one rule; a plan is rebuilt when relations have grown
 MOST_RUNS = 200  # lines of the table of runs
 COLUMNS = ("time", "rows", "iterations", "seeks", "nexts", "bytes")
 

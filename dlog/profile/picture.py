@@ -1,8 +1,8 @@
 """Owns the picture of a plan: one row for each step, in the order they run, one column for each atom.
 
-A dot says that a step reads a level of an atom's index, beside it the column that lies there.  The dots of a
-leap, which intersects several atoms, are joined; an atom's own dots hang on one line, its trie from the first
-level down.
+A dot marks that a step reads a level of an atom's index; beside it is the column at that level.  The dots of
+a leap, which intersects several atoms, are joined; an atom's own dots are on one line, its trie from the
+first level down.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Row:
 def picture(join: CompiledJoin, rows: Mapping[str, int], columns: Mapping[str, tuple[str, ...]]) -> str:
     """Inline SVG.  `rows` and `columns` are those of the predicates.  O(steps * atoms)."""
     *steps, end = join.plan.steps
-    lines = list(_steps([*steps, *join.late, end], 0, _names(join)))
+    lines = list(_steps([*steps, *join.leftover, end], 0, _names(join)))
     if join.given:  # a row of the recursive atom drives the plan
         lines.insert(0, _Row(0, f"given a new row with {', '.join(name for name, _ in join.given)}", "block"))
     sizes = dict(zip(join.key_order.variables, join.key_order.sizes, strict=True))
@@ -53,7 +53,7 @@ def picture(join: CompiledJoin, rows: Mapping[str, int], columns: Mapping[str, t
 
 
 def _names(join: CompiledJoin) -> dict[int, str]:
-    """What a slot is called: its variable, or a constant's code."""
+    """The name of a slot: its variable, or a constant's code."""
     constants = {slot: f"constant {code}" for slot, code in join.plan.constants}
     names = {slot: "?" if name.startswith("$temporary") else name for name, slot in join.names}
     return constants | names
@@ -125,7 +125,7 @@ def _heads(
 
 
 def _tries(lines: list[_Row], left: float) -> Iterator[str]:
-    """The line that an atom's dots hang on."""
+    """The line that connects an atom's dots."""
     for atom in sorted({atom for line in lines for atom in line.dots}):
         used = [i for i, line in enumerate(lines) if atom in line.dots]
         x, y1, y2 = _x(atom, left), TOP + STEP * (used[0] + 0.5), TOP + STEP * (used[-1] + 0.5)

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from dlog.repl.session import Session
 
 EXAMPLES = """\
-statements end in `.`, and may go on over several lines; a line is one transaction
+statements end in `.`, and may continue over several lines; a line is one transaction
   +edge(1, 2), -edge(2, 3).             insert and erase facts
   ^price["tea"] = 3.50.                 replace the value of a function
-  reach(x, y) <- edge(x, y).            add a rule, kept up to date from then on; .remove takes it away
+  reach(x, y) <- edge(x, y).            add a rule, maintained from then on; .remove removes it
   ?- reach(1, y).                       ask
   begin ... commit, or rollback         a transaction of several lines"""
 
@@ -162,7 +162,7 @@ def _drop(session: Session, argument: str) -> None:
 
 
 def _diff(session: Session, argument: str) -> None:
-    """From the first to the second; from one to what is here."""
+    """From the first to the second; with one argument, from it to the current one."""
     names = argument.split()
     if len(names) > 2:
         raise DlogError(".diff takes two branches or versions", help=".diff A B")
@@ -207,20 +207,22 @@ COMMANDS = {
     "load": Command(_load, "FILE", "add a program, or a folder that .save wrote, as one transaction"),
     "list": Command(_list, "", "predicates, their types and numbers of rows"),
     "rules": Command(_rules, "", "rules and constraints, with numbers"),
-    "remove": Command(_remove, "RULE", "take a rule away: its number in .rules, or its text"),
+    "remove": Command(_remove, "RULE", "remove a rule: its number in .rules, or its text"),
     "print": Command(_print, "P", "the rows of a predicate"),
-    "stats": Command(_stats, "", "what the last transaction cost, and how predicates followed"),
+    "stats": Command(_stats, "", "what the last transaction cost, and how predicates were maintained"),
     "explain": Command(_explain, "[P]", "how rules are evaluated, and why"),
     "why": Command(_why, "FACT", "a derivation of a fact, as a tree"),
-    "watch": Command(_watch, "[P]", "show the changes of a predicate after each commit; again: no longer"),
-    "pending": Command(_pending, "[P]", "what the open transaction has changed of base facts so far"),
+    "watch": Command(_watch, "[P]", "show the changes of a predicate after each commit; again: stop"),
+    "pending": Command(_pending, "[P]", "changes of base facts in the open transaction so far"),
     "save": Command(_save, "DIR", "write the program and its base facts into a folder"),
-    "branch": Command(_branch, "[NAME]", "a new branch that begins here; without a name: all branches"),
+    "branch": Command(_branch, "[NAME]", "create a branch here; without a name: list all branches"),
     "checkout": Command(_checkout, "NAME", "go to a branch"),
-    "diff": Command(_diff, "A B", "what differs from one branch or version to another; B is this one"),
-    "merge": Command(_merge, "NAME", "take over what another branch changed of base facts"),
+    "diff": Command(
+        _diff, "A B", "differences from A to B, which are branches or versions; B defaults to the current one"
+    ),
+    "merge": Command(_merge, "NAME", "apply another branch's changes of base facts"),
     "drop": Command(_drop, "NAME", "forget a branch"),
     "history": Command(_history, "", "the transactions since the last checkpoint"),
-    "checkpoint": Command(_checkpoint, "", "write the database anew, without its history"),
+    "checkpoint": Command(_checkpoint, "", "rewrite the database, without its history"),
     "quit": Command(_quit, "", "leave; so does Ctrl-D"),
 }

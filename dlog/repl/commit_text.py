@@ -1,4 +1,4 @@
-"""Owns the lines that tell of a commit: `committed 1: +2 edge, +3 reach (0.4 ms)`."""
+"""Owns the lines that report a commit: `committed 1: +2 edge, +3 reach (0.4 ms)`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def commit_line(commit: Commit, database: Database, earlier: ast.Program) -> str
 
 
 def changes_text(commit: Commit, database: InMemory, earlier: ast.Program) -> str:
-    """`1 rule, +3 reach`: what a commit changed of the program, and of predicates."""
+    """`1 rule, +3 reach`: what a commit changed in the program and in predicates."""
     parts = [*program_change(earlier, database.tree), *change_parts(commit, database)]
     return ", ".join(parts) or "no change"
 
 
 def program_change(before: ast.Program, after: ast.Program) -> list[str]:
-    """`1 rule`, `1 rule removed`: what a transaction added to the program, and what it took away."""
+    """`1 rule`, `1 rule removed`: what a transaction added to the program, and what it removed."""
     if before is after:
         return []
     added, removed = _counts(after) - _counts(before), _counts(before) - _counts(after)
@@ -38,7 +38,7 @@ def _numbers(counts: Counter[str]) -> list[str]:
 
 
 def _counts(program: ast.Program) -> Counter[str]:
-    """Declarations that only settle types have no text of their own, so they are not counted."""
+    """Declarations that only determine types have no text, so they are not counted."""
     return Counter(_NOUNS[type(s)] for s in program.statements if type(s) in _NOUNS and _is_written(s))
 
 

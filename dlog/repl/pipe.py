@@ -9,7 +9,7 @@ from dlog.repl.session import Session
 
 
 def serve(session: Session) -> int:
-    """Runs every line of standard input.  1 when any of it was wrong."""
+    """Runs every line of standard input.  1 if any of it was wrong."""
     typed = Typed("<stdin>")
     for line in sys.stdin:
         for piece in typed.feed(line.rstrip("\r\n")):

@@ -1,8 +1,8 @@
-"""Owns what the prompt does with what is typed: transactions, queries, commands.  Knows nothing of terminals.
+"""Owns the execution of typed input: transactions, queries, commands.  Knows nothing of terminals.
 
 A piece with statements is one transaction, unless `begin` opened a longer one.  An error changes nothing: it
-is printed and the session goes on.  Inside `begin ... commit` it makes the whole transaction fail: what
-follows is passed over up to `commit` or `rollback`, so that a script never commits half of what it says.
+is printed and the session continues.  Inside `begin ... commit` it makes the whole transaction fail: what
+follows is skipped up to `commit` or `rollback`, so that a script never commits half of a transaction.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Session:
-    """A database and what was typed at it so far."""
+    """A database and the input typed so far."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Session:
         strategy: str | None = None,
         read_only: bool = False,
     ):
-        """`folder` is where the database survives; without one it lives in memory."""
+        """`folder` is where the database is stored; without one it lives in memory."""
         self.out, self.err = out or sys.stdout, err or sys.stderr
         self.failures = 0
         self.quits = False
@@ -78,7 +78,7 @@ class Session:
     # What is typed
 
     def run(self, piece: Piece) -> None:
-        """Does what a piece says.  An error is printed and counted, never raised."""
+        """Executes a piece.  An error is printed and counted, never raised."""
         try:
             if piece.kind == "word":
                 self._word(piece.text)
@@ -95,10 +95,12 @@ class Session:
             self._failure(Interrupted("interrupted"))
         except BrokenPipeError:
             raise
-        except Exception as error:  # the session goes on, and what it holds is not lost
+        except Exception as error:  # the session continues, and its data is not lost
             traceback.print_exc(file=self.err)
-            fault = f"this is a fault of dlog: {type(error).__name__}: {error}"
-            self._failure(DlogError(fault, help="the session goes on; please report it with the lines above"))
+            fault = f"this is a bug in dlog: {type(error).__name__}: {error}"
+            self._failure(
+                DlogError(fault, help="the session continues; please report it with the lines above")
+            )
         self.out.flush()
 
     def close(self) -> None:
@@ -120,7 +122,7 @@ class Session:
         print(text, file=self.out)
 
     def _tell_place(self, error: DlogError, piece: Piece) -> None:
-        """In a script, where a transaction stands whose error points at the rule or constraint it breaks."""
+        """In a script, the position of a transaction whose error points at a rule or constraint."""
         if isinstance(error, ConstraintError) and piece.name != PROMPT:
             self.out.flush()
             print(f"{piece.name}:{piece.line}: error: the transaction is rolled back", file=self.err)
@@ -141,7 +143,7 @@ class Session:
                 self.show(self.database.answer(query))
 
     def execute(self, statements: tuple[ast.Node, ...]) -> None:
-        """Statements as one transaction, told in one line; then the answers of its queries."""
+        """Statements as one transaction, reported in one line; then the answers of its queries."""
         if all(isinstance(s, ast.Query) for s in statements):
             for query in statements:
                 assert isinstance(query, ast.Query)
@@ -154,7 +156,7 @@ class Session:
     def _word(self, word: str) -> None:
         if word == "begin":
             if self._open is not None:
-                raise DlogError("a transaction is open already", help="end it with commit or rollback")
+                raise DlogError("a transaction is already open", help="end it with commit or rollback")
             self._open, self._failed = Transaction(self.database), False
             return
         transaction, failed = self._open, self._failed
@@ -172,7 +174,7 @@ class Session:
         if not self._failed:
             run_command(self, *piece.command())
 
-    # What is shown
+    # Output
 
     def show(self, result: Result) -> None:
         print_rows(result, self.out)
@@ -184,25 +186,25 @@ class Session:
         return [format_node(s) for s in tree.statements if isinstance(s, REMOVABLE)]
 
     def pending(self, predicate: str = "") -> list[Change]:
-        """What the open transaction changes of base facts: of one predicate, or of all that it names."""
+        """What the open transaction changes in base facts: of one predicate, or of all it mentions."""
         if self._open is None:
             return []
         names = [predicate] if predicate else dict.fromkeys(name for _, name, _ in self._open.changes)
         return [self._open.pending(name) for name in names]
 
     def predicate(self, name: str) -> Predicate:
-        """A predicate as the open transaction knows it."""
+        """A predicate as the open transaction sees it."""
         return (self.database if self._open is None else self._open).program.predicates[name]
 
     def remove(self, rule: str) -> None:
-        """Take a rule or constraint away: a transaction, or a part of the open one."""
+        """Remove a rule or constraint: a transaction, or a part of the open one."""
         transaction = self._open or Transaction(self.database)
         transaction.remove_rule(rule)
         if self._open is None:
             self._commit(transaction)
 
     def watch(self, predicate: str) -> bool:
-        """Show changes of a predicate from now on, or no longer; whether they are shown now."""
+        """Start or stop showing changes of a predicate; returns whether they are shown now."""
         if predicate in self.watched:
             self.watched.pop(predicate).close()
             return False
@@ -210,13 +212,13 @@ class Session:
         return True
 
     def checkout(self, branch: str) -> None:
-        """Go to another branch.  An open transaction belongs to the one it was begun on."""
+        """Switch to another branch.  An open transaction belongs to the one it was begun on."""
         if self._open is not None:
             raise DlogError("a transaction is open", help="end it with commit or rollback")
         self._do(partial(self.database.checkout, branch))
 
     def merge(self, branch: str) -> None:
-        """What another branch changed, as a transaction of its own."""
+        """Another branch's changes, as a separate transaction."""
         if self._open is not None:
             raise DlogError("a transaction is open", help="end it with commit or rollback")
         self._tell(partial(self.database.merge, branch))
@@ -236,7 +238,7 @@ class Session:
         for _, result in self.last.answers:
             self.show(result)
 
-    # While work goes on
+    # While work is in progress
 
     def _do(self, work: Callable[[], T]) -> T:
         with self._working() as screen:

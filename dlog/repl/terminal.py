@@ -1,7 +1,7 @@
-"""Owns the prompt on a terminal: editing, history, completion, colours.  What is typed goes to the session.
+"""Owns the prompt on a terminal: editing, history, completion, colours.  Input goes to the session.
 
-Enter ends the input when it is complete, and begins a new line when it is not.  Ctrl-C drops what is typed,
-or stops the evaluation that is going on; Ctrl-D on an empty line leaves.
+Enter ends the input when it is complete, and begins a new line when it is not.  Ctrl-C discards the input,
+or stops the evaluation that is in progress; Ctrl-D on an empty line leaves.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def serve(session: Session) -> int:
 
 
 def _pieces(typed: Typed, text: str) -> Iterable[Piece]:
-    """What was typed is whole, or is to be complained of: nothing is carried over to the next input."""
+    """The input is complete, or an error: nothing is carried over to the next input."""
     for line in text.split("\n"):
         yield from typed.feed(line)
     yield from typed.finish()
@@ -96,7 +96,7 @@ def _keys() -> KeyBindings:
 
 
 def _is_whole(text: str) -> bool:
-    """Whether Enter sends the text: a command or a word is whole, and so is a complete statement."""
+    """Whether Enter sends the text: a command or a word is complete, and so is a complete statement."""
     typed = Typed("")
     lines = text.split("\n")
     for line in lines:
@@ -105,7 +105,7 @@ def _is_whole(text: str) -> bool:
 
 
 def history_file() -> Path:
-    """`$DLOG_HISTORY`, else a file in the user's folder for state."""
+    """`$DLOG_HISTORY`, else a file in the user's state folder."""
     if given := os.environ.get("DLOG_HISTORY"):
         return Path(given)
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -123,7 +123,7 @@ def _history() -> History:
 
 
 class Names(Completer):
-    """Completes commands, predicates, functors and words; file names behind `.load` and `.save`."""
+    """Completes commands, predicates, functors and words; file names after `.load` and `.save`."""
 
     def __init__(self, predicates: Callable[[], Iterable[str]]):
         self._predicates = predicates

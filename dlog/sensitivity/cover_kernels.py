@@ -1,4 +1,4 @@
-"""Owns where covers lie in a sensitivity index by context.  Knows nothing of what becomes of its rows.
+"""Owns the positions of covers in a sensitivity index by context.  Knows nothing of how its rows are used.
 
 A cover is a row (d columns of context, a, b), row-major, as the rows of the index are.
 """
@@ -25,11 +25,11 @@ from dlog.storage.layout import (
 
 @helper
 def find_covers(words, root, d, covers, n, places):
-    """Of each cover the leaf and, in it, the row behind all that come before (context, last key).
+    """Of each cover the leaf and, in it, the row after all that come before (context, last key).
 
     All covers are sought together, one step after the other: the processor waits for the memory of many at
-    once.  Leaves are first sought for covers whose first word is another than the last one's; most of the
-    others lie in the same leaf or in one of the next few.  O(n d log rows).
+    once.  Leaves are first sought for covers whose first word differs from the last one's; most of the
+    others are in the same leaf or in one of the next few.  O(n d log rows).
     """
     for i in range(n):
         places[2 * i] = 0
@@ -56,7 +56,7 @@ def find_covers(words, root, d, covers, n, places):
 
 @helper
 def is_near(covers, i, d):
-    """Whether a cover begins as the one before it does, and comes behind it."""
+    """Whether a cover begins as the one before it does, and comes after it."""
     at, before = i * (d + 2), (i - 1) * (d + 2)
     if d == 0 or covers[at] != covers[before]:
         return False
@@ -68,7 +68,7 @@ def is_near(covers, i, d):
 
 @helper
 def is_beyond(words, root, ordinal, covers, i, d):
-    """Whether a cover belongs to a leaf behind this one.  REQUIRES: not to one before it."""
+    """Whether a cover belongs to a leaf after this one.  REQUIRES: not to one before it."""
     node = ordinal // FANOUT
     if ordinal % FANOUT + 1 < words[words[root + ROOT_HEADER + node] + N_ENTRIES]:
         return not begins_behind(words, root, ordinal + 1, covers, i, d)
@@ -79,7 +79,7 @@ def is_beyond(words, root, ordinal, covers, i, d):
 
 @helper
 def find_leaves_of_covers(words, root, d, covers, n, places):
-    """The last leaf that does not begin behind a cover, to the first place of each that is sought."""
+    """The last leaf that does not begin after a cover, to the first place of each that is sought."""
     find_nodes_of_covers(words, root, d, covers, n, places)
     for i in range(n):
         if places[2 * i + 1] != NOT_SOUGHT:
@@ -105,7 +105,7 @@ def find_leaves_of_covers(words, root, d, covers, n, places):
 
 @helper
 def find_nodes_of_covers(words, root, d, covers, n, places):
-    """One more than the last node that does not begin behind a cover, to the first place of each that is
+    """One more than the last node that does not begin after a cover, to the first place of each that is
     sought."""
     n_nodes = words[root + N_NODES]
     for i in range(n):
@@ -164,7 +164,7 @@ def row_of_cover(words, base, stride, fill, covers, i, d):
 
 @helper
 def begins_behind(words, root, ordinal, covers, i, d):
-    """Whether the first row of a leaf comes behind a cover."""
+    """Whether the first row of a leaf comes after a cover."""
     first = words[words[root + ROOT_HEADER + ordinal // FANOUT] + NODE_FIRST + ordinal % FANOUT]
     asked = covers[i * (d + 2) + (0 if d > 0 else 1)]
     if first != asked:

@@ -1,6 +1,6 @@
-"""Owns the kernels of sensitivity indices: rows by prefix and by context, and what a cycle makes of them.
+"""Owns the kernels of sensitivity indices: rows by prefix and by context, and how a cycle changes them.
 
-An index has rows (prefix, a, b, others); kept by context they are (prefix, others, a, b), see
+An index has rows (prefix, a, b, others); ordered by context they are (prefix, others, a, b), see
 `dlog.sensitivity.intervals`.  Rows are row-major, k words each.
 """
 
@@ -38,8 +38,8 @@ from dlog.storage.layout import (
     STRIDE,
 )
 
-# Marks of rows on their way from one version of an index to the next: what is left of an interval, and one
-# that is known to end at a key of the atom, so that nothing behind it lies in the same gap.
+# Marks of rows between one version of an index and the next: the rest of an interval, and one
+# that is known to end at a key of the atom, so that nothing after it is in the same gap.
 PIECE: Final = 1
 AT_KEY: Final = 2
 
@@ -60,12 +60,12 @@ def covered(
     edit: Words,
     sizes: Words,
 ) -> int:
-    """What becomes of an index kept by context: covered parts go, what was noted comes.
+    """The change of an index by context: covered parts are removed, noted rows are added.
 
-    `root` is that of the index by context, `atom` that of the new version of what it watches, p the number of
-    columns of a prefix.  Covers and what was noted are sorted rows (context, a, b), each once; what was noted
-    has a mark behind, AT_KEY or 0.  Writes to `edit` the rows to insert and then those to erase, in the
-    index's own columns, and their numbers to `sizes`.  Returns how many rows meet the covers: more than
+    `root` is that of the index by context, `atom` that of the new version of the atom it watches, p the
+    number of columns of a prefix.  Covers and noted rows are sorted rows (context, a, b), each once; noted
+    rows are followed by a mark, AT_KEY or 0.  Writes to `edit` the rows to insert and then those to erase, in
+    the index's own columns, and their numbers to `sizes`.  Returns how many rows meet the covers: more than
     `room` is too many, and nothing is written.  `work` and `edit` have `work_words` and (2 room + m) k words;
     n is at most `room`.
     O((covers + found + noted) log rows).
@@ -96,7 +96,7 @@ def find_covered(words, root, atom, p, k, covers, n, noted, m, room, work, ops, 
 
 
 def work_words(k: int, room: int, m: int) -> int:
-    """How much room `covered` needs to work, operations included."""
+    """How much work space `covered` needs, operations included."""
     return room * (2 * k + 3) + (room + m) * (k + 1) + op_words(k, room, m)
 
 
@@ -107,12 +107,12 @@ def op_words(k: int, room: int, m: int) -> int:
 
 @helper
 def put_ops(words, root, rows, n, positions, later, m, place, k, ops, sizes):
-    """What turns n rows of an index into m later ones: operations in order, k + OP_COLUMNS words each, and
-    how many they are.  The numbers of those that insert and of those that erase go to `sizes`.
+    """The operations that turn n rows of an index into m later ones, in order, k + OP_COLUMNS words each, and
+    their number.  The numbers of those that insert and of those that erase go to `sizes`.
 
-    A new row comes behind the last of the n rows that is before it, if that has its context: between the two
-    there is none, since what a cover meets and what is right beside it is among the n.  Else it comes before
-    the first behind it; in a context without rows its place is sought.  `place` are two words to work in.
+    A new row comes after the last of the n rows that is before it, if that has its context: between the two
+    there is none, since what a cover meets and its direct neighbours are among the n.  Else it comes before
+    the first after it; in a context without rows its place is sought.  `place` is two words of work space.
     """
     d = k - 2
     i, j, count, inserts, sought = 0, 0, 0, 0, -1
@@ -147,7 +147,7 @@ def put_ops(words, root, rows, n, positions, later, m, place, k, ops, sizes):
 
 @helper
 def put_op(words, root, rows, i, k, op, position, behind, ops, at):
-    """Row i as an operation at a position of the index, or right behind it."""
+    """Row i as an operation at a position of the index, or right after it."""
     for c in range(k):
         ops[at + c] = rows[i * k + c]
     ops[at + k + OP] = op
@@ -161,7 +161,7 @@ def put_op(words, root, rows, i, k, op, position, behind, ops, at):
 
 @helper
 def are_located(words, root):
-    """Whether `put_ops` knows the leaves of an index: not where several lie flat."""
+    """Whether `put_ops` knows the leaves of an index: not if several are flat."""
     if words[root + FLAT_BASE] < 0:
         return True
     return words[root + N_NODES] == 1 and words[words[root + ROOT_HEADER] + N_ENTRIES] == 1
@@ -186,7 +186,7 @@ def merged(pieces, n, noted, m, k, out):
 
 @helper
 def unmarked(rows, n, k):
-    """Rows without the word behind them, in place; returns n."""
+    """Rows without the word after them, in place; returns n."""
     for i in range(n):
         for c in range(k):
             rows[i * k + c] = rows[i * (k + 1) + c]
@@ -262,11 +262,11 @@ def overlapping(
     room: int,
 ) -> int:
     """Rows (d columns of context, a, b) of an index that meet one of n covers of the same form, and in its
-    context the last row before and the first row behind.
+    context the last row before and the first row after.
 
     Writes at most `room` of them, some maybe several times, with the number of the cover of each, and returns
-    how many there are.  `places` are 2 n words to work in.  All intervals of one context end in the order in
-    which they begin.  O(n d log rows + found).
+    how many there are.  `places` are 2 n words of work space.  All intervals of one context end in the order
+    in which they begin.  O(n d log rows + found).
     """
     words, asked, to = pointer(A), pointer(covers), pointer(out)
     return int(find_overlapping(words, root, d, asked, n, to, pointer(which), pointer(places), room, False))
@@ -321,7 +321,7 @@ def position_of(words, root, ordinal, row):
 
 @helper
 def following(words, root, position):
-    """The position of the row behind."""
+    """The position of the next row."""
     return position + 1 if words[root + FLAT_BASE] >= 0 else next_paged(words, root, position)
 
 
@@ -366,7 +366,7 @@ def find_prefixed(words, root, d, k, prefixes, n, out, which, room):
 
 @helper
 def beginning(words, root, d, prefixes, at):
-    """From where to where rows begin with the d words at prefixes[at].  O(d log rows)."""
+    """The range of rows that begin with the d words at prefixes[at].  O(d log rows)."""
     lo, hi = np.int64(0), end_of(words, root)
     for c in range(d):
         lo, hi = narrowed(words, root, c, lo, hi, prefixes[at + c])
@@ -430,9 +430,10 @@ def previous_position(words, root, position):
 
 @helper
 def clip(rows, n, d, covers, n_covers, out):
-    """Rows (d columns of context, a, b) without what covers their ends; returns how many are left.
+    """Rows (d columns of context, a, b) without the parts at their ends that are covered; returns how many
+    are left.
 
-    Both are sorted, and the covers of one context are disjoint.  A cover inside of an interval leaves it
+    Both are sorted, and the covers of one context are disjoint.  A cover inside an interval leaves it
     whole.  O(covers of each row's context).
     """
     k = d + 2
@@ -481,7 +482,7 @@ def compare_contexts(a, i, b, j, k, d):
 
 @helper
 def glue(words, root, p, rows, n, d):
-    """Join intervals that lie in one gap of an atom, and leave out what a piece holds; returns how many are
+    """Join intervals that are in one gap of an atom, and leave out those inside a piece; returns how many are
     left.
 
     Rows are (d columns of context, a, b, mark), sorted; the first p columns of the context

@@ -1,19 +1,19 @@
 """Owns sensitivity indices: rows (prefix, a, b, others), as versions that share pages as all data does, or
-take over those of the version before when nobody else holds them (`RelationGroup.followed_in_place`).
+take over those of the version before if nothing else holds them (`RelationGroup.followed_in_place`).
 
-A row says: where the atom's columns before this one are `prefix` and the other key variables of the context
+A row means: where the atom's columns before this one are `prefix` and the other key variables of the context
 are `others`, the run is sensitive to keys from a to b, both inclusive.
 
-Exact indices of leaps that an oracle can lead to in parts are kept by context, too.  There, after a cycle,
+Exact indices of leaps that an oracle can lead to in parts are also stored by context.  There, after a cycle,
 
     of an interval whose end the oracle covers, the rest stays; one that is covered only inside stays whole.
-    If all of it went, a change of its other keys would be missed: at x = 0 let I = {1, 10, 15} and
+    If all of it were removed, a change of its other keys would be missed: at x = 0 let I = {1, 10, 15} and
     R = {5, 20}, R sensitive in [10, 20]; erase I(0, 10), the oracle being the point 10, then insert R(15)
-    intervals of a context that lie in one gap of the atom are one; and a changed key of an atom that is not
-    traced contributes the intervals of others that hold it, not only itself: so intervals are not broken
+    intervals of a context that are in one gap of the atom are one; and a changed key of an atom that is not
+    traced contributes the intervals of others that hold it, not only itself: so intervals are not split
     into ever smaller pieces
 
-All other indices are at any time what a fresh evaluation notes, so old notes are found by their rows.
+All other indices always equal what a fresh evaluation notes, so old notes are found by their rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dlog.storage.scan.interval_tree import Matches, build_intervals, stabbing
 
 @dataclass(frozen=True)
 class Spec:
-    """The form of an index: columns before a, columns behind b, and whether it is kept by context, too."""
+    """The form of an index: columns before a, columns after b, and whether it is also stored by context."""
 
     prefix: int
     others: int
@@ -75,7 +75,7 @@ class Intervals:
 
     @property
     def bytes(self) -> int:
-        """Of its rows, in all orders that are kept."""
+        """Of its rows, in all orders that are stored."""
         return 8 * self.spec.arity * len(self.relation) * len(self.relation.orders)
 
     def rows(self) -> Words:
@@ -105,10 +105,10 @@ class Intervals:
         return Intervals(self.spec, later)
 
     def meeting(self, covers: Words) -> tuple[Words, Words]:
-        """(Rows that meet one of the covers, which are rows of this form, and those right beside them, some
+        """(Rows that meet one of the covers, which are rows of this form, and their direct neighbours, some
         maybe several times; for each the number of the cover).
 
-        REQUIRES: kept by context.  O((covers + found) log n)."""
+        REQUIRES: stored by context.  O((covers + found) log n)."""
         order = self.spec.context_order
         index = self.relation.index(order)
         asked = np.ascontiguousarray(covers[:, list(order)]).reshape(-1)
@@ -123,7 +123,7 @@ class Intervals:
             room = n
 
     def holding(self, points: Words) -> tuple[Words, Words]:
-        """For rows of this form with a = b: from where to where intervals go that hold that key."""
+        """For rows of this form with a = b: the ranges of the intervals that hold that key."""
         p = self.spec.prefix
         low, high = points[:, p].copy(), points[:, p].copy()
         rows, which = self.meeting(points)
@@ -145,7 +145,7 @@ class Intervals:
 
 
 def recorded(arena: Arena, spec: Spec, parts: Sequence[Words]) -> Intervals:
-    """An index of what was noted, in any order, maybe several times."""
+    """An index of the noted rows, in any order, maybe several times."""
     rows = packed(parts)
     if rows is None:
         noted = np.concatenate(parts) if parts else ()
@@ -155,12 +155,14 @@ def recorded(arena: Arena, spec: Spec, parts: Sequence[Words]) -> Intervals:
     relation = Relation.of_index(index)
     if spec.by_context:
         relation.add_order(spec.context_order)
-        relation = relation.spread()  # a changed row is many intervals: copying leaves took a third of it
+        relation = (
+            relation.spread()
+        )  # a changed row is many intervals: copying leaves took a third of the time
     return Intervals(spec, relation)
 
 
 def covered_changes(index: Intervals, words: Words, root: int, covers: Words, noted: Words) -> Change:
-    """What becomes of an index kept by context: covered parts go, what was noted comes.
+    """The change of an index by context: covered parts are removed, noted rows are added.
 
     `root` is that of the new version of what the index watches.  REQUIRES: the covers of one context are
     disjoint.  O((covers + found + noted) log n)."""

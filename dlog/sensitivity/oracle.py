@@ -1,12 +1,12 @@
-"""Owns the change oracle (maintenance paper, 4.2.2): where an evaluation has to be looked at again.
+"""Owns the change oracle (maintenance paper, 4.2.2): where an evaluation has to be repeated.
 
-A *contribution* says: in this context (values of the first d - 1 key variables), with the d-th from a to b,
-whatever comes below.  Where some variables of the context may be anything the contribution is *wild* in them.
+A *contribution* means: in this context (values of the first d - 1 key variables), with the d-th from a to b,
+whatever comes below.  If some variables of the context may be anything the contribution is *wild* in them.
 An oracle is all contributions of one cycle, as guides for the machine: one for each set of wild depths.  It
-is never made into the tuples it stands for.
+is never expanded into the tuples it stands for.
 
-People see an oracle variable by variable, as merged intervals.  Those are few, and nobody waits for them: the
-`intervaltree` package merges them.  What kernels read is made by `flatten`.
+Users see an oracle variable by variable, as merged intervals.  Those are few and not time-critical: the
+`intervaltree` package merges them.  `flatten` makes the form for kernels.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Oracle:
 
     @property
     def everything(self) -> bool:
-        """Whether some contribution leaves nothing out."""
+        """Whether some contribution excludes nothing."""
         return any((part[:, 0] == 0).any() for parts in self.parts.values() for part in parts)
 
     def guides(self) -> list[Words]:
@@ -81,28 +81,28 @@ class Oracle:
         return sum(len(part) for parts in self.parts.values() for part in parts)
 
     def intervals(self, joined: Sequence[bool] = ()) -> list[list[tuple[int, int]]]:
-        """For each key variable the values that contributions lead to, for people: closed intervals,
-        ascending and disjoint.  What a contribution leaves open is everything.  Those that meet are one, and
-        so are neighbours where `joined` says so: not where the order of a variable's codes means nothing.
+        """For each key variable the values that contributions lead to, for display: closed intervals,
+        ascending and disjoint.  What a contribution leaves open is everything.  Overlapping ones are merged,
+        and so are neighbours if `joined` says so: not if the order of a variable's codes means nothing.
 
         REQUIRES: fewer than SHOWN contributions.  O(n log n) for each variable."""
         joined = joined or [True] * self.width
         return [self._values(depth, joined[depth]) for depth in range(self.width)]
 
     def _values(self, depth: int, joined: bool) -> list[tuple[int, int]]:
-        from intervaltree import IntervalTree  # only where somebody looks
+        from intervaltree import IntervalTree  # only for display
 
         tree = IntervalTree()
         for wild, parts in self.parts.items():
             for row in (row for part in parts for row in part.tolist()):
                 low, high = _side(row, depth, depth in wild)
-                tree.addi(low, high + 1)  # half open: beyond int64 a Python number goes on
+                tree.addi(low, high + 1)  # half open: beyond int64 a Python number continues
         tree.merge_overlaps(strict=not joined)
         return [(interval.begin, interval.end - 1) for interval in sorted(tree)]
 
 
 def _side(row: list[int], depth: int, is_wild: bool) -> tuple[int, int]:
-    """From where to where one contribution goes at a depth, counted from 0."""
+    """The range of one contribution at a depth, counted from 0."""
     length = row[0]
     if depth >= length or is_wild:
         return LEAST, GREATEST

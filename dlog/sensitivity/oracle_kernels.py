@@ -1,4 +1,5 @@
-"""Owns the kernel that makes guides of contributions: see `dlog.sensitivity.oracle`.  Knows nothing of plans.
+"""Owns the kernel that makes guides from contributions: see `dlog.sensitivity.oracle`.  Knows nothing of
+plans.
 
 A contribution is a row of width + 2 words: its depth d, then the values of the first d - 1 key variables and
 the start of the interval of the d-th, filled up with the least int64, then the end of that interval.
@@ -45,7 +46,7 @@ def make_guide(rows, n, width, wild, kept, cursors, out):
 def merge(rows, n, width, kept, cursors):
     """The numbers of contributions that no other holds; their ends grow.
 
-    Only the last one kept of each depth can hold the next: those before it end earlier.
+    Only the last selected one of each depth can hold the next: those before it end earlier.
     """
     k = width + 2
     last = 2 * (width + 2)
@@ -78,7 +79,7 @@ def holds(rows, r, i, d, width):
 
 @helper
 def common_prefix(rows, i, j, width):
-    """In how many first values two contributions agree."""
+    """The number of first values in which two contributions agree."""
     k = width + 2
     c = 0
     while c < width and rows[i * k + 1 + c] == rows[j * k + 1 + c]:
@@ -88,7 +89,7 @@ def common_prefix(rows, i, j, width):
 
 @helper
 def opened_at(rows, i, width, kept):
-    """The depth of the first item that kept contribution i does not share with the one before it."""
+    """The depth of the first item that selected contribution i does not share with the one before it."""
     if i == 0:
         return 1
     k = width + 2

@@ -1,4 +1,4 @@
-"""Owns many rows in order, each once, by counting and packing them.  Knows no meaning.
+"""Owns sorting and deduplicating many rows by counting and packing them.  Knows no meaning.
 
 Rows whose first words are dense, and whose others fit one word together, are counted by the first and sorted
 by the other: in less than half the time that sorting all columns takes, and in a quarter of the memory.
@@ -22,7 +22,7 @@ from dlog.sensitivity.packed_kernels import (
     survey,
 )
 
-MANY = 1 << 14  # rows from which on counting is worth it
+MANY = 1 << 14  # rows from which on counting pays
 DENSE = 2  # times as many first words as rows, at most
 LONG = 4096  # rows of a run from which on another sort is quicker
 BITS = 63

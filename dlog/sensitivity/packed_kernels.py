@@ -1,8 +1,8 @@
-"""Owns the kernels of packed rows: all words of a row but the first in one word, whose order is theirs.
+"""Owns the kernels of packed rows: all words of a row but the first in one word, in the same order.
 
-Rows are row-major, k words each; their first words are dense, so that they are counted and not compared.  The
-code of a word is its distance from the least of its column, and 1.  The least and the greatest int64, which
-stand for infinities and would make ranges too wide, have 0 and the next code after all.
+Rows are row-major, k words each; their first words are dense, so that they are counted instead of compared.
+The code of a word is its distance from the least of its column, plus 1.  The least and the greatest int64,
+which stand for infinities and would make ranges too wide, have code 0 and the code after all others.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dlog.jit import Words, helper, kernel, pointer, prefetch
 
 LEAST = -(2**63)
 GREATEST = 2**63 - 1
-BLOCK = 256  # rows that stay near while all their columns are looked at
-AHEAD = 12  # rows after which memory is there that was asked for
+BLOCK = 256  # rows that stay in the cache while all their columns are examined
+AHEAD = 12  # rows after which prefetched memory has arrived
 SHORT = 24  # rows of a run that are sorted by insertion
 
 
 @kernel
 def survey(rows: Words, n: int, k: int, ends: Words, counts: Words) -> int:
     """Widen ends[2 c] and ends[2 c + 1] to the least and the greatest word of column c, without infinities,
-    and count rows by their first words, that of i behind place i; 0 if one has no place there.  O(n k)."""
+    and count rows by their first words, that of i after place i; 0 if one has no place there.  O(n k)."""
     most_first, inside = len(counts) - 1, 1
     for start in range(0, n, BLOCK):
         end = min(start + BLOCK, n)
@@ -42,7 +42,7 @@ def survey(rows: Words, n: int, k: int, ends: Words, counts: Words) -> int:
 
 @kernel
 def count_first(rows: Words, n: int, k: int, least: int, counts: Words) -> int:
-    """Count rows by their first words, that of least + i behind place i; 0 if one is an infinity.  O(n)."""
+    """Count rows by their first words, that of least + i after place i; 0 if one is an infinity.  O(n)."""
     for i in range(n):
         if rows[i * k] == LEAST or rows[i * k] == GREATEST:
             return 0
@@ -52,7 +52,7 @@ def count_first(rows: Words, n: int, k: int, least: int, counts: Words) -> int:
 
 @kernel
 def place_packed(rows: Words, n: int, k: int, ends: Words, shifts: Words, starts: Words, out: Words) -> None:
-    """Put each row, packed, where the run of its first word begins, and that start behind it.  O(n k)."""
+    """Put each row, packed, where the run of its first word begins, and that start after it.  O(n k)."""
     words, start_of, to, least = pointer(rows), pointer(starts), pointer(out), ends[0]
     for i in range(n):
         if i + AHEAD < n:
@@ -73,7 +73,8 @@ def place_packed(rows: Words, n: int, k: int, ends: Words, shifts: Words, starts
 
 @kernel
 def sort_runs(packed: Words, run_ends: Words) -> int:
-    """Sort each run by itself and leave each word once, in place, the ends set anew; returns the number left.
+    """Sort each run by itself and leave each word once, in place, the ends set again; returns the number
+    left.
 
     The last of the ends is of no run.  O(n) if runs are short."""
     words = pointer(packed)

@@ -1,4 +1,4 @@
-"""Owns the kernels of sets of rows: in order, each once, and what is only in one of two.  Knows no meaning.
+"""Owns the kernels of sets of rows: sorting, deduplicating, and differences of two.  Knows no meaning.
 
 Rows are row-major, k words each.
 """
@@ -45,7 +45,7 @@ def sort_few(rows: Words, n: int, k: int) -> None:
 
 @helper
 def put_in_order(rows, n, k):
-    """As `sort_few`.  O(n k) when they are in order."""
+    """As `sort_few`.  O(n k) if they are in order."""
     in_order = 1
     while in_order < n and compare_rows(rows, in_order - 1, rows, in_order, k) <= 0:
         in_order += 1
@@ -103,7 +103,7 @@ def compare_at(a, i, b, j, k):
 
 @helper
 def after_same(rows, i, n, k):
-    """The first row behind those that are the same as row i."""
+    """The first row after those that are the same as row i."""
     j = i + 1
     while j < n and compare_rows(rows, i, rows, j, k) == 0:
         j += 1

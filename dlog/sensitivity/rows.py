@@ -1,4 +1,4 @@
-"""Owns small sets of rows: sorting, and what is in one and not in another.  Knows no meaning."""
+"""Owns small sets of rows: sorting, and what is in one but not in another.  Knows no meaning."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from dlog.jit import Words
 from dlog.sensitivity.row_kernels import row_changes, sort_few
 
-INSERTION_SORT_ROWS = 48  # rows that are sorted by insertion: below, a sort of numpy takes longer
+INSERTION_SORT_ROWS = 48  # rows that are sorted by insertion: for fewer, numpy's sort takes longer
 
 
 def sorted_rows(rows: Words) -> Words:

@@ -1,10 +1,10 @@
 """Owns one cycle of one plan (maintenance paper, 4): from surgeries to changed assignments and intervals.
 
-1 surgeries of each atom, by depth, are matched with what watches that atom: contributions to the oracle.
+1 surgeries of each atom, by depth, are matched with the watches of that atom: contributions to the oracle.
 2 the old and the new body are evaluated under the oracle; their difference is the change of assignments.
 3 what both evaluations noted, clipped to the oracle, is the change of the sensitivity indices.
 
-Nothing takes place in anything that a reader sees: new versions are returned.  Knows nothing of predicates or
+Nothing that a reader sees is changed: new versions are returned.  Knows nothing of predicates or
 rules; an atom is a number, its two versions are indices whose first columns are the atom's levels.
 """
 
@@ -28,13 +28,13 @@ from dlog.storage.arena.arena import Arena
 from dlog.storage.diff.surgery import Surgeries
 from dlog.storage.index.batch import Change
 
-__all__ = ["Upkeep", "Upkept"]
+__all__ = ["CycleResult", "Upkeep"]
 
 
 @dataclass(frozen=True)
-class Upkept:
-    """What one cycle gave: assignments that are no more and that are new, each once; the new versions of the
-    sensitivity indices; the iterator operations that it took, and how many of them were nexts."""
+class CycleResult:
+    """The result of one cycle: assignments that disappeared and that are new, each once; the new versions of
+    the sensitivity indices; the iterator operations that it took, and how many of them were nexts."""
 
     erased: Words
     inserted: Words
@@ -67,13 +67,13 @@ class Upkeep:
         rows: int = 1 << 10,
         between: Callable[[], None] | None = None,
     ) -> Traced:
-        """Evaluate all of a plan, and note what it is sensitive to."""
+        """Evaluate all of a plan, and record what it is sensitive to."""
         return run_trace(self.whole, words, roots, ranks, rows=rows, between=between)
 
     def intervals(self, arena: Arena, traced: Traced) -> tuple[Intervals, ...]:
-        """Sensitivity indices of what was noted."""
+        """Sensitivity indices of the noted rows."""
         return tuple(
-            recorded(arena, spec, parts)  # covers, which come last, are kept in no index
+            recorded(arena, spec, parts)  # covers, which come last, are in no index
             for spec, parts in zip(self.specs, traced.parts[: len(self.specs)], strict=True)
         )
 
@@ -84,7 +84,7 @@ class Upkeep:
 
     @cached_property
     def covers(self) -> dict[int, int]:
-        """From the number of a note to that of the note of what is covered."""
+        """From the number of a note to that of the note of its cover."""
         notes = self.watched.traced.notes
         covers = {(n.atom, n.level): i for i, n in enumerate(notes) if n.form == COVER}
         return {
@@ -98,8 +98,8 @@ class Upkeep:
     def oracle(
         self, surgeries: Mapping[int, Surgeries], intervals: Sequence[Intervals], emptied: Sequence[int] = ()
     ) -> Oracle:
-        """What changes of some atoms contribute.  `emptied` are atoms that gained their first row, or lost
-        their last."""
+        """The contributions of changes of some atoms.  `emptied` are atoms that gained their first row, or
+        lost their last."""
         oracle = Oracle(len(self.watched.keys))
         for watch in self.watched.watches:
             if watch.level < 0:
@@ -172,11 +172,11 @@ class Upkeep:
         intervals: Sequence[Intervals],
         ranks: Words = NO_WORDS,
         between: Callable[[], None] | None = None,
-    ) -> Upkept:
+    ) -> CycleResult:
         """Old and new under the oracle.  `roots` are those of both versions of each atom."""
         if not oracle:
             none = np.empty((0, self.guided.assembled.n_columns), np.int64)
-            return Upkept(none, none, tuple(intervals), 0, 0)
+            return CycleResult(none, none, tuple(intervals), 0, 0)
         old, new = (
             [run_trace(self.guided, words, own, ranks, guide, between=between) for guide in oracle.guides()]
             for own in roots
@@ -194,7 +194,7 @@ class Upkeep:
             later.append(index.apply(edit) if edit else index)
         runs = (*old, *new)
         operations, nexts = sum(run.operations for run in runs), sum(run.nexts for run in runs)
-        return Upkept(erased, inserted, tuple(later), operations, nexts)
+        return CycleResult(erased, inserted, tuple(later), operations, nexts)
 
 
 def _both(change: Change) -> Words:
@@ -202,7 +202,7 @@ def _both(change: Change) -> Words:
 
 
 def _contexts(watch: Watch, points: Words, rows: Words) -> Words:
-    """The contexts that points (prefix, key), with the rows that hold them, lead to."""
+    """The contexts that points (prefix, key) lead to, with the rows that hold them."""
     contexts = np.empty((len(points), watch.depth), np.int64)
     level = len(watch.prefix)
     for d, (kind, place) in enumerate(watch.sources):

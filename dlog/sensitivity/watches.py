@@ -2,10 +2,10 @@
 
 The *key variables* of a traced plan are the slots of its leaps at the top, up to the first other choice; if
 that is a disjunction, also those that its branches all begin with.  A *context* is a binding of the first few
-of them.  For each level of each atom there is a *watch*: it tells for
-a surgery (prefix, key) of that atom which contexts have to be looked at again.
+of them.  For each level of each atom there is a *watch*: it gives for
+a surgery (prefix, key) of that atom the contexts that have to be evaluated again.
 
-    free      the surgery says it all: every key variable of the context is in the atom itself.  The paper's
+    free      the surgery is enough: every key variable of the context is in the atom itself.  The paper's
               case is an atom whose arguments are a prefix of the key order; constants do no harm
     wild      those that are missing are few for a given surgery: the run finds them itself (an item of the
               oracle that lets a variable have any value)
@@ -18,9 +18,9 @@ ones are sensitive everywhere.  So a change of an atom at a key that no watch le
 Granularity.  `exact` notes each operation of an iterator, as the paper does.  `coarse` notes of a context:
 
     point     a participant that has no column before this one is taken out of the leap and sought instead,
-              inside of negations and branches too: it is sensitive at the keys that all others have
+              inside negations and branches too: it is sensitive at the keys that all others have
     span      every other participant from the first to the last key of those that are sensitive everywhere
-    all       one participant, if none is sensitive everywhere: it shall be
+    all       one participant, if none is sensitive everywhere: it becomes so
 
 What coarse notes of a context follows from what is sensitive everywhere, so it changes only where the oracle
 leads: after every cycle the index is the one that a fresh evaluation would make.
@@ -65,13 +65,13 @@ class Watch:
 
     @property
     def wild(self) -> tuple[int, ...]:
-        """The depths at which any value will do."""
+        """The depths at which any value matches."""
         return tuple(d for d, (kind, _) in enumerate(self.sources) if kind == ANY)
 
 
 @dataclass(frozen=True)
 class Watched:
-    """A plan with all its watches; `traced` is what the machine runs."""
+    """A plan with all its watches; the machine runs `traced`."""
 
     traced: TracedPlan
     watches: tuple[Watch, ...]
@@ -170,7 +170,7 @@ class _Survey:
         yield step
 
     def either(self, step: Or, top: bool) -> Or:
-        """A disjunction: its branches are led by the same key variables, as far as they begin alike."""
+        """A disjunction: its branches are led by the same key variables, as far as their beginnings agree."""
         if not (top and self.at_top):
             return Or(tuple(self.walk(branch, False) for branch in step.branches))
         keys, limit = list(self.keys), self.most_keys
@@ -214,12 +214,13 @@ class _Survey:
         self.watches.append(watch)
 
     def share_notes(self) -> None:
-        """Where a key is sought, and the level below is a participant of the very next leap, one index does.
+        """If a key is sought, and the level below is a participant of the very next leap, one index is
+        enough.
 
         Its rows have the sought key in their prefix, whether the key is found, which the leap notes, or not,
-        which the seek does.  Nothing may come in between: where that fails nothing would be noted, a key that
-        then goes would not be missed, and one that comes back after what failed would lead nowhere.  For the
-        same reason exact indices are not shared: an exact leap need not ask all of its participants.
+        which the seek notes.  Nothing may come in between: if that fails nothing would be noted, a key that
+        then disappears would not be missed, and one that reappears after the failure would lead nowhere.  For
+        the same reason exact indices are not shared: an exact leap need not examine all of its participants.
         """
         for i, watch in enumerate(self.watches if self.granularity == COARSE else ()):
             if watch.note < 0 or self.notes[watch.note].form != POINT or watch.key is None:
@@ -238,7 +239,7 @@ class _Survey:
         self.renumber()
 
     def renumber(self) -> None:
-        """Leave out notes that no watch of their own has."""
+        """Leave out notes that have no watch."""
         own = [w.note for w in self.watches if w.note >= 0 and not w.below]
         numbers = {old: new for new, old in enumerate(sorted(own))}
         self.notes = [self.notes[old] for old in sorted(own)]
@@ -297,7 +298,7 @@ def _leading(steps: Sequence[Step]) -> list[Slot]:
 
 
 def _common(lists: list[list[Slot]]) -> list[Slot]:
-    """What all lists begin with."""
+    """The common prefix of all lists."""
     alike = takewhile(lambda slots: len(set(slots)) == 1, zip(*lists, strict=False))
     return [slots[0] for slots in alike]
 

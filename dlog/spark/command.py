@@ -1,4 +1,4 @@
-"""Owns `dlog run --spark` and `dlog explain --spark`: from arguments to a database and to words."""
+"""Owns `dlog run --spark` and `dlog explain --spark`: from arguments to a database and to text."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run_on_spark(
     check_master(master)
     if not is_local(master) and work is None:
         raise DlogError(
-            f"the workers of {master} need a folder that all of them reach", help="give one with --work"
+            f"the workers of {master} need a folder that all of them can access", help="give one with --work"
         )
     spark = start(master, read_settings(settings))
     database = ShardedDatabase(
@@ -63,7 +63,7 @@ def run_on_spark(
 def explain_on_spark(
     path: str | Path, facts: str | Path, shards: int | None = None, predicate: str | None = None
 ) -> str:
-    """How the rules of a program are sharded, in words.  Starts no Spark and runs no rule."""
+    """How the rules of a program are sharded, as text.  Starts no Spark and runs no rule."""
     database = plan_only(path, facts)
     if predicate is not None:
         database.require(predicate)

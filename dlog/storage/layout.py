@@ -1,17 +1,18 @@
-"""Owns the layout of indices in the arena: the contract of those who write pages and those who read tries.
+"""Owns the layout of indices in the arena: the contract between code that writes pages and code that reads
+tries.
 
-Everything a kernel touches lies in one int64 array, the arena; an offset is a word index in it.  An index
+Everything a kernel touches is in one int64 array, the arena; an offset is a word index in it.  An index
 is a set of rows of one arity, sorted by signed columns, without duplicates, in a tree of three levels:
 
 root    [n_nodes, n_rows, arity, flat_base, flat_stride, capacity, references, scan] then offsets of nodes,
-        and, capacity words behind these, the first key of each node: column 0 of its first row
+        and, capacity words after these, the first key of each node: column 0 of its first row
 node    [n_entries, n_rows, references, -] then entries of four words (base, stride, fill, owner), then at
-        NODE_FIRST the first key of each entry: a search looks at leaves only where first keys are equal
+        NODE_FIRST the first key of each entry: a search examines leaves only where first keys are equal
 leaf    column c of row i, 0 <= i < fill, is at base + c * stride + i
 
-`flat_base >= 0` says that all rows lie contiguously: column c of row i is at flat_base + c * flat_stride + i.
+`flat_base >= 0` means that all rows are contiguous: column c of row i is at flat_base + c * flat_stride + i.
 `owner` names the extent that holds the leaf's memory, for reference counting: the offset of its record.
-`scan` is 0, or 1 + the column whose scans are kept; the nodes of such an index go on with a scan area at
+`scan` is 0, or 1 + the column whose scans are stored; the nodes of such an index continue with a scan area at
 NODE_SCAN: (min, max, low, high) of that column over the whole node, then the same for each entry.  The sum is
 high * 2**32 + low, where low sums the lower halves of the values and high the (signed) upper halves.
 

@@ -1,5 +1,5 @@
-"""Owns disjunctions of conditions, which M3 has no word for: conditions are worth 1 or 0, so arithmetic says
-it.  Knows neither SQL nor rules.
+"""Owns disjunctions of conditions, which M3 lacks: conditions are 1 or 0, so arithmetic expresses
+them.  Knows neither SQL nor rules.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from dlog.m3.syntax import ast
 
 
 def either(parts: Sequence[ast.Node]) -> ast.Node:
-    """1 where one of the conditions holds, else 0.  As large as the conditions together, or twice for two.
+    """1 if one of the conditions holds, else 0.  As large as the conditions together, or twice that for two.
 
-    c + d - c * d for two; 1 - (1 - c) * (1 - d) * .. for more; a membership where one value is compared with
-    constants.  REQUIRES: at least one, each worth 1 or 0.
+    c + d - c * d for two; 1 - (1 - c) * (1 - d) * .. for more; a membership if one value is compared with
+    constants.  REQUIRES: at least one, each 1 or 0.
 
     >>> x, one, two = ast.Variable("x"), ast.Constant("int", 1), ast.Constant("int", 2)
     >>> either([ast.Comparison("=", x, one), ast.Comparison("=", x, two)]) == ast.In(x, (one, two))

@@ -1,14 +1,14 @@
-"""Owns the neutral form of an aggregation query: what SQL and aggregation rules become, and view trees are
-made from.  Knows no text, no variable order and no trigger.
+"""Owns the neutral form of an aggregation query: what SQL and aggregation rules are translated to, and view
+trees are made from.  Knows no text, no variable order and no trigger.
 
 Meaning.  A query joins its atoms on variables of the same name.  Every assignment of the variables that
 satisfies all atoms and conditions counts as often as the product of its rows' multiplicities.  For each
 assignment of the free variables that has any, the result is one row: the free variables and, for each
 aggregate, the sum over assignments of the sum of its terms.  Without free variables there is one row always.
 
-Relations, types, conditions and factors are nodes of M3 in the dialect dbtoaster (`dlog.m3.syntax.ast`): a relation
-is an `ast.Source`, a factor any scalar made of `Variable`, `Constant`, `Product`, `Sum` and `Call`, a
-condition anything that is worth 1 or 0: a `Comparison`, an `In`, or what `dlog.views.conditions` makes of
+Relations, types, conditions and factors are nodes of M3 in the dialect dbtoaster (`dlog.m3.syntax.ast`): a
+relation is an `ast.Source`, a factor any scalar made of `Variable`, `Constant`, `Product`, `Sum` and `Call`,
+a condition anything that is worth 1 or 0: a `Comparison`, an `In`, or what `dlog.views.conditions` makes of
 them.  Names of variables are kept as they were written; two names that
 differ only in case are two variables here, and get different names when M3 is written.
 
@@ -47,7 +47,7 @@ from dlog.m3.types.typing import Types
 class Atom:
     """One occurrence of a relation, with a variable for each of its columns.
 
-    A relation that is joined with itself has several atoms; each needs a name of its own, `alias`.  No
+    A relation that is joined with itself has several atoms; each needs its own name, `alias`.  No
     variable occurs twice in one atom: write a second variable and a condition that they are equal.
     """
 
@@ -58,7 +58,7 @@ class Atom:
 
     @property
     def name(self) -> str:
-        """How the atom is called in variable orders, views and pictures."""
+        """The name of the atom in variable orders, views and pictures."""
         return self.alias or self.relation
 
 
@@ -66,10 +66,10 @@ class Atom:
 class Term:
     """A product of factors; without any, 1.
 
-    Each factor is a lifting function: a scalar of the variables in it.  Factors are as small as they can be:
+    Each factor is a lifting function: a scalar of the variables in it.  Factors are as small as possible:
     `a * c` is two factors, so that each can be applied where its variables are.  A factor of several
     variables, as `a + c` or `[f: double](a, c)`, is applied at the first view that has all of them; until
-    then they are kept as keys.
+    then they stay keys.
     """
 
     factors: tuple[ast.Node, ...] = ()
@@ -79,8 +79,8 @@ class Term:
 class Aggregate:
     """A column of the result: the sum of the terms, COUNT(*) being the sum of the empty product.
 
-    `divisor`: the name of the aggregate that the sum is divided by when it is shown, as AVG needs.
-    `hidden` aggregates are kept for others and are not shown.
+    `divisor`: the name of the aggregate that the sum is divided by for display, as AVG needs.
+    `hidden` aggregates are computed for others and are not shown.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Query:
-    """See the module.  `types` are the types of one's own (rings), `name` that of the result."""
+    """See the module.  `types` are the user-defined types (rings), `name` that of the result."""
 
     sources: tuple[ast.Source, ...]
     atoms: tuple[Atom, ...]
@@ -128,7 +128,7 @@ class Query:
         """The type that holds the values of all columns a variable stands for."""
         found = self._types.get(variable)
         if found is None:
-            raise self._error(f"{variable} is in no relation", did_you_mean(variable, self.variables))
+            raise self._error(f"{variable} is not in any relation", did_you_mean(variable, self.variables))
         return found
 
     @cached_property
@@ -140,7 +140,7 @@ class Query:
     @cached_property
     def scopes(self) -> tuple[tuple[str, ...], ...]:
         """The variables of atoms, and of factors and conditions that have several.  In a variable order those
-        of an atom must lie on one path; those of an expression had better.
+        of an atom must be on one path; those of an expression should be.
         """
         expressions = [variables_of(node) for node in (*self.factors, *self.conditions)]
         many = (found for found in expressions if len(found) > 1)
@@ -148,7 +148,7 @@ class Query:
 
     @property
     def is_acyclic(self) -> bool:
-        """Whether atoms can be taken away one by one, each with what it shares inside another (GYO).
+        """Whether atoms can be removed one by one, each with what it shares inside another (GYO).
 
         >>> triangle = tuple(Atom(r, tuple(v)) for r, v in (("R", "ab"), ("S", "bc"), ("T", "ca")))
         >>> Query((), triangle, ()).is_acyclic, Query((), triangle[:2], ()).is_acyclic
@@ -157,7 +157,7 @@ class Query:
         return len(cyclic_core([atom.variables for atom in self.atoms])) <= 1
 
     def check(self) -> None:
-        """Raises DlogError for the first thing that makes no sense."""
+        """Raises DlogError for the first inconsistency."""
         self._check_atoms()
         for variable in self.free:
             self.type_of(variable)
@@ -175,19 +175,19 @@ class Query:
     def _check_atoms(self) -> None:
         if not self.atoms:
             raise self._error("the query has no relation")
-        self._check_distinct("relation", [atom.name for atom in self.atoms], "give each a name of its own")
+        self._check_distinct("relation", [atom.name for atom in self.atoms], "give each its own name")
         for atom in self.atoms:
             columns = self.source(atom.relation).columns
             if len(columns) != len(atom.variables):
                 message = f"{atom.relation} has {len(columns)} columns, not {len(atom.variables)}"
                 raise DlogError(message, span=atom.span or self.span)
             if len(set(atom.variables)) != len(atom.variables):
-                raise DlogError(f"a variable is twice in {atom.name}", span=atom.span or self.span)
+                raise DlogError(f"a variable occurs twice in {atom.name}", span=atom.span or self.span)
 
     def _check_distinct(self, what: str, names: list[str], help: str | None = None) -> None:
         for name in names:
             if names.count(name) > 1:
-                raise self._error(f"{what} {name} is there twice", help)
+                raise self._error(f"{what} {name} occurs twice", help)
 
     @cached_property
     def _relations(self) -> list[str]:
@@ -210,8 +210,8 @@ class Query:
 
 
 def cyclic_core(edges: Sequence[Iterable[str]]) -> list[int]:
-    """What is left of sets of variables when those are taken away, one by one, the first first, whose
-    variables that others have are all in one other (GYO): their places.  More than one: a cycle.
+    """The sets of variables that are left after removing, one by one, the first set whose variables
+    shared with others are all in one other (GYO): their places.  More than one: a cycle.
 
     >>> cyclic_core(["ab", "bc", "ca", "cd"]), cyclic_core(["ab", "bc", "ca", "abc"])
     ([0, 1, 2], [3])
@@ -246,7 +246,7 @@ def count(name: str = "count") -> Aggregate:
 
 
 def total(name: str, *factors: ast.Node) -> Aggregate:
-    """The sum of one product, cut into its smallest factors.
+    """The sum of one product, split into its smallest factors.
 
     >>> a = ast.Variable("a")
     >>> len(total("s", ast.Product((a, ast.Constant("int", 2), a))).terms[0].factors)
@@ -256,7 +256,7 @@ def total(name: str, *factors: ast.Node) -> Aggregate:
 
 
 def smallest_factors(factors: Iterable[ast.Node]) -> tuple[ast.Node, ...]:
-    """Products taken apart."""
+    """Products flattened."""
     flat: list[ast.Node] = []
     for factor in factors:
         flat.extend(smallest_factors(factor.factors) if isinstance(factor, ast.Product) else (factor,))

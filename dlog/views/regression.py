@@ -1,9 +1,10 @@
-"""Owns cofactors over joins, and the linear regression that they give.  Knows nothing of how views are kept.
+"""Owns cofactors over joins, and the linear regression that they give.  Knows nothing of how views are
+maintained.
 
 The cofactor of variables x1 .. xn over a join is (number of rows, sums of the xi, sums of all xi * xj): one
-element of a ring, so that one view tree keeps all n * n sums together.  It is all that the least squares of
-one variable from the others need, so that a model over a join follows its relations without the join ever
-being made.
+element of a ring, so that one view tree maintains all n * n sums together.  The least squares of
+one variable from the others need nothing else, so that a model over a join follows its relations without
+computing the join.
 
 >>> import numpy as np
 >>> from dlog.views.run.maintained import Maintained
@@ -47,18 +48,18 @@ def cofactor_query(
 ) -> Query:
     """The query with the cofactor of variables as its aggregate.
 
-    Variables are numbered as the order has them, depth first, so that those of a view follow one another, as
-    F-IVM's ring wants it.
+    Variables are numbered as the order has them, depth first, so that those of a view are consecutive, as
+    F-IVM's ring requires.
     """
     unknown = [v for v in variables if v not in query.variables]
     if unknown:
-        raise DlogError(f"{unknown[0]} is in no relation", span=query.span)
+        raise DlogError(f"{unknown[0]} is not in any relation", span=query.span)
     return _lifted(query, [ast.Variable(v) for v in variables], order, name)
 
 
 def ring_of_sums(query: Query, order: VariableOrder | None = None) -> Query:
     """A query whose aggregates are the entries of a cofactor, as those of a rule are, with the cofactor as
-    one element of the ring.  Others, and those of a sum of values of several relations, stay as they are.
+    one element of the ring.  Others, and those of a sum of values of several relations, stay unchanged.
     """
     cofactor = cofactor_of(a.name for a in query.aggregates)
     if cofactor is None:
@@ -90,7 +91,7 @@ def _lift(number: int, values: tuple[ast.Node, ...]) -> ast.Call:
 
 
 def merged_lifts(factors: list[ast.Node]) -> list[ast.Node]:
-    """Lifts of variables that follow one another as one lift: an element is made at once and not multiplied.
+    """Lifts of consecutive variables as one lift: an element is made at once instead of multiplied.
 
     >>> [len(call.arguments) for call in merged_lifts([lift(1, "b"), lift(0, "a"), lift(3, "d")])]
     [2, 1]
@@ -121,11 +122,11 @@ class Cofactor:
     products: np.ndarray
 
     @classmethod
-    def of(cls, kept: Maintained) -> Cofactor:
+    def of(cls, maintained: Maintained) -> Cofactor:
         """Of a query without free variables."""
-        lifts = [f for f in kept.query.factors if isinstance(f, ast.Call) and f.type.name == RING]
+        lifts = [f for f in maintained.query.factors if isinstance(f, ast.Call) and f.type.name == RING]
         names = tuple(f.arguments[0].name for f in lifts)  # type: ignore[attr-defined]
-        element = kept.result()[0][0].as_py()
+        element = maintained.result()[0][0].as_py()
         if element is None:
             n = len(names)
             return cls(names, 0.0, np.zeros(n), np.zeros((n, n)))
@@ -152,8 +153,8 @@ class Model:
 
 
 def regression(db: Any, predicate: str, label: str, group: Sequence[Any] = (), ridge: float = 0.0) -> Model:
-    """The least squares of one variable from the others, by a cofactor that a database keeps: a predicate
-    whose rule is `predicate[group] = m <- agg<<m = cofactor(..)>> ..`.  As of now, whatever changed before.
+    """The least squares of one variable from the others, by a cofactor that a database maintains: a predicate
+    whose rule is `predicate[group] = m <- agg<<m = cofactor(..)>> ..`.  Computed from the current state.
 
     >>> import dlog
     >>> facts = "point(1, 3). point(2, 5). point(3, 6). -point(3, 6). +point(3, 7). "
@@ -165,9 +166,9 @@ def regression(db: Any, predicate: str, label: str, group: Sequence[Any] = (), r
     result = db[predicate]
     if [c.type.name for c in result.columns[-3:-1]] != ["string", "string"]:
         help = "its rule ends in m, as in model[r] = m <- agg<<m = cofactor(x, y)>> ..."
-        raise DlogError(f"{predicate} is no cofactor", help=help)
+        raise DlogError(f"{predicate} is not a cofactor", help=help)
     if isinstance(group, str) or not isinstance(group, Sequence):
-        raise DlogError(f"a group is a list of values: [{group!r}], and not {group!r}")
+        raise DlogError(f"a group is a list of values: [{group!r}], not {group!r}")
     if len(group) != len(result.columns) - 3:
         raise DlogError(f"{predicate} has groups of {len(result.columns) - 3} values, not {len(group)}")
     rows = result.rows()
@@ -176,7 +177,7 @@ def regression(db: Any, predicate: str, label: str, group: Sequence[Any] = (), r
     try:
         return fit(Cofactor.of_rows(rows, group), label, ridge)
     except KeyError as error:
-        raise DlogError(f"{predicate} is no cofactor: it has no entry {error}") from None
+        raise DlogError(f"{predicate} is not a cofactor: it has no entry {error}") from None
 
 
 def fit(cofactor: Cofactor, label: str, ridge: float = 0.0) -> Model:

@@ -2,10 +2,10 @@
 
     # total[c] = s, lines[c] = n <- agg<<s = sum(q * p), n = count()>> line(o, i, q), price[i] = p, of(o, c).
 
-The body is a conjunction of atoms, comparisons and arithmetic; what is computed is put where it is used.  The
-value of a sum is taken apart into products of factors: a sum of terms over different relations becomes a sum
-of several products.  Relations are sets, so that every assignment counts once.  What has no such form is an
-UnsupportedError with its place.
+The body is a conjunction of atoms, comparisons and arithmetic; computed values are substituted where they are
+used.  The value of a sum is split into products of factors: a sum of terms over different relations becomes a
+sum of several products.  Relations are sets, so that every assignment counts once.  What has no such form is
+an UnsupportedError with its position.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dlog.views.conditions import either
 from dlog.views.query import Aggregate, Atom, Query, Term, count, smallest_factors, variables_of
 
 COMPARISONS = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-MOST_TERMS = 16  # of an aggregate, after its sums were taken apart
+MOST_TERMS = 16  # of an aggregate, after its sums were multiplied out
 INT_RANGE = range(-(2**31), 2**31)
 _ONE = ast.Constant("int", 1)
 
@@ -37,10 +37,10 @@ Describe = Callable[[str], ast.Source]
 def query_of(
     rule: ir.Rule, predicates: Mapping[str, ir.Predicate], describe: Describe | None = None
 ) -> Query:
-    """The query that a rule with aggregates asks.  Aggregates are named as their results.
+    """The query of a rule with aggregates.  Aggregates are named as their results.
 
     `describe` gives the relation of a predicate, and decimals are floats, since M3 has no other.  Without it
-    all are streams, and decimals are whole numbers of their last digit, as the engine has them: sums of them
+    all are streams, and decimals are integers in units of their last digit, as in the engine: sums of them
     have the digits that the rule gives its result.
     """
     digits = "long" if describe is None else "double"
@@ -55,7 +55,7 @@ def source_of(
     options: tuple[tuple[str, str], ...] = (),
     decimals: str = "double",
 ) -> ast.Source:
-    """A predicate as a relation of M3.  Raises for a column that M3 has no type for."""
+    """A predicate as a relation of M3.  Raises if M3 has no type for a column."""
     columns = []
     for column in predicate.columns:
         type_ = decimals if column.type.is_decimal else column.type.m3
@@ -70,7 +70,7 @@ class _Reader:
     def __init__(
         self, rule: ir.Rule, describe: Describe, predicates: Mapping[str, ir.Predicate], scaled: bool
     ):
-        """`scaled`: decimals are whole numbers of their last digit."""
+        """`scaled`: decimals are integers in units of their last digit."""
         self.rule, self.describe, self.predicates, self.scaled = rule, describe, predicates, scaled
         self.sources: dict[str, ast.Source] = {}
         self.atoms: list[Atom] = []
@@ -128,7 +128,7 @@ class _Reader:
             raise self._unsupported(f"view trees have no {what}", form.span)
 
     def _disjunction(self, form: ir.Disjunction) -> None:
-        """What a branch computes is its own."""
+        """The values computed in a branch belong to it."""
         around, computed, parts = self.conditions, self.computed, list[ast.Node]()
         for branch in form.branches:
             self.conditions, self.computed = [], dict(computed)
@@ -141,7 +141,7 @@ class _Reader:
     def _primitive(self, form: ir.Primitive) -> None:
         if form.output is None:
             if form.name not in COMPARISONS:
-                raise self._unsupported(f"view trees do not know {form.name}", form.span)
+                raise self._unsupported(f"view trees do not support {form.name}", form.span)
             left, right = form.inputs
             if form.name == "eq" and self._defines(right, left):
                 left, right = right, left
@@ -161,7 +161,7 @@ class _Reader:
             self._condition("=", self._operand(output), value)
 
     def _defines(self, left: ir.Operand, right: ir.Operand) -> bool:
-        """Whether an equality gives a variable its value."""
+        """Whether an equality binds a variable."""
         known = isinstance(right, ir.Const) or right.name in self.bound or right.name in self.computed
         return (
             isinstance(left, ir.Var)
@@ -203,7 +203,7 @@ class _Reader:
         return isinstance(operand, ir.Var) and self.rule.types[operand.name] == FLOAT
 
     def _quotient(self, left: ast.Node, right: ast.Node) -> ast.Node:
-        """Where the divisor is 0 there is none: the assignment does not count."""
+        """If the divisor is 0 there is no value: the assignment does not count."""
         self._condition("!=", right, ast.Constant("int", 0))
         return ast.product([left, ast.Call("/", TypeRef("double"), (right,))])
 
@@ -215,7 +215,7 @@ class _Reader:
     # ---- digits of decimals
 
     def _digits(self, operand: ir.Operand) -> int:
-        """How many digits after the point a value has, where decimals are whole numbers."""
+        """How many digits after the point a value has, if decimals are integers."""
         if not self.scaled:
             return 0
         if isinstance(operand, ir.Const):
@@ -249,7 +249,7 @@ class _Reader:
         found: list[Aggregate] = []
         for aggregate in self.rule.aggregates:
             if not (aggregate.function.in_ring or aggregate.function.is_quotient):
-                message = f"view trees keep sums, counts and means, not {aggregate.op}"
+                message = f"view trees maintain sums, counts and means, not {aggregate.op}"
                 raise self._unsupported(message, aggregate.span)
             found.append(self._aggregate(aggregate))
         if any(a.divisor for a in found):
@@ -291,7 +291,7 @@ COUNT_OF_MEAN = "number of rows"
 
 
 def source_name(predicate: str) -> str:
-    """What a predicate is called as a relation of M3."""
+    """The name of a predicate as a relation of M3."""
     return re.sub(r"[^A-Za-z0-9_]", "_", predicate)
 
 

@@ -72,7 +72,7 @@ def lines(
 
 
 def text(value: Value, *, quote: bool = False) -> str:
-    """How a value stands in a file.
+    """How a value is written in a file.
 
     >>> text(1.5), text(2.0), text(1 / 3), text(True), text(Decimal("3.50")), text(Decimal(2))
     ('1.5', '2', '0.333333333', 'true', '3.5', '2.0')

@@ -161,7 +161,7 @@ def answer(query: Path, now: dict[str, list[Row]]) -> str:
 
 
 def in_rules(now: dict[str, list[Row]]) -> None:
-    """The same for rules, which have sets: every row has a key of its own."""
+    """The same for rules, which have sets: every row has its own key."""
     book = Example("order_book")
     for file, name in (("bids", "bid"), ("asks", "ask")):
         book.facts(name, [(i, broker, float(volume), price) for i, broker, volume, price in now[file]])

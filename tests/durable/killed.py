@@ -1,4 +1,4 @@
-"""Owns a process that commits until it is killed, and an account of what it was told, outside of the store.
+"""Owns a process that commits until it is killed, and an account of what it was told, outside the store.
 
 The nth commit is a function of n, so the state after n commits is known, but for a branch that has been made
 or dropped already for the next one.  In rounds of ten: five commits on main, a branch and two commits there,

@@ -96,7 +96,7 @@ def test_conflicts_on_values_of_functions_abort(opened: tuple[dlog.Database, Aga
     with pytest.raises(ConstraintError) as error:
         db.merge("trial")
     assert str(error.value) == (
-        "trial cannot be merged into main: both gave another value to the same key\n"
+        "trial cannot be merged into main: both changed the value of the same key\n"
         '  price["tea"] = 5 on main, price["tea"] = 4 on trial'
     )
     assert error.value.help is not None and '^price["tea"] = 5. on trial' in error.value.help
@@ -176,7 +176,7 @@ def test_batches_are_applied_once(opened: tuple[dlog.Database, Again]) -> None:
     assert deliver(17, "d")
     db.merge("trial")
     assert not deliver(18, "c")  # its rows have come with the merge
-    with pytest.raises(TypeError, match="batch_id is a text, and not 7"):
+    with pytest.raises(TypeError, match="batch_id must be a string, not 7"):
         db.transaction(batch_id=7)  # type: ignore[arg-type]
     with pytest.raises(ConstraintError), db.transaction(batch_id="e") as tx:
         tx.insert("price", [("tea", 99)])
@@ -222,7 +222,7 @@ def test_the_past_can_be_read(tmp_path: Path) -> None:
     db.execute("+edge(5, 5).")
     db.checkpoint()
     assert db.history() == [] and db.at("kept")["reach"].rows() == db.at(5)["reach"].rows() == seen[5]
-    with pytest.raises(DlogError, match="version 2 is not known any more"):
+    with pytest.raises(DlogError, match="version 2 is no longer known"):
         db.at(2)
     for unknown in (-1, 7):
         with pytest.raises(DlogError, match=f"there is no version {unknown}: the last one is 6"):

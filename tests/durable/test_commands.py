@@ -42,7 +42,7 @@ def test_check_finds_damage(tmp_path: Path) -> None:
     log = tmp_path / "s" / "log-1"
     whole = log.read_bytes()
     log.write_bytes(whole[:-3])
-    assert "bytes behind the log are no record" in run("db", "check", tmp_path / "s")
+    assert "bytes after the log are not a record" in run("db", "check", tmp_path / "s")
     assert log.read_bytes() == whole[:-3]  # looking changes nothing
     log.write_bytes(whole[:90] + b"?" + whole[91:])
     with pytest.raises(StoreError, match=r"log-1 is damaged at offset"):
@@ -55,7 +55,7 @@ def test_the_prompt_can_only_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         typed = "?- edge(x, y).\n+edge(2, 3).\n"
         done = CliRunner().invoke(app, ["repl", "--db", str(tmp_path / "s"), "--read-only"], input=typed)
         assert done.exit_code == 1 and " 1  2" in done.output
-        assert "the database was opened to be read only" in done.output and db.version == 1
+        assert "the database was opened read-only" in done.output and db.version == 1
 
 
 def test_mistakes_are_told(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"there is no database in .*reach\.dl"):
         run("dump", REACH)
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="file is no folder"):
+    with pytest.raises(StoreError, match="file is not a folder"):
         run("apply", REACH, "--tx", EDGES, "--db", tmp_path / "file")
     with (
         dlog.Database(tmp_path / "s", program=REACH),
@@ -104,6 +104,6 @@ def test_a_log_without_its_checkpoint_is_not_written_over(tmp_path: Path, genera
         db.execute("+edge(1, 2).")
     (tmp_path / "s" / f"checkpoint-{generation}").unlink()
     log = (tmp_path / "s" / f"log-{generation}").read_bytes()
-    with pytest.raises(StoreError, match="damaged: it has a log and no checkpoint"):
+    with pytest.raises(StoreError, match="damaged: it has a log but no checkpoint"):
         dlog.Database(tmp_path / "s", program=REACH)
     assert (tmp_path / "s" / f"log-{generation}").read_bytes() == log

@@ -28,7 +28,7 @@ def written() -> tuple[SimulatedFiles, list[Model], list[int]]:
                 tx.insert("name", [(n, f"text {n}")])
             models.append(copy.deepcopy(models[-1]))
             models[-1].commit("main", {"edge": rows, "name": {(n, f"text {n}")}}, {})
-        assert len(files.nodes[LOG].seen) > db._folder.log.size  # space is reserved behind its end
+        assert len(files.nodes[LOG].seen) > db._folder.log.size  # space is reserved after its end
     return files, models, [*offsets, len(files.nodes[LOG].seen)]  # which is given back
 
 
@@ -164,7 +164,7 @@ def test_files_of_two_databases_are_told_apart() -> None:
         read_folder(FOLDER, missing)
     strange = disk(LOG, content(LOG))
     strange.nodes = {str(FOLDER / "letters"): Node()}
-    with pytest.raises(StoreError, match="is no database: it has letters in it"):
+    with pytest.raises(StoreError, match="is not a dlog database: it contains letters"):
         dlog.Database(FOLDER, files=strange)
 
 

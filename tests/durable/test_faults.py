@@ -109,7 +109,7 @@ def require_one_of(models: list[Model], files: SimulatedFiles, what: str) -> Non
     with dlog.Database(FOLDER, source=PROGRAM, files=files) as db:
         found = [same(model, db, thorough=n == 0) for n, model in enumerate(models)]
         assert "" in found, f"{what}: {found}"
-        db.execute("+edge(70, 71).")  # and it goes on
+        db.execute("+edge(70, 71).")  # and it continues
 
 
 def operations() -> list[str]:

@@ -62,7 +62,7 @@ def test_a_process_that_is_forked_leaves_the_files_alone(tmp_path: Path) -> None
     db.execute("+edge(3, 4).")
     os.write(gone[1], b"x")
     assert (
-        f"belongs to process {os.getpid()}, which this one was forked from" in os.read(left[0], 999).decode()
+        f"belongs to process {os.getpid()}, from which this one was forked" in os.read(left[0], 999).decode()
     )
     os.waitpid(child, 0)
     db.execute("+edge(4, 5).")
@@ -95,7 +95,7 @@ def test_there_is_nothing_to_read(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no database in"):
         dlog.Database(tmp_path / "s", read_only=True)
     assert not (tmp_path / "s").exists()
-    with pytest.raises(DlogError, match="only a database in a folder can be opened to be read only"):
+    with pytest.raises(DlogError, match="only a database in a folder can be opened read-only"):
         dlog.Database(source=PROGRAM, read_only=True)
 
 
@@ -112,7 +112,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, number: int) -> None:
     dlog.Database(tmp_path / "s", source=PROGRAM).close()
     with pytest.raises(StoreError, match=rf"cannot open .*lock: {os.strerror(number)}") as error:
         dlog.Database(tmp_path / "s", files=Denied(number))
-    assert error.value.help == "reading (--read-only, read_only=True) needs no right to write"
+    assert error.value.help == "reading (--read-only, read_only=True) needs no write permission"
     with dlog.Database(tmp_path / "s", read_only=True) as db:
         assert db["edge"].rows() == [(1, 2)]
 
@@ -143,7 +143,7 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
 def test_another_program_is_refused(tmp_path: Path) -> None:
     dlog.Database(tmp_path / "s", source=PROGRAM).close()
     dlog.Database(tmp_path / "s", source=PROGRAM).close()
-    with pytest.raises(StoreError, match="was made from another program"):
+    with pytest.raises(StoreError, match="was created from another program"):
         dlog.Database(tmp_path / "s", source="p(1).")
 
 

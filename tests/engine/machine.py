@@ -7,7 +7,7 @@ structure passes its check; and the commit has told the net difference.  What fa
 
     run_state_machine_as_test(machine(strategies=(None, "delta")), settings=...)
 
-The oracles get their program by checking its text anew, never from the database.
+The oracles get their program by checking its text again, never from the database.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ MIXED = "mixed"
 
 @contextmanager
 def mixed(seed: int, restless: bool = False) -> Iterator[None]:
-    """Each rule kept in a way of its own; `restless`: in another one every now and then."""
+    """Each rule kept in its own way; `restless`: in another one every now and then."""
     kept, chance, times = offer.choose_way, random.Random(seed), itertools.count()
 
     def choose(store: Store, rule: Rule, *others: object) -> Choice:

@@ -1,6 +1,6 @@
 """What a transaction tells of its operations: by predicate in its commit, by rule in the measures.
 
-The kernel of stages keeps a count of its own, which plans know nothing of: the two must agree.
+The kernel of stages keeps its own count, which plans know nothing of: the two must agree.
 """
 
 from __future__ import annotations

@@ -165,8 +165,8 @@ def test_a_program_file_with_its_facts(tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text(".decl edge(a: number, b: number)\n.input edge\n")
     db = dlog.Database(tmp_path / "p.dl", facts=tmp_path)
     assert db["edge"].rows() == [(1, 2), (2, 3)]
-    assert "edge.facts:2: warning: row not taken" in db.warnings[0]
-    assert db.warnings[-1] == "warning: 1 row of edge not taken"
+    assert "edge.facts:2: warning: row rejected" in db.warnings[0]
+    assert db.warnings[-1] == "warning: 1 row of edge rejected"
 
 
 def test_explain_says_the_key_order_and_runs_nothing() -> None:

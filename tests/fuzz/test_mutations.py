@@ -50,7 +50,7 @@ def _read(name: str, text: str | bytes) -> str:
         program = parse(text, name)
     except DlogError as error:
         _check_places(error, name)
-        with pytest.raises(DlogError) as caught:  # which looks at the statements that can be read, too
+        with pytest.raises(DlogError) as caught:  # which examines the statements that can be read, too
             dlog.check(text, name) if isinstance(text, str) else decode(text, name)
         _check_places(caught.value, name)
         return "syntax"

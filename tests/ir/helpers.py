@@ -31,7 +31,7 @@ def rules(text: str) -> list[str]:
 
 
 def rule(text: str) -> Rule:
-    """The last rule of a program: the user's own, behind those of its aggregates."""
+    """The last rule of a program: the user's own, after those of its aggregates."""
     return check(text).rules[-1]
 
 

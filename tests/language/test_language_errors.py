@@ -24,7 +24,7 @@ def errors_of(text: str) -> list[DlogError]:
 EXPONENT_HELP = "a float has digits on both sides of its point, as in 1.0e5"
 NUMBER_HELP = "numbers are 12, 0x1F, 0b101, 12u or 1.5; names do not start with a digit"
 AGGREGATE_HELP = "aggregates are written `count : { ... }` and `sum x : { ... }`"
-AGG_HELP = "it stands directly behind `<-` or `:-`"
+AGG_HELP = "write it directly after `<-` or `:-`"
 SECOND_HELP = "does the statement before it end with `.`?"
 RANGE_HELP = "integers have 64 bits: from -9223372036854775808 to 9223372036854775807"
 ESCAPE_HELP = r"the escapes are \n \t \r \" \\ \' \0 \a \b \f \v"
@@ -63,14 +63,14 @@ MISTAKES = [
     ("p(x) <- q(x) «&»& r(x).", "unexpected character `&`", "`and` is written `,`"),
     ("p(x) <- «\\»+ q(x).", "unexpected character `\\`", "negation is written `!`, and `not equal` is `!=`"),
     ("p(x) «←» q(x).", "unexpected character `←`", "write `<-`"),
-    ("«:-» p(x).", "nothing stands before `:-`", "a query is written `?- p(x).`"),
-    ("«->» p(x).", "nothing stands before `->`", None),
+    ("«:-» p(x).", "nothing comes before `:-`", "a query is written `?- p(x).`"),
+    ("«->» p(x).", "nothing comes before `->`", None),
     ("p(x) :- q(x) «:-» r(x).", "a second `:-` in one statement", SECOND_HELP),
     # Commas and what belongs between things
     ("p(x) <- q(x)«,» .", "nothing follows this `,`", "remove it, or write what comes between it and `.`"),
     ("p(x«,») <- q(x).", "nothing follows this `,`", "remove it, or write what comes between it and `)`"),
     ("p(x) <- a(x)«,»,b().", "nothing follows this `,`", "remove it, or write what comes between it and `,`"),
-    ("p(x) <- «,» q(x).", "nothing stands before this `,`", "remove it"),
+    ("p(x) <- «,» q(x).", "nothing comes before this `,`", "remove it"),
     ("p(1 «2»).", "missing `,` before `2`", None),
     ("p(x) <- q(x) «r»(x).", "missing `,` or `.` before `r`", None),
     ("p(x) <- q(x) «!»r(x).", "missing `,` or `.` before `!`", None),
@@ -99,10 +99,10 @@ MISTAKES = [
     ("«.inptu» edge", "unknown directive .inptu", "did you mean .input?"),
     ("«.whatever» edge(x, y)", "unknown directive .whatever", None),
     (".output p«.»", "a directive does not end with `.`", "remove the `.`"),
-    (".output p «q»", "unexpected `q` behind the directive", None),
-    (".decl p(x: number) «inlin»\np(1).", "unexpected `inlin` behind the directive", "did you mean inline?"),
+    (".output p «q»", "unexpected `q` after the directive", None),
+    (".decl p(x: number) «inlin»\np(1).", "unexpected `inlin` after the directive", "did you mean inline?"),
     (".decl p «x»", "the arguments of p are missing", "write `.decl p(x: number)`"),
-    (".decl p(x: number) «inlin»", "unexpected `inlin` behind the directive", "did you mean inline?"),
+    (".decl p(x: number) «inlin»", "unexpected `inlin` after the directive", "did you mean inline?"),
     (".decl p(«x», y: number)", "`x` has no type", "write `x: number`"),
     (".decl p(«number» x)", "`number` has no type", "write `x: number`"),
     (".decl p «:» number", "the arguments of p are missing", "write `.decl p(x: number)`"),
@@ -125,7 +125,7 @@ MISTAKES = [
     ('p(«"a),»\n  q(", b).', "unterminated string", 'close it with "'),
     ('p("a«\\q»b").', "bad literal: unknown escape \\q", ESCAPE_HELP),
     ('p(«"a\\»\nb").', "unterminated string", 'close it with "'),
-    ("p(«'»a').", "unexpected character `'`", 'strings stand in double quotes: "text"'),
+    ("p(«'»a').", "unexpected character `'`", 'strings are written in double quotes: "text"'),
     ("p(«“»a”).", "unexpected character `“`", 'write plain double quotes: "text"'),
     # Numbers
     ("p(«12abc»).", "bad literal 12abc", NUMBER_HELP),
@@ -136,9 +136,9 @@ MISTAKES = [
     ("p(«1.2.3.400»).", "bad literal 1.2.3.400", "each part of an address is at most 255"),
     ("p(«18446744073709551616»).", "the number is out of range", RANGE_HELP),
     ("p(«.»5).", "a number does not begin with `.`", "write a digit before it, as in 0.5"),
-    ("p(5«.»).", "a number does not end with `.`", "write a digit behind it, as in 5.0"),
+    ("p(5«.»).", "a number does not end with `.`", "write a digit after it, as in 5.0"),
     ("p(x) <- x = 1«..»5.", "unexpected `..`", "write x = range(1, 6)"),
-    ("p(x) <- q(x), «if» x > 1.", "unexpected `if`", "a condition stands without a word before it"),
+    ("p(x) <- q(x), «if» x > 1.", "unexpected `if`", "write the condition without a word before it"),
     ("p(x) <- x = «.»5.", "a number does not begin with `.`", "write a digit before it, as in 0.5"),
     # Characters
     ("p(«größe») <- q(größe).", "unexpected `größe`", "names have the letters A to Z, digits, _ and ?"),
@@ -156,7 +156,7 @@ def test_one_error_for_one_mistake(marked: str, message: str, help: str | None) 
     (error,) = errors_of(text)
     assert (error.message, error.help) == (message, help)
     assert error.span is not None
-    # A caret behind a line is one wide.
+    # A caret after a line is one wide.
     assert (error.span.start, error.span.end) == (start, max(end, start + 1))  # type: ignore[attr-defined]
     line = text.count("\n", 0, start) + 1
     assert (error.line, error.column) == (line, start - text.rfind("\n", 0, start))
@@ -204,10 +204,10 @@ def test_several_errors_each_once_in_order() -> None:
 def test_a_file_full_of_errors_is_not_read_to_its_end() -> None:
     errors = errors_of("p(x) q(x).\n" * 10_000)
     assert len(errors) == MAX_ERRORS + 1
-    assert errors[-1].message == "too many errors: the rest is not read"
+    assert errors[-1].message == "too many errors: stopped reading"
     errors = errors_of("p(0x).\n" * 10_000)
     assert len(errors) == MAX_ERRORS + 1
-    assert (errors[-1].line, errors[-1].message) == (MAX_ERRORS, "too many errors: the rest is not read")
+    assert (errors[-1].line, errors[-1].message) == (MAX_ERRORS, "too many errors: stopped reading")
 
 
 def test_statements_without_any_end() -> None:

@@ -1,4 +1,4 @@
-"""The parser's tables: kept once, the same whether made or read, made anew when they cannot be read."""
+"""The parser's tables: kept once, the same whether made or read, rebuilt when they cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens that depend on where they stand: the rules where the two habits of the language meet."""
+"""Tokens that depend on where they are: the rules where the two habits of the language meet."""
 
 from __future__ import annotations
 

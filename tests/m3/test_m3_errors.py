@@ -1,7 +1,7 @@
 """Error messages of M3 are golden files: `programs/m3/errors/FAULT.m3` has its exact output in `.stderr`.
 
 `FAULT.a5.m3` is checked as a5, `FAULT.dbtoaster.m3` as dbtoaster; else the dialect is what the text shows.
-`python -m tests.m3.test_m3_errors` writes the golden files anew; read the difference before committing it.
+`python -m tests.m3.test_m3_errors` writes the golden files again; read the difference before committing it.
 """
 
 from __future__ import annotations

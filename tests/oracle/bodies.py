@@ -164,7 +164,7 @@ class Writer:
     # Literals
 
     def atom(self, scope: Scope, predicate: Predicate, must: str = "") -> str:
-        """An atom; with `must`, that variable stands in one of the columns of its type."""
+        """An atom; with `must`, that variable is in one of the columns of its type."""
         before = scope.inner()
         places = [i for i, type in enumerate(predicate.types) if must and type == scope.types[must]]
         place = self.pick(places) if places else None

@@ -1,7 +1,7 @@
 """Random, well-typed M3 programs in both dialects, with streams of events for them.
 
 Programs need not maintain anything sensible: they use every construct, and stay small in what they compute.
-A map reads, for its values, only maps declared behind it, so that values grow slowly; conditions read any.
+A map reads, for its values, only maps declared after it, so that values grow slowly; conditions read any.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ class _Maker:
     # Expressions
 
     def product(self, scope: _Scope, most: int) -> _Made:
-        """A product; what its factors bind is bound in those behind them, and in `scope` after it."""
+        """A product; what its factors bind is bound in those after them, and in `scope` after it."""
         outputs: dict[str, str] = {}
         factors: list[ast.Node] = []
         kind = INT

@@ -397,7 +397,7 @@ class _Reader:
         return self.variable()
 
     def is_map(self) -> bool:
-        """M(type)[: the bracket behind the one that closes tells a map from a relation."""
+        """M(type)[: the bracket after the one that closes tells a map from a relation."""
         depth, at = 0, self.at + 1
         while at < len(self.tokens):
             depth += {"(": 1, ")": -1}.get(self.tokens[at][1], 0)

@@ -43,7 +43,7 @@ ALL = NONRECURSIVE.with_(*RECURSIVE, "deltas")
 
 @st.composite
 def programs(draw: Draw, features: Features = ALL, derived: int = 4, facts: int = 10) -> str:
-    """Texts with at most so many groups of derived predicates, and facts in a base relation."""
+    """Texts with at most this many groups of derived predicates, and facts in a base relation."""
     author = Author(draw, features)
     author.base(facts)
     author.picks(1, derived)

@@ -38,7 +38,7 @@ from dlog.types import Type
 
 from .aggregates import DEVIATIONS
 from .naive import Facts
-from .sql_primitives import Unsayable, sql_function, sql_relation
+from .sql_primitives import Inexpressible, sql_function, sql_relation
 from .values import canonical
 
 
@@ -48,7 +48,7 @@ def translate(program: Program) -> dict[str, str] | None:
     try:
         for stratum in program.strata:
             queries.update(_translate_stratum(program, stratum))
-    except Unsayable:
+    except Inexpressible:
         return None
     return queries
 
@@ -164,7 +164,7 @@ def _head(program: Program, rule: Rule, head: Atom, value: Callable[[Operand], s
         type = rule.types[operand.name] if isinstance(operand, Var) else operand.type
         assert type is not None
         if column.type.is_decimal and isinstance(operand, Var) and type.scale > column.type.scale:
-            raise Unsayable("a decimal is rounded")
+            raise Inexpressible("a decimal is rounded")
         texts.append(f"CAST({value(operand)} AS {_type(column.type)})")
     return texts or ["true"]
 
@@ -289,13 +289,13 @@ def _aggregate(rule: Rule, aggregate: Aggregate, places: dict[str, str]) -> str:
         assert argument.type is not None
         text, argument_type = _constant(argument), argument.type
     if aggregate.op in ("sum", "mean") and argument_type.name == "float":
-        raise Unsayable("a sum of floats")
+        raise Inexpressible("a sum of floats")
     if aggregate.op == "mean":
         return _mean(text, argument_type)
     if aggregate.op == "count_distinct":
         return f"count(DISTINCT {text})"
     if aggregate.op == "concat" or aggregate.op in DEVIATIONS:
-        raise Unsayable(aggregate.op)
+        raise Inexpressible(aggregate.op)
     return f"CAST({aggregate.op}({text}) AS {_type(type)})"
 
 
@@ -315,11 +315,11 @@ class _Recursion:
     def __init__(self, program: Program, stratum: Stratum):
         self.program, self.stratum = program, stratum
         if any(rule.aggregates for rule in stratum.rules):
-            raise Unsayable("a recursive aggregate")
+            raise Inexpressible("a recursive aggregate")
         for rule in stratum.rules:
             for forms in _branches(rule.body):
                 if sum(self.recursive(form) for form in forms) > 1:
-                    raise Unsayable("recursion that is not linear")
+                    raise Inexpressible("recursion that is not linear")
 
     def recursive(self, form: Form) -> bool:
         return isinstance(form, Atom) and form.predicate in self.stratum.predicates

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dlog.types import Type
 
 
-class Unsayable(Exception):
+class Inexpressible(Exception):
     """SQL has no words for this."""
 
 
@@ -22,13 +22,13 @@ def sql_relation(name: str, inputs: Sequence[str]) -> str:
 def sql_function(name: str, type: Type, inputs: Sequence[str]) -> str:
     """An expression of this type."""
     if type.is_decimal and name not in _EXACT_DECIMALS:
-        raise Unsayable(f"{name} of decimals")
+        raise Inexpressible(f"{name} of decimals")
     return _fill(_FLOAT_FUNCTIONS if type.name == "float" else _FUNCTIONS, name, inputs)
 
 
 def _fill(table: dict[str, str], name: str, inputs: Sequence[str]) -> str:
     if name not in table:
-        raise Unsayable(name)
+        raise Inexpressible(name)
     return table[name].format(*inputs)
 
 

@@ -1,4 +1,4 @@
-"""A query by its definition: every combination of rows is looked at.  Shares with view trees only the form of
+"""A query by its definition: every combination of rows is examined.  Shares with view trees only the form of
 queries.
 """
 

@@ -67,12 +67,12 @@ def test_maintenance_of_4_1_1() -> None:
     oracle = upkeep.oracle({0: surgeries(a, a_new), 1: surgeries(b, b_new)}, intervals)
     assert oracle.intervals() == [[(2, 2), (6, GREATEST)]]
     shown = OracleReport.of("C", (("x", INT),), oracle, Dictionary())
-    assert str(shown) == "C looked again at x in [2, 2], [6, +inf]"
-    upkept = upkeep.maintain(ARENA.A, oracle, ([a.root, b.root], [a_new.root, b_new.root]), intervals)
-    assert (upkept.erased.tolist(), upkept.inserted.tolist()) == ([[2]], [])
-    # At 2 nothing changes for A: what is left of [1, 2] joins what was noted at 2.  A at 6 goes on to 8, and
-    # there B ends.
-    revised = [list(map(tuple, index.rows().tolist())) for index in upkept.intervals]
+    assert str(shown) == "C re-examined at x in [2, 2], [6, +inf]"
+    result = upkeep.maintain(ARENA.A, oracle, ([a.root, b.root], [a_new.root, b_new.root]), intervals)
+    assert (result.erased.tolist(), result.inserted.tolist()) == ([[2]], [])
+    # At 2 nothing changes for A: what is left of [1, 2] joins what was noted at 2.  A at 6 continues to 8,
+    # and there B ends.
+    revised = [list(map(tuple, index.rows().tolist())) for index in result.intervals]
     assert revised[0] == [(LEAST, 0), (1, 2), (3, 4), (6, 6), (6, 8)]
     assert revised[1] == [(LEAST, 1), (2, 2), (4, 6), (8, GREATEST)]
     # The invariant: where both have a key both are sensitive, elsewhere one that lacks it is.
@@ -103,7 +103,7 @@ def test_trace_table_of_1_1() -> None:
     change = tx.commit_info.changes["C"]
     assert (change.erased.rows(), change.inserted.rows()) == ([(2, 1), (5, 0)], [(2, 21), (5, 50)])
     assert tx.commit_info.ways == {"C": "trace"}
-    assert list(map(str, tx.commit_info.looked())) == ["C looked again at x in [2, 2], [5, 5]"]
+    assert list(map(str, tx.commit_info.oracle_reports())) == ["C re-examined at x in [2, 2], [5, 5]"]
 
 
 # 4.2: F(x, y) <- G(x, z), H(y, z), I(x, y, z), R(z) in the key order [x, y, z]
@@ -171,10 +171,10 @@ def test_oracle_of_4_2_one_fact_of_r() -> None:
         without = indices[R].erase_row((3,))
         assert without is not None
         oracle = upkeep.oracle({R: surgeries(indices[R], without)}, intervals)
-        upkept = upkeep.maintain(ARENA.A, oracle, (roots, [*roots[:R], without.root]), intervals)
+        result = upkeep.maintain(ARENA.A, oracle, (roots, [*roots[:R], without.root]), intervals)
         used = sorted({tuple(row) for row in traced.rows.tolist() if row[Z] == 3})
-        assert list(map(tuple, upkept.erased.tolist())) == used and used
-        assert not len(upkept.inserted)
+        assert list(map(tuple, result.erased.tolist())) == used and used
+        assert not len(result.inserted)
 
 
 # The counter-example to removing whole intervals: I(x, z), R(z) in the key order [x, z]
@@ -247,10 +247,10 @@ def test_counter_example_to_removing_whole_intervals(widened: bool, monkeypatch:
     i_new, r_new = i.erase_row((0, 10)), r.insert_row((15,))
     assert i_new is not None and r_new is not None
     oracle = PAIR.oracle({0: surgeries(i, i_new)}, intervals)
-    upkept = PAIR.maintain(ARENA.A, oracle, ([i.root, r.root], [i_new.root, r.root]), intervals)
-    assert not len(upkept.erased) and not len(upkept.inserted)
-    assert upkept.intervals[0].rows().tolist() == [R_SENS[0], [15 if widened else 11, 20, 0]]
-    oracle = PAIR.oracle({1: surgeries(r, r_new)}, upkept.intervals)
+    result = PAIR.maintain(ARENA.A, oracle, ([i.root, r.root], [i_new.root, r.root]), intervals)
+    assert not len(result.erased) and not len(result.inserted)
+    assert result.intervals[0].rows().tolist() == [R_SENS[0], [15 if widened else 11, 20, 0]]
+    oracle = PAIR.oracle({1: surgeries(r, r_new)}, result.intervals)
     roots = [i_new.root, r.root], [i_new.root, r_new.root]
-    later = PAIR.maintain(ARENA.A, oracle, roots, upkept.intervals)
+    later = PAIR.maintain(ARENA.A, oracle, roots, result.intervals)
     assert (later.erased.tolist(), later.inserted.tolist()) == ([], [[0, 15]])

@@ -126,7 +126,7 @@ def test_explain_shows_parts_and_what_they_are_for() -> None:
     text = dlog.Database(
         source=f'.pragma "planner" "always-sub-joins always-probes"\n{facts}\n{CYCLES}'
     ).explain("n")
-    assert "one join of everything would take" in text and "not needed any more; rows keep count" in text
+    assert "one join of everything would take" in text and "no longer needed; rows are counted" in text
     assert "look each row up in part1, a hash table" in text
     text = dlog.Database(source=f'.pragma "planner" "always-semijoins"\n{facts}\n{PATHS}').explain("p")
     assert "a semijoin: only" in text
@@ -157,7 +157,7 @@ def test_counts_that_do_not_fit_are_errors() -> None:
 
 @pytest.mark.plan
 def test_rules_share_sub_joins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both rules need the same 2-paths, under other names; what reads a changed relation is made anew."""
+    """Both rules need the same 2-paths, under other names; what reads a changed relation is rebuilt."""
     made: list[str] = []
     passing = decomposed._Work.passing
     monkeypatch.setattr(

@@ -49,7 +49,7 @@ def test_a_fault_of_dlog_does_not_end_the_session(
         session.run(Piece("statements", "+e(1, 2).", "typed", 1))
     session.run(Piece("statements", "e(1, 2). ?- e(1, y).", "typed", 1, lines=("e(1, 2). ?- e(1, y).",)))
     told = capsys.readouterr()
-    assert "error: this is a fault of dlog: AssertionError: no order" in told.err and session.failures == 1
+    assert "error: this is a bug in dlog: AssertionError: no order" in told.err and session.failures == 1
     assert "1 row" in told.out
 
 
@@ -59,7 +59,7 @@ def test_a_strategy_is_asked_for(tmp_path: Path) -> None:
         "+s(4, 5).\n.explain p\n+s(6, 7).\n.stats\n", "t.dl", "--strategy", "trace-exact", cwd=tmp_path
     )
     assert "trace-exact, because it was asked for" in done.stdout and " intervals, " in done.stdout
-    assert "trace: p (" in done.stdout and "p looked again at " in done.stdout
+    assert "trace: p (" in done.stdout and "p re-examined at " in done.stdout
     assert done.returncode == 0, done.stderr
 
 
@@ -112,7 +112,7 @@ def test_longer_transactions_commit_whole_or_not_at_all() -> None:
     assert re.findall(r"error: (.*)", done.stderr) == [
         "unknown predicate egde",
         "there is no transaction to commit",
-        "a transaction is open already",
+        "a transaction is already open",
         "the transaction was not committed: rolled back",
     ]
     assert done.returncode == 1
@@ -235,7 +235,7 @@ def test_rules_are_removed(tmp_path: Path) -> None:
 
 
 def test_a_transaction_that_breaks_something_is_told_with_its_line() -> None:
-    """The message points at the constraint; the script's line stands before it."""
+    """The message points at the constraint; the script's line comes before it."""
     done = prompt("edge(1, 2).\nedge(x, y) -> x < y.\n\n+edge(3,\n  1).\nbegin\n+edge(4, 1).\ncommit\n")
     lines = [line for line in done.stderr.splitlines() if line.startswith("<stdin>")]
     broken = "<stdin>:2:1: error: constraint broken: edge(x, y) -> x < y."

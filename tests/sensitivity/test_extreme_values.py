@@ -1,7 +1,7 @@
 """Values at the ends of their types: the same answers as the naive evaluator, whatever keeps the rules.
 
 The random programs of `tests.oracle` do not hold such values: their arithmetic would wrap around, and a
-recursive max that counts downwards from the least int begins anew at the greatest, and never ends.  Here are
+recursive max that counts downwards from the least int begins again at the greatest, and never ends.  Here are
 joins, comparisons, negation, disjunction, and the aggregates that cannot overflow.  The least and the
 greatest int have the codes that stand for the ends of open intervals; NaN comes after all other floats.
 """

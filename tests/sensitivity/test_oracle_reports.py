@@ -1,4 +1,4 @@
-"""What people are told of change oracles: the values of each key variable that were looked at again."""
+"""What people are told of change oracles: the values of each key variable that were re-examined."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRIANGLE = "edge(x, y) -> int(x), int(y).  t(x, y, z) <- edge(x, y), edge(y, z),
 
 
 def told(commit: dlog.Commit) -> list[str]:
-    return [str(looked) for looked in commit.looked()]
+    return [str(looked) for looked in commit.oracle_reports()]
 
 
 @st.composite
@@ -77,14 +77,14 @@ def test_a_transaction_tells_where_it_looked(strategy: str) -> None:
     several = db.apply(erase={"edge": [(5, 6), (3, 4)]})
     assert told(db.apply(insert={"edge": [(2, 4)]})) == []  # it is there already
     for commit, x in ((one, {2}), (several, {2, 3, 5})):
-        (looked,) = commit.looked()
+        (looked,) = commit.oracle_reports()
         intervals = looked.intervals()["x"]
         assert x <= {v for v in range(10) if any(a <= v <= b for a, b in intervals)}
         assert told(commit) == told(commit)  # asked again, the same
-        assert told(commit)[0].startswith("t looked again at x in [")
+        assert told(commit)[0].startswith("t re-examined at x in [")
     if strategy == "trace":
-        assert told(one) == ["t looked again at x in [2, 2]"]
-        assert repr(one.looked()) == "[<t looked again at x in [2, 2]>]"
+        assert told(one) == ["t re-examined at x in [2, 2]"]
+        assert repr(one.oracle_reports()) == "[<t re-examined at x in [2, 2]>]"
 
 
 def test_points_of_other_types() -> None:
@@ -96,8 +96,8 @@ def test_points_of_other_types() -> None:
     db.apply(insert={"a": [("k",), ("l",), ("m",)], "b": [("k",)], "c": [(1.5,)]})
     commit = db.apply(insert={"b": [("m",), ("l",)], "c": [(-2.0,)]})
     assert sorted(told(commit)) == [
-        'p looked again at x in ["l", "l"], ["m", "m"]',
-        "q looked again at x in [-2.0, -2.0]",
+        'p re-examined at x in ["l", "l"], ["m", "m"]',
+        "q re-examined at x in [-2.0, -2.0]",
     ]
 
 
@@ -105,9 +105,9 @@ def test_many_places_are_only_counted() -> None:
     db = dlog.Database(source="a(x) -> int(x).  b(x) -> int(x).  p(x) <- a(x), b(x).", strategy="trace")
     db.apply(insert={"a": [(0,)], "b": [(0,)]})
     few = told(db.apply(insert={"a": [(2 * x,) for x in range(1, 8)]}))
-    assert few == ["p looked again at x in [2, 2], [4, 4], [6, 6], [8, 8], and 3 more"]
+    assert few == ["p re-examined at x in [2, 2], [4, 4], [6, 6], [8, 8], and 3 more"]
     many = db.apply(insert={"b": [(x,) for x in range(1, SHOWN + 1)]})
-    assert told(many) == [f"p looked again at {SHOWN:,} places"]
+    assert told(many) == [f"p re-examined at {SHOWN:,} places"]
 
 
 def test_stats_of_apply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_stats_of_apply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(app, ["apply", "p.dl", "--tx", "t.tx", "--stats", "--strategy", "trace"])
     assert result.exit_code == 0
-    assert "  t looked again at x in " in result.stderr
+    assert "  t re-examined at x in " in result.stderr
     assert re.search(r"  t keeps [1-9]\d* intervals, [1-9]\d* bytes \(trace, coarse\)", result.stderr)
 
 

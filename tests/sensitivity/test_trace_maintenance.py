@@ -35,7 +35,7 @@ def test_oracle_bodies(wanted: str) -> None:
     check()
 
 
-# Disjunctions, and conjunctions inside of a negation or of a branch that begins otherwise than the others.
+# Disjunctions, and conjunctions inside a negation or of a branch that begins otherwise than the others.
 NESTED = [
     "near(x, y) <- edge(x, y) ; edge(y, x).",
     "near(x, y) <- (edge(x, y) ; edge(y, x)), x < y.",

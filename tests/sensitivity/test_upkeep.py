@@ -19,7 +19,7 @@ from dlog.sensitivity.intervals import Intervals, Spec, recorded
 from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.oracle_kernels import GREATEST, LEAST
 from dlog.sensitivity.packed import MANY, packed
-from dlog.sensitivity.upkeep import Upkeep, Upkept
+from dlog.sensitivity.upkeep import CycleResult, Upkeep
 from dlog.sensitivity.watches import COARSE, EXACT, watched
 from dlog.storage.arena.arena import Arena
 from dlog.storage.diff.surgery import surgeries
@@ -182,11 +182,11 @@ class Kept:
         }
         return self.upkeep.oracle(changed, self.intervals)
 
-    def change(self, later: Sequence[Index]) -> Upkept:
+    def change(self, later: Sequence[Index]) -> CycleResult:
         roots = [index.root for index in later]
-        upkept = self.upkeep.maintain(ARENA.A, self.oracle(later), (self.roots, roots), self.intervals)
-        self.indices, self.intervals = list(later), upkept.intervals
-        return upkept
+        result = self.upkeep.maintain(ARENA.A, self.oracle(later), (self.roots, roots), self.intervals)
+        self.indices, self.intervals = list(later), result.intervals
+        return result
 
     def answer(self, indices: Sequence[Index]) -> set[tuple[int, ...]]:
         return set(map(tuple, self.upkeep.record(ARENA.A, [i.root for i in indices]).rows.tolist()))
@@ -246,9 +246,9 @@ def test_sound_index(granularity: str, monkeypatch: pytest.MonkeyPatch) -> None:
             after = kept.answer(later)
             if not kept.oracle(later):
                 assert after == answer
-            upkept = kept.change(later)
+            result = kept.change(later)
             erased, inserted = (
-                {tuple(r) for r in rows.tolist()} for rows in (upkept.erased, upkept.inserted)
+                {tuple(r) for r in rows.tolist()} for rows in (result.erased, result.inserted)
             )
             assert (erased, inserted) == (answer - after, after - answer)
             answer = after
@@ -305,7 +305,7 @@ def test_cost_follows_trace_edit_distance(plan: str, granularity: str) -> None:
     """Operations of a cycle against how many lines of the full exact trace differ, before and after.
 
     A line is an operation with what it sought and found, or an assignment that was reached.  Coarse traces
-    have no bound by lines alone: a span is hit by each new key inside of it, in every context that has such
+    have no bound by lines alone: a span is hit by each new key inside it, in every context that has such
     a span, though an exact run steps over it there.  A hit costs a lookup, so each counts as one line more.
     (Measured: at most 4.3 times lines by log n of exact traces and 7.0 of coarse ones, where hardly anything
     changed and n is 100; at most 1.5 and 3.6 where it is 1600.)
@@ -358,7 +358,7 @@ def _trace(plan: str, kept: Kept) -> Counter[tuple[int, ...]]:
 
 
 def test_what_a_guide_leads_through_is_not_noted() -> None:
-    """Where only keys of z are looked at again, nothing has changed at those of x and y above them."""
+    """Where only keys of z are re-examined, nothing has changed at those of x and y above them."""
     upkeep = upkeep_of("triangles", "exact")
     edges = Index.build(ARENA, [(1, 2), (1, 3), (2, 3), (2, 5), (3, 4)], 2)
     by_depth = [(watch.depth, number) for number, watch in enumerate(upkeep.watched.indexed)]

@@ -287,7 +287,7 @@ def test_folders_of_files_are_read_by_tasks(tmp_path: Path) -> None:
         assert database["road"].rows() == [(1, 2), (2, 3), (3, 4), (9, 1)]
         assert len(database["reach"]) == 10 and ("Uruk", 4) in database["from"].rows()
         assert database["paid"].rows() == [(0.25,)]
-        assert "warning: 2 rows of road not taken" in told and "warning: 1 row of toll not taken" in told
+        assert "warning: 2 rows of road rejected" in told and "warning: 1 row of toll rejected" in told
         bad = [json.loads(line) for line in (out / "bad" / "road.json").read_text().splitlines()]
         assert [(row["line"], row["row"]) for row in bad] == [(3, "x,4"), (4, "5")]
         assert all(row["file"].endswith("a.csv") and row["reason"] for row in bad)

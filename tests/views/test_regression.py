@@ -70,5 +70,5 @@ def test_errors() -> None:
         fit(empty, "y")
     with pytest.raises(DlogError, match="z is not among x, y"):
         fit(empty, "z")
-    with pytest.raises(DlogError, match="z is in no relation"):
+    with pytest.raises(DlogError, match="z is not in any relation"):
         cofactor_query(Query(**schema(RELATIONS), aggregates=()), ["z"])

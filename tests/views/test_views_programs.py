@@ -135,7 +135,7 @@ def test_errors_of_rules() -> None:
     rule = "t[x] = n <- agg<<n = count()>> e(x, y), !s(y)."
     assert error(base + rule) == "p.dl:2:41: error: view trees have no negation"
     rule = "t[x] = n <- agg<<n = max(y)>> e(x, y)."
-    assert error(base + rule) == "p.dl:2:18: error: view trees keep sums, counts and means, not max"
+    assert error(base + rule) == "p.dl:2:18: error: view trees maintain sums, counts and means, not max"
     rule = "t[z] = n <- agg<<n = count()>> e(x, y), z = x + y."
     assert error(base + rule).endswith("error: z is computed: view trees group by columns")
     two = "t[x] = n <- agg<<n = count()>> e(x, _). u[x] = n <- agg<<n = count()>> e(_, x)."

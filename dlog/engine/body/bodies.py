@@ -52,7 +52,7 @@ _MANY = 1024  # rows of each atom from which on a join leaves its last compariso
 
 
 class BodyRunner:
-    """Runs pipelines of one rule.  Plans are kept between runs, so iterations do not plan again."""
+    """Runs pipelines of one rule.  Plans are cached between runs, so iterations do not plan again."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class BodyRunner:
         self.plans: dict[tuple[int, bool, bool, tuple[str, ...]], Planned] = {}
         self.parts: dict[tuple[int, bool], Parts | tuple[int, ...]] = {}
         self.complements: dict[int, Complement | None] = {}
-        self.tested: dict[int, tuple[PushedFilter, ...]] = {}
+        self.filters: dict[int, tuple[PushedFilter, ...]] = {}
         self.weighted = False
 
     def run(self, pipeline: Pipeline, table: Table | None = None, weighted: bool = False) -> Table:
@@ -90,15 +90,15 @@ class BodyRunner:
         return table
 
     def tested_values(self, pipeline: Pipeline) -> Table | None:
-        """Values that pass tests on columns, for the first join to read; None where that would not pay."""
-        if id(pipeline) not in self.tested:
-            self.tested[id(pipeline)] = pushed_filters(pipeline, self.store)
+        """Values that pass tests on columns, for the first join to read; None if that would not pay."""
+        if id(pipeline) not in self.filters:
+            self.filters[id(pipeline)] = pushed_filters(pipeline, self.store)
         best, least = None, 1.0 if self.store.options.semijoins == ALWAYS else SHARE
-        for tested in self.tested[id(pipeline)]:
-            values = self.join(tested.values, None)
+        for filters in self.filters[id(pipeline)]:
+            values = self.join(filters.values, None)
             values = values.take(distinct_rows(list(values.columns.values()), values.n))
             passed = values
-            for test in tested.tests:
+            for test in filters.tests:
                 passed = self.test(test.primitive, passed)
             if passed.n <= least * values.n:
                 best, least = passed, passed.n / max(values.n, 1)
@@ -170,7 +170,7 @@ class BodyRunner:
     def rows(self, join: Join, forms: list[Form], outputs: tuple[str, ...], table: Table | None) -> Table:
         view = self.view(table)
         many = min((view.rows(f.predicate) for f in forms if isinstance(f, Atom)), default=0) >= _MANY
-        planned = self.planned(join, forms, outputs, table, late=many and bool(outputs))
+        planned = self.planned(join, forms, outputs, table, leaves_comparisons=many and bool(outputs))
         self.watch.pending(0)
         parts = self.scanned(planned.compiled, view) if many else None
         if parts is None:
@@ -187,7 +187,7 @@ class BodyRunner:
         return Table.of_rows(outputs, rows.T)
 
     def scanned(self, join: CompiledJoin, view: Readable) -> list[np.ndarray] | None:
-        """All output of a join that reads one relation from end to end, where its rows lie in one piece."""
+        """All output of a join that reads one relation from end to end, if its rows are contiguous."""
         if not is_scan(join):
             return None
         use = join.atoms[0]
@@ -218,17 +218,17 @@ class BodyRunner:
         outputs: tuple[str, ...],
         table: Table | None,
         count: bool = False,
-        late: bool = False,
+        leaves_comparisons: bool = False,
     ) -> Planned:
-        """The plan for a join, made anew when sizes have changed so much that another order may be better."""
-        key = (id(join), count, late, () if table is None else tuple(table.columns))
+        """The plan for a join, rebuilt when sizes have changed so much that another order may be better."""
+        key = (id(join), count, leaves_comparisons, () if table is None else tuple(table.columns))
         known = self.plans.get(key)
         view = self.view(table)
         if known is not None:
             sizes = tuple(view.rows(use.predicate) for use in known.compiled.atoms)
             if alike(sizes, known.sizes):
                 return known
-        planned = self.compile(forms, outputs, view, join.bag, count, late=late)
+        planned = self.compile(forms, outputs, view, join.bag, count, leaves_comparisons=leaves_comparisons)
         self.warn_cross_product(planned.compiled, view)
         self.plans[key] = planned
         self.measure.planned(planned.compiled)
@@ -246,7 +246,7 @@ class BodyRunner:
         count: bool,
         first: str | None = None,
         implied: Implied | None = None,
-        late: bool = False,
+        leaves_comparisons: bool = False,
     ) -> Planned:
         compiled = compile_join(
             forms,
@@ -259,13 +259,13 @@ class BodyRunner:
             count=count,
             first=first,
             implied=implied,
-            late=late,
+            leaves_comparisons=leaves_comparisons,
         )
         sizes = tuple(view.rows(use.predicate) for use in compiled.atoms)
         return Planned(compiled, assemble(compiled.plan), sizes)
 
     def decomposed(self, join: Join, outputs: tuple[str, ...], count: bool = False) -> Parts | None:
-        """The join in parts, where that is expected to cost less.  Decided anew when sizes have changed."""
+        """The join in parts, if that is expected to cost less.  Decided again when sizes have changed."""
         key = (id(join), count)
         names = [f.predicate for f in join.forms if isinstance(f, Atom)]
         if len(names) < 2:
@@ -287,7 +287,9 @@ class BodyRunner:
     def decomposition(
         self, join: Join, outputs: tuple[str, ...], count: bool, sizes: tuple[int, ...]
     ) -> Decomposition | None:
-        """What the planner says, or has said to another runner of the same body on data as large."""
+        """The planner's choice, or its earlier choice for another runner of the same body on data as
+        large.
+        """
         options = self.store.options
         if join.bag and not (count or self.weighted):
             options = replace(options, sub_joins=NEVER)
@@ -310,12 +312,14 @@ class BodyRunner:
         self.measures.warn_cross_product(self.rule, cross_products, view.rows)
 
     def join_runs(self, planned: Planned, table: Table | None) -> list[JoinRun]:
-        """The join, cut by ranges of its first key when several cores help; together they give all rows."""
+        """The join, split by ranges of its first key if several cores help; together they give all rows."""
         return self.split(self.start(planned, self.view(table)))
 
     def start(self, planned: Planned, view: Readable) -> JoinRun:
         uses = planned.compiled.atoms
-        for use in sorted(uses, key=lambda use: -len(use.columns)):  # what is read less deeply reads along
+        for use in sorted(
+            uses, key=lambda use: -len(use.columns)
+        ):  # shallower reads share an index with deeper ones
             view.index(use.predicate, use.columns)
         keep = [view.index(use.predicate, use.columns) for use in uses]
         ranks = self.store.dictionary.rank if is_ranked(planned.compiled) else NO_WORDS
@@ -345,7 +349,7 @@ class BodyRunner:
         return column_functions.Column(values, type)
 
     def compute(self, form: Primitive, table: Table) -> Table:
-        if form.output is None:  # an equality that gives one side its value
+        if form.output is None:  # an equality that binds one side
             a, b = form.inputs
             target, source = (b, a) if isinstance(b, Var) and b.name not in table.columns else (a, b)
             assert isinstance(target, Var)
@@ -370,7 +374,7 @@ class BodyRunner:
         return Type("decimal", type.scale, 38) if type.is_decimal else type
 
     def receive(self, target: Operand, column: column_functions.Column, table: Table) -> Table:
-        """Binds a computed column, or keeps the rows where it equals what is bound."""
+        """Binds a computed column, or selects the rows where it equals what is bound."""
         if isinstance(target, Const) or target.name in table.columns:
             mask = column_functions.test("eq", [column, self.column(target, table)], self.store.dictionary)
             return table.filter(mask)
@@ -399,7 +403,7 @@ class BodyRunner:
         )
         return self.receive(form.output, column, table.take(rows))
 
-    # Nested bodies, told apart by the row they belong to
+    # Nested bodies, distinguished by the row they belong to
 
     def anti(self, operation: Anti, table: Table) -> Table:
         numbered = table.with_column(ROW, np.arange(table.n))

@@ -1,7 +1,8 @@
-"""Owns `T(x), !S(x)` where S is known to be inside T and nearly all of it: the few rows of T that S has not.
+"""Owns `T(x), !S(x)` where S is known to be a subset of T and nearly all of it: the few rows of T that S
+lacks.
 
-Correct output: the rows of T that S has not, found by comparing counts (`dlog.storage.diff.complement`).  Knows
-that S is inside T from the rules (`dlog.ir.analysis.inclusions`) and from S having no base facts.
+Correct output: the rows of T that S lacks, found by comparing counts (`dlog.storage.diff.complement`).
+Knows that S is a subset of T from the rules (`dlog.ir.analysis.inclusions`) and from S having no base facts.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Complement:
     rest: Join
 
     def is_sparse(self, store: Store) -> bool:
-        """Whether S is inside T, and few rows are missing.  Reads sizes only."""
+        """Whether S is a subset of T, and few rows are missing.  Reads sizes only."""
         whole, part = self.whole.predicate, self.part.predicate
         facts = store.relations.get(facts_name(part))
         if (part, whole) not in store.inclusions or facts is None or len(facts):
@@ -40,7 +41,7 @@ class Complement:
         return store.options.complements == ALWAYS or missing * SPARSE < store.rows(whole)
 
     def table(self, store: Store) -> Table:
-        """The rows of T that S has not.  REQUIRES: is_sparse."""
+        """The rows of T that S lacks.  REQUIRES: is_sparse."""
         order = self._order(store)
         assert order is not None
         whole, part = (store.relations[a.predicate].index(order) for a in (self.whole, self.part))

@@ -1,12 +1,12 @@
-"""Owns the running of a join in parts: sub-joins into passing relations, then the join that reads them.
+"""Owns the execution of a join in parts: sub-joins into temporary relations, then the join that reads them.
 
 Lifecycle.  1 sub-joins that hold for the whole are computed once.  2 with a chunk variable, its values are
-cut into ranges; for each range the sub-joins that have the variable are computed, small enough for the cache.
-3 the last join runs, for each range, and its rows are put together: every assignment has one value of the
-chunk variable, hence one range.
+split into ranges; for each range the sub-joins that have the variable are computed, small enough for the
+cache.  3 the last join runs, for each range, and its rows are collected: every assignment has one value of
+the chunk variable, hence one range.
 
 A sub-join is read by the last join through an index, as any relation, or probed: it is then a hash table that
-is asked for each row the last join gives.
+is probed for each row of the last join.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Step:
 
 
 class Parts:
-    """One decomposed join.  Its plans are made at the first run and kept."""
+    """One decomposed join.  Its plans are made at the first run and cached."""
 
     def __init__(self, runner: BodyRunner, decomposition: Decomposition, sizes: tuple[int, ...]):
         """`sizes` are those of its atoms' relations when it was planned."""
@@ -124,7 +124,7 @@ class Parts:
         return total
 
     def each_chunk(self, last: Callable[[_Work, Made, Bounds], T]) -> list[T]:
-        """What the last join gives for each range of the chunk variable, or for the whole."""
+        """The output of the last join for each range of the chunk variable, or for the whole."""
         d, work = self.decomposition, _Work(self)
         chunked = d.chunked() if self.chunks_work() else ()
         made = Made()
@@ -158,7 +158,7 @@ class Parts:
         return self.runner.compile(step.forms, step.outputs, view, step.bag, count, first, d.implied)
 
     def chunks_work(self) -> bool:
-        """Whether every plan that must be cut begins with the chunk variable.  Decided once."""
+        """Whether every plan that must be split begins with the chunk variable.  Decided once."""
         d = self.decomposition
         if self.can_chunk is None:
             steps = [self.steps[s.name] for s in d.chunked()]
@@ -186,7 +186,7 @@ class Parts:
 
 
 class _Work:
-    """One thread's share of a decomposed join.  Runs that change only in their range are kept."""
+    """One thread's share of a decomposed join.  Runs that change only in their range are reused."""
 
     def __init__(self, parts: Parts):
         self.parts = parts
@@ -208,7 +208,7 @@ class _Work:
     # Sub-joins
 
     def make(self, sub_join: SubJoin, made: Made, bounds: Bounds) -> None:
-        """Puts the result of a sub-join where the others find it."""
+        """Stores the result of a sub-join where the others find it."""
         if any(probe.predicate == sub_join.name for probe in self.decomposition.probes):
             made.hashed[sub_join.name] = self.hashed(sub_join, made, bounds)
         elif bounds == WHOLE and self.runner.store.options.sharing != NEVER:
@@ -217,7 +217,8 @@ class _Work:
             made.passing[sub_join.name] = self.passing(sub_join, made, bounds)
 
     def shared(self, sub_join: SubJoin, made: Made) -> Passing:
-        """What another rule, or a run before, has made of the same relations; else made now and kept."""
+        """The result that another rule, or a run before, has computed from the same relations; else computed
+        now and cached."""
         store = self.runner.store
         read = sorted(Conj((), sub_join.forms).predicates())
         if any(is_sub_join(name) or name not in store.relations for name in read):
@@ -295,7 +296,7 @@ class _Work:
         return total
 
     def probed(self, out: np.ndarray, n: int, made: Made) -> tuple[np.ndarray, np.ndarray | None]:
-        """The rows that all probes have, as (columns, rows), and their weights."""
+        """The rows that all probes find, as (columns, rows), and their weights."""
         d, names = self.decomposition, self.parts.last.outputs
         rows = out[:, :n]
         weights: list[np.ndarray] = []

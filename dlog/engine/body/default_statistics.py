@@ -13,7 +13,7 @@ _LIKE_IT = 2  # rows that a single one stands for
 
 
 class DefaultStatistics:
-    """Statistics in which a relation that is still empty is taken to have a thousand rows."""
+    """Statistics in which a relation that is still empty is assumed to have a thousand rows."""
 
     def __init__(self, known: Statistics):
         self.known = known
@@ -35,10 +35,10 @@ class DefaultStatistics:
 
 
 class GrowingStatistics(DefaultStatistics):
-    """The same for plans that are kept from transaction to transaction: one row is taken for two of a kind.
+    """The same for plans that are reused from transaction to transaction: one row counts as two.
 
     A plan that is made for the first rows of a stream then joins by what they share, and makes no cross
-    product, which costs nothing while there is one row of each.  Changes stay as small as they are.
+    product, which costs nothing while there is one row of each.  Sizes of changes are not adjusted.
     """
 
     def rows(self, name: str) -> float:

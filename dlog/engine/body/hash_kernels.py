@@ -98,7 +98,7 @@ def find_rows(
 
 @kernel
 def sum_rows(table_words: Words, mask: int, width: int, row_words: Words, stride: int, n: int) -> int:
-    """The sum of the weights of n rows, those that the table has not weighing nothing.  O(n)."""
+    """The sum of the weights of n rows; those that the table lacks weigh nothing.  O(n)."""
     table, rows = pointer(table_words), pointer(row_words)
     total = 0
     for i in range(n):

@@ -1,4 +1,4 @@
-"""Owns relations that are only asked whether they have a row, and with what weight: hash tables."""
+"""Owns relations that are only probed for a row and its weight: hash tables."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Hashed:
         )
 
     def find(self, rows: Words, n: int) -> tuple[Words, Words]:
-        """(Numbers, weights) of those of the first n columns of a (width, m) array that are there.  O(n)."""
+        """(Numbers, weights) of those of the first n columns of a (width, m) array that it has.  O(n)."""
         found, weights = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
         flat, stride = rows.reshape(-1), rows.shape[1]
         count = find_rows(self._table, self._entries - 1, self.width, flat, stride, n, found, weights)

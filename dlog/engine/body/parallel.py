@@ -1,4 +1,4 @@
-"""Owns the use of several cores: one join cut into ranges of its first key, run in threads.
+"""Owns the use of several cores: one join split into ranges of its first key, run in threads.
 
 Every assignment has one first key, hence one range: the parts together are the whole, each row once.  Kernels
 release the interpreter's lock.
@@ -15,9 +15,9 @@ from dlog.interrupts import poll
 from dlog.lftj.triejoin import Join
 
 T = TypeVar("T")
-_SMALL = 20_000  # rows of the largest atom below which threads cost more than they give
-_LOOK = 0.1  # seconds after which a thread that waits for others looks for Ctrl-C
-_PARTS = 4  # ranges per core, so that one with heavy keys does not keep the others waiting
+_SMALL = 20_000  # rows of the largest atom below which threads cost more than they save
+_LOOK = 0.1  # seconds after which a thread that waits for others checks for Ctrl-C
+_PARTS = 4  # ranges per core, so that one with heavy keys does not delay the others
 
 
 def parts_of(join: Join, rows: int, jobs: int) -> list[Join]:
@@ -36,7 +36,7 @@ def in_parallel(tasks: Sequence[Callable[[], T]], watch: Watch) -> list[T]:
 
 
 def in_threads(loops: Sequence[Callable[[], None]], watch: Watch) -> None:
-    """Runs each in a thread of its own.  The first error stops the others, which look at the watch."""
+    """Runs each in its own thread.  The first error stops the others, which check the watch."""
     with watch.lock_released(), ThreadPoolExecutor(len(loops)) as pool:
         _results([pool.submit(loop) for loop in loops], watch)
 

@@ -1,5 +1,5 @@
-"""Owns rows in arrays around a join: comparisons that it leaves to be made on what it gives, and bodies that
-read one relation from end to end, which need no join at all.
+"""Owns rows in arrays around a join: comparisons that it leaves to be made on its output, and bodies that
+read one relation from end to end, which need no join.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ def is_scan(join: CompiledJoin) -> bool:
 
 
 def is_ranked(join: CompiledJoin) -> bool:
-    """Whether a join, or what it leaves to be compared, needs the order of texts."""
-    return join.uses_ranks or any(isinstance(step, RankCompare) for step in join.late)
+    """Whether a join, or the comparisons that it leaves, need the order of texts."""
+    return join.uses_ranks or any(isinstance(step, RankCompare) for step in join.leftover)
 
 
 def scanned_rows(join: CompiledJoin, index: Index, dictionary: Dictionary) -> Iterator[Words] | None:
-    """What a join that is a scan gives, in (columns, rows) parts; None if the index is not in one piece."""
+    """The output of a join that is a scan, in (columns, rows) parts; None if the index is not contiguous."""
     columns = index.flat_columns()
     if columns is None or len(columns) != join.plan.arities[0]:
         return None
     slots = {leap.slot: place for place, leap in enumerate(join.plan.steps) if isinstance(leap, Leap)}
     names = dict(join.names)
     chosen = [columns[slots[names[output]]] for output in join.outputs]
-    compared = [s for step in join.late if isinstance(step, RankCompare) for s in (step.a, step.b)]
+    compared = [s for step in join.leftover if isinstance(step, RankCompare) for s in (step.a, step.b)]
     dictionary.ranking(codes_of([_operand(join, slot, chosen) for slot in compared]))  # not part by part
-    size = PART if join.late else max(len(index), 1)
+    size = PART if join.leftover else max(len(index), 1)
     starts = range(0, len(index), size)
     return (passing_rows(join, [c[start : start + size] for c in chosen], dictionary) for start in starts)
 
 
 def passing_rows(join: CompiledJoin, rows: Columns, dictionary: Dictionary) -> Words:
-    """Those of (columns, rows) for which all comparisons hold that a join has left, as an array of their own.
+    """Those of (columns, rows) for which all comparisons hold that a join has left, as a new array.
 
-    O(rows).  REQUIRES, to be fast: texts that are compared are in order already, see `is_ranked`.
+    O(rows).  REQUIRES, to be fast: texts that are compared are already in order, see `is_ranked`.
     """
-    if not join.late:
+    if not join.leftover:
         return np.array(rows)
-    mask = np.logical_and.reduce([_holds(join, step, rows, dictionary) for step in join.late])
+    mask = np.logical_and.reduce([_holds(join, step, rows, dictionary) for step in join.leftover])
     numbers = np.flatnonzero(mask)
     out = np.empty((len(rows), len(numbers)), np.int64)
     for c in range(len(rows)):

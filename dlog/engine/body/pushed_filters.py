@@ -1,4 +1,4 @@
-"""Owns tests on columns that the values of one atom decide: `contains("x", r)` needs nothing but r.
+"""Owns tests on columns that the values of one atom decide: `contains("x", r)` needs only r.
 
 A join that gives far more rows than the atom has is tested late, on all of them.  Instead the atom's values
 are tested once, before the join, which then reads only those that pass: a semijoin with a relation that a
@@ -33,7 +33,7 @@ class PushedFilter:
 
 
 def pushed_filters(pipeline: Pipeline, store: Store) -> tuple[PushedFilter, ...]:
-    """What is worth testing before the first join.  Looks at sizes; reads no rows."""
+    """What is worth testing before the first join.  Uses sizes; reads no rows."""
     join = pipeline.operations[0] if pipeline.operations else None
     semijoins = store.options.semijoins
     if not isinstance(join, Join) or semijoins == NEVER:

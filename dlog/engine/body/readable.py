@@ -19,14 +19,14 @@ from dlog.storage.index.sample import sample_places
 from dlog.types import INT, Type
 
 TABLE = "$table"
-"""The name under which a join reads the table of bindings that it goes on from."""
+"""The name under which a join reads the table of bindings that it continues from."""
 
 _SAMPLE = 1 << 12
 
 
 @dataclass
 class Passing:
-    """A relation that passes: columns of codes, and an index for each column order that was asked for.
+    """A temporary relation: columns of codes, and an index for each column order that was requested.
 
     Rows may repeat; an index has each once.
     """
@@ -59,7 +59,7 @@ class Passing:
 
 
 class Readable:
-    """The store with some passing relations, as the planner sees it."""
+    """The store with some temporary relations, as the planner sees it."""
 
     def __init__(self, store: Store, passing: Mapping[str, Passing]):
         self.store = store

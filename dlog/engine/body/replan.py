@@ -1,15 +1,15 @@
-"""Owns the question whether sizes have changed so much that another plan may be better.  Knows no plan."""
+"""Owns the decision whether sizes have changed so much that another plan may be better.  Knows no plan."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-REPLAN = 16  # the factor by which a relation grows or shrinks before its plans are made anew
+REPLAN = 16  # the factor by which a relation grows or shrinks before its plans are rebuilt
 _ANY_PLAN_ROWS = 64  # rows up to which any plan is quick, whatever it was made for
 
 
 def alike(sizes: Sequence[int], before: Sequence[int]) -> bool:
-    """Whether a plan made for relations of some sizes still suits them.  O(relations).
+    """Whether a plan made for relations of some sizes still fits them.  O(relations).
 
     >>> alike([3, 1000], [60, 1000]), alike([100_000], [1000]), alike([100], [3])
     (True, False, False)

@@ -1,9 +1,9 @@
 """Owns the joint choice of sub-joins: one that several rules could use is worth more than to each alone.
 
-A sub-join's cost is divided by the rules whose bodies have it, and every rule is planned that way.  Where all
-of them then take it, it is taken: the first makes it, the others find it made.  Where some do not, the cost
-is divided by those that do.  Sub-joins of sub-joins are not looked at, nor are recursive rules.  Knows
-nothing of how results are kept.
+A sub-join's cost is divided by the rules whose bodies have it, and every rule is planned that way.  If all
+of them then choose it, it is chosen: the first computes it, the others reuse it.  If some do not, the cost
+is divided by those that do.  Sub-joins of sub-joins are not examined, nor are recursive rules.  Knows
+nothing of how results are stored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JOINT = 1e7  # a join that is expected to cost less, some 50 ms, is planned alon
 
 @dataclass(frozen=True)
 class Body:
-    """The join that a rule begins with, and what is asked of it."""
+    """The join that a rule begins with, and its required outputs."""
 
     forms: tuple[Form, ...]
     outputs: tuple[str, ...]
@@ -44,7 +44,7 @@ class Body:
     def plan(
         self, store: Store, made: Collection[str], users: Callable[[str], int] | None = None
     ) -> Decomposition | None:
-        """None where it is done at once, or reads what is not there yet."""
+        """None if it is done at once, or reads what does not exist yet."""
         if not all(name in store.relations for name in Conj((), self.forms).predicates()):
             return None
         view = Readable(store, {})
@@ -62,7 +62,7 @@ class Body:
 
 
 class SharedSubjoinChoice:
-    """The bodies of a program by the sub-joins that they have; found out when a plan first asks."""
+    """The bodies of a program by the sub-joins that they have; computed when a plan first needs it."""
 
     def __init__(self, store: Store, bodies: Callable[[], Iterable[Body]]):
         self.store = store
@@ -80,14 +80,14 @@ class SharedSubjoinChoice:
         return len(self.users.get(text, ()))
 
     def plan(self, body: Body, made: Collection[str]) -> Decomposition | None:
-        """The plan of a body, with others in mind."""
+        """The plan of a body, taking others into account."""
         alone = body.plan(self.store, made)
         return self.joint_plan(body, alone, made) or alone
 
     def joint_plan(
         self, body: Body, alone: Decomposition | None, made: Collection[str] = ()
     ) -> Decomposition | None:
-        """A plan that takes a sub-join for the sake of others; None if there is none that needs them."""
+        """A plan that has a sub-join for the sake of others; None if there is none that needs them."""
         if body.options.sharing == NEVER or not any(self.count(text) > 1 for text in body.texts()):
             return None
         together = body.plan(self.store, made, self.count)
@@ -102,14 +102,14 @@ class SharedSubjoinChoice:
         return body.plan(self.store, made, lambda text: found.get(text, 1))
 
     def takers(self, text: str, body: Body, made: Collection[str]) -> int:
-        """How many would take a sub-join, if all of them did: the body itself and others."""
+        """How many would choose a sub-join, if all of them did: the body itself and others."""
         others = [other for other in self.users[text] if other != body]
         plans = [other.plan(self.store, made, self.count) for other in others]
         return 1 + sum(plan is not None and text in shared_texts(plan) for plan in plans)
 
 
 def shared_texts(d: Decomposition) -> set[str]:
-    """The sub-joins of a plan that others can find made: whole, by index, and of relations that stay."""
+    """The sub-joins of a plan that others can reuse: whole, by index, and of relations that stay."""
     chunked = d.chunked()
     hashed = {probe.predicate for probe in d.probes}
     found = set()

@@ -1,6 +1,7 @@
-"""Owns tables of bindings: one column per variable, all of one length.  What flows between stages of a body.
+"""Owns tables of bindings: one column per variable, all of one length.  The data between stages of a body.
 
-A column holds int64 codes, or decimals of any size while a rule computes with them (see `dlog.engine.column_functions`).
+A column holds int64 codes, or decimals of any size while a rule computes with them (see
+`dlog.engine.column_functions`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Owns what a commit tells.  Nothing of it is put together before somebody asks.
+"""Owns what a commit reports.  Nothing of it is computed before it is requested.
 
-Knows nothing of how derived predicates follow: whoever brings a state leaves what there is to tell (`CommitSummary`).
+Knows nothing of how derived predicates are maintained: the code that makes a state leaves what there is to
+report (`CommitSummary`).
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from dlog.storage.index.batch import Change as Difference
 
 
 class CommitSummary(Protocol):
-    """What is known of a transaction that was followed, by the names that the engine has."""
+    """The data of a maintained transaction, by the names that the engine has."""
 
     @property
     def ways(self) -> Mapping[str, str]:
-        """How derived predicates followed."""
+        """How derived predicates were maintained."""
 
     def costs(self) -> Mapping[str, int]:
         """Operations, by the names of `ways`."""
@@ -31,10 +32,10 @@ class CommitSummary(Protocol):
         """The net change of every predicate, in codes."""
 
     def looked(self) -> Sequence[OracleReport]:
-        """Where rules that are kept by their traces were looked at again."""
+        """Where rules that are maintained by their traces were re-examined."""
 
     def note(self, seconds: float) -> None:
-        """The time that it took, for those who keep account of it."""
+        """The time that it took."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class Change:
 
 
 class Changes(Mapping[str, Change]):
-    """The net change of every predicate that a user knows, found and decoded when asked for."""
+    """The net change of every predicate that a user can see, found and decoded on request."""
 
     __slots__ = ("_dictionary", "_given", "_known", "_predicates")
 
@@ -79,7 +80,7 @@ class Changes(Mapping[str, Change]):
         return Change(name, inserted, erased)
 
     def predicate(self, name: str) -> Predicate:
-        """What the rows of a change are rows of."""
+        """The predicate of the rows of a change."""
         return self._predicates[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -94,9 +95,9 @@ class Changes(Mapping[str, Change]):
 
 
 class Commit:
-    """A transaction that took place: the version it made and what changed, base and derived.
+    """A committed transaction: the version it made and what changed, base and derived.
 
-    `answers` are those of queries that stood in its text.  `repeated`: nothing was done, since a batch with
+    `answers` are those of queries in its text.  `repeated`: nothing was done, since a batch with
     this id had been applied before.
     """
 
@@ -137,13 +138,13 @@ class Commit:
 
     @property
     def operations(self) -> int:
-        """Seeks and nexts of its joins, and derivations of recursions that it looked at."""
+        """Seeks and nexts of its joins, and derivations of recursions that it examined."""
         return sum(self._summary.costs().values())
 
     @property
     def ways(self) -> Mapping[str, str]:
-        """How derived predicates, and constraints by their texts, followed: "delta", "stages", "trace" or
-        "from scratch".  A part of a predicate counts as the predicate."""
+        """How derived predicates, and constraints by their texts, were maintained: "delta", "stages", "trace"
+        or "from scratch".  A part of a predicate counts as the predicate."""
         ways = self._summary.ways
         shown: dict[str, str] = {}
         for name, way in sorted(ways.items(), key=lambda item: "'" in item[0]):
@@ -152,16 +153,16 @@ class Commit:
 
     @property
     def costs(self) -> Mapping[str, int]:
-        """The operations of each of them; those of a predicate's parts are its own."""
+        """The operations of each of them, including those of a predicate's parts."""
         shown: dict[str, int] = {}
         for name, operations in self._summary.costs().items():
             name = _shown_name(name, self._program)
             shown[name] = shown.get(name, 0) + operations
         return shown
 
-    def looked(self) -> Sequence[OracleReport]:
-        """For rules that are kept by their traces, where the transaction made them look again: `print` each
-        of them."""
+    def oracle_reports(self) -> Sequence[OracleReport]:
+        """For rules that are maintained by their traces, what the transaction made them examine again:
+        `print` each of them."""
         return self._summary.looked()
 
     def __repr__(self) -> str:
@@ -169,7 +170,7 @@ class Commit:
 
 
 def _shown_name(name: str, program: Program) -> str:
-    """What a user calls a predicate, or a constraint."""
+    """The user's name of a predicate, or a constraint."""
     if "'" not in name:
         return name
     texts = (c.text for c in program.constraints if c.violations == name)
@@ -177,7 +178,7 @@ def _shown_name(name: str, program: Program) -> str:
 
 
 class RecordedSummary:
-    """What there is to tell of a transaction that went the general way, or of nothing."""
+    """The report of a transaction that took the general path, or of none."""
 
     __slots__ = ("_costs", "_differences", "_looked", "ways")
 

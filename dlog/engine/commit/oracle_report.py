@@ -1,6 +1,6 @@
-"""Owns what is told of change oracles: where rules that keep traces were looked at again in a transaction.
+"""Owns the reports on change oracles: where rules that keep traces were re-examined in a transaction.
 
-Knows nothing of how oracles come about.  Nothing is computed before somebody asks.
+Knows nothing of how oracles are made.  Nothing is computed before it is requested.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ SHOWN_INTERVALS = 4  # intervals of one variable that are shown
 
 @dataclass(frozen=True)
 class OracleReport:
-    """Of one rule of `predicate`.  `keys` are its key variables with their types, None where that is not
-    known.  An oracle that is too large to be shown is not held: `places` is its number of contributions."""
+    """Of one rule of `predicate`.  `keys` are its key variables with their types, None if they are not
+    known.  An oracle that is too large to be shown is not stored: `places` is its number of contributions."""
 
     predicate: str
     keys: tuple[tuple[str, Type | None], ...]
@@ -37,8 +37,8 @@ class OracleReport:
         return cls(predicate, keys, places, oracle if places < SHOWN else None, dictionary)
 
     def intervals(self) -> dict[str, list[tuple[int, int]]]:
-        """For each key variable the codes that were looked at again, as closed intervals; a variable that
-        could have any value is not among them.  REQUIRES: the oracle is held."""
+        """For each key variable the codes that were re-examined, as closed intervals; a variable that
+        could have any value is not among them.  REQUIRES: the oracle is stored."""
         assert self.oracle is not None
         found = self.oracle.intervals([type is None or type.ordered_codes for _, type in self.keys])
         everything = [(LEAST, GREATEST)]
@@ -46,14 +46,14 @@ class OracleReport:
         return {name: intervals for (name, _), intervals in pairs if intervals != everything}
 
     def __str__(self) -> str:
-        """`p looked again at x in [2, 2], [6, +inf]`."""
+        """`p re-examined at x in [2, 2], [6, +inf]`."""
         if self.places == 0:
-            return f"{self.predicate} looked nowhere again"
+            return f"{self.predicate}: nothing re-examined"
         if self.oracle is None:
-            return f"{self.predicate} looked again at {self.places:,} places"
+            return f"{self.predicate} re-examined at {self.places:,} places"
         types = dict(self.keys)
         parts = [f"{name} in {self._listed(found, types[name])}" for name, found in self.intervals().items()]
-        return f"{self.predicate} looked again at {'; '.join(parts) or 'everything'}"
+        return f"{self.predicate} re-examined at {'; '.join(parts) or 'everything'}"
 
     def __repr__(self) -> str:
         return f"<{self}>"
@@ -78,9 +78,9 @@ class OracleReport:
         return literal_text(decode_value(code, type, self.dictionary), type)
 
 
-ReportsOnRequest = Callable[[], Sequence[OracleReport]]  # told when asked
+ReportsOnRequest = Callable[[], Sequence[OracleReport]]  # computed on request
 
 
 def no_reports() -> Sequence[OracleReport]:
-    """What is told where no trace is kept."""
+    """The reports if there is no trace."""
     return ()

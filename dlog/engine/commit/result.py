@@ -1,4 +1,4 @@
-"""Owns what a reader gets: rows of a predicate or a query, decoded on demand, sorted by value."""
+"""Owns results for readers: rows of a predicate or a query, decoded on demand, sorted by value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """Rows as they were when asked for.
+    """Rows at the time of the request.
 
     >>> import dlog
     >>> db = dlog.Database(source='name(1, "one"). name(2, "two").')

@@ -1,4 +1,4 @@
-"""Owns who is told of commits, in which order, and what happens when one of them fails.
+"""Owns who is notified of commits, in which order, and what happens if one of them fails.
 
 Knows nothing of transactions.
 """
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class Subscribers:
-    """Callbacks in the order of commits, each after its commit, one at a time, outside of any lock.
+    """Callbacks in the order of commits, each after its commit, one at a time, outside any lock.
 
-    A callback may start transactions: what they change is told when what came before has been told.
+    A callback may start transactions: their changes are delivered after all earlier ones.
     """
 
     def __init__(self) -> None:
         self.subscriptions: list[Subscription] = []
         self._waiting: deque[tuple[Subscription, Change]] = deque()
-        self._telling = threading.Lock()  # held by the thread that calls back
+        self._delivering = threading.Lock()  # held by the thread that calls back
 
     def add(self, predicate: str, callback: Callable[[Change], None]) -> Subscription:
         subscription = Subscription(predicate, callback, self.subscriptions.remove)
@@ -34,24 +34,24 @@ class Subscribers:
         return subscription
 
     def note(self, changes: Mapping[str, Change]) -> None:
-        """What a commit has to tell.  O(subscriptions)."""
+        """The notifications of a commit.  O(subscriptions)."""
         for subscription in self.subscriptions:
             if subscription.predicate in changes:
                 self._waiting.append((subscription, changes[subscription.predicate]))
 
     def tell(self) -> None:
-        """Call back, unless a caller or another thread is about it: that one does.
+        """Call back, unless a caller or another thread is already doing so.
 
-        Everybody is told; then, when callbacks failed, the first error is raised.
+        All subscribers are called; then, if callbacks failed, the first error is raised.
         """
         failed: SubscriberError | None = None
-        while self._waiting and self._telling.acquire(blocking=False):
+        while self._waiting and self._delivering.acquire(blocking=False):
             try:
                 while self._waiting:
                     error = self._tell_one(*self._waiting.popleft())
                     failed = failed or error
             finally:
-                self._telling.release()
+                self._delivering.release()
         if failed is not None:
             raise failed from failed.__cause__
 
@@ -70,7 +70,7 @@ class Subscribers:
 
 @dataclass(eq=False)
 class Subscription:
-    """A callback that is told of a predicate's changes until it is closed."""
+    """A callback that gets a predicate's changes until it is closed."""
 
     predicate: str
     callback: Callable[[Change], None]

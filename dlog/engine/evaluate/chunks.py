@@ -1,9 +1,9 @@
-"""Owns the cutting of a recursion into chunks that never meet: a fixpoint for each, on one core or several.
+"""Owns splitting a recursion into independent chunks: a fixpoint for each, on one core or several.
 
-When every rule of a linear recursion hands one column on from its driver to its head, that column is the
+If every rule of a linear recursion passes one column on from its driver to its head, that column is the
 *pivot* of its predicate, and rows with different pivots never derive anything together: reach(x, z) <-
-reach(x, y), edge(y, z) keeps x.  So a chunk of pivot values runs to its fixpoint alone.  Its sets then fit
-the caches, several threads need no locks, and chunks of the first column come out in order.
+reach(x, y), edge(y, z) passes x on.  So a chunk of pivot values runs to its fixpoint alone.  Its sets then
+fit the caches, several threads need no locks, and chunks of the first column come out in order.
 
 Correct output: as the fixpoint of all seeds at once, whatever the chunks and threads.
 """
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from dlog.engine.evaluate.fixpoint import Fixpoint
 
 CHUNK_ROWS = 40_000  # rows to aim at: a hash table of them takes 1 MiB
-FIRST_SEEDS = 256  # seeds of the first chunk, which tells how many rows a seed leads to
-GROWTH = 8  # a chunk has at most so many times the seeds of the one before
+FIRST_SEEDS = 256  # seeds of the first chunk, which shows how many rows a seed leads to
+GROWTH = 8  # a chunk has at most this many times the seeds of the one before
 WORTH_THREADS = 1 << 18  # rows from which on threads pay
 _CHOICES = 4096  # combinations of columns to try
 
@@ -55,7 +55,7 @@ def find_pivots(items: Sequence[Driven], names: Sequence[str]) -> dict[str, int]
 
 
 def _hands_on(item: Driven, pivots: dict[str, int]) -> bool:
-    """Whether a rule gives its heads the pivot of its driver."""
+    """Whether a rule passes the pivot of its driver to its heads."""
     pivot = _at(item.driver, pivots)
     return isinstance(pivot, Var) and all(_at(head, pivots) == pivot for head in item.rule.heads)
 
@@ -127,7 +127,7 @@ class _Cutter:
         return self.per_seed * (len(self.values) - self.at)
 
     def work(self, worker: Fixpoint) -> bool:
-        """Let a worker do the next chunk; whether there was one."""
+        """Let a worker do the next chunk; returns whether there was one."""
         with self.lock:
             if self.at >= len(self.values):
                 return False
@@ -162,13 +162,13 @@ class _Cutter:
 
 
 def _between(columns: Words, pivot: int, low: int, last: int) -> Words:
-    """Those with low to last in the pivot column, which may be the greatest number there is."""
+    """Those with low to last in the pivot column; last may be the greatest int64."""
     values = columns[pivot]
     return columns[:, np.searchsorted(values, low) : np.searchsorted(values, last, side="right")]
 
 
 def _relation(before: Relation, parts: list[Words], pivot: int) -> Relation:
-    """Chunks as a relation with the orders it had; those of the first column are in order already."""
+    """Chunks as a relation with the same orders; those of the first column are already in order."""
     n = sum(part.shape[1] for part in parts)
     if n == len(before):
         return before
@@ -178,8 +178,8 @@ def _relation(before: Relation, parts: list[Words], pivot: int) -> Relation:
 
 
 def sorted_relation(before: Relation, n: int, parts: Iterable[Words]) -> Relation:
-    """The n rows that a relation has grown to, arrays of columns one behind the other in order, with the
-    orders it had.  Each part is done with before the next one is asked for."""
+    """The n rows that a relation has grown to, arrays of columns one after the other in order, with the
+    same orders.  Each part is done before the next one is requested."""
     natural, orders = tuple(range(before.arity)), before.orders
     if natural not in orders:
         columns = np.concatenate([part.copy() for part in parts], axis=1)

@@ -1,13 +1,13 @@
-"""Owns the choice of column orders for a whole program: what its plans are going to read, in fewest orders.
+"""Owns the choice of column orders for a whole program: what its plans will read, in the fewest orders.
 
-The plans are those that would be made now, from the statistics of now: what is derived later is taken to have
-a usual size, and joins in parts are looked at as if they were in one.  Where a plan turns out different, the
-order it needs is made as it comes.  So the number of orders is the least for what was foreseen, and no
-promise for what was not.  Each plan sees what was chosen for those before it: of key orders that cost the
-same it takes one that needs no other column order.  Answers and the cost of joins do not depend on any of it.
+The plans are those that would be made now, from the current statistics: what is derived later is assumed to
+have a usual size, and joins in parts are treated as if they were one.  If a plan turns out different, the
+order it needs is built on demand.  So the number of orders is the least for what was foreseen, and not
+guaranteed for what was not.  Each plan sees what was chosen for those before it: of key orders with the
+same cost it takes one that needs no other column order.  Answers and the cost of joins do not depend on it.
 
-A predicate of two columns has nothing to choose: its own order always exists, and there is one other.  Where
-all is small the planning would cost more than the orders it saves, so orders are made as they come.
+A predicate of two columns leaves no choice: its own order always exists, and there is one other.  If
+everything is small the planning would cost more than the orders it saves, so orders are built on demand.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dlog.planning.versions import base_name, is_change, is_old
 from dlog.types import INT
 
 # Rows from which on one column order costs more than planning dozens of rules once more, at 0.5 ms each.
-# With 300 rules over relations of 6,000 rows, ten orders less were not worth the planning.
+# With 300 rules over relations of 6,000 rows, ten fewer orders were not worth the planning.
 LARGE = 1 << 17
 
 Body = tuple[Rule, tuple[Form, ...]]  # a rule, and the forms of one of its variants
@@ -49,10 +49,10 @@ def forget(store: Store) -> None:
 
 
 def choose(store: Store, uses: Iterable[AtomUse], wanted: Collection[str]) -> None:
-    """The fewest orders of `wanted` predicates for these uses and those before, beside what exists."""
+    """The fewest orders of `wanted` predicates for these uses and those before, besides what exists."""
     changed = set()
     for use in uses:
-        name = _kept_as(use.predicate)
+        name = _stored_as(use.predicate)
         known = store.requirements.setdefault(name, set())
         if name in wanted and use.together not in known:
             known.add(use.together)
@@ -109,7 +109,7 @@ def _pipeline_uses(
 
 
 def _join_uses(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Iterator[AtomUse]:
-    """A recursive variant is driven by what is new; a join behind others begins with a table of bindings."""
+    """A recursive variant is driven by what is new; a join after others begins with a table of bindings."""
     forms = list(join.forms)
     driver = next((f for f in forms if isinstance(f, Atom) and is_change(f.predicate)), None)
     if driver is not None:
@@ -127,7 +127,9 @@ def planned_behind(
     bound: tuple[str, ...],
     driver: Atom | None = None,
 ) -> CompiledJoin:
-    """The plan of some forms of a join that goes on from bindings of some variables, before there are any."""
+    """The plan of some forms of a join that continues from bindings of some variables, before there are
+    any.
+    """
     shared = tuple(v for v in bound if any(v in form_variables(f) for f in forms))
     if bound:
         forms = [Atom(TABLE, tuple(map(Var, shared)), len(shared)), *forms]
@@ -145,26 +147,26 @@ def planned_behind(
     )
 
 
-# What will be kept
+# The resulting orders
 
 
-def orders_kept(
+def orders_with_readers(
     store: Store, name: str, uses: Iterable[tuple[AtomUse, str]], chosen: Sequence[Order] = ()
 ) -> dict[Order, list[str]]:
-    """The orders that a predicate has, or gets when plans run one after the other, with who reads them."""
-    kept: dict[Order, list[str]] = {order: [] for order in store.orders(name)}
+    """The orders that a predicate has, or gets when plans run one after the other, with their readers."""
+    readers: dict[Order, list[str]] = {order: [] for order in store.orders(name)}
     for use, user in uses:
-        orders = [*kept, *chosen]
+        orders = [*readers, *chosen]
         columns = arrangement(use, orders)
         order = next((o for o in orders if o[: len(columns)] == columns), None)
         if order is None:
             rest = (c for c in range(store.predicates[name].arity) if c not in columns)
             order = (*columns, *rest)
-        users = kept.setdefault(order, [])
+        users = readers.setdefault(order, [])
         if user not in users:
             users.append(user)
-    return kept
+    return readers
 
 
-def _kept_as(name: str) -> str:
+def _stored_as(name: str) -> str:
     return base_name(name) if is_old(name) else name

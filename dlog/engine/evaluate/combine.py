@@ -49,7 +49,7 @@ def _best(store: Store, name: str, rows: np.ndarray, op: str) -> np.ndarray:
         return ordered[new_key[:-1] if aggregate_named(op).direction > 0 else new_key[1:]]
     value = _order(store, name)(rows[:, -1])
     if aggregate_named(op).direction < 0:
-        value = ~value  # ~ reverses the order of all int64, the least one too
+        value = ~value  # ~ reverses the order of all int64, including the least
     order = np.lexsort([value, *(rows[:, c] for c in reversed(range(rows.shape[1] - 1)))])
     rows = rows[order]
     first = np.ones(len(rows), bool)

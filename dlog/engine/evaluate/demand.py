@@ -1,6 +1,6 @@
 """Owns evaluation on demand: goals of a program computed over base facts, with as little else as they need.
 
-The rewriting is `dlog.ir.goals.magic`'s.  What it makes besides the goals is thrown away when they are there.
+The rewriting is `dlog.ir.goals.magic`'s.  Its other predicates are dropped when the goals are computed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def derived_predicates(program: Program) -> frozenset[str]:
 def rewriting_for(
     program: Program, store: Store, pending: frozenset[str], goals: Mapping[str, str] | None = None
 ) -> Rewriting:
-    """The program that computes some predicates, by default all that it asks for.  Of those that are not
-    `pending` the store has all rows.
+    """The program that computes some predicates, by default all that it asks for.  The store has all rows of
+    those that are not `pending`.
     """
     based = frozenset(name for name in program.predicates if store.rows(name))
     if goals is None:
@@ -37,9 +37,9 @@ def rewriting_for(
 def evaluate_goals(
     program: Program, rewriting: Rewriting, store: Store, evaluation: Evaluation
 ) -> dict[str, Relation]:
-    """Runs a rewriting of a program; the rows of what it computes in full, by name.  `store` stays as it is.
+    """Runs a rewriting of a program; the rows of what it computes in full, by name.  `store` does not change.
 
-    Raises what breaks functions or constraints among the goals.
+    Raises violations of functions or constraints among the goals.
     """
     new = rewriting.program
     work = store.under(dict(new.predicates))
@@ -61,16 +61,16 @@ def evaluate_goals(
 
 
 def described(rewriting: Rewriting) -> list[str]:
-    """What is computed how far, in words; nothing when that is everything in full."""
+    """What is computed to which extent, as text; nothing if that is everything in full."""
     if not rewriting.restricted and not rewriting.left_out:
         return []
     lines = ["goal-directed: rules run only as far as outputs, queries and checks need them"]
     for name, parts in rewriting.restricted.items():
-        lines.append(f"  {name}: only the rows that are wanted, in {' and '.join(parts)}")
+        lines.append(f"  {name}: only the requested rows, in {' and '.join(parts)}")
     if rewriting.restricted:
-        lines.append("  (b: rows are wanted for given values of this argument, f: for all of them)")
+        lines.append("  (b: rows are requested for given values of this argument, f: for all of them)")
     for name, why in rewriting.full.items():
         if not rewriting.program.predicates[name].auxiliary:
             lines.append(f"  {name}: in full, because {why}")
-    lines += [f"  {name}: not at all, because nothing asks for it" for name in rewriting.left_out]
+    lines += [f"  {name}: not evaluated, because nothing needs it" for name in rewriting.left_out]
     return lines

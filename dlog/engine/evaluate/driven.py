@@ -1,7 +1,7 @@
 """Owns driven rules: variants of recursive rules as plans that one row of the recursive atom drives.
 
-A variant can be driven when one join does all its body and its heads take values as they come.  Everything
-else (strings and decimals computed on columns) goes in rounds: see `evaluate`.  Knows nothing of
+A variant can be driven if one join does all its body and its heads take values unchanged.  Everything
+else (strings and decimals computed on columns) runs in rounds: see `evaluate`.  Knows nothing of
 queues or of when a plan runs.
 """
 
@@ -29,7 +29,7 @@ from dlog.planning.versions import base_name, is_change
 class Driven:
     """A variant of a rule: `driver` is the atom whose rows are given, `forms` are the rest of the body.
 
-    Where derivations are counted, every assignment is one.
+    If derivations are counted, every assignment is one.
     """
 
     rule: Rule
@@ -40,7 +40,7 @@ class Driven:
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
-        """What the body must tell: the variables of heads."""
+        """The outputs of the body: the variables of heads."""
         return tuple(dict.fromkeys(body_outputs(self.rule)))
 
     @cached_property
@@ -56,7 +56,7 @@ class Driven:
 
 @dataclass(frozen=True)
 class DrivenPlan:
-    """`binding` says for each column of the driver what to do with it (see `lftj.drive`)."""
+    """`binding` has the action for each column of the driver (see `lftj.drive`)."""
 
     compiled: CompiledJoin
     assembled: Assembled
@@ -75,7 +75,7 @@ class DrivenPlan:
 def driven(
     store: Store, rule: Rule, forms: tuple[Form, ...], pipeline: Pipeline, measure: RuleMeasure
 ) -> Driven | None:
-    """A delta variant as a driven rule; None when it cannot be one."""
+    """A delta variant as a driven rule; None if it cannot be one."""
     single = len(pipeline.operations) == 1 and isinstance(pipeline.operations[0], Join)
     if rule.aggregates or not single or not all(_simple_head(store, rule, head) for head in rule.heads):
         return None
@@ -85,7 +85,7 @@ def driven(
 
 
 def plan_driven(store: Store, item: Driven) -> DrivenPlan | None:
-    """None when no row can match the driver: it holds a literal that its type cannot."""
+    """None if no row can match the driver: it holds a literal that its type cannot."""
     columns = store.column_types(item.driver.predicate)
     given = zip(item.driver.args, columns, strict=True)
     codes = [store.encode(a, t) if isinstance(a, Const) else 0 for a, t in given]
@@ -121,7 +121,7 @@ def plan_driven(store: Store, item: Driven) -> DrivenPlan | None:
 
 
 def _cross_products(store: Store, item: Driven) -> tuple[tuple[str, ...], ...]:
-    """The parts of a body that nothing ties together; the driver counts, however few rows it has now."""
+    """The parts of a body that nothing connects; the driver counts, however few rows it has now."""
     driver = replace(item.driver, predicate=base_name(item.driver.predicate))
     return cross_products(
         (driver, *item.forms), lambda name: max(store.rows(name), 2 if name == driver.predicate else 0)
@@ -129,7 +129,7 @@ def _cross_products(store: Store, item: Driven) -> tuple[tuple[str, ...], ...]:
 
 
 def _lookup(assembled: Assembled, places: dict[int, int]) -> tuple[int, ...]:
-    """The words of a look-up; none when a plan is more than that.  `places`: parameter -> driver's column."""
+    """The words of a look-up; none if a plan is more than that.  `places`: parameter -> driver's column."""
     plan = assembled.plan
     if plan.arities != (2,) or len(plan.steps) != 3:
         return ()
@@ -145,7 +145,7 @@ def _lookup(assembled: Assembled, places: dict[int, int]) -> tuple[int, ...]:
 
 
 def place(rule: Rule) -> str:
-    """Where a rule stands, for messages."""
+    """The position of a rule, for messages."""
     return f"{rule.span.file}:{rule.span.line} ({rule.heads[0].predicate})" if rule.span else str(rule)
 
 

@@ -1,7 +1,7 @@
 """Owns evaluation from scratch: strata in order, semi-naive recursion inside a stratum.
 
 Correct output: after `evaluate`, every derived predicate holds exactly what its rules and its base facts
-derive.  A recursive stratum goes in rounds: in each, every recursive rule is evaluated once for each of its
+derive.  A recursive stratum runs in rounds: in each, every recursive rule is evaluated once for each of its
 recursive atoms, that atom reading only what the round before added.
 """
 
@@ -51,11 +51,11 @@ class Evaluation:
     limits: dict[str, int] = field(default_factory=dict)  # `.limitsize`: predicate -> rows
     jobs: int = 1  # cores to use
     rounds: bool = False  # recursion in rounds even where rows could drive it
-    row_sets: str | None = None  # the kind of set that tells what is new, instead of the one that suits
+    row_sets: str | None = None  # forces the kind of set that detects new rows
 
 
 def evaluate(program: Program, store: Store, evaluation: Evaluation) -> None:
-    """REQUIRES: relations hold the base facts only.  Raises what breaks functions or constraints."""
+    """REQUIRES: relations hold the base facts only.  Raises violations of functions or constraints."""
     for name, predicate in program.predicates.items():
         if predicate.is_functional and name not in program.stratum_of:
             check_function(program, store, name)
@@ -95,8 +95,8 @@ def shared_bodies(program: Program, store: Store) -> Iterator[Body]:
 
 
 def _body(rule: Rule, forms: tuple[Form, ...], store: Store) -> Body | None:
-    """The body of a rule, if it begins with a join of several atoms that reads nothing that is only new, nor
-    is made smaller by tests first."""
+    """The body of a rule, if it begins with a join of several atoms that reads nothing that is only new, and
+    that tests do not make smaller first."""
     bag, options = bool(rule.aggregates), store.options
     pipeline = plan_pipeline(forms, body_outputs(rule), rule.types, bag)
     operations = pipeline.operations
@@ -123,7 +123,7 @@ def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluatio
 
 
 def check_functions(program: Program, stratum: Stratum, store: Store) -> None:
-    """Raises when a key of a function that a stratum derives has two values."""
+    """Raises if a key of a function that a stratum derives has two values."""
     for name in stratum.predicates:
         if program.predicates[name].is_functional and name not in stratum.combine:
             check_function(program, store, name)
@@ -176,7 +176,7 @@ class _PlainStratum:
             self.store.relations.pop(delta_name(name), None)
 
     def driven(self, tasks: list[_Task]) -> bool:
-        """Evaluates the recursion row by row, where all its rules allow that; whether they did."""
+        """Evaluates the recursion row by row, if all its rules allow that; returns whether they did."""
         limited = any(name in self.evaluation.limits for name in self.stratum.predicates)
         items = [driven(self.store, t.rule, t.forms, t.pipeline, t.measure) for t in tasks]
         if limited or self.evaluation.rounds or any(item is None for item in items):
@@ -194,7 +194,7 @@ class _PlainStratum:
         return True
 
     def growth(self, name: str, tasks: list[_Task]) -> Growth:
-        """How a recursive predicate is kept while it grows."""
+        """The set of a recursive predicate while it grows."""
         read = any(_reads_forms(task.forms, name) for task in tasks)
         return Growth(self.store.relations[name], read)
 
@@ -318,7 +318,7 @@ class _CombiningStratum(_PlainStratum):
 
 def combines_by_row(store: Store, stratum: Stratum, variants: Iterable[tuple[Form, ...]]) -> bool:
     """Whether the best rows of a stratum can drive its variants: all predicates combine numbers by key, and
-    bodies read none of them beside the driver."""
+    bodies read none of them besides the driver."""
     names = set(stratum.predicates)
     numbers = all(store.column_types(name)[-1].ordered_codes for name in names)
     keyed = all(store.predicates[name].arity > 1 for name in names)
@@ -344,7 +344,7 @@ def _reads_forms(forms: tuple[Form, ...], name: str) -> bool:
 def delta_variants(rule: Rule, names: set[str]) -> Iterator[tuple[Form, ...]]:
     """For each positive use of a recursive predicate, the body with that atom reading only what is new.
 
-    A use inside a disjunction picks its branch: only derivations through that atom are wanted.
+    A use inside a disjunction picks its branch: only derivations through that atom are needed.
     """
     yield from _variants(rule.body.forms, names)
 
@@ -364,7 +364,7 @@ def _variants(forms: tuple[Form, ...], names: set[str]) -> Iterator[tuple[Form, 
 
 def without(forms: tuple[Form, ...], names: set[str]) -> tuple[Form, ...] | None:
     """The derivations of a body that need no recursive predicate: its disjunctions with only the branches
-    that do without.  None when there are none.
+    that do without.  None if there are none.
     """
     kept: list[Form] = []
     for form in forms:

@@ -2,14 +2,14 @@
 
 Correct output: the least set of rows that holds the seeds and everything the rules derive from it.
 
-Lifecycle.  1 the seeds, what rules outside the recursion gave, begin the queues.  2 `drive` runs slices of
-the kernel; between slices limits are looked at, and queues get room.  3 a predicate that bodies read beside
+Lifecycle.  1 the seeds, the results of rules outside the recursion, begin the queues.  2 `drive` runs slices
+of the kernel; between slices limits are checked, and queues get room.  3 a predicate that bodies read besides
 the driver is *read*: its new rows must be in its indices before they drive, so that of two rows that only
 together derive something, the later one finds the earlier.  When the kernel has nothing left to do these rows
-go in, one batch for all, and it runs on.  4 at the end relations take over the queues.
+are added, in one batch, and it continues.  4 at the end relations take over the queues.
 
-With supports (see `storage.queue.support_kernels`) every derivation is counted as well, and whoever wants the
-supports is told them.  Where bodies read a predicate beside the driver, all queues then go in rounds: what a
+With supports (see `storage.queue.support_kernels`) every derivation is counted as well, and the caller
+gets the supports.  If bodies read a predicate besides the driver, all queues then run in rounds: what a
 round adds has one stage, and bodies may read a predicate as it was *earlier*, without the rows of the round.
 """
 
@@ -39,14 +39,14 @@ from dlog.storage.queue.row_queue import RowQueues
 from dlog.storage.queue.row_queue_kernels import Q_COUNT, Q_READY, Q_WAITING
 from dlog.storage.relation.relation import Relation
 
-OUTPUT_ROWS = 1 << 12  # rows of output between two visits to the sets: two columns stay in the cache
+OUTPUT_ROWS = 1 << 12  # rows of output between two accesses to the sets: two columns stay in the cache
 
 _drive = np.errstate(all="ignore")(drive) if DISABLED else drive
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a fixpoint needs of the evaluation it is part of.
+    """What a fixpoint needs from the evaluation it is part of.
 
     `method` forces a kind of set (see `storage.queue.row_queue`); `jobs` are the cores it may use.
     """
@@ -61,7 +61,7 @@ class Surroundings:
 class Supports:
     """`seeds` are the supports of the rows that relations have from the start, in their order.
 
-    `keep` is told of all rows in the end, a predicate's at once or in parts: its name, and a (arity + 1, n)
+    `keep` gets all rows in the end, a predicate's at once or in parts: its name, and a (arity + 1, n)
     array whose last row are the supports.
     """
 
@@ -80,8 +80,8 @@ def run_fixpoint(
     """Derive all that follows from the relations `names` by driven rules, into these relations.
 
     With `combine`, all of them are functions of which the best value of a key counts, by min or max, and no
-    body reads one beside the driver.  REQUIRES: every recursive rule of these predicates is among the items,
-    once for each recursive atom; where derivations are counted they have one head each, and read as earlier
+    body reads one besides the driver.  REQUIRES: every recursive rule of these predicates is among the items,
+    once for each recursive atom; if derivations are counted they have one head each, and read as earlier
     the atoms before the driver.
     """
     names = sorted(names)
@@ -121,7 +121,7 @@ def _run(
 
 
 class Fixpoint:
-    """Queues and variants at work in one thread."""
+    """The running queues and variants of one thread."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class Fixpoint:
         self.combine = {self.number[name]: op for name, op in (combine or {}).items()}
         self.variants = Variants(store, self.number, members, OUTPUT_ROWS, supports is not None)
         self.account = VariantMeasures(self.variants, around.measures)
-        # Rows that a queue must have room for, one of them to look for rows with.
+        # Rows that a queue must have room for, one of them for look-ups.
         self.room = self.variants.heads * OUTPUT_ROWS + 1
         self.queues = self._queues()
         self.scratch = np.empty(2 * OUTPUT_ROWS, np.int64)
@@ -177,7 +177,7 @@ class Fixpoint:
             self.to_the_end()
 
     def seed_columns(self, name: str) -> Words:
-        """What a queue begins with."""
+        """The initial rows of a queue."""
         columns = self.store.relations[name].rows().T
         return columns if self.supports is None else np.vstack([columns, self.supports.seeds[name]])
 
@@ -207,7 +207,7 @@ class Fixpoint:
             q = int(self.variants.table[d.NEEDY])
             if status in (d.ROWS_FULL, d.SEEN_FULL) and q in self.combine:
                 self.drop_stale(q)
-            if status == d.ROWS_FULL:  # twice what is live, so that stale rows are not dropped all the time
+            if status == d.ROWS_FULL:  # twice the live rows, so that stale rows are not dropped all the time
                 live = self.queues.live(q) if q in self.combine else 0
                 self.queues.reserve(q, self.queues[q, Q_COUNT] + live + self.room)
             elif status == d.SEEN_FULL:
@@ -244,7 +244,7 @@ class Fixpoint:
         self.variants.shift(q, self.queues.choose(q, self.queues.live(q) + self.room, more, runs))
 
     def settle(self, numbers: Iterable[int]) -> bool:
-        """Look up the rows that wait in some queues, and let new ones drive; whether any waited."""
+        """Look up the pending rows of some queues, and let new ones drive; returns whether any waited."""
         waiting = [q for q in numbers if self.queues[q, Q_WAITING]]
         for q in waiting:
             first = self.variants.first_to_drive(q)
@@ -259,10 +259,10 @@ class Fixpoint:
     def drop_stale(self, q: int) -> None:
         self.variants.renumber(q, self.queues.drop_stale(q))
 
-    # What is read beside the driver
+    # Predicates read besides the driver
 
     def take_in(self) -> bool:
-        """Let what is new drive, and put it into the indices that are read; whether there was any."""
+        """Let new rows drive, and add them to the indices that are read; returns whether there were any."""
         waiting = [name for name in self.names if name in self.gated and self.unready(self.number[name])]
         if not waiting:
             return False
@@ -284,9 +284,9 @@ class Fixpoint:
         return True
 
     def keep_earlier(self) -> None:
-        """Versions as they are now, for those who read what was there before the round.  O(orders).
+        """The current versions, for readers of the state before the round.  O(orders).
 
-        An order that only they read is kept by the growing relation, so that it grows with it."""
+        An order that only they read is maintained by the growing relation, so that it grows with it."""
         relations = self.store.relations
         for variant in self.variants.members:
             for use in variant.plan.compiled.atoms:
@@ -302,7 +302,7 @@ class Fixpoint:
     # At the end
 
     def measure(self) -> None:
-        """Tell the measures what was done."""
+        """Add what was done to the measures."""
         self.account.finish()
         for name, q in self.number.items():
             self.around.measures.detected_by(name, self.queues.sets_used(q))
@@ -323,9 +323,9 @@ class Fixpoint:
         self.watch.derived(self.rows - self.seeds)
 
     def store_counted(self, name: str, q: int, supports: Supports) -> None:
-        """Supports to who wants them and rows to the relation, piece by piece, so that they stay in the
+        """Supports to the caller and rows to the relation, piece by piece, so that they stay in the
         cache."""
-        parts = (self._kept(name, part, supports) for part in queue_reading.parts(self.queues, q))
+        parts = (self._without_supports(name, part, supports) for part in queue_reading.parts(self.queues, q))
         before, n = self.store.relations[name], self.queues.count(q)
         if name in self.read or n == len(before):
             for _ in parts:
@@ -333,6 +333,6 @@ class Fixpoint:
         else:
             self.store.relations[name] = sorted_relation(before, n, parts)
 
-    def _kept(self, name: str, part: Words, supports: Supports) -> Words:
+    def _without_supports(self, name: str, part: Words, supports: Supports) -> Words:
         supports.keep(name, part)
         return part[:-1]

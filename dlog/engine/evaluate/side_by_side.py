@@ -1,10 +1,10 @@
-"""Owns strata that run at the same time: those that need nothing of each other, on several cores.
+"""Owns strata that run at the same time: those that are independent of each other, on several cores.
 
 Correct output: as one after the other, whatever the number of cores: relations, warnings in the order of
 strata, and of several errors the one that the first stratum to fail raises.
 
-One lock, the *turn*, is held by whoever changes the store or plans; it is put aside while joins and
-recursions run, which only read what is there.  So nothing else needs a lock, and what takes long runs side by
+One lock, the *turn*, is held to change the store or to plan; it is released while joins and
+recursions run, which only read.  So nothing else needs a lock, and long work runs side by
 side.  Strata that may make new strings run alone: the order of arrival is part of the dictionary.
 """
 
@@ -27,15 +27,15 @@ from dlog.planning.pipeline import Join, plan_pipeline
 if TYPE_CHECKING:
     from dlog.engine.evaluate.evaluate import Evaluation
 
-LARGE = 20_000  # rows that a stratum reads, below which a thread costs more than it gives
-_LOOK = 0.02  # seconds between two looks at the limits
+LARGE = 20_000  # rows that a stratum reads, below which a thread costs more than it saves
+_LOOK = 0.02  # seconds between two checks of the limits
 
 Run = Callable[[Stratum, "Evaluation"], None]
 
 
 def run_all(program: Program, store: Store, evaluation: Evaluation, run: Run) -> None:
-    """Run all strata, several at a time where that helps."""
-    # A limit on rows names the rule that passes it, a profile tells rules' times: one after the other then.
+    """Run all strata, several at a time if that helps."""
+    # A limit on rows names the rule that exceeds it, a profile has rules' times: one after the other then.
     alone = evaluation.watch.limits.rows is not None or evaluation.measures.traced
     held: list[tuple[int, Outcome]] = []  # a heap, by number: of strata behind some that have not run yet
     failed = len(program.strata)  # the first stratum that did
@@ -118,7 +118,7 @@ def _makes_strings(rule: Rule) -> bool:
 
 @dataclass
 class Outcome:
-    """What a stratum that ran beside others told and raised."""
+    """The warnings and the error of a stratum that ran beside others."""
 
     number: int
     warnings: list[str]
@@ -127,7 +127,7 @@ class Outcome:
 
 @dataclass
 class _Running:
-    """A stratum in a thread of its own."""
+    """A stratum in its own thread."""
 
     outcome: Outcome
     evaluation: Evaluation
@@ -139,7 +139,7 @@ class _Running:
 
 
 def run_group(program: Program, numbers: list[int], evaluation: Evaluation, run: Run) -> list[Outcome]:
-    """Run strata side by side.  Those behind one that failed are not run to their end.
+    """Run strata side by side.  Those after one that failed are not run to their end.
 
     Raises only what limits and Ctrl-C raise.
     """
@@ -184,7 +184,7 @@ def _begin(
 
 
 def _stop_after_failure(running: list[_Running]) -> None:
-    """When a stratum has failed, those behind it are not needed; those before it may fail as well."""
+    """When a stratum has failed, those after it are not needed; those before it may fail as well."""
     failed = next((i for i, r in enumerate(running) if r.failed), len(running))
     for r in running[failed + 1 :]:
         r.evaluation.watch.stopped = True

@@ -1,5 +1,5 @@
-"""Owns what is measured of variants at work: time, rows and new rows of their rules, marks of a profile, and
-the cross products that are announced.  Changes nothing that a fixpoint computes.
+"""Owns the measurements of running variants: time, rows and new rows of their rules, marks of a profile, and
+warnings of cross products.  Changes nothing that a fixpoint computes.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from dlog.planning.versions import base_name
 
 
 class VariantMeasures:
-    """Of the variants of one thread; `announced` are rules whose cross products have been announced."""
+    """Of the variants of one thread; `announced` are rules whose cross products have been reported."""
 
     def __init__(self, variants: Variants, measures: Measures):
         n = len(variants.members)
         self.variants, self.measures = variants, measures
         self.announced: set[int] = set()
-        self.seconds = 0.0  # that no rule has been told yet
+        self.seconds = 0.0  # not yet added to any rule
         self.traced = any(v.item.measure.trace is not None for v in variants.members)
         self._worked: Words = np.zeros(n, np.int64)
         self._credited: list[Words] = [np.zeros(n, np.int64)] * len(variants.number)
 
     def credit(self, q: int, new: int) -> None:
-        """Tell the variants that derived rows of a queue how many were new, by what each derived since."""
+        """Attribute the new rows of a queue to the variants that derived rows since, by their shares."""
         rows = self._credited[q].copy()
         records, number = self.variants.records(), self.variants.number
         for at, (record, variant) in enumerate(zip(records, self.variants.members, strict=True)):
@@ -59,7 +59,9 @@ class VariantMeasures:
                 self.announced.add(item.rule.id)
 
     def share(self) -> None:
-        """Time so far to the rules, by the rows that went in and came out: they are not timed one by one."""
+        """Distribute the time so far to the rules, by the rows that went in and out: they are not timed one
+        by one.
+        """
         work = np.array([int(at[d.V_FED] + at[d.V_ROWS]) for at in self.variants.records()])
         parts = (work - self._worked) / max(1, int((work - self._worked).sum()))
         for variant, part in zip(self.variants.members, parts.tolist(), strict=True):
@@ -67,7 +69,7 @@ class VariantMeasures:
         self.seconds, self._worked = 0.0, work
 
     def mark(self) -> None:
-        """Tell a profile, if one is made, where each rule stands after a slice."""
+        """Record in a profile, if one is made, how far each rule is after a slice."""
         members = self.variants.members
         for measure in {id(v.item.measure): v.item.measure for v in members}.values():
             if measure.trace is not None:
@@ -79,7 +81,7 @@ class VariantMeasures:
                 measure.mark(*(sum(parts) for parts in zip(*own, strict=True)))
 
     def finish(self) -> None:
-        """Tell the rules' measures what was done."""
+        """Add what was done to the rules' measures."""
         self.share()
         for record, variant in zip(self.variants.records(), self.variants.members, strict=True):
             measure = variant.item.measure

@@ -1,7 +1,7 @@
 """Owns the variants of a fixpoint: driven rules with their plans, in the arrays that `lftj.drive` works on.
 
-The table says where each variant stands in its queue, and how heads are filled; code and states of all
-variants lie one behind the other.  Does not know when a fixpoint is reached, nor what is new.
+The table has each variant's position in its queue, and how heads are filled; code and states of all
+variants are stored one after the other.  Does not know when a fixpoint is reached, nor what is new.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dlog.storage.index.index import Index
 
 @dataclass
 class Variant:
-    """A driven rule at work: its plan, its state, and the indices that the state reads."""
+    """A running driven rule: its plan, its state, and the indices that the state reads."""
 
     item: Driven
     plan: DrivenPlan
@@ -33,7 +33,7 @@ class Variant:
     indices: list[Index] = field(default_factory=list)
 
     def attach(self, store: Store) -> None:
-        """A fresh state over the indices as they are now."""
+        """A fresh state over the current indices."""
         self.count()
         self.indices = [store.index(use.predicate, use.columns) for use in self.plan.compiled.atoms]
         self.state = self.plan.assembled.initial.copy()
@@ -53,14 +53,14 @@ class Variant:
         self.state[[o.SEEKS, o.NEXTS, o.UNDEFINED]] = 0
 
     def twin(self) -> Variant:
-        """The same with a state of its own, for another thread."""
+        """The same with its own state, for another thread."""
         made = Variant(self.item, self.plan, self.state.copy(), self.indices)
         made.forget_counts()
         return made
 
 
 class Variants:
-    """Some variants at work, over queues that `number` tells by predicate."""
+    """Some running variants, over queues that `number` gives by predicate."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Variants:
         self.lay_out()
 
     def _table(self, staged: bool) -> Words:
-        """The variants as `lftj.drive` wants them, all at their first row."""
+        """The variants in the form of `lftj.drive`, all at their first row."""
         words = [0] * (d.VARIANTS + d.VARIANT * len(self.members))
         words[d.N_VARIANTS] = len(self.members)
         words[d.STAGED] = self.columns * self.output_rows if staged else 0
@@ -115,10 +115,10 @@ class Variants:
         return self.members[int(self.table[d.CURRENT])].item
 
     def pending(self, q: int) -> Words:
-        """The rows that the current variant wants to put into a queue."""
+        """The rows that the current variant puts into a queue."""
         at = d.VARIANTS + d.VARIANT * int(self.table[d.CURRENT])
         n = int(self.table[at + d.V_PENDING])
-        out = self.out.reshape(-1, self.output_rows)[:, :n]  # the last column is not of the output
+        out = self.out.reshape(-1, self.output_rows)[:, :n]  # the last column does not belong to the output
         item = self.current
         parts = []
         for head in item.rule.heads:
@@ -164,7 +164,7 @@ class Variants:
         else:
             record[d.V_LOOKUP] = 0
 
-    # Where they stand in their queues
+    # Their positions in the queues
 
     def rewind(self) -> None:
         """All at their first row."""
@@ -172,7 +172,7 @@ class Variants:
             record[[d.V_CURSOR, d.V_ROUND]] = 0
 
     def first_to_drive(self, q: int) -> int:
-        """Rows of a queue before this one have driven all that they can."""
+        """Rows of a queue before this one have driven everything that they can."""
         return min([int(record[d.V_CURSOR]) for record in self.driven_by(q)], default=0)
 
     def shift(self, q: int, by: int) -> None:
@@ -181,9 +181,9 @@ class Variants:
             record[[d.V_CURSOR, d.V_ROUND]] += by
 
     def renumber(self, q: int, kept: Words) -> None:
-        """Of the rows of a queue only these are left; its variants go on with those that were next."""
+        """Only these rows of a queue are left; its variants continue with those that were next."""
         for record in self.driven_by(q):
             cursor, round_end = np.searchsorted(kept, record[[d.V_CURSOR, d.V_ROUND]])
             if cursor == len(kept) or kept[cursor] != record[d.V_CURSOR]:
-                record[d.V_OFFSET] = 0  # its unfinished row is gone: the one that replaced it will drive
+                record[d.V_OFFSET] = 0  # its unfinished row was replaced: the new one will drive
             record[d.V_CURSOR], record[d.V_ROUND] = cursor, round_end

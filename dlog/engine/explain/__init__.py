@@ -1,1 +1,1 @@
-"""How rules are evaluated, and why, in words: the text of `dlog explain`."""
+"""How rules are evaluated, and why: the text of `dlog explain`."""

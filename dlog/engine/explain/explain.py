@@ -1,4 +1,4 @@
-"""Owns explanations: how each rule will be evaluated and why, in words a user understands.  Runs nothing."""
+"""Owns explanations: how each rule will be evaluated and why, in terms a user understands.  Runs nothing."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from dlog.planning.sub_joins import PREFIX, WEIGHT, Decomposition
 from dlog.planning.versions import base_name, is_change
 
 _LEGEND = (
-    "key order: the order in which variables get their values, the one that is expected to visit the fewest;",
-    "  ~ is what the numbers of rows, of distinct values and of frequent values let expect",
+    "key order: the order in which variables are bound, the one that is expected to visit the fewest values;",
+    "  ~ is an estimate from the numbers of rows, of distinct values and of frequent values",
 )
 
 
@@ -56,7 +56,7 @@ def explain(
     """Rule by rule: key order, sizes expected, indices read, and what is computed on columns; in the end, for
     the whole program, the column orders.
 
-    `maintained` tells how a stratum follows transactions.
+    `maintained` explains how a stratum is maintained under transactions.
     """
     lines: list[str] = []
     store = store.under(store.predicates)
@@ -145,11 +145,11 @@ def _new_row(forms: tuple[Form, ...], rule: Rule, store: Store) -> Iterator[str]
 
 
 def _pipeline(pipeline: Pipeline, rule: Rule, store: Store, bound: tuple[str, ...]) -> Iterator[str]:
-    for tested in () if bound else pushed_filters(pipeline, store):
-        tests = ", ".join(str(test.primitive) for test in tested.tests)
-        yield f"first {tests}, on the values of {tested.atom} alone: the join reads those that pass"
+    for pushed in () if bound else pushed_filters(pipeline, store):
+        tests = ", ".join(str(test.primitive) for test in pushed.tests)
+        yield f"first {tests}, on the values of {pushed.atom} alone: the join reads those that pass"
         yield f"  unless more than {SHARE:.0%} of them do"
-        bound = tested.values.outputs
+        bound = pushed.values.outputs
     for operation in pipeline.operations:
         match operation:
             case Join():
@@ -158,7 +158,7 @@ def _pipeline(pipeline: Pipeline, rule: Rule, store: Store, bound: tuple[str, ..
             case Compute() | Test() | Generate():
                 yield f"on columns: {operation.primitive}"
             case Anti():
-                yield "keep rows without a match in"
+                yield "rows without a match in"
                 yield from (f"  {line}" for line in _pipeline(operation.body, rule, store, bound))
             case Union():
                 yield "rows of any of"
@@ -171,7 +171,7 @@ def _join(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Itera
     sparse = None if bound else find_complement(join)
     if sparse is not None and sparse.is_sparse(store):
         rows = _round(store.rows(sparse.whole.predicate) - store.rows(sparse.part.predicate))
-        yield f"{sparse}: counts are compared, as {sparse.part.predicate} is inside; {rows} rows are expected"
+        yield f"{sparse}: counts are compared, as {sparse.part.predicate} is a subset; {rows} rows expected"
         join = sparse.rest
         bound = tuple(v.name for v in sparse.whole.args if isinstance(v, Var))
         if not join.forms:
@@ -181,7 +181,7 @@ def _join(join: Join, rule: Rule, store: Store, bound: tuple[str, ...]) -> Itera
         joint = store.subjoin_choice.joint_plan(body, body.plan(store, ()))
         if joint is not None:
             yield from _parts(joint)
-            yield "  parts that other rules have too are made once for all of them: alone they would not pay"
+            yield "  parts shared with other rules are computed once for all: alone they would not pay"
             return
         considered = _considered(body, store)
         if considered is not None and _is_taken(considered, store):
@@ -221,7 +221,7 @@ def _body(join: Join, rule: Rule, store: Store) -> Body:
 
 
 def _considered(body: Body, store: Store) -> Decomposition | None:
-    """The best plan in parts, even if it is not worth it; None where it is not even looked for."""
+    """The best plan in parts, even if it is not worth it; None if it is not searched for."""
     return decompose(
         body.forms, body.outputs, body.bag, DefaultStatistics(store), estimate_join, body.options,
         count=body.count, gain=float("inf"),
@@ -240,14 +240,14 @@ def _parts(d: Decomposition) -> Iterator[str]:
         name = _shown(s.name)
         yield f"  {name}({', '.join(s.outputs)}), ~{_round(s.rows)} rows: {_forms(s.forms)}"
         if s.reduces:
-            yield f"    a semijoin: only {' and '.join(s.outputs)} that can match are looked at later"
+            yield f"    a semijoin: only {' and '.join(s.outputs)} that can match are examined later"
         else:
             gone = sorted({v for f in s.forms for v in form_variables(f) if v[0] != "$"} - set(s.outputs))
-            counting = "; rows keep count" if s.weighted else ""
+            counting = "; rows are counted" if s.weighted else ""
             yield (
-                f"    {', '.join(gone)} not needed any more{counting}"
+                f"    {', '.join(gone)} no longer needed{counting}"
                 if gone
-                else "    a filter: only these rows are looked at later"
+                else "    a filter: only these rows are examined later"
             )
         if d.chunk is None:
             yield f"    key order [{', '.join(s.order)}]"
@@ -258,7 +258,7 @@ def _parts(d: Decomposition) -> Iterator[str]:
     if d.chunk is None and not d.probes:
         yield f"    key order [{', '.join(d.key_order)}]"
     for probe in d.probes:
-        yield f"    and look each row up in {_shown(probe.predicate)}, a hash table"
+        yield f"    and probe {_shown(probe.predicate)}, a hash table, for each row"
     if d.chunk is not None:
         yield f"  range by range of {d.chunk}, first in every key order, so that parts stay small"
     for text, cost in d.rejected[1:]:
@@ -283,7 +283,7 @@ def _forms(forms: Sequence[Form]) -> str:
 
 
 def _shown(text: str) -> str:
-    """Names that rules cannot have, as words."""
+    """Readable names for generated ones."""
     text = re.sub(rf"(\w*)\[([^]]*)\] = {re.escape(WEIGHT)}\d*", r"\1(\2)", text.replace(PREFIX, "part"))
     return text.replace(WEIGHT, "count")
 

@@ -1,10 +1,10 @@
-"""Owns the explanation of column orders: which a predicate has, or is going to have, and who reads them."""
+"""Owns the explanation of column orders: which a predicate has, or will have, and their readers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dlog.engine.evaluate.column_orders import body_uses, choose_for_program, orders_kept
+from dlog.engine.evaluate.column_orders import body_uses, choose_for_program, orders_with_readers
 from dlog.engine.evaluate.driven import place
 from dlog.engine.evaluate.evaluate import program_bodies
 from dlog.engine.state.store import Store
@@ -22,15 +22,15 @@ def explain_orders(program: Program, store: Store) -> Iterator[str]:
     for rule, forms in program_bodies(program):
         for use in body_uses(rule, forms, view):
             uses.setdefault(use.predicate, []).append((use, place(rule)))
-    kept = {
-        name: orders_kept(view, name, found, view.chosen_orders.get(name, ()))
+    orders_of = {
+        name: orders_with_readers(view, name, found, view.chosen_orders.get(name, ()))
         for name, found in sorted(uses.items())
     }
-    if kept:
-        total = sum(map(len, kept.values()))
-        names = f"{len(kept)} predicates" if len(kept) > 1 else "predicate"
-        yield f"column orders: {total} in all, of the {names} that rules read; each with those that read it"
-    for name, orders in kept.items():
+    if orders_of:
+        total = sum(map(len, orders_of.values()))
+        names = f"{len(orders_of)} predicates" if len(orders_of) > 1 else "predicate"
+        yield f"column orders: {total} in all, of the {names} that rules read; each with its readers"
+    for name, orders in orders_of.items():
         yield f"  {name}: {len(orders)}"
         for order, users in orders.items():
             yield f"    by {_columns(view, name, order)}: {', '.join(users) or _unread(order)}"

@@ -1,9 +1,9 @@
-"""Owns relations by name in layers: a dict whose copies cost what has changed, not how many names there are.
+"""Owns relations by name in layers: a dict whose copies cost what has changed, not the number of names.
 
-Correct output: as a dict.  A copy shares all that lies below, which never changes again, and has its own
-writes on top; once these are many, `settle` puts both into one dict for itself and later copies.  So a
-transaction that changes what others have changed shortly before has relations of its own in constant time,
-and those who hold an earlier version keep it.
+Correct output: as a dict.  A copy shares the lower layer, which never changes again, and has its own
+writes on top; once these are many, `settle` merges both into one dict for itself and later copies.  So a
+transaction that changes what others have changed shortly before has its own relations in constant time,
+and holders of an earlier version keep it.
 
 Programs with few predicates have plain dicts, whose copies are cheaper still.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 from dlog.storage.relation.relation import Relation
 
-MANY = 64  # names from which on copying them all costs more than looking twice
+MANY = 64  # names from which on copying them all costs more than two look-ups
 MOST_WRITES = 32  # names on top
 
 _NONE: Any = object()
@@ -57,7 +57,7 @@ class Layers(dict[str, Relation]):
         return copied
 
     def settle(self) -> None:
-        """Let go of what lies below a name on top: old versions must not stay in memory.
+        """Release what is below a name on top: old versions must not stay in memory.
 
         O(names on top), or O(names) when one of them is new there, or they have become many.
         """
@@ -124,7 +124,7 @@ class Layers(dict[str, Relation]):
         return found
 
     def _flatten(self) -> None:
-        """Everything on top.  O(names), for names that go, which is rare."""
+        """Everything on top.  O(names), for removed names, which is rare."""
         everything = dict(self)
         self._below = {}
         dict.update(self, everything)

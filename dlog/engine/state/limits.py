@@ -1,4 +1,4 @@
-"""Owns limits: time, rows, memory and Ctrl-C, and the one line that says which rule ran away."""
+"""Owns limits: time, rows, memory and Ctrl-C, and the one line that names the rule that exceeded them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from dlog.errors import LimitError
 from dlog.interrupts import poll
 
-_LOOK = 0.25  # seconds between looks at the memory of the machine
+_LOOK = 0.25  # seconds between two checks of the machine's memory
 _MOST = 0.9  # of it that a process may use
 
 
@@ -33,7 +33,7 @@ class Limits:
 
 
 class ReleasableLock:
-    """A lock that its holder puts aside while it does what disturbs nobody."""
+    """A lock that its holder releases during work that interferes with no other."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -49,7 +49,7 @@ class ReleasableLock:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """In the block others may have the turn.  Nothing happens in a thread that does not hold it."""
+        """In the block others may hold the lock.  Nothing happens in a thread that does not hold it."""
         if self._holder != threading.get_ident():
             yield
             return
@@ -61,20 +61,20 @@ class ReleasableLock:
 
 
 class Watch:
-    """Looks at the limits between slices of work.  `doing` says what is going on, for the message."""
+    """Checks the limits between slices of work.  `doing` says what is in progress, for the message."""
 
     def __init__(self, limits: Limits | None = None, lock: ReleasableLock | None = None):
         self.limits = limits or Limits()
         self.lock = lock  # of strata that run side by side
-        self.started = self.looked = time.monotonic()
+        self.started = self.checked = time.monotonic()
         self.doing = "starting"
         self.derived_rows = 0
         self.pending_rows = 0
         self.stopped = False
-        self.beat: Callable[[], None] = lambda: None  # called now and then: work goes on
+        self.beat: Callable[[], None] = lambda: None  # called regularly: work is in progress
 
     def check(self) -> None:
-        """Raises LimitError when a limit is passed, and lets Ctrl-C be heard.  A few microseconds."""
+        """Raises LimitError if a limit is exceeded, and lets Ctrl-C take effect.  A few microseconds."""
         limits = self.limits
         self.beat()
         poll()
@@ -86,13 +86,13 @@ class Watch:
             raise LimitError(f"limit of {limits.rows:,} derived rows reached while {self.doing}")
         if limits.memory is not None and resident_bytes() > limits.memory:
             raise LimitError(f"memory limit of {limits.memory:,} bytes reached while {self.doing}")
-        if (now := time.monotonic()) - self.looked > _LOOK:
-            self.looked = now
+        if (now := time.monotonic()) - self.checked > _LOOK:
+            self.checked = now
             if resident_bytes() > _MOST * machine_bytes():
                 raise LimitError(f"out of memory while {self.doing}")
 
     def lock_released(self) -> AbstractContextManager[None]:
-        """For work that only reads: what runs side by side may go on meanwhile."""
+        """For work that only reads: other threads may continue meanwhile."""
         return nullcontext() if self.lock is None else self.lock.released()
 
     def derived(self, rows: int) -> None:
@@ -100,13 +100,15 @@ class Watch:
         self.check()
 
     def pending(self, rows: int) -> None:
-        """Rows that a rule has produced and that are not stored yet; repeated ones may be among them."""
+        """Rows that a rule has produced and that are not stored yet; they may contain duplicates."""
         self.pending_rows = rows
 
 
 @cache
 def machine_bytes() -> int:
-    """Memory that the machine has, or its container: the system ends a process that needs more, unheard."""
+    """Memory of the machine, or its container: the system kills a process that needs more, without a
+    message.
+    """
     total = os.sysconf("SC_PHYS_PAGES") * _PAGE
     for place in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with suppress(OSError, ValueError):

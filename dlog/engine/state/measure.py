@@ -1,4 +1,4 @@
-"""Owns what is measured while a program runs: per rule its rows, iterations, operations and time."""
+"""Owns measurements of a running program: per rule its rows, iterations, operations and time."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dlog.planning.compile import CompiledJoin
 from dlog.planning.versions import base_name
 
 _WIDTH = 100  # of a rule in a table
-CROSS_PRODUCT_ROWS = 100_000  # from which on a cross product is announced
+CROSS_PRODUCT_ROWS = 100_000  # from which on a cross product is reported
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Where a rule stood after one of its runs: all that it had done so far.  See `RuleMeasure`."""
+    """A rule's totals after one of its runs.  See `RuleMeasure`."""
 
     seconds: float
     rows: int
@@ -31,7 +31,7 @@ class Mark:
 
 @dataclass
 class Trace:
-    """What a profile keeps of a rule: a mark after each run, and the plans that ran."""
+    """A profile's data of a rule: a mark after each run, and the plans that ran."""
 
     marks: list[Mark] = field(default_factory=list)
     plans: list[CompiledJoin] = field(default_factory=list)
@@ -104,7 +104,7 @@ class Measures:
 
     def detection_lines(self) -> list[str]:
         return [
-            f"{name}: what is new was told by {', then '.join(sets)}"
+            f"{name}: new rows were detected with {', then '.join(sets)}"
             for name, sets in self.sets.items()
             if not is_domain(name)
         ]
@@ -128,7 +128,7 @@ class Measures:
     def warn_cross_product(
         self, rule: Rule, parts: Sequence[Sequence[str]], rows: Callable[[str], int]
     ) -> bool:
-        """Announces a rule whose atoms fall into parts that share no variable, when these are large.
+        """Reports a rule whose atoms are in parts that share no variable, if these are large.
 
         Returns whether they are.
         """
@@ -141,7 +141,7 @@ class Measures:
         return True
 
     def warn(self, text: str) -> None:
-        """Tells each warning once."""
+        """Gives each warning once."""
         if text not in self.warned:
             self.warned.add(text)
             if self.on_warning is not None:
@@ -149,7 +149,7 @@ class Measures:
 
 
 def _rule_text(rule: Rule) -> str:
-    """A rule by its line and its own words; an inline aggregate is a rule of its own, and so are the values
+    """A rule by its line and its text; an inline aggregate is a separate rule, and so are the values
     from outside that it ranges over."""
     if rule.span is None:
         return str(rule)

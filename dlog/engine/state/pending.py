@@ -1,6 +1,6 @@
-"""Owns the rows of an open transaction, in order: the last word on each, whether it comes or goes.
+"""Owns the rows of an open transaction, in order: the last operation on each, insert or erase.
 
-Knows nothing of versions or of what follows from the rows.
+Knows nothing of versions or of what is derived from the rows.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from sortedcontainers import SortedDict
 SignedRows = tuple[int, str, Any]  # +1 or -1, a predicate, rows of codes as tuples or as an array
 
 Row = tuple[int, ...]
-AFTER = float("inf")  # behind every code
+AFTER = float("inf")  # after every code
 
 
 class Pending:
-    """Statements on rows of codes, one after the other; a later word on a row takes the earlier one's place.
+    """Statements on rows of codes, one after the other; a later operation on a row replaces the earlier one.
 
     >>> pending = Pending()
     >>> pending.say(1, "edge", [(2, 3), (1, 2)])
@@ -32,13 +32,13 @@ class Pending:
         self._signs: dict[str, Any] = {}  # predicate -> row -> sign, sorted by rows
 
     def say(self, sign: int, predicate: str, rows: Iterable[Row]) -> None:
-        """Rows that come (1) or go (-1).  O(log n) for each."""
+        """Rows that are inserted (1) or erased (-1).  O(log n) for each."""
         signs = self._of(predicate)
         for row in rows:
             signs[row] = sign
 
     def replace(self, predicate: str, rows: Iterable[Row], n_keys: int, replaced: Iterable[Row]) -> None:
-        """Rows that come in place of all that have their keys: base facts `replaced`, earlier rows."""
+        """Rows that replace all that have their keys: base facts `replaced`, earlier rows."""
         signs = self._of(predicate)
         for row in replaced:
             signs.setdefault(row, -1)
@@ -49,7 +49,7 @@ class Pending:
             signs[row] = 1
 
     def steps(self) -> Iterator[SignedRows]:
-        """What is to be done, predicate by predicate, each row once: those that go, then those that come."""
+        """What is to be done, predicate by predicate, each row once: erased rows, then inserted ones."""
         for name, signs in self._signs.items():
             for sign in (-1, 1):
                 rows = [row for row, word in signs.items() if word == sign]

@@ -28,7 +28,7 @@ from dlog.storage.relation.relation import Relation
 from dlog.storage.values import encode
 from dlog.types import MAX_PRECISION, Type
 
-STALE = 2.5  # estimates are of as many times the rows that there are, at most
+STALE = 2.5  # estimates are for at most as many times the current rows
 _SAMPLE = 1 << 14
 
 
@@ -38,9 +38,9 @@ class Store:
         self.dictionary = Dictionary()
         self.predicates = dict(predicates)
         self.relations: dict[str, Relation] = {}
-        self.read_orders: dict[str, set[tuple[int, ...]]] = {}  # column orders that plans have asked for
-        self.requirements: dict[str, set[Requirement]] = {}  # what plans to come are known to read
-        self.chosen_orders: dict[str, tuple[tuple[int, ...], ...]] = {}  # made when a plan first reads one
+        self.read_orders: dict[str, set[tuple[int, ...]]] = {}  # column orders that plans have requested
+        self.requirements: dict[str, set[Requirement]] = {}  # what later plans are known to read
+        self.chosen_orders: dict[str, tuple[tuple[int, ...], ...]] = {}  # built when a plan first reads one
         self.options = Options()  # of the planner
         self.inclusions: frozenset[tuple[str, str]] = frozenset()  # (S, T): rules derive S inside T
         self.shared_subjoins = SharedSubjoins()
@@ -58,7 +58,7 @@ class Store:
         self.relations[name] = Relation(self.arena, self.predicates[name].arity)
 
     def forget(self, name: str) -> None:
-        """Drop a relation and all that is known of its columns: the name stands for another predicate now."""
+        """Drop a relation and all statistics of its columns: the name now means another predicate."""
         self.relations.pop(name, None)
         for known in (self.read_orders, self.requirements, self.chosen_orders, self._estimates):
             known.pop(name, None)
@@ -70,11 +70,11 @@ class Store:
         return other
 
     def snapshot(self) -> Store:
-        """The state as it is now, for readers: later changes do not show in it.  O(relations)."""
+        """The current state, for readers: later changes do not show in it.  O(relations)."""
         return self.snapshot_of(self.relations, self.predicates)
 
     def snapshot_of(self, relations: dict[str, Relation], predicates: dict[str, Predicate]) -> Store:
-        """The same of other relations than those that are current.  Safe while another thread works here:
+        """The same for other relations than the current ones.  Safe while another thread works here:
         what it may change is copied in one step each.  O(relations)."""
         other = copy.copy(self)
         other.predicates = dict(predicates)
@@ -92,9 +92,9 @@ class Store:
         return [c.type for c in self.predicates[base_name(name)].columns]
 
     def index(self, name: str, columns: Sequence[int]) -> Index:
-        """An index of a relation that begins with the given columns; made when there is none.
+        """An index of a relation that begins with the given columns; built if there is none.
 
-        Which one that is has been chosen, so that plans to come can share it, or columns are taken as they
+        It is the one that was chosen, so that later plans can share it, or columns are taken as they
         are.
         """
         relation = self.relations[name]
@@ -106,7 +106,7 @@ class Store:
         self.read_orders.setdefault(name, set()).add(order)
         return relation.index(order)
 
-    # Statistics, as the planner wants them
+    # Statistics for the planner
 
     def rows(self, name: str) -> int:
         return len(self.relations[name]) if name in self.relations else 0
@@ -128,8 +128,8 @@ class Store:
     def _estimate(self, name: str) -> list[tuple[float, float]]:
         """(distinct values, partners of a row) of each column, from a sample of the rows.
 
-        Kept until the relation has grown by half, or shrunk by more than that: a sample costs 4 ms, as much
-        as evaluating a small rule, and a bulk change that goes and comes back needs none.
+        Cached until the relation has grown by half, or shrunk by more than that: a sample costs 4 ms, as much
+        as evaluating a small rule, and a bulk change that is undone needs none.
         """
         n = self.rows(name)
         known = self._estimates.get(name)
@@ -143,7 +143,7 @@ class Store:
     # Literals
 
     def encode(self, const: Const, type: Type) -> int | None:
-        """The code of a literal in a type; None when the type cannot hold it."""
+        """The code of a literal in a type; None if the type cannot hold it."""
         key = (const.kind, const.value, type)
         if key not in self._codes:
             self._codes[key] = self._encode(const, type)
@@ -188,7 +188,7 @@ def _column_estimates(relation: Relation, n: int) -> list[tuple[float, float]]:
 
 def column_estimate(values: np.ndarray, n: int) -> tuple[float, float]:
     """(distinct, partners).  Values seen once in a sample stand for sqrt(n / sample) each (Charikar et al.);
-    pairs of rows in the sample that agree tell how many rows agree with a random one.
+    pairs of rows in the sample that agree show how many rows agree with a random one.
     """
     _, counts = np.unique(values, return_counts=True)
     size = len(values)

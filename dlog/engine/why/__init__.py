@@ -1,9 +1,9 @@
 """Owns why a fact holds: one well-founded derivation, found by searching backwards.  Nothing is stored.
 
-    alternatives   rules as the ways to derive a head; running a body for some goals only
-    founded        the search inside a recursion: what holds without holding itself up
+    alternatives   rules as alternatives to derive a head; running a body for some goals only
+    founded        the search inside a recursion: what holds without supporting itself
     tree           the derivation, node by node
-    text           the derivation in words
+    text           the derivation as text
 
 Correct output: each node follows from its children by the rule it names; leaves are base facts, negations and
 primitives that hold; no node is its own ancestor.
@@ -23,7 +23,7 @@ __all__ = ["Derivation", "derivation", "derivation_tree"]
 
 
 def derivation(view: View, fact: str) -> Derivation:
-    """One derivation of a fact as it is written in a program.  Raises when it does not hold."""
+    """One derivation of a fact as it is written in a program.  Raises if it does not hold."""
     name, codes = read_fact(view, fact)
     predicate = view.program.predicates[name]
     if not view.store.relations[name].contains(codes[0].tolist()):

@@ -1,4 +1,5 @@
-"""Owns the ways to derive a head, and running one of them for a few goals: the body joined with the goals.
+"""Owns the alternatives to derive a head, and running one of them for a few goals: the body joined with the
+goals.
 
 An alternative is a rule with one branch of each disjunction chosen, so its forms are atoms, primitives and
 negations, and a binding of its variables is one derivation.
@@ -24,14 +25,14 @@ from dlog.lftj.triejoin import Join as JoinRun
 from dlog.planning.compile import CompiledJoin
 from dlog.planning.pipeline import Pipeline, plan_pipeline
 
-FIRST_LIMIT = 1 << 16  # rows of one join; when a search fails with it, it begins again with more
+FIRST_LIMIT = 1 << 16  # rows of one join; if a search fails with it, it begins again with more
 
 
 @dataclass(eq=False)
 class Alternative:
-    """`head <- forms`: one way to derive a predicate.
+    """`head <- forms`: one alternative to derive a predicate.
 
-    In `joined`, what is run, functions of a recursive min or max are relations: a search may have to look at
+    In `joined`, which is run, functions of a recursive min or max are relations: a search may have to examine
     values that a key had before.
     """
 
@@ -54,14 +55,14 @@ class Alternative:
         return [f for f in self.forms if isinstance(f, Atom)]
 
     def variables(self) -> tuple[str, ...]:
-        """Those that a binding gives values: all outside negations."""
+        """Those that a binding has: all outside negations."""
         args = (a for f in self.forms if isinstance(f, Atom | Primitive) for a in f.args)
         heads = self.head.args
         return tuple(dict.fromkeys(a.name for a in (*args, *heads) if isinstance(a, Var)))
 
 
 def alternatives(stratum: Stratum, predicate: str) -> list[Alternative]:
-    """Every way in which plain rules, and recursive min and max, derive a predicate."""
+    """Every alternative by which plain rules, and recursive min and max, derive a predicate."""
     found = []
     for rule in stratum.rules:
         combined = bool(rule.aggregates) and rule.heads[0].predicate in stratum.combine
@@ -97,7 +98,7 @@ def _choices(forms: tuple[Form, ...]) -> Iterator[tuple[Form, ...]]:
 
 
 class LimitedRunner(BodyRunner):
-    """Stops a join that has given enough; `truncated` says that there was more."""
+    """Stops a join that has given enough rows; `truncated` says that there was more."""
 
     limit = FIRST_LIMIT
     truncated = False
@@ -152,7 +153,7 @@ class Bodies:
         return head_rows(self.store, alternative.head, table, rule)
 
     def _goal_table(self, alternative: Alternative, goals: np.ndarray) -> Table:
-        """The variables that a goal gives a value, for the goals that fit the head's literals."""
+        """The variables that a goal binds, for the goals that match the head's literals."""
         head, fits = alternative.head, np.ones(len(goals), bool)
         columns = self.store.predicates[head.predicate].columns
         bound: dict[str, np.ndarray] = {}

@@ -1,10 +1,10 @@
-"""Owns the search inside one stratum: which facts hold without holding themselves up, and by what.
+"""Owns the search inside one stratum: which facts hold without supporting themselves, and by what.
 
-Lifecycle.  1 Goals that are not understood yet are expanded backwards, a batch at a time, into instances:
+Lifecycle.  1 Goals that are not expanded yet are expanded backwards, a batch at a time, into instances:
 head, children in the same stratum, binding.  2 Whenever an instance has all its children proved, proofs are
-propagated forwards; each fact keeps the first instance that proved it, so its children were proved before
-it.  3 The search ends when the goal is proved.  It touches only facts that the goal depends on: the search is
-as wide as it must be, shallow derivations first.
+propagated forwards; each fact stores the first instance that proved it, so its children were proved before
+it.  3 The search ends when the goal is proved.  It touches only facts that the goal depends on, shallow
+derivations first.
 
 Facts have numbers; number 0 is a fact that is always proved, which fills up instances with few children.
 """
@@ -39,13 +39,13 @@ Support = Instance | tuple[Rule, Atom] | None  # a plain rule, an aggregation, o
 
 
 def is_base(store: Store, name: str, row: Row) -> bool:
-    """Whether a fact was put in.  A predicate without rules has base facts only.  O(log n)."""
+    """Whether a fact is a base fact.  A predicate without rules has base facts only.  O(log n)."""
     relation = store.relations.get(facts_name(name), store.relations[name])
     return relation.contains(row)
 
 
 class Founded:
-    """What is known of the facts of one stratum."""
+    """The state of the search in one stratum."""
 
     def __init__(self, bodies: Bodies, stratum: Stratum):
         self.bodies = bodies
@@ -64,8 +64,8 @@ class Founded:
     def prove(self, key: Key) -> bool:
         """Whether a derivation of a fact is found.
 
-        A search that was cut short goes on with a higher limit.  A recursive min or max may also have come
-        about through values that better ones have replaced since: these are derived again, round by round.
+        A search that was cut short continues with a higher limit.  A recursive min or max may also have been
+        derived through values that better ones have replaced since: these are derived again, round by round.
         What is proved stays proved, by what proved it.
         """
         while not self._prove(key):
@@ -78,7 +78,7 @@ class Founded:
         return True
 
     def _add_replaced(self) -> bool:
-        """One more round of candidates, beside the values that are there now; whether any was new."""
+        """One more round of candidates, besides the current values; returns whether any was new."""
         store, grown = self.bodies.store, False
         for name in self.stratum.combine:
             base = store.relations.get(facts_name(name))
@@ -102,7 +102,7 @@ class Founded:
     # Facts
 
     def _number(self, key: Key) -> int:
-        """The number of a fact; one that is new is proved at once if it can be, or waits."""
+        """The number of a fact; a new one is proved at once if possible, or waits."""
         number = self.numbers.get(key)
         if number is None:
             number = self.numbers[key] = len(self.keys)
@@ -153,7 +153,7 @@ class Founded:
             self._propagate()
 
     def _add(self, way: Alternative, heads: np.ndarray, table: Table) -> bool:
-        """Keeps instances; whether one of them is proved already."""
+        """Stores instances; returns whether one of them is already proved."""
         atoms = [a for a in way.atoms if a.predicate in self.ways]
         columns = [self._atom_numbers(way, atom, table) for atom in atoms]
         children = np.zeros((len(heads), max(len(columns), self.children.shape[1])), np.int64)

@@ -1,4 +1,4 @@
-"""Owns derivations in words: an indented tree, each fact once, with the places of the rules."""
+"""Owns derivations as text: an indented tree, each fact once, with the positions of the rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DEEPEST = 40  # levels of indentation; deeper lines say their level
 
 
 def tree_text(root: Derivation) -> str:
-    """One line for each node, what it rests on below it.  O(size), whatever the depth."""
+    """One line for each node, its premises below it.  O(size), whatever the depth."""
     printer = _Printer(root)
     return "\n".join(printer.lines)
 
@@ -99,7 +99,7 @@ class _Printer:
         return self.auxiliary(item.predicate.name, [literal_text(v, c.type) for v, c in pairs])
 
     def auxiliary(self, name: str, args: list[str]) -> str:
-        """An inline aggregate by its text; the values that it is asked for."""
+        """An inline aggregate by its text; the values that it is evaluated for."""
         rules = self.program.rules_of(name)
         if is_domain(name) or not rules or not rules[0].aggregates:
             return f"values ({', '.join(args)})"

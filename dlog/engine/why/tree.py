@@ -31,7 +31,7 @@ class Condition:
 
 @dataclass(eq=False)
 class Assignment:
-    """One assignment that an aggregate ranges over, and what it rests on, form by form."""
+    """One assignment that an aggregate ranges over, and its premises, form by form."""
 
     binding: dict[str, Any]
     forms: tuple[Form, ...]
@@ -42,7 +42,7 @@ class Assignment:
 class Derivation:
     """A fact and why it holds: `by` is "fact", "rule" or "aggregate".
 
-    By a rule: `forms` are the body's, `parts` what stands for each of them, under `binding`.  By an
+    By a rule: `forms` are the body's, `parts` the premise for each of them, under `binding`.  By an
     aggregate: the first `assignments` of `total`.  `replaced`: a value of a recursive min or max that held
     for a while, and has been replaced by a better one since.
     """
@@ -60,7 +60,7 @@ class Derivation:
     view: View | None = field(default=None, repr=False)
 
     def children(self) -> list[Derivation]:
-        """The facts it rests on."""
+        """Its premises."""
         parts = [*self.parts, *(p for a in self.assignments for p in a.parts)]
         return [p for p in parts if isinstance(p, Derivation)]
 
@@ -102,7 +102,7 @@ class _Tree:
         return known
 
     def support(self, key: Key) -> None:
-        """Finds what a node rests on."""
+        """Finds the premises of a node."""
         node, (name, row) = self.nodes[key], key
         if name not in self.strata or is_base(self.bodies.store, name, row):
             return
@@ -121,7 +121,7 @@ class _Tree:
             self.aggregate(node, support[1], np.array(row, np.int64))
 
     def founded_in(self, name: str) -> Founded:
-        """One search for each stratum, so that proofs of several of its facts fit together."""
+        """One search for each stratum, so that proofs of several of its facts are consistent."""
         stratum = self.strata[name]
         first = stratum.predicates[0]
         if first not in self.founded:

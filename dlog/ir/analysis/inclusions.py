@@ -1,10 +1,10 @@
-"""Owns which derived predicates are inside others whatever the facts: a sound, syntactic answer.
+"""Owns which derived predicates are subsets of others for all facts: a sound, syntactic answer.
 
-S is inside T when every rule of S has T, with the head's own arguments, as a positive atom of its body:
+S is a subset of T when every rule of S has T, with the head's own arguments, as a positive atom of its body:
 
     # S(x, y) <- T(x, y), bad(y).       S(x, y) <- T(x, y), worse(x).
 
-That is true of what rules derive; base facts of S are the caller's to rule out.
+This holds for derived rows; the caller must rule out base facts of S.
 """
 
 from __future__ import annotations

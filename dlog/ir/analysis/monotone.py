@@ -1,9 +1,9 @@
-"""Owns recursive min and max: whether a value only flows through operations that keep its order.
+"""Owns recursive min and max: whether a value only flows through operations that preserve its order.
 
-A value of a recursion gets better as the recursion goes on: smaller under min, greater under max.  What is
-derived from it must stay derivable, or be replaced by something better.  So it may go through operations that
-keep the order into a head that combines by the same aggregate, and through bounds that stay true; it may not
-be compared for equality, become a key, or stand under a negation.
+A recursive value improves as the recursion continues: smaller under min, greater under max.  What is
+derived from it must stay derivable, or be replaced by something better.  So it may go through
+order-preserving operations into a head that combines by the same aggregate, and through bounds that stay
+true; it may not be compared for equality, become a key, or occur under a negation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Primit
 from dlog.ir.types.typecheck import called, text_of
 from dlog.language.source import Span
 
-# Operations that keep the order of a value, by input position.
+# Operations that preserve the order of a value, by input position.
 _MONOTONE = {
     "add": (0, 1),
     "sub": (0,),
@@ -27,10 +27,10 @@ _MONOTONE = {
     "ceil": (0,),
     "round": (0,),
 }
-# Conversions keep the order of numbers only.
+# Conversions preserve the order of numbers only.
 _CONVERSIONS = frozenset({"to_float", "to_decimal", "to_number"})
-# Bounds that stay true as the value at a position gets better.
-# By the direction of the aggregate: 1 where smaller is better, -1 where greater is.
+# Bounds that stay true as the value at a position improves.
+# By the direction of the aggregate: 1 if smaller is better, -1 if greater is.
 _BOUNDS = {(1, "lt", 0), (1, "le", 0), (1, "gt", 1), (1, "ge", 1),
            (-1, "gt", 0), (-1, "ge", 0), (-1, "lt", 1), (-1, "le", 1)}  # fmt: skip
 
@@ -66,7 +66,7 @@ def _check_aggregate(rule: Rule, combine: dict[str, str]) -> None:
 
 
 class _Flow:
-    """Follows recursive values through a body.  `values` tells for each variable the op of its value."""
+    """Follows recursive values through a body.  `values` gives the op of each variable's value."""
 
     def __init__(self, rule: Rule, combine: dict[str, str]):
         self.rule = rule

@@ -1,6 +1,6 @@
 """Owns the invariants of a checked rule, stated a second time.
 
-Shares no code with `safety` and `quantify`, which establish them: a defect there is found here.
+Shares no code with `safety` and `quantify`, which establish them, so that a defect there is found here.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _run_form(form: Form, visible: set[str], bound: set[str], used: set[str], to
         _run(form.body, visible, bound)
         return set()
     if isinstance(form, Disjunction):
-        assert form.branches or top, "false stands in the outermost conjunction only"
+        assert form.branches or top, "false occurs only in the outermost conjunction"
         for branch in form.branches:
             missing = used - _run(branch, visible, bound)
             assert not missing, f"{missing} unbound in {branch}"
@@ -110,7 +110,7 @@ def _children(conj: Conj) -> list[Conj]:
 
 
 def _check_flat(conj: Conj) -> None:
-    """Under an aggregate no branch has variables of its own, outside negations."""
+    """Under an aggregate no branch has its own variables, outside negations."""
     for form in conj.forms:
         if isinstance(form, Disjunction):
             for branch in form.branches:
@@ -132,7 +132,7 @@ def _check_keys(rule: Rule) -> None:
 
 
 def _determined(conj: Conj, known: set[str]) -> set[str]:
-    """Everything that has one value once `known` has, by functions, primitives and exclusive branches."""
+    """Everything that has one value once `known` does, by functions, primitives and exclusive branches."""
     while True:
         new = set().union(*(_determined_by(form, known) for form in conj.forms)) - known
         if not new:

@@ -1,8 +1,9 @@
-"""Owns safety: every variable is grounded, and forms stand in an order in which they can be evaluated.
+"""Owns safety: every variable is grounded, and forms are in an order in which they can be evaluated.
 
 A form can run when the variables it needs are bound: a positive atom always can, a primitive when its inputs
-are, a negation when all it shares with its surroundings is, a disjunction when each of its branches binds all
-that is shared.  What can run stays able to, so the order in which forms are tried changes nothing.
+are, a negation when all variables it shares with its surroundings are, a disjunction when each of its
+branches binds all shared ones.  A form that can run stays able to, so the order in which forms are tried does
+not matter.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dlog.language.source import Span
 def make_safe(rule: Rule, diagnostics: Diagnostics) -> Rule:
     """The rule with its forms in a safe order and its quantifiers and keys set.
 
-    O(forms^2) per conjunction, and they are short.
+    O(forms^2) per conjunction; conjunctions are short.
     """
     errors = len(diagnostics.errors)
     results = {a.result.name for a in rule.aggregates}
@@ -43,7 +44,7 @@ def make_safe(rule: Rule, diagnostics: Diagnostics) -> Rule:
 
 
 class _Body:
-    """The body of one rule on its way to a safe order."""
+    """The body of one rule while it is brought into a safe order."""
 
     def __init__(self, rule: Rule, diagnostics: Diagnostics):
         self.rule = rule
@@ -57,7 +58,7 @@ class _Body:
         return self.names[id(form)]
 
     def shared(self, conj: Conj, outside: frozenset[str]) -> dict[int, frozenset[str]]:
-        """For each form its variables that occur around it."""
+        """For each form, those of its variables that occur around it."""
         uses = Counter(name for form in conj.forms for name in self.variables(form))
         return {
             id(form): frozenset(n for n in self.variables(form) if uses[n] > 1 or n in outside)
@@ -93,7 +94,7 @@ class _Body:
             return replace(form, branches=tuple(self.order(b, bound, shared)[0] for b in form.branches))
         return form
 
-    # What can run
+    # Forms that can run
 
     def after(self, form: Form, bound: frozenset[str], shared: frozenset[str]) -> frozenset[str] | None:
         """What is bound after a form, or None while it cannot run."""
@@ -107,7 +108,7 @@ class _Body:
         return bound | shared if all(shared <= g for g in given) else None
 
     def closure(self, conj: Conj, bound: frozenset[str], outside: frozenset[str]) -> frozenset[str]:
-        """What is bound after all forms of a conjunction that can run have."""
+        """What is bound after all forms of a conjunction that can run have run."""
         if id(conj) not in self.names:
             self.names[id(conj)] = frozenset(conj.variables())
         key = (id(conj), bound & self.names[id(conj)])
@@ -128,19 +129,19 @@ class _Body:
                     progress, bound = True, after
         return bound
 
-    # What cannot
+    # Forms that cannot
 
     def report_stuck(
         self, waiting: list[Form], bound: frozenset[str], shared: dict[int, frozenset[str]]
     ) -> frozenset[str]:
-        """Reports the variables that keep all these forms from running; they count as bound from then on.
+        """Reports the variables that prevent all these forms from running; they count as bound from then on.
 
-        Only causes: what another waiting form would bind, if it could run, is not one.
+        Only causes: a variable that another waiting form would bind, if it could run, is not one.
         """
         lacks = [(v, f) for f in waiting for v in self.lacking(f, bound, shared[id(f)])]
         offered = {name for form in waiting for name in self.offers(form)}
         causes = [(v, f) for v, f in lacks if v.name not in offered]
-        if not causes:  # computed from itself: name a variable of the user's
+        if not causes:  # computed from itself: name one of the user's variables
             causes = [next((c for c in lacks if not _FRESH.fullmatch(c[0].name)), lacks[0])]
         for var, form in causes:
             self.report(var, *self.reason(var, form, bound, shared[id(form)]))
@@ -171,14 +172,14 @@ class _Body:
     def reason(
         self, var: Var, form: Form, bound: frozenset[str], shared: frozenset[str]
     ) -> tuple[Span | None, str]:
-        """Where to point, and what to do about a variable that a form waits for."""
+        """Where to point, and the advice for a variable that a form waits for."""
         ground = f"use {var.name} in a positive atom"
         if isinstance(form, Negation):
-            return var.span, f"a negation tests values and gives none; {ground} as well"
+            return var.span, f"a negation tests values but binds none; {ground} as well"
         if isinstance(form, Primitive) and form.output is None:
             return (
                 var.span,
-                f"{text_of(form)} tests values and gives none; {ground}, or give it a value with =",
+                f"{text_of(form)} tests values but binds none; {ground}, or give it a value with =",
             )
         if isinstance(form, Primitive):
             return var.span, f"{text_of(form)} needs its value first; {ground}, or give it a value with ="
@@ -193,7 +194,7 @@ class _Body:
         return self.outside_use(var, form) or var.span, help
 
     def outside_use(self, var: Var, form: Form) -> Span | None:
-        """A use of a variable that is not in this form: in the head, or beside it."""
+        """A use of a variable outside this form: in the head, or beside it."""
         uses = [a for head in self.rule.heads for a in head.args]
         beside = Conj((), tuple(f for f in self.rule.body.forms if f is not form))
         return next((a.span for a in (*uses, *beside.occurrences()) if a == var and a.span), None)
@@ -208,7 +209,7 @@ class _Body:
         self.report(var, var.span, help)
 
     def report(self, var: Var, span: Span | None, help: str) -> None:
-        """Once for each variable of a statement, although its aggregates are rules of their own."""
+        """Once for each variable of a statement, although its aggregates are separate rules."""
         message = f"ungrounded variable {var.name}"
         whole = self.rule.span
         if not any(e.message == message and _inside(e.span, whole) for e in self.diagnostics.errors):

@@ -1,8 +1,8 @@
 """Owns strata: which predicates depend on each other, in which order they are evaluated, and which cycles
 are allowed.
 
-Positive recursion is.  Recursive min and max are as far as `monotone` allows.  Any other cycle through
-negation or aggregation is an error that shows the cycle.
+Positive recursion is allowed.  Recursive min and max are allowed as far as `monotone` permits.  Any other
+cycle through negation or aggregation is an error that shows the cycle.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _components(predicates: dict[str, Predicate], edges: list[Edge]) -> list[tup
 
 
 def _restricted(rule: Rule, component: tuple[str, ...], recursive: bool) -> Iterator[Rule]:
-    """The rule with only its heads in a component; in a recursion an aggregation has one head a rule."""
+    """The rule with only its heads in a component; in a recursion a rule with aggregates has one head."""
     heads = tuple(h for h in rule.heads if h.predicate in component)
     parts = [(h,) for h in heads] if recursive and rule.aggregates else [heads]
     for part in parts:
@@ -128,7 +128,7 @@ def _combine(rules: Iterable[Rule]) -> dict[str, str]:
 
 
 def _is_forbidden(edge: Edge, combine: dict[str, str], predicates: dict[str, Predicate]) -> bool:
-    """That an inline aggregate is absent is no negation of the user's: the aggregate is in the cycle."""
+    """The negation for an absent inline aggregate is not the user's: the aggregate is in the cycle."""
     if edge.kind == "not":
         return not predicates[edge.body].auxiliary
     return bool(edge.kind) and combine.get(edge.head) != edge.kind
@@ -139,7 +139,7 @@ def _report_cycle(
 ) -> None:
     """The cycle that goes through a forbidden edge, predicate by predicate, with lines."""
     whole = [edge, *_path(edge.body, edge.head, edges)]
-    path = _told(whole, predicates)
+    path = _without_auxiliary(whole, predicates)
     steps = []
     for step in path:
         word = {"": "", "not": "not "}.get(step.kind, f"{step.kind} of ")
@@ -155,19 +155,19 @@ def _report_cycle(
     diagnostics.error(f"{path[0].head} depends on its own {what}", edge.span, help)
 
 
-def _told(path: list[Edge], predicates: dict[str, Predicate]) -> list[Edge]:
-    """A cycle without auxiliary predicates: the aggregates and domains they stand for are the user's."""
+def _without_auxiliary(path: list[Edge], predicates: dict[str, Predicate]) -> list[Edge]:
+    """A cycle without auxiliary predicates: the user wrote the aggregates and domains they stand for."""
     while predicates[path[0].head].auxiliary:
         path = [*path[1:], path[0]]
-    told: list[Edge] = []
+    shown: list[Edge] = []
     kind = ""
     for edge in path:
         kind = edge.kind if edge.kind and not predicates[edge.body].auxiliary else kind or edge.kind
-        start = told[-1].body if told else path[0].head
+        start = shown[-1].body if shown else path[0].head
         if not predicates[edge.body].auxiliary:
-            told.append(Edge(start, edge.body, kind, edge.span))
+            shown.append(Edge(start, edge.body, kind, edge.span))
             kind = ""
-    return told
+    return shown
 
 
 def _path(start: str, goal: str, edges: list[Edge]) -> list[Edge]:

@@ -2,7 +2,7 @@
 may be restricted.  Knows nothing of how rules are rewritten (`magic`) or run.
 
 Goals are outputs, printed sizes, queries, violations of constraints, and functions whose rules could give a
-key two values: that is an error of the whole program, so it is looked for in all of it.
+key two values: that is an error of the whole program, so the whole of it is checked.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _ASKING = {"output": "it is an output", "printsize": "its size is printed"}
 
 @dataclass
 class Switches:
-    """What `.pragma "magic-transform"`, `"magic-transform-exclude"` and the qualifiers say.
+    """The settings of `.pragma "magic-transform"`, `"magic-transform-exclude"` and the qualifiers.
 
     By default only constants, and what follows from them, restrict.  A predicate that is `eager` is
     restricted by whatever its users bind; one that is `never` is computed in full.
@@ -55,7 +55,7 @@ def asked_for(program: Program, based: Collection[str]) -> dict[str, str]:
 
 
 def checked(program: Program, based: Collection[str]) -> dict[str, str]:
-    """Derived functions that could have two values for a key, and what else is told by all of its rows."""
+    """Derived functions that could have two values for a key, and other predicates needed in full."""
     goals = {}
     limited = {d.predicate for d in program.directives if d.kind == "limitsize"}
     for stratum in program.strata:
@@ -69,7 +69,7 @@ def checked(program: Program, based: Collection[str]) -> dict[str, str]:
 
 
 def _is_function(program: Program, name: str, based: Collection[str]) -> bool:
-    """Whether it shows in the rules that a key has one value."""
+    """Whether the rules show that a key has one value."""
     if name in based:
         return False
     if program.is_combined(name):
@@ -78,7 +78,7 @@ def _is_function(program: Program, name: str, based: Collection[str]) -> bool:
     heads = [head for rule in rules for head in rule.heads if head.predicate == name]
     if len(heads) != 1 or not _gives_one_value(rules[0], heads[0].args):
         return False
-    columns = program.predicates[name].columns  # keys that are rounded may fall together
+    columns = program.predicates[name].columns  # keys that are rounded may become equal
     return all(operand_type(rules[0], a) == c.type for a, c in zip(heads[0].keys, columns, strict=False))
 
 
@@ -93,7 +93,7 @@ def _gives_one_value(rule: Rule, args: tuple[Var | Const, ...]) -> bool:
 
 def restrictable(program: Program, name: str) -> Restriction:
     """The columns by which a predicate's rules can be restricted: where each of its heads has a value that is
-    stored as it is, neither rounded nor the result of an aggregate.
+    stored unchanged, neither rounded nor the result of an aggregate.
     """
     columns = program.predicates[name].columns
     found = set(range(len(columns)))

@@ -1,19 +1,19 @@
-"""Owns calls in last place: a restricted predicate whose recursion only passes its answers on.
+"""Owns tail calls: a restricted predicate whose recursion only passes its answers on.
 
-    # reach(x, z) <- edge(x, y), reach(y, z).      with x wanted for one value:
+    # reach(x, z) <- edge(x, y), reach(y, z).      with x requested for one value:
     # the demand for reach goes along the edges, and so would a copy of the answers for every node on the way.
     # path(start, start) <- wanted(start).       path(start, y) <- path(start, x), edge(x, y).
     # reach'bf(start, z) <- path(start, x), edge(x, z).      has the answers of the start alone.
 
-Where the rule that ends the recursion takes the same step as the one that goes on, as here, the path is the
-answer, but for its start:
+Where the rule that ends the recursion takes the same step as the recursive one, as here, the path is the
+answer, except for its start:
 
     # reach'bf(x, y) <- wanted(x), edge(x, y).     reach'bf(x, z) <- reach'bf(x, y), edge(y, z).
 
 After Naughton, Ramakrishnan, Sagiv and Ullman, "Efficient evaluation of right-, left-, and multi-linear
-rules".  Done where the predicate is wanted for constants, that is for a few values: then `path` is no longer
-than the demand would be.  Where demand comes from facts, many may share their way, and answers for each node
-on it are the smaller thing.
+rules".  Done where the predicate is requested for constants, that is for a few values: then `path` is no
+larger than the demand would be.  Where demand comes from facts, many may share their paths, and answers for
+each node on them are smaller.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ def _wanted_for_constants(parts: Sequence[RestrictedPart], outside: _Demands) ->
 
 
 def _passes_answers_on(part: RestrictedPart) -> bool:
-    """Whether every recursive rule calls in last place, and there is one."""
+    """Whether every recursive rule makes a tail call, and there is one."""
     calls = [_call(part, rule, head, body) for rule, head, _, body in part.rules]
     return None not in calls and any(isinstance(call, Atom) for call in calls)
 
 
 def _call(part: RestrictedPart, rule: Rule, head: Atom, body: Conj) -> Atom | bool | None:
-    """The recursive atom of a rule; False when it has none; None when it does not just pass answers on."""
+    """The recursive atom of a rule; False if it has none; None if it does not just pass answers on."""
     inside = [atom for atom, _ in body.atoms() if atom.predicate == part.name]
     if rule.aggregates:
         return None
@@ -124,7 +124,7 @@ def _rewrite(part: RestrictedPart, predicates: dict[str, Predicate]) -> list[Rul
 
 
 def _start(part: RestrictedPart, n: int) -> tuple[Var, ...]:
-    """Variables that none of the part's rules has, for the values that answers are wanted for."""
+    """Variables that none of the part's rules has, for the values that answers are requested for."""
     rules = [*(made[0] for made in part.rules), *(rule for rule, _ in part.demands)]
     taken = {name for rule in rules for name in rule.types}
     names = ["start"] if n == 1 else [f"start{i + 1}" for i in range(n)]
@@ -176,7 +176,7 @@ def _turn_around(part: RestrictedPart, predicates: dict[str, Predicate]) -> bool
 def _canonical(
     given: tuple[Operand, ...], found: tuple[Operand, ...], forms: tuple[Form, ...]
 ) -> tuple[Form, ...] | None:
-    """Forms under names that only say where variables occur; None unless those given and found are distinct
+    """Forms under names that only show where variables occur; None unless those given and found are distinct
     variables."""
     ends = [a.name for a in (*given, *found) if isinstance(a, Var)]
     if len(set(ends)) != len(given) + len(found):

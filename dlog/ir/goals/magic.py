@@ -41,7 +41,7 @@ class Rewriting:
     """A program for its goals, and what was decided.  Names are the predicates of the program rewritten."""
 
     program: Program
-    restricted: Mapping[str, tuple[str, ...]]  # to the predicates that hold the wanted part of each
+    restricted: Mapping[str, tuple[str, ...]]  # to the predicates that hold the requested part of each
     full: Mapping[str, str]  # derived predicates that are computed in full, with why
     left_out: tuple[str, ...]  # derived predicates that nothing asks for
 
@@ -50,9 +50,9 @@ def goal_directed(
     program: Program, based: Collection[str] | None = None, goals: Mapping[str, str] | None = None
 ) -> Rewriting:
     """`based` are the predicates that may hold base facts, by default those that the program gives some.
-    `goals` are predicates wanted in full, with why; by default all that the program asks for.
+    `goals` are predicates requested in full, with why; by default all that the program asks for.
 
-    O(rules^2) in the worst case, and mostly a few passes over them.
+    O(rules^2) in the worst case, and usually a few passes over them.
     """
     based = frozenset(base_predicates(program) if based is None else based)
     goals = asked_for(program, based) if goals is None else goals
@@ -61,7 +61,7 @@ def goal_directed(
 
 
 def base_predicates(program: Program) -> Iterator[str]:
-    """Predicates that a program itself gives base facts, or reads them for."""
+    """Predicates for which a program itself has or reads base facts."""
     yield from (block.predicate for block in program.facts)
     yield from (delta.predicate for delta in program.deltas)
     yield from (d.predicate for d in program.directives if d.kind == "input")
@@ -84,7 +84,7 @@ class RestrictedPart:
 
 
 class _Maker:
-    """Finds out what is restricted how, by repetition, then makes the rules."""
+    """Determines what is restricted how, by repetition, then makes the rules."""
 
     def __init__(self, program: Program, based: frozenset[str], goals: dict[str, str]):
         self.program = program
@@ -104,8 +104,8 @@ class _Maker:
             self.columns[name] = frozenset()
 
     def run(self) -> Rewriting:
-        """A predicate that demand cannot reach is computed in full, and all begins anew: at most so often as
-        there are predicates.
+        """A predicate that demand cannot reach is computed in full, and everything is repeated: at most once
+        per predicate.
         """
         while True:
             program, parts = self.settled()
@@ -146,7 +146,7 @@ class _Maker:
         return name in self.derived and name not in self.full
 
     def choose(self, name: str, bound: Restriction) -> Restriction | None:
-        """The restriction that serves a use with these columns bound: the most general of those there are."""
+        """The restriction that serves a use with these columns bound: the most general one available."""
         known = self.restrictions[name]
         bound &= self.columns[name]
         serving = sorted((r for r in known if r <= bound), key=lambda r: (len(r), sorted(r)))
@@ -227,7 +227,7 @@ class _Maker:
     # The new program
 
     def assemble(self, plain: list[tuple[Rule, list[Demand]]], parts: list[RestrictedPart]) -> Program:
-        """The program without its strata: it may have none."""
+        """The program without its strata: there may be none."""
         predicates = dict(self.program.predicates)
         outside = [(rule, demand) for rule, demands in plain for demand in demands]
         for part in parts:
@@ -279,7 +279,7 @@ class _Maker:
 
 
 def _base_rule(part: RestrictedPart, predicate: Predicate) -> tuple[Rule, Atom, Atom, Conj]:
-    """The base facts that are wanted: the predicate itself holds nothing else, as its rules are gone."""
+    """The requested base facts: the predicate itself holds nothing else, as its rules were removed."""
     args = tuple(Var(f"x{i}") for i in range(predicate.arity))
     types = {a.name: c.type for a, c in zip(args, predicate.columns, strict=True)}
     guard = Atom(part.guard_name, tuple(args[i] for i in part.bound), len(part.bound))
@@ -289,7 +289,7 @@ def _base_rule(part: RestrictedPart, predicate: Predicate) -> tuple[Rule, Atom, 
 
 
 def _implied(part: RestrictedPart, head: Atom, body: Conj) -> bool:
-    """Whether the guard says nothing new: the body has a row of the same predicate for the same demand."""
+    """Whether the guard adds nothing: the body has a row of the same predicate for the same demand."""
     return part.guard_name.endswith("'wanted") and any(
         isinstance(f, Atom)
         and f.predicate == part.name
@@ -299,7 +299,7 @@ def _implied(part: RestrictedPart, head: Atom, body: Conj) -> bool:
 
 
 def _distinct(rules: list[Rule]) -> list[Rule]:
-    """Two uses may want the same; the first is enough."""
+    """Two uses may request the same; the first is enough."""
     return list({(rule.heads, rule.body, rule.aggregates): rule for rule in reversed(rules)}.values())[::-1]
 
 
@@ -307,7 +307,7 @@ def _combined(program: Program) -> set[str]:
     return {name for stratum in program.strata for name in stratum.combine}
 
 
-# Cycles that the program did not have
+# Cycles that the original program does not have
 
 
 def _culprits(new: Program, old: Program, origins: Mapping[str, str]) -> set[str]:

@@ -2,11 +2,11 @@
 and the demand that follows (the sideways information passing of magic sets).
 
     # same(x, y) <- parent(x, p), same(p, q), parent(y, q).      with x known:
-    # parent(x, p) gives p, so same is wanted for p:             wanted(p) <- wanted(x), parent(x, p).
+    # parent(x, p) gives p, so same is requested for p:             wanted(p) <- wanted(x), parent(x, p).
 
-Demand may ask for too much, never for too little: negations are left out of it, and so is what is not
+Demand may ask for too much, never for too little: it leaves out negations and whatever is not
 connected with the bindings passed.  Inside a recursion only stored values are passed on: numbers computed
-from numbers could go on forever where the rules themselves end.
+from numbers could continue forever where the rules themselves end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Operan
 
 @dataclass(frozen=True)
 class Demand:
-    """`args` of a restricted predicate are wanted whenever `forms` hold."""
+    """`args` of a restricted predicate are requested whenever `forms` hold."""
 
     predicate: str
     restriction: Restriction
@@ -48,8 +48,8 @@ class Bindings:
 
 @dataclass
 class Passing:
-    """One body on its way.  `choose` tells by which of the known columns a predicate is restricted, None when
-    it is computed in full; `rename` gives the name of a restricted predicate.
+    """One body during rewriting.  `choose` returns by which of the known columns a predicate is restricted,
+    None if it is computed in full; `rename` gives the name of a restricted predicate.
     """
 
     rule: Rule
@@ -160,7 +160,7 @@ class Passing:
 
 
 def _needed(form: Primitive, bound: set[str]) -> set[str]:
-    """What must be bound first.  An equality gives either side the value of the other."""
+    """What must be bound first.  An equality binds either side from the other."""
     names = names_of(form.inputs)
     if form.name == "eq" and len(names - bound) == 1 and form.inputs[0] != form.inputs[1]:
         return names & bound

@@ -16,7 +16,7 @@ from dlog.m3.rings.rings import Ring
 def check_axioms(
     ring: Ring, sample: Callable[[random.Random], Any], rounds: int = 200, seed: int = 0
 ) -> None:
-    """Raises `DlogError` with a counterexample when the ring breaks a law of commutative rings.
+    """Raises `DlogError` with a counterexample if the ring violates a law of commutative rings.
 
     `sample(random)` gives a value.  Rings of floats are compared up to rounding.
 
@@ -50,7 +50,7 @@ def check_axioms(
             shown = ", ".join(f"{n} = {v[row]!r}" for n, v in zip("abc", triples, strict=True))
             raise DlogError(f"ring {ring.name} breaks {law}, for {shown}")
     if not ring.is_zero(zero).all() or (ring.is_zero(a) != _equal_rows(ring, a, zero)).any():
-        raise DlogError(f"ring {ring.name} does not know its zero: all words are 0, and no other element")
+        raise DlogError(f"ring {ring.name} has a wrong zero: zero is all words 0, and no other element")
 
 
 def _difference(ring: Ring, left: Words, right: Words) -> int | None:

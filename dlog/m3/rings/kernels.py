@@ -7,12 +7,12 @@ whole.
 | code | words | element |
 | --- | --- | --- |
 | INTEGER | 1 | an int64; what does not fit is an error, never a wrong number |
-| FLOAT | 2 | the sum of two floats, so that what was added can be taken back without a rest |
+| FLOAT | 2 | the sum of two floats, so that a value can be added and subtracted without a remainder |
 | PLAIN_FLOAT | 1 | one float |
-| DECIMAL | 1 | a multiple of 1 / parameter; a product that is none is an error |
+| DECIMAL | 1 | a multiple of 1 / parameter; a product that is not one is an error |
 | COFACTOR | 1 + n + n (n + 1) / 2 | count, sums and the upper triangle of sums of products, as plain floats |
 
-Floats are kept as their bits.  Functions that can fail return True when all went well.
+Floats are stored as their bits.  Functions that can fail return True on success.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ COFACTOR: Final = 4
 
 MAX: Final = (1 << 63) - 1
 MIN: Final = -(1 << 63)
-SPLITTER: Final = 134217729.0  # 2^27 + 1: cuts a float into halves of 26 bits
-LARGE: Final = 1e290  # products beyond are not split, which would be infinite
+SPLITTER: Final = 134217729.0  # 2^27 + 1: splits a float into halves of 26 bits
+LARGE: Final = 1e290  # greater products are not split: the result would be infinite
 
 
 # ---- elements: helpers for the kernels of maps
@@ -80,7 +80,7 @@ def multiply_element(ring: Words, x: Words, x_at: int, y: Words, y_at: int, out:
 
 @helper
 def scale_element(ring: Words, x: Words, x_at: int, times: int) -> bool:
-    """x = x + x + .., `times` times: what a multiplicity does.  Exact for integers, decimals and floats."""
+    """x = x + x + .., `times` times: a multiplicity.  Exact for integers, decimals and floats."""
     fine = True
     for part in range(0, len(ring), PART):
         code, at, words = ring[part], ring[part + 1], ring[part + 2]
@@ -112,7 +112,7 @@ def negate_element(ring: Words, x: Words, x_at: int) -> bool:
 
 @helper
 def is_zero_element(ring: Words, x: Words, x_at: int) -> bool:
-    """Whether nothing is left: of a float, 0 and -0 alike."""
+    """Whether it is zero: for a float, 0 or -0."""
     for part in range(0, len(ring), PART):
         code, at, words = ring[part], ring[part + 1], ring[part + 2]
         for k in range(at, at + words):
@@ -139,7 +139,7 @@ def one_element(ring: Words, x: Words, x_at: int) -> None:
             x[x_at + at] = bits(1.0)
 
 
-# ---- whole columns of elements; the first row that did not go well, or -1
+# ---- whole columns of elements; the first row that failed, or -1
 
 
 @kernel
@@ -207,7 +207,7 @@ def sum_segments(ring: Words, words: int, x: Words, bounds: Words, n: int, out: 
 
 @helper
 def add_fits(a: int, b: int) -> bool:
-    """Asked without adding: the compiler may assume that a sum of two int64 does not wrap."""
+    """Checked without adding: the compiler may assume that a sum of two int64 does not wrap."""
     return a <= MAX - b if b > 0 else a >= MIN - b
 
 
@@ -224,7 +224,7 @@ def multiply_fits(a: int, b: int) -> bool:
 
 @helper
 def multiply_decimal(a: int, b: int, unit: int, out: Words, at: int) -> bool:
-    """a / unit * b / unit as a multiple of 1 / unit.  Takes the common factors out first, so that no number
+    """a / unit * b / unit as a multiple of 1 / unit.  Cancels common factors first, so that no number
     is greater than the operands or the result."""
     d = divisor(a, unit)
     rest = unit // d
@@ -314,7 +314,7 @@ def scale_double(x: Words, at: int, times: float) -> None:
 
 @helper
 def product_rest(a: float, b: float, product: float) -> float:
-    """a * b - product, exactly; 0 where it would be too large or too small to say."""
+    """a * b - product, exactly; 0 if it would be too large or too small."""
     if not (abs(product) < LARGE and abs(a) < LARGE and abs(b) < LARGE):
         return 0.0
     part = SPLITTER * a

@@ -1,12 +1,12 @@
-"""Owns the rings that values of M3 maps are elements of, and which ring a type means.
+"""Owns the rings of M3 map values, and which ring a type has.
 
 A payload is a fixed number of 64-bit words, so that maps hold payloads in arrays; columns of elements are
 arrays of int64 of shape (n, words), floats as their bits.  Rings of dlog come with code for kernels
 (`ring_kernels`); rings of users come as functions on whole columns.
 
-`ring_axioms` tests the laws.  Integers are checked: a sum or product beyond 64 bits is an error and never a
-wrong number.  Floats are sums of two floats, 106 bits, so that rows that come and go leave nothing behind;
-what is shown is one float.
+`ring_axioms` tests the laws.  Integers are checked: a sum or product beyond 64 bits is an error, never a
+wrong number.  Floats are sums of two floats, 106 bits, so that inserting and deleting rows leaves no
+remainder; one float is shown.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Lifting = Callable[[tuple[int, ...], Sequence[np.ndarray]], Words]
 
 @dataclass(frozen=True)
 class Ring:
-    """`layout` says of each word whether it holds an int or the bits of a float.
+    """`layout` says for each word whether it holds an int or the bits of a float.
 
     `kernel` describes the ring to `ring_kernels`; it is None for a ring that has functions on columns
     instead.  `encode` makes the words of a value, `decode` the value of words.  `lift` makes elements from
-    columns of floats, for `[lift<k>: T](..)`, and `lifts` has those that are called by other names.
+    columns of floats, for `[lift<k>: T](..)`, and `lifts` has those with other names.
     `variables` are those of a ring of cofactors that its elements have numbers for, of `most` in all.
     """
 
@@ -61,7 +61,7 @@ class Ring:
         return len(self.layout)
 
     def check(self) -> None:
-        """Each part's words lie behind those before it; a ring without code has all functions."""
+        """Each part's words lie after those before it; a ring without code has all functions."""
         if self.kernel is None:
             assert self.plus and self.times and self.minus
             return
@@ -165,7 +165,7 @@ class Ring:
         return out
 
     def sums(self, x: Words, bounds: Words) -> Words:
-        """The sum of x[bounds[i]:bounds[i + 1]] for each i.  O(n); of a ring without code, O(n log n)."""
+        """The sum of x[bounds[i]:bounds[i + 1]] for each i.  O(n); for a ring without code, O(n log n)."""
         out = self.zeros(max(len(bounds) - 1, 0))
         if self.kernel is None:
             return self._segments(x, bounds, out)
@@ -201,7 +201,7 @@ class Ring:
 
     def _fine(self, failed: int) -> None:
         if failed >= 0:
-            raise DataError(f"a value is beyond what the ring {self.name} can hold")
+            raise DataError(f"a value is out of range for the ring {self.name}")
 
 
 def _flat(x: Words) -> Words:
@@ -227,7 +227,7 @@ PLAIN_FLOAT_RING = Ring(
 
 
 def decimal_ring(scale: int) -> Ring:
-    """Decimals with `scale` digits behind the point, in 64 bits; a product with more digits is an error.
+    """Decimals with `scale` digits after the point, in 64 bits; a product with more digits is an error.
 
     >>> cents = decimal_ring(2)
     >>> cents.values(cents.multiply(cents.column([Decimal("1.5")]), cents.column([Decimal("2.5")])))
@@ -238,7 +238,7 @@ def decimal_ring(scale: int) -> Ring:
     def encode(value: Any) -> tuple[int]:
         exact = Decimal(value) * unit
         if exact != int(exact):
-            raise DataError(f"{value} has more than {scale} digits behind the point")
+            raise DataError(f"{value} has more than {scale} digits after the point")
         return (int(exact),)
 
     return Ring(
@@ -248,7 +248,7 @@ def decimal_ring(scale: int) -> Ring:
 
 
 def product_ring(*rings: Ring) -> Ring:
-    """Tuples that add and multiply part by part: several aggregates kept together.
+    """Tuples that add and multiply part by part: several aggregates maintained together.
 
     >>> both = product_ring(INTEGER_RING, FLOAT_RING)          # count and sum
     >>> both.values(both.add(both.column([(1, 2.5)]), both.column([(1, 0.5)])))
@@ -295,7 +295,7 @@ def cofactor_ring(size: int, variables: tuple[int, ...] | None = None) -> Ring:
     """Count, sums and sums of products of `size` variables: what a linear regression needs, in one ring.
 
     An element is (count, [sums], [[sums of products]]); lift<k>(x, ..) is that of variables k, k + 1, ..
-    Where only some `variables` are not 0, the others take no words.
+    If only some `variables` are not 0, the others take no words.
 
     >>> ring = cofactor_ring(2)
     >>> a, b = ring.lift((0,), [np.array([2.0])]), ring.lift((1,), [np.array([3.0])])
@@ -325,7 +325,7 @@ def cofactor_ring(size: int, variables: tuple[int, ...] | None = None) -> Ring:
     def lift(parameters: tuple[int, ...], values: Sequence[np.ndarray]) -> Words:
         first = parameters[0] if parameters else 0
         if first + len(values) > size:
-            raise DataError(f"lift<{first}> of {len(values)} values is beyond the ring's {size} variables")
+            raise DataError(f"lift<{first}> of {len(values)} values exceeds the ring's {size} variables")
         length = len(values[0]) if values else 1
         out = np.zeros((length, words))
         out[:, 0] = 1.0
@@ -356,7 +356,7 @@ def register_ring(name: str, ring: Ring | RingMaker) -> None:
     parameters, and makes the one ring that they are all elements of.
     """
     if name in (*INTEGERS, *FLOATS):
-        raise DlogError(f"type {name} has its ring already")
+        raise DlogError(f"type {name} already has a ring")
     _registered[name] = (lambda _: ring) if isinstance(ring, Ring) else ring
 
 
@@ -371,7 +371,7 @@ def rings_of(program: Program) -> dict[str, Ring]:
 
 
 def ring_of(type_: TypeRef) -> Ring:
-    """The ring of one type.  Raises when it is a type of one's own and no ring was registered.
+    """The ring of one type.  Raises if it is a user type without a registered ring.
 
     >>> ring_of(TypeRef("long")).name, ring_of(TypeRef("double")).words
     ('integer', 2)
@@ -386,7 +386,7 @@ def _ring(name: str, types: Sequence[TypeRef]) -> Ring:
         return FLOAT_RING
     if name in _registered:
         return _registered[name](types)
-    help = did_you_mean(name, _registered, "give it one by dlog.m3.register_ring")
+    help = did_you_mean(name, _registered, "register one with dlog.m3.register_ring")
     raise DlogError(f"no ring is registered for type {name}", span=types[0].span, help=help)
 
 

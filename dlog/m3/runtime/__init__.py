@@ -9,6 +9,6 @@
 | `instructions`, `machine`, `row_machine` | the kernel that runs compiled triggers, on columns or rows |
 | `code`, `values`, `rows`, `scalars`, `joins`, `bodies` | from expressions to instructions |
 | `statements`, `row_code`, `compiler` | from triggers and programs to instructions |
-| `runtime` | a program at work: batches in, results out |
+| `runtime` | a running program: batches in, results out |
 | `streams`, `results` | files to batches; results to tables, CSV and JSON |
 """

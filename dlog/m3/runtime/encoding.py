@@ -1,7 +1,7 @@
-"""Owns rows -> codes: from Arrow tables and Python's rows to what the machine reads.  Knows no files.
+"""Owns rows -> codes: from Arrow tables and Python's rows to the machine's input.  Knows no files.
 
-A number that its column's type cannot hold is refused: the compilers that read the same program would take
-another in its place.
+A number that its column's type cannot hold is refused: the compilers that read the same program would use
+another one instead.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def encode_table(
 
 
 def plain_codes(source: ast.Source, dialect: str, row: tuple[Any, ...]) -> list[int] | None:
-    """The codes of a row of plain numbers; None for all else, which Arrow takes."""
+    """The codes of a row of plain numbers; None for anything else, which goes through Arrow."""
     if len(source.columns) != len(row):
         return None
     out = []
@@ -62,7 +62,7 @@ def plain_codes(source: ast.Source, dialect: str, row: tuple[Any, ...]) -> list[
     return out
 
 
-# ---- what integer types hold
+# ---- the ranges of integer types
 
 
 def beyond_type(column: ast.Column, dialect: str, values: pa.ChunkedArray) -> np.ndarray | None:
@@ -81,11 +81,11 @@ def beyond_type(column: ast.Column, dialect: str, values: pa.ChunkedArray) -> np
 
 def said_beyond(column: ast.Column, dialect: str, value: Any) -> str:
     least, greatest = _range(column, dialect)
-    return f"{column.name}: {value} is not from {least} to {greatest}, as {column.type} is"
+    return f"{column.name}: {value} is not between {least} and {greatest}, the range of {column.type}"
 
 
 def _range(column: ast.Column, dialect: str) -> tuple[int, int]:
-    """Of a long the least number is left out: it marks slots of maps that are empty."""
+    """Without the least number of a long: it marks empty slots of maps."""
     least, greatest = RANGES[dialect][column.type.name]
     return max(least, EMPTY + 1), greatest
 
@@ -94,7 +94,7 @@ def _is_within(value: int | None, least: int, greatest: int) -> bool:
     return value is None or least <= value <= greatest
 
 
-# ---- how often rows come
+# ---- multiplicities
 
 
 def multiplicities_of(given: Any, n: int) -> Words:

@@ -1,15 +1,15 @@
-"""Owns where the words of maps, of the machine's state and of its instructions lie.  Does nothing.
+"""Owns where the words of maps, of the machine's state and of its instructions are.  Has no code.
 
-A map is a table of slots in the arena: `keys`, then the words of its value, then, once somebody has gone
-along a chain, one link for each index.
+A map is a table of slots in the arena: `keys`, then the words of its value, then, once a chain has been
+followed, one link for each index.
 The first word of an empty slot is EMPTY, which no key can be: integers reach from -(2^63 - 1) to 2^63 - 1,
-and no code of a float, date or string is that low; what follows it in the slot means nothing, but that a map
+and no code of a float, date or string is that low; the rest of such a slot is undefined, except that a map
 with at most one key and one value word has 0 there.  A slot whose value is 0 is dead: it keeps its key, so
-that probes go on behind it, and is left out when the table is made anew.
+that probes continue after it, and is left out when the table is rebuilt.
 
-Wide values may lie apart: a slot then has, behind its keys, one word that tells where in the arena its
-element is.  Elements never move while a table grows; each slot that is not empty has one.  There are as many
-as M_LIMIT says at least, so that kernels find one wherever there is room for a slot.  Columns of slots that
+Wide values may be stored apart: a slot then has, after its keys, one word that says where in the arena its
+element is.  Elements never move while a table grows; each slot that is not empty has one.  There are at least
+M_LIMIT of them, so that kernels find one wherever there is room for a slot.  Columns of slots that
 were looked up in such a map have the elements themselves: DIRECT + where one is.
 
 A map with initial values has one more value word, which is not 0 for every entry of its domain; so entries of
@@ -17,7 +17,8 @@ value 0 stay.
 
 An index serves reads in which only some keys are bound.  It is a table of heads, as long as that of slots,
 open addressing by the hash of those keys: a head is 1 + the first slot of a chain, 0 where there is none.
-Chains are made when they are first gone along, and kept from then on; a table has memory for them then only.
+Chains are made when they are first followed, and maintained from then on; only then a table has memory for
+them.
 """
 
 from __future__ import annotations
@@ -33,22 +34,22 @@ M_BASE: Final = 0  # of the first slot, in the arena
 M_MASK: Final = 1  # slots - 1; slots are a power of 2
 M_SHIFT: Final = 2  # of a hash, to a slot
 M_USED: Final = 3  # slots that are not empty
-M_LIMIT: Final = 4  # as many slots may be used before the table is made anew
+M_LIMIT: Final = 4  # as many slots may be used before the table is rebuilt
 M_KEYS: Final = 5
 M_VALUES: Final = 6
 M_WORDS: Final = 7  # of a slot; perhaps more than are used, to fill lines of the cache
 M_KINDS: Final = 8  # where in the array of all maps the kinds of its value words are
-M_LINKED: Final = 9  # whether chains hold the live slots: not before somebody goes along one
+M_LINKED: Final = 9  # whether chains hold the live slots: not before one is followed
 M_UPDATES: Final = 10  # rows added since the live slots were counted
 M_INDICES: Final = 11  # how many
 M_INDEX: Final = 12  # where in the array of all maps their key places are: each a count, then that many
 M_APART: Final = 13  # words of an element that lies apart from its slot; 0: values are in the slots
-M_SPARE: Final = 14  # the first element that was given back, whose first word tells the next; 0: none
+M_SPARE: Final = 14  # the first element that was freed, whose first word gives the next; 0: none
 M_FRESH: Final = 15  # the next element that was never used
 M_WORDS_OF_MAP: Final = 16
 
-# Kinds of value words.  A float of 106 bits is two words, whose sum it is: what was added to it can be taken
-# back without a rest.
+# Kinds of value words.  A float of 106 bits is two words, whose sum it is: what was added to it can be
+# subtracted without a remainder.
 INT, FLOAT, DOUBLED, LOW = range(4)
 
 DIRECT: Final = 1 << 62
@@ -63,8 +64,8 @@ PC: Final = 0
 STATUS: Final = 1
 FIRST: Final = 2  # of the rows that the trigger runs for
 COUNT: Final = 3
-EVENT: Final = 4  # which event is under way
-ASKED: Final = 5  # of Python: a map that must grow, or a call
+EVENT: Final = 4  # the current event
+ASKED: Final = 5  # a request to Python: a map that must grow, or a call
 ROOM: Final = 6  # for how many more entries; or LINKS
 OVERFLOW: Final = 7  # 1 + the address of the instruction that overflowed, or 0
 INPUT: Final = 8  # where the rows of the event begin in the input
@@ -72,7 +73,7 @@ STRIDE: Final = 9  # from a column of the input to the next
 BY_ROW: Final = 10  # whether the event's rows go one by one through code for one row
 ONE: Final = 11  # always 1: the frame of such code
 BUDGET: Final = 12  # how many instructions, or rows one by one, until the machine pauses
-HELD: Final = 13  # the first sum of cofactors that is held back until rows are done; 0: none
+HELD: Final = 13  # the first sum of cofactors that is deferred until rows are done; 0: none
 STATE_HEADER: Final = 16
 
 # Words of an event: rows of one relation, `step` of them at a time.
@@ -93,12 +94,12 @@ S_NEXT: Final = 3  # the first row that no event has yet
 S_INSERT: Final = 4  # entry, step and rows, as of an event
 S_DELETE: Final = 7
 S_WORDS: Final = 10
-AHEAD: Final = 4  # events: so far before a row its slots are asked for
-NEAR: Final = 2  # events: and its elements, where they lie apart
-ROW_CODE_ROWS: Final = 4  # rows: more of them are better taken together
+AHEAD: Final = 4  # events: this far before a row its slots are prefetched
+NEAR: Final = 2  # events: and its elements, where they are apart
+ROW_CODE_ROWS: Final = 4  # rows: more of them are better processed together
 
 # Why the machine stopped.
-DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the other way of running code
+DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the other machine
 
 # Instructions.  `frame` is a word of the state that holds a number of rows, columns are offsets.
 (
@@ -128,8 +129,8 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     GATHER,  # frame, column, rows, out
     SPREAD,  # frame, column, out: its first row
     ZERO,  # frame, out
-    ROW_SUM,  # frame, kind, column, rows, out; a doubled float has its low columns behind: low, out
-    ADD,  # frame, kind, a, b, out; with low columns behind: a, b, out
+    ROW_SUM,  # frame, kind, column, rows, out; a doubled float has its low columns last: low, out
+    ADD,  # frame, kind, a, b, out; with low columns last: a, b, out
     MULTIPLY,  # as ADD
     MULTIPLY_DECIMAL,  # frame, unit, a, b, out
     DIVIDE,  # frame, 0, a, b, out: of floats; 0 where b is 0
@@ -150,7 +151,7 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     BLOCK_ZERO,  # frame, block, words: an element of each row, in the state
     BLOCK_NONZERO,  # frame, block, words, out
     CALL_PYTHON,  # which, frame
-    ROW_AHEAD,  # whether any is wide, (input column, n, maps..).., -1: maps of one key that will be asked
+    ROW_AHEAD,  # whether any is wide, (input column, n, maps..).., -1: maps of one key that will be read
     ROW_LOADS,  # n, then n times: out, input column
     ROW_FLOATS,  # n, then n times: a, out: CONVERT from integers to bits
     ROW_FINDS,  # key, n, then n times: map, out: FIND of one key

@@ -1,8 +1,8 @@
-"""Owns a program at work: batches in, maps up to date, results out.  Knows no files.
+"""Owns a running program: batches in, maps up to date, results out.  Knows no files.
 
 A batch is rows of one relation with multiplicities: 1 for each time a row is inserted, -1 for each time it is
-deleted.  A relation with a batch trigger gets the batch as it is; with single-tuple triggers, its rows one by
-one in order, insertions before deletions of the same row where a multiplicity is not 1 or -1.
+deleted.  A relation with a batch trigger gets the batch as a whole; with single-tuple triggers, its rows one
+by one in order, insertions before deletions of the same row where a multiplicity is not 1 or -1.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode
 
 LONGEST_BATCH = 1 << 40
-BUDGET = 1 << 16  # instructions before Python hears interrupts: less than a second
-ROWS_AT_ONCE = 1 << 15  # of several relations: what the machine gets of them stays in the cache
+BUDGET = 1 << 16  # instructions before Python can handle interrupts: less than a second
+ROWS_AT_ONCE = 1 << 15  # of several relations: the machine's input then stays in the cache
 _NO_RANKS = np.zeros(1, np.int64)
 
 
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Saved:
-    """What `Runtime.restore` goes back to; it belongs to the runtime that gave it."""
+    """A state for `Runtime.restore`; it belongs to the runtime that gave it."""
 
     maps: list[Words]
     is_ready: bool
@@ -72,7 +72,7 @@ class Runtime:
     """
 
     def __init__(self, program: ast.Program, checked: bool = False, dictionary: Dictionary | None = None):
-        """`dictionary`: of whoever gives texts as codes, by `apply_words`."""
+        """`dictionary`: that of the caller who gives texts as codes, by `apply_words`."""
         self.program = program if checked else check(program)
         self.dictionary = Dictionary() if dictionary is None else dictionary
         self.compiled: Compiled = compile_program(self.program, self.dictionary)
@@ -84,7 +84,7 @@ class Runtime:
         self._arrays = _Arrays(self._columns, self._state, self.maps)
         self._is_ready = False
         self._broken: str | None = None
-        self._coming = dict.fromkeys([s.name for s in self.program.sources], 0)  # rows, that are known of
+        self._coming = dict.fromkeys([s.name for s in self.program.sources], 0)  # rows announced by `expect`
         self.rows = 0  # that were applied
 
     # ---- changes
@@ -106,7 +106,7 @@ class Runtime:
         self._coming[table] -= n
 
     def expect(self, relation: str, rows: int) -> None:
-        """So many rows of a relation are going to come: maps that it changes grow in fewer steps.
+        """Announce this many rows of a relation: maps that it changes grow in fewer steps.
 
         More or fewer may come.  Costs nothing by itself.
         """
@@ -114,7 +114,9 @@ class Runtime:
         self._coming[relation] = rows
 
     def ready(self) -> None:
-        """All tables are loaded: run ON SYSTEM READY.  The first change does it, if nobody did before."""
+        """All tables are loaded: run ON SYSTEM READY.  The first change does it, unless it was called
+        before.
+        """
         if not self._is_ready:
             self._is_ready = True
             entry = self.compiled.entries.get((None, ast.READY))
@@ -163,8 +165,8 @@ class Runtime:
             self.apply_steps([Step(relation, words)], nothing, nothing)
 
     def apply_steps(self, steps: Sequence[Step], which: Words, batch: Words) -> None:
-        """Rows of several relations, in the order that `which` says: for each row its step; the rows of a
-        step come in their order.  Rows of the same relation and batch, one behind the other, are one batch.
+        """Rows of several relations, in the order that `which` gives: for each row its step; the rows of a
+        step come in their order.  Consecutive rows of the same relation and batch are one batch.
 
         REQUIRES: multiplicities of 1 or -1 where there is no batch trigger.
         """
@@ -203,8 +205,8 @@ class Runtime:
         return self._taken, table.reshape(-1)
 
     def _entry(self, relation: str, sign: int) -> tuple[int, int, int]:
-        """Where the trigger for rows begins, and how many of them it takes at a time; where its code for one
-        row begins.  -1: there is none.
+        """Where the trigger for rows begins, and how many of them it processes at a time; where its code for
+        one row begins.  -1: there is none.
         """
         entries, rows = self.compiled.entries, self.compiled.row_entries
         key: tuple[str, str] = (relation, ast.BATCH)
@@ -217,7 +219,7 @@ class Runtime:
         return (relation, ast.BATCH) in self.compiled.entries
 
     def _run(self, events: Words, inputs: Words) -> None:
-        """Run the machine to the end, doing what it asks for."""
+        """Run the machine to the end, serving its requests."""
         self._require_right()
         maps, state, n = self.maps, self._state, len(events) // o.E_WORDS
         code, columns = self.compiled.code, self._columns
@@ -256,8 +258,8 @@ class Runtime:
 
     def _require_right(self) -> None:
         if self._broken:
-            help = "go back by restore() to what save() gave before, or begin anew with another Runtime"
-            raise DlogError(f"the maps are no longer right, since {self._broken}", help=help)
+            help = "go back with restore() to what save() returned before, or start over with another Runtime"
+            raise DlogError(f"the maps are no longer valid, since {self._broken}", help=help)
 
     def _call(self, which: int) -> None:
         call = self.compiled.calls[which]
@@ -278,12 +280,12 @@ class Runtime:
     # ---- going back
 
     def save(self) -> Saved:
-        """All maps as they are, to go back to.  O(memory of maps)."""
+        """All maps, to go back to.  O(memory of maps)."""
         self._require_right()
         return Saved(self.maps.copies(), self._is_ready, self.rows)
 
     def restore(self, saved: Saved) -> None:
-        """Go back to what `save` gave, also after a change went wrong.  O(memory of maps)."""
+        """Go back to what `save` returned, also after a failed change.  O(memory of maps)."""
         self.maps.put_back(saved.maps)
         self._is_ready, self.rows, self._broken = saved.is_ready, saved.rows, None
         self._state[:] = 0
@@ -293,7 +295,7 @@ class Runtime:
     def __getitem__(self, name: str) -> pa.Table:
         """A query's result, or else a map, as an Arrow table: its keys, then `value`.
 
-        Sorted by keys.  A result without keys has one row.  Raises DlogError once a change went wrong.
+        Sorted by keys.  A result without keys has one row.  Raises DlogError after a failed change.
         """
         self._require_right()
         result = self.compiled.results.get(name)
@@ -319,7 +321,7 @@ class Runtime:
         words = self.maps.entries(store.number)
         k = len(store.key_kinds)
         words = words[: k + store.ring.words]
-        if store.keeps:  # entries of value 0 are there and not shown
+        if store.keeps:  # entries of value 0 exist but are not shown
             words = words[:, words[k:].any(axis=0)]
         if k == 0 and words.shape[1] == 0:
             words = np.zeros((store.ring.words, 1), np.int64)
@@ -352,7 +354,7 @@ class Runtime:
 
 
 class _Arrays:
-    """What a call of Python gets: columns of the frame at work, and tables of maps."""
+    """The arguments of a call to Python: columns of the current frame, and tables of maps."""
 
     def __init__(self, columns: Words, state: Words, maps: Maps):
         self._columns, self._state, self._maps = columns, state, maps
@@ -376,19 +378,19 @@ def _once(entry: int) -> Words:
 
 
 def _in_lines(n: int) -> Words:
-    """Zeros that begin with a line of the cache."""
+    """Zeros aligned to a cache line."""
     words = np.zeros(n + o.LINE, np.int64)
     first = -words.ctypes.data // words.itemsize % o.LINE
     return words[first : first + n]
 
 
 def _room(words: Words, n: int) -> Words:
-    """An array of at least so many words: the given one, if it is."""
+    """An array of at least this many words: the given one, if it is large enough."""
     return words if len(words) >= n else np.empty(2 * n, np.int64)
 
 
 def _slices(batch: Words) -> Iterator[tuple[int, int]]:
-    """Where to cut rows, about ROWS_AT_ONCE apart and between batches."""
+    """Where to split rows, about ROWS_AT_ONCE apart and between batches."""
     start, n = 0, len(batch)
     while start < n:
         end = min(start + ROWS_AT_ONCE, n)
@@ -408,7 +410,7 @@ def _values(store: Store, words: Words) -> pa.Array:
 
 
 def _plain(value: Any) -> Any:
-    """An element of a ring as Arrow takes it: a tuple has the fields 1, 2, and so on."""
+    """An element of a ring as an Arrow value: a tuple has the fields 1, 2, and so on."""
     if isinstance(value, tuple):
         return {str(i): _plain(part) for i, part in enumerate(value, 1)}
     return value

@@ -2,7 +2,7 @@
 
 Deletions come in two conventions.  `CSV(deletions := 'true')`: rows begin with an order and an event (1
 inserts, 0 deletes), and streams are merged by the order.  Else a row may end with one column more than the
-relation has, its multiplicity (-1 deletes); the first row of a file shows it.  A delimiter behind the last
+relation has, its multiplicity (-1 deletes); the first row of a file shows it.  A delimiter after the last
 column is ignored, as database generators write it.
 
 Streams without an order take turns, batch by batch.
@@ -32,13 +32,13 @@ from dlog.types import INT
 Progress = Callable[[str, str, int, int], None]  # as of `dlog.progress.Screen`
 
 BATCH = 1000
-_FIRST_ROWS, _MOST_ROWS = 1 << 10, 1 << 16  # that are handed to the machine together
-_SECONDS = 0.2  # that they should take at most, so that progress is seen to move
+_FIRST_ROWS, _MOST_ROWS = 1 << 10, 1 << 16  # that are given to the machine together
+_SECONDS = 0.2  # that they should take at most, so that progress is visible
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The rows of one file: (columns + 1, rows), multiplicities last.  `order` is None when it has none."""
+    """The rows of one file: (columns + 1, rows), multiplicities last.  `order` is None if it has none."""
 
     relation: str
     words: Words
@@ -47,7 +47,7 @@ class Stream:
 
 @dataclass
 class Reader:
-    """How files are found, and what happens to rows that cannot be taken: `skipped` counts them, and
+    """How files are found, and what happens to rows that cannot be read: `skipped` counts them, and
     `left_out` has the relations whose file cannot be read.
     """
 
@@ -95,7 +95,7 @@ class Reader:
         try:
             found = find_file(options)
         except DataError:
-            help = "give the folder that the program's files are named from with -F"
+            help = "give the folder of the program's files with -F"
             raise DataError(f'cannot read {source.name}: there is no file "{path}"', help=help) from None
         width = len(source.columns) + 2 * source.deletions
         cells = _first_line(found).split(options.delimiter)
@@ -140,16 +140,16 @@ class Reader:
 
     def _reject(self, rejected: Rejected, count: int) -> None:
         if not self.skip_bad_rows:
-            help = "--skip-bad-rows goes on without such rows"
+            help = "--skip-bad-rows skips such rows"
             raise BadRow(rejected, help)
         self._warn(rejected)
         self.skipped += count
 
     def _warn(self, rejected: Rejected) -> None:
-        self.warn(f"{rejected.file}:{rejected.line}: warning: row not taken: {rejected.reason}")
+        self.warn(f"{rejected.file}:{rejected.line}: warning: row rejected: {rejected.reason}")
 
     def _leave_out(self, error: DataError, source: ast.Source) -> None:
-        """A file that cannot be read at all."""
+        """A file that cannot be read."""
         if not self.skip_bad_rows:
             raise error
         self.warn(error.render().replace("error:", "warning:", 1))
@@ -158,7 +158,7 @@ class Reader:
 
 
 class BadRow(DataError):
-    """A row of a file that the program cannot take."""
+    """A row of a file that the program cannot read."""
 
     def __init__(self, rejected: Rejected, help: str | None = None):
         super().__init__(rejected.reason, help=help)
@@ -177,7 +177,7 @@ def _first_line(path: Path) -> str:
     try:
         with _opened(path) as lines:
             return next((line.rstrip("\r\n") for line in lines if line.strip()), "")
-    except (OSError, EOFError, zlib.error) as error:  # a folder, no right to read it, a damaged .gz
+    except (OSError, EOFError, zlib.error) as error:  # a folder, no read permission, a damaged .gz
         raise DataError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
@@ -241,7 +241,7 @@ def feed(runtime: Runtime, streams: list[Stream], batch: int, progress: Progress
         if progress is not None:
             progress("run", f"{total:,} rows", start, total)
         end, began = min(start + max(at_once, batch), total), time.monotonic()
-        while end < total and group[end] == group[end - 1]:  # a batch is not cut
+        while end < total and group[end] == group[end - 1]:  # a batch is not split
             end = start + int(np.searchsorted(group[start:], group[end - 1], side="right"))
         steps = []
         for number, stream in enumerate(streams):

@@ -1,12 +1,12 @@
 """Owns the syntax tree of M3, the trigger language, and what each construct means.  Knows no text and no
 arrays.
 
-Two nodes are equal when they say the same, wherever they stand: spans take no part in comparison.
+Two nodes are equal when they say the same, wherever they are: comparison ignores spans.
 
 Meaning.  An expression, with some variables bound, is a finite function from assignments of its other
 (output) variables to values of a ring; an assignment that is not mentioned has the value 0.  An expression
 without output variables is a scalar: one value.  Products are read from left to right: what a factor binds
-is bound in the factors behind it.  The parser writes products and sums flat, `a - b` as `a + (-1 * b)`, and
+is bound in the factors after it.  The parser writes products and sums flat, `a - b` as `a + (-1 * b)`, and
 the names of the dialect in one form (see `TypeRef` and `Variable`), so that a tree says the same in both
 dialects.
 """
@@ -80,10 +80,10 @@ class TypeDefinition(Node):
 class Source(Node):
     """`CREATE STREAM name (columns) FROM FILE 'file' LINE DELIMITED CSV (options);`
 
-    `kind` is STREAM or TABLE.  A stream is a sequence of inserted and deleted rows; a table is read whole
-    before `ON SYSTEM READY` runs, never changes after, and can be read in statements.  `file` is None when
-    the program names none: then batches come from the caller.  `options` keeps order and spelling of the
-    values.
+    `kind` is STREAM or TABLE.  A stream is a sequence of inserted and deleted rows; a table is read
+    completely before `ON SYSTEM READY` runs, never changes after, and can be read in statements.  `file` is
+    None if the program names none: then batches come from the caller.  `options` has order and spelling of
+    the values.
     """
 
     kind: str
@@ -140,7 +140,7 @@ class Trigger(Node):
     """`event`: INSERT, DELETE (one row of `relation`, its values bound to `parameters`), BATCH (rows of
     `relation`, read as `DeltaRelation`), READY (once, when all tables are loaded; `relation` is None).
 
-    Statements run in order; each sees what those before it did.
+    Statements run in order; each sees the effects of those before it.
     """
 
     event: str
@@ -153,11 +153,11 @@ class Trigger(Node):
 class Assign(Node):
     """`target op expression;`, `op` one of `+=` and `:=`.
 
-    The expression is computed whole before the target changes.  Each key of the target is bound (a trigger
-    parameter) or an output variable of the expression; output variables that are no keys are summed out.
-    `+=` adds.  `:=` first forgets every entry that agrees with the target's bound keys, then adds.
-    Input variables of the target that are not parameters stand for each that the map's domain has: the
-    statement is done for all of them, with them bound.
+    The expression is computed completely before the target changes.  Each key of the target is bound (a
+    trigger parameter) or an output variable of the expression; output variables that are not keys are summed
+    out.  `+=` adds.  `:=` first forgets every entry that agrees with the target's bound keys, then adds.
+    Input variables of the target that are not parameters range over the map's domain: the
+    statement runs for all of them, with them bound.
     `target.initial`: an entry that `+=` adds to and that is not in the map's domain is first given that
     value, computed with the entry's keys bound, before the statement changes anything.
     """
@@ -243,7 +243,7 @@ class MapAccess(Node):
     `initial`, written `:(expression)`: when no entry of the map's domain agrees with the bound variables, the
     expression is computed under the same bindings and its values are stored as entries first.  A map that
     has an initial value anywhere keeps an entry in its domain also when the value is 0; from every other
-    map an entry of value 0 is gone.  Inputs are always bound.
+    map an entry of value 0 disappears.  Inputs are always bound.
     """
 
     name: str
@@ -305,7 +305,7 @@ class Exists(Node):
 
 @dataclass(frozen=True)
 class Domain(Node):
-    """`DOMAIN(body)`: as EXISTS; compilers write it for the assignments that a change may concern."""
+    """`DOMAIN(body)`: as EXISTS; compilers write it for the assignments that a change may affect."""
 
     body: Node
 
@@ -314,8 +314,8 @@ class Domain(Node):
 class Call(Node):
     """`[function: type](arguments)` of scalars; `[lift<1>: T](..)` has the name `lift` and parameters (1,).
 
-    `/` with one argument is 1 / argument, with two their quotient; either is 0 when the divisor is 0.  What a
-    function gives is converted to the type: to an integer type by leaving out what is behind the point.
+    `/` with one argument is 1 / argument, with two their quotient; either is 0 if the divisor is 0.  The
+    result of a function is converted to the type: to an integer type by truncation.
     """
 
     function: str
@@ -332,7 +332,7 @@ Expression = (
 
 @dataclass(frozen=True)
 class Program(Node):
-    """The dialect is part of what a program says: it decides types (`int` has 63 bits in a5, 32 in
+    """The dialect is part of a program: it decides types (`int` has 63 bits in a5, 32 in
     dbtoaster).
     """
 

@@ -1,7 +1,7 @@
 """Owns grammar reductions -> syntax tree nodes of M3: one method per production of grammar.lark.
 
 Here is what a text means in its dialect: how operators group, and how literals, types and variables are
-spelled.  Which constructs it has, `sayable` knows.
+spelled.  `dialect_support` has the constructs of each dialect.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dlog.m3.syntax.lexer import BadLiteral, number
 
 
 class _Negated:
-    """A minus whose operand is not settled yet: in a5 `-a * b` is `-(a * b)`."""
+    """A minus whose operand is not decided yet: in a5 `-a * b` is `-(a * b)`."""
 
     def __init__(self, minus: Token, operand: Any):
         self.minus, self.operand = minus, operand
@@ -40,7 +40,7 @@ class Builder(Transformer):
         return self.dialect == A5
 
     def span(self, *children: Any) -> Span:
-        """From the first to the last place among children, which stand in the order of the text."""
+        """From the first to the last position among children, which are in text order."""
         places = [place for child in children for place in _places(child)]
         return Span(self.source, min(p[0] for p in places), max(p[1] for p in places))
 
@@ -173,7 +173,7 @@ class Builder(Transformer):
         return ast.Variable(self._variable(c[0]), c[2], span=self.span(*c))
 
     def argument(self, c: list[Any]) -> list[Any]:
-        """A variable of a relation, or the type of a map: what follows tells."""
+        """A variable of a relation, or the type of a map: what follows decides."""
         return c
 
     def argument_type(self, c: list[Any]) -> ast.TypeRef:
@@ -188,7 +188,7 @@ class Builder(Transformer):
     def _distinct(self, names: Sequence[str], nodes: Sequence[ast.Node], what: str) -> None:
         for index, name in enumerate(names):
             if name in names[:index]:
-                self.error(f"{what} {name} stands here twice", nodes[index])
+                self.error(f"{what} {name} occurs twice here", nodes[index])
 
     # Operators
 
@@ -202,7 +202,7 @@ class Builder(Transformer):
         return _Negated(c[0], c[1])
 
     def _a5_chain(self, c: Sequence[Any]) -> ast.Node:
-        """All operators bind alike and to the right; a minus takes all that follows."""
+        """All operators have the same precedence and bind to the right; a minus takes all that follows."""
         result: ast.Node | None = None
         for index in range(len(c) - 1, -1, -2):
             operand, minuses = c[index], []
@@ -325,7 +325,7 @@ class Builder(Transformer):
         if isinstance(argument, ast.TypeRef):
             return argument
         if argument[2] is not None:
-            self.error("a map has a type here, and no variable", argument, f"write {argument[2]}")
+            self.error("a map has a type here, not a variable", argument, f"write {argument[2]}")
             return argument[2]
         return self._type(argument[0])
 
@@ -376,7 +376,7 @@ class Builder(Transformer):
 
     def _whole(self, token: Token) -> int:
         if not token.isdigit():
-            self.error(f"{token} is not a whole number", token)
+            self.error(f"{token} is not an integer", token)
             return 0
         return int(token)
 
@@ -386,7 +386,7 @@ def _unquoted(token: Token) -> str:
 
 
 def _places(child: Any) -> list[tuple[int, int]]:
-    """Where a token, a node or a list of them stands."""
+    """The position of a token, a node or a list of them."""
     if isinstance(child, Token):
         return [(child.start_pos or 0, child.end_pos or 0)]
     if isinstance(child, ast.Node):

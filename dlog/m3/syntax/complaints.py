@@ -1,4 +1,4 @@
-"""Owns what a user is told about M3 that the grammar does not take.  Knows tokens, and nothing of meaning."""
+"""Owns the error messages for M3 that the grammar does not accept.  Knows tokens, and nothing of meaning."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Situation:
 
 
 def syntax_error(s: Situation) -> SourceError:
-    """The first complaint that fits."""
+    """The first rule that applies gives the error."""
     for rule in (
         _mismatched, _unfinished, _missing_end, _comparison, _one_pair_of_brackets, _assignment, _no_file,
     ):  # fmt: skip
@@ -111,13 +111,13 @@ def _comparison(s: Situation) -> SourceError | None:
     if not s.accepts & {"STAR", "SEMI", "RPAR"} or "INCREMENT" in s.accepts:
         return None
     help = "write {a < b}; in sums and products it counts as 1 or 0"
-    return SourceError("a comparison stands in braces", span=s.span(s.token), help=help)
+    return SourceError("a comparison is written in braces", span=s.span(s.token), help=help)
 
 
 def _one_pair_of_brackets(s: Situation) -> SourceError | None:
     if s.previous is None or s.previous.type != "RSQB" or s.accepts != {"LSQB"}:
         return None
-    help = "input variables stand in the first, keys in the second: M[][k]"
+    help = "input variables go into the first, keys into the second: M[][k]"
     return SourceError("a map has two pairs of brackets", span=s.after_previous(), help=help)
 
 
@@ -128,16 +128,16 @@ def _assignment(s: Situation) -> SourceError | None:
 
 
 def _no_file(s: Situation) -> SourceError | None:
-    """A source that is no file of lines."""
+    """A source that is not a file of lines."""
     if s.token is None or s.token.type not in ("SOCKET", "FIXEDWIDTH"):
         return None
-    help = "write FROM FILE '..' LINE DELIMITED CSV, or no FROM at all and hand the rows over in Python"
+    help = "write FROM FILE '..' LINE DELIMITED CSV, or leave FROM out and pass the rows in Python"
     what = "a socket" if s.token.type == "SOCKET" else "a file of rows of fixed width"
     return SourceError(f"a source cannot be {what}", span=s.span(s.token), help=help)
 
 
 def _expected(accepts: frozenset[str]) -> str | None:
-    """The tokens that would fit, in words."""
+    """The tokens that would fit, as text."""
     words = []
     if accepts >= _OPERAND:
         words.append("an expression")

@@ -1,6 +1,6 @@
-"""Owns which constructs and names each dialect has.  Knows no text: it looks at a syntax tree.
+"""Owns which constructs and names each dialect has.  Works on syntax trees, not on text.
 
-The parser asks after reading, the printer before writing, so both hold a program to the same rules.
+The parser checks after reading, the printer before writing, so both apply the same rules to a program.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INTEGERS = ("long", "short", "byte")
 
 
 def check_dialect_support(program: ast.Program, diagnostics: Diagnostics) -> None:
-    """Notes each construct, type or name that the program's dialect does not have."""
+    """Reports each construct, type or name that the program's dialect does not have."""
     rules = _A5_RULES if program.dialect == A5 else _DBTOASTER_RULES
     names = _Names(program.dialect, diagnostics)
     # A map that is written to may have an initial value; one that is read may not, in dbtoaster.
@@ -59,7 +59,7 @@ def _type_definition(node: ast.TypeDefinition) -> _Found:
 
 def _a5_type(node: ast.TypeRef) -> _Found:
     if node.params:
-        return node, "a5 has no types of one's own", "use the dialect dbtoaster"
+        return node, "a5 has no user-defined types", "use the dialect dbtoaster"
     if node.name in TYPES[A5]:
         return None
     help = "write int" if node.name in _INTEGERS else "it has int, float, string and date"
@@ -105,7 +105,7 @@ def _value(node: ast.Node, what: str) -> _Found:
     for inner in node.walk():
         if isinstance(inner, VALUES_ONLY):
             help = "bind it first: (x:float ^= ...) * {x > 1}"
-            return inner, f"a5 reads no maps, relations or conditions within {what}", help
+            return inner, f"a5 cannot read maps, relations or conditions within {what}", help
     return None
 
 
@@ -131,7 +131,7 @@ def _initial_of_read(node: ast.MapAccess) -> _Found:
     if node.initial is None:
         return None
     help = "only the target of a statement has an initial value"
-    return node.initial, "dbtoaster reads no initial value here", help
+    return node.initial, "dbtoaster does not read an initial value here", help
 
 
 _A5_RULES: tuple = (
@@ -158,7 +158,7 @@ _DBTOASTER_RULES: tuple = (
 
 
 class _Names:
-    """Every name is one that the dialect can read, in the case that it can tell apart."""
+    """Every name can be read in the dialect, in the case that it distinguishes."""
 
     def __init__(self, dialect: str, diagnostics: Diagnostics):
         self.dialect, self.diagnostics = dialect, diagnostics
@@ -181,12 +181,12 @@ class _Names:
     def _relation(self, name: str, node: ast.Node) -> None:
         if self.dialect == A5 and name != name.upper():
             help = f"write {name.upper()}"
-            self.diagnostics.error("a5 knows relations by names in upper case only", node.span, help)
+            self.diagnostics.error("relation names are in upper case in a5", node.span, help)
         self._name(name, node)
 
     def _name(self, name: str, node: ast.Node) -> None:
         if is_reserved(name, self.dialect):
-            message = f"{name.upper()} is a word of {self.dialect}'s own"
+            message = f"{name.upper()} is reserved in {self.dialect}"
             self.diagnostics.error(message, node.span, "choose another name")
         elif not re.fullmatch(_NAME[self.dialect == A5], name):
             self.diagnostics.error(f"{name!r} is not a name in {self.dialect}", node.span)

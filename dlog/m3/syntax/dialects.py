@@ -1,4 +1,5 @@
-"""Owns what the dialects of M3 differ in, as tables, and how a text shows its dialect.  Knows no grammar.
+"""Owns the differences between the dialects of M3, as tables, and how to detect a text's dialect.  Knows no
+grammar.
 
 `a5` is what the front end and interpreter of DBToaster read; `dbtoaster` is what the compilers to C++ read,
 DBToaster's 2.3 and F-IVM's.
@@ -25,7 +26,7 @@ TYPES: dict[str, dict[str, str]] = {
     },
 }  # fmt: skip
 
-# The least and greatest value of each integer type: a5 keeps one bit of a word for itself.
+# The least and greatest value of each integer type: a5 reserves one bit of a word.
 RANGES: dict[str, dict[str, tuple[int, int]]] = {
     A5: {"int": (-(2**62), 2**62 - 1)},
     DBTOASTER: {
@@ -34,7 +35,7 @@ RANGES: dict[str, dict[str, tuple[int, int]]] = {
     },
 }  # fmt: skip
 
-# The type of how often a row is in a base relation, and of what conditions are worth.
+# The type of a row's multiplicity in a base relation, and of a condition's value.
 MULTIPLICITY = {A5: "int", DBTOASTER: "long"}
 CONDITION = {A5: "int", DBTOASTER: "int"}
 DECIMAL_LITERAL = {A5: "float", DBTOASTER: "double"}
@@ -48,7 +49,7 @@ KEYWORDS = frozenset((
 HARD_KEYWORDS = frozenset((
     "CREATE", "DECLARE", "ON", "AGGSUM", "EXISTS", "DOMAIN", "DELTA", "IN", "IF", "ELSE",
 ))  # fmt: skip
-# Words that a5 reserves beyond the grammar's: its types and constants, and what it keeps for other purposes.
+# Words that a5 reserves beyond the grammar's: its types and constants, and others.
 A5_RESERVED = (KEYWORDS - {"TYPE", "PARAMETER", "SCHEMA", "BATCH", "UPDATE", "OF"}) | frozenset((
     "VARCHAR", "CHAR", "AS", "DO", "CORRECT", "FOR", "INT", "INTEGER", "FLOAT", "DOUBLE", "DECIMAL",
     "STRING", "TRUE", "FALSE",
@@ -56,7 +57,7 @@ A5_RESERVED = (KEYWORDS - {"TYPE", "PARAMETER", "SCHEMA", "BATCH", "UPDATE", "OF
 
 
 def require_dialect(name: str) -> None:
-    """Raises DlogError when there is no such dialect."""
+    """Raises DlogError if there is no such dialect."""
     if name not in TYPES:
         raise DlogError(f"unknown dialect {name}", help=f"there are {' and '.join(TYPES)}")
 
@@ -67,9 +68,9 @@ def is_reserved(word: str, dialect: str) -> bool:
 
 
 def detect(tokens: Sequence[Token]) -> str:
-    """The dialect that a text shows: the first thing that only one of them has decides.
+    """The dialect of a text: the first construct that only one of them has decides.
 
-    Where nothing does, a lift without a type speaks for dbtoaster, and then a map of ints for a5, since in
+    If there is none, a lift without a type suggests dbtoaster, and then a map of ints a5, since in
     dbtoaster base relations count in longs; else it is dbtoaster.
     """
     weak = DBTOASTER
@@ -135,7 +136,7 @@ def _is_typed_variable(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _in_declaration(tokens: Sequence[Token], index: int) -> bool:
-    """Whether `DECLARE` stands before, with no `:=` or `;` between."""
+    """Whether `DECLARE` comes before, with no `:=` or `;` between."""
     while index > 0:
         index -= 1
         if tokens[index].type in ("SETVALUE", "SEMI", "LBRACE"):

@@ -1,6 +1,6 @@
 """Owns text -> tokens of M3, and the spelling of literals and names in each dialect.  Knows no grammar.
 
-In a5 `-` may stand within a name, so that `a-1` is a name and `a - 1` a difference.
+In a5 a name may contain `-`, so that `a-1` is a name and `a - 1` a difference.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PATTERNS = {
 def tokenize(source: Source, dialect: str | None, diagnostics: Diagnostics) -> list[Token]:
     """The tokens of a text; with no dialect, names are read without `-`.  O(characters).
 
-    What cannot be read is a token of kind BAD, after its error was noted.
+    What cannot be read is a token of kind BAD, after its error was reported.
     """
     tokens: list[Token] = []
     for match in _PATTERNS[dialect == A5].finditer(source.text):
@@ -61,8 +61,8 @@ def tokenize(source: Source, dialect: str | None, diagnostics: Diagnostics) -> l
 
 
 _UNREADABLE = {
-    "open_comment": "a comment that does not end",
-    "open_string": "a string that does not end in its line",
+    "open_comment": "unterminated comment",
+    "open_string": "unterminated string",
     "other": "unexpected character `{}`",
 }
 _HELP = {
@@ -127,7 +127,7 @@ def _dbtoaster_number(text: str) -> tuple[str, int | float]:
     if re.fullmatch(r"\d+\.\d*[fF]", text):
         return "float", _float(text[:-1])
     if re.fullmatch(r"\d+(\.\d*)?[eE][+-]?\d+", text):
-        raise BadLiteral(f"`{text}`: dbtoaster reads no exponents", f"write {plain_float(_float(text))}")
+        raise BadLiteral(f"`{text}`: dbtoaster does not read exponents", f"write {plain_float(_float(text))}")
     if re.fullmatch(r"0[xXbBoO]\w+", text):
         raise BadLiteral(f"`{text}`: dbtoaster reads decimal numbers only")
     raise BadLiteral(f"`{text}` is not a number")

@@ -26,7 +26,7 @@ from dlog.m3.syntax.lexer import tokenize
 
 
 def parse(text: str, name: str = "<string>", dialect: str | None = None) -> ast.Program:
-    """The syntax tree of a program; without a dialect, that which the text shows.
+    """The syntax tree of a program; without a dialect, it is detected from the text.
 
     >>> parse("DECLARE MAP Q(long)[][] := 0; ON BATCH UPDATE OF R { Q[][] += (DELTA R)(x); }").dialect
     'dbtoaster'
@@ -127,9 +127,7 @@ def _check_order(statements: list[ast.Node], diagnostics: Diagnostics) -> None:
     for statement in statements:
         rank = next(i for i, (kind, _) in enumerate(_ORDER) if isinstance(statement, kind))
         if rank < last and last_span is not None:
-            message = (
-                f"{_ORDER[rank][1]} stand before {_ORDER[last][1]}, which begin at line {last_span.line}"
-            )
+            message = f"{_ORDER[rank][1]} come before {_ORDER[last][1]}, which begin at line {last_span.line}"
             help = "dbtoaster reads types, sources, maps, queries and triggers in this order"
             diagnostics.error(message, statement.span, help)
         elif rank > last or last_span is None:

@@ -1,7 +1,7 @@
 """Owns syntax tree -> text of M3, in the program's dialect.  Knows nothing of types or meaning.
 
-Correct output: a text that the dialect's readers take and `parse` reads back as the same tree.  Every sum or
-product within another is in parentheses, so that no reader's precedence matters.
+Correct output: a text that the dialect's readers accept and `parse` reads back as the same tree.  Every sum
+or product within another is in parentheses, so that no reader's precedence matters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WIDTH = 100
 
 
 def print_program(program: ast.Program) -> str:
-    """The text of a program.  Raises when its dialect cannot say it.
+    """The text of a program.  Raises if its dialect cannot express it.
 
     >>> from dlog.m3.syntax.parse import parse
     >>> print(print_program(parse("declare query Q := 1+2 * x - 1;", dialect="a5")), end="")
@@ -192,7 +192,7 @@ class _Printer:
     # Expressions in several lines
 
     def layout(self, node: ast.Node, indent: int) -> str:
-        """In one line where that fits; else broken at the operators, or behind the bracket that opens."""
+        """In one line where that fits; else broken at the operators, or after the bracket that opens."""
         if indent + len(self.flat(node)) < WIDTH:
             return self.flat(node)
         margin = "\n" + " " * indent

@@ -34,7 +34,7 @@ Scope = dict[str, Binding]  # the variables that are bound
 
 @dataclass(frozen=True)
 class Context:
-    """Where an expression stands: in the definition of a map, or in a trigger of a batch of some relation."""
+    """Where an expression is: in the definition of a map, or in a trigger of a batch of some relation."""
 
     definition: bool = False
     batch_of: str | None = None
@@ -42,7 +42,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Result:
-    """The expression with all types, its type (None when not known), and the variables it binds, in order."""
+    """The expression with all types, its type (None if unknown), and the variables it binds, in order."""
 
     node: ast.Node
     type: TypeRef | None
@@ -80,7 +80,7 @@ class Expressions:
         return result
 
     def declared(self, access: ast.MapAccess) -> ast.MapDeclaration | None:
-        """The declaration of a map that is read or written, after a look at its type and number of keys."""
+        """The declaration of a map that is read or written, after checking its type and number of keys."""
         declared = self.maps.get(access.name)
         if declared is None:
             help = did_you_mean(
@@ -101,7 +101,7 @@ class Expressions:
         return declared
 
     def check_annotation(self, variable: ast.Variable, binding: Binding) -> None:
-        """In a5 a variable is its name and its type, float where none is written: all must say the same."""
+        """In a5 a variable is its name and its type, float if none is written: all uses must agree."""
         if self.dialect != A5 or binding.type is None:
             return
         written = variable.type
@@ -117,7 +117,7 @@ class Expressions:
         where = lacks if isinstance(lacks, ast.Variable) else variable
         other = has if where is lacks else lacks
         seen = f" in {place(other.span, where.span)}" if other is not None and other.span else ""
-        message = f"{variable.name} has no type here, which means float in a5, and has one{seen}"
+        message = f"{variable.name} has no type here, which means float in a5, but has one{seen}"
         self.error(message, where, f"write {variable.name}:{binding.type}")
 
     # Values
@@ -211,16 +211,16 @@ class Expressions:
                 continue
             type_ = scope[inner.name].type
             if type_ is not None and type_.name != "float":
-                message = f"{inner.name} has no type, so that a5 takes it for a float in this lift"
+                message = f"{inner.name} has no type, so a5 takes it for a float in this lift"
                 self.error(message, inner, f"write {inner.name}:{type_} here and where it is bound")
 
     def _check_lifted(self, variable: ast.Variable, type_: TypeRef | None) -> None:
         if self.dialect != A5 or type_ is None or variable.type == type_:
             return
         if variable.type is not None:
-            self.error(f"{variable.name} is {variable.type}, and its value {type_}", variable)
+            self.error(f"{variable.name} is {variable.type}, but its value is {type_}", variable)
         elif type_.name != "float":
-            message = f"a5 takes {variable.name} for a float, and its value is {type_}"
+            message = f"a5 takes {variable.name} for a float, but its value is {type_}"
             self.error(message, variable, f"write {variable.name}:{type_}")
 
     def _exists(self, node: ast.Exists | ast.Domain, scope: Scope, context: Context) -> Result:
@@ -296,8 +296,8 @@ class Expressions:
     def _relation(self, node: ast.Relation, scope: Scope, context: Context) -> Result:
         source = self._source(node)
         if source is not None and source.kind != TABLE and not context.definition:
-            help = "read a map that keeps it; (DELTA R)(..) are the rows of a batch"
-            self.error(f"{source.name} is a stream: its rows are not kept", node, help)
+            help = "read a map that stores it; (DELTA R)(..) are the rows of a batch"
+            self.error(f"{source.name} is a stream: its rows are not stored", node, help)
         return self._rows(node, source, scope)
 
     def _deltarelation(self, node: ast.DeltaRelation, scope: Scope, context: Context) -> Result:
@@ -364,11 +364,11 @@ class Expressions:
             binding = scope.get(variable.name) or outputs.get(variable.name)
             if binding is None:
                 if self.dialect == A5 and variable.type is not None and column not in (None, variable.type):
-                    self.error(f"{variable.name} is {variable.type}, and the column {column}", variable)
+                    self.error(f"{variable.name} is {variable.type}, but the column is {column}", variable)
                 binding = outputs[variable.name] = Binding(column, variable)
             else:
                 self.check_annotation(variable, binding)
                 if not self.types.compares(binding.type, column):
-                    self.error(f"{variable.name} is {binding.type}, and the column {column}", variable)
+                    self.error(f"{variable.name} is {binding.type}, but the column is {column}", variable)
             typed.append(replace(variable, type=binding.type))
         return tuple(typed), outputs

@@ -51,7 +51,7 @@ def _day(dates: np.ndarray) -> np.ndarray:
 
 @functools.cache
 def _regular(pattern: str) -> re.Pattern[str]:
-    """A pattern as POSIX has it, and the readers of M3: line ends are signs as others are, `$` is the end.
+    """A pattern as in POSIX and the readers of M3: line ends are ordinary characters, `$` is the end.
 
     >>> _regular("^a.b$").search("a\\nb") is not None, _regular("^a$").search("a\\n") is not None
     (True, False)

@@ -1,6 +1,6 @@
-"""Owns the external functions of M3: which there are, what they take and give.  Users add their own.
+"""Owns the external functions of M3: their names, arguments and results.  Users add their own.
 
-A function gets one numpy array for each argument, all of one length, and gives an array of that length:
+A function gets one numpy array for each argument, all of one length, and returns an array of that length:
 numbers as int64 or float64, strings as arrays of str, dates as datetime64[D].
 """
 
@@ -19,7 +19,7 @@ Columns = Callable[..., Any]
 @dataclass(frozen=True)
 class Function:
     """`takes` has the kind of each argument, the last `optional` of them may be missing; with `more`, the
-    last kind stands any number of times.  `gives` is the kind of the result; `columns` is what a user gave.
+    last kind may be repeated.  `gives` is the kind of the result; `columns` is the user's function.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Function:
         return COMPUTE.get(self.name)
 
     def kind_of(self, index: int) -> str | None:
-        """The kind of an argument, or None when there is none at that place."""
+        """The kind of an argument, or None if there is none at that place."""
         if index < len(self.takes):
             return self.takes[index]
         return self.takes[-1] if self.more else None
@@ -79,7 +79,7 @@ _registered: dict[str, Function] = {}
 
 
 def register_function(name: str, compute: Columns, takes: tuple[str, ...], gives: str = NUMBER) -> Function:
-    """Make `[name: type](..)` available.  `compute` gets and gives whole columns, as numpy arrays.
+    """Make `[name: type](..)` available.  `compute` takes and returns whole columns, as numpy arrays.
 
     >>> register_function("twice", lambda x: 2 * x, ("number",)).takes
     ('number',)
@@ -88,7 +88,7 @@ def register_function(name: str, compute: Columns, takes: tuple[str, ...], gives
     [2, 4]
     """
     if name in BUILTIN:
-        raise DlogError(f"{name} is a function of M3 already")
+        raise DlogError(f"{name} is already a function of M3")
     unknown = next((kind for kind in (*takes, gives) if kind not in (NUMBER, STRING, DATE)), None)
     if unknown is not None:
         raise DlogError(f"unknown kind {unknown!r} of argument or result", help="number, string or date")
@@ -97,7 +97,7 @@ def register_function(name: str, compute: Columns, takes: tuple[str, ...], gives
 
 
 def lookup(name: str) -> Function | None:
-    """By name; M3's own are known in any case."""
+    """By name; M3's own functions are found in any case."""
     return _registered.get(name) or BUILTIN.get(name) or BUILTIN.get(name.lower())
 
 

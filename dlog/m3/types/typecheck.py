@@ -64,7 +64,7 @@ class _Checker:
                 name = node.name
                 if name in seen:
                     where = place(seen[name].span, node.span) if seen[name].span else "before"
-                    self.error(f"{what} {name} is declared already, in {where}", node)
+                    self.error(f"{what} {name} is already declared, in {where}", node)
                 seen.setdefault(name, node)
 
     def _check_type(self, type_: TypeRef) -> None:
@@ -77,7 +77,7 @@ class _Checker:
         self.error(f"unknown type {type_.name}", type_, help)
 
     def _typed(self, declared: ast.MapDeclaration) -> ast.MapDeclaration:
-        """A map without a type has that of its first statement that says one."""
+        """A map without a type has that of its first statement that has one."""
         if declared.type is not None:
             return declared
         for node in self.given.walk():
@@ -111,13 +111,13 @@ class _Checker:
         definition = declared.definition
         assert definition is not None
         if isinstance(definition, ast.Constant) and definition.value == 0:
-            return  # says nothing
+            return  # no information
         for key in declared.keys:
             if key.name not in found:
                 message = f"key {key.name} of map {declared.name} is not bound by its definition"
                 self.error(message, key, did_you_mean(key.name, found))
             elif not self.types.fits(found[key.name].type, key.type):
-                self.error(f"key {key.name} is {key.type}, and {found[key.name].type} in the definition", key)
+                self.error(f"key {key.name} is {key.type}, but {found[key.name].type} in the definition", key)
         self._check_fits(type_, declared, definition)
 
     def _check_fits(self, type_: TypeRef | None, declared: ast.MapDeclaration, node: ast.Node) -> None:
@@ -168,7 +168,7 @@ class _Checker:
         parameters = []
         for parameter, column in zip(trigger.parameters, source.columns, strict=False):
             if parameter.type is not None and parameter.type != column.type:
-                message = f"{parameter.name} is {parameter.type}, and column {column.name} {column.type}"
+                message = f"{parameter.name} is {parameter.type}, but column {column.name} is {column.type}"
                 self.error(message, parameter)
             scope[parameter.name] = Binding(column.type, parameter)
             parameters.append(replace(parameter, type=column.type))
@@ -226,7 +226,7 @@ class _Checker:
             typed[index] = replace(variable, type=binding.type)
             self.expressions.check_annotation(variable, binding)
             if not self.types.fits(binding.type, column.type):
-                message = f"{variable.name} is {binding.type}, and key {column.name} {column.type}"
+                message = f"{variable.name} is {binding.type}, but key {column.name} is {column.type}"
                 self.error(message, variable)
         return tuple(typed)
 
@@ -241,7 +241,7 @@ class _Checker:
         return result.node
 
     def _summed(self, node: ast.Assign, result: Result) -> ast.Node:
-        """With AggSum around it when it has more output variables than the target has keys."""
+        """With AggSum around it if it has more output variables than the target has keys."""
         names = [v.name for v in (*node.target.inputs, *node.target.keys)]
         extra = [name for name in result.outputs if name not in names]
         if not extra:

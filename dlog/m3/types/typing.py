@@ -1,7 +1,7 @@
 """Owns how types of M3 relate in each dialect: promotion, comparison, casts.  Knows no scopes and no tree
 walk.
 
-None stands for a type that is not known, after an error: it fits everywhere, so that one mistake is told
+None stands for an unknown type, after an error: it fits everywhere, so that one mistake is reported
 once.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from dlog.m3.syntax.ast import A5, DBTOASTER, TypeDefinition, TypeParameter, TypeRef
 
-# Each integer or float type is part of those behind it.
+# Each integer or float type is part of those after it.
 NUMERIC: dict[str, tuple[str, ...]] = {
     A5: ("int", "float"),
     DBTOASTER: ("byte", "short", "int", "long", "float", "double"),
@@ -34,7 +34,7 @@ class Types:
         return type_ is None or type_.name in self.order
 
     def is_ring(self, type_: TypeRef | None) -> bool:
-        """Whether values of the type add and multiply: numbers, and types of one's own."""
+        """Whether values of the type add and multiply: numbers, and user-defined types."""
         return self.is_number(type_) or (type_ is not None and type_.name not in BUILTIN)
 
     def is_custom(self, type_: TypeRef | None) -> bool:
@@ -66,7 +66,7 @@ class Types:
         return self.sum(left, right)
 
     def multiplies(self, left: TypeRef | None, right: TypeRef | None) -> bool:
-        """Numbers with numbers; elements of one ring; and an element with an integer, how often it counts."""
+        """Numbers with numbers; elements of one ring; and an element with an integer multiplicity."""
         if left is None or right is None:
             return True
         if self.is_custom(left) and self.is_custom(right):
@@ -97,7 +97,7 @@ class Types:
         return value.name == "char" and target.name == "string"
 
     def _joined(self, left: TypeRef, right: TypeRef) -> TypeRef:
-        """The parameters of a product, as the type's schema says; none when it does not say enough."""
+        """The parameters of a product, as the type's schema says; none if it does not say enough."""
         schema = self.schemas.get(left.name, ())
         if left.params == right.params:
             pairs: list[TypeParameter | None] = [

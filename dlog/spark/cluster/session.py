@@ -1,4 +1,4 @@
-"""Owns the one Spark session of a process: how it is got, configured and ended.
+"""Owns the one Spark session of a process: how it is obtained, configured and ended.
 
     from dlog.spark.cluster.session import start, stop
 
@@ -6,11 +6,11 @@
     ...
     stop()                             # also happens when the process ends
 
-`start` finds Java (`dlog.spark.cluster.java`), starts it tuned for a short start, and gives the session that is
-there when it is called again with the same master; `settings` are Spark's own and win over those made here.
-Workers run this process's interpreter.  With a `local` master everything listens on the loopback device
-only.  Spark's log goes into a file that goes with the session, `log_tail()` shows its end.  Ctrl-C cancels
-Spark's jobs and raises KeyboardInterrupt in the driver.  Knows nothing of programs.
+`start` finds Java (`dlog.spark.cluster.java`), starts it tuned for a short start, and returns the existing
+session when it is called again with the same master; `settings` are Spark's own and override those made
+here.  Workers run this process's interpreter.  With a `local` master everything listens on the loopback
+device only.  Spark's log goes into a file that is deleted with the session; `log_tail()` shows its end.
+Ctrl-C cancels Spark's jobs and raises KeyboardInterrupt in the driver.  Knows nothing of programs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dlog.spark.cluster.reasons import reason, task_reason
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# One shard more costs 30-50 ms, adaptive execution another job per exchange.
+# One more shard costs 30-50 ms, adaptive execution another job per exchange.
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -52,8 +52,8 @@ _LOOPBACK = {
     "spark.sql.shuffle.partitions": "4",
     "spark.shuffle.compress": "false",  # nothing leaves the machine
     "spark.broadcast.compress": "false",
-    # Files of this machine without files of checksums beside them, and what a stream notes as files in place
-    # of by links: Hadoop starts a process for each of these (a batch of a stream took twice as long).
+    # Local files without checksum files, and a stream's notes as files instead of
+    # links: Hadoop starts a process for each of these (a batch of a stream took twice as long).
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -90,9 +90,9 @@ def start(
     try:
         _session = _connect(master, {**_made(master), **(settings or {}), "spark.app.name": app})
     except Exception as error:
-        told = log_tail()
+        tail = log_tail()
         stop()
-        raise DlogError(f"no Spark session at {master}: {reason(error)}{told}") from None
+        raise DlogError(f"no Spark session at {master}: {reason(error)}{tail}") from None
     _asked = asked
     return _session
 
@@ -111,7 +111,7 @@ def stop() -> None:
             session.stop()
         if SparkContext._gateway is not None:
             SparkContext._gateway.shutdown()
-    except Exception:  # the machine is gone already, or was interrupted: it ends all the same
+    except Exception:  # the machine has already ended, or was interrupted: it ends all the same
         pass
     finally:
         SparkContext._gateway = SparkContext._jvm = None
@@ -119,7 +119,7 @@ def stop() -> None:
 
 
 def log_tail(lines: int = 5) -> str:
-    """The last lines that Spark logged, indented, for an error message; not where in its code it was."""
+    """The last lines that Spark logged, indented, for an error message; without stack traces."""
     if _machine is None or not _machine.log.exists():
         return ""
     logged = _machine.log.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -139,7 +139,7 @@ def cores(spark: SparkSession) -> int:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """In the block nothing is logged: py4j would tell of an interrupt, which goes on as an exception."""
+    """In the block nothing is logged: py4j would log an interrupt, which is raised as an exception anyway."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -162,7 +162,7 @@ def _check_packages() -> None:
 
 
 def read_settings(given: Iterable[str]) -> dict[str, str]:
-    """Settings as a command is given them, `NAME=VALUE`."""
+    """Settings from the command line, `NAME=VALUE`."""
     found = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -173,7 +173,7 @@ def read_settings(given: Iterable[str]) -> dict[str, str]:
 
 
 def check_master(master: str) -> None:
-    """Refuse what Spark would not understand: its own refusal comes after it has started."""
+    """Refuse what Spark would not understand: its own error comes only after it has started."""
     if not re.fullmatch(r"local(\[([1-9]\d*|\*)(, *[1-9]\d*)?\])?|(spark|k8s)://.+|yarn", master):
         raise DlogError(
             f"unknown Spark master: {master}", help="as in local[2], local[*], spark://HOST:7077, yarn"
@@ -181,13 +181,13 @@ def check_master(master: str) -> None:
 
 
 def compile_kernels() -> None:
-    """Kernels that are not compiled yet are, by this process: workers would wait for each other, unseen."""
+    """Compiles missing kernels in this process: workers would wait for each other without showing it."""
     from dlog.jit import BOUNDSCHECK, DISABLED
     from dlog.jit.compiling import compile_all
     from dlog.jit.image import NoImage
 
     if not (BOUNDSCHECK or DISABLED):
-        with suppress(NoImage):  # told by whoever calls one
+        with suppress(NoImage):  # reported by the caller of the kernel
             compile_all()
 
 
@@ -208,7 +208,7 @@ def _mode(master: str) -> list[str]:
 
 
 def _memory(settings: Mapping[str, str]) -> list[str]:
-    """Without a word about it Java takes a quarter of the memory, and not 1 GB as by Spark's scripts.
+    """By default Java takes a quarter of the memory, not 1 GB as with Spark's scripts.
 
     >>> _memory({"spark.driver.memory": "4g"})
     ['-Xmx4g']
@@ -250,7 +250,7 @@ def _connect(master: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _with_retries(master: str) -> str:
-    """A local master that starts a task again when its worker died, as others do.
+    """A local master that restarts a task when its worker died, as others do.
 
     >>> _with_retries("local[2]"), _with_retries("local"), _with_retries("yarn")
     ('local[2,4]', 'local[1,4]', 'yarn')

@@ -1,4 +1,4 @@
-"""Owns the words for a plan of shards: per rule, what is partitioned, replicated and merged, and why."""
+"""Owns the text for a plan of shards: per rule, what is partitioned, replicated and merged, and why."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _rule(plan: RulePlan, kind: str) -> Iterator[str]:
     elif plan.once:
         yield "in the first shard alone: no variable can own the shards"
     else:
-        yield "in every shard alike: cheaper than a first key, by the rows that it reads and joins"
+        yield "in every shard: cheaper than a first key, by the rows that it reads and joins"
     atoms = [atom for atom, _ in plan.rule.body.atoms()]
     own = [str(a) for i, a in enumerate(atoms) if plan.places[i] != WHOLE]
     rest = [str(a) for i, a in enumerate(atoms) if plan.places[i] == WHOLE]
@@ -84,4 +84,4 @@ def _derived(plan: StratumPlan, place: Place | None) -> str:
         return "is then whole in every shard"
     if any(rule.merged for rule in plan.rules):
         return "is then merged in one process"
-    return "is then scattered: whoever reads it waits for the next block"
+    return "is then scattered: its readers wait for the next block"

@@ -1,7 +1,7 @@
-"""Owns the hash that decides which shard a value belongs to: MurmurHash3 as Spark's `hash` has it.
+"""Owns the hash that decides which shard a value belongs to: MurmurHash3 as in Spark's `hash`.
 
 32 bits, seed 42; a text's last bytes, fewer than four, are mixed one by one, each with its sign.  All words
-stay below 2^32 and only low halves of products are kept, so that the same text runs uncompiled.
+stay below 2^32 and only low halves of products are used, so that the same text runs uncompiled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def mixed(h: int, k: int) -> int:
 
 @helper
 def finished(h: int, length: int) -> int:
-    """The hash with its sign, as Spark's ints have it."""
+    """The hash with its sign, as a Spark int."""
     h = h ^ (length & LOW)
     h = ((h ^ (h >> 16)) * 0x85EBCA6B) & LOW
     h = ((h ^ (h >> 13)) * 0xC2B2AE35) & LOW
@@ -69,7 +69,7 @@ def hash_texts(data: Bytes, offsets: Words, n: int, shards: int, out: Words) -> 
 
 @kernel
 def order_by_shard(owners: Words, n: int, shards: int, order: Words, bounds: Words) -> None:
-    """Rows by shard, in the order they had; shard s has order[bounds[s]:bounds[s + 1]].  2 ns each, where a
+    """Rows by shard, in their original order; shard s has order[bounds[s]:bounds[s + 1]].  2 ns each, where a
     sort took 50.  REQUIRES: bounds is zero."""
     for i in range(n):
         bounds[owners[i]] += 1

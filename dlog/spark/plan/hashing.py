@@ -64,7 +64,7 @@ def spark_shard(column: Column, type: Type, shards: int) -> Column:
 
 
 def spark_type(type: Type) -> str:
-    """How Spark keeps a type of the language, as DDL."""
+    """The Spark type of a type of the language, as DDL."""
     return type.spark()
 
 

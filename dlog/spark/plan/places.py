@@ -1,6 +1,6 @@
 """Owns where rows are: in every shard, or in the shard of one column's value; and how a rule reads them.
 
-What it all means is told in `dlog.spark.plan.shards`.
+`dlog.spark.plan.shards` explains the terms.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dlog.types import Type
 WHOLE = -1  # a place: all rows in every shard; other places are columns, or columns with a split
 Place = int
 _SPLIT, _MOST = 1 << 20, 1 << 10
-UNKNOWN_ROWS = 1_000_000  # of a predicate that is not there yet
+UNKNOWN_ROWS = 1_000_000  # of a predicate that does not exist yet
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class RulePlan:
 
 @dataclass(frozen=True)
 class Shape:
-    """What the planner knows besides the rules."""
+    """The planner's input besides the rules."""
 
     program: Program
     shards: int

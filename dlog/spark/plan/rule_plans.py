@@ -1,6 +1,6 @@
-"""Owns how one rule can be sharded: the variables that can own the shard, and what each way costs.
+"""Owns how one rule can be sharded: the variables that can own the shard, and what each choice costs.
 
-A pure function of the rule and the sizes of what it reads; how ways are put together to strata and blocks is
+A pure function of the rule and the sizes of what it reads; how choices are combined to strata and blocks is
 `dlog.spark.plan.shards`.
 """
 
@@ -15,7 +15,7 @@ from dlog.spark.plan.places import WHOLE, Place, RulePlan, Shape, columns_of, sp
 def rule_placed(
     shape: Shape, rule: Rule, places: Mapping[str, Place], inside: Mapping[str, Place]
 ) -> RulePlan | None:
-    """The rule so that what it derives is at these places; None when it cannot."""
+    """The rule such that its results are at these places; None if that is impossible."""
     here = {places[head.predicate] for head in rule.heads}
     if here == {WHOLE}:
         return _whole_rule(rule, inside)
@@ -38,7 +38,7 @@ def rule_placed(
 
 
 def rule_options(shape: Shape, rule: Rule, inside: Mapping[str, Place]) -> Iterator[RulePlan]:
-    """All ways to run a rule whose results may be anywhere."""
+    """All plans of a rule whose results may be anywhere."""
     for variable in (*rule.universals, *rule.body.exists):
         if plan := _rule_on(shape, rule, variable.name, inside):
             yield plan
@@ -50,7 +50,7 @@ def rule_options(shape: Shape, rule: Rule, inside: Mapping[str, Place]) -> Itera
 
 def cheapest(shape: Shape, plans: Iterable[RulePlan]) -> RulePlan | None:
     def cost(plan: RulePlan) -> float:
-        """A rule that is not shared does all of the work in one process."""
+        """A rule that is not distributed does all of the work in one process."""
         alone = sum(shape.rows(name) for name, _ in plan.reads()) * shape.shards
         reading = read_cost(shape, plan.reads()) + (alone if plan.variable is None else 0)
         return reading + work(shape, [plan])
@@ -90,7 +90,7 @@ def _rule_on(shape: Shape, rule: Rule, variable: str, inside: Mapping[str, Place
 
 
 def _rule_splits(shape: Shape, rule: Rule, first: str, inside: Mapping[str, Place]) -> Iterator[RulePlan]:
-    """The rule with heavy values of its first key split by each variable that stands beside it in an atom."""
+    """The rule with heavy values of its first key split by each variable that is next to it in an atom."""
     atoms = [atom for atom, _ in rule.body.atoms()]
     if any(inside.get(atom.predicate, WHOLE) != WHOLE for atom in atoms):
         return
@@ -131,7 +131,7 @@ def _restricted(conj: Conj, variable: str, places: Iterator[Place]) -> bool:
 
 
 def _same(rule: Rule, var: Var, shape: Shape, atom: Atom, column: int) -> bool:
-    """Whether a column holds the variable's values as they are, so that their hashes agree."""
+    """Whether a column holds the variable's values unchanged, so that their hashes agree."""
     stored = shape.program.predicates[atom.predicate].columns[column].type
     type = rule.types[var.name]
     return (stored.name, stored.scale) == (type.name, type.scale)
@@ -146,13 +146,15 @@ def read_cost(shape: Shape, reads: Iterable[tuple[str, Place]]) -> float:
 
 
 def work(shape: Shape, plans: Iterable[RulePlan]) -> float:
-    """Rows that joins go through, about.  A rule that no variable owns does all of its work in each shard, or
-    in one for which the others wait."""
+    """Approximate rows that joins go through.  A rule that no variable owns does all of its work in each
+    shard, or in one for which the others wait."""
     return sum(_join_rows(shape, p.rule) * (shape.shards if p.variable is None else 1) for p in plans)
 
 
 def _join_rows(shape: Shape, rule: Rule) -> float:
-    """Reading costs more than joining, but for joins that close cycles: triangles of n edges can be n^1.5."""
+    """Reading costs more than joining, except for joins that close cycles: triangles of n edges can be
+    n^1.5.
+    """
     atoms = [form for form in rule.body.forms if isinstance(form, Atom)]
     if len(atoms) < 2:
         return 0.0

@@ -1,21 +1,21 @@
-"""Owns how a program is cut into shards: which variable of each rule owns the shard, where each atom's rows
+"""Owns how a program is split into shards: which variable of each rule owns the shard, where each atom's rows
 are, and which strata one job can do.  A pure function of the program; knows nothing of Spark, files or rows.
 
-Correct output.  A value belongs to one of n shards (`dlog.spark.plan.hashing`).  A rule with the *first key* x
-runs in every shard over the assignments whose x belongs to it: every assignment has one x, hence one owner.
-Atoms that have x are read *placed on* the column where it stands, each shard having the rows whose value
+Correct output.  A value belongs to one of n shards (`dlog.spark.plan.hashing`).  A rule with the *first key*
+x runs in every shard over the assignments whose x belongs to it: every assignment has one x, hence one owner.
+Atoms that have x are read *placed on* the column where it is, each shard having the rows whose value
 there is its own; all other atoms, negated ones too, are read *whole*.  What a rule derives is
 
 - placed on c, when x is the head's argument c in each of its rules: final, and readable in the same job;
 - whole, when the rule reads nothing that is placed: every shard derives all of it;
-- scattered otherwise: shards may derive the same row, and nobody has all, so readers wait for another job.
+- scattered otherwise: shards may derive the same row, and no shard has all, so readers wait for another job.
 
 An aggregate is final in the shard when its groups contain x; otherwise shards have partial values that are
 merged.  Where few values of x have many rows, these *heavy* values are split by a second variable y: of an
 atom that has both, such rows are where their y belongs; of one that has x alone, they are in every shard.
 What is derived is then scattered.
 
-A recursion whose rules all hand x on runs to its fixpoint inside the shard; others exchange what
+A recursion whose rules all pass x on runs to its fixpoint inside the shard; others exchange what
 they derive after every step (`dlog.spark.plan.steps`).
 """
 
@@ -29,7 +29,7 @@ from dlog.ir.rules import Primitive, Stratum
 from dlog.spark.plan.places import WHOLE, Place, RulePlan, Shape
 from dlog.spark.plan.rule_plans import cheapest, read_cost, rule_options, rule_placed, whole, work
 
-JOB_ROWS = 200_000  # a job costs as much as so many rows that are copied
+JOB_ROWS = 200_000  # a job costs as much as this many rows that are copied
 _SEARCHED = 4096  # choices of columns for a recursion
 
 
@@ -74,8 +74,8 @@ class Block:
 
 
 def plan_blocks(shape: Shape) -> list[Block]:
-    """Blocks in an order in which each reads only what is there.  Few: a stratum joins the first block in
-    which all it reads is there and placed as it needs, unless reading it otherwise is much cheaper.
+    """Blocks in an order in which each reads only what already exists.  Few: a stratum joins the first block
+    in which all it reads exists and is placed as it needs, unless reading it otherwise is much cheaper.
     """
     waiting = list(shape.program.strata)
     derived = {name for stratum in waiting for name in stratum.predicates}
@@ -107,7 +107,7 @@ def _next_block(shape: Shape, waiting: list[Stratum], missing: set[str]) -> Bloc
             inside |= plan.places
     if plans:
         return Block(tuple(plans))
-    assert alone is not None, "the first stratum that waits reads only what is there"
+    assert alone is not None, "the first stratum that waits reads only what exists"
     return Block((alone,))
 
 
@@ -115,7 +115,7 @@ def _next_block(shape: Shape, waiting: list[Stratum], missing: set[str]) -> Bloc
 
 
 def plan_stratum(shape: Shape, stratum: Stratum, inside: Mapping[str, Place]) -> StratumPlan:
-    """The cheapest way.  `inside` are predicates of the same block that it reads, and their places."""
+    """The cheapest plan.  `inside` are predicates of the same block that it reads, and their places."""
     if why := _not_shared(shape, stratum):
         return StratumPlan(stratum, HERE, (), dict.fromkeys(stratum.predicates), 0.0, why)
     if shape.shards == 1:
@@ -132,7 +132,7 @@ def plan_stratum(shape: Shape, stratum: Stratum, inside: Mapping[str, Place]) ->
 
 
 def _not_shared(shape: Shape, stratum: Stratum) -> str:
-    """Why a stratum cannot be given to several processes at all; "" if it can."""
+    """Why a stratum cannot be distributed to several processes; "" if it can."""
     if shape.limited & set(stratum.predicates):
         return "which rows .limitsize leaves depends on the order in which they are derived"
     for rule in stratum.rules:
@@ -148,7 +148,7 @@ def _everything_whole(shape: Shape, stratum: Stratum) -> StratumPlan:
 
 
 def _plain(shape: Shape, stratum: Stratum, inside: Mapping[str, Place]) -> Iterator[StratumPlan]:
-    """Ways to run a stratum without recursion: its predicate on a column, whole or scattered."""
+    """Plans for a stratum without recursion: its predicate on a column, whole or scattered."""
     (name,) = stratum.predicates
     predicate = shape.program.predicates[name]
     columns = range(predicate.n_keys if predicate.is_functional else predicate.arity)
@@ -167,7 +167,7 @@ def _once(plan: RulePlan) -> RulePlan:
 
 
 def _recursive(shape: Shape, stratum: Stratum, inside: Mapping[str, Place]) -> Iterator[StratumPlan]:
-    """Ways to run a recursion inside the shards: a column of each predicate that all rules hand on."""
+    """Plans for a recursion inside the shards: a column of each predicate that all rules pass on."""
     ranges = []
     for name in stratum.predicates:
         predicate = shape.program.predicates[name]
@@ -210,7 +210,7 @@ def _is_read(shape: Shape, stratum: Stratum) -> bool:
 
 
 def _with_exchange(shape: Shape, stratum: Stratum) -> StratumPlan:
-    """Every rule in its cheapest way: recursive atoms are read at any place, copies being kept at each."""
+    """Every rule by its cheapest plan: recursive atoms are read at any place, with a copy for each."""
     rules = []
     for rule in stratum.rules:
         found = [p for p in rule_options(shape, rule, {}) if p.second is None]
@@ -219,13 +219,13 @@ def _with_exchange(shape: Shape, stratum: Stratum) -> StratumPlan:
         assert plan is not None, "a rule can be read whole"
         rules.append(_once(plan))
     cost = read_cost(shape, (copy for rule in rules for copy in rule.reads()))
-    why = f"no column of {', '.join(stratum.predicates)} is handed on by all of its rules"
+    why = f"no column of {', '.join(stratum.predicates)} is passed on by all of its rules"
     places: dict[str, Place | None] = dict.fromkeys(stratum.predicates)
     return StratumPlan(stratum, EXCHANGE, tuple(rules), places, cost + JOB_ROWS, why)
 
 
 def _combinable(shape: Shape, stratum: Stratum, plan: RulePlan) -> bool:
-    """Values that combine by key must come together: such predicates are never placed on their value."""
+    """Values that combine by key must be in one shard: such predicates are never placed on their value."""
     return all(
         name not in stratum.combine or place < shape.program.predicates[name].n_keys
         for name, place in plan.reads()

@@ -5,10 +5,10 @@
     # path'derived(x, z) <- path@1'new(x, y), path@0(y, z).
     # path'derived(x, z) <- path@1(x, y), path@0'new(y, z).
 
-Every shard keeps the copies of recursive predicates that its rules read.  A step takes in what the step
+Every shard stores the copies of recursive predicates that its rules read.  A step takes in what the step
 before derived for each copy, drops what the copy has, and runs each rule once for each recursive atom over
 what is left.  Copies hold the same rows by different columns, and a row is in one shard of a copy, so each
-notices alone what is new to it.  Where values combine, a copy holds all candidates, and its best one counts.
+detects new rows on its own.  Where values combine, a copy holds all candidates, and its best one counts.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _bodies(rule: Rule, names: set[str], recursive: bool) -> Iterator[tuple[Form
 
 
 def _with_new(form: Form, names: dict[str, str]) -> Form:
-    """The one atom that reads what is new stands in the outermost conjunction."""
+    """The one atom that reads what is new is in the outermost conjunction."""
     if isinstance(form, Atom) and form.predicate in names:
         arity = len(form.args)
         return Atom(names[form.predicate], form.args, arity, form.span)
@@ -189,7 +189,7 @@ def _with_new(form: Form, names: dict[str, str]) -> Form:
 
 
 def _quantified(rule: Rule, forms: tuple[Form, ...]) -> Conj:
-    """The body with all that its outermost forms bind beside the head's variables."""
+    """The body with everything that its outermost forms bind besides the head's variables."""
     universal = {a.name for head in rule.heads for a in head.args if isinstance(a, Var)}
     inner = {v.name for form in forms for v in _inner(form)}
     used = dict.fromkeys(v for v in Conj((), forms).occurrences())
@@ -252,7 +252,7 @@ def _numbered(
     strata: list[tuple[Stratum, list[RulePlan | None]]],
     inputs: Iterable[Input],
 ) -> SubProgram:
-    """Rules with numbers of their own; those without a plan run in every shard."""
+    """Rules with their own numbers; those without a plan run in every shard."""
     plans: dict[int, RulePlan] = {}
     done = []
     for stratum, rule_plans in strata:

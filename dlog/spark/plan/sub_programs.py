@@ -28,7 +28,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Partial:
-    """A rule whose aggregates the shards have in part; `number` tells it from others of the block."""
+    """A rule whose aggregates the shards have in part; `number` distinguishes it from others of the block."""
 
     number: int
     plan: RulePlan
@@ -37,7 +37,7 @@ class Partial:
 
 @dataclass(frozen=True)
 class SubProgram:
-    """What the shards of a block run.  `plans` has who runs a rule, by the rule's id."""
+    """The program that the shards of a block run.  `plans` has who runs a rule, by the rule's id."""
 
     program: Program
     inputs: tuple[Input, ...]
@@ -93,7 +93,7 @@ def block_program(program: Program, block: Block, based: Iterable[str]) -> SubPr
 
 
 def sub_program(program: Program, predicates: dict[str, Predicate], strata: Iterable[Stratum]) -> Program:
-    """A program of these strata alone: nothing is loaded, checked or asked for."""
+    """A program of only these strata: no inputs, constraints or outputs."""
     strata = tuple(strata)
     return replace(
         program,

@@ -1,8 +1,8 @@
 """Owns copies of predicates as files: Arrow tables that shards memory-map, written once and never changed.
 
 A predicate has a *copy* for each place where it is read: whole, or by the shards of one column.  Every part
-of a copy is a file named by who wrote it, put in place in one step: a task that runs again writes the same
-file again.  Equal rows may stand in several parts.  Knows nothing of rules or of Spark.
+of a copy is a file named by its writer, created atomically: a task that runs again writes the same
+file again.  Equal rows may be in several parts.  Knows nothing of rules or of Spark.
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ class Copies:
         return sorted(f for f in os.listdir(self.root) if f.startswith(prefix) and f.endswith(".arrow"))
 
     def _write(self, name: str, place: Place, shard: int, table: pa.Table, writer: str) -> None:
-        """All files lie in one folder: making and removing folders took a third of a small run."""
+        """All files are in one folder: creating and removing folders took a third of a small run."""
         if table.num_rows:
             write_table(table, self.root / f"{self._prefix(name, place, shard)}{writer}.arrow")
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """A whole file or none, whoever else writes it at the same time."""
+    """A complete file or none, even if others write it at the same time."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with pa.OSFile(str(unfinished), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)

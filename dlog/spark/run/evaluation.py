@@ -1,6 +1,6 @@
-"""Owns one evaluation on shards: blocks in order, and which copies of what there are meanwhile.
+"""Owns one evaluation on shards: blocks in order, and which copies exist meanwhile.
 
-Base facts that this process has, what it merges, and what is wanted of it are in a store; all else stays in
+Base facts that this process has, what it merges, and the requested results are in a store; all else stays in
 files (`dlog.spark.run.copies`).  Knows nothing of programs' texts or goals: see `dlog.spark.run.run`.
 """
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Runner = Callable[[str, int], list[Outcome]]  # the file of a job, the number of shards -> outcomes
-COMPACT = 16  # steps of a recursion after which a copy is written as one file again
+COMPACT = 16  # steps of a recursion after which a copy is rewritten as one file
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Setting:
 
 
 class Sharded:
-    """One evaluation: which copies there are, and what this process has."""
+    """One evaluation: which copies exist, and what this process has."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Sharded:
         wanted: Iterable[str],
         watch: Watch,
     ):
-        """`given` has the base facts that are in this process, those of `based` predicates with rules too."""
+        """`given` has the base facts in this process, including those of `based` predicates with rules."""
         self.setting = setting
         self.program = program
         self.blocks = blocks
@@ -122,10 +122,10 @@ class Sharded:
                 assert self.setting.spark is not None
                 write_sink(self.setting.spark, sink, self.copies, place)
 
-    # What is where
+    # Where rows are
 
     def _start(self, given: Store) -> Store:
-        """Relations of the program; those with rules are handles of their own on the base facts."""
+        """Relations of the program; those with rules are their own handles on the base facts."""
         store = given.under(dict(self.program.predicates))
         store.relations = dict(given.relations)
         derived = derived_predicates(self.program)
@@ -173,7 +173,7 @@ class Sharded:
             self._take_source(name, places, results)
 
     def _take_source(self, name: str, places: set[Place], results: list[Read]) -> None:
-        """Copies of what tasks have read are there; rows that this process had before join them."""
+        """Copies of what tasks have read exist now; rows that this process had before join them."""
         if self.store.rows(name):
             for place in places:
                 self.copies.put(self._of(name), place, table_of(self.store, self._of(name)), "here")
@@ -188,7 +188,7 @@ class Sharded:
                 self.here.add(name)
 
     def _tell_bad(self, parts: list[ReadTask], results: list[Read]) -> None:
-        """Warn of rows that were not taken, and put them aside with their reasons."""
+        """Warn of rejected rows, and write them to a file with their reasons."""
         errors = [r.error for r in results if r.error is not None]
         if errors:
             raise errors[0]
@@ -201,10 +201,10 @@ class Sharded:
             for text in [text for r in own for text in r.first_bad][:SHOWN]:
                 self.setting.warn(text)
             if bad := sum(r.bad for r in own):
-                self.setting.warn(f"warning: {bad:,} row{'' if bad == 1 else 's'} of {name} not taken")
+                self.setting.warn(f"warning: {bad:,} row{'' if bad == 1 else 's'} of {name} rejected")
 
     def _need(self, name: str, place: Place) -> None:
-        """Make a copy of what this process has, if there is none yet."""
+        """Make a copy of what this process has, unless it exists."""
         if (name, place) not in self.made and name in self.here:
             self.copies.put(
                 self.program.predicates[name], place, table_of(self.store, self._of(name)), "here"
@@ -215,7 +215,7 @@ class Sharded:
         return self.program.predicates[name]
 
     def _collect(self, names: Iterable[str]) -> None:
-        """Take whole copies of predicates into this process."""
+        """Load whole copies of predicates into this process."""
         for name in names:
             insert_parts(self.store, name, self.copies.read(name, WHOLE, 0))
             self.here.add(name)
@@ -223,13 +223,13 @@ class Sharded:
                 check_function(self.program, self.store, name)
 
     def _is_small(self, block: Block) -> bool:
-        """Whether one process has done a recursion before the jobs of its steps have begun."""
+        """Whether one process has finished a recursion before the jobs of its steps have begun."""
         names = {name for name, _ in block.reads()} | block.derives.keys() & self.based
         rows = sum(self.sizes.get(n, 0) if n not in self.here else self.store.rows(n) for n in names)
         return rows < self.setting.small_recursion
 
     def _take_in(self, names: Iterable[str]) -> None:
-        """Take any copies of predicates into this process."""
+        """Load any copies of predicates into this process."""
         for name in set(names) - self.here:
             place = next(p for n, p in sorted(self.made) if n == name)
             for shard in range(1 if place == WHOLE else self.copies.shards):
@@ -345,7 +345,7 @@ class Sharded:
             outcomes = self.setting.runner(path, self.copies.shards)
         errors = [o.error for o in outcomes if o.error is not None]
         if errors:
-            raise _told(errors[0])
+            raise _with_user_names(errors[0])
         self.rows: dict[str, int] = {}
         for outcome in outcomes:
             for local, rows in outcome.rows.items():
@@ -353,8 +353,8 @@ class Sharded:
         return job
 
 
-def _told(error: DlogError) -> DlogError:
-    """An error of a shard, under the names that the user knows."""
+def _with_user_names(error: DlogError) -> DlogError:
+    """An error of a shard, with the names that the user knows."""
     if not isinstance(error, DlogErrors):
         error.message = re.sub(r"@(whole|\d+)", "", error.message)
     return error

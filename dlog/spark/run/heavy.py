@@ -1,7 +1,7 @@
 """Owns heavy values: those that have so many rows of a predicate that their shard would do most of the work.
 
 They are found in samples of base facts, so a value that is nearly heavy may be found or not: that changes who
-does the work, and never an answer.
+does the work, but never an answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dlog.storage.values import arrow_type
 LEAST_ROWS = 100_000  # of a predicate, below which no shard waits long for another
 SAMPLE = 1 << 13
 LEAST_SEEN = 16  # times in a sample
-SHARE = 0.5  # of what a shard has on average, from which on a value is heavy
+SHARE = 0.5  # of a shard's average, from which on a value is heavy
 
 
 @dataclass
@@ -54,7 +54,7 @@ def find_heavy(samples: Mapping[str, pa.Table], predicates: Mapping[str, Predica
 def store_samples(
     store: Store, names: Iterable[str], shards: int, least: int = LEAST_ROWS
 ) -> dict[str, pa.Table]:
-    """Samples of base facts in a store, where they are many enough that a heavy value would matter."""
+    """Samples of base facts in a store, if there are so many that a heavy value would matter."""
     random = np.random.default_rng(0)
     found = {}
     for name in names if shards > 1 else ():

@@ -1,4 +1,4 @@
-"""Owns aggregates in parts: what a shard keeps of a rule's groups, and how these parts become rows.
+"""Owns partial aggregates: what a shard computes for a rule's groups, and how these parts become rows.
 
 Correct output: the rows that the rule derives from all assignments at once, bit by bit.  A part of a count is
 a count; of other aggregates it is what their merge classes make (`dlog.spark.run.partial_values`).  A part
@@ -85,7 +85,7 @@ def _group_values(store: Store, rule: Rule, var: Var, key: Words, wide: dict[str
 
 
 def _is_infinite(column: Column | None) -> bool:
-    """Whether a sum of floats may leave the finite ones, so that it has no parts of this kind."""
+    """Whether a sum of floats may become infinite, so that it has no parts of this kind."""
     if column is None or column.type != FLOAT or not len(column):
         return False
     floats = decode(column.codes, FLOAT, None).to_numpy()  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ def _is_infinite(column: Column | None) -> bool:
 
 
 def _row_by_row(store: Store, rule: Rule, table: Table, arguments: Sequence[Column | None]) -> pa.Table:
-    """Every assignment as a group of its own: merging makes no difference."""
+    """Every assignment as its own group: merging makes no difference."""
     columns: dict[str, pa.Array] = {}
     for i, var in enumerate(rule.groups):
         values = table.columns[var.name]

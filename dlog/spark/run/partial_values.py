@@ -1,9 +1,9 @@
-"""Owns the partial values of aggregates: what a shard keeps of each group, and how these merge.
+"""Owns the partial values of aggregates: what a shard stores for each group, and how these merge.
 
 Each aggregate names the class here that makes and merges its parts (`dlog.aggregates`).
 
-    SumValues        of numbers exact sums of 256 bits; of floats a few floats whose exact sum it is: the
-                     nearest float, then the one nearest to what is left, and so on
+    SumValues        exact sums of 256 bits for integers and decimals; for floats a few floats with the same
+                     exact sum: the nearest float, then the one nearest to the remainder, and so on
     ExtremeValues    a value
     DistinctValues   the distinct values
 
@@ -84,7 +84,7 @@ class PartialValues(Protocol):
         """The parts of a shard, a row for each group."""
 
     def row_by_row(self, store: Store, column: Column | None) -> dict[str, pa.Array]:
-        """The same with every assignment as a group of its own."""
+        """The same with every assignment as its own group."""
 
     def merged(self, store: Store, whole: pa.Table) -> Wanted:
         """What is folded over all parts for `finished`."""
@@ -245,7 +245,7 @@ def values_of(store: Store, column: Column) -> pa.Array:
 
 
 def stored(store: Store, column: pa.ChunkedArray, type: Type) -> Words | pa.Array:
-    """Codes, or exact decimals as they are."""
+    """Codes, or exact decimals unchanged."""
     values = _one_chunk(column)
     return values if pa.types.is_decimal256(values.type) else encode(values, type, store.dictionary)
 
@@ -287,7 +287,7 @@ def _power(column: Column, power: int) -> Column:
 def _components(shard: Shard, terms: np.ndarray, each: int) -> pa.ListArray:
     """For each group floats whose exact sum is the sum of its terms, of which a row has `each`.
 
-    O(n) for each of these floats, mostly two."""
+    O(n) for each of these floats, usually two."""
     size = shard.size
     if not terms.any():
         return _list_of(np.zeros(size), 1)

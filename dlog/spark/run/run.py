@@ -1,8 +1,8 @@
-"""Owns a run on shards: from a program and its inputs to what it asks for.
+"""Owns a run on shards: from a program and its inputs to its results.
 
-`ShardedDatabase` is the engine's database with evaluation given to others (`dlog.spark.run.evaluation`): a
-`Runner` runs the tasks of a job and gives their outcomes.  Base facts that this process loaded and what the
-program asks for are in its store.
+`ShardedDatabase` is the engine's database with evaluation delegated (`dlog.spark.run.evaluation`): a
+`Runner` runs the tasks of a job and returns their outcomes.  Base facts that this process loaded and the
+program's results are in its store.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 SMALL_RECURSION = 100_000  # rows read by a recursion below which one process does it before a job begins
 SMALL = 2_000_000  # rows below which one process is faster, for all we have measured
-NOTE = "note: one process holds {rows} easily, and `dlog run` without --spark is faster on so few"
+NOTE = "note: one process can hold {rows}, and `dlog run` without --spark is faster on so few"
 
 
 class ShardedDatabase(Database):
@@ -64,10 +64,11 @@ class ShardedDatabase(Database):
         spark: SparkSession | None = None,
         out: str | Path | None = None,
     ):
-        """`work` is a folder that all workers reach, for the files of this run; they go with it.
+        """`work` is a folder that all workers can access, for the files of this run; they are removed with
+        it.
 
         `spark` reads inputs and writes outputs that are folders or URIs.  Outputs are below `out`, where bad
-        rows of such inputs are put aside, too, in the folder `bad`.
+        rows of such inputs are written, too, in the folder `bad`.
         """
         self.blocks: list[Block] = []
         self.jobs_run = 0
@@ -95,14 +96,14 @@ class ShardedDatabase(Database):
 
     @property
     def _elsewhere(self) -> dict[str, int]:
-        """Predicates whose base facts are files that workers read, and about how many they are."""
+        """Predicates whose base facts are files that workers read, and their approximate number of rows."""
         found: dict[str, int] = {}
         for source in self._sources:
             found[source.predicate.name] = found.get(source.predicate.name, 0) + source.guessed_rows
         return found
 
     def _load_inputs(self, facts: str | Path) -> None:
-        """Inputs that are one file are read here; of others only the names of their files."""
+        """Inputs that are one file are read here; for others only the names of their files."""
         spread = [d for d in self.program.directives if d.kind == "input" and is_spread(d, facts)]
         self._sources = [find_source(self.program, d, facts, self._spark) for d in spread]
         if self._out is not None and self._spark is not None:
@@ -111,7 +112,7 @@ class ShardedDatabase(Database):
             self.sinks = [sink for sink in found if sink is not None]
         for delta in self.program.deltas:
             if delta.predicate in self._elsewhere and delta.op != "+":
-                raise DataError(f"{delta.predicate} is read from many files: nothing is taken back from it")
+                raise DataError(f"{delta.predicate} is read from many files: facts cannot be deleted from it")
         others = tuple(d for d in self.program.directives if d not in spread)
         load_inputs(
             replace(self.program, directives=others),
@@ -127,7 +128,7 @@ class ShardedDatabase(Database):
         check_constraints(self.program, self.store)
 
     def _evaluate_goals(self, watch: Watch) -> None:
-        """What else is computed in full stays with the shards: bringing it here may cost the most."""
+        """Other predicates computed in full stay with the shards: bringing them here may cost the most."""
         names = self.program.predicates
         based = frozenset(n for n in names if self.store.rows(n) or n in self._elsewhere)
         goals = asked_for(self.program, based)
@@ -138,16 +139,18 @@ class ShardedDatabase(Database):
         check_constraints(replace(self.program, constraints=checked), self.store)
 
     def _computed(self, program: Program, name: str) -> Relation:
-        """Where some base facts are with the workers, this process cannot compute what was not asked for."""
+        """If some base facts are with the workers, this process cannot compute what was not requested."""
         if self._sources:
             raise DlogError(
-                f"{name} is not here: facts of the program are in files that workers read",
-                help=f"ask for it in the program, as by .output {name}",
+                f"{name} is not available: facts of the program are in files that workers read",
+                help=f"request it in the program, as by .output {name}",
             )
         return super()._computed(program, name)
 
     def _shard(self, program: Program, wanted: Iterable[str], watch: Watch) -> set[str]:
-        """Evaluate the strata of a program; of what is wanted, the names that are in the store in the end."""
+        """Evaluate the strata of a program; returns which of the requested names are in the store in the
+        end.
+        """
         with_facts = {n for n in program.predicates if self.store.rows(n)} | self._elsewhere.keys()
         rows = {n: self.store.rows(n) + self._elsewhere.get(n, 0) for n in with_facts}
         total = sum(rows.values())
@@ -187,15 +190,15 @@ class ShardedDatabase(Database):
     def _needed_here(self, wanted: Iterable[str]) -> set[str]:
         """What must come back: not what Spark alone writes, but sizes, and inputs that are printed.
 
-        Functions that are scattered come, too: shards do not see whether a key has two values.
+        Scattered functions come back, too: shards do not see whether a key has two values.
         """
         places = {name: place for block in self.blocks for name, place in block.derives.items()}
         keyed = {name for name, predicate in self.program.predicates.items() if predicate.is_functional}
         scattered = {n for n in places if places[n] is None and n in keyed}
-        told = [d for d in self.program.directives if d.kind in ("output", "printsize")]
+        requested = [d for d in self.program.directives if d.kind in ("output", "printsize")]
         written = [sink.directive for sink in self.sinks]
-        alone = {d.predicate for d in written} - {d.predicate for d in told if d not in written}
-        read = {d.predicate for d in told if d.predicate in self._elsewhere and d not in written}
+        alone = {d.predicate for d in written} - {d.predicate for d in requested if d not in written}
+        read = {d.predicate for d in requested if d.predicate in self._elsewhere and d not in written}
         asked = {query.predicate for query in self.program.queries}
         return (set(wanted) - (alone - asked - scattered)) | read
 

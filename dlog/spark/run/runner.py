@@ -1,4 +1,4 @@
-"""Owns jobs on Spark: one task for each shard, started again where a worker dies."""
+"""Owns jobs on Spark: one task for each shard, restarted when a worker dies."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Owns samples of inputs that are many files: some rows of each, so that heavy values show before all are
-read.  A sample says nothing about answers, only about who does the work.
+"""Owns samples of inputs that are many files: some rows of each, so that heavy values are found before all
+are read.  A sample never affects answers, only who does the work.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_BYTES = 16 << 20  # of files that can only be read as a whole
 
 
 def sample(source: Source, spark: SparkSession | None, rows: int) -> pa.Table | None:
-    """About so many rows, from places that lie apart; None where none can be had cheaply."""
+    """About this many rows, from distant places; None if they cannot be read cheaply."""
     random = np.random.default_rng(0)
     try:
         if source.table is not None:
@@ -37,7 +37,7 @@ def sample(source: Source, spark: SparkSession | None, rows: int) -> pa.Table | 
         else:
             files = random.permutation(np.array(source.files, object))[:FILES]
             parts = [part for file in files for part in _of_file(source, file, random)]
-    except Exception:  # whatever it is, it is told when all is read
+    except Exception:  # whatever it is, it is reported when everything is read
         return None
     found = pa.concat_tables([by_number(source.predicate, part) for part in parts]) if parts else None
     if found is None or found.num_rows <= rows:
@@ -58,7 +58,7 @@ def _of_file(source: Source, file: str, random: np.random.Generator) -> Iterator
 
 
 def _windows(file: Path, header: bool, random: np.random.Generator) -> bytes:
-    """Whole lines from some places of a file."""
+    """Complete lines from some places of a file."""
     size = file.stat().st_size
     with open(file, "rb") as opened:
         found = [opened.readline()] if header else []
@@ -72,7 +72,7 @@ def _windows(file: Path, header: bool, random: np.random.Generator) -> bytes:
 
 
 def _of_remote(source: Source, spark: SparkSession | None) -> Iterator[pa.Table]:
-    """Files that are not large: their bytes come as a whole."""
+    """Files that are not large: their bytes are read as a whole."""
     assert spark is not None
     for file in source.files[:FILES]:
         frame = spark.read.format("binaryFile").load(file)

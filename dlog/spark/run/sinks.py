@@ -2,9 +2,9 @@
 
     .output reach(IO="parquet", filename="hdfs://host/reach")       a URI
     .output reach(IO="csv", filename="reach/")                      a folder: the name ends with a slash
-    .output reach(IO="table", name="shop.reach")                    a table of a catalog of Spark's
+    .output reach(IO="table", name="shop.reach")                    a table of a Spark catalog
 
-What is there is replaced when all parts are written.  Rows are in no order.
+Existing contents are replaced when all parts are written.  Rows are in no order.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FORMATS = {TEXT: "csv", JSON: "json", PARQUET: "parquet", TABLE: TABLE}
 
 @dataclass(frozen=True)
 class Sink:
-    """One output's place, as Spark names it, and how its text is written."""
+    """One output's location, as Spark names it, and how its text is written."""
 
     directive: ast.Directive
     predicate: Predicate
@@ -46,7 +46,7 @@ class Sink:
 
 
 def find_sink(program: Program, directive: ast.Directive, out: str | Path) -> Sink | None:
-    """None for an output that is one file.  As without Spark, all is printed where `out` is "-"."""
+    """None for an output that is one file.  As without Spark, everything is printed if `out` is "-"."""
     params = directive_params(directive)
     name = str(params.get("filename", ""))
     try:
@@ -95,7 +95,9 @@ def write_sink(spark: SparkSession, sink: Sink, copies: Copies, place: Place) ->
 
 
 def _has_own_catalog(spark: SparkSession, table: str) -> bool:
-    """Whether a table's name begins with a catalog of settings, which knows itself how it keeps tables."""
+    """Whether a table's name begins with a configured catalog, which determines itself how it stores
+    tables.
+    """
     catalog = table.split(".")[0].strip("`")
     return catalog != "spark_catalog" and spark.conf.get(f"spark.sql.catalog.{catalog}", None) is not None
 
@@ -107,6 +109,6 @@ def _distinct(copies: Copies, predicate: Predicate, place: Place, shard: int) ->
 
 
 def _sparks(predicate: Predicate, table: pa.Table) -> pa.Table:
-    """Columns as Spark's types have them."""
+    """Columns converted to Spark's types."""
     arrays = [c.type.to_spark(values) for c, values in zip(predicate.columns, table.columns, strict=True)]
     return pa.Table.from_arrays(arrays, names=table.column_names)

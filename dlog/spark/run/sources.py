@@ -3,10 +3,10 @@ that the blocks of a run need.
 
     .input edge(IO="parquet", filename="edges/")              a folder, at the facts folder
     .input edge(IO="csv", filename="s3a://bucket/edges")      a URI, listed and read by Spark
-    .input edge(IO="table", name="shop.edges")                a table of a catalog of Spark's
+    .input edge(IO="table", name="shop.edges")                a table of a Spark catalog
 
 Files are read as `.input` reads one (`dlog.io`): the declaration gives the types, and a row that cannot be
-taken is put aside with its file, line and reason.  Hidden files (`.x`, `_SUCCESS`) are none.
+read is written to a file with its file, line and reason.  Hidden files (`.x`, `_SUCCESS`) are ignored.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 BYTES_A_ROW = 20  # a guess, for plans
-_UNKNOWN_BYTES = 1 << 60  # what Spark says of the size of a table that it does not know
-SHOWN = 5  # bad rows of a predicate that are told
+_UNKNOWN_BYTES = 1 << 60  # Spark reports this for a table of unknown size
+SHOWN = 5  # bad rows of a predicate that are reported
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class ReadTask:
 
 @dataclass(frozen=True)
 class Read:
-    """What a task read of a part: rows taken, and rows that were not, of which the first are kept."""
+    """What a task read of a part: rows taken, and rejected rows, of which the first are stored."""
 
     predicate: str
     rows: int
@@ -109,7 +109,7 @@ def _options(directive: ast.Directive, facts: str | Path) -> InputOptions:
 def find_source(
     program: Program, directive: ast.Directive, facts: str | Path, spark: SparkSession | None
 ) -> Source:
-    """The files there are.  Raises where there are none, or parameters are wrong."""
+    """The files.  Raises if there are none, or parameters are wrong."""
     predicate = program.predicates[directive.predicate]
     options = replace(_options(directive, facts), keep_rejected=True)
     try:
@@ -137,7 +137,7 @@ def _local_files(folder: Path) -> Iterable[tuple[str, int]]:
 
 
 def _remote_files(spark: SparkSession | None, uri: str) -> Iterable[tuple[str, int]]:
-    """As Spark lists them; their bytes are not read."""
+    """As listed by Spark; their bytes are not read."""
     session = _needed(spark, uri)
     try:
         frame = session.read.format("binaryFile").option("recursiveFileLookup", "true").load(uri)
@@ -147,7 +147,7 @@ def _remote_files(spark: SparkSession | None, uri: str) -> Iterable[tuple[str, i
 
 
 def _table_bytes(spark: SparkSession | None, name: str) -> int:
-    """About how large Spark takes a table to be.  Raises where there is none."""
+    """Spark's estimate of a table's size.  Raises if there is none."""
     session = _needed(spark, name)
     try:
         plan: Any = session.table(name)._jdf.queryExecution().optimizedPlan()
@@ -189,7 +189,7 @@ def save_parts(parts: list[ReadTask], copies: Copies) -> str:
 
 
 def read_all(spark: SparkSession | None, path: str, parts: list[ReadTask]) -> list[Read]:
-    """Run all parts on Spark, or here where there is none."""
+    """Run all parts on Spark, or here if there is none."""
     if spark is None:
         return [read_part(path, part.number) for part in parts]
     with quiet():
@@ -225,7 +225,7 @@ def _read_far(spark: SparkSession, path: str, part: ReadTask) -> list[Read]:
 
 
 def read_part(path: str, number: int) -> Read:
-    """One task over files of the machine, which are mapped."""
+    """One task over local files, which are mapped."""
     part = _part(path, number)
     files = ((file, _loaded(part.source, file, None)) for file in part.files)
     return _taken(part, "0", files)
@@ -261,7 +261,7 @@ def _part(path: str, number: int) -> ReadTask:
 
 
 def _taken(part: ReadTask, piece: str, files: Iterable[tuple[str, Loaded]]) -> Read:
-    """Rows go to the copies, bad ones are put aside.  `piece` tells a task from others of the part."""
+    """Rows go to the copies, bad ones to a file.  `piece` distinguishes a task from others of the part."""
     predicate, rows, bad = part.source.predicate, 0, []
     try:
         for index, (file, loaded) in enumerate(files):
@@ -279,7 +279,7 @@ def _taken(part: ReadTask, piece: str, files: Iterable[tuple[str, Loaded]]) -> R
         lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in bad)
         aside = part.copies.root / f"{part.number}.{piece}.bad"
         aside.write_text(lines, encoding="utf-8")
-    shown = tuple(f"{b['file']}:{b['line']}: warning: row not taken: {b['reason']}" for b in bad[:SHOWN])
+    shown = tuple(f"{b['file']}:{b['line']}: warning: row rejected: {b['reason']}" for b in bad[:SHOWN])
     return Read(predicate.name, rows, len(bad), shown)
 
 
@@ -297,7 +297,7 @@ def by_number(predicate: Predicate, table: pa.Table) -> pa.Table:
 
 
 def keep_bad_rows(copies: Copies, parts: list[ReadTask], folder: Path) -> None:
-    """Put the bad rows of all parts into one file for each predicate, as lines of JSON."""
+    """Write the bad rows of all parts into one file for each predicate, as lines of JSON."""
     for part in parts:
         for aside in sorted(copies.root.glob(f"{part.number}.*.bad")):
             folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Owns the way of rows between a store and Arrow tables.  Knows nothing of files or places."""
+"""Owns the conversion of rows between a store and Arrow tables.  Knows nothing of files or places."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rows_table(store: Store, predicate: Predicate, rows: np.ndarray) -> pa.Table
 
 
 def schema_of(predicate: Predicate) -> pa.Schema:
-    """Columns are named by their number: a predicate's may have one name twice."""
+    """Columns are named by their number: a predicate may have the same column name twice."""
     if not predicate.columns:
         return pa.schema([(PRESENT, pa.bool_())])
     return pa.schema([(f"c{i}", arrow_type(c.type)) for i, c in enumerate(predicate.columns)])

@@ -1,7 +1,8 @@
-"""Owns what a worker does: load a shard's rows, run the block's program by the engine, write what it derives.
+"""Owns the work of a worker: load a shard's rows, run the block's program by the engine, write what it
+derives.
 
 A task is a pure function of its files: run again, it writes the same files again.  A user's mistake that a
-rule meets is part of its outcome, so that Spark does not try again what cannot succeed.
+rule encounters is part of its outcome, so that Spark does not retry what cannot succeed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dlog.spark.run.tables import insert_parts, table_of
 
 @dataclass(frozen=True)
 class Output:
-    """What becomes of a derived relation: the copies it is added to, as `predicate`.
+    """Where a derived relation goes: the copies it is added to, as `predicate`.
 
     `place` is where its rows are: on a column, whole, or scattered (None).
     """
@@ -61,7 +62,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a task tells the driver."""
+    """What a task returns to the driver."""
 
     shard: int
     rows: Mapping[str, int]
@@ -112,7 +113,7 @@ def _loaded(job: Job, program: Program, shard: int) -> Store:
 
 
 def _write(job: Job, output: Output, store: Store, shard: int) -> None:
-    """A relation that is whole everywhere is handed out by the first shard alone."""
+    """A relation that is whole everywhere is written by the first shard alone."""
     if output.place == WHOLE and shard != 0:
         return
     if not output.copies:

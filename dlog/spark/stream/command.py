@@ -1,10 +1,10 @@
-"""Owns `dlog stream`: Spark watches folders, the engine follows batch by batch, sinks get what changed.
+"""Owns `dlog stream`: Spark watches folders, the engine applies batch after batch, sinks get what changed.
 
-Exactly once.  Spark writes down which files a batch has before it hands the batch over, and that it is done
-afterwards; a batch that is handed over is known by its number.  1 What Spark wrote down is brought to the
+Exactly once.  Spark records which files a batch has before it hands the batch over, and that it is done
+afterwards; a batch that is handed over is identified by its number.  1 Spark's records are synced to the
 disk.  2 The files of changes are staged.  3 Data and number are committed together in the durable store.
-4 The files are published.  5 Spark notes that the batch is done.  Stopped anywhere before 3, nothing has
-happened and the batch comes again; after 3 it comes again and is known: only 4 is done.  Facts have no
+4 The files are published.  5 Spark records that the batch is done.  If stopped before 3, nothing has
+happened and the batch comes again; after 3 it comes again and is recognised: only 4 is done.  Facts have no
 watermark: late ones are just facts.
 """
 
@@ -26,7 +26,7 @@ from dlog.spark.cluster import session
 from dlog.spark.cluster.reasons import hadoop_version, reason, remedy
 from dlog.spark.stream.engine import one_engine
 from dlog.spark.stream.placing import place_program
-from dlog.spark.stream.progress import Report, Telling
+from dlog.spark.stream.progress import Report, Reporter
 from dlog.spark.stream.setup import (
     Options,
     Places,
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Options", "Places", "run_stream"]
 
-_LOOK_SECONDS = 0.05  # between two looks at whether the stream has ended, or has to
+_LOOK_SECONDS = 0.05  # between two checks of whether the stream has ended, or has to
 
 
 class Takes(Protocol):
-    """What takes the batches of a stream: one engine, or shards."""
+    """The consumer of a stream's batches: one engine, or shards."""
 
     def take(self, number: int, frame: DataFrame) -> Report: ...
 
@@ -60,13 +60,13 @@ class Takes(Protocol):
 def run_stream(
     places: Places,
     options: Options,
-    telling: Telling,
+    reporter: Reporter,
     screen: Screen = nullcontext,
     stopping: threading.Event | None = None,
 ) -> None:
-    """Follow the sources until `stopping` is set, or, with `once`, until all is taken.
+    """Follow the sources until `stopping` is set, or, with `once`, until everything is processed.
 
-    Raises what went wrong; the next run goes on from there.  `screen` shows how opening the database goes.
+    Raises what went wrong; the next run continues from there.  `screen` shows how opening the database goes.
     """
     _require_possible(places, options)
     program = load_program(read_source(places.program))[1]
@@ -75,45 +75,45 @@ def run_stream(
     made_of = identity(places, sources, options.shards, placing.places if placing else {})
     require_same(places, made_of)
     if placing is not None and not places.identity.exists():
-        telling.print("\n".join(placing.describe(program)))
+        reporter.print("\n".join(placing.describe(program)))
     make_folder(places.checkpoint)
     opened = partial(sharded_engine, program, placing) if placing else one_engine
-    with opened(places, sources, options, telling, screen) as engine:
+    with opened(places, sources, options, reporter, screen) as engine:
         keep_identity(places, made_of)
         spark = session.start(options.master, session.read_settings(options.settings))
         try:
             frame = watched(spark, sources, options.batch_files, options.batch_bytes)
-        except Exception as error:  # of many kinds: a place that is not there, or that Spark cannot read
-            told, why = ", ".join(f"{name}={place}" for name, place in sources.items()), reason(error)
+        except Exception as error:  # of many kinds: a missing place, or one that Spark cannot read
+            listed, why = ", ".join(f"{name}={place}" for name, place in sources.items()), reason(error)
             help = remedy(why, hadoop_version(spark))
-            raise DlogError(f"Spark cannot watch {told}: {why}", help=help) from None
-        batches = Batches(engine, places, telling)
-        telling.waiting()
+            raise DlogError(f"Spark cannot watch {listed}: {why}", help=help) from None
+        batches = Batches(engine, places, reporter)
+        reporter.waiting()
         _follow(frame, batches, places, options, stopping or threading.Event())
 
 
 def _require_possible(places: Places, options: Options) -> None:
     for name, folder in (("sink", places.sink), ("checkpoint", places.checkpoint)):
         if folder.resolve() in (Path(source).resolve() for source in places.sources):
-            raise DlogError(f"{folder} is a source, and the {name}", help=f"give another --{name}")
+            raise DlogError(f"{folder} is both a source and the {name}", help=f"give another --{name}")
     if options.format not in FORMATS:
         raise DlogError(f"unknown format {options.format}", help=f"one of {', '.join(FORMATS)}")
     session.check_master(options.master)
     session.read_settings(options.settings)
     if options.shards and not session.is_local(options.master):
         raise DlogError(
-            f"--shards keeps its state in processes of this machine, and {options.master} is elsewhere",
+            f"--shards keeps its state in processes of this machine, but {options.master} is elsewhere",
             help="give a local master, as in --spark 'local[4]', or leave --shards out",
         )
 
 
 class Batches:
-    """What Spark calls with each batch.  The first error ends the stream, and is kept as it was."""
+    """Spark calls this with each batch.  The first error ends the stream, and is stored unchanged."""
 
-    def __init__(self, engine: Takes, places: Places, telling: Telling):
+    def __init__(self, engine: Takes, places: Places, reporter: Reporter):
         self.engine = engine
         self._places = places
-        self._telling = telling
+        self._reporter = reporter
         self._working = threading.Lock()
         self._ending = False
         self.error: BaseException | None = None
@@ -124,14 +124,13 @@ class Batches:
                 raise DlogError("the stream is ending")
             try:
                 sync_notes(self._places.spark)
-                self._telling.batch(self.engine.take(number, frame))
+                self._reporter.batch(self.engine.take(number, frame))
             except BaseException as error:
                 self.error = error
                 if isinstance(error, DlogError) and error.span is not None and error.help is None:
                     files = names_of(frame)
-                    error.help = (
-                        f"batch {number} changed nothing: mend or remove its files, then go on{files}"
-                    )
+                    advice = "fix or remove its files, then rerun the same command"
+                    error.help = f"batch {number} changed nothing: {advice}{files}"
                 raise
 
     def end(self) -> None:
@@ -144,7 +143,7 @@ class Batches:
 def _follow(
     frame: DataFrame, batches: Batches, places: Places, options: Options, stopping: threading.Event
 ) -> None:
-    logging.getLogger("py4j").addHandler(logging.NullHandler())  # what fails is told by `_raise`, once
+    logging.getLogger("py4j").addHandler(logging.NullHandler())  # `_raise` reports failures, once
     notes = f"file://{places.spark.resolve()}"
     writer = frame.writeStream.foreachBatch(batches).option("checkpointLocation", notes)
     if options.once:

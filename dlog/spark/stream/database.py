@@ -1,4 +1,4 @@
-"""Owns the database of a stream: batches with numbers, each applied once, its files staged before it counts.
+"""Owns the database of a stream: numbered batches, each applied once, its files staged before its commit.
 
 Knows nothing of Spark.
 """
@@ -19,7 +19,7 @@ from dlog.engine.loading import load_inputs, python_codes
 from dlog.engine.transaction import Transaction
 from dlog.io import nullary_table
 from dlog.spark.stream.files import Rows
-from dlog.spark.stream.operations import ERASE, INSERT, last_words
+from dlog.spark.stream.operations import ERASE, INSERT, last_operations
 
 SERIES = "stream"
 
@@ -43,7 +43,7 @@ class StreamDatabase(Database):
     ) -> Commit:
         """One transaction: the rows of files by predicate, in order.
 
-        `stage` is told what changes before anything is committed; when it fails, nothing is.  A batch that
+        `stage` gets the changes before anything is committed; if it fails, nothing is.  A batch that
         was applied before changes nothing, and `stage` is not called.
         """
         self._stage = stage
@@ -68,19 +68,20 @@ class StreamDatabase(Database):
 
 
 def add_rows(transaction: Transaction, name: str, files: Sequence[Rows]) -> None:
-    """What the rows of one predicate say, in the order of files and rows."""
-    says = np.concatenate([rows.says for rows in files])
-    if not len(says):
+    """The operations of one predicate's rows, in the order of files and rows."""
+    signs = np.concatenate([rows.signs for rows in files])
+    if not len(signs):
         return
     predicate = transaction.program.predicates[name]
     if not predicate.columns:
         transaction.insert(name, nullary_table(1))
         return
     table = pa.concat_tables([rows.table for rows in files])
-    if (says == INSERT).all():
+    if (signs == INSERT).all():
         transaction.insert(name, table)
-    elif (says == ERASE).all():
+    elif (signs == ERASE).all():
         transaction.erase(name, table)
     else:
         codes = np.stack(python_codes(transaction.database.store, name, table), axis=1)
-        transaction.changes += [(op, name, rows) for op, rows in last_words(codes, says, predicate.n_keys)]
+        statements = last_operations(codes, signs, predicate.n_keys)
+        transaction.changes += [(op, name, rows) for op, rows in statements]

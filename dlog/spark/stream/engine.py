@@ -1,6 +1,6 @@
 """Owns the stream of one engine: every batch is a transaction of a durable database in this process.
 
-Knows of Spark only that a batch comes as a frame of files.
+Knows only one thing of Spark: a batch comes as a frame of files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dlog.io import Rejected
 from dlog.ir.rules import Program
 from dlog.spark.stream.database import StreamDatabase
 from dlog.spark.stream.files import Params, Rows, read_file
-from dlog.spark.stream.progress import Report, Telling
+from dlog.spark.stream.progress import Report, Reporter
 from dlog.spark.stream.setup import Options, Pace, Places, Screen, require_in_step
 from dlog.spark.stream.sinks import Sinks, changed_rows, outputs_of
 from dlog.spark.stream.sources import File, by_predicate, files_of
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
 
 @contextmanager
 def one_engine(
-    places: Places, sources: Mapping[str, str], options: Options, telling: Telling, screen: Screen
+    places: Places, sources: Mapping[str, str], options: Options, reporter: Reporter, screen: Screen
 ) -> Iterator[Engine]:
     with screen() as progress:
-        told = {"facts": options.facts, "warn": telling.print, "progress": progress}
-        database = StreamDatabase(places.database, sources, program=places.program, **told)
+        settings = {"facts": options.facts, "warn": reporter.print, "progress": progress}
+        database = StreamDatabase(places.database, sources, program=places.program, **settings)
     with database:
         require_in_step(places, database.last_number)
-        yield Engine(database, places, options, telling)
+        yield Engine(database, places, options, reporter)
 
 
 class Engine:
     """The engine of this process, which takes batches as they come."""
 
-    def __init__(self, database: StreamDatabase, places: Places, options: Options, telling: Telling):
+    def __init__(self, database: StreamDatabase, places: Places, options: Options, reporter: Reporter):
         self.database = database
         self.sinks = Sinks(places.sink, outputs_of(database.program), options.format)
         self._options = options
-        self._telling = telling
+        self._reporter = reporter
         self._params = input_params(database.program)
         self._written = self.sinks.values_version()
         self._pace = Pace(options.values_every)
@@ -63,9 +63,9 @@ class Engine:
         bad = {name: [b for rows in some for b in rows.bad] for name, some in found.items()}
         commit = self.database.take_batch(number, found, lambda c: self.sinks.stage(number, c, bad))
         self.sinks.publish(number)
-        self._telling.bad(number, first_bad(bad))
+        self._reporter.bad(number, first_bad(bad))
         for name, some in found.items():
-            self._telling.notice(name, next((rows.notice for rows in some if rows.notice), ""))
+            self._reporter.notice(name, next((rows.notice for rows in some if rows.notice), ""))
         inserted, erased = changed_rows(commit.changes, self.sinks.outputs)
         rows = sum(rows.table.num_rows for some in found.values() for rows in some)
         bad_rows = sum(map(len, bad.values()))
@@ -77,7 +77,7 @@ class Engine:
         return [read_file(predicate, params, f.name, f.data, self._options.operations) for f in files]
 
     def write_values(self, at_once: bool = False) -> None:
-        """Current values, if they have changed and, unless at once, were not written a moment ago."""
+        """Write current values, if they have changed and, unless at once, were not written a moment ago."""
         if self._written == self.database.version:
             return
         if at_once or self._pace.due():
@@ -87,10 +87,10 @@ class Engine:
             self._written = view.version
 
     def _last_state(self) -> tuple[int | None, View]:
-        """A state and the batch that it is of, while batches go on."""
+        """A state and its batch, while other batches are applied."""
         while True:
             batch, view = self.database.last_number, self.database.snapshot()
-            if batch == self.database.last_number:  # which waits for a commit that goes on
+            if batch == self.database.last_number:  # which waits for a commit in progress
                 return batch, view
 
 

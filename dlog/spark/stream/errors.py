@@ -1,4 +1,4 @@
-"""Owns errors on their way from a shard's process to the user: told as JSON, raised again as they were.
+"""Owns the transfer of errors from a shard's process to the user: encoded as JSON, raised again unchanged.
 
 Knows nothing of shards.
 """
@@ -23,10 +23,10 @@ class Place(NamedTuple):
         return self.text
 
 
-def told(error: DlogError) -> list[dict[str, Any]]:
-    """All that is printed of an error, one entry for each of several.
+def encoded(error: DlogError) -> list[dict[str, Any]]:
+    """Everything that is printed of an error, one entry for each of several.
 
-    >>> raised(told(DlogError("no", span=Place("a.dl", 1, 2, "p(x)."), help="yes"))).render()
+    >>> raised(encoded(DlogError("no", span=Place("a.dl", 1, 2, "p(x)."), help="yes"))).render()
     'a.dl:1:2: error: no\\np(x).\\nhelp: yes'
     """
     errors = error.errors if isinstance(error, DlogErrors) else [error]
@@ -39,7 +39,7 @@ def _place(error: DlogError) -> Place | None:
 
 
 def raised(entries: Sequence[Mapping[str, Any]]) -> DlogError:
-    """The error that `told` told of."""
+    """The error that `encoded` encoded."""
     found = [
         DlogError(entry["message"], span=entry["place"] and Place(*entry["place"]), help=entry["help"])
         for entry in entries

@@ -1,7 +1,7 @@
-"""Owns the files of a stream: from the bytes of one to typed rows, what each row says, and bad rows.
+"""Owns the files of a stream: from the bytes of one to typed rows, their operations, and bad rows.
 
 The readers are those of `.input`: a file means the same in a stream and in a run.  Knows nothing of Spark,
-and of databases only what a predicate's columns are.
+and of databases only a predicate's columns.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _KIND_BY_SUFFIX = {
     ".ipc": "arrow",
 }
 _OF_TEXT = ("IO", "delimiter", "rfc4180")
-_HEAD_BYTES = 1 << 16  # where the first row of a file is looked for
+_HEAD_BYTES = 1 << 16  # where the first row of a file is searched for
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What a file has: good rows in order, what each says (`stream_operations`), and rows not taken.
+    """The content of a file: good rows in order, their operations (`stream_operations`), and rejected rows.
 
-    `notice` tells of columns that are not what they might be meant to be.
+    `notice` is a warning about columns that may have been meant otherwise.
     """
 
     table: pa.Table
-    says: np.ndarray
+    signs: np.ndarray
     bad: list[Rejected]
     notice: str = ""
 
@@ -56,7 +56,7 @@ class Rows:
 def read_file(predicate: Predicate, params: Params, name: str, data: pa.Buffer, column: str | None) -> Rows:
     """The rows of a file of a predicate; `params` are those of its `.input`, `column` names the operations.
 
-    What cannot be read at all is one bad row, of line 0.  O(bytes).
+    A file that cannot be read is one bad row, of line 0.  O(bytes).
     """
     columns = [(c.name, c.type) for c in predicate.columns]
     try:
@@ -70,28 +70,28 @@ def read_file(predicate: Predicate, params: Params, name: str, data: pa.Buffer, 
     bad = [replace(rejected, file=name) for rejected in found.rejected]
     if operations is None:
         notice = _notice(_named(options.format, data), columns, column) if options.columns is None else ""
-        says = np.full(found.table.num_rows, INSERT)
-        return Rows(found.table, says, bad, f"{name}: {notice}" if notice else "")
+        signs = np.full(found.table.num_rows, INSERT)
+        return Rows(found.table, signs, bad, f"{name}: {notice}" if notice else "")
     return _with_operations(predicate, found.table, bad, options.header, name)
 
 
 def file_options(relation: str, params: Params, name: str) -> InputOptions:
-    """How a file is read: its ending tells the format, `.input` how text is written.
+    """How a file is read: its ending gives the format, `.input` how text is written.
 
     >>> file_options("p", {}, "a/b.csv").delimiter, file_options("p", {"delimiter": ";"}, "b.csv").delimiter
     (',', ';')
     """
     path = PurePosixPath(name.lower())
     suffix = PurePosixPath(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    told = {k: v for k, v in params.items() if k not in ("filename", "name")}
-    if str(told.get("IO", "")).startswith("std"):
-        del told["IO"]
+    given = {k: v for k, v in params.items() if k not in ("filename", "name")}
+    if str(given.get("IO", "")).startswith("std"):
+        del given["IO"]
     if suffix in _KIND_BY_SUFFIX:
-        columns = {k: v for k, v in told.items() if k == "columns"}
-        told = {"IO": _KIND_BY_SUFFIX[suffix], **columns}
-    elif suffix == ".csv" and not any(param in told for param in _OF_TEXT):
-        told["IO"] = "csv"
-    options = InputOptions.from_params(relation, {"IO": "file", **told})
+        columns = {k: v for k, v in given.items() if k == "columns"}
+        given = {"IO": _KIND_BY_SUFFIX[suffix], **columns}
+    elif suffix == ".csv" and not any(param in given for param in _OF_TEXT):
+        given["IO"] = "csv"
+    options = InputOptions.from_params(relation, {"IO": "file", **given})
     return replace(options, path=None, keep_rejected=True)
 
 
@@ -101,7 +101,7 @@ def file_options(relation: str, params: Params, name: str) -> InputOptions:
 def _operations(
     options: InputOptions, columns: Columns, data: pa.Buffer, column: str | None
 ) -> tuple[str, Type] | None:
-    """Name and type of the column that says what rows do; None if the file has none.
+    """Name and type of the column of operations; None if the file has none.
 
     In files without names it is one column more than the predicate has, the last.
     """
@@ -118,7 +118,7 @@ def _operations(
 
 
 def _named(format: str, data: pa.Buffer) -> dict[str, Type]:
-    """The columns of a file that names them, and what each would be read as, if it said what rows do."""
+    """The columns of a file that names them, and the type each would have as the column of operations."""
     if format == TEXT:
         return {}
     if format == JSON:
@@ -127,16 +127,16 @@ def _named(format: str, data: pa.Buffer) -> dict[str, Type]:
     try:
         schema = _schema(format, data)
     except (pa.ArrowException, OSError):
-        return {}  # the reader will say what is wrong
+        return {}  # the reader will report what is wrong
     kinds = {field.name: INT if pa.types.is_integer(field.type) else STRING for field in schema}
     return {name: kind for name, kind in kinds.items() if schema.names.count(name) == 1}
 
 
 def _notice(named: Mapping[str, Type], columns: Columns, column: str | None) -> str:
-    """What to say of a file whose rows are all inserts, since it has no column of operations.
+    """The warning for a file whose rows are all inserts, since it has no column of operations.
 
     >>> _notice({"x": INT, "kind": STRING}, [("x", INT)], None)
-    'kind is no column of the predicate and left out; rows are inserts (--op kind if it says otherwise)'
+    'kind is not a column of the predicate: ignored; rows are inserts (--op kind if it has the operations)'
     >>> _notice({"x": INT}, [("x", INT)], "kind"), _notice({"x": INT}, [("x", INT)], None)
     ('has no column kind, which --op names: its rows are inserts', '')
     """
@@ -146,9 +146,9 @@ def _notice(named: Mapping[str, Type], columns: Columns, column: str | None) -> 
         return f"has no column {column}, which --op names: its rows are inserts"
     if column or not others:
         return ""
-    are = "is no column" if len(others) == 1 else "are no columns"
-    left_out = f"{', '.join(others)} {are} of the predicate and left out"
-    return f"{left_out}; rows are inserts (--op {others[0]} if it says otherwise)"
+    are = "is not a column" if len(others) == 1 else "are not columns"
+    left_out = f"{', '.join(others)} {are} of the predicate: ignored"
+    return f"{left_out}; rows are inserts (--op {others[0]} if it has the operations)"
 
 
 def _head(data: pa.Buffer) -> str:
@@ -202,27 +202,27 @@ def _schema(format: str, data: pa.Buffer) -> pa.Schema:
 def _with_operations(
     predicate: Predicate, table: pa.Table, bad: list[Rejected], header: bool, name: str
 ) -> Rows:
-    """Takes the column of operations off; rows whose operation means nothing are bad."""
-    says = meanings(table.column(table.num_columns - 1))
-    wrong = says == UNKNOWN
+    """Removes the column of operations; rows whose operation is unknown are bad."""
+    signs = meanings(table.column(table.num_columns - 1))
+    wrong = signs == UNKNOWN
     if not predicate.is_functional:
-        wrong |= says == UPSERT
+        wrong |= signs == UPSERT
     facts = table.select(range(table.num_columns - 1))
     if not wrong.any():
-        return Rows(facts, says, bad)
+        return Rows(facts, signs, bad)
     places = np.flatnonzero(wrong)
     lines = _lines(places, [rejected.line for rejected in bad], int(header))
     for line, row in zip(lines.tolist(), table.take(places).to_pylist(), strict=True):
         why = _wrong_operation(predicate, str(list(row.values())[-1]))
         bad.append(Rejected(name, line, why, "\t".join(map(str, row.values()))))
     bad.sort(key=lambda rejected: rejected.line)
-    return Rows(facts.filter(pa.array(~wrong)), says[~wrong], bad)
+    return Rows(facts.filter(pa.array(~wrong)), signs[~wrong], bad)
 
 
 def _wrong_operation(predicate: Predicate, word: str) -> str:
     if meanings(pa.chunked_array([[word]]))[0] == UPSERT:
-        return f"{word} replaces the value of a function, and {predicate.name} is a relation"
-    return f"{word} is no operation: write + or -"
+        return f"{word} replaces the value of a function, but {predicate.name} is a relation"
+    return f"{word} is not an operation: write + or -"
 
 
 def _lines(places: np.ndarray, rejected: list[int], before: int) -> np.ndarray:

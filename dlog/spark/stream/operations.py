@@ -1,6 +1,6 @@
-"""Owns what a streamed row says: that a fact comes, that it goes, or that it replaces the value of its key.
+"""Owns the operation of a streamed row: insert a fact, delete it, or replace the value of its key.
 
-Rows come in order, and the last that is said of a fact counts, as in a transaction.  Correct output of
+Rows come in order, and the last operation on a fact counts, as in a transaction.  Correct output of
 `last_words`: statements that, taken one after the other, do what all rows do in their order.
 """
 
@@ -13,11 +13,11 @@ from dlog.engine.head.grouping import sorted_rows
 
 INSERT, ERASE, UPSERT, UNKNOWN = "+", "-", "^", "?"
 
-# Names that a column of operations has, unless the predicate has a column of that name.
+# Names of a column of operations, unless the predicate has a column of that name.
 COLUMN_NAMES = ("op", "_op", "__op", "_change_type", "sign")
 
 # A sign, or the operation of a change-data-capture feed: whole words, Debezium's letters, Delta's types of
-# changes and Flink's kinds of rows.  Capital letters are the same.
+# changes and Flink's kinds of rows.  Case does not matter.
 WORDS = {
     INSERT: ("+", "1", "+1", "i", "insert", "c", "create", "r", "read", "+i", "+u"),
     ERASE: ("-", "-1", "d", "delete", "-d", "-u"),
@@ -35,7 +35,7 @@ Statement = tuple[str, np.ndarray]  # INSERT, ERASE or UPSERT, and rows of codes
 
 
 def meanings(column: pa.ChunkedArray) -> np.ndarray:
-    """What each row of a column of operations says, UNKNOWN where that is none.  O(rows).
+    """The operation of each row of a column of operations, UNKNOWN if it is none.  O(rows).
 
     >>> meanings(pa.chunked_array([["+", "D", "u", "x"]])).tolist()
     ['+', '-', '^', '?']
@@ -47,26 +47,26 @@ def meanings(column: pa.ChunkedArray) -> np.ndarray:
     return np.array(known, "U1")[encoded.indices.to_numpy(zero_copy_only=False)]
 
 
-def last_words(rows: np.ndarray, says: np.ndarray, n_keys: int) -> list[Statement]:
-    """A few statements in place of many rows.  O(rows).
+def last_operations(rows: np.ndarray, signs: np.ndarray, n_keys: int) -> list[Statement]:
+    """A few statements instead of many rows.  O(rows).
 
-    What is said of a key before its last upsert is undone by it; of the rest the last of each row counts.
+    The last upsert of a key overrides everything before it; of the rest the last of each row counts.
 
     >>> rows = np.array([[1, 5], [1, 6], [2, 7], [1, 5]])
     >>> [(op, found.tolist()) for op, found in last_words(rows, np.array(["+", "^", "+", "-"]), 1)]
     [('^', [[1, 6]]), ('-', [[1, 5]]), ('+', [[2, 7]])]
     """
     statements: list[Statement] = []
-    upserts = says == UPSERT
+    upserts = signs == UPSERT
     if upserts.any():
         keeps = _since_last(rows[:, :n_keys], upserts)
-        rows, says, upserts = rows[keeps], says[keeps], upserts[keeps]
+        rows, signs, upserts = rows[keeps], signs[keeps], upserts[keeps]
         statements.append((UPSERT, rows[upserts]))
-        rows, says = rows[~upserts], says[~upserts]
-    if len(rows) and not (says == says[0]).all():
+        rows, signs = rows[~upserts], signs[~upserts]
+    if len(rows) and not (signs == signs[0]).all():
         is_last = _is_last(rows)
-        rows, says = rows[is_last], says[is_last]
-    found = ((op, rows[says == op]) for op in (ERASE, INSERT))
+        rows, signs = rows[is_last], signs[is_last]
+    found = ((op, rows[signs == op]) for op in (ERASE, INSERT))
     return statements + [(op, some) for op, some in found if len(some)]
 
 

@@ -1,13 +1,13 @@
-"""Owns where the facts of a sharded stream are kept: a column for each predicate, one choice for all rules.
+"""Owns where the facts of a sharded stream are stored: a column for each predicate, one choice for all rules.
 
-A run may place a predicate anew for every rule (`dlog.spark.plan.shards`); shards that maintain their state have
-each predicate once.  Correct output: with base facts *placed on* a column, each row in the one shard that its
-value there belongs to, or *whole* in all shards, every shard derives with the program's own rules
+A run may place a predicate again for every rule (`dlog.spark.plan.shards`); shards that maintain their state
+have each predicate once.  Correct output: with base facts *placed on* a column, each row in the one shard
+that its value there belongs to, or *whole* in all shards, every shard derives with the program's own rules
 
 - of a predicate that is placed: exactly the rows of that shard;  of one that is whole: all rows;
-- of one that is scattered: rows, or partial aggregates, that are put together from all shards.
+- of one that is scattered: rows, or partial aggregates, that are merged from all shards.
 
-What is scattered is read by no rule.  Knows nothing of Spark, files or rows.
+No rule reads a scattered predicate.  Knows nothing of Spark, files or rows.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _TRIED = 512  # choices of columns
 
 @dataclass(frozen=True)
 class Placing:
-    """The place of every predicate; None is scattered.  `merges` has the rule that puts those together, over
+    """The place of every predicate; None is scattered.  `merges` has the rule that merges those, over
     `PREDICATE__part(shard, ...)`."""
 
     places: Mapping[str, Place | None]
     merges: Mapping[str, str]
 
     def describe(self, program: Program) -> list[str]:
-        """In words, one line for each predicate that a user knows."""
+        """As text, one line for each predicate that a user knows."""
         return [
             f"{name} is {_described(program.predicates[name], place)}"
             for name, place in self.places.items()
@@ -42,9 +42,9 @@ class Placing:
 
 
 def place_program(program: Program, streamed: Collection[str], shards: int) -> Placing:
-    """The choice with the least that every shard does anew (what is whole), and that is put together.
+    """The choice with the least work repeated in every shard (what is whole), and the least merging.
 
-    Raises PlanError when there is none.
+    Raises PlanError if there is none.
     """
     _refuse_program(program)
     reasons: list[str] = []
@@ -60,14 +60,14 @@ def place_program(program: Program, streamed: Collection[str], shards: int) -> P
             best = (cost, placing)
     if best is None:
         why = f": {reasons[0]}" if reasons else ""
-        raise PlanError(f"this program cannot be kept in shards{why}", help="leave --shards out: one engine")
+        raise PlanError(f"this program cannot be sharded{why}", help="leave --shards out: one engine")
     return best[1]
 
 
 def _refuse_program(program: Program) -> None:
     if program.constraints:
         raise PlanError(
-            "a program with constraints cannot be kept in shards: a batch is taken by all of them or by none",
+            "a program with constraints cannot be sharded: a batch is accepted by all shards or by none",
             help="leave --shards out: one engine",
         )
 
@@ -76,8 +76,8 @@ def _refuse_program(program: Program) -> None:
 
 
 def _choices(program: Program, streamed: Collection[str]) -> Iterator[dict[str, Place]]:
-    """Places of base predicates that go together: one streamed predicate on a column, and all that are joined
-    with it on the same variable; then each of them whole instead."""
+    """Places of base predicates that belong together: one streamed predicate on a column, and all that are
+    joined with it on the same variable; then each of them whole instead."""
     derived = {name for stratum in program.strata for name in stratum.predicates}
     base = [n for n in program.predicates if n not in derived or n in streamed]
     for name in streamed:
@@ -97,7 +97,7 @@ def _columns(predicate: Predicate) -> range:
 
 
 def _spread(program: Program, found: dict[str, Place], base: set[str]) -> None:
-    """Adds places of predicates that share, in some rule, the variable that one with a place stands on."""
+    """Adds places of predicates that share, in some rule, the variable that one with a place is on."""
     rules = [rule for stratum in program.strata for rule in stratum.rules]
     grows = True
     while grows:
@@ -140,7 +140,7 @@ def _place(program: Program, base: Mapping[str, Place], streamed: Collection[str
     for stratum in program.strata:
         for name in stratum.reads - set(stratum.predicates):
             if places.get(name, WHOLE) is None:
-                raise PlanError(f"{name}, which is put together from all shards, is read by another rule")
+                raise PlanError(f"{name}, which is merged from all shards, is read by another rule")
         others = stratum.reads - set(stratum.predicates)
         known = {name: inside[name] for name in others if name in inside}
         plan = plan_stratum(shape, stratum, known)
@@ -160,8 +160,8 @@ def _place(program: Program, base: Mapping[str, Place], streamed: Collection[str
 
 def _with_facts(program: Program) -> set[str]:
     """Predicates that have facts before the stream begins."""
-    told = {block.predicate for block in program.facts} | {delta.predicate for delta in program.deltas}
-    return told | {d.predicate for d in program.directives if d.kind == "input"}
+    given = {block.predicate for block in program.facts} | {delta.predicate for delta in program.deltas}
+    return given | {d.predicate for d in program.directives if d.kind == "input"}
 
 
 def _heads(rule: Rule, name: str) -> bool:
@@ -169,7 +169,7 @@ def _heads(rule: Rule, name: str) -> bool:
 
 
 def _places_of(plan: StratumPlan) -> Mapping[str, Place | None]:
-    """What is derived from what is whole alone is whole: every shard does derive it."""
+    """What is derived only from whole predicates is whole: every shard derives it."""
     if plan.kind == SHARD and all(rule.variable is None and rule.owner is None for rule in plan.rules):
         return dict.fromkeys(plan.places, WHOLE)
     return plan.places
@@ -183,23 +183,23 @@ def _require_in_shard(
         raise PlanError(f"{names}: {plan.why}")
     for rule in plan.rules:
         if rule.owner is not None:
-            raise PlanError(f"{names}: a head has a constant where a shard's own value must stand")
+            raise PlanError(f"{names}: a head has a constant where a shard's own value is required")
         if rule.once and rule.rule.aggregates and None in found.values():
             raise PlanError(f"{names}: every shard would derive the same aggregate")
     for name, place in found.items():
         if name in base and base[name] != place:
-            raise PlanError(f"{name}: facts and what is derived would be in different shards")
+            raise PlanError(f"{name}: facts and derived rows would be in different shards")
 
 
 def _merge(program: Program, name: str, rules: list[Rule]) -> str:
-    """The rule that puts together what shards have of a predicate."""
+    """The rule that merges what shards have of a predicate."""
     predicate = program.predicates[name]
     columns = [f"c{i}" for i in range(predicate.arity)]
     results: dict[int, str] = {}
     for rule in rules:
         if rule.aggregates:
             if len(rules) > 1:
-                raise PlanError(f"{name}: partial aggregates of several rules cannot be put together")
+                raise PlanError(f"{name}: partial aggregates of several rules cannot be merged")
             results = _results(predicate, rule)
     parts = [f"w{i}" if i in results else c for i, c in enumerate(columns)]
     aggregates = ", ".join(f"c{i} = {op}(w{i})" for i, op in results.items())
@@ -208,7 +208,7 @@ def _merge(program: Program, name: str, rules: list[Rule]) -> str:
 
 
 def _results(predicate: Predicate, rule: Rule) -> dict[int, str]:
-    """How the column of each aggregate's result is put together."""
+    """How the column of each aggregate's result is merged."""
     (head,) = (head for head in rule.heads if head.predicate == predicate.name)
     functions = {aggregate.result.name: aggregate.function for aggregate in rule.aggregates}
     found = {}
@@ -226,7 +226,7 @@ def _results(predicate: Predicate, rule: Rule) -> dict[int, str]:
 
 
 def merge_program(program: Program, placing: Placing) -> str:
-    """The program that puts scattered predicates together."""
+    """The program that merges scattered predicates."""
     lines = []
     for name, rule in placing.merges.items():
         columns = program.predicates[name].columns
@@ -237,8 +237,8 @@ def merge_program(program: Program, placing: Placing) -> str:
 
 def _described(predicate: Predicate, place: Place | None) -> str:
     if place is None:
-        return "put together from all shards"
+        return "merged from all shards"
     if place == WHOLE:
         return "whole in every shard"
     name = predicate.columns[place].name
-    return f"in shards by {f'column {place + 1}' if name == f'c{place}' else name}"  # c0 nobody has written
+    return f"in shards by {f'column {place + 1}' if name == f'c{place}' else name}"  # c0: a generated name

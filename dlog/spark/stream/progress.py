@@ -1,5 +1,5 @@
-"""Owns what is told of a stream while it runs: one line that follows on a terminal, JSON lines if asked for,
-bad rows, and a summary at the end.  Nothing else anywhere else."""
+"""Owns what is reported of a stream while it runs: a status line on a terminal, JSON lines on request,
+bad rows, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any
 @dataclass(frozen=True)
 class Report:
     """A batch that was applied.  `latency` is the time from the first of its files to its results, in
-    seconds; `seconds` is what the work on it took.  `repeated`: it had been committed before."""
+    seconds; `seconds` is the time spent on it.  `repeated`: it had been committed before."""
 
     batch: int
     files: int = 0
     rows: int = 0
     bad: int = 0
-    inserted: int = 0  # rows of outputs that came, and that went
+    inserted: int = 0  # rows inserted into outputs, and deleted
     erased: int = 0
     seconds: float = 0.0
     latency: float = 0.0
@@ -56,15 +56,15 @@ class Tally:
 
     def __str__(self) -> str:
         seconds = time.monotonic() - self.started
-        bad = f", {self.bad:,} bad row{'' if self.bad == 1 else 's'} kept aside" if self.bad else ""
+        bad = f", {self.bad:,} bad row{'' if self.bad == 1 else 's'} set aside" if self.bad else ""
         batches = f"{self.batches:,} batch{'' if self.batches == 1 else 'es'}"
         changes = f"+{self.inserted:,} -{self.erased:,} changes"
         rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
         return f"{batches}: {rows}{bad}, {changes} ({seconds:.1f} s)"
 
 
-class Telling:
-    """`with Telling(json) as telling: telling.batch(report)`; the summary comes at the end."""
+class Reporter:
+    """`with Reporter(json) as reporter: reporter.batch(report)`; the summary comes at the end."""
 
     def __init__(self, json: bool = False):
         self.tally = Tally()
@@ -72,7 +72,7 @@ class Telling:
         self._status: Any = None
         self._noticed: set[str] = set()  # predicates
 
-    def __enter__(self) -> Telling:
+    def __enter__(self) -> Reporter:
         return self
 
     def waiting(self) -> None:
@@ -94,10 +94,10 @@ class Telling:
         """For each predicate with bad rows: how many, and what is wrong with the first."""
         for name, (count, reason) in first.items():
             rows = f"{count:,} bad row{'' if count == 1 else 's'} of {name}"
-            self.print(f"warning: batch {batch:,}: {rows} kept aside: {reason}")
+            self.print(f"warning: batch {batch:,}: {rows} set aside: {reason}")
 
     def notice(self, predicate: str, text: str) -> None:
-        """Of a file of a predicate; one is enough of each."""
+        """About a file of a predicate; printed once for each."""
         if text and predicate not in self._noticed:
             self._noticed.add(predicate)
             self.print(f"warning: {text}")

@@ -1,4 +1,4 @@
-"""Owns what a stream is made of: what can be chosen, where its files are, and that a checkpoint stays with
+"""Owns the setup of a stream: its options, where its files are, and that a checkpoint stays with
 the stream that made it.  Knows nothing of Spark's API."""
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Screen = Callable[[], AbstractContextManager[Progress | None]]
 
 @dataclass(frozen=True)
 class Options:
-    """What can be chosen besides the places."""
+    """The options besides the places."""
 
     master: str = "local[2]"
     shards: int = 0  # 0: one engine, in this process
-    once: bool = False  # end when all files that are there have been taken
-    every: float = 0.2  # seconds between two looks for files
-    batch_files: int | None = None  # at most so many files of each predicate in a batch
-    batch_bytes: int = 64 << 20  # else at most so many bytes
-    operations: str | None = None  # the column that says what a row does
+    once: bool = False  # end when all available files have been processed
+    every: float = 0.2  # seconds between two checks for files
+    batch_files: int | None = None  # at most this many files of each predicate in a batch
+    batch_bytes: int = 64 << 20  # else at most this many bytes
+    operations: str | None = None  # the column of operations
     format: str = "csv"  # of changes
-    values_every: float = 5.0  # seconds, at the least, between two writings of all values
+    values_every: float = 5.0  # seconds, at least, between two writes of all values
     facts: Path = Path(".")
     settings: Sequence[str] = ()  # of Spark's, NAME=VALUE
 
@@ -49,17 +49,17 @@ class Places:
 
     @property
     def spark(self) -> Path:
-        """What Spark writes down."""
+        """Spark's records."""
         return self.checkpoint / "spark"
 
     @property
     def database(self) -> Path:
-        """Of the engine; in a stream of shards, of what is put together from all of them."""
+        """Of the engine; in a stream of shards, of the merged predicates."""
         return self.checkpoint / "database"
 
     @property
     def partials(self) -> Path:
-        """What shards have changed of predicates that are put together."""
+        """What shards have changed in predicates that are merged."""
         return self.checkpoint / "partials"
 
     def shard(self, number: int) -> Path:
@@ -67,12 +67,14 @@ class Places:
 
     @property
     def identity(self) -> Path:
-        """What the stream is made of."""
+        """The identity of the stream."""
         return self.checkpoint / "stream.json"
 
 
 class Pace:
-    """How often all values are written: not before so many seconds are over, and a twentieth of the time."""
+    """How often all values are written: not before this many seconds are over, and a twentieth of the
+    time.
+    """
 
     def __init__(self, seconds: float):
         self._seconds = seconds
@@ -89,7 +91,7 @@ class Pace:
         self._next = ended + max(self._seconds, 19 * (ended - started))
 
 
-# A checkpoint is of one stream
+# A checkpoint belongs to one stream
 
 
 def identity(
@@ -105,9 +107,9 @@ def keep_identity(places: Places, given: Mapping[str, Any]) -> None:
 
 
 def require_same(places: Places, given: Mapping[str, Any]) -> None:
-    """Refuses to go on with another program, sources or shards than a checkpoint was made with.
+    """Refuses to continue with another program, sources or shards than a checkpoint was made with.
 
-    A checkpoint whose making was stopped has databases only, which ask for their program themselves.
+    A checkpoint whose creation was interrupted has databases only, which check their program themselves.
     """
     if not places.identity.exists():
         others = {p.name for p in places.checkpoint.iterdir()} if places.checkpoint.is_dir() else set()
@@ -118,14 +120,14 @@ def require_same(places: Places, given: Mapping[str, Any]) -> None:
         before = json.loads(places.identity.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise StoreError(f"{places.identity} cannot be read") from None
-    help = "give another --checkpoint and --sink to begin anew"
+    help = "give another --checkpoint and --sink to start over"
     if before.get("program") != given["program"]:
-        raise StoreError(f"{places.program} has changed since {places.checkpoint} was made", help=help)
+        raise StoreError(f"{places.program} has changed since {places.checkpoint} was created", help=help)
     if before.get("sources") != given["sources"]:
-        told = ", ".join(f"{name}={place}" for name, place in before.get("sources", {}).items())
-        raise StoreError(f"{places.checkpoint} was made with other sources: {told}", help=help)
+        listed = ", ".join(f"{name}={place}" for name, place in before.get("sources", {}).items())
+        raise StoreError(f"{places.checkpoint} was created with other sources: {listed}", help=help)
     if before.get("shards") != given["shards"]:
-        raise StoreError(f"{places.checkpoint} was made with --shards {before.get('shards')}", help=help)
+        raise StoreError(f"{places.checkpoint} was created with --shards {before.get('shards')}", help=help)
     if before.get("placing") != given["placing"]:
         raise StoreError(f"another version of dlog placed the facts of {places.checkpoint}", help=help)
 
@@ -134,14 +136,16 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DlogError(f"cannot make the folder {folder}: {error.strerror}") from None
+        raise DlogError(f"cannot create the folder {folder}: {error.strerror}") from None
 
 
 # Spark's notes
 
 
 def require_in_step(places: Places, last: int | None) -> None:
-    """Spark's notes and the database must be of one stream: else files would be left out, or taken twice."""
+    """Spark's records and the database must belong to one stream: else files would be skipped, or read
+    twice.
+    """
     planned, done = (_numbers(places.spark / name) for name in ("offsets", "commits"))
     if last is not None and max(planned, default=-1) < last:
         raise StoreError(f"{places.spark} lacks batch {last}, which {places.database} has")
@@ -154,7 +158,7 @@ def _numbers(folder: Path) -> list[int]:
 
 
 def sync_notes(folder: Path) -> None:
-    """What Spark wrote down of this batch: it leaves to the system when that reaches the disk."""
+    """Sync Spark's records of this batch: Spark leaves it to the system when they reach the disk."""
     found: list[Path] = []
     for kind in (folder / "offsets", *(folder / "sources").glob("*")):
         notes = [entry for entry in os.scandir(kind) if not entry.name.startswith(".")]

@@ -1,14 +1,14 @@
-"""Owns one shard of a stream: a process with a durable database of the rows that are its own.
+"""Owns one shard of a stream: a process with a durable database of its own rows.
 
     python -m dlog.spark.stream.shard      # its setup is the first line of standard input, as JSON
 
 The process that started it keeps its standard input open: when that ends, however it does, the shard ends
-after the batch it works on.  It says its port and its last batch in one line on standard output, then answers
+after its current batch.  It prints its port and its last batch in one line on standard output, then answers
 one request after the other on the loopback device, with a key that only its starter and Spark's tasks have.
 
 A batch.  1 `batch`, by a task: its rows are applied and its files staged, and there it waits.  2 `commit`, by
-the stream, when all shards have come that far, or `drop`, when one cannot.  So a batch with an error changes
-no shard.  One that comes again, because a task was tried again or a stream was, is known by its number and
+the stream, when all shards have come that far, or `drop`, if one cannot.  So a batch with an error changes
+no shard.  One that comes again, because a task or a stream was restarted, is recognised by its number and
 published from what was staged.
 """
 
@@ -35,7 +35,7 @@ from dlog.io import Rejected
 from dlog.spark.plan.hashing import shards_of
 from dlog.spark.plan.places import WHOLE
 from dlog.spark.stream.database import StreamDatabase
-from dlog.spark.stream.errors import raised, told
+from dlog.spark.stream.errors import encoded, raised
 from dlog.spark.stream.files import Rows
 from dlog.spark.stream.sinks import Sinks, changed_rows, outputs_of
 from dlog.storage.values import decode
@@ -43,12 +43,12 @@ from dlog.storage.values import decode
 Answer = dict[str, Any]
 
 HOST = "127.0.0.1"
-_SAYS = "dlog says"  # the column of operations in what is sent
+_SIGNS = "dlog sign"  # the column of operations in what is sent
 _BUSY_SECONDS = 30.0  # how long a shard waits for one of an earlier stream to end
 
 
 class Setup(NamedTuple):
-    """What a shard has to know; all of it can be written as JSON."""
+    """A shard's settings; all of it can be written as JSON."""
 
     number: int
     shards: int
@@ -64,7 +64,7 @@ class Setup(NamedTuple):
 
 
 class FileRows(NamedTuple):
-    """Rows of one file for a shard.  `bad` are its bad rows, for the shard that keeps them."""
+    """Rows of one file for a shard.  `bad` are its bad rows, for the shard that stores them."""
 
     predicate: str
     name: str
@@ -72,13 +72,13 @@ class FileRows(NamedTuple):
     rows: Rows
 
 
-# What is sent
+# Requests
 
 
 def packed(rows: Rows) -> bytes:
     """Rows and bad rows as bytes."""
     bad = json.dumps([list(vars(b).values()) for b in rows.bad]).encode()
-    table = rows.table.append_column(_SAYS, pa.array(rows.says, pa.string()))
+    table = rows.table.append_column(_SIGNS, pa.array(rows.signs, pa.string()))
     table = table.replace_schema_metadata({b"bad": bad})
     sink = pa.BufferOutputStream()
     with ipc.new_stream(sink, table.schema) as writer:
@@ -88,9 +88,9 @@ def packed(rows: Rows) -> bytes:
 
 def unpacked(data: bytes) -> Rows:
     table = ipc.open_stream(data).read_all()
-    says = table.column(_SAYS).to_numpy().astype("U1")
+    signs = table.column(_SIGNS).to_numpy().astype("U1")
     bad = [Rejected(*row) for row in json.loads(table.schema.metadata[b"bad"])]
-    return Rows(table.drop_columns([_SAYS]).replace_schema_metadata(None), says, bad)
+    return Rows(table.drop_columns([_SIGNS]).replace_schema_metadata(None), signs, bad)
 
 
 def ask(port: int, key: str, request: Mapping[str, Any], data: Sequence[bytes] = ()) -> Answer:
@@ -102,7 +102,7 @@ def ask(port: int, key: str, request: Mapping[str, Any], data: Sequence[bytes] =
                 connection.send_bytes(part)
             answer = json.loads(connection.recv_bytes())
     except (OSError, EOFError, ProcessError):
-        raise DlogError("the process of a shard has ended", help="the same command goes on") from None
+        raise DlogError("the process of a shard has ended", help="rerun the same command to resume") from None
     if "error" in answer:
         raise raised(answer["error"])
     return answer
@@ -112,7 +112,7 @@ def ask(port: int, key: str, request: Mapping[str, Any], data: Sequence[bytes] =
 
 
 class ShardDatabase(StreamDatabase):
-    """Has of the facts of the program and its files only those of its shard."""
+    """Has only those facts of the program and its files that belong to its shard."""
 
     def __init__(self, setup: Setup, **options: Any):
         self._setup = setup
@@ -135,10 +135,10 @@ class ShardDatabase(StreamDatabase):
 
 
 class Waiting:
-    """A batch that is applied and staged: its thread waits for what is to become of it."""
+    """A batch that is applied and staged: its thread waits for commit or drop."""
 
     def __init__(self, number: int, take: Callable[[Callable[[], None]], Answer]):
-        """`take` calls what it is given before it commits."""
+        """`take` calls its argument before it commits."""
         self.number = number
         self._said: SimpleQueue[bool] = SimpleQueue()
         self._answers: SimpleQueue[Answer | None] = SimpleQueue()
@@ -149,9 +149,9 @@ class Waiting:
         try:
             self._answers.put(take(self._wait))
         except DlogError as error:
-            self._answers.put({"error": told(error)})
-        except Exception as error:  # a defect: the shard goes on, and the stream stops with it
-            self._answers.put({"error": told(DlogError(f"the batch failed: {error!r}"))})
+            self._answers.put({"error": encoded(error)})
+        except Exception as error:  # a bug: the shard continues, and the stream stops with it
+            self._answers.put({"error": encoded(DlogError(f"the batch failed: {error!r}"))})
 
     def _wait(self) -> None:
         self._answers.put(None)
@@ -164,7 +164,7 @@ class Waiting:
 
 
 class Shard:
-    """Takes batches, and tells what it did."""
+    """Takes batches, and reports what it did."""
 
     def __init__(self, setup: Setup, database: ShardDatabase):
         self.database = database
@@ -178,8 +178,8 @@ class Shard:
         self._waiting: Waiting | None = None
 
     def prepare(self, number: int, parts: Sequence[FileRows]) -> Answer:
-        """All of a batch but its commit; `partials` are its files for what is put together."""
-        if self._waiting is None or self._waiting.number != number:  # else a task was tried again
+        """All of a batch but its commit; `partials` are its files for merging."""
+        if self._waiting is None or self._waiting.number != number:  # else a task was retried
             self.end(commits=False)
             waiting = Waiting(number, lambda wait: self._take(number, parts, wait))
             if waiting.over is not None and "error" in waiting.over:
@@ -225,12 +225,12 @@ class Shard:
 
 
 def serve(shard: Shard, listener: Listener, working: threading.Lock) -> None:
-    """One request after the other, for ever."""
+    """One request after the other, forever."""
     while True:
         try:
             with listener.accept() as connection, working:
                 _serve_one(shard, connection)
-        except (EOFError, OSError, ProcessError):  # who asked has gone, or had no key
+        except (EOFError, OSError, ProcessError):  # the client has ended, or had no key
             continue
 
 
@@ -240,14 +240,14 @@ def _serve_one(shard: Shard, connection: Connection) -> None:
     try:
         answer = shard.answer(request, data)
     except DlogError as error:
-        answer = {"error": told(error)}
-    except Exception as error:  # a defect: the shard goes on, and the stream stops with it
-        answer = {"error": told(DlogError(f"the batch failed: {error!r}"))}
+        answer = {"error": encoded(error)}
+    except Exception as error:  # a bug: the shard continues, and the stream stops with it
+        answer = {"error": encoded(DlogError(f"the batch failed: {error!r}"))}
     connection.send_bytes(json.dumps(answer).encode())
 
 
 def _opened(setup: Setup) -> ShardDatabase:
-    """The database, as soon as a shard of an earlier stream that is about to end has let it go."""
+    """The database, as soon as a shard of an earlier stream that is about to end has released it."""
     deadline = time.monotonic() + _BUSY_SECONDS
     while True:
         try:
@@ -265,7 +265,7 @@ def main() -> None:
         shard.sinks.folder.mkdir(parents=True, exist_ok=True)
         listener = Listener((HOST, 0), authkey=bytes.fromhex(setup.key), backlog=64)
     except DlogError as error:
-        print(json.dumps({"error": told(error)}), flush=True)
+        print(json.dumps({"error": encoded(error)}), flush=True)
         return
     print(json.dumps({"port": listener.address[1], "last": shard.database.last_number}), flush=True)
     working = threading.Lock()

@@ -1,11 +1,11 @@
-"""Owns the sharded stream: processes that keep the shards, and the database that puts their parts together.
+"""Owns the sharded stream: processes that run the shards, and the database that merges their parts.
 
-A batch.  1 Spark's tasks read its files and cut their rows by shard; each shard takes its rows in one
-transaction, with the batch's number, up to its commit.  2 What shards changed of scattered predicates is put
-together by the rules of `stream_placing`, in a database of this process.  3 When all that went well the
+A batch.  1 Spark's tasks read its files and split their rows by shard; each shard takes its rows in one
+transaction, with the batch's number, up to its commit.  2 What shards changed of scattered predicates is
+merged by the rules of `stream_placing`, in a database of this process.  3 When all that succeeded the
 shards commit, then this database, with the batch's number too: it is the last to have it, so a batch that it
-has is done everywhere.  Stopped in between, the batch comes again; shards that had it say so, and their
-partial changes are still there.
+has is done everywhere.  If stopped in between, the batch comes again; shards that had it say so, and their
+partial changes still exist.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dlog.spark.stream.errors import raised
 from dlog.spark.stream.files import Rows
 from dlog.spark.stream.operations import COLUMN_NAMES
 from dlog.spark.stream.placing import Placing, merge_program
-from dlog.spark.stream.progress import Report, Telling
+from dlog.spark.stream.progress import Report, Reporter
 from dlog.spark.stream.setup import Options, Pace, Places, Progress, Screen, require_in_step
 from dlog.spark.stream.shard import Setup, ask
 from dlog.spark.stream.sinks import CHANGES, Output, Sinks, changed_rows, outputs_of
@@ -53,18 +53,18 @@ def sharded_engine(
     places: Places,
     sources: Mapping[str, str],
     options: Options,
-    telling: Telling,
+    reporter: Reporter,
     screen: Screen,
 ) -> Iterator[Sharded]:
     """Shards that are ready.  They end with the block, or with this process."""
-    merging = StreamDatabase(places.database, (), source=merge_program(program, placing), warn=telling.print)
+    merging = StreamDatabase(places.database, (), source=merge_program(program, placing), warn=reporter.print)
     with merging:
         require_in_step(places, merging.last_number)
         shards = Processes(places, sources, options, placing)
         try:
             with screen() as progress:
                 shards.wait(progress)
-            yield Sharded(program, placing, merging, shards, places, options, telling)
+            yield Sharded(program, placing, merging, shards, places, options, reporter)
         finally:
             shards.end()
 
@@ -101,24 +101,24 @@ class Processes:
             line = process.stdout.readline()
             if not line:
                 raise DlogError(f"the process of shard {number} ended before it was ready")
-            said: dict[str, Any] = json.loads(line)
-            if "error" in said:
-                raise raised(said["error"])
-            ports.append(said["port"])
+            ready: dict[str, Any] = json.loads(line)
+            if "error" in ready:
+                raise raised(ready["error"])
+            ports.append(ready["port"])
         self.ports = tuple(ports)
 
     def ended(self) -> int | None:
-        """A shard whose process is gone."""
+        """A shard whose process has ended."""
         found = [number for number, process in enumerate(self._started) if process.poll() is not None]
         return found[0] if found else None
 
     def commit(self) -> list[dict[str, Any]]:
-        """The batch that all shards have got ready."""
+        """Commit the batch that all shards have prepared."""
         return self._ask_all("commit")
 
     def drop(self) -> None:
-        """The same batch shall leave nothing."""
-        with suppress(DlogError):  # of a shard that has ended, and has dropped it thereby
+        """Drop the same batch."""
+        with suppress(DlogError):  # of a shard that has ended, which has dropped it as well
             self._ask_all("drop")
 
     def write_values(self) -> None:
@@ -160,7 +160,7 @@ def _setup(
 
 
 class Sharded:
-    """Hands batches to the shards, and puts together what they have of scattered predicates."""
+    """Hands batches to the shards, and merges what they have of scattered predicates."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class Sharded:
         shards: Processes,
         places: Places,
         options: Options,
-        telling: Telling,
+        reporter: Reporter,
     ):
         self.merging = merging
         self.shards = shards
@@ -185,7 +185,7 @@ class Sharded:
             shards.ports,
             shards.key,
         )
-        self._telling = telling
+        self._reporter = reporter
         self._between = threading.Lock()  # of batches, and of values, which are of one batch
         self._written: int | None = -1
         self._pace = Pace(options.values_every)
@@ -209,7 +209,7 @@ class Sharded:
         except BaseException:
             self.shards.drop()
             raise
-        packs = [pack for told in reports for pack in told.packs]
+        packs = [pack for report in reports for pack in report.packs]
         self._tell_bad(number, packs)
         files = {(pack.predicate, pack.name) for pack in packs}
         rows, bad = sum(pack.rows for pack in packs), sum(pack.bad for pack in packs)
@@ -217,9 +217,9 @@ class Sharded:
         return Report(number, len(files), rows, bad, inserted, erased, seconds, latency)
 
     def _put_together(self, number: int, reports: Sequence[ShardAnswer]) -> tuple[int, int]:
-        """Commits everywhere.  How many rows of outputs came, and went."""
+        """Commits everywhere.  Returns how many rows of outputs were inserted, and deleted."""
         self._forget_partials(number)
-        paths = [Path(path) for told in reports for path in told.answer["partials"]]
+        paths = [Path(path) for report in reports for path in report.answer["partials"]]
         found = {f"{o.predicate.name}__part": _parts(paths, o) for o in self.sinks.outputs}
         counts: list[tuple[int, int]] = []
 
@@ -239,10 +239,12 @@ class Sharded:
         except Exception as error:
             raise DlogError(f"a task failed: {_last_line(error)}") from error
         if (ended := self.shards.ended()) is not None:
-            raise DlogError(f"the process of shard {ended} has ended", help="the same command goes on")
-        for told in found:
-            if "error" in told.answer:
-                raise raised(told.answer["error"])
+            raise DlogError(
+                f"the process of shard {ended} has ended", help="rerun the same command to resume"
+            )
+        for report in found:
+            if "error" in report.answer:
+                raise raised(report.answer["error"])
         return found
 
     def _tell_bad(self, number: int, packs: Sequence[Pack]) -> None:
@@ -251,19 +253,19 @@ class Sharded:
             if pack.bad:
                 count, reason = first.get(pack.predicate, (0, pack.reason))
                 first[pack.predicate] = (count + pack.bad, reason)
-            self._telling.notice(pack.predicate, pack.notice)
-        self._telling.bad(number, first)
+            self._reporter.notice(pack.predicate, pack.notice)
+        self._reporter.bad(number, first)
 
-    # What is put together
+    # Merging
 
     def _forget_partials(self, number: int) -> None:
-        """Those of earlier batches, which are put together."""
+        """Those of earlier batches, which are merged."""
         for path in self._partials.glob(f"{CHANGES}/*/batch-*"):
             if int(path.name.split("-")[1]) < number:
                 path.unlink()
 
     def write_values(self, at_once: bool = False) -> None:
-        """Current values of all shards and of what is put together, if a batch has come since."""
+        """Current values of all shards and of merged predicates, if a batch has come since."""
         if self._written == self.merging.last_number:
             return
         if at_once or self._pace.due():
@@ -281,16 +283,16 @@ def _parts(paths: Sequence[Path], output: Output) -> list[Rows]:
         table = pa.parquet.read_table(path)
         shard = int(path.name.split("-shard-")[1].split(".")[0])
         column = next(name for name in COLUMN_NAMES if name in table.column_names[-1:])
-        says = table.column(column).to_numpy().astype("U1")
+        signs = table.column(column).to_numpy().astype("U1")
         facts = table.drop_columns([column])
         names = ["shard", *(f"c{i}" for i in range(facts.num_columns))]
-        columns = [pa.array(np.full(len(says), shard)), *facts.columns]
-        found.append(Rows(pa.table(columns, names=names), says, []))
+        columns = [pa.array(np.full(len(signs), shard)), *facts.columns]
+        found.append(Rows(pa.table(columns, names=names), signs, []))
     return found
 
 
 def _last_line(error: Exception) -> str:
-    """Of what Python said in a task, which Spark shows between lines of its own."""
+    """The last line of Python's error in a task, which Spark shows between its own lines."""
     lines = [line for line in str(error).splitlines() if line.strip()]
-    said = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
-    return (said or lines or [repr(error)])[-1 if said else 0].strip()
+    ready = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
+    return (ready or lines or [repr(error)])[-1 if ready else 0].strip()

@@ -1,13 +1,13 @@
-"""Owns what a stream leaves behind: files of changes, of bad rows, and of current values.
+"""Owns the output of a stream: files of changes, of bad rows, and of current values.
 
     SINK/changes/PREDICATE/batch-00000012.csv   what batch 12 changed: rows and a column op, + or -
-    SINK/bad/PREDICATE/batch-00000012.json      rows of batch 12 that were not taken: file, line, reason, text
-    SINK/values/PREDICATE.csv                   all rows, as `dlog run -D` writes them; replaced whole
+    SINK/bad/PREDICATE/batch-00000012.json      rejected rows of batch 12: file, line, reason, text
+    SINK/values/PREDICATE.csv                   all rows, as `dlog run -D` writes them; replaced atomically
 
 Lifecycle of a batch.  1 `stage`: its files are written under hidden names and are on the disk.  2 The engine
-commits data and number of the batch.  3 `publish`: the files get their names.  Whatever stops where, a batch
+commits data and number of the batch.  3 `publish`: the files get their names.  Wherever it stops, a batch
 that was committed has its staged files, and one that comes again is published from them; staged files of one
-that was not are written again.  So no change is lost, and none is there twice.
+that was not committed are written again.  So no change is lost, and none appears twice.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from dlog.spark.stream.operations import COLUMN_NAMES, ERASE, INSERT
 
 FORMATS = {"csv": ".csv", "json": ".json", "parquet": ".parquet"}
 CHANGES, BAD, VALUES = "changes", "bad", "values"
-_SYNCS = 8  # files and folders that are brought to the disk at the same time
-MARK = "_batch.json"  # in the folder of values: which batch they are of
+_SYNCS = 8  # files and folders that are synced at the same time
+MARK = "_batch.json"  # in the folder of values: their batch
 
 
 @dataclass(frozen=True)
 class Output:
-    """A predicate whose changes and values are written, and how its values are."""
+    """A predicate whose changes and values are written, and in which format."""
 
     predicate: Predicate
     params: Mapping[str, ParameterValue]
@@ -47,9 +47,9 @@ class Output:
 
 def outputs_of(program: Program) -> list[Output]:
     """Those with an `.output`; in a program without one, all that rules derive."""
-    told = {d.predicate: directive_params(d) for d in program.directives if d.kind == "output"}
+    declared = {d.predicate: directive_params(d) for d in program.directives if d.kind == "output"}
     derived = [n for n, p in program.predicates.items() if not p.auxiliary and is_derived(program, n)]
-    params = told or {name: {} for name in derived}
+    params = declared or {name: {} for name in derived}
     for given in params.values():
         if str(given.get("IO", "")).startswith("std"):
             del given["IO"]
@@ -60,7 +60,7 @@ class Sinks:
     """The folder of a stream's results."""
 
     def __init__(self, folder: Path, outputs: Sequence[Output], format: str = "csv", part: str = ""):
-        """`part` is in the names of files when several write into the same folders."""
+        """`part` is in the names of files if several processes write into the same folders."""
         self.folder = folder
         self.outputs = outputs
         self._format = format
@@ -72,7 +72,7 @@ class Sinks:
     def stage(
         self, batch: int, changes: Mapping[str, Change], bad: Mapping[str, Sequence[Rejected]] | None = None
     ) -> None:
-        """All files of a batch, complete and on the disk, under names that nobody reads."""
+        """Write all files of a batch, complete and on the disk, under names that readers ignore."""
         self._discard(batch)
         self._staged = (batch, [])
         for output in self.outputs:
@@ -86,7 +86,7 @@ class Sinks:
         sync_all([*written, *(path.parent for path in written)])
 
     def publish(self, batch: int) -> list[Path]:
-        """Give the staged files of a batch their names; done twice, it does nothing."""
+        """Give the staged files of a batch their names; idempotent."""
         found = [published(part) for part in self._staged_files(batch)]
         sync_all(path.parent for path in found)
         return found
@@ -96,7 +96,7 @@ class Sinks:
         return self._staged_files(batch) + sorted(self.folder.glob(f"{CHANGES}/*/{self._stem(batch)}.*"))
 
     def _discard(self, batch: int) -> None:
-        """What an earlier try has staged, in this process or before it."""
+        """What an earlier attempt has staged, in this process or before it."""
         for part in self._staged_files(batch) if self._staged is None or self._staged[0] == batch else ():
             part.unlink()
 
@@ -109,7 +109,7 @@ class Sinks:
             )
 
     def _staged_files(self, batch: int) -> list[Path]:
-        """Those that are still there.  Looked for only once in a process: folders of changes grow long."""
+        """Those that still exist.  Searched only once in a process: folders of changes grow long."""
         if self._staged is None or self._staged[0] != batch:
             return sorted(self.folder.glob(f"*/*/.{self._stem(batch)}.*.part"))
         return [part for part in self._staged[1] if part.exists()]
@@ -129,14 +129,16 @@ class Sinks:
     # Current values
 
     def write_values(self, view: View, batch: int | None) -> None:
-        """Replace all files of values, each at once, and say of which batch they are.  O(rows)."""
+        """Replace all files of values, each at once, and record their batch.  O(rows)."""
         self.write_parts(view)
         folder = self.folder / VALUES
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / MARK, json.dumps({"batch": batch, "version": view.version}) + "\n")
 
     def write_parts(self, view: View) -> None:
-        """The same for one of several that write, into folders of the predicates: others say the batch."""
+        """The same for one of several processes that write, into folders of the predicates: others record
+        the batch.
+        """
         with OutputSet() as outputs:
             for output in self.outputs:
                 result = view[output.predicate.name]
@@ -152,7 +154,7 @@ class Sinks:
         return replace(options, path=folder / name / f"{self._part.removeprefix('-')}{ending}")
 
     def values_version(self) -> int | None:
-        """The version that the files of values are of."""
+        """The version of the files of values."""
         try:
             found = json.loads((self.folder / VALUES / MARK).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -161,13 +163,13 @@ class Sinks:
 
 
 def changed_rows(changes: Mapping[str, Change], outputs: Sequence[Output]) -> tuple[int, int]:
-    """Rows of outputs that came, and that went."""
+    """Rows of outputs that were inserted, and deleted."""
     found = [changes[o.predicate.name] for o in outputs if o.predicate.name in changes]
     return sum(len(c.inserted) for c in found), sum(len(c.erased) for c in found)
 
 
 def change_table(change: Change) -> pa.Table:
-    """Rows that came and rows that went, with a column that says which."""
+    """Inserted and deleted rows, with a column that says which."""
     came, went = change.inserted.to_arrow(), change.erased.to_arrow()
     names = {column.name for column in change.inserted.columns}
     signs = [pa.repeat(sign, n) for sign, n in ((ERASE, len(went)), (INSERT, len(came)))]
@@ -192,7 +194,7 @@ def published(part: Path) -> Path:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """A small file that is there whole or not at all, and on the disk."""
+    """A small file that exists completely or not at all, and is on the disk."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         part.write_text(text, encoding="utf-8")
@@ -204,7 +206,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def sync_all(paths: Iterable[Path]) -> None:
-    """Brings files and folders to the disk, together: one after the other takes many times as long."""
+    """Syncs files and folders, together: one after the other takes many times as long."""
     if wanted := set(paths):
         with ThreadPoolExecutor(min(len(wanted), _SYNCS)) as pool:
             list(pool.map(sync, wanted))

@@ -1,8 +1,8 @@
 """Owns where the facts of a stream come from: a folder for each predicate, and how Spark watches them.
 
-A folder holds files, which appear whole (written elsewhere or under a name that begins with `.` or `_`, then
-renamed) and are never changed.  Spark says which files are new and hands over their bytes; what they mean is
-said by `dlog.spark.stream.files`, in which files of a batch come in the order of their times.
+A folder holds files, which appear complete (written elsewhere or under a name that begins with `.` or `_`,
+then renamed) and are never changed.  Spark reports which files are new and reads their bytes;
+`dlog.spark.stream.files` interprets them.  Files of a batch come in the order of their times.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 class File(NamedTuple):
-    """A file of a batch: the predicate its rows are of, its name for people, its time and its bytes."""
+    """A file of a batch: the predicate of its rows, its display name, its time and its bytes."""
 
     predicate: str
     name: str
@@ -65,13 +65,13 @@ def _expected(program: Program, folder: Path) -> str:
     derived = {name for stratum in program.strata for name in stratum.predicates}
     base = [n for n, p in program.predicates.items() if not p.auxiliary and n not in derived]
     example = base[0] if base else "PREDICATE"
-    return f"files of facts are in a folder of their predicate, as in {folder / example}"
+    return f"files of facts belong in a folder named after their predicate, as in {folder / example}"
 
 
 def _require_predicate(program: Program, name: str) -> None:
     if name not in program.predicates or program.predicates[name].auxiliary:
         known = [n for n, p in program.predicates.items() if not p.auxiliary]
-        raise DataError(f"a source for {name}, which is no predicate", help=did_you_mean(name, known))
+        raise DataError(f"a source for {name}, which is not a predicate", help=did_you_mean(name, known))
 
 
 def _absolute(name: str, place: str) -> str:
@@ -109,7 +109,7 @@ def watched(
 
 
 def files_of(table: pa.Table) -> list[File]:
-    """The files of a batch, as Spark hands them over, in the order in which they count."""
+    """The files of a batch, as Spark hands them over, in the order in which they apply."""
     predicates, paths, times = (table.column(n).to_pylist() for n in ("predicate", "path", "modified"))
     contents = (value.as_buffer() for chunk in table.column("content").chunks for value in chunk)
     found = list(map(file_of, predicates, paths, times, contents))
@@ -117,7 +117,7 @@ def files_of(table: pa.Table) -> list[File]:
 
 
 def names_of(frame: DataFrame, most: int = 5) -> str:
-    """The files of a batch for an error message, a line each; nothing where Spark does not tell any more."""
+    """The files of a batch for an error message, a line each; nothing if Spark no longer knows them."""
     with suppress(Exception):
         names = sorted(map(file_name, frame.select("path").toArrow().column(0).to_pylist()))
         more = [f"and {len(names) - most:,} more"] if len(names) > most else []

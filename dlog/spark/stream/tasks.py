@@ -1,8 +1,8 @@
-"""Owns what is done with the files of a sharded stream: read them, cut rows by shard, and hand them over.
+"""Owns the processing of a sharded stream's files: read them, split rows by shard, and send them.
 
-Small files are cut in this process, which takes less time than to start tasks; where one is not small,
+Small files are split in this process, which is quicker than starting tasks; if one is not small,
 Spark's workers do it.  What goes through Spark then is not rows but packs of rows, one for each file and
-shard.  A task that is tried again sends again what it has sent, and the shard knows it.
+shard.  A task that is retried sends the same again, and the shard recognises it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dlog.errors import DlogError
 from dlog.ir.rules import Predicate
 from dlog.spark.plan.hashing import shards_of
 from dlog.spark.plan.places import WHOLE
-from dlog.spark.stream.errors import told
+from dlog.spark.stream.errors import encoded
 from dlog.spark.stream.files import Params, Rows, read_file
 from dlog.spark.stream.shard import ask, packed
 from dlog.spark.stream.sources import File, file_of, files_of
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-SMALL = 4 << 20  # bytes of a file: reading and cutting them takes less than starting tasks does
+SMALL = 4 << 20  # bytes of a file: reading and splitting them takes less time than starting tasks
 
 
 class Pack(NamedTuple):
@@ -39,13 +39,13 @@ class Pack(NamedTuple):
     modified: float
     rows: int
     bad: int
-    reason: str  # why the first of the bad rows is
+    reason: str  # what is wrong with the first of the bad rows
     notice: str  # of the file
     data: bytes
 
 
 class ShardAnswer(NamedTuple):
-    """What a shard says of a batch, or its `error`, and the packs that it got, without their rows."""
+    """A shard's answer to a batch, or its `error`, and the packs that it got, without their rows."""
 
     answer: dict[str, Any]
     packs: list[Pack]
@@ -53,7 +53,7 @@ class ShardAnswer(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """What tasks have to know."""
+    """Settings of tasks."""
 
     predicates: Mapping[str, Predicate]
     params: Mapping[str, Params]
@@ -64,7 +64,7 @@ class Task:
 
 
 def hand_over(task: Task, number: int, frame: DataFrame) -> list[ShardAnswer]:
-    """The rows of all files of a batch, and what each shard that got some says."""
+    """The rows of all files of a batch, and the answer of each shard that got some."""
     from pyspark.sql import functions
 
     content = functions.when(frame["length"] <= SMALL, frame["content"]).alias("content")
@@ -116,8 +116,8 @@ def _given(task: Task, number: int, shard: int, packs: list[Pack]) -> ShardAnswe
     request = {"do": "batch", "number": number, "about": about}
     try:
         answer = ask(task.ports[shard], task.key, request, [pack.data for pack in packs])
-    except DlogError as error:  # an answer too: tried again it would be the same
-        answer = {"error": told(error)}
+    except DlogError as error:  # an answer too: a retry would give the same
+        answer = {"error": encoded(error)}
     return ShardAnswer(answer, [pack._replace(data=b"") for pack in packs])
 
 
@@ -135,4 +135,4 @@ def cut_rows(task: Task, predicate: Predicate, rows: Rows) -> Iterator[tuple[int
     for shard in range(shards):
         some = order[ends[shard] : ends[shard + 1]]
         if len(some) or shard == 0:
-            yield shard, Rows(rows.table.take(pa.array(some)), rows.says[some], [] if shard else rows.bad)
+            yield shard, Rows(rows.table.take(pa.array(some)), rows.signs[some], [] if shard else rows.bad)

@@ -1,13 +1,13 @@
 """Owns the arena of a database: one reserved range of memory and its large extents.  Knows nothing of rows.
 
-The range is reserved once and never moves, so kernels and views keep plain offsets; pages of it cost memory
-only when they are touched.  Kernels hand out small memory themselves (`arena_kernels`); extents of
-LARGE_WORDS or more are found here, from a list of free ranges that grow together again, and their memory goes
+The range is reserved once and never moves, so kernels and views use plain offsets; pages of it cost memory
+only when they are touched.  Kernels allocate small memory themselves (`arena_kernels`); extents of
+LARGE_WORDS or more are found here, in a list of free ranges that are merged again, and their memory goes
 back to the operating system when they are freed.
 
-Threads: whoever changes the arena holds `lock`.  A version that is dropped by the garbage collector may be
-dropped at any moment, also while its own thread holds the lock; it is then only noted, and released by the
-next one who changes the arena.
+Threads: `lock` must be held to change the arena.  A version that is dropped by the garbage collector may be
+dropped at any moment, also while its own thread holds the lock; it is then only recorded, and released by the
+next change of the arena.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ ARENA_MAGIC = 0x646C6F67  # "dlog"
 PAGE_BYTES = mmap.PAGESIZE
 PENDING_ROOTS = 32  # versions that are released together
 FEW_ROOTS = 8  # versions that are not worth a call by themselves
-SMALL_BYTES = 4 << 20  # of an arena, that are handed out in small pages
+SMALL_BYTES = 4 << 20  # of an arena, that are allocated in small pages
 HUGE_PAGE_BYTES = 2 << 20  # filling a large extent is 3 times as fast with these
 KEPT_BYTES = 16 << 20  # of a free range of an arena in large pages
 MAP_NORESERVE = 0x4000 if sys.platform == "linux" else 0  # not named by the mmap module before Python 3.13
@@ -67,14 +67,14 @@ MAP_NORESERVE = 0x4000 if sys.platform == "linux" else 0  # not named by the mma
 
 @dataclass(frozen=True)
 class Usage:
-    """What is handed out and what lies in free lists.  Large free ranges are not in `free_extents`."""
+    """Allocated and free memory.  Large free ranges are not in `free_extents`."""
 
     used_blocks: int
     free_blocks: int
     used_extents: int
     free_extents: int
     used_words: int
-    reserved_words: int  # below the first word never handed out
+    reserved_words: int  # below the first word never allocated
     limit_words: int
 
 
@@ -84,10 +84,10 @@ class Arena:
     __slots__ = ("A", "__weakref__", "_free_ranges", "_map", "_page", "_pending", "lock", "words")
 
     def __init__(self, size: int = DEFAULT_BYTES, in_large_pages: bool = False):
-        """`in_large_pages`: for extents that often come and go.  Memory is then taken and given back in large
-        pages alone: a part of one that was given back comes again in small pages, at ten times the cost.  And
-        free ranges below KEPT_BYTES stay with the process, since the next extent would have them cleared
-        again.
+        """`in_large_pages`: for extents that are often allocated and freed.  Memory is then taken and given
+        back in large pages only: a part of one that was given back comes again in small pages, at ten times
+        the cost.  And free ranges below KEPT_BYTES stay with the process, since the next extent would have
+        them cleared again.
         """
         self._page = HUGE_PAGE_BYTES if in_large_pages else PAGE_BYTES
         self._map = _reserve(size, 0 if in_large_pages else SMALL_BYTES)
@@ -110,7 +110,7 @@ class Arena:
         )
 
     def reserve(self, words: int) -> None:
-        """Make sure that `words` fresh words can be handed out.  REQUIRES: lock held."""
+        """Make sure that `words` fresh words can be allocated.  REQUIRES: lock held."""
         if self.words[LIMIT] - self.words[BUMP] < words:
             raise LimitError(f"the database needs more than its {self.words[LIMIT] * 8 >> 20} MiB of memory")
 
@@ -144,12 +144,12 @@ class Arena:
             self._release_soon()
 
     def drop_root(self, root: int) -> None:
-        """Release a version now, or soon when the arena is busy."""
+        """Release a version now, or soon if the arena is busy."""
         self._pending.append(root)
         self._release_soon()
 
     def _release_soon(self) -> None:
-        """Now, or with the next change: when the arena is busy, or when Ctrl-C could come in the middle."""
+        """Now, or with the next change: if the arena is busy, or if Ctrl-C could come in the middle."""
         if cannot_come() and self.lock.acquire(False):
             try:
                 self.release_dropped()
@@ -158,7 +158,7 @@ class Arena:
 
     def hand_over(self) -> None:
         """Leave dropped versions to the kernel that is called next, which releases them (`release_handed`)
-        for less than a call of its own.  REQUIRES: lock held."""
+        more cheaply than a separate call.  REQUIRES: lock held."""
         pending, words = self._pending, self.words
         if pending:
             n = words[HANDED]
@@ -170,7 +170,7 @@ class Arena:
             self.reclaim()
 
     def release_many(self) -> None:
-        """Release dropped versions, but a few may go on waiting: to release them costs a call.
+        """Release dropped versions, but a few may stay pending: releasing them costs a call.
 
         REQUIRES: lock held."""
         if len(self._pending) >= FEW_ROOTS:
@@ -188,7 +188,7 @@ class Arena:
             self.reclaim()
 
     def reclaim(self) -> None:
-        """Take large extents without references back.  REQUIRES: lock held."""
+        """Reclaim large extents without references.  REQUIRES: lock held."""
         while self.words[DEAD_LARGE]:
             take_dead(self.A)
             self._free_range(self.words[RESULT], self.words[RESULT + 1])
@@ -224,7 +224,7 @@ class Arena:
             insort(ranges, (start, words))
 
     def _advise(self, advice: str, start: int, words: int, page: int) -> None:
-        """Advise the system about the whole pages of a range, where it takes such advice."""
+        """Advise the system about the whole pages of a range, if it takes such advice."""
         first = -(-start * 8 // page) * page
         last = (start + words) * 8 // page * page
         if last > first and hasattr(mmap, advice):
@@ -232,7 +232,7 @@ class Arena:
                 self._map.madvise(getattr(mmap, advice), first, last - first)
 
     def check(self) -> None:
-        """Assert that free ranges are sorted, apart and inside the part handed out.  O(free ranges)."""
+        """Assert that free ranges are sorted, apart and inside the allocated part.  O(free ranges)."""
         assert self.words[MAGIC] == ARENA_MAGIC
         end = META_WORDS
         for start, words in self._free_ranges:
@@ -251,15 +251,15 @@ def _reserve(size: int, small: int) -> mmap.mmap:
         try:
             return _with_huge_pages(mmap.mmap(-1, size, **flags), small)
         except (OSError, OverflowError, ValueError):
-            # A limit on address space, or a system that promises only the memory it has.
+            # A limit on address space, or a system that does not overcommit.
             if size <= SMALLEST_BYTES:
                 raise LimitError(f"cannot reserve {size >> 20} MiB of memory") from None
             size //= 2
 
 
 def _with_huge_pages(memory: mmap.mmap, small: int) -> mmap.mmap:
-    """Leaves are small and lie anywhere: without large pages, looking rows up and copying leaves costs twice
-    the time.  The first megabytes stay as they are, for arenas of which little is used."""
+    """Leaves are small and scattered: without large pages, looking rows up and copying leaves costs twice
+    the time.  The first megabytes are excluded, for arenas of which little is used."""
     if hasattr(mmap, "MADV_HUGEPAGE") and len(memory) > small:
         with contextlib.suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE, small, len(memory) - small)

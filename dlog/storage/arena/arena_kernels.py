@@ -1,16 +1,16 @@
 """Owns the memory of an arena: blocks, extents and their reference counts.  Knows nothing of rows.
 
-The first META_WORDS words of the arena describe the rest.  Two kinds of memory are handed out:
+The first META_WORDS words of the arena describe the rest.  Two kinds of memory are allocated:
 
 block    memory without a count: roots and nodes (they count their references themselves).  A free block
          links to the next free one of its size in its first word.
 extent   memory of leaves, with a record of four words (count, base, words, size class).  The count is the
          number of node entries that point into the extent; a free record links through its count and
-         keeps its memory.  An extent of LARGE_WORDS or more has class -1 and comes from and goes back to
+         keeps its memory.  An extent of LARGE_WORDS or more has class -1 and comes from and returns to
          `Arena` in Python, which can give its memory back to the operating system.
 
 Sizes are rounded to eight classes for each doubling, plus one cache line.  Without that line all pages would
-begin at the same cache set, and a search over the first rows of leaves could keep few of them cached (this
+begin at the same cache set, and a search over the first rows of leaves could have few of them cached (this
 was reasoned, not measured).
 """
 
@@ -37,22 +37,24 @@ from dlog.storage.layout import (
 
 # Words of the arena's own description.
 MAGIC: Final = 0
-BUMP: Final = 1  # the first word never handed out
+BUMP: Final = 1  # the first word never allocated
 LIMIT: Final = 2
 FREE_RECORDS: Final = 3
-DEAD_LARGE: Final = 4  # large extents that fell to zero, for Arena to take back
+DEAD_LARGE: Final = 4  # large extents without references, for Arena to reclaim
 USED_BLOCKS: Final = 5
 FREE_BLOCKS: Final = 6
 USED_EXTENTS: Final = 7
 FREE_EXTENTS: Final = 8
 USED_WORDS: Final = 9
 RESULT: Final = 16  # small results of kernels that return more than one number
-ROW: Final = 64  # where single rows are handed to kernels
+ROW: Final = 64  # where single rows are passed to kernels
 ROW_WORDS: Final = 1024
 N_CLASSES: Final = 320
 BLOCK_LISTS: Final = ROW + ROW_WORDS
 EXTENT_LISTS: Final = BLOCK_LISTS + N_CLASSES
-HANDED: Final = EXTENT_LISTS + N_CLASSES  # how many roots behind are to be released: see `release_handed`
+HANDED: Final = (
+    EXTENT_LISTS + N_CLASSES
+)  # how many of the roots that follow are to be released: see `release_handed`
 MOST_HANDED: Final = 63
 META_WORDS: Final = 2048
 LINE: Final = 8  # words of a cache line
@@ -120,7 +122,7 @@ def free_block(A: Words, block: int, words: int) -> None:
 
 @helper
 def new_record(A: Words) -> int:
-    """A record without memory.  Records lie densely: counting up the entries of a node stays in the cache."""
+    """A record without memory.  Records are dense: counting up the entries of a node stays in the cache."""
     record = A[FREE_RECORDS]
     if record == 0:
         slab = bump(A, RECORD_SLAB * RECORD)
@@ -166,7 +168,7 @@ def adopt_extent(A: Words, base: int, words: int, count: int) -> int:
 
 @helper
 def release_extent(A: Words, record: int, count: int) -> None:
-    """Take `count` references away; memory without references is free."""
+    """Release `count` references; memory without references is freed."""
     A[record + COUNT] -= count
     if A[record + COUNT] > 0:
         return
@@ -248,7 +250,7 @@ def new_root(A: Words, n_nodes: int) -> int:
 
 @helper
 def free_root(A: Words, root: int) -> None:
-    """Free the block alone: what it held has gone elsewhere."""
+    """Free only the block: what it held has been moved."""
     free_block(A, root, ROOT_HEADER + 2 * A[root + CAPACITY])
 
 
@@ -271,7 +273,7 @@ def clone_root(A: Words, root: int) -> int:
 
 @helper
 def release_handed(A: Words) -> None:
-    """Release the roots that `Arena.hand_over` has left for whichever kernel comes next."""
+    """Release the roots that `Arena.hand_over` has left for the next kernel."""
     for i in range(A[HANDED]):
         release_root(A, A[HANDED + 1 + i])
     A[HANDED] = 0

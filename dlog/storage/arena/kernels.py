@@ -1,6 +1,6 @@
 """Owns the kernels for memory that Python calls.  Each passes bare pointers to the helper of the same name.
 
-What they do, need and cost is documented at the helpers.
+Their effects, requirements and costs are documented at the helpers.
 """
 
 from __future__ import annotations

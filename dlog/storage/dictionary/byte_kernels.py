@@ -1,4 +1,4 @@
-"""Owns what kernels do to the bytes of one text, eight at a time: hash, compare, copy.  Knows no table.
+"""Owns operations of kernels on the bytes of one text, eight at a time: hash, compare, copy.  Knows no table.
 
 A text is data[start:end]; where fewer than eight bytes are left, a word holds them in its low bytes.  `limit`
 is the length of the data, beyond which nothing is read.  Hashes have 31 bits and products stay in 63, so that
@@ -60,7 +60,7 @@ def hash_bytes(data: Bytes, start: int, end: int, limit: int) -> int:
 
 @helper
 def same_bytes(data: Bytes, start: int, end: int, limit: int, text: Bytes, at: int) -> bool:
-    """Whether as many bytes of `text` are the same.  REQUIRES: SLACK after them."""
+    """Whether as many bytes of `text` are equal.  REQUIRES: SLACK after them."""
     if end - start < WORD:
         other = load_word(text, at) & ((1 << (8 * (end - start))) - 1)
         return low_bytes(data, start, end - start, limit) == other
@@ -95,7 +95,7 @@ def append_bytes(text: Bytes, start: int, end: int, to: int) -> int:
     REQUIRES: SLACK after both.
     """
     store_word(text, to, load_word(text, start))
-    if end - start > WORD:  # a loop would be made one of vectors, which takes twice as long for short texts
+    if end - start > WORD:  # a loop would be vectorised, which takes twice as long for short texts
         store_word(text, to + WORD, load_word(text, start + WORD))
     if end - start > 2 * WORD:
         store_word(text, to + 2 * WORD, load_word(text, start + 2 * WORD))

@@ -33,10 +33,10 @@ from dlog.storage.dictionary.dictionary_kernels import (
 from dlog.storage.dictionary.text_sort_kernels import sort_texts, stack_words
 from dlog.storage.index.sort import as_words, writable
 
-MERGE_COST = 16  # to merge a text takes as long as to sort so many: it is sought in the others
+MERGE_COST = 16  # merging a text takes as long as sorting this many: it is sought in the others
 FIRST_SLOTS = 1 << 10
 FIRST_BYTES = 1 << 12
-MOST_STRING_BYTES = 2**31 - 1  # what 32-bit offsets of an Arrow string array can reach
+MOST_STRING_BYTES = 2**31 - 1  # the reach of 32-bit offsets of an Arrow string array
 
 
 class Dictionary:
@@ -98,7 +98,7 @@ class Dictionary:
         return out
 
     def encode_one(self, text: str) -> int:
-        """The code of one text, a new one when it is new."""
+        """The code of one text, a new one if it is new."""
         return int(self.encode(pa.array([text], pa.large_string()))[0])
 
     def find(self, text: str) -> int | None:
@@ -127,11 +127,11 @@ class Dictionary:
 
     @property
     def rank(self) -> Words:
-        """rank[code] = position of its text in order.  Read-only; kept until a text is added."""
+        """rank[code] = position of its text in order.  Read-only; cached until a text is added."""
         return self.ranking(len(self))[0]
 
     def ranks(self, *columns: Words) -> list[Words]:
-        """Numbers in the order of the texts for each column of codes, to be compared with each other alone.
+        """Numbers in the order of the texts for each column of codes, comparable only with each other.
 
         Texts that came after all of these need not be in order yet.
 
@@ -155,7 +155,7 @@ class Dictionary:
                 order, rank = self._merged(n), np.empty(n, np.int64)
                 rank[order] = np.arange(n)
                 self._rank = rank
-                self._order = order  # last: it tells up to where both are done
+                self._order = order  # last: it shows up to where both are done
             return self._rank, self._order
 
     def _merged(self, n: int) -> Words:
@@ -179,7 +179,7 @@ class Dictionary:
         return self._text, self._ends
 
     def in_order(self, codes: Words) -> Words:
-        """Distinct codes in the order of their texts.  O(bytes); looks at no other texts."""
+        """Distinct codes in the order of their texts.  O(bytes); examines no other texts."""
         n, order = len(codes), codes.copy()
         keys, keys2, order2 = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
         stack = np.empty(stack_words(n), np.int64)
@@ -222,7 +222,7 @@ def codes_of(columns: Sequence[Words]) -> int:
 
 
 def _longer(array: Any, used: int, size: int) -> Any:
-    """A copy of what is used, with more room.  The old array stays as it is for those who share it."""
+    """A copy of the used part, with more room.  Those who share the old array keep it."""
     longer = np.empty(size, array.dtype)
     longer[:used] = array[:used]
     return longer

@@ -1,9 +1,9 @@
 """Owns the hash table of strings.  Knows nothing of Arrow or of types.
 
-Strings lie one after the other: string i of a list is data[ends[i]:ends[i + 1]].  The table is an array of
-slots, its size a power of two; a slot is 0 or (hash << 32) | (code + 1).  meta is [number of codes, bytes of
-text used, bytes that would need room, a word without meaning].  SLACK bytes of text stay unused, so that any
-text can be read and written by words.
+Strings are stored one after the other: string i of a list is data[ends[i]:ends[i + 1]].  The table is an
+array of slots, its size a power of two; a slot is 0 or (hash << 32) | (code + 1).  meta is [number of codes,
+bytes of text used, bytes that would need room, a word without meaning].  SLACK bytes of text stay unused, so
+that any text can be read and written by words.
 """
 
 from __future__ import annotations

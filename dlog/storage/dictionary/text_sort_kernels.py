@@ -1,9 +1,10 @@
 """Owns sorting texts by their bytes.  Knows nothing of the dictionary they belong to.
 
-Texts lie one after the other: text i is text[ends[i]:ends[i + 1]].  A group of texts that agree so far is
-sorted by a word of their next seven bytes, then each run of equal words by the next seven.  The lowest bits
-of a word tell how many of the bytes are there, so that a text comes before those it begins; eight stands for
-more to come.  Measured on 4 million texts of 26 bytes: 0.8 s, where Arrow's array_sort_indices takes 2.8 s.
+Texts are stored one after the other: text i is text[ends[i]:ends[i + 1]].  A group of texts that agree so far
+is sorted by a word of their next seven bytes, then each run of equal words by the next seven.  The lowest
+bits of a word say how many of the bytes exist, so that a text comes before those it is a prefix of; eight
+means more to come.  Measured on 4 million texts of 26 bytes: 0.8 s, where Arrow's array_sort_indices takes
+2.8 s.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ INSERTION_SORT_TEXTS: Final = 32  # texts that are sorted by insertion
 
 
 def stack_words(n: int) -> int:
-    """Three words for each group that waits, and a count for each value of a digit."""
+    """Three words for each pending group, and a count for each value of a digit."""
     return 3 * (n // INSERTION_SORT_TEXTS + 2) + (1 << DIGIT)
 
 
 @helper
 def word_at(text: Bytes, start: int, end: int) -> int:
-    """The next bytes of a text, and how many of them there are."""
+    """The next bytes of a text, and how many of them exist."""
     word = 0
     count = min(end - start, BYTES + 1)
     for i in range(BYTES):
@@ -62,7 +63,7 @@ def insert_texts(text: Bytes, ends: Words, order: Words, lo: int, hi: int, depth
 
 @helper
 def radix(keys: Words, order: Words, keys2: Words, order2: Words, lo: int, hi: int, counts: Words) -> None:
-    """Sort a group by its words and take the codes along; the result is in `keys` and `order`."""
+    """Sort a group by its words and move the codes along; the result is in `keys` and `order`."""
     differ = keys[lo] ^ keys[lo]
     for i in range(lo, hi):
         differ |= keys[i] ^ keys[lo]
@@ -93,7 +94,7 @@ def sort_texts(
     text: Bytes, ends: Words, order: Words, n: int, keys: Words, keys2: Words, order2: Words, stack: Words
 ) -> None:
     """Sort n codes by their texts.  `keys`, `keys2` and `order2` have room for n words, `stack` for those
-    of `stack_words(n)`.  O(bytes that must be looked at), a few passes for each seven of them.
+    of `stack_words(n)`.  O(bytes that must be examined), a few passes for each seven of them.
     """
     t, e = pointer(text), pointer(ends)
     top = 0

@@ -1,7 +1,7 @@
-"""Owns sparse complements (maintenance paper, 3.1.2): the rows of a set that a part of it has not.
+"""Owns sparse complements (maintenance paper, 3.1.2): the rows of a set that a subset of it lacks.
 
-Where two sets have as many rows in an interval of keys, and one is inside the other, there is nothing between
-them to find: so only counts are compared, and rows that both have are never looked at.
+If two sets have the same number of rows in an interval of keys, and one is inside the other, they are equal
+there: so only counts are compared, and rows that both have are never examined.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dlog.storage.index.index import Index
 
 
 def complement(whole: Index, part: Index) -> Words:
-    """The rows of `whole` that `part` has not, sorted.  REQUIRES: every row of `part` is in `whole`.
+    """The rows of `whole` that `part` lacks, sorted.  REQUIRES: every row of `part` is in `whole`.
 
     O(missing log n) counts of O(log n + a page) each.
 

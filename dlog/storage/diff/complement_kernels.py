@@ -1,4 +1,4 @@
-"""Owns the iteration of complements by counts.  Knows nothing of what the sets are."""
+"""Owns the iteration of complements by counts.  Knows nothing of the meaning of the sets."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ PROBES: Final = 0  # how often rows of the subset were counted
 
 @kernel
 def missing_rows(A: Words, whole: int, part: int, k: int, out: Words, state: Words) -> int:
-    """The rows of one index that another, which holds some of its rows, has not; row by row; their number.
+    """The rows of one index that another, which holds some of its rows, lacks; row by row; their number.
 
     The j-th of them is the first row with j rows missing before it that is missing itself.  How many are
-    missing before row i is i less the number of rows of the other before it, which rises with i: it is found
+    missing before row i is i minus the number of rows of the other before it, which rises with i: it is found
     by doubling steps from the last one, then by halving.  O(missing log n) counts of O(log n + a page).
     REQUIRES: the second is inside the first; room for all that are missing.
     """
@@ -40,7 +40,7 @@ def missing_rows(A: Words, whole: int, part: int, k: int, out: Words, state: Wor
 def find_missing(A: Words, whole: int, part: int, k: int, out: Words, state: Words) -> int:
     n = A[whole + N_ROWS]
     total = n - A[part + N_ROWS]
-    row = 0  # all rows before it have been looked at, `j` of them are missing
+    row = 0  # all rows before it have been examined, `j` of them are missing
     for j in range(total):
         lo, step = row, 1
         while lo + step < n and missing_before(A, whole, part, k, lo + step, state) <= j:

@@ -36,7 +36,7 @@ def difference(old: Index, new: Index) -> Change:
 
 
 def counted_difference(old: Index, new: Index) -> tuple[Change, int]:
-    """The same, and how many nodes, entries and rows were looked at."""
+    """The same, and how many nodes, entries and rows were examined."""
     assert old.arena is new.arena and old.arity == new.arity
     k, A = old.arity, old.arena.A
     if k == 0:
@@ -51,7 +51,7 @@ def counted_difference(old: Index, new: Index) -> tuple[Change, int]:
         inserted.append(out[0, : state[N_INSERTED]])
         erased.append(out[1, : state[N_ERASED]])
         room = min(2 * room, MOST_ROOM)
-    if len(inserted) == 1:  # copies, since a change may be kept for long and the buffer is larger
+    if len(inserted) == 1:  # copies, since a change may live long and the buffer is larger
         return Change(inserted[0].copy(), erased[0].copy()), int(state[WORK])
     return Change(np.concatenate(inserted), np.concatenate(erased)), int(state[WORK])
 

@@ -1,8 +1,8 @@
 """Owns walking two versions side by side.  Knows nothing of handles.
 
-The walk keeps a place (node, entry, row) in each version and a count of what it looked at, in a state array,
-so that it can stop when a buffer is full and go on.  Whatever both versions share starts at the same key, so
-both places come to its start together, and it is skipped whole.
+The walk has a place (node, entry, row) in each version and a count of what it examined, in a state array,
+so that it can stop when a buffer is full and continue.  Whatever both versions share starts at the same key,
+so both places reach its start together, and it is skipped as a whole.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dlog.storage.layout import (
     STRIDE,
 )
 
-# The state: two places, the rows written so far, and the work done (nodes, entries and rows looked at).
+# The state: two places, the rows written so far, and the work done (nodes, entries and rows examined).
 OLD: Final = 0
 NEW: Final = 3
 N_INSERTED: Final = 6

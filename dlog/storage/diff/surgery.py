@@ -1,8 +1,9 @@
-"""Owns tree surgery: a change of a predicate as branches put into and taken out of its trie (paper, 4.2.1).
+"""Owns tree surgery: a change of a predicate as branches inserted into and erased from its trie (paper,
+4.2.1).
 
 Knows nothing of sensitivity.  Correct output: INSERT of a prefix for each prefix, of any length, that the new
-version has and the old one has not; ERASE the other way round; each once, in the order of the rows that bring
-them about, a branch inserted from the top down and erased from the bottom up.
+version has and the old one lacks; ERASE for the reverse; each once, in the order of the rows that cause
+them, a branch inserted from the top down and erased from the bottom up.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Surgeries:
 
 
 def surgeries(old: Index, new: Index, change: Change | None = None) -> Surgeries:
-    """The surgeries that turn the trie of `old` into that of `new`; `change` is their difference when known.
+    """The surgeries that turn the trie of `old` into that of `new`; `change` is their difference if known.
 
     O(m (log n + k)) for m changed rows, besides finding the difference.
     """
@@ -62,7 +63,7 @@ def surgeries(old: Index, new: Index, change: Change | None = None) -> Surgeries
     if k == 0:
         return Surgeries(out[:, 0], out[:, 1], out[:, 2:])
     A = old.arena.A
-    with old.arena.lock:  # the key of each look-up lies in the arena
+    with old.arena.lock:  # the key of each look-up is in the arena
         count_missing(A, old.root, inserted, n, k, ROW, kept)
         count_missing(A, new.root, erased, m, k, ROW, left)
     at = write_surgeries(inserted, kept, n, erased, left, m, k, out.reshape(-1))

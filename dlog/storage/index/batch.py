@@ -1,4 +1,4 @@
-"""Owns the way from rows to roots: bulk load and batches of changes.  Knows nothing of handles.
+"""Owns the steps from rows to roots: bulk load and batches of changes.  Knows nothing of handles.
 
 REQUIRES, everywhere: the caller holds the arena's lock.  A root that is returned carries one reference, which
 the caller owns.
@@ -45,7 +45,7 @@ REBUILD_SHARE = 4  # a batch of more than a quarter of the rows is merged into a
 
 
 class Change(NamedTuple):
-    """The net effect of a batch: sorted rows that were not there before, and rows that are there no more."""
+    """The net effect of a batch: sorted rows that are new, and sorted rows that were removed."""
 
     inserted: Words
     erased: Words
@@ -94,7 +94,7 @@ def spread_root(arena: Arena, root: int, k: int) -> int:
 def changed_root(
     arena: Arena, root: int, k: int, inserts: Rows | None, erases: Rows | None, *, in_place: bool
 ) -> tuple[int, Change]:
-    """The root under a batch and the net change.  In place the caller's reference to `root` is used up."""
+    """The root after a batch and the net change.  In place the caller's reference to `root` is used up."""
     n = arena.words[root + N_ROWS]
     if k == 0:
         return _changed_proposition(arena, root, inserts, erases, in_place)
@@ -123,7 +123,7 @@ def changed_root(
 def _changed_row(
     arena: Arena, root: int, k: int, inserts: Rows | None, erases: Rows | None, in_place: bool
 ) -> tuple[int, Change] | None:
-    """A batch of one row, which is most transactions; None when it must go the long way."""
+    """A batch of one row, which is most transactions; None if it needs the general path."""
     rows, op = (inserts, INSERT) if inserts and inserts.n else (erases, ERASE)
     assert rows is not None
     row = np.array([[data[offset] for data, offset, _ in rows.columns]], np.int64)
@@ -141,7 +141,7 @@ def _changed_row(
 
 
 def _tree(arena: Arena, rows: SortedRows, k: int, scan: int) -> int:
-    """A flat tree that takes the rows' extent over."""
+    """A flat tree that takes ownership of the rows' extent."""
     leaves = 2 + 2 * rows.n // LEAF_ROWS
     arena.reserve((2 + 2 * leaves // FANOUT) * (node_words(scan) * 5 // 4) + 2 * leaves)
     root = build_tree(arena.A, rows.owner, rows.base, rows.stride, rows.n, k, scan)
@@ -150,7 +150,7 @@ def _tree(arena: Arena, rows: SortedRows, k: int, scan: int) -> int:
 
 
 def _load_batch(arena: Arena, k: int, inserts: Rows | None, erases: Rows | None) -> SortedRows | None:
-    """Sorted operations; None when there are none."""
+    """Sorted operations; None if there are none."""
     new = sort_rows(arena, inserts, OP_COLUMNS) if inserts and inserts.n else None
     old = sort_rows(arena, erases, OP_COLUMNS) if erases and erases.n else None
     if new is None or old is None:
@@ -214,7 +214,7 @@ def _merged(arena: Arena, root: int, batch: SortedRows, m: int, k: int, n: int, 
 def _edited(arena: Arena, root: int, batch: SortedRows, m: int, k: int, in_place: bool) -> int:
     """The tree with touched pages changed or copied.  O(m log n + touched pages)."""
     A, n_nodes = arena.A, arena.words[root + N_NODES]
-    # A touched leaf is written anew and may join both neighbours; splits make half-full pages.
+    # A touched leaf is written again and may join both neighbours; splits make half-full pages.
     pages = 3 * min(m, n_nodes * FANOUT) + m // (LEAF_ROWS // 4) + 4
     nodes = 2 * min(m, n_nodes) + pages // (FANOUT // 2) + 4
     n_items = 4 * FANOUT + m // (LEAF_ROWS // 4) + 8

@@ -2,7 +2,7 @@
 
 Every change is made in place on a root that the caller owns; a new version begins as `clone_root`, whose
 nodes are shared and therefore copied when touched.  One pass from left to right rebuilds the touched nodes
-and keeps the others.  Neighbouring nodes that fill half a node together become one, as leaves do.
+and leaves the others.  Neighbouring nodes that fill half a node together become one, as leaves do.
 
 REQUIRES, everywhere: the caller has reserved memory for the new pages (`pages_bound`).
 """
@@ -74,7 +74,7 @@ from dlog.storage.layout import (
 # begin at multiples of a power of two (see arena_kernels on cache sets).  Leaves of more than two columns
 # have fewer rows, since the first change copies them, but no two that are small together.
 
-TOGETHER: Final = 256  # operations whose leaves are asked for together
+TOGETHER: Final = 256  # operations whose leaves are prefetched together
 
 
 @helper
@@ -112,7 +112,7 @@ def build_tree(A: Words, owner: int, base: int, stride: int, n: int, k: int, sca
 
 @helper
 def spread_tree(A: Words, base: int, stride: int, n: int, k: int, scan: int) -> int:
-    """An index over n sorted rows whose leaves have memory of their own, a quarter of it free: changes find
+    """An index over n sorted rows whose leaves have their own memory, a quarter of it free: changes find
     them private and with room.  They are small, since rows move at every change, but no two are small
     together.  O(n k).  REQUIRES: n > 0, k > 0."""
     leaves = max(1, n // (LEAF_ROWS * 3 // 8))
@@ -188,7 +188,7 @@ def apply_ops(A: Words, root: int, ops: int, s: int, m: int, k: int, items: int,
     """Carry out located operations on a root that the caller owns; return the root, perhaps another one.
 
     `items` and `nodes` are room for lists.  O(m + touched nodes * FANOUT + touched rows), and O(n_nodes) when
-    a leaf is split, joined or empty.  Nodes that are not touched are not looked at.
+    a leaf is split, joined or empty.  Nodes that are not touched are not examined.
     """
     if keep_all_leaves(A, root, ops, s, m, k):
         if m <= TOGETHER:
@@ -198,7 +198,7 @@ def apply_ops(A: Words, root: int, ops: int, s: int, m: int, k: int, items: int,
     scan = A[root + ROOT_SCAN]
     n_nodes = A[root + N_NODES]
     n_out, i, rows = 0, 0, A[root + N_ROWS]
-    is_new = False  # the last node of the list: nodes as they were are not small together
+    is_new = False  # the last node of the list: unchanged nodes are not small together
     for ni in range(n_nodes):
         node = A[root + ROOT_HEADER + ni]
         j = i
@@ -226,7 +226,7 @@ def apply_ops(A: Words, root: int, ops: int, s: int, m: int, k: int, items: int,
 
 @helper
 def keep_all_leaves(A: Words, root: int, ops: int, s: int, m: int, k: int) -> bool:
-    """Whether located operations leave all leaves of an index what they are."""
+    """Whether located operations preserve all leaves of an index."""
     i = 0
     while i < m:
         ni = A[ops + (k + ORDINAL) * s + i] // FANOUT
@@ -239,7 +239,7 @@ def keep_all_leaves(A: Words, root: int, ops: int, s: int, m: int, k: int) -> bo
 
 @helper
 def change_touched(A: Words, root: int, ops: int, s: int, m: int, k: int) -> None:
-    """Carry out operations that leave all leaves what they are."""
+    """Carry out operations that preserve all leaves."""
     scan = A[root + ROOT_SCAN]
     i = 0
     while i < m:
@@ -256,8 +256,8 @@ def change_touched(A: Words, root: int, ops: int, s: int, m: int, k: int) -> Non
 
 @helper
 def ask_for_leaves(A: Words, root: int, ops: int, s: int, m: int, k: int) -> None:
-    """Let the memory of all leaves come, that of many at once: the beginning of each column, from where on
-    the processor sees what comes next, and where it changes."""
+    """Prefetch all leaves, many at once: the beginning of each column, from where on
+    the processor predicts what comes next, and where it changes."""
     last = -1
     for i in range(m):
         ordinal = A[ops + (k + ORDINAL) * s + i]
@@ -277,7 +277,7 @@ def ask_for_leaves(A: Words, root: int, ops: int, s: int, m: int, k: int) -> Non
 
 @helper
 def end_of_node(A: Words, ni: int, ops: int, s: int, i: int, m: int, k: int) -> int:
-    """The first operation behind i that lies in another node than ni."""
+    """The first operation after i that is in another node than ni."""
     while i < m and A[ops + (k + ORDINAL) * s + i] < (ni + 1) * FANOUT:
         i += 1
     return i
@@ -285,8 +285,8 @@ def end_of_node(A: Words, ni: int, ops: int, s: int, i: int, m: int, k: int) -> 
 
 @helper
 def keeps_leaves(A: Words, node: int, ni: int, ops: int, s: int, i: int, j: int, k: int) -> bool:
-    """Whether operations [i, j) leave all leaves of a node what they are: none splits, joins or is empty."""
-    last, before = -1, 0  # the leaf before the one at hand, and what it holds after the change
+    """Whether operations [i, j) preserve all leaves of a node: none splits, joins or is empty."""
+    last, before = -1, 0  # the leaf before the current one, and its rows after the change
     while i < j:
         e = A[ops + (k + ORDINAL) * s + i] - ni * FANOUT
         entry = node + NODE_HEADER + ENTRY * e
@@ -328,7 +328,7 @@ def change_leaves(A: Words, node: int, ni: int, ops: int, s: int, i: int, j: int
 @helper
 def scan_again(A: Words, node: int, e: int, ops: int, s: int, i: int, j: int, k: int, scan: int) -> None:
     """The scans of a leaf and its node after operations [i, j).  O(j - i), and O(fill) if a least or greatest
-    value went, O(FANOUT) if it may have been the node's."""
+    value was removed, O(FANOUT) if it may have been the node's."""
     total, own = node + NODE_SCAN, node + NODE_SCAN + SCAN_WORDS * (e + 1)
     least, most = A[own + SCAN_MIN], A[own + SCAN_MAX]
     A[total + SCAN_LOW] -= A[own + SCAN_LOW]
@@ -356,7 +356,7 @@ def scan_again(A: Words, node: int, e: int, ops: int, s: int, i: int, j: int, k:
 
 @helper
 def own_node(A: Words, root: int, ni: int) -> int:
-    """The root's node, copied first when other roots hold it too."""
+    """The root's node, copied first if other roots hold it too."""
     node = A[root + ROOT_HEADER + ni]
     if A[node + NODE_REFERENCES] == 1:
         return node
@@ -430,7 +430,7 @@ def put_nodes(A: Words, items: int, n: int, nodes: int, n_out: int, k: int, scan
 
 @helper
 def prepend_node(A: Words, items: int, n: int, node: int, k: int, scan: int) -> int:
-    """Turn one reference to a node into items before the n items that are there."""
+    """Turn one reference to a node into items before the n existing items."""
     m = A[node + N_ENTRIES]
     for x in range(ITEM * n - 1, -1, -1):
         A[items + ITEM * m + x] = A[items + x]
@@ -467,7 +467,7 @@ def make_node(A: Words, items: int, n: int, scan: int) -> int:
 
 @helper
 def finish_root(A: Words, root: int, nodes: int, n: int, rows: int) -> int:
-    """Give the root its new list of nodes, of so many rows; another root when the list has no room."""
+    """Give the root its new list of nodes, of this many rows; another root if the list has no room."""
     if n > A[root + CAPACITY]:
         larger = new_root(A, n + n // 8)
         set_root(A, larger, 0, 0, A[root + ARITY], A[root + ROOT_SCAN])
@@ -497,7 +497,7 @@ def set_flat(A: Words, root: int) -> None:
 
 @helper
 def merge_tree(A: Words, root: int, ops: int, s: int, m: int, k: int, to: int, to_stride: int) -> int:
-    """Write all rows under located operations to one flat place; return their number.  O(n + m)."""
+    """Write all rows after located operations to one flat place; return their number.  O(n + m)."""
     i, at = 0, 0
     for ni in range(A[root + N_NODES]):
         node = A[root + ROOT_HEADER + ni]

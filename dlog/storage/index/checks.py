@@ -1,4 +1,6 @@
-"""Owns the invariants of an index.  Knows nothing of how they are kept; shares no code with the kernels."""
+"""Owns the invariants of an index.  Knows nothing of how they are maintained; shares no code with the
+kernels.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,7 @@ def _check_node(A: Words, node: int, arity: int, scan: int) -> list[Words]:
 
 
 def _check_neighbours(sizes: list[int], full: int) -> None:
-    """No two neighbours fit half of the room for one."""
+    """No two neighbours fit in half of a page."""
     for left, right in pairwise(sizes):
         assert left + right > full // 2, f"neighbours of {left} and {right}"
 

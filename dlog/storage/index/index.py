@@ -4,7 +4,7 @@ Knows nothing of predicates, column orders or values: rows are int64 codes.
 
 Lifecycle.  1 `build` sorts rows into one flat extent.  2 `apply`, `insert_row`, `erase_row` make a new
 version that shares what did not change; `apply_in_place` changes the handle itself and copies nothing that
-only this version holds.  3 `close`, or the garbage collector, gives its memory back; others stay readable.
+only this version holds.  3 `close`, or the garbage collector, frees its memory; others stay readable.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Index:
     def build(cls, arena: Arena, rows: Any, arity: int, *, scan: int | None = None) -> Index:
         """From an (n, arity) array, nested sequences, or a list of `arity` 1-D arrays, in any order.
 
-        `scan` names a column whose count, sum, min and max are kept for every leaf and node
+        `scan` names a column whose count, sum, min and max are stored for every leaf and node
         (`scan_tree`).  O(n) for each byte that varies; rows already in order are not sorted again.
         """
         return cls._load(arena, as_rows(rows, arity), arity, scan)
@@ -98,7 +98,7 @@ class Index:
     def apply_in_place(self, inserts: Any = None, erases: Any = None) -> Change:
         """The same, but this handle becomes the new version.  Pages that only it holds are changed in place.
 
-        Other handles, snapshots of this one too, see nothing of it.
+        Other handles, including snapshots of this one, are not affected.
         """
         arena, k = self.arena, self.arity
         new, old = _rows_or_none(inserts, k), _rows_or_none(erases, k)
@@ -109,20 +109,20 @@ class Index:
         return change
 
     def renew(self, root: int) -> None:
-        """Take over a root in place of this handle's, whose reference has been used up."""
+        """Replace this handle's root, whose reference has been used up."""
         self.root = root
         self._distinct = None
 
     def insert_row(self, row: Sequence[int]) -> Index | None:
-        """A new version with one row more; None when the row is there.  O(log n + a page)."""
+        """A new version with one more row; None if the row exists.  O(log n + a page)."""
         return self._change_row(row, INSERT)
 
     def erase_row(self, row: Sequence[int]) -> Index | None:
-        """A new version with one row less; None when the row is not there.  O(log n + a page)."""
+        """A new version with one row less; None if the row does not exist.  O(log n + a page)."""
         return self._change_row(row, ERASE)
 
     def replace_row(self, old: Sequence[int], new: Sequence[int]) -> Index | None:
-        """A new version with one row in place of another; None when `old` is not there or `new` is.
+        """A new version with one row replaced by another; None if `old` does not exist or `new` does.
 
         One version is made, not two, unless leaves have to be split or joined.  O(log n + a page).
         """
@@ -141,7 +141,7 @@ class Index:
         return None if without is None else without.insert_row(new)
 
     def snapshot(self) -> Index:
-        """Another handle on this version, to be closed on its own.  O(1)."""
+        """Another handle on this version, to be closed separately.  O(1)."""
         with self.arena.lock:
             self.arena.words[self.root + ROOT_REFERENCES] += 1
         return Index(self.arena, self.root, self.arity)
@@ -155,7 +155,7 @@ class Index:
         return Index(arena, root, self.arity)
 
     def spread(self) -> Index:
-        """The same rows in leaves of their own with room for more: for an index that will be changed in place
+        """The same rows in separate leaves with room for more: for an index that will be changed in place
         and is not joined.  O(n).  REQUIRES: it is flat."""
         arena = self.arena
         with arena.lock:
@@ -164,7 +164,7 @@ class Index:
         return Index(arena, root, self.arity)
 
     def close(self) -> None:
-        """Give this version's memory back.  The handle must not be used any more."""
+        """Free this version's memory.  The handle must not be used any more."""
         root, self.root = self.root, 0
         if root:
             self.arena.drop_root(root)
@@ -225,7 +225,9 @@ class Index:
         return out
 
     def flat_columns(self) -> list[Words] | None:
-        """The columns where they lie, if that is in one piece; to be read before this version goes.  O(1)."""
+        """The columns without a copy, if they are contiguous; to be read before this version is closed.
+        O(1).
+        """
         if not self.is_flat:
             return None
         words, n = self.arena.words, len(self)
@@ -234,14 +236,14 @@ class Index:
 
     @property
     def is_flat(self) -> bool:
-        """Whether all rows lie contiguously."""
+        """Whether all rows are contiguous."""
         return self.arena.words[self.root + FLAT_BASE] >= 0
 
     def distinct_prefixes(self, sampled_leaves: int = SAMPLED_LEAVES) -> list[int]:
-        """For d = 1 .. arity, how many distinct prefixes of length d: exact when few leaves, else estimated.
+        """For d = 1 .. arity, how many distinct prefixes of length d: exact if few leaves, else estimated.
 
         A new prefix begins where two neighbours differ, so the share of such pairs in a sample of leaves
-        is an unbiased estimate.  Kept with the version.  O(leaves + sampled rows).
+        is an unbiased estimate.  Cached with the version.  O(leaves + sampled rows).
         """
         if self._distinct is None:
             self._distinct = self._count_distinct(sampled_leaves)
@@ -265,7 +267,7 @@ class Index:
     # Helpers
 
     def _put_row(self, row: Sequence[int]) -> int:
-        """Hand a row or prefix to a kernel.  REQUIRES: lock held."""
+        """Pass a row or prefix to a kernel.  REQUIRES: lock held."""
         if len(row) > min(self.arity, ROW_WORDS):
             raise ValueError(f"a row of {len(row)} values in an index of arity {self.arity}")
         words, at = self.arena.words, ROW

@@ -1,10 +1,10 @@
-"""Owns what happens to single leaves and nodes when rows change.  Knows nothing of whole batches or roots.
+"""Owns changes of single leaves and nodes.  Knows nothing of whole batches or roots.
 
 Changes come as operations sorted by row, laid out as a leaf of k + 3 columns: the row, then OP (1 insert, 0
 erase), then ORDINAL (node index * FANOUT + entry index) and POSITION (row in the leaf) where the row is or
 belongs.  A rebuilt node is collected in a list of items of ITEM words.
 
-A leaf may be changed where it lies when nobody else can see it: its extent has one reference and begins with
+A leaf may be changed in place if nothing else can see it: its extent has one reference and begins with
 the leaf.  Otherwise it is copied.  Two neighbours of one node that fit half a page together become one page.
 """
 
@@ -57,7 +57,7 @@ def page_rows(rows: int) -> int:
 
 @helper
 def is_private(A: Words, base: int, owner: int) -> bool:
-    """Whether the leaf may be changed where it lies.  REQUIRES: its node is private."""
+    """Whether the leaf may be changed in place.  REQUIRES: its node is private."""
     return A[owner + COUNT] == 1 and A[owner + EXTENT_BASE] == base
 
 
@@ -105,7 +105,7 @@ def put_item(
 
 @helper
 def put_entry(A: Words, items: int, n: int, node: int, e: int, k: int, scan: int) -> int:
-    """Append an entry of a node as it is."""
+    """Append an entry of a node unchanged."""
     item = items + ITEM * n
     for x in range(ENTRY):
         A[item + x] = A[node + NODE_HEADER + ENTRY * e + x]
@@ -161,7 +161,7 @@ def change_leaf(
     scan: int,
     last: int,
 ) -> int:
-    """Append what operations [i, j) make of entry e: nothing, one leaf or several.  O(rows + operations).
+    """Append the result of operations [i, j) on entry e: nothing, one leaf or several.  O(rows + operations).
 
     `last` says that no rows follow the leaf: pages are then filled up, for rows that arrive in order.
     """
@@ -219,7 +219,7 @@ def write_pages(
     scan: int,
     in_order: bool,
 ) -> int:
-    """Append a leaf under operations [i, j), `total` rows, as new pages.
+    """Append a leaf after operations [i, j), `total` rows, as new pages.
 
     More than one page: full ones when rows arrive in order, else even ones of at most three quarters.
     """
@@ -253,7 +253,7 @@ def merge_rows(
     room: int,
     limit: int,
 ) -> int:
-    """Write the next `limit` rows of a leaf under operations up to j to another place.  O(limit).
+    """Write the next `limit` rows of a leaf after operations up to j to another place.  O(limit).
 
     RESULT holds how many rows of the leaf are done and the next operation, before and after.
     """
@@ -281,11 +281,11 @@ def merge_rows(
 
 @helper
 def edit_rows(A: Words, base: int, stride: int, fill: int, ops: int, s: int, i: int, j: int, k: int) -> None:
-    """The same where the leaf lies.  O(operations + rows that move).
+    """The same in place.  O(operations + rows that move).
 
-    Rows between two operations move by how many more rows come than go before them, and most not at all:
-    those that move down from left to right, then those that move up from right to left, so that none is
-    written over before it has moved; then the rows that come are written into their gaps.
+    Rows between two operations move by the surplus of inserted over erased rows before them, and most do not
+    move: those that move down from left to right, then those that move up from right to left, so that none is
+    overwritten before it has moved; then the inserted rows are written into their gaps.
     """
     op, place = ops + (k + OP) * s, ops + (k + POSITION) * s
     by, start = 0, 0

@@ -40,13 +40,13 @@ from dlog.storage.layout import (
 # the memory of many at once.  Scattered over an index of 40 MB, 250 of them took a quarter of the time.
 TOGETHER: Final = 256
 DENSE: Final = 4  # operations for each leaf from which on the next place is near the last one
-FEW_LEAVES: Final = 4  # that are looked at one after the other before one is sought from the root
-NOT_SOUGHT: Final = -1  # in the place of a position: the leaf is known, or not yet asked for
+FEW_LEAVES: Final = 4  # that are examined one after the other before one is sought from the root
+NOT_SOUGHT: Final = -1  # instead of a position: the leaf is known, or not sought yet
 
 
 @helper
 def locate(A: Words, root: int, ops: int, s: int, m: int, k: int) -> int:
-    """Keep the operations that have an effect and write where; return their number, inserts in RESULT.
+    """Select the operations that have an effect and write where; return their number, inserts in RESULT.
 
     REQUIRES: operations are sorted and distinct; n_nodes > 0.  O(m log n), near O(m) when they are dense.
     """
@@ -70,8 +70,8 @@ def find_places(A: Words, root: int, ops: int, s: int, m: int, k: int) -> None:
 def find_leaves(A: Words, root: int, ops: int, s: int, start: int, end: int, k: int) -> None:
     """Write to ORDINAL the last leaf whose first row is not after an operation's.
 
-    First for those whose first word is another than the last one's; most of the others lie in the same leaf
-    or in one of the next few, and only those that do not are sought, too.
+    First for those whose first word differs from the last one's; most of the others are in the same leaf
+    or in one of the next few, and only those that are not are sought, too.
     """
     leaf, sought = ops + (k + ORDINAL) * s, ops + (k + POSITION) * s
     for j in range(start, end):
@@ -100,7 +100,7 @@ def find_leaves(A: Words, root: int, ops: int, s: int, start: int, end: int, k: 
 
 @helper
 def is_beyond(A: Words, root: int, ordinal: int, ops: int, s: int, j: int, k: int) -> bool:
-    """Whether an operation belongs to a leaf behind this one.  REQUIRES: not to one before it."""
+    """Whether an operation belongs to a leaf after this one.  REQUIRES: not to one before it."""
     node, e = A[root + ROOT_HEADER + ordinal // FANOUT], ordinal % FANOUT + 1
     if e < A[node + N_ENTRIES]:
         return starts_by(A, node, e, ops, s, j, k)
@@ -111,7 +111,7 @@ def is_beyond(A: Words, root: int, ordinal: int, ops: int, s: int, j: int, k: in
 
 @helper
 def next_leaf(A: Words, root: int, ordinal: int) -> int:
-    """The ordinal of the leaf behind this one.  REQUIRES: there is one."""
+    """The ordinal of the leaf after this one.  REQUIRES: there is one."""
     if ordinal % FANOUT + 1 < A[A[root + ROOT_HEADER + ordinal // FANOUT] + N_ENTRIES]:
         return ordinal + 1
     return (ordinal // FANOUT + 1) * FANOUT
@@ -171,7 +171,7 @@ def find_entries(A: Words, root: int, ops: int, s: int, start: int, end: int, k:
 def find_positions(A: Words, root: int, ops: int, s: int, start: int, end: int, k: int) -> None:
     """Write to POSITION the first row of the leaf at ORDINAL that is not before an operation's.
 
-    The memory of all leaves is asked for first; in each the search goes on from the operation before."""
+    All leaves are prefetched first; in each the search continues from the operation before."""
     leaf, place = ops + (k + ORDINAL) * s, ops + (k + POSITION) * s
     for j in range(start, end):
         if j == start or A[leaf + j] != A[leaf + j - 1]:
@@ -194,7 +194,7 @@ def find_positions(A: Words, root: int, ops: int, s: int, start: int, end: int, 
 
 @helper
 def ask_for_rows(A: Words, root: int, ops: int, s: int, start: int, end: int, k: int) -> None:
-    """Let the memory of all columns of the rows that were found come, that of many at once."""
+    """Prefetch all columns of the rows that were found, many at once."""
     for j in range(start, end):
         entry = entry_at(A, root, A[ops + (k + ORDINAL) * s + j])
         row = A[entry + BASE] + A[ops + (k + POSITION) * s + j]
@@ -209,7 +209,7 @@ def entry_at(A: Words, root: int, ordinal: int) -> int:
 
 @helper
 def keep_effective(A: Words, root: int, ops: int, s: int, m: int, k: int) -> int:
-    """Of operations whose places are known, keep those that change something; as `locate`."""
+    """Of operations whose places are known, select those that change something; as `locate`."""
     kept, inserts = 0, 0
     for j in range(m):
         ordinal, position = A[ops + (k + ORDINAL) * s + j], A[ops + (k + POSITION) * s + j]
@@ -231,7 +231,7 @@ def keep_effective(A: Words, root: int, ops: int, s: int, m: int, k: int) -> int
 
 @helper
 def locate_dense(A: Words, root: int, ops: int, s: int, m: int, k: int) -> int:
-    """As `locate`: the search goes on from the last place."""
+    """As `locate`: the search continues from the last place."""
     kept, inserts, ni, ei, position = 0, 0, 0, 0, 0
     node = A[root + ROOT_HEADER]
     for j in range(m):

@@ -1,4 +1,4 @@
-"""Owns the change of one row: the short way through an index for what needs no split or join of leaves."""
+"""Owns the change of one row: the short path through an index for changes that split or join no leaves."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from dlog.storage.layout import (
     STRIDE,
 )
 
-# What change_row answers besides a root.
+# Results of change_row besides a root.
 UNCHANGED: Final = 0
 NEEDS_BATCH: Final = -1
 
 
 @helper
 def change_row(A: Words, root: int, k: int, op: int, in_place: int) -> int:
-    """Insert or erase the row at ROW.  Answers the new root, UNCHANGED, or NEEDS_BATCH when a leaf would be
-    split, dropped or joined: nothing has then been done.  O(log n + n_nodes + FANOUT + LEAF_ROWS).
+    """Insert or erase the row at ROW.  Returns the new root, UNCHANGED, or NEEDS_BATCH if a leaf would be
+    split, dropped or joined: then nothing has been done.  O(log n + n_nodes + FANOUT + LEAF_ROWS).
     """
     n_nodes = A[root + N_NODES]
     if n_nodes == 0 or A[LIMIT] - A[BUMP] < LARGE_WORDS + 2 * (n_nodes + LEAF_ROWS * k):
@@ -75,8 +75,8 @@ def change_row(A: Words, root: int, k: int, op: int, in_place: int) -> int:
 
 @helper
 def fetch_rows(A: Words, base: int, stride: int, fill: int, k: int) -> None:
-    """Ask for a whole leaf, which is to be searched and copied: its lines come at once, not each when the
-    last has been looked at.  O(lines)."""
+    """Prefetch a whole leaf, which is to be searched and copied: its lines come at once, not each when the
+    last has been examined.  O(lines)."""
     for c in range(k):
         for x in range(0, fill, LINE):
             prefetch(A, base + c * stride + x)
@@ -84,7 +84,7 @@ def fetch_rows(A: Words, base: int, stride: int, fill: int, k: int) -> None:
 
 @helper
 def is_plain(A: Words, node: int, e: int, op: int) -> bool:
-    """Whether one row more or less leaves the leaf a leaf, with no neighbour to join."""
+    """Whether inserting or erasing one row preserves the leaf, with no neighbour to join."""
     entry = node + NODE_HEADER + ENTRY * e
     fill = A[entry + FILL] + 2 * op - 1
     if op == INSERT:
@@ -98,7 +98,7 @@ def is_plain(A: Words, node: int, e: int, op: int) -> bool:
 
 @helper
 def own_change(A: Words, node: int, e: int, position: int, k: int, op: int, scan: int) -> None:
-    """Insert or erase one row of a leaf of a private node; the leaf is copied when it is not private."""
+    """Insert or erase one row of a leaf of a private node; the leaf is copied if it is not private."""
     entry = node + NODE_HEADER + ENTRY * e
     base, stride, fill, owner = A[entry + BASE], A[entry + STRIDE], A[entry + FILL], A[entry + OWNER]
     kept = position + 1 - op  # the first row after the change's place

@@ -1,6 +1,6 @@
 """Owns samples of rows, for statistics.  They are random, but the same for the same rows.
 
-Rows at even distances would not do: they never meet two rows of a small group.
+Rows at equal distances would not do: they never meet two rows of a small group.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _SEED = 1
 
 
 def sample_places(n: int, size: int) -> Words:
-    """About `size` different numbers below n, at random, rising; all of them when there are fewer."""
+    """About `size` different numbers below n, at random, rising; all of them if there are fewer."""
     if n <= size:
         return np.arange(n)
     return np.unique(np.random.default_rng(_SEED).integers(0, n, size))
 
 
 def sample(index: Index, size: int) -> Words:
-    """About `size` rows as an (m, arity) array in index order; all rows when there are fewer.
+    """About `size` rows as an (m, arity) array in index order; all rows if there are fewer.
 
     O(size log size + nodes).
     """
@@ -52,7 +52,7 @@ def sample(index: Index, size: int) -> Words:
 
 
 def _in_leaves(A: Words, root: int, parts: NDArray[np.float64]) -> tuple[Words, Words]:
-    """Where rows stand that come after these parts of all rows, were all leaves of one size: the addresses of
+    """The positions of rows after these fractions of all rows, if all leaves had one size: the addresses of
     entries, and places in their leaves, each once.
     """
     nodes = A[root + ROOT_HEADER : root + ROOT_HEADER + int(A[root + N_NODES])]

@@ -1,4 +1,4 @@
-"""Owns the way of rows into sorted, distinct rows in the arena.  Knows nothing of trees.
+"""Owns sorting: rows to sorted, distinct rows in the arena.  Knows nothing of trees.
 
 Rows come as columns that are views (data, offset, step): value i is data[offset + i * step], so that
 row-major and column-major arrays are read without copying them first.
@@ -63,7 +63,7 @@ class SortedRows:
 
 @dataclass(frozen=True)
 class _Field:
-    """Where a column lies in its packed word.  bits == 0 and raw: the word is the column."""
+    """Where a column is in its packed word.  bits == 0 and raw: the word is the column."""
 
     word: int
     shift: int
@@ -73,13 +73,13 @@ class _Field:
 
 
 def as_words(values: Any) -> Words:
-    """A contiguous int64 array that kernels take without another signature.  Copies only when it must."""
+    """A contiguous int64 array that kernels take without another signature.  Copies only if necessary."""
     return writable(np.ascontiguousarray(values, dtype=np.int64))
 
 
 def writable(array: Any) -> Any:
     """The same array for kernels.  A read-only one (as those over Arrow buffers) has another type for the
-    compiler: it is seen through a view that allows writing, which no kernel does with its inputs.
+    compiler: it is passed as a writable view; no kernel writes to its inputs.
     """
     if array.flags.writeable and array.flags.aligned:
         return array
@@ -89,7 +89,7 @@ def writable(array: Any) -> Any:
 
 
 class _Writable:
-    """Keeps the array alive and shows its memory as writable."""
+    """Keeps the array alive and exposes its memory as writable."""
 
     def __init__(self, array: Any):
         self.array = array
@@ -208,7 +208,7 @@ def _pack(rows: Rows) -> tuple[list[_Field], Words]:
 
 
 def _unpack(fields: list[_Field], words: Words, n: int, kept: int, out: Sequence[Words]) -> None:
-    """The columns of the first rows of n that `_pack` has packed, each to an array of its own."""
+    """The columns of the first rows of n that `_pack` has packed, each to its own array."""
     for field, column in zip(fields, out, strict=False):
         if field.raw:
             store_column(words, field.word * n, kept, column, 0)
@@ -260,7 +260,7 @@ def _radix_sort(words: Words, w: int, n: int) -> Words:
 
 
 def _sorted_places(words: Words, w: int, n: int) -> Words:
-    """The numbers of rows of several words, in their order."""
+    """The numbers of rows of several words, in sorted order."""
     counts = np.empty(64 // DIGIT << DIGIT, np.int64)
     rows, rows2 = np.arange(n), np.empty(n, np.int64)
     keys, keys2 = np.empty(n, np.int64), np.empty(n, np.int64)

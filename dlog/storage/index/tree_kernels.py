@@ -1,7 +1,7 @@
 """Owns searching, counting and reading whole indices.  Knows nothing of how they change.
 
 A key is given as a row of something that is laid out as a leaf: column c of key j is at kb + c * ks + j.
-Comparisons look at the first d columns only, so that a prefix is a key too.
+Comparisons use the first d columns only, so that a prefix is a key too.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def compare(A: Words, base: int, stride: int, i: int, kb: int, ks: int, j: int, 
 
 @helper
 def compare_first(A: Words, node: int, e: int, kb: int, ks: int, j: int, d: int) -> int:
-    """The same of the first row of a node's entry: the leaf is looked at only if the first keys are equal."""
+    """The same of the first row of a node's entry: the leaf is examined only if the first keys are equal."""
     if d > 0 and A[node + NODE_FIRST + e] != A[kb + j]:
         return -1 if A[node + NODE_FIRST + e] < A[kb + j] else 1
     entry = node + NODE_HEADER + ENTRY * e
@@ -82,8 +82,8 @@ def leaf_bound(
 def count_keys(A, lo, hi, key):
     """(How many words in [lo, hi) are below `key`, how many equal it.)
 
-    The processor compares several words at a time and never guesses wrong: for the keys of a node and the
-    rows of a leaf that takes less than halving.  O(hi - lo).
+    The processor compares several words at a time and never mispredicts: for the keys of a node and the
+    rows of a leaf that takes less time than halving.  O(hi - lo).
     """
     below, equal = 0, 0
     for i in range(lo, hi):
@@ -94,7 +94,7 @@ def count_keys(A, lo, hi, key):
 
 @helper
 def place_of(A, base, stride, lo, hi, keys, at, step, d):
-    """The first row in [lo, hi) of a leaf that is not before a key of d words, each `step` behind the last.
+    """The first row in [lo, hi) of a leaf that is not before a key of d words, each `step` after the last.
 
     Column by column, by counting.  O(rows).
     """
@@ -140,7 +140,7 @@ def entry_bound(A: Words, node: int, lo: int, kb: int, ks: int, j: int, d: int, 
 def rank(A: Words, root: int, kb: int, ks: int, j: int, d: int, bias: int) -> int:
     """How many rows are before the key (bias 0), or not after it (bias 1).
 
-    O(log n) when flat, else O(log n + n_nodes + FANOUT).
+    O(log n) if flat, else O(log n + n_nodes + FANOUT).
     """
     if A[root + FLAT_BASE] >= 0:
         base = A[root + FLAT_BASE]
@@ -165,7 +165,7 @@ def count_prefix(A: Words, root: int, kb: int, ks: int, j: int, d: int) -> int:
 
 @helper
 def has_prefix(A: Words, root: int, kb: int, ks: int, j: int, d: int) -> int:
-    """1 when some row begins with the first d columns of the key, else 0.  O(log n)."""
+    """1 if some row begins with the first d columns of the key, else 0.  O(log n)."""
     if A[root + FLAT_BASE] >= 0:
         base, stride, fill = A[root + FLAT_BASE], A[root + FLAT_STRIDE], A[root + N_ROWS]
         i = leaf_bound(A, base, stride, 0, fill, kb, ks, j, d, 0)
@@ -223,7 +223,7 @@ def flatten(A: Words, root: int, k: int, to: int, to_stride: int) -> int:
 def count_changes(A: Words, root: int, k: int, every: int, out: Words) -> int:
     """In each `every`-th leaf, count at which neighbours the first d columns differ: into out[d - 1].
 
-    Returns the number of pairs looked at; pairs across leaves are left out.  O(leaves + looked at * k).
+    Returns the number of pairs examined; pairs across leaves are left out.  O(leaves + examined * k).
     """
     pairs = 0
     leaf = 0

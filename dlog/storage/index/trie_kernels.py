@@ -1,6 +1,7 @@
 """Owns the reading of an index in the arena by positions: keys, least upper bounds, runs, row counts.
 
-Knows the layout (`dlog.storage.layout`) and nothing of who reads: joins, scans and tools share these kernels.
+Knows the layout (`dlog.storage.layout`) and nothing of its readers: joins, scans and tools share these
+kernels.
 
 A position is a row number (flat index) or leaf_ordinal << OFFSET_BITS | row (paged); ranges of positions are
 half-open.  Positions are canonical: the one after the last row of a leaf is the first of the next leaf, so
@@ -41,7 +42,7 @@ OFFSET_MASK = (1 << OFFSET_BITS) - 1
 FANOUT_BITS = FANOUT.bit_length() - 1  # FANOUT is a power of two
 FANOUT_MASK = FANOUT - 1
 MAX_KEY = np.iinfo(np.int64).max
-NEAR = 8  # rows that a seek looks at first: keys sought in order are mostly this near
+NEAR = 8  # rows that a seek examines first: keys sought in order are mostly this near
 
 
 @kernel
@@ -237,7 +238,7 @@ def seek_lub_paged(words, root, column, lo, hi, key):
 def seek_in_leaf(words, root, column, lo, hi, key):
     """The least upper bound of `key` in [lo, hi), if it lies in the leaf of lo, else -1.  O(log distance).
 
-    Looks at the next few rows first, so that a short way needs no look at the end of the leaf.
+    Examines the next few rows first, so that a short distance needs no access to the end of the leaf.
     """
     if lo >= hi:
         return lo
@@ -259,7 +260,7 @@ def seek_beyond_leaf(words, root, column, lo, hi, key):
     if ordinal != lo >> OFFSET_BITS:
         start = _address_of_leaf(words, root, column, ordinal)
         rows = _rows_of_leaf(words, root, ordinal, hi)
-        for line in range(0, rows, LINE):  # at once, not each when the last has been looked at
+        for line in range(0, rows, LINE):  # at once, not each when the last has been examined
             prefetch(words, start + line)
         row = bisect(words, start, start + rows, key) - start
         prefetch(words, start + words[entry_of(words, root, ordinal) + STRIDE] + row)  # where seeks go next
@@ -329,7 +330,7 @@ def _last_leaf_below(words, root, column, ordinal, hi, key):
 
 @helper
 def _last_node_below(words, root, column, low, last, key):
-    """The last of the nodes low..last whose first key is below `key`, or `low`.  Mostly that is `low`."""
+    """The last of the nodes low..last whose first key is below `key`, or `low`.  Usually that is `low`."""
     if low == last or _node_key(words, root, low + 1, column) >= key:
         return low
     low += 1

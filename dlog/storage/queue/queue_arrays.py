@@ -1,7 +1,7 @@
 """Owns the arrays of row queues: the words of each queue, its rows, and the words set aside for its set.
 
-Gives kernels room (`storage.queue.row_queue_kernels` has the layout), and packs rows.  Does not know which set
-suits a queue, nor what is in it.
+Gives kernels room (`storage.queue.row_queue_kernels` has the layout), and packs rows.  Does not know which
+set is best for a queue, nor what is in it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class QueueArrays:
         self.queues[QUEUE * place[0] + place[1]] = word
 
     def count(self, q: int) -> int:
-        """Rows that the queue keeps, stale ones too."""
+        """Rows in the queue, including stale ones."""
         return self[q, Q_COUNT]
 
     def columns(self, q: int, start: int = 0) -> Words:
@@ -71,9 +71,9 @@ class QueueArrays:
         return self.block(q)[: self[q, Q_ARITY], start:]
 
     def block(self, q: int) -> Words:
-        """All rows as `columns` gives them; of a counted queue with their supports as one more column.
+        """All rows as `columns` gives them; for a counted queue with their supports as one more column.
 
-        Where its set are cells or pairs, these have the supports: see `storage.queue.support_kernels`.
+        If its set is cells or pairs, these have the supports: see `storage.queue.support_kernels`.
         """
         capacity, base, width = self[q, Q_CAPACITY], self[q, Q_BASE], self.width(q)
         return self.rows[base : base + width * capacity].reshape(width, capacity)[:, : self[q, Q_COUNT]]
@@ -156,7 +156,7 @@ class QueueArrays:
         self.ranges_of(q)[:] = [*lows, *widths]
 
     def keys(self, q: int) -> Words:
-        """The rows that a queue keeps, packed."""
+        """The rows in a queue, packed."""
         keys = np.empty(self.count(q), np.int64)
         pack_queue(self.queues, q, self.rows, keys)
         return keys

@@ -1,6 +1,6 @@
 """Owns the choice of a set for a row queue: which kind, how it packs rows, and how many words it takes.
 
-Pure functions of what is known of the rows; queues do what they say (`storage.queue.row_queue`).
+Pure functions of statistics of the rows; queues follow them (`storage.queue.row_queue`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Ranges = list[tuple[int, int]]  # the low and the width of each column, by which
 
 
 class PivotRange(NamedTuple):
-    """Rows whose column `pivot` lies in [low, high), about `expected` in all."""
+    """Rows whose column `pivot` is in [low, high), about `expected` in all."""
 
     pivot: int
     low: int
@@ -44,17 +44,17 @@ class PivotRange(NamedTuple):
 
 
 class QueueStatistics(NamedTuple):
-    """What is known of a queue: least and greatest values of its columns, rows, and how many may come."""
+    """Statistics of a queue: least and greatest values of its columns, rows, and how many may come."""
 
     lows: list[int]
     highs: list[int]
     rows: int
     room: int
-    part: PivotRange | None = None  # of all rows, it holds these alone
+    part: PivotRange | None = None  # it holds only these of all rows
     in_batches: bool = False  # rows are many, and come many at a time
 
     def tight(self) -> Ranges:
-        """Ranges with some space to grow, and as they are where they cannot."""
+        """Ranges with some space to grow, and unchanged where they cannot."""
         ranges = [roomy(low, high - low + 1) for low, high in zip(self.lows, self.highs, strict=True)]
         if self.part is not None:
             ranges[self.part.pivot] = (self.part.low, self.part.high - self.part.low)
@@ -69,7 +69,7 @@ class QueueStatistics(NamedTuple):
         return max(self.rows + self.room, expected + expected // 4)
 
     def packed(self, tight: Ranges) -> Ranges | None:
-        """How a hash table packs rows: as wide as can be, or tight where keys will be sorted."""
+        """How a hash table packs rows: as wide as possible, or tight if keys will be sorted."""
         if self.part is not None and _domain(tight) < 1 << KEY_BITS:
             return tight
         return generous(self.lows, self.highs)
@@ -84,7 +84,7 @@ class Choice(NamedTuple):
 
 
 def choose_set(known: QueueStatistics, forced: int | None) -> Choice:
-    """A set that suits what has been seen; `forced`: this kind wherever it can hold the rows."""
+    """A set that fits the statistics; `forced`: this kind wherever it can hold the rows."""
     tight = known.tight()
     domain = _domain(tight)
     small = SMALL_BITMAP if known.part is None else CHUNK_BITMAP
@@ -123,7 +123,7 @@ def _domain(ranges: Ranges) -> int:
 
 
 def generous(lows: list[int], highs: list[int]) -> Ranges | None:
-    """Ranges as wide as a packed row allows, since a hash table does not care; None if they do not fit.
+    """Ranges as wide as a packed row allows, since a hash table does not mind; None if they do not fit.
 
     >>> generous([0, 0], [10, 20]) is not None, generous([0, 0], [2**40, 2**40])
     (True, None)

@@ -1,4 +1,4 @@
-"""Owns what is read from row queues when a recursion is done: sorted rows, with supports, or as relations."""
+"""Owns reading row queues when a recursion is done: sorted rows, with supports, or as relations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CELLS_READ: Final = 1 << 14  # at a time
 
 
 def take(queues: RowQueues, q: int) -> Words:
-    """All rows sorted, as a (arity, n) array; the queue's set is no longer good for anything.
+    """All rows sorted, as a (arity, n) array; afterwards the queue's set cannot be used.
 
     Those of a counted queue have their supports as one more column.
     """
@@ -89,7 +89,9 @@ def parts(queues: RowQueues, q: int) -> Iterator[Words]:
 
 
 def relation(queues: RowQueues, q: int, arena: Arena, orders: Sequence[Order]) -> Relation:
-    """All rows as a relation.  What a bitmap or runs hold is in order, and goes straight to the arena."""
+    """All rows as a relation.  The contents of a bitmap or runs are in order, and go straight to the
+    arena.
+    """
     natural, runs = tuple(range(queues[q, Q_ARITY])), queues.runs[q] is not None
     bitmap = queues[q, Q_METHOD] == BITMAP and queues[q, Q_SIZE] <= 8 * queues[q, Q_COUNT]
     if natural not in orders or not (bitmap or runs):
@@ -104,7 +106,7 @@ def relation(queues: RowQueues, q: int, arena: Arena, orders: Sequence[Order]) -
 
 
 def put(queues: RowQueues, q: int, words: Words, at: int) -> None:
-    """Write what a bitmap or runs hold, sorted: column c of row i to words[at + c * live + i]."""
+    """Write the contents of a bitmap or runs, sorted: column c of row i to words[at + c * live + i]."""
     arity, ranges, runs = queues[q, Q_ARITY], queues.ranges_of(q), queues.runs[q]
     if runs is not None:
         unpack_keys(runs.merged(), len(runs), arity, ranges, words[at:], len(runs))

@@ -1,13 +1,15 @@
-"""Owns row queues: what recursion has derived, in order of arrival and each row once, ready to drive on.
+"""Owns row queues: the rows that recursion has derived, in order of arrival and each row once, ready to drive
+on.
 
-A queue tells what is new by one of four sets, chosen by what is seen while it grows (`storage.queue.queue_choice`):
-a bitmap when rows are dense among those that could be, else a hash table of rows packed into one word, or of
-whole rows when they do not fit a word; and sorted runs of packed rows where there are many, and come many at
-a time.  With runs the queue keeps only rows that have yet to drive, and new ones wait until many are looked
-up at once.  In a queue that combines, a row is a key and a value, and only the best row of a key counts: a
-row that a better one has replaced after it drove is *stale*, and goes when room is needed.  In a counted
-queue every row has a support: its stage and the number of its derivations (`storage.queue.support_kernels`).
-Kernels fill queues (`absorb`); this module gives them room.  Knows nothing of predicates.
+A queue detects new rows with one of four sets, chosen from statistics while it grows
+(`storage.queue.queue_choice`): a bitmap if rows are dense among the possible ones, else a hash table of
+rows packed into one word, or of whole rows if they do not fit a word; and sorted runs of packed rows if
+there are many, and come many at a time.  With runs the queue has only rows that have yet to drive, and new
+ones wait until many are looked up at once.  In a queue that combines, a row is a key and a value, and only
+the best row of a key counts: a row that a better one has replaced after it drove is *stale*, and is removed
+when room is needed.  In a counted queue every row has a support: its stage and the number of its derivations
+(`storage.queue.support_kernels`).  Kernels fill queues (`absorb`); this module gives them room.  Knows
+nothing of predicates.
 """
 
 from __future__ import annotations
@@ -61,12 +63,12 @@ from dlog.storage.queue.run_kernels import take_out
 from dlog.storage.queue.sorted_runs import SortedRuns
 from dlog.storage.queue.support_kernels import rehash_pairs, settle_supports
 
-MANY_ROWS: Final = 1 << 19  # from which on runs are thought of
-WAITING_SHARE: Final = 8  # of the rows, one in so many must have yet to drive: else batches are small
+MANY_ROWS: Final = 1 << 19  # from which on runs are considered
+WAITING_SHARE: Final = 8  # of the rows, one in this many must have yet to drive: else batches are small
 LEAST_WAITING: Final = 1 << 16  # packed rows that can wait, at least
 MOST_WAITING: Final = 1 << 23
-THIN: Final = 256  # a batch that is smaller than this part of what is known costs more than a hash table
-CALL: Final = 2048  # rows that a hash table takes in the time of looking up a batch of one
+THIN: Final = 256  # a batch that is smaller than this part of the known rows costs more than a hash table
+CALL: Final = 2048  # rows that a hash table processes in the time of looking up a batch of one
 REPEATS: Final = 8  # rows of a batch for each new one at which runs and a hash table cost the same
 PATIENCE: Final = 64 * CALL
 
@@ -91,7 +93,7 @@ class RowQueues(QueueArrays):
         counted: bool = False,
         runs: bool = True,
     ):
-        """`combine` tells for each queue that combines whether by min or max; `counted`: rows have supports.
+        """`combine` says for each queue that combines whether by min or max; `counted`: rows have supports.
 
         REQUIRES: arities are positive, and at least 2 where values combine; no queue does both.
         """
@@ -105,7 +107,7 @@ class RowQueues(QueueArrays):
         self.runs: list[SortedRuns | None] = [None] * self.n
         self.used: list[dict[int, None]] = [{} for _ in arities]  # kinds of sets so far, in order
         self.parts: list[PivotRange] = []  # of all rows, those that queues hold now; none: all
-        self._loss = [0] * self.n  # what runs have cost more than a hash table, in rows
+        self._loss = [0] * self.n  # the extra cost of runs over a hash table, in rows
         self._known: list[tuple[list[int], list[int]] | None] = [None] * self.n
         for q in range(self.n):
             self[q, Q_METHOD], self[q, Q_READY] = HASH, -1
@@ -114,12 +116,12 @@ class RowQueues(QueueArrays):
             self[q, Q_COMBINE] = MIN if aggregate_named(op).direction > 0 else MAX
 
     def live(self, q: int) -> int:
-        """Rows that are not stale; with runs also those that the queue does not keep any more."""
+        """Rows that are not stale; with runs also those that are no longer in the queue."""
         runs = self.runs[q]
         return self[q, Q_COUNT] - self[q, Q_STALE] if runs is None else len(runs)
 
     def start(self, q: int, columns: Words, room: int = 0) -> None:
-        """Begin a queue anew with distinct rows, a (arity, n) array, and with room for `room` more.
+        """Begin a queue again with distinct rows, a (arity, n) array, and with room for `room` more.
 
         A counted queue is given the supports as one more column.
         """
@@ -138,7 +140,7 @@ class RowQueues(QueueArrays):
     # Sets
 
     def choose(self, q: int, room: int, more: Words | None = None, runs: bool = True) -> int:
-        """A set that suits what has been seen: the queue's rows, and `more`, a (arity, n) array, to come.
+        """A set that fits the queue's rows, and `more`, a (arity, n) array, to come.
 
         Returns how many rows came back to the queue, in front of those that it has; `runs`: whether it may
         have sorted runs.  O(rows).  REQUIRES: no row is stale, and none waits.
@@ -179,7 +181,7 @@ class RowQueues(QueueArrays):
         fill_seen(self.queues, q, self.rows, self.seen)
 
     def _use_counted(self, q: int, choice: Choice, fits: bool) -> None:
-        """`fits`: all rows can be packed as they are now, so that pairs only need room."""
+        """`fits`: all rows can be packed with the current ranges, so that pairs only need room."""
         if fits and self[q, Q_METHOD] == KEYED and choice.method != CELLS and choice.size > self[q, Q_SIZE]:
             self._grow_pairs(q, choice.size)
         else:
@@ -193,18 +195,18 @@ class RowQueues(QueueArrays):
         rehash_pairs(old, len(old) // 2, self.seen, self[q, Q_SEEN], size // 2)
 
     def settle_supports(self, q: int) -> None:
-        """Supports that cells or pairs have to the rows."""
+        """Copy the supports in cells or pairs to the rows."""
         if self[q, Q_METHOD] in (CELLS, KEYED):
             settle_supports(self.queues, q, self.rows, self.seen)
 
     def drop_stale(self, q: int) -> Words:
-        """Let stale rows go.  Returns the former numbers of those that stay, ascending.  O(set + rows)."""
+        """Remove stale rows.  Returns the former numbers of those that stay, ascending.  O(set + rows)."""
         count = self.count(q)
         if not self[q, Q_STALE]:
             return np.arange(count)
         slots = self.words_of_set(q)
         live: np.ndarray = np.zeros(count + 1, bool)
-        live[slots[1::2]] = True  # an empty slot, -1, marks the word behind the last row
+        live[slots[1::2]] = True  # an empty slot, -1, marks the word after the last row
         kept = np.flatnonzero(live[:count])
         columns = self.columns(q)[:, kept]
         self[q, Q_COUNT], self[q, Q_STALE] = len(kept), 0
@@ -232,13 +234,13 @@ class RowQueues(QueueArrays):
         return lows, highs
 
     def sets_used(self, q: int) -> Iterator[str]:
-        """The kinds of sets that have told what is new, in words."""
+        """The kinds of sets that have detected new rows, as text."""
         return (WORDS[method] for method in self.used[q])
 
     # Sorted runs
 
     def _come_in_large_batches(self, q: int) -> bool:
-        """Whether sorted runs suit a queue whose rows are packed and not dense."""
+        """Whether sorted runs fit a queue whose rows are packed and not dense."""
         if self.method == RUNS or (self.method is None and self.runs[q] is not None):
             return True
         count = self.count(q)
@@ -259,17 +261,17 @@ class RowQueues(QueueArrays):
         self._let_more_wait(q)
 
     def _let_more_wait(self, q: int) -> None:
-        """The more is known, the more rows are looked up at once."""
+        """The more rows are known, the more are looked up at once."""
         size = min(max(self.live(q) // 4, self.least_waiting), MOST_WAITING)
         if size > self[q, Q_SIZE]:
             self.make_room(q, size)
             self[q, Q_SIZE] = size
 
     def settle(self, q: int, first: int) -> int:
-        """Look the rows that wait up among the runs, and let those in that are new: their number.
+        """Look up the pending rows in the runs, and add the new ones: their number.
 
-        Rows before `first` go from the queue, not from the runs.  O(rows that wait or stay, and a look-up
-        in each run).
+        Rows before `first` are removed from the queue, not from the runs.  O(rows that wait or stay, and a
+        look-up in each run).
         """
         runs, n = self.runs[q], self[q, Q_WAITING]
         assert runs is not None
@@ -281,11 +283,11 @@ class RowQueues(QueueArrays):
         return len(new)
 
     def is_losing(self, q: int) -> bool:
-        """Whether runs have cost more than a hash table, by half of what making one would cost."""
+        """Whether runs have cost more than a hash table, by half of the cost of making one."""
         return 2 * self._loss[q] > max(self.live(q), PATIENCE)
 
     def _replace(self, q: int, first: int, front: Words, back: Words) -> None:
-        """Rows before `first` go; packed rows, ascending, come before and behind those that stay."""
+        """Rows before `first` are removed; packed rows, ascending, come before and after those that stay."""
         stay, arity = self.count(q) - first, self[q, Q_ARITY]
         kept = self.block(q)[:, first:].copy()
         count = len(front) + stay + len(back)
@@ -302,7 +304,7 @@ class RowQueues(QueueArrays):
                 self[q, word] += max(len(front) - first, -self[q, word])
 
     def _unfold(self, q: int) -> int:
-        """Let a queue keep all its rows again, instead of runs.  Returns how many came back."""
+        """Let a queue hold all its rows again, instead of runs.  Returns how many came back."""
         runs, self.runs[q] = self.runs[q], None
         if runs is None:
             return 0
@@ -317,7 +319,7 @@ class RowQueues(QueueArrays):
         return lows.tolist(), (lows + widths - 1).tolist()
 
     def check(self) -> None:
-        """Assert that rows are distinct and that the set has them all and no other.  O(rows log rows)."""
+        """Assert that rows are distinct and that the set has exactly these.  O(rows log rows)."""
         for q in range(self.n):
             columns = self.columns(q)
             assert len(np.unique(columns, axis=1).T) == self.count(q) <= self[q, Q_CAPACITY]
@@ -337,10 +339,10 @@ class RowQueues(QueueArrays):
 
 
 def _extra_cost(batch: int, new: int, known: int) -> int:
-    """What looking up a batch in runs costs more than in a hash table, in rows that one takes in.
+    """The extra cost of looking up a batch in runs over a hash table, in rows that a hash table processes.
 
-    A small batch is a search in much for little.  In a large one each row is sorted, which for one that is
-    known costs about a quarter more than a hash table; a new one gains, since the queue stays in order.
+    A small batch searches much for little.  In a large one each row is sorted, which for a known
+    row costs about a quarter more than a hash table; a new one gains, since the queue stays in order.
     """
     if batch < known // THIN:
         return CALL + 2 * batch

@@ -1,22 +1,22 @@
-"""Owns the kernels of row queues: rows in order of arrival, each once, and the sets that tell what is new.
+"""Owns the kernels of row queues: rows in order of arrival, each once, and the sets that detect new rows.
 
-All queues of a recursion lie in three arrays, so that one kernel call can work on any of them:
+All queues of a recursion are in three arrays, so that one kernel call can work on any of them:
 
 queues   QUEUE words for each queue (see below), then the packing of each: lows, then widths of its columns
 rows     column c of row i of a queue is at Q_BASE + c * Q_CAPACITY + i
 seen     the set of a queue's rows, Q_SIZE words from Q_SEEN on, in one of these forms:
-         BITMAP  one bit for every row that could be
+         BITMAP  one bit for every possible row
          HASH    open addressing over packed rows, -1 for an empty slot
          WIDE    open addressing over pairs (hash of the row, its number; -1 for an empty slot), for rows that
                  do not fit one word
          BEST    as WIDE, for rows that are a key and a value: each key once, with its best row
          KEYED   open addressing over pairs (packed row, its support; -1 for an empty slot), and
-         CELLS   for every row that could be its support, 0 if it is not there: both of counted queues only,
-                 whose rows have a support behind their columns (see `storage.queue.support_kernels`)
+         CELLS   for every possible row its support, 0 if it is not there: both of counted queues only,
+                 whose rows have a support after their columns (see `storage.queue.support_kernels`)
          RUNS    no set, but room for packed rows that wait to be looked up among sorted runs, many at once:
-                 Q_WAITING of them from Q_SEEN on.  Such a queue keeps only rows that have yet to drive.
+                 Q_WAITING of them from Q_SEEN on.  Such a queue has only rows that have yet to drive.
 
-A row is packed in mixed radix: ((c0 - low0) * width1 + (c1 - low1)) * width2 + ...; the owner sees to it that
+A row is packed in mixed radix: ((c0 - low0) * width1 + (c1 - low1)) * width2 + ...; the owner makes sure that
 the product of the widths fits.  Packed rows are in the order of rows.
 """
 
@@ -38,12 +38,12 @@ Q_METHOD: Final = 5
 Q_SEEN: Final = 6
 Q_SIZE: Final = 7
 Q_ROOM: Final = 9  # words set aside for its set
-Q_PACK: Final = 8  # where in `queues` the lows of the columns are, the widths behind them
+Q_PACK: Final = 8  # where in `queues` the lows of the columns are, the widths after them
 Q_COMBINE: Final = 10  # 0, or MIN or MAX: of the rows of a key only that with the best value counts
 Q_DRIVEN: Final = 11  # rows before this one have driven some plan
 Q_STALE: Final = 12  # rows that a better one has replaced
 Q_COUNTED: Final = 13  # 1: rows have a support
-Q_WAITING: Final = 14  # packed rows of which it is not yet known whether they are new
+Q_WAITING: Final = 14  # packed rows that have not been looked up yet
 QUEUE: Final = 15
 
 BITMAP: Final = 0
@@ -64,7 +64,7 @@ OUT_OF_RANGE: Final = -1
 
 @helper
 def absorb(queues, q, rows, seen, out, capacity, n, sources, at, scratch):
-    """Append to queue q those of n rows that it has not, each once; return how many, or OUT_OF_RANGE.
+    """Append to queue q those of n rows that it lacks, each once; return how many, or OUT_OF_RANGE.
 
     Column c of row i is out[capacity * s + i] with s = sources[at + 2 * c], or the constant
     sources[at + 2 * c + 1] when s is negative; `scratch` holds 2 * capacity words.  When a value is outside
@@ -99,7 +99,7 @@ def absorb(queues, q, rows, seen, out, capacity, n, sources, at, scratch):
 
 @helper
 def let_wait(queues, q, seen, out, capacity, n, sources, at, scratch):
-    """Put n packed rows behind those that wait; 0, or OUT_OF_RANGE."""
+    """Put n packed rows after those that wait; 0, or OUT_OF_RANGE."""
     if not pack_rows(queues, q, out, capacity, n, sources, at, scratch):
         return np.int64(OUT_OF_RANGE)
     base = queues[q + Q_SEEN] + queues[q + Q_WAITING]
@@ -111,7 +111,7 @@ def let_wait(queues, q, seen, out, capacity, n, sources, at, scratch):
 
 @helper
 def pack_rows(queues, q, out, capacity, n, sources, at, keys):
-    """Packed rows into `keys`; False when a value lies outside its column's range."""
+    """Packed rows into `keys`; False if a value is outside its column's range."""
     arity = queues[q + Q_ARITY]
     lows = queues[q + Q_PACK]
     for i in range(n):
@@ -139,7 +139,7 @@ def pack_rows(queues, q, out, capacity, n, sources, at, keys):
 
 @helper
 def add_bits(seen, base, keys, n, positions):
-    """Set the bits of n keys; positions of those that were new go behind the keys.  Returns their number."""
+    """Set the bits of n keys; positions of those that were new go after the keys.  Returns their number."""
     found = np.int64(0)
     for i in range(n):
         key = keys[i]
@@ -184,13 +184,13 @@ def find_key(seen, base, mask, key):
 
 @helper
 def support_of(queues, q, rows, i):
-    """What lies behind row i of a counted queue, whose words begin at q."""
+    """The words after row i of a counted queue, whose words begin at q."""
     return rows[queues[q + Q_BASE] + queues[q + Q_ARITY] * queues[q + Q_CAPACITY] + i]
 
 
 @helper
 def absorb_wide(queues, q, rows, seen, out, capacity, n, sources, at):
-    """`absorb` for WIDE and BEST: rows are compared column by column where hashes agree."""
+    """`absorb` for WIDE and BEST: rows are compared column by column if hashes agree."""
     arity = queues[q + Q_ARITY]
     base, stride = queues[q + Q_BASE], queues[q + Q_CAPACITY]
     before = queues[q + Q_COUNT]
@@ -210,7 +210,7 @@ def absorb_wide(queues, q, rows, seen, out, capacity, n, sources, at):
 
 @helper
 def add_wide(queues, q, rows, seen, row):
-    """Put a row that lies in the queue into its table; 0 when an equal one is there, else 1."""
+    """Put a row that is in the queue into its table; 0 if an equal one exists, else 1."""
     arity = queues[q + Q_ARITY]
     base, stride = queues[q + Q_BASE], queues[q + Q_CAPACITY]
     table = queues[q + Q_SEEN]
@@ -225,7 +225,7 @@ def add_wide(queues, q, rows, seen, row):
 
 @helper
 def add_best(queues, q, rows, seen, row):
-    """Put a row that lies in the queue into its table, if it is the best of its key; else 0.
+    """Put a row that is in the queue into its table, if it is the best of its key; else 0.
 
     A row of this key that has driven nothing yet takes the better value, 0; otherwise the new row replaces
     it, to drive in its turn, 1.
@@ -281,7 +281,7 @@ def find_wide(queues, q, rows, seen, row, columns, hash):
 
 @kernel
 def fill_seen(queue_words: Words, q: int, row_words: Words, seen_words: Words) -> int:
-    """Put all rows of a queue, which are distinct (where values combine, their keys), into its empty set.
+    """Put all rows of a queue, which are distinct (if values combine, their keys), into its empty set.
 
     O(rows).
     """
@@ -326,7 +326,7 @@ def pack_queue(queue_words: Words, q: int, row_words: Words, out: Words) -> int:
 
 @kernel
 def clear_bits(seen: Words, base: int, keys: Words, n: int) -> int:
-    """Empty a bitmap that holds just these keys: a sparse one is not passed over as a whole.  O(n)."""
+    """Empty a bitmap that holds just these keys: a sparse one is not traversed as a whole.  O(n)."""
     for i in range(n):
         seen[base + (keys[i] >> 6)] = 0
     return 0

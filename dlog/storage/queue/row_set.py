@@ -1,7 +1,7 @@
-"""Owns row sets: which rows have been seen, for recursion that only has to know what is new.
+"""Owns row sets: which rows have been seen, for recursion that only has to detect new rows.
 
-A sorted index pays for order with every batch; a row set keeps none.  It is a hash table of packed rows and
-turns into a bitmap when the rows are dense among those that could be (observed while it grows): a bitmap is
+A sorted index pays for order with every batch; a row set has none.  It is a hash table of packed rows and
+turns into a bitmap if the rows are dense among the possible ones (observed while it grows): a bitmap is
 then smaller and several times faster.  Knows nothing of predicates.
 """
 
@@ -52,8 +52,8 @@ class RowSet:
         return self._rows[0]
 
     def add(self, columns: Words) -> Words | None:
-        """The new ones among the rows of a (arity, n) array, each once, in order.  None when rows are too far
-        apart to be packed; the set is then as before.
+        """The new ones among the rows of a (arity, n) array, each once, in order.  None if rows are too far
+        apart to be packed; the set is then unchanged.
 
         O(n) expected.
         """
@@ -88,7 +88,7 @@ class RowSet:
         return hash_add(keys, len(keys), self._table, positions)
 
     def _choose(self) -> None:
-        """From hash to bitmap once the rows are dense enough; there is no way back, since rows only grow."""
+        """From hash to bitmap once the rows are dense enough; never back, since rows only grow."""
         domain = self._domain()
         if self._bits is None and domain <= LARGEST_BITMAP and self._count * _DENSE > domain:
             self._bits = np.zeros(domain // 64 + 1, np.int64)
@@ -99,7 +99,7 @@ class RowSet:
         return math.prod(self._widths.tolist())
 
     def _widen(self, columns: Words) -> bool:
-        """Ranges that hold these rows too, with room for as much again, and the set in terms of them."""
+        """Ranges that also hold these rows, with room for as much again, and the set in terms of them."""
         lows, highs = columns.min(axis=1), columns.max(axis=1)
         if self._count:
             lows = np.minimum(lows, self._lows)
@@ -131,7 +131,7 @@ class RowSet:
 
 
 def roomy(low: int, span: int) -> tuple[int, int]:
-    """(low, width) of a range with slack above, and down to 0 when that is near: most ids begin there.
+    """(low, width) of a range with slack above, and down to 0 if that is near: most ids begin there.
 
     >>> roomy(3, 100), roomy(2**63 - 1, 1)[1]
     ((0, 128), 1)

@@ -1,6 +1,6 @@
 """Owns the kernels of row sets: rows packed into one number each, in a hash table or a bitmap.
 
-A row is packed in mixed radix: ((c0 - low0) * width1 + (c1 - low1)) * width2 + ...; the caller sees to it
+A row is packed in mixed radix: ((c0 - low0) * width1 + (c1 - low1)) * width2 + ...; the caller makes sure
 that the product of the widths fits.  A hash table is open addressing over packed rows, -1 for an empty slot.
 """
 
@@ -16,7 +16,7 @@ WORD_MASK = (1 << 63) - 1
 
 @kernel
 def pack(columns: Words, n: int, k: int, lows: Words, widths: Words, out: Words) -> int:
-    """Packed rows into `out`; 0 when a value lies outside its column's range, else 1.
+    """Packed rows into `out`; 0 if a value is outside its column's range, else 1.
 
     Column c of row i is columns[c * n + i].
     """
@@ -68,7 +68,7 @@ def rehash(old: Words, table: Words) -> int:
 
 @kernel
 def bitmap_add(keys: Words, n: int, bits: Words, out: Words) -> int:
-    """As `hash_add`, with one bit for every row that could be."""
+    """As `hash_add`, with one bit for every possible row."""
     found = 0
     for i in range(n):
         key = keys[i]

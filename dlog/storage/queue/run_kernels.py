@@ -1,4 +1,4 @@
-"""Owns the kernels of sorted runs: arrays of words that ascend, what one has that others have not, unions."""
+"""Owns the kernels of sorted runs: arrays of ascending words, their differences and unions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dlog.storage.arena.pointer import pointer
 
 @kernel
 def take_out(batch: Words, n: int, run: Words) -> int:
-    """Move those of n words that a run has not to the front; return how many.  Both ascend strictly.
+    """Move those of n words that a run lacks to the front; return how many.  Both ascend strictly.
 
     O(n log(run / n)): steps through the run double until they reach the next word.
     """
@@ -34,9 +34,9 @@ def take_out(batch: Words, n: int, run: Words) -> int:
 
 @kernel
 def merge_runs(a: Words, b: Words, out: Words) -> int:
-    """Both runs as one, words of both once; returns how many.  O(a + b).
+    """Both runs merged, common words once; returns how many.  O(a + b).
 
-    Without branches: which run is next cannot be foreseen.
+    Without branches: which run is next is unpredictable.
     """
     i, j, n, last_a, last_b = 0, 0, 0, len(a), len(b)
     while i < last_a and j < last_b:

@@ -1,8 +1,8 @@
-"""Owns sorted runs: a set of words in geometric levels, which tells what of a batch is new.
+"""Owns sorted runs: a set of words in geometric levels, which detects the new words of a batch.
 
 A batch is sorted, loses what a level has, and becomes a level itself; a level that is not LEVELS times as
 large as the next is merged with it.  So a word is moved O(log n) times, always in order, and takes eight
-bytes: a hash table takes 16 to 64, and a miss of the caches for each word.  Worth it for large batches: see
+bytes: a hash table takes 16 to 64, and a cache miss for each word.  Pays for large batches: see
 docs/performance.md.  Knows nothing of rows.
 """
 
@@ -36,7 +36,7 @@ class SortedRuns:
         return sum(map(len, self.levels))
 
     def add(self, batch: Words) -> Words:
-        """Take a batch in; returns what of it is new, ascending.  The batch is overwritten.
+        """Add a batch; returns its new words, ascending.  The batch is overwritten.
 
         O(n) for each byte that varies in it, and O(n log(level / n)) for each level.
         """
@@ -45,7 +45,7 @@ class SortedRuns:
         return new
 
     def unknown(self, batch: Words) -> Words:
-        """What of a batch is not here, ascending and each once.  The batch is overwritten."""
+        """The words of a batch that are not here, ascending and each once.  The batch is overwritten."""
         words = distinct_words(batch)
         n = len(words)
         for level in self.levels:

@@ -1,11 +1,11 @@
-"""Owns the kernels of counted queues: rows that know by how many derivations they are there.
+"""Owns the kernels of counted queues: rows with the number of their derivations.
 
-Behind its columns a row has its *support*: stage << COUNT_BITS | count.  The stage is 1 for a row that is
-there from the start, else one more than the greatest stage in the body of the derivation that came first; the
-count is the number of its derivations from lower stages.  So all that is asked of a derivation is its top,
-the greatest stage in its body, and each must come once.  Where the set are cells or pairs, they have the
-supports, and what lies behind the row is right in its stage only, until `settle_supports`: so a derivation
-looks into one place of memory.  Knows nothing of plans.
+After its columns a row has its *support*: stage << COUNT_BITS | count.  The stage is 1 for a row that
+exists from the start, else one more than the greatest stage in the body of the derivation that came first;
+the count is the number of its derivations from lower stages.  So the only property needed of a derivation is
+its top, the greatest stage in its body, and each must come once.  If the set is cells or pairs, they have the
+supports, and the word after the row has only the right stage, until `settle_supports`: so a derivation
+accesses one place of memory.  Knows nothing of plans.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def absorb_counted(queues, q, rows, seen, out, capacity, n, sources, at, tops, s
 
 @helper
 def count_cells(seen, base, keys, n, positions, out, tops):
-    """Count derivations of n keys in cells; positions of new ones go behind the keys.  Returns their number.
+    """Count derivations of n keys in cells; positions of new ones go after the keys.  Returns their number.
 
-    Without branches: which rows are new cannot be foreseen.
+    Without branches: which rows are new is unpredictable.
     """
     found = np.int64(0)
     for i in range(n):
@@ -129,7 +129,7 @@ def absorb_wide_counted(queues, q, rows, seen, out, capacity, n, sources, at, to
 
 @helper
 def find_output(queues, q, rows, seen, out, capacity, i, sources, at):
-    """(Hash, slot) of row i of the output in the table of a queue; the row is written behind the queue's."""
+    """(Hash, slot) of row i of the output in the table of a queue; the row is written after the queue's."""
     arity, stride = queues[q + Q_ARITY], queues[q + Q_CAPACITY]
     row = queues[q + Q_COUNT]
     for c in range(arity):
@@ -148,7 +148,7 @@ def stage_of(queues, q, rows, row):
 
 @kernel
 def settle_supports(queue_words: Words, q: int, row_words: Words, seen_words: Words) -> int:
-    """Let all rows of a queue have their supports behind them, when cells or pairs have them.  O(rows)."""
+    """Let all rows of a queue have their supports after them, if cells or pairs have them.  O(rows)."""
     queues, rows, seen = pointer(queue_words), pointer(row_words), pointer(seen_words)
     q *= QUEUE
     base, mask = queues[q + Q_SEEN], (queues[q + Q_SIZE] >> 1) - 1
@@ -175,7 +175,7 @@ def rehash_pairs(old: Words, old_pairs: int, seen: Words, base: int, pairs: int)
 def read_cells(
     seen: Words, base: int, start: int, end: int, arity: int, lows: Words, out: Words, stride: int
 ) -> int:
-    """The rows of some of the cells, in order, their supports behind them: column c of row i goes to
+    """The rows of some of the cells, in order, their supports after them: column c of row i goes to
     out[c * stride + i].  Returns how many.  O(cells + rows * arity).
     """
     to = pointer(out)

@@ -1,7 +1,7 @@
 """Owns a predicate's rows in the several column orders that plans need, which always agree.
 
 Knows nothing of rules, values or transactions.  An order is a permutation of the columns: column j of its
-index holds column order[j] of the predicate.  Rows that come in and go out are in the predicate's own order.
+index holds column order[j] of the predicate.  Rows go in and out in the predicate's own order.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Relation:
 
     __slots__ = ("__weakref__", "_made", "_orders", "arena", "arity", "bare_roots")
 
-    # A version that a kernel has made is a list of roots, each with a reference of its own, in the order of
-    # `_orders`; most of them are never read from Python.  Indices are made of them when one is asked for, and
+    # A version that a kernel has made is a list of roots, each with its own reference, in the order of
+    # `_orders`; most of them are never read from Python.  Their indices are made when one is requested, and
     # `bare_roots` is empty from then on.
     _made: dict[Order, Index] | None
     _orders: tuple[Order, ...]
@@ -53,7 +53,7 @@ class Relation:
         self.arity = arity
         natural = tuple(range(arity))
         wanted = [_checked(order, arity) for order in orders] or [natural]
-        # The natural order, when kept, comes first: it gives rows and changes without another sort.
+        # The natural order, if present, comes first: it gives rows and changes without another sort.
         wanted.sort(key=lambda order: order != natural)
         self._made = {order: Index.build(arena, (), arity) for order in wanted}
 
@@ -88,7 +88,7 @@ class Relation:
 
     @property
     def orders(self) -> list[Order]:
-        """The column orders that are kept; rows and changes are read from the first."""
+        """The column orders; rows and changes are read from the first."""
         return list(self._indices if self._made is not None else self._orders)
 
     @property
@@ -98,23 +98,25 @@ class Relation:
 
     @property
     def is_bare(self) -> bool:
-        """Whether this is the list of roots that a kernel has made, and nobody has read it or added to its
+        """Whether this is the list of roots that a kernel has made, and nothing has read it or added to its
         orders.  It stays so while the arena's lock is held."""
         return bool(self.bare_roots)
 
     def rows_in(self, orders: tuple[Order, ...]) -> int:
-        """The number of rows, if these are the orders that are kept; else -1."""
+        """The number of rows, if these are its orders; else -1."""
         roots = self.bare_roots
         if roots:
             return self.arena.words[roots[0] + N_ROWS] if self._orders == orders else -1
         return len(self._first) if tuple(self._indices) == orders else -1
 
     def index(self, order: Sequence[int]) -> Index:
-        """The index of an order that is kept.  It belongs to this version: take `snapshot()` to keep it."""
+        """The index of an existing order.  It belongs to this version: take `snapshot()` to hold it
+        longer.
+        """
         return self._indices[tuple(order)]
 
     def find(self, order: Order) -> Index | None:
-        """The index of an order, if it is kept."""
+        """The index of an order, if it exists."""
         return self._indices.get(order)
 
     def order_of(self, index: Index) -> Order:
@@ -122,7 +124,7 @@ class Relation:
         return next(order for order, found in self._indices.items() if found is index)
 
     def add_order(self, order: Sequence[int]) -> Index:
-        """Keep one more order, from now on and in versions made from this one.  O(n) when it is new."""
+        """Add an order, in this version and in versions made from it.  O(n) if it is new."""
         order = _checked(order, self.arity)
         if order not in self._indices:
             columns = self._columns()
@@ -150,7 +152,7 @@ class Relation:
     def apply_in_place(self, inserts: Any = None, erases: Any = None) -> Change:
         """The same on this handle, as `Index.apply_in_place`.
 
-        When it fails for want of memory the handle must be closed: its orders need not agree.
+        If it fails for lack of memory the handle must be closed: its orders need not agree.
         """
         few = self._changed_by_few(inserts, erases, 1)
         if few is not None:
@@ -172,7 +174,7 @@ class Relation:
         return change
 
     def _changed_by_few(self, inserts: Any, erases: Any, in_place: int) -> tuple[Words, Change] | None:
-        """(Roots under a small batch, the net change); None: it must go the long way.  One kernel call."""
+        """(Roots after a small batch, the net change); None: it needs the general path.  One kernel call."""
         rows = _joined(inserts, erases, self.arity)
         if rows is None or not len(rows):
             return None
@@ -194,7 +196,7 @@ class Relation:
             arena.reclaim()
         return roots, self.in_order(Change(net[:n], net[n:found]))
 
-    # What kernels that change all orders are given, and what they give
+    # Arguments and results of kernels that change all orders
 
     def roots(self) -> Words:
         """Of the indices, in their order."""
@@ -205,7 +207,7 @@ class Relation:
         return _layout(self._orders if self._made is None else tuple(self._made))
 
     def root_of(self, order: Order) -> int | None:
-        """Of the index of an order, if it is kept."""
+        """Of the index of an order, if it exists."""
         roots = self.bare_roots
         if roots:
             return roots[self._orders.index(order)] if order in self._orders else None
@@ -213,7 +215,7 @@ class Relation:
         return None if index is None else index.root
 
     def spread(self) -> Relation:
-        """Every index as `Index.spread` has it; this version must not be used any more.  O(n)."""
+        """Every index after `Index.spread`; this version must not be used any more.  O(n)."""
         spread = {}
         for order, index in self._indices.items():
             spread[order] = index.spread()
@@ -221,7 +223,7 @@ class Relation:
         return Relation.of_indices(spread)
 
     def put_roots(self, words: memoryview) -> int:
-        """The same into words of a caller; returns how many there are."""
+        """The same into words of a caller; returns their number."""
         place = 0
         for root in self.bare_roots or [index.root for index in self._indices.values()]:
             words[place] = root
@@ -229,7 +231,7 @@ class Relation:
         return place
 
     def of_roots(self, roots: memoryview | list[int]) -> Relation:
-        """The version that these roots are of; takes them over.  REQUIRES: a list has no more than these."""
+        """The version with these roots; takes ownership.  REQUIRES: a list has no more than these."""
         made = self._made
         orders = self._orders if made is None else tuple(made)
         own = roots if isinstance(roots, list) else roots[: len(orders)].tolist()
@@ -247,21 +249,21 @@ class Relation:
         return version
 
     def in_order(self, change: Change) -> Change:
-        """A change in the order of the first index, in that of the predicate's own columns."""
+        """A change in the order of the first index, converted to the predicate's own columns."""
         made = self._made
         first = self._orders[0] if made is None else next(iter(made))
         return change if first == tuple(range(self.arity)) else Change(*map(in_order, change))
 
     def insert_row(self, row: Sequence[int]) -> Relation | None:
-        """A new version with one row more; None when the row is there."""
+        """A new version with one more row; None if the row exists."""
         return self._change_row(row, Index.insert_row)
 
     def erase_row(self, row: Sequence[int]) -> Relation | None:
-        """A new version with one row less; None when the row is not there."""
+        """A new version with one row less; None if the row does not exist."""
         return self._change_row(row, Index.erase_row)
 
     def replace_row(self, old: Sequence[int], new: Sequence[int]) -> Relation | None:
-        """A new version with one row in place of another; None when `old` is not there or `new` is.
+        """A new version with one row replaced by another; None if `old` does not exist or `new` does.
 
         REQUIRES: at least one column.
         """
@@ -293,7 +295,7 @@ class Relation:
             self.arena.forget_roots(roots)
 
     def close(self) -> None:
-        """Give this version's memory back."""
+        """Free this version's memory."""
         for index in self._indices.values():
             index.close()
 
@@ -351,7 +353,7 @@ class Relation:
         return self._make_indices() if made is None else made
 
     def _make_indices(self) -> dict[Order, Index]:
-        """Each takes a reference of its own; then those of this handle go, whenever that may be."""
+        """Each takes its own reference; then those of this handle are released, whenever that may be."""
         with _making:
             arena = self.arena
             if self._made is None:
@@ -378,7 +380,7 @@ def _of_indices(arena: Arena, arity: int, indices: dict[Order, Index]) -> Relati
 
 
 def _joined(inserts: Any, erases: Any, k: int) -> Words | None:
-    """Rows to insert, then rows to erase, as one array; None if they are many or come as something else."""
+    """Rows to insert, then rows to erase, as one array; None if they are many or of another type."""
     parts = []
     for rows in (inserts, erases):
         if rows is None or not len(rows):

@@ -1,7 +1,7 @@
-"""Owns relations that change together, as one version: what a kernel makes of them is one list of roots.
+"""Owns relations that change together, as one version: a kernel makes one list of roots for them.
 
-Most versions are never read from Python: their relations are made when somebody asks for one.  Knows nothing
-of what the relations are.
+Most versions are never read from Python: their relations are made when one is requested.  Knows nothing
+of the meaning of the relations.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dlog.storage.layout import N_ROWS, ROOT_REFERENCES
 from dlog.storage.relation.relation import Order, Relation
 
 # Words of the rows that each relation gained and then of those that it lost, in its own columns; and for each
-# relation three words: how many it gained, how many it lost, from which word on they lie.
+# relation three words: how many it gained, how many it lost, and the word where they begin.
 Undone = tuple[bytes, bytes]
-# Where these are to be had until a kernel writes over them: whoever lets one do so calls `keep_undo` before.
+# Where these are until a kernel overwrites them: the caller of such a kernel calls `keep_undo` before.
 Undo = Callable[[], Undone]
 
 
@@ -34,9 +34,9 @@ class RelationGroup(Relation):
 
     __slots__ = ("_forms", "_parts", "_undo")
 
-    # A version that a kernel has made is the roots of all parts, each with a reference of its own, in the
+    # A version that a kernel has made is the roots of all parts, each with its own reference, in the
     # order of `_forms`.  They are gone when parts have been made of them, or when a kernel has made the next
-    # version of them in place: then `_undo` says how this one is made of that one.
+    # version of them in place: then `_undo` says how to get this one from that one.
     _forms: tuple[tuple[int, tuple[Order, ...]], ...]  # arity and column orders of each part
     _parts: tuple[Relation, ...] | None
     _undo: tuple[RelationGroup, Undone | Undo]
@@ -74,8 +74,8 @@ class RelationGroup(Relation):
     def followed_in_place(self, roots: list[int], undo: Undo) -> RelationGroup:
         """The version that a kernel has made of this one's own roots, whose references are used up.
 
-        When this version is read again, a transaction having been taken back or someone having held it, it is
-        made of the later one by taking back the rows that came and went: O(rows log n).  REQUIRES: `is_bare`,
+        If this version is read again, because a transaction was undone or someone held it, it is
+        made from the later one by undoing the inserted and erased rows: O(rows log n).  REQUIRES: `is_bare`,
         and the arena's lock has been held since.
         """
         later = self.of_roots(roots)
@@ -84,7 +84,7 @@ class RelationGroup(Relation):
         return later
 
     def keep_undo(self) -> None:
-        """Keep what takes back the rows that came and went: where it lies is about to be written over.
+        """Store the rows that undo the change: their memory is about to be overwritten.
         REQUIRES: the arena's lock is held."""
         if self._parts is None and not self.bare_roots:
             later, undo = self._undo
@@ -115,7 +115,7 @@ class RelationGroup(Relation):
             part.check()
 
     def _make_parts(self) -> tuple[Relation, ...]:
-        """Each takes references of its own; then those of this handle go, whenever that may be."""
+        """Each takes its own references; then those of this handle are released, whenever that may be."""
         with _making:
             arena = self.arena
             if self._parts is None:
@@ -146,7 +146,7 @@ class RelationGroup(Relation):
         return parts
 
     def _undone(self) -> tuple[Relation, ...]:
-        """The parts of this version, from those of the one that was made of it in place."""
+        """The parts of this version, from those of the one that was made from it in place."""
         later, undo = self._undo
         assert not callable(undo)
         words, changes = (np.frombuffer(given, np.int64) for given in undo)
@@ -161,6 +161,6 @@ class RelationGroup(Relation):
         return tuple(parts)
 
 
-NO_INDICES: dict[Order, Index] = {}  # a group has no rows of its own
+NO_INDICES: dict[Order, Index] = {}  # a group itself has no rows
 _making = threading.RLock()  # several threads may read one version
 _new = object.__new__

@@ -1,7 +1,7 @@
 """Owns the change of a few rows in all indices of a relation, in one call from Python.
 
-What a batch does in steps (`batch`) is done here for a batch that is small beside the index: rows are sorted
-by comparing them, and nothing is built anew.  Rows come row-major, in the relation's own columns: those to
+The steps of a batch (`batch`), for a batch that is small compared with the index: rows are sorted
+by comparing them, and nothing is rebuilt.  Rows come row-major, in the relation's own columns: those to
 insert, then those to erase.  A row that is in both is inserted.
 """
 
@@ -30,7 +30,7 @@ from dlog.storage.index.leaf_kernels import ERASE, INSERT, ITEM, OP, OP_COLUMNS
 from dlog.storage.index.ops_kernels import find_places, locate
 from dlog.storage.layout import FANOUT, LEAF_ROWS, N_NODES, N_ROWS, ROOT_REFERENCES
 
-NEEDS_BATCH: Final = -1  # answer of `change_rows`: nothing has been done
+NEEDS_BATCH: Final = -1  # result of `change_rows`: nothing has been done
 RUN: Final = 8  # rows that are sorted by insertion
 
 
@@ -66,10 +66,10 @@ def change_rows(
 
 @helper
 def change_all(A, k, n_orders, orders, roots, new_roots, rows, n_inserts, n_erases, in_place, net):
-    """How many rows are new or gone, the number of new ones in RESULT; or NEEDS_BATCH.
+    """How many rows are inserted or erased, the number of inserted ones in RESULT; or NEEDS_BATCH.
 
-    Writes the roots under the change, unless nothing changes, and the net rows, new ones first, both parts in
-    the order of the first index.  In place the caller's references to `roots` are used up.
+    Writes the roots after the change, unless nothing changes, and the net rows, inserted ones first, both
+    parts in the order of the first index.  In place the caller's references to `roots` are used up.
     O(m log m + m log n + touched pages) for each order.
     """
     m = n_inserts + n_erases
@@ -98,7 +98,7 @@ def change_located(A, k, orders, roots, rows, n_inserts, n_erases, located, in_p
     """As `change_all`, for an index of two orders, in the second of which places are known.
 
     `located` are the operations in that order, k + OP_COLUMNS words each.  REQUIRES: each has an effect, and
-    the batch is small beside the index.
+    the batch is small compared with the index.
     """
     m = n_inserts + n_erases
     work = new_extent(A, m * (k + OP_COLUMNS + 2), 1)
@@ -115,7 +115,7 @@ def change_located(A, k, orders, roots, rows, n_inserts, n_erases, located, in_p
 
 @helper
 def is_small(A, root, m, k):
-    """Whether a batch of m rows is small beside an index, and surely finds memory."""
+    """Whether a batch of m rows is small compared with an index, and surely finds memory."""
     n, n_nodes = A[root + N_ROWS], A[root + N_NODES]
     if n == 0 or (m > n and n + m > LEAF_ROWS):  # to be merged into a new flat extent
         return False
@@ -128,7 +128,7 @@ def is_small(A, root, m, k):
 
 @helper
 def fresh_words(A, root, m, k):
-    """More than a batch of m rows takes of memory that was never handed out."""
+    """An upper bound of the fresh memory that a batch of m rows takes."""
     n_nodes = A[root + N_NODES]
     leaf = LEAF_ROWS * k * 9 // 8 + 16 + 2 * RECORD
     words = leaf * pages_bound(m, n_nodes) + nodes_bound(m, n_nodes) * node_words(1) * 9 // 8
@@ -137,7 +137,7 @@ def fresh_words(A, root, m, k):
 
 @helper
 def pages_bound(m, n_nodes):
-    """A touched leaf is written anew and may join both neighbours; splits make half-full pages."""
+    """A touched leaf is written again and may join both neighbours; splits make half-full pages."""
     return 3 * min(m, n_nodes * FANOUT) + m // (LEAF_ROWS // 4) + 4
 
 
@@ -160,7 +160,7 @@ def list_words(m, n_nodes):
 
 @helper
 def edited(A, root, ops, s, m, k, in_place):
-    """The root under located operations."""
+    """The root after located operations."""
     if in_place == 0 or A[root + ROOT_REFERENCES] > 1:
         copy = clone_root(A, root)
         if in_place != 0:
@@ -177,7 +177,7 @@ def edited(A, root, ops, s, m, k, in_place):
 def load_ops(A, ops, m, rows, n_inserts, k, orders, at):
     """Sort rows in the column order at `at` into operations, each row once; return their number.
 
-    Two lists of m words behind the operations are the work space.
+    Two lists of m words after the operations are the work space.
     """
     numbers = ops + m * (k + OP_COLUMNS)
     first = sorted_numbers(A, numbers, m, rows, k, orders, at)
@@ -196,8 +196,8 @@ def load_ops(A, ops, m, rows, n_inserts, k, orders, at):
 
 @helper
 def sorted_numbers(A, numbers, m, rows, k, orders, at):
-    """The numbers of rows in their order, equal ones as they came; returns where they lie.  O(m log m), or
-    O(m) when they are in order."""
+    """The numbers of rows in sorted order, equal ones in their original order; returns where they are.  O(m
+    log m), or O(m) if they are in order."""
     in_order = True
     for i in range(m):
         A[numbers + i] = i

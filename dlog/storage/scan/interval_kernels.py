@@ -1,11 +1,11 @@
-"""Owns queries on interval trees.  Knows nothing of what intervals stand for.
+"""Owns queries on interval trees.  Knows nothing of the meaning of intervals.
 
-An interval tree is an index of rows (prefix of d columns, a, b, others), whose scans are kept for column b
-(`layout`): every node and entry knows the greatest b below it.  Rows are sorted by a within a prefix, so the
+An interval tree is an index of rows (prefix of d columns, a, b, others), with scans of column b
+(`layout`): every node and entry has the greatest b below it.  Rows are sorted by a within a prefix, so the
 rows that can hold a point x are those from the prefix's first row to the last with a <= x; of these, nodes
-and leaves whose greatest b is below x are passed over.
+and leaves whose greatest b is below x are skipped.
 
-A query stops when its output is full and goes on from its state.
+A query stops when its output is full and continues from its state.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from dlog.storage.layout import (
     STRIDE,
 )
 
-# Words of the state: the point that is asked for, whether its place is known, where its rows go on and end,
-# and how many nodes, entries, blocks and rows were looked at.
+# Words of the state: the current point, whether its place is known, where its rows continue and
+# end, and how many nodes, entries, blocks and rows were examined.
 POINT: Final = 0
 IS_PLACED: Final = 1
 PLACE: Final = 2  # node, entry, row
@@ -61,7 +61,7 @@ def stab_points(
     """For n points of d + 1 words (prefix, x): the rows of that prefix with a <= x <= b.
 
     Rows of k words go to `out`, the number of the point of each to `which`.  Returns how many; all is done
-    when state[POINT] is n, else the next call goes on.  A point of m matches: O((m + 1) (log n + a page)).
+    when state[POINT] is n, else the next call continues.  A point of m matches: O((m + 1) (log n + a page)).
     """
     return stab(
         pointer(A), root, d, k, pointer(points), n, pointer(state), pointer(out), pointer(which), room

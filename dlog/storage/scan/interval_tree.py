@@ -1,11 +1,12 @@
-"""Owns interval trees: which intervals hold a point (maintenance paper, 3.2).  Knows no meaning of them.
+"""Owns interval trees: which intervals hold a point (maintenance paper, 3.2).  Knows nothing of their
+meaning.
 
-An interval tree is an index of rows (prefix of d columns, a, b, others), each standing for the closed
+An interval tree is an index of rows (prefix of d columns, a, b, others), each for the closed
 interval from (prefix, a) to (prefix, b); LEAST and GREATEST are the open ends.  It is versioned as every
-index is; built here, it keeps the greatest b of each leaf and node.  All intervals have a <= b.
+index is; built here, it stores the greatest b of each leaf and node.  All intervals have a <= b.
 
 Within a leaf the ends of rows are compared one after the other, a block at a time: 1,024 rows took 0.2 us,
-less than the search for the point.  Smaller scans inside of leaves would not be noticed.
+less than the search for the point.  Smaller scans inside leaves would make no difference.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Matches(NamedTuple):
 
     rows: Words
     points: Words
-    work: int  # nodes, entries, blocks of rows and rows looked at
+    work: int  # nodes, entries, blocks of rows and rows examined
 
 
 def build_intervals(arena: Arena, rows: Any, arity: int, prefix: int) -> Index:

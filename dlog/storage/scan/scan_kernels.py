@@ -1,4 +1,4 @@
-"""Owns scans over intervals of rows.  Knows nothing of how the scan areas of nodes are kept up to date."""
+"""Owns scans over intervals of rows.  Knows nothing of how the scan areas of nodes are maintained."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def scan_rows(A: Words, root: int, lower: int, d: int, upper: int, e: int, colum
     """Scan a column over the rows from the key at `lower` (d columns) to the one at `upper` (e columns).
 
     Both ends belong to it, as prefixes; d = 0 or e = 0 leaves that end open.  Returns the number of rows.
-    O(log n + n_nodes + FANOUT + LEAF_ROWS) when the index keeps scans of the column, else O(log n + rows).
+    O(log n + n_nodes + FANOUT + LEAF_ROWS) if the index has scans of the column, else O(log n + rows).
     """
     for x in range(RESULT, WORK_AT + 1):
         A[x] = 0

@@ -2,9 +2,9 @@
 
 Knows nothing of aggregation rules or types: min and max are those of int64 codes, the sum is exact.
 
-An index built with `scan=column` keeps min, max and sum of that column for every leaf and node, under copy on
-write; a scan then adds up whole nodes and leaves and looks at rows of two leaves only.  A leaf has at most
-LEAF_ROWS rows, whatever n is, so partial scans inside of leaves would save a constant, and cost as much at
+An index built with `scan=column` stores min, max and sum of that column for every leaf and node, under copy
+on write; a scan then adds up whole nodes and leaves and examines rows of only two leaves.  A leaf has at most
+LEAF_ROWS rows, whatever n is, so partial scans inside leaves would save a constant, and cost as much at
 each update: a scan takes 2.5 us over 200 rows and 7 us over 4,000,000.  Other indices and columns are scanned
 row by row.
 """
@@ -32,7 +32,7 @@ class Scan:
     sum: int
     min: int | None
     max: int | None
-    work: int  # nodes, entries and rows looked at
+    work: int  # nodes, entries and rows examined
 
 
 def scan(
@@ -40,8 +40,8 @@ def scan(
 ) -> int | None:
     """One scan over the rows from `lower` to `upper`, both inclusive.
 
-    Each may be a prefix and then stands for all rows that begin with it; the empty one leaves that end open.
-    The column is that of the index's scans, else the last.  O(log n + a page) when scans are kept.
+    Each may be a prefix, which stands for all rows that begin with it; the empty one leaves that end open.
+    The column is that of the index's scans, else the last.  O(log n + a page) if the index has scans.
 
     >>> from dlog.storage.arena.arena import Arena
     >>> sales = Index.build(Arena(1 << 28), [(1, 1, 50), (2, 2, 29), (2, 3, 90), (3, 1, 95)], 3, scan=2)

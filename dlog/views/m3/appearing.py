@@ -1,13 +1,13 @@
-"""Owns the change of an indicator projection in M3: the keys that come to be there, or are there no more,
+"""Owns the change of an indicator projection in M3: the keys that appear or disappear
 when the rows of its atom change.  Knows no views.
 
 Correct output: `change` is 1 for each key that had no row before and has one after, -1 for each that had one
 and has none, and nothing for others, whatever the multiplicities of the changed rows are.  The statements
-`before` run before the rows are counted, `after` behind that; in between stands what counts them, the path of
-the atom, unless the indicator has counts of its own, which `after` begins with.
+`before` run before the rows are counted, `after` after that; in between the rows are counted, by the path of
+the atom, unless the indicator has its own counts, which `after` begins with.
 
 In a batch the changed keys are a map, and so is the change; in a trigger for one row, whose keys are its
-parameters, the change is one number, and nothing is looked for when it is 0.
+parameters, the change is one number, and no look-up is done if it is 0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MINUS = ast.Constant("int", -1)
 
 @dataclass(frozen=True)
 class Appearing:
-    """The maps that are needed, the statements, and the factors that stand for the change."""
+    """The maps that are needed, the statements, and the factors for the change."""
 
     maps: tuple[ast.MapDeclaration, ...]
     before: tuple[ast.Assign, ...]

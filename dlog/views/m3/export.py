@@ -1,6 +1,6 @@
 """Owns files in, M3 out: the query of an SQL file, or of an aggregation rule of a program, as an M3 program.
 
-Knows no data: files that a program names are only mentioned.
+Reads no data: the program's files are only named.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from dlog.views.tree.tree import ViewTree
 
 def read_query(path: str | Path, predicate: str | None = None, facts: str | Path | None = None) -> Query:
     """The query of a file: the SELECT of an SQL file, or the rule with aggregates of a program; of several,
-    that which derives `predicate`.  Files of `.input` are looked for in `facts`.
+    the one that derives `predicate`.  Files of `.input` are searched for in `facts`.
     """
     is_sql = Path(path).suffix.lower() == ".sql"
     if is_sql and predicate is not None:
-        raise DlogError(f"{path} is one query: {predicate} would be for a program", help="leave it out")
+        raise DlogError(f"{path} is one query: {predicate} is only for programs", help="leave it out")
     if is_sql:
         from dlog.views.sql.files import read_sql
 
@@ -46,7 +46,7 @@ def read_query(path: str | Path, predicate: str | None = None, facts: str | Path
 
 
 def read_tree(query: Query, dtree: str | Path | None = None, optimise: bool = True) -> ViewTree:
-    """The view tree along the order of a dtree file, or along one that is found."""
+    """The view tree along the order of a dtree file, or along one that is chosen."""
     order = find_order(query) if dtree is None else read_dtree(dtree, query)
     return view_tree(query, order, optimise, NEEDED if optimise else PATHS)
 
@@ -60,7 +60,7 @@ def export(
     optimise: bool = True,
     facts: str | Path | None = None,
 ) -> str:
-    """The M3 text of a file's query, checked.  Not optimised, every view and every change is a map."""
+    """The M3 text of a file's query, checked.  Unless optimised, every view and every change is a map."""
     return exported(path, predicate, dtree, dialect, batch, optimise, facts)[2]
 
 
@@ -96,7 +96,7 @@ def program_query(
         raise DlogError(f"{path} has no rule with aggregates")
     if len(found) > 1:
         message = f"{path} has several rules with aggregates"
-        raise DlogError(message, help=f"name the predicate that is meant: {', '.join(known)}")
+        raise DlogError(message, help=f"name the predicate: {', '.join(known)}")
     (rule,) = found
     derived = {head.predicate for rule in program.rules for head in rule.heads}
 

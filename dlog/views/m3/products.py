@@ -1,12 +1,12 @@
 """Owns updates that factorise: a change of a relation that is given as a product of smaller relations, as in
 δR[a, b] = u[a] ⊗ v[b], goes up its delta path as a product, too.
 
-The change of a view is kept as *factors*, each a map over some of the variables.  A view beside the path, a
-lifting function, a variable that is summed out concern only the factors that have their variables: these
-become one, and the others stay as they are.  So an update of u and v with n rows each costs n, not n * n, as
-long as nothing that is kept has the variables of both (3.2.4 with sums pushed into the product).
+The change of a view is stored as *factors*, each a map over some of the variables.  A view beside the path, a
+lifting function, a variable that is summed out affect only the factors that have their variables: these
+are merged, and the others stay unchanged.  So an update of u and v with n rows each costs n, not n * n, as
+long as no stored map has the variables of both (3.2.4 with sums pushed into the product).
 
-In M3 the parts of an update are streams of their own, R_PART1, R_PART2, ..; what came last of each is a map,
+In M3 the parts of an update are separate streams, R_PART1, R_PART2, ..; the last update of each is a map,
 and the trigger of the last one brings their product to the root.
 """
 
@@ -93,7 +93,7 @@ class _ProductWriter(Writer):
         return replace(source.columns[at], name=self.columns[source.name][at])
 
     def _part(self, source: ast.Source, parts: Parts, number: int) -> ast.Trigger:
-        """What came is noted; with the last part, the product goes up."""
+        """The part is stored; with the last part, the product goes up."""
         stream = part_name(source.name, number)
         keys = tuple(ast.Variable(self._column(source, name).name) for name in parts[number - 1])
         target = ast.MapAccess(_map(source.name, number), COUNT, (), keys)
@@ -149,7 +149,7 @@ class _ProductWriter(Writer):
     def _joined(
         self, view: View, payload: Payload, child: View, changes: Mapping[Payload, list[_Factor]]
     ) -> list[_Factor]:
-        """The factors of a view's change; what a function or variable needs together is one."""
+        """The factors of a view's change; those that a function or variable needs together are merged."""
         factors = list(changes[self.payloads.below(child, payload)])
         for other in view.children:
             if other is not child:
@@ -171,7 +171,7 @@ class _ProductWriter(Writer):
         return [replace(first, nodes=(*first.nodes, substituted(node, self.names)), type=type_), *others]
 
     def _united(self, factors: list[_Factor], some: list[_Factor]) -> list[_Factor]:
-        """Some of them as one, which comes first."""
+        """Some of them merged, which comes first."""
         nodes = tuple(node for factor in some for node in factor.nodes)
         variables = tuple(dict.fromkeys(v for factor in some for v in factor.variables))
         type_ = some[0].type
@@ -184,8 +184,8 @@ class _ProductWriter(Writer):
         return self.payloads.types.product(left, right) or right
 
     def _summed_out(self, view: View, factor: _Factor, name: str, out: list[ast.Assign]) -> _Factor:
-        """A factor without the variables that the view sums out, as a map; one that has none, and is one, is
-        what it was.
+        """A factor without the variables that the view sums out, as a map; one that has none, and is a map,
+        is unchanged.
         """
         left = tuple(v for v in factor.variables if v not in view.summed)
         if len(factor.nodes) == 1 and left == factor.variables:

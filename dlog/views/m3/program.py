@@ -1,15 +1,15 @@
-"""Owns view tree -> M3: maps, queries, and the triggers that keep them (4.8, 4.9.2).  Knows no text.
+"""Owns view tree -> M3: maps, queries, and the triggers that maintain them (4.8, 4.9.2).  Knows no text.
 
 For each stream its delta path is walked from the leaf to the root (Fig. 4.4): the change of a view is the
 change of the child below it times the other children, summed.  A relation that has several atoms goes through
-the paths of all of them, one after the other: each sees what those before it changed, which is what the delta
-of a product asks for.  So does an atom that has indicators: its own path comes first, then those of the
-indicators, whose change is 1 or -1 where rows with these keys came to be there, or are there no more.
+the paths of all of them, one after the other: each sees the changes of those before it, which is what the
+delta of a product requires.  So does an atom that has indicators: its own path comes first, then those of the
+indicators, whose change is 1 or -1 where rows with these keys appeared or disappeared.
 
 How changes are written, `inline`:
     NONE   each change is a map, DELTA_AGG_VIEW_X, that is set and then added           (Listing 4.14)
-    ONCE   a change that is read once stands where it is read                            (Listing 4.15)
-    ALL    all do, unless rows are summed and then joined to more rows: dlog's runtime goes over a batch once
+    ONCE   a change that is read once is written where it is read                        (Listing 4.15)
+    ALL    all are, unless rows are summed and then joined to more rows: dlog's runtime reads a batch once
 Triggers of single rows are always written as ALL: the change of a row is a product of look-ups.
 """
 
@@ -48,24 +48,26 @@ class Style:
 
 
 EXPORTED = Style()
-NATIVE = Style(inline=ALL)  # what dlog's own runtime does best with
+NATIVE = Style(inline=ALL)  # best for dlog's own runtime
 
 
 def m3_program(query: Query, tree: ViewTree, style: Style = EXPORTED) -> ast.Program:
-    """The M3 program that keeps a view tree.  Raises what its dialect cannot say.  O(views^2 * payloads)."""
+    """The M3 program that maintains a view tree.  Raises what its dialect cannot express.  O(views^2 *
+    payloads).
+    """
     require_dialect(style.dialect)
     if style.dialect == A5 and style.batch:
         raise DlogError("a5 has no batch triggers", help="leave out --batch, or use the dialect dbtoaster")
     if style.dialect == A5 and query.types:
         place, help = query.types[0].span, "use the dialect dbtoaster"
-        raise UnsupportedError("a5 has no types of one's own", span=place, help=help)
+        raise UnsupportedError("a5 has no user-defined types", span=place, help=help)
     program = Writer(query, tree, style).program()
     check(program)
     return convert(program, style.dialect)
 
 
 def m3_text(query: Query, tree: ViewTree, style: Style = EXPORTED) -> str:
-    """The text of the program, read back and checked before anyone sees it."""
+    """The text of the program, read back and checked before it is returned."""
     program = m3_program(query, tree, style)
     text = print_program(program)
     check(parse(text, dialect=style.dialect))
@@ -85,7 +87,7 @@ class Writer:
         }
         results = {a.name: _identifier(a.name) for a in self.payloads.aggregates}
         self.results = _distinct(results, ())
-        self.parameters: tuple[str, ...] = ()  # of the trigger at work
+        self.parameters: tuple[str, ...] = ()  # of the current trigger
         self.deltas: dict[str, ast.MapDeclaration] = {}
 
     def program(self) -> ast.Program:
@@ -132,7 +134,7 @@ class Writer:
         return ast.total(self._access(self.tree.root, payload) for payload in shown.payloads)
 
     def _definition(self, view: View, payload: Payload, kept: bool = False) -> ast.Node:
-        """What a view holds, over relations; `kept`: children that are maps are read as these."""
+        """The definition of a view, over relations; `kept`: children that are maps are read as maps."""
         if view.atom is not None:
             atom = self.query.atom(view.atom)
             rows = ast.Relation(atom.relation, self._variables(atom.variables))
@@ -180,8 +182,8 @@ class Writer:
     ) -> list[ast.Assign]:
         """The path of an atom, then those of its indicators.
 
-        1 note which keys of an indicator are there, of those that change.  2 the atom's path, which counts
-        its rows.  3 note which are there now: the difference is the change of the indicator.  4 its paths,
+        1 record which of the changing keys of an indicator exist.  2 the atom's path, which counts
+        its rows.  3 record which exist now: the difference is the change of the indicator.  4 its paths,
         from the root down: an indicator further down finds those above it changed.
         """
         indicators = self.tree.indicators(atom.name)
@@ -208,8 +210,8 @@ class Writer:
     def _parameters(
         self, atom: Atom, variables: tuple[str, ...], parameters: tuple[str, ...]
     ) -> Iterator[None]:
-        """Of a trigger for single rows: these variables of an atom are its parameters; others step out of
-        their way.
+        """For a trigger for single rows: these variables of an atom are its parameters; other variables of
+        the same name are renamed.
         """
         if not parameters:
             yield
@@ -263,7 +265,7 @@ class Writer:
     def _write(
         self, view: View, payload: Payload, parts: list[ast.Node], as_map: bool, out: list[ast.Assign]
     ) -> list[ast.Node]:
-        """Writes the statements of one change; gives the factors that stand for it further up."""
+        """Writes the statements of one change; returns its factors for use further up."""
         target, definition = self._access(view, payload), self._summed(view, parts)
         if not as_map:
             if view.materialised:
@@ -278,7 +280,7 @@ class Writer:
         return [change]
 
     def _is_map(self, above: tuple[View, ...] | list[View], depth: int, bound: set[str]) -> bool:
-        """Whether the change of a view should be a map of its own; ONCE counts readers besides."""
+        """Whether the change of a view should be a separate map; ONCE counts readers besides."""
         if self.inline != ALL:
             return True
         view = above[depth]
@@ -314,7 +316,7 @@ class Writer:
 
     def _summed(self, view: View, parts: list[ast.Node]) -> ast.Node:
         """The sum of a product by the view's keys.  Parameters of a trigger are bound: a product of nothing
-        else needs no sum, and no key that is one of them is an output.
+        else needs no sum, and a key that is a parameter is not an output.
         """
         keys = self._variables(view.keys)
         if self.parameters:
@@ -329,7 +331,7 @@ class Writer:
         return ast.MapAccess(name, type_, (), self._variables(view.keys))
 
     def _read(self, view: View, payload: Payload) -> ast.Node:
-        """A view that is kept as a factor: its entries; of an indicator, 1 where there are rows."""
+        """A materialised view as a factor: its entries; for an indicator, 1 where there are rows."""
         access = self._access(view, payload)
         return ast.Exists(access) if view.is_indicator else access
 
@@ -359,7 +361,7 @@ def outputs_of(parts: list[ast.Node]) -> set[str]:
 
 
 def lower_names(names: list[str] | tuple[str, ...]) -> dict[str, str]:
-    """A name of a variable of M3 for each: lower case, no two alike, none reserved.
+    """An M3 variable name for each: lower case, no two equal, none reserved.
 
     >>> lower_names(["A", "a", "in"])
     {'A': 'a', 'a': 'a_', 'in': 'in_'}

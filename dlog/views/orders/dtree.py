@@ -2,12 +2,12 @@
 
     6 3                         variables, relations
     0 A int -1 {} 0             number, name, type, number of the parent (-1: none), numbers it depends on,
-    1 B double 0 {0} 0          and whether its view should be kept
+    1 B double 0 {0} 0          and whether its view should be materialised
     ...
     R 5 A,B,F                   relation, number of its lowest variable, its columns
 
-Names are those of the query, in any case.  What a file says of dependencies, types and lowest variables is
-checked: a file that was written for another query is an error and not a wrong order.
+Names are those of the query, in any case.  The dependencies, types and lowest variables in a file are
+checked: a file that was written for another query is an error, not a wrong order.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class _Reader:
             raise SourceError(f"there are two variables {number}", span=span)
         name = self._known(found[2], self.query.variables, "variable", span)
         if any(v.name == name for v in self.variables.values()):
-            raise SourceError(f"variable {name} is there twice", span=span)
+            raise SourceError(f"variable {name} occurs twice", span=span)
         depends = tuple(int(part) for part in found[5].split(",") if part.strip())
         self.variables[number] = _Variable(
             number, name, found[3], int(found[4]), depends, found[6] == "1", span
@@ -182,6 +182,6 @@ class _Reader:
 
 
 def _kind(type_: TypeRef) -> str:
-    """Whole numbers are one kind, floats another; every other type is its own."""
+    """Integers are one kind, floats another; every other type is its own."""
     integers, floats = ("byte", "short", "int", "long"), ("float", "double")
     return "integer" if type_.name in integers else "float" if type_.name in floats else str(type_)

@@ -2,16 +2,16 @@
 
 Knows no text and no views.
 
-What is searched.  Taking a variable X as the root of a connected part of the query leaves parts that are
-connected without X, and their orders can be chosen one by one: the ancestors that a part depends on are its
-neighbours, however they were chosen.  So the best order of a part is the best root, with the best orders of
-what it leaves.  Variables that the same atoms have, and that are all free or all bound, are one *class*, a
+The search.  Taking a variable X as the root of a connected part of the query leaves parts that are
+connected without X, and their orders can be chosen independently: the ancestors that a part depends on are
+its neighbours, however they were chosen.  So the best order of a part is the best root, with the best orders
+of what it leaves.  Variables that the same atoms have, and that are all free or all bound, are one *class*, a
 chain in the order: a wide relation has few.  Each part is solved once.  The root of
 a part with more than `MOST_ROOTS` candidates is chosen greedily, and so are all when `MOST_TRIES` were tried.
 
-What is good: little to keep (the sizes of views, each at most the product of the sizes of atoms that cover
+The goal: small views (each at most the product of the sizes of atoms that cover
 its variables) and few rows touched when every row of a stream comes once; then, few keys.  An atom of unknown
-size is taken to be the larger the more variables it joins on, as the fact table of a snowflake is.  Free
+size is assumed to be the larger the more variables it joins on, as the fact table of a snowflake is.  Free
 variables are on top unless that costs more than `WORTH` times as much.
 """
 
@@ -27,9 +27,9 @@ from dlog.views.tree.tree import OrderNode, VariableOrder
 
 MOST_TRIES = 3000
 MOST_ROOTS = 12
-DOMAIN = 100.0  # values of a variable that several atoms have, where nothing is known
+DOMAIN = 100.0  # values of a variable that several atoms have, if nothing is known
 WORTH = 4.0
-DEGREE = 10.0  # rows that one value of a variable is expected to have, where nothing is known
+DEGREE = 10.0  # rows that one value of a variable is expected to have, if nothing is known
 
 
 def find_order(query: Query, sizes: Mapping[str, int] | None = None) -> VariableOrder:
@@ -48,7 +48,7 @@ def find_order(query: Query, sizes: Mapping[str, int] | None = None) -> Variable
 def arrange(query: Query, parents: Mapping[str, str | None], cached: Iterable[str] = ()) -> VariableOrder:
     """The variable order with these edges (variable to the one above it), its dependencies and atoms.
 
-    Children stand in the order of `parents`.  Raises when the variables of a relation do not lie on one path.
+    Children are in the order of `parents`.  Raises if the variables of a relation are not on one path.
     """
     below: dict[str | None, list[str]] = {}
     for variable, parent in parents.items():
@@ -74,7 +74,7 @@ def arrange(query: Query, parents: Mapping[str, str | None], cached: Iterable[st
 
 
 def _lowest(paths: Mapping[str, tuple[str, ...]], variables: Sequence[str], relation: str) -> str:
-    """The lowest variable of a relation, whose variables must lie on one path."""
+    """The lowest variable of a relation, whose variables must be on one path."""
     deepest = max(variables, key=lambda v: len(paths[v]))
     beside = [v for v in variables if v not in paths[deepest]]
     if beside:
@@ -194,7 +194,7 @@ class _Search:
         return frozenset().union(*(self.beside[c] for c in part)) - part
 
     def chain(self, part: frozenset[int], above: str | None, parents: dict[str, str | None]) -> None:
-        """Writes down the order of a part, below a variable."""
+        """Records the order of a part, below a variable."""
         pending = [(part, above)]
         while pending:
             part, above = pending.pop(0)
@@ -234,7 +234,7 @@ class _Search:
         return cost
 
     def local(self, part: frozenset[int], root: int) -> Cost:
-        """What the view at the root of a part costs."""
+        """The cost of the view at the root of a part."""
         above = self.neighbours(part)
         keys = above | (part & self.free)
         joined = keys | {root}
@@ -246,7 +246,7 @@ class _Search:
         return self.size(joined) + touched, len(keys)
 
     def size(self, classes: frozenset[int]) -> float:
-        """At most so many rows: the product of atoms that cover the classes, chosen greedily, and exactly
+        """At most this many rows: the product of atoms that cover the classes, chosen greedily, and exactly
         the least when one or two do; or the product of numbers of values.
         """
         return min(self._covered(classes), _product(self.domains[c] for c in classes))

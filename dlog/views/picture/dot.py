@@ -9,7 +9,7 @@ from dlog.views.tree.tree import View, ViewTree
 
 
 def dot(tree: ViewTree, title: str = "View tree", query: Query | None = None) -> str:
-    """Nodes and edges as in the picture; the definitions stand below it, as its label."""
+    """Nodes and edges as in the picture; the definitions are below it, as its label."""
     notation, colours = Notation.of(tree, query), colours_of(tree)
     numbers = {id(view): number for number, view in enumerate(tree.walk())}
     below = "".join(f"{_escaped(flat(pieces))}\\l" for pieces in definitions(tree, notation))

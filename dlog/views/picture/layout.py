@@ -1,7 +1,7 @@
-"""Owns where the nodes of a drawn forest stand.  Knows sizes alone, nothing of what is drawn.
+"""Owns the positions of the nodes of a drawn forest.  Knows only sizes, nothing of what is drawn.
 
 The layout is tidy, in the sense of Reingold and Tilford: levels are straight, subtrees keep their shape, a
-parent stands above the middle of its children, and subtrees stand as close as their outlines allow.
+parent is above the middle of its children, and subtrees are as close as their outlines allow.
 
 Correct output: no two boxes come nearer to each other than the gap, whatever their sizes.
 """
@@ -25,7 +25,7 @@ class Layout:
 
 @dataclass
 class _Outline:
-    """Of a subtree whose root stands at 0: the leftmost and rightmost place of each level."""
+    """Of a subtree whose root is at 0: the leftmost and rightmost place of each level."""
 
     left: list[float] = field(default_factory=list)
     right: list[float] = field(default_factory=list)
@@ -96,8 +96,8 @@ def _side_by_side(
 ) -> _Outline:
     """Subtrees from left to right, each as near to its neighbours as the gap allows.
 
-    What has play stands in the middle of it: halfway between where it is when all are pushed to the left and
-    where it is when all are pushed to the right.  Both keep the gap, so what is halfway does.
+    What can move is in the middle of its range: halfway between where it is when all are pushed to the left
+    and where it is when all are pushed to the right.  Both keep the gap, so the middle does.
     """
     parts = [outlines.pop(node) for node in nodes]
     left = _pushed(parts, gap)
@@ -117,7 +117,7 @@ def _side_by_side(
 
 
 def _pushed(parts: Sequence[_Outline], gap: float) -> list[float]:
-    """Where each subtree stands when all are pushed to the left; the first stands at 0."""
+    """Where each subtree is when all are pushed to the left; the first is at 0."""
     shifts: list[float] = []
     occupied: list[float] = []  # the rightmost place of each level
     for part in parts:

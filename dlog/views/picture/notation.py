@@ -1,4 +1,4 @@
-"""Owns how views are written down for people: V with its variable raised and its relations lowered, and
+"""Owns the notation of views: V with its variable raised and its relations lowered, and
 definitions in the paper's operators (2.2.11).  Knows nothing of M3's text and of drawing.
 
     V@A R,S,T[] = ⊕A (V@B R[A] ⊗ V@C S,T[A] ⊗ f_A(A))
@@ -16,7 +16,7 @@ from dlog.views.query import Query
 from dlog.views.tree.tree import EXISTS, View, ViewTree, atom_of
 
 _MOST_RELATIONS = 7  # that are listed below a V
-_LONG_NAME = 3  # characters; longer names are abbreviated where several stand together
+_LONG_NAME = 3  # characters; longer names are abbreviated if several are together
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Notation:
 
     @classmethod
     def of(cls, tree: ViewTree, query: Query | None = None) -> Notation:
-        """Without the query, all factors of a view are taken for one product, and names for relations."""
+        """Without the query, all factors of a view are taken as one product, and names as relations."""
         names = list(tree.root.atoms)
         together = len(names) > 1 and any(len(name) > _LONG_NAME for name in names)
         short = _prefixes(names) if together else {name: name for name in names}
@@ -48,7 +48,7 @@ class Notation:
 
     @property
     def abbreviations(self) -> list[str]:
-        """What each name means that is no relation's own."""
+        """The meaning of each name that is not a relation's own."""
         return [meant for name, meant in self.meant.items() if meant != name]
 
     # Names
@@ -75,7 +75,7 @@ class Notation:
     # Definitions
 
     def definition(self, view: View, change: str | None = None, several: bool = False) -> list[Text]:
-        """Pieces of a line: `V[keys] = ⊕X (V ⊗ V ⊗ f(X))`.  REQUIRES: the view is no leaf."""
+        """Pieces of a line: `V[keys] = ⊕X (V ⊗ V ⊗ f(X))`.  REQUIRES: the view is not a leaf."""
         head = _followed(self._operand(view, change, several), " = ")
         sums = [(*plain(PLUS), *lowered(variable), *plain(" ")) for variable in view.summed]
         operands = [self._operand(child, change, several) for child in view.children]
@@ -127,7 +127,7 @@ def _delta(below: str) -> Text:
 
 
 def _prefixes(names: list[str]) -> dict[str, str]:
-    """The shortest beginnings that tell the names apart.
+    """The shortest prefixes that distinguish the names.
 
     >>> _prefixes(["HOUSE", "SHOP", "SCHOOL"])
     {'HOUSE': 'H', 'SHOP': 'SH', 'SCHOOL': 'SC'}
@@ -146,7 +146,7 @@ def _prefixes(names: list[str]) -> dict[str, str]:
 
 
 def scalar(node: ast.Node) -> str:
-    """A lifting function or a condition as people write it.
+    """A lifting function or a condition in readable form.
 
     >>> scalar(ast.Sum((ast.Call("f", ast.TypeRef("int"), (ast.Variable("a"),)), ast.Constant("int", -1))))
     '(f(a) - 1)'
@@ -188,7 +188,7 @@ def _call(node: ast.Call) -> str:
 
 
 def flat(text: Sequence[Text] | Text) -> str:
-    """Rich text in one line of characters: what is lowered stands behind `_`, in braces when it is long.
+    """Rich text in one line of characters: what is lowered comes after `_`, in braces when it is long.
 
     >>> flat((*plain("V"), *raised("@A"), *lowered("R,S"), *plain("[A]")))
     'V@A_{R,S}[A]'
@@ -205,7 +205,7 @@ def flat(text: Sequence[Text] | Text) -> str:
 
 
 def explain(tree: ViewTree, query: Query | None = None) -> str:
-    """A view tree as text: what is kept, what changes whom, and every definition.
+    """A view tree as text: which views are materialised, which relations change them, and every definition.
 
     >>> leaf = View("R", ("A", "B"), ("R",), atom="R", changes=("R",))
     >>> root = View("A", (), ("R",), ("A", "B"), (leaf,), (ast.Variable("A"),), (), None, True, ("R",))

@@ -14,7 +14,7 @@ from dlog.views.picture.text import DELTA, EXISTS, PLUS, SHAPES, Run, operator_s
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # the same picture is the same file, whenever it is drawn
 _SYMBOLS = {DELTA: "d", EXISTS: "$"}  # where the font Symbol has them
-_LARGEST = 14_400.0  # points: the side of a page that readers take
+_LARGEST = 14_400.0  # points: the longest side of a page that readers accept
 
 
 def pdf(scene: Scene) -> bytes:

@@ -1,8 +1,8 @@
 """Owns the picture of a view tree: the hybrid tree of the paper (4.10), its legend and the definitions.
 
 Circles are views at variables, rectangles are relations.  Every relation has a colour, and a variable those
-of all relations it belongs to; a double outline is a view that is kept, rounded corners are a stream, and
-lines in a stream's colour are the way of its changes to the root.
+of all relations it belongs to; a double outline is a materialised view, rounded corners are a stream, and
+lines in a stream's colour are the path of its changes to the root.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _TEXT_WIDTH = (520.0, 900.0)  # of legend and definitions: at least, at most
 def write_picture(
     tree: ViewTree, path: str | Path, title: str = "View tree", query: Query | None = None
 ) -> str:
-    """Into a file whose name ends in .svg, .pdf or .dot.  The query says what aggregates need at a view.
+    """Into a file whose name ends in .svg, .pdf or .dot.  The query gives what aggregates need at a view.
 
-    Gives the letters that the format cannot show: PDF has those of Western European languages only.
+    Returns the letters that the format cannot show: PDF has those of Western European languages only.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in _WRITERS:
@@ -214,7 +214,7 @@ def _edge(
     child: int,
     colours: dict[str, tuple[Colour, Colour]],
 ) -> None:
-    """From a child up to its parent: grey, or one line in the colour of each stream that comes this way.
+    """From a child up to its parent: grey, or one line in the colour of each stream that passes here.
 
     Lines cross the gap between levels only; through their own level they go straight.
     """
@@ -259,7 +259,7 @@ def _legend(
         ([Ellipse((x, -3.5), 9, 6, "#eeeeee", BLACK, 1.2)], "a circle is the view at a variable, V@variable"),
         (
             [Ellipse((x, -3.5), 9, 6, "#eeeeee", BLACK, 1.2), Ellipse((x, -3.5), 6.5, 3.5, None, BLACK, 0.8)],
-            "a double outline: the view is kept (materialised)",
+            "a double outline: the view is materialised",
         ),
         (
             [Rectangle(x - 9, -9, 18, 11, 0, "#eeeeee", BLACK, 1.2)],
@@ -271,7 +271,7 @@ def _legend(
         ),
         (
             [Line(((x, 2), (x, -4)), BLACK, 2.2), Polygon(((x, -11), (x - 4, -3), (x + 4, -3)), BLACK)],
-            f"the way of changes, in the stream's colour; views on it have a {DELTA}",
+            f"the path of changes, in the stream's colour; views on it have a {DELTA}",
         ),
         ([*striped((x, -3.5), 9, 6, ["#cfe3fb", "#fbd9cf"])], "the colours of all relations of the variable"),
     ]
@@ -323,7 +323,7 @@ def _relations(
 def _definitions(scene: Scene, tree: ViewTree, notation: Notation, y: float, room: float) -> float:
     y = _heading(scene, "Definitions", y)
     if any(len(products) > 1 for products in notation.lifted.values()):
-        note = "<x, y> are the products that several aggregates need there, each kept on its own"
+        note = "<x, y> are the products that several aggregates need there, each stored separately"
         scene.add(Label(MARGIN, y, plain(note), 10.0, GREY))
         y += 18
     for pieces in definitions(tree, notation):

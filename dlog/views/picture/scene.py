@@ -1,4 +1,4 @@
-"""Owns what a picture is made of: shapes and labels at places, y growing downwards, in points.
+"""Owns the elements of a picture: shapes and labels at places, y growing downwards, in points.
 
 Knows neither what they mean nor the format in which they are written.
 """
@@ -53,7 +53,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Label:
-    """Text that begins at x; y is the line it stands on."""
+    """Text that begins at x; y is its line."""
 
     x: float
     y: float

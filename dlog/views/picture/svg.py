@@ -1,4 +1,6 @@
-"""Owns scene -> SVG.  Every run of text has the width that it was measured with, whatever font is there."""
+"""Owns scene -> SVG.  Every run of text has the width that it was measured with, whatever font is
+available.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ PLUS, TIMES, DELTA = "\N{CIRCLED PLUS}", "\N{CIRCLED TIMES}", "\N{GREEK SMALL LE
 EXISTS = "\N{THERE EXISTS}"
 SHAPES = (PLUS, TIMES)  # drawn, since not every font has them
 _OTHERS = {PLUS: 860, TIMES: 860, DELTA: 556, EXISTS: 549}
-_UNKNOWN = 1000  # a letter beyond ASCII is taken for a wide one
+_UNKNOWN = 1000  # a letter beyond ASCII is assumed to be wide
 
 SMALL = 0.72  # of raised and lowered parts
 RAISED, LOWERED = -0.36, 0.22  # of the size, down is positive
@@ -39,7 +39,7 @@ RAISED, LOWERED = -0.36, 0.22  # of the size, down is positive
 
 @dataclass(frozen=True)
 class Run:
-    """Characters in one size; `shift` is how far they stand below the line, in sizes of the line."""
+    """Characters in one size; `shift` is how far they are below the line, in sizes of the line."""
 
     text: str
     scale: float = 1.0
@@ -84,7 +84,7 @@ def string(text: Iterable[Run]) -> str:
 
 
 def wrapped(pieces: Sequence[Text], size: float, room: float, indent: float) -> list[Text]:
-    """Lines of whole pieces; all but the first have less room, for they are indented.
+    """Lines of whole pieces; all but the first are shorter, as they are indented.
 
     A piece that is wider than a line is cut between characters.  O(characters).
     """
@@ -127,7 +127,7 @@ def _appended(text: Text, run: Run) -> Text:
 
 
 def split_shapes(text: Iterable[Run]) -> list[Run]:
-    """Runs in which each operator that is drawn stands alone."""
+    """Runs in which each operator that is drawn is alone."""
     found: list[Run] = []
     for run in text:
         part = ""

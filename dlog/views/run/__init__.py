@@ -1,1 +1,1 @@
-"""View trees at work: queries that are kept up to date by an M3 runtime."""
+"""Running view trees: queries that an M3 runtime maintains."""

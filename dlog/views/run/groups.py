@@ -1,8 +1,8 @@
-"""Owns a query of whole numbers at work in codes: rows of changes in, the groups that changed out.
+"""Owns a running query over integers in codes: rows of changes in, the groups that changed out.
 
-What a strategy of the engine needs of a view tree.  To the program that keeps the views are added, for each
-map of the root, one of its net changes since they were last asked for, and a stream of groups that are asked
-for: so that what is read costs what changed, and not what there is.  Knows no engine.
+What a strategy of the engine needs from a view tree.  To the program that maintains the views are added, for
+each map of the root, one of its net changes since the last request, and a stream of requested groups:
+so that reading costs what changed, not the size of the result.  Knows no engine.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class GroupViews:
         self.totals: dict[Payload, Words] = {p: np.zeros(1, np.int64) for p in self.wanted}
 
     def reset(self) -> None:
-        """As if nothing had come yet."""
+        """Back to the empty state."""
         self.runtime.restore(self.empty)
         self.totals = {p: np.zeros(1, np.int64) for p in self.wanted}
 
     def apply(self, relation: str, rows: Words, sign: int) -> None:
-        """Rows of codes that come (1) or go (-1)."""
+        """Rows of codes that are inserted (1) or deleted (-1)."""
         if (rows == layout.EMPTY).any():
-            raise DataError(f"{relation}: {layout.EMPTY} is below what view trees can hold")
+            raise DataError(f"{relation}: {layout.EMPTY} is below the range of view trees")
         self.runtime.expect(relation, len(rows))
         for start in range(0, len(rows), MOST_ROWS):
             part = rows[start : start + MOST_ROWS]
@@ -74,7 +74,7 @@ class GroupViews:
             self.runtime.apply_words(relation, words)
 
     def changed(self) -> Groups:
-        """The groups that are not what they were when this was last called.  O(changes)."""
+        """The groups that have changed since the last call.  O(changes)."""
         if not self.tree.root.keys:
             return self._changed_total()
         changes = {p: self._entries(CHANGE + name) for p, name in self.wanted.items()}
@@ -117,14 +117,14 @@ class GroupViews:
 
 
 def with_count(query: Query) -> Query:
-    """The query with the number of assignments, which tells whether there are any."""
+    """The query with the number of assignments, which shows whether there are any."""
     if any(a.terms == (Term(),) for a in query.aggregates):
         return query
     return replace(query, aggregates=(*query.aggregates, replace(count("number of rows"), hidden=True)))
 
 
 def is_integral(query: Query) -> bool:
-    """Whether all sums are of whole numbers, and the number of assignments is among what is kept."""
+    """Whether all sums are of integers, and the number of assignments is among the aggregates."""
     tree = view_tree(query, find_order(query))
     payloads = Payloads(query, tree)
     found = payloads.of(tree.root)
@@ -132,8 +132,8 @@ def is_integral(query: Query) -> bool:
 
 
 def with_changes(program: ast.Program, maps: tuple[str, ...]) -> ast.Program:
-    """The program with maps of the net changes of some maps, and a stream that asks for entries of them and
-    forgets these changes.
+    """The program with maps of the net changes of some maps, and a stream that requests entries of them and
+    clears these changes.
     """
     declared = [m for m in program.maps if m.name in maps]
     keys = declared[0].keys
@@ -160,7 +160,7 @@ def with_changes(program: ast.Program, maps: tuple[str, ...]) -> ast.Program:
 
 
 def _noting(trigger: ast.Trigger, maps: tuple[str, ...]) -> ast.Trigger:
-    """Each change of one of the maps is also one of the map of its changes."""
+    """Each change of one of the maps is also added to the map of its changes."""
     statements: list[ast.Assign | ast.If] = []
     for statement in trigger.statements:
         statements.append(statement)

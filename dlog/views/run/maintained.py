@@ -1,4 +1,5 @@
-"""Owns a query at work: its view tree kept by the M3 runtime, changes in, the result out.  Knows no text.
+"""Owns a running query: its view tree maintained by the M3 runtime, changes in, the result out.  Knows no
+text.
 
 >>> from dlog.m3 import ast
 >>> from dlog.views.query import Atom, Query, count, total
@@ -72,7 +73,7 @@ class Maintained:
 
     def apply_product(self, stream: str, *parts: Any, multiplicities: Sequence[Any] | None = None) -> None:
         """An update that is the product of its parts: every row of the first with every row of the second,
-        and so on, as often as the product of their multiplicities.  Costs what the parts cost where views
+        and so on, as often as the product of their multiplicities.  Costs what the parts cost if views
         need no variables of several parts together.
         """
         expected = self.products.get(stream)
@@ -88,7 +89,7 @@ class Maintained:
 
     def result(self) -> pa.Table:
         """One row for each group that has any assignment, in the order of its keys; without free variables
-        one row always.  O(groups log groups).
+        always one row.  O(groups log groups).
         """
         self.runtime.ready()
         shown = [s for s in self.payloads.shown if not s.aggregate.hidden]
@@ -124,7 +125,7 @@ class Maintained:
         return pc.divide(pc.cast(total, pa.float64()), pc.cast(self._column(by, groups, keys), pa.float64()))
 
     def _totals(self, shown: Shown) -> Any:
-        """Without groups: a number, or an element of a ring as Arrow shows it; None for none of these."""
+        """Without groups: a number, or an element of a ring as Arrow shows it; None if there is none."""
         parts = [self._map(payload)["value of the map"] for payload in shown.payloads]
         values = [part[0].as_py() if len(part) else None for part in parts]
         if not self.payloads.types.is_number(self.payloads.type(shown.payloads[0])):
@@ -140,7 +141,7 @@ class Maintained:
 def _looked_up(groups: pa.Table, entries: pa.Table, keys: list[str]) -> pa.ChunkedArray:
     import pyarrow.compute as pc
 
-    if entries.select(keys).equals(groups.select(keys)):  # maps of one view, mostly
+    if entries.select(keys).equals(groups.select(keys)):  # usually maps of one view
         return entries["value of the map"]
     numbered = groups.select(keys).append_column("row", pa.array(np.arange(groups.num_rows)))
     joined = numbered.join(entries, keys, join_type="left outer").sort_by("row")

@@ -1,6 +1,6 @@
-"""Owns WHERE and ON: which equations make one variable of two columns, and the conditions that are left.
+"""Owns WHERE and ON: which equations make one variable of two columns, and the remaining conditions.
 
-A condition of a query is a comparison or a membership, or arithmetic on such where OR says so.
+A condition of a query is a comparison or a membership, or, for OR, arithmetic on those.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _COMPARE = {
 
 
 def conjuncts(node: exp.Expr) -> list[exp.Expr]:
-    """What AND joins."""
+    """The operands of AND."""
     inner = node.unnest() if isinstance(node, exp.Paren) else node
     return _operands(inner) if isinstance(inner, exp.And) else [node]
 
 
 def _operands(node: exp.Connector) -> list[exp.Expr]:
-    """What a chain of AND, or of OR, joins, from left to right."""
+    """The operands of a chain of AND, or of OR, from left to right."""
     found: list[exp.Expr] = []
     waiting: list[exp.Expr] = [node]
     while waiting:
@@ -56,7 +56,7 @@ class Conditions:
         expressions.condition = self.whole
 
     def unite(self, node: exp.Expr) -> bool:
-        """Take an equation of two columns as a join; False when the node says something else."""
+        """Treat an equation of two columns as a join; False if the node is not one."""
         plain = node.unnest() if isinstance(node, exp.Paren) else node
         if not isinstance(plain, exp.EQ):
             return False
@@ -67,7 +67,7 @@ class Conditions:
         return scope.unite(scope.resolve(left), scope.resolve(right), plain)
 
     def conditions(self, node: exp.Expr) -> list[ast.Node]:
-        """One conjunct as conditions that all hold; none when it always does.  Raises when it never does."""
+        """One conjunct as conditions that all hold; none if it always holds.  Raises if it never does."""
         found: list[ast.Node] = []
         for condition in self._read(node, True):
             if variables_of(condition):
@@ -76,7 +76,7 @@ class Conditions:
             if any(isinstance(n, ast.Call) for n in condition.walk()):
                 raise self.places.outside("the condition has no column", node, "leave it out")
             if not _value(condition):
-                message = "the condition never holds, so nothing is ever counted"
+                message = "the condition never holds, so the result is always empty"
                 raise SourceError(message, span=self.places.span(node))
         return found
 
@@ -86,7 +86,7 @@ class Conditions:
         return ast.product(found) if found else ast.Constant("int", 1)
 
     def _read(self, node: exp.Expr, holds: bool) -> list[ast.Node]:
-        """Conditions whose conjunction says that the node holds, or that it does not."""
+        """Conditions whose conjunction means that the node holds, or that it does not."""
         if isinstance(node, exp.Paren):
             return self._read(node.this, holds)
         if isinstance(node, exp.Not):
@@ -108,7 +108,7 @@ class Conditions:
 
     def _outside(self, node: exp.Expr) -> Exception:
         if isinstance(node, exp.Is):
-            return self.places.outside("there is no NULL", node, "use a value that stands for it")
+            return self.places.outside("there is no NULL", node, "use a special value instead")
         if isinstance(node, exp.Exists):
             return self.places.outside("EXISTS is not supported", node, "join with the relation")
         if isinstance(node, exp.Column | exp.Literal):
@@ -165,7 +165,7 @@ class Conditions:
         custom = types.is_custom(left.type) or types.is_custom(right.type)
         if custom or not types.compares(left.type, right.type):
             message = f"{left.type} and {right.type} do not compare"
-            raise SourceError(message, span=self.places.span(node), help="compare values of like types")
+            raise SourceError(message, span=self.places.span(node), help="compare values of the same type")
 
     def _like(self, node: exp.Like, holds: bool) -> ast.Node:
         text, pattern = self.expressions.scalar(node.this), node.expression
@@ -193,7 +193,7 @@ def _never() -> ast.Node:
 
 
 def _value(node: ast.Node) -> Any:
-    """The value of a scalar without variables and calls; conditions are worth True or False."""
+    """The value of a scalar without variables and calls; conditions are True or False."""
     if isinstance(node, ast.Constant):
         return node.value
     if isinstance(node, ast.Comparison):

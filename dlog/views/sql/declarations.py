@@ -1,6 +1,6 @@
 """Owns CREATE TYPE, CREATE STREAM and CREATE TABLE of SQL files: statements -> declarations of M3.
 
-The declarations are those of `dlog.m3.syntax.ast`, names as they are written.  Knows nothing of SELECT.
+The declarations are those of `dlog.m3.syntax.ast`, names unchanged.  Knows nothing of SELECT.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dlog.language.source import Span
 from dlog.m3.syntax import ast
 from dlog.views.sql.tokens import Cursor, Statement
 
-_KINDS = "CREATE TYPE, CREATE STREAM and CREATE TABLE are read"
+_KINDS = "only CREATE TYPE, CREATE STREAM and CREATE TABLE are supported"
 _ORIGIN = "a source is written FROM FILE '...' LINE DELIMITED CSV (delimiter := '|')"
 
 
@@ -34,7 +34,7 @@ def _type(cursor: Cursor, types: dict[str, ast.TypeDefinition]) -> ast.TypeDefin
     name = cursor.name("the name of a type").text
     first = types.get(name)
     if first is not None and first.span is not None:
-        raise SourceError(f"type {name} is created in {place(first.span, span)} already", span=span)
+        raise SourceError(f"type {name} is already created in {place(first.span, span)}", span=span)
     cursor.expect("FROM", "FILE", help="a type is written CREATE TYPE name FROM FILE '...'")
     file = cursor.text("the file of the type")
     schema: list[str] = []
@@ -72,7 +72,7 @@ def _column(cursor: Cursor) -> ast.Column:
     type_ = cursor.type()
     if any(cursor.at(word) for word in _CONSTRAINTS):
         message = f"a column has a name and a type; `{cursor.span().text()}` is not supported"
-        raise SourceError(message, span=cursor.span(), help="leave the constraint out: nothing checks it")
+        raise SourceError(message, span=cursor.span(), help="leave the constraint out: it is not checked")
     return ast.Column(name, type_, span=span)
 
 
@@ -80,13 +80,13 @@ def _check_distinct(columns: list[ast.Column]) -> None:
     seen: dict[str, Span | None] = {}
     for column in columns:
         if column.name.lower() in seen:
-            raise SourceError(f"column {column.name} is there twice", span=column.span)
+            raise SourceError(f"column {column.name} occurs twice", span=column.span)
         seen[column.name.lower()] = column.span
 
 
 def _origin(cursor: Cursor) -> tuple[str, tuple[tuple[str, str], ...]]:
     if cursor.at("SOCKET"):
-        raise SourceError("only files are read, not sockets", span=cursor.span(), help=_ORIGIN)
+        raise SourceError("only files are supported, not sockets", span=cursor.span(), help=_ORIGIN)
     cursor.expect("FILE", help=_ORIGIN)
     file = cursor.text("the path of a file")
     cursor.expect("LINE", "DELIMITED", help=_ORIGIN)
@@ -94,7 +94,7 @@ def _origin(cursor: Cursor) -> tuple[str, tuple[tuple[str, str], ...]]:
         raise SourceError(
             f"unknown format `{cursor.span().text()}`",
             span=cursor.span(),
-            help="only CSV is read: " + _ORIGIN,
+            help="only CSV is supported: " + _ORIGIN,
         )
     cursor.take()
     options: list[tuple[str, str]] = []

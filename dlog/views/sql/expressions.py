@@ -1,7 +1,7 @@
 """Owns expressions of SQL: syntax trees -> scalars of M3 with their types.
 
 Types are promoted as in M3's dialect dbtoaster: byte, short, int, long, float, double, each part of those
-behind it; values of one's own types (rings) multiply with each other and with integers.  Conditions are
+after it; values of user-defined types (rings) multiply with each other and with integers.  Conditions are
 `sql_conditions`' business.
 """
 
@@ -26,20 +26,20 @@ INT, LONG, DOUBLE = TypeRef("int"), TypeRef("long"), TypeRef("double")
 STRING, DATE = TypeRef("string"), TypeRef("date")
 _INT_BITS = 31
 
-# Outside the fragment: what it is called, and what to do instead.
+# Outside the fragment: the name, and what to do instead.
 _OUTSIDE: dict[type[exp.Expr], tuple[str, str | None]] = {
-    exp.Subquery: ("a query in a query is not supported", "join its relations, or give it a file of its own"),
-    exp.Select: ("a query in a query is not supported", "join its relations, or give it a file of its own"),
+    exp.Subquery: ("a query in a query is not supported", "join its relations, or put it into its own file"),
+    exp.Select: ("a query in a query is not supported", "join its relations, or put it into its own file"),
     exp.Window: ("window functions are not supported", "use GROUP BY"),
     exp.Filter: ("FILTER is not supported", "put the condition into CASE WHEN ... THEN ... ELSE 0 END"),
-    exp.Mod: ("there is no remainder in M3", "keep it in a column of its own"),
+    exp.Mod: ("there is no remainder in M3", "store it in a separate column"),
     exp.IntDiv: ("there is no integer division in M3", "use / and an external function"),
-    exp.DPipe: ("texts cannot be joined together", "group by both columns"),
+    exp.DPipe: ("texts cannot be concatenated", "group by both columns"),
     exp.Interval: ("intervals are not supported", "compute the date and write DATE '...'"),
-    exp.Null: ("there is no NULL", "use a value that stands for it"),
+    exp.Null: ("there is no NULL", "use a special value instead"),
     exp.Cast: ("CAST is not supported", "numbers are promoted where they have to be; or [cast_int: int](x)"),
     exp.If: ("IF is not supported", "write CASE WHEN ... THEN ... ELSE ... END"),
-    exp.Boolean: ("TRUE and FALSE are no values", "use 1 and 0"),
+    exp.Boolean: ("TRUE and FALSE are not values", "use 1 and 0"),
     exp.Placeholder: ("parameters are not supported", "write the value"),
     exp.Parameter: ("parameters are not supported", "write the value"),
 }  # fmt: skip
@@ -74,7 +74,7 @@ class Expressions:
     def __init__(self, scope: Scope, externals: dict[int, External], places: Places):
         self.scope, self.externals, self.places = scope, externals, places
         self.types = scope.types
-        self.condition: Callable[[exp.Expr], ast.Node]  # set by whoever reads conditions
+        self.condition: Callable[[exp.Expr], ast.Node]  # set by the reader of conditions
 
     def scalar(self, node: exp.Expr) -> Scalar:
         """REQUIRES: the scope's variables have names."""
@@ -88,10 +88,10 @@ class Expressions:
             if isinstance(node, kind):
                 raise self.places.outside(message, node, help)
         if isinstance(node, exp.AggFunc):
-            raise self.places.outside("an aggregate stands in SELECT, and not within another", node)
+            raise self.places.outside("an aggregate belongs in SELECT, not within another", node)
         if isinstance(node, (exp.Predicate, exp.Connector, exp.Not)):
-            help = "CASE WHEN ... THEN 1 ELSE 0 END makes a number of it"
-            raise self.places.outside("a condition is no number", node, help)
+            help = "CASE WHEN ... THEN 1 ELSE 0 END makes it a number"
+            raise self.places.outside("a condition is not a number", node, help)
         help = "external functions are written [f: type](x)"
         raise self.places.outside(f"`{self.places.text(node)}` is not supported", node, help)
 
@@ -99,8 +99,8 @@ class Expressions:
         """A scalar that can be added and multiplied."""
         found = self.scalar(node)
         if not self.types.is_ring(found.type):
-            message = f"`{self.places.text(node)}` is {_article(found.type)}, and no number"
-            raise SourceError(message, span=self.places.span(node), help="only numbers add up")
+            message = f"`{self.places.text(node)}` is {_article(found.type)}, not a number"
+            raise SourceError(message, span=self.places.span(node), help="only numbers can be added")
         return found
 
     # Names and constants
@@ -131,7 +131,7 @@ class Expressions:
         try:
             day = datetime.date.fromisoformat(node.name)
         except ValueError:
-            message = f"'{node.name}' is no date"
+            message = f"'{node.name}' is not a date"
             raise SourceError(message, span=span, help="a date is written DATE '1995-03-15'") from None
         return Scalar(ast.Constant("date", day, span=span), DATE)
 
@@ -158,7 +158,7 @@ class Expressions:
     def _sum(self, node: exp.Binary) -> Scalar:
         left, right = self.number(node.left), self.number(node.right)
         if not self.types.adds(left.type, right.type):
-            raise self._mismatch("add", left, right, node)
+            raise self._mismatch("added", left, right, node)
         second = ast.product([_minus_one(), right.node]) if isinstance(node, exp.Sub) else right.node
         type_ = self.types.sum(left.type, right.type)
         assert type_ is not None
@@ -167,7 +167,7 @@ class Expressions:
     def _product(self, node: exp.Binary) -> Scalar:
         left, right = self.number(node.left), self.number(node.right)
         if not self.types.multiplies(left.type, right.type):
-            raise self._mismatch("multiply", left, right, node)
+            raise self._mismatch("multiplied", left, right, node)
         type_ = self.types.product(left.type, right.type)
         assert type_ is not None
         return Scalar(ast.product([left.node, right.node]), type_)
@@ -175,13 +175,13 @@ class Expressions:
     def _quotient(self, node: exp.Binary) -> Scalar:
         left, right = self.number(node.left), self.number(node.right)
         if self.types.is_custom(left.type) or self.types.is_custom(right.type):
-            raise self._mismatch("divide", left, right, node)
+            raise self._mismatch("divided", left, right, node)
         inverse = ast.Call("/", DOUBLE, (right.node,), span=self.places.span(node.right))
         return Scalar(ast.product([left.node, inverse]), DOUBLE)
 
     def _mismatch(self, what: str, left: Scalar, right: Scalar, node: exp.Expr) -> SourceError:
-        message = f"{left.type} and {right.type} do not {what}"
-        help = "lift the number into the ring by a function: [f: type](x)"
+        message = f"{left.type} and {right.type} cannot be {what}"
+        help = "lift the number into the ring with a function: [f: type](x)"
         return SourceError(message, span=self.places.span(node), help=help)
 
     # Functions
@@ -192,7 +192,7 @@ class Expressions:
             return self._named(node)
         arguments = tuple(self.scalar(a).node for a in node.expressions)
         if not self.types.is_custom(external.type) and functions.lookup(external.name) is None:
-            help = did_you_mean(external.name, functions.known(), "add it by dlog.m3.register_function")
+            help = did_you_mean(external.name, functions.known(), "add it with dlog.m3.register_function")
             raise SourceError(f"unknown function {external.name}", span=external.span, help=help)
         call = ast.Call(
             external.name, external.type, arguments, external.parameters, span=self.places.span(node)
@@ -265,7 +265,7 @@ class Expressions:
     def _either(self, condition: ast.Node, then: Scalar, otherwise: Scalar, node: exp.Expr) -> Scalar:
         type_ = self.types.sum(then.type, otherwise.type)
         if not self.types.adds(then.type, otherwise.type) or type_ is None:
-            raise self._mismatch("add", then, otherwise, node)
+            raise self._mismatch("added", then, otherwise, node)
         chosen = [] if _is_zero(then.node) else [ast.product([condition, then.node])]
         if not _is_zero(otherwise.node):
             chosen += [otherwise.node, ast.product([_minus_one(), condition, otherwise.node])]

@@ -6,7 +6,7 @@ A file creates types, streams and tables, and has one SELECT:
     CREATE TABLE S(A int, C int) FROM FILE 'S.tbl' LINE DELIMITED CSV (delimiter := '|');
     SELECT C, SUM(B * [f: double](A)), COUNT(*) FROM R NATURAL JOIN S WHERE B > 0 GROUP BY C;
 
-What is outside the fragment that view trees keep up to date is an error with its place.
+What is outside the fragment that view trees maintain is an error with its position.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def parse_sql_source(source: Source) -> Query:
                 raise SourceError(
                     "a file has one query",
                     span=statement.span(statement.tokens[0]),
-                    help=f"the first is in line {select.whole.line}; give each a file of its own",
+                    help=f"the first is in line {select.whole.line}; put each into its own file",
                 )
             elif word in ("SELECT", "WITH", "("):
                 select = statement
@@ -79,14 +79,14 @@ def _declare(
         return
     first = next((s for s in sources if s.name.lower() == found.name.lower()), None)
     if first is not None:
-        message = f"{found.name} is created in {place(first.span, found.span)} already"
+        message = f"{found.name} is already created in {place(first.span, found.span)}"
         raise SourceError(message, span=found.span)
     sources.append(found)
 
 
 def _unknown(statement: Statement) -> SourceError:
     token = statement.tokens[0]
-    help = "CREATE TYPE, CREATE STREAM, CREATE TABLE and one SELECT are read"
+    help = "a file has CREATE TYPE, CREATE STREAM, CREATE TABLE and one SELECT"
     return SourceError(f"unexpected `{token.text}`", span=statement.span(token), help=help)
 
 
@@ -113,7 +113,7 @@ _REASONS = {
 
 
 def _syntax_error(statement: Statement, error: ParseError) -> SourceError:
-    """sqlglot says the line and the last column of the word that it did not expect, or stopped at."""
+    """sqlglot gives the line and the last column of the word that it did not expect, or stopped at."""
     said = error.errors[0]
     source = statement.source
     line_start = sum(len(line) + 1 for line in source.text.split("\n")[: said["line"] - 1])
@@ -121,7 +121,7 @@ def _syntax_error(statement: Statement, error: ParseError) -> SourceError:
     start = end - len(said["highlight"] or " ")
     reason = next((r for begin, r in _REASONS.items() if said["description"].startswith(begin)), None)
     if end > statement.tokens[-1].end:
-        message = reason or "the query ends here, in the midst of something"
+        message = reason or "the query ends here, but is incomplete"
     else:
         message = f"{reason or 'this is not SQL'}: unexpected `{said['highlight']}`"
     return SourceError(message, span=Span(source, start, end))

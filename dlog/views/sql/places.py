@@ -1,4 +1,4 @@
-"""Owns the places of SQL syntax trees: which characters of the file a node stands for, and what is said of a
+"""Owns the positions of SQL syntax trees: which characters of the file belong to a node, and the error for a
 node that is outside the supported fragment.
 """
 
@@ -11,7 +11,7 @@ from sqlglot import expressions as exp
 from dlog.errors import UnsupportedError
 from dlog.language.source import Source, Span
 
-# Functions of which sqlglot forgets where their own word stands, with what precedes the first word it keeps.
+# Functions whose own word has no position in sqlglot, with what precedes the first word that has one.
 _WORDS: dict[type[exp.Expr], str] = {
     exp.If: r"\bI?IF\s*\(\s*$",
     exp.Substring: r"\bSUBSTR(ING)?\s*\(\s*$",
@@ -24,7 +24,7 @@ _CAST = re.compile(r"\s*::\s*\w+")
 
 
 class Places:
-    """sqlglot keeps places at words; a node stands from its first to its last word, and a function from its
+    """sqlglot has positions of words; a node extends from its first to its last word, and a function from its
     own.
     """
 
@@ -32,7 +32,7 @@ class Places:
         self.source, self.whole = source, whole
 
     def span(self, node: exp.Expr) -> Span:
-        """Of the node; of what is around it, where it has no word of its own."""
+        """Of the node; of its surroundings, if it has no word."""
         at: exp.Expr | None = node
         while at is not None:
             metas = [n.meta for n in at.walk() if "start" in n.meta]
@@ -56,14 +56,14 @@ class Places:
         return " ".join(self.span(node).text().split())
 
     def _begun(self, node: exp.Expr, start: int) -> int:
-        """With the word of a function that stands before."""
+        """With the word of a function that comes before."""
         pattern = next((p for kind, p in _WORDS.items() if isinstance(node, kind)), None)
         before = self.source.text[self.whole.start : start]
         found = re.search(pattern, before, re.IGNORECASE) if pattern else None
         return start if found is None else self.whole.start + found.start()
 
     def _closed(self, start: int, end: int, is_cast: bool = False) -> Span:
-        """With the brackets that close what is opened in it, as far as they follow at once."""
+        """With the brackets that close what is opened in it, if they follow at once."""
         text = self.source.text
         missing = text.count("(", start, end) - text.count(")", start, end)
         while missing > 0 and text[end : end + 1] == ")":

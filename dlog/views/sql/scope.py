@@ -1,8 +1,8 @@
 """Owns FROM: which relations a query joins, which of their columns are one variable, and its name.
 
-Columns are one variable when a join, or an equation in WHERE, says that they are equal.  The variable has the
-name of the first of them; where several variables would have one name, each has its relation's before it.
-Knows nothing of expressions.
+Columns are one variable if a join, or an equation in WHERE, makes them equal.  The variable has the
+name of the first of them; if several variables would have the same name, each is prefixed with its
+relation's.  Knows nothing of expressions.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class Scope:
     def add_table(self, node: exp.Expr) -> int:
         """The place of a table in FROM."""
         if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-            raise self.places.outside("only relations stand in FROM", node, "create a relation for it")
+            raise self.places.outside("only relations are allowed in FROM", node, "create a relation for it")
         if node.args.get("db") is not None:
             raise self.places.outside(
-                "a relation has no schema before its name", node, f"write {node.name} alone"
+                "a relation has no schema before its name", node, f"write only {node.name}"
             )
         if node.args.get("sample") is not None or (node.alias and node.alias_column_names):
-            raise self.places.outside("only `relation AS name` stands in FROM", node)
+            raise self.places.outside("only `relation AS name` is allowed in FROM", node)
         span = self.places.span(node.this)
         source = next((s for s in self.sources if s.name.lower() == node.name.lower()), None)
         if source is None:
@@ -94,7 +94,7 @@ class Scope:
     def resolve(self, node: exp.Column) -> Column:
         """The column that a name stands for; one of several that are equal."""
         if isinstance(node.this, exp.Star):
-            raise self.places.outside("`*` stands in COUNT(*) only", node, "name the columns")
+            raise self.places.outside("`*` is only allowed in COUNT(*)", node, "name the columns")
         if node.args.get("db") is not None:
             raise self.places.outside("a column is written name, or relation.name", node)
         tables = [t for t in self.tables if not node.table or t.name.lower() == node.table.lower()]
@@ -133,12 +133,12 @@ class Scope:
         return self.tables[column.table].source.columns[column.index].type
 
     def unite(self, left: Column, right: Column, node: exp.Expr) -> bool:
-        """Note that two columns are equal; False when that makes one variable of two columns of a table."""
+        """Note that two columns are equal; False if that makes one variable of two columns of a table."""
         first, second = sorted((self.root(left), self.root(right)), key=lambda c: (c.table, c.index))
         types = self.type_of(left), self.type_of(right)
         if not (self.types.fits(*types) or self.types.fits(*reversed(types))):
             message = f"{types[0]} and {types[1]} are never equal"
-            raise SourceError(message, span=self.places.span(node), help="compare columns of like types")
+            raise SourceError(message, span=self.places.span(node), help="compare columns of the same type")
         if first == second:
             return True
         tables = [c.table for c in self._same if self.root(c) == first]
@@ -150,7 +150,7 @@ class Scope:
     # Joins
 
     def read(self, select: exp.Select) -> Iterator[exp.Expr]:
-        """Add every table and every equation of the joins; gives the conditions of ON that are left."""
+        """Add every table and every equation of the joins; returns the remaining conditions of ON."""
         origin = select.args.get("from_")
         if origin is None:
             raise self.places.outside("a query joins relations: FROM is missing", select)
@@ -193,7 +193,7 @@ class Scope:
         found = [Column(t, i) for t in group if (i := self.tables[t].find(name.name)) is not None]
         index = self.tables[table].find(name.name)
         right = [Column(table, index)] if index is not None else []
-        if node is not None:  # the name stands nowhere in the text
+        if node is not None:  # the name is not in the text
             name.meta.update(next((n.meta for n in node.walk() if "start" in n.meta), {}))
         one = self.one_of(found, name, left)
         self.unite(one, self.one_of(right, name, [self.tables[table]]), name)

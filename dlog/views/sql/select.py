@@ -1,7 +1,7 @@
 """Owns SELECT: its syntax tree -> the neutral form of an aggregation query.
 
 Every aggregate is a sum of products; AVG, and a quotient of two aggregates, are a sum and what it is divided
-by when it is shown.  Sums inside a product are multiplied out where their parts come from different
+by for display.  Sums inside a product are multiplied out if their parts come from different
 relations, so that each factor can be applied where its variables are.
 """
 
@@ -29,13 +29,13 @@ MOST_TERMS = 64  # to which a product of sums is multiplied out
 _CLAUSES = {
     "with_": ("WITH is not supported", "create a relation for it"),
     "distinct": ("SELECT DISTINCT is not supported", "group by the columns"),
-    "having": ("HAVING is not supported", "look at the result for the groups that matter"),
-    "order": ("ORDER BY is not supported", "a result is kept, not listed: sort what is read from it"),
-    "limit": ("LIMIT is not supported", "a result is kept whole"),
-    "offset": ("OFFSET is not supported", "a result is kept whole"),
+    "having": ("HAVING is not supported", "filter the result when it is read"),
+    "order": ("ORDER BY is not supported", "a result is maintained, not listed: sort it when it is read"),
+    "limit": ("LIMIT is not supported", "a result is maintained as a whole"),
+    "offset": ("OFFSET is not supported", "a result is maintained as a whole"),
 }
 _READ = {"expressions", "from_", "joins", "where", "group", "kind", "hint", "operation_modifiers"}
-# What is read of each node; sqlglot may hold more in one, which then says more than is understood.
+# The supported arguments of each node; if sqlglot has more in one, the query uses something unsupported.
 _PARTS: dict[type[exp.Expr], set[str]] = {
     exp.Between: {"this", "low", "high"},
     exp.In: {"this", "expressions", "query"},
@@ -81,7 +81,7 @@ def read_select(
     if isinstance(select, exp.SetOperation):
         word = select.key.upper()
         place = places.word(word, select.this)
-        help = "give each query a file of its own, and put their results together"
+        help = "put each query into its own file, and combine their results"
         raise UnsupportedError(f"{word} is not supported", span=place, help=help)
     if not isinstance(select, exp.Select):
         raise places.outside("a query begins with SELECT", select, "leave out the brackets around it")
@@ -123,7 +123,7 @@ def _check_parts(node: exp.Expr, places: Places) -> None:
 
 
 def _join(select: exp.Select, scope: Scope, conditions: Conditions) -> list[exp.Expr]:
-    """Read FROM and the equations of ON and WHERE; what is left are conditions."""
+    """Read FROM and the equations of ON and WHERE; the rest are conditions."""
     written = list(scope.read(select))
     if select.args.get("where") is not None:
         written.append(select.args["where"].this)
@@ -134,7 +134,7 @@ def _join(select: exp.Select, scope: Scope, conditions: Conditions) -> list[exp.
 
 
 def _named(select: exp.Select, scope: Scope) -> dict[Column, str]:
-    """The columns that SELECT gives a name of their own.  Raises when two have the same."""
+    """The columns that SELECT gives their own name.  Raises when two have the same."""
     found: dict[Column, str] = {}
     for item in select.expressions:
         if isinstance(item, exp.Alias) and isinstance(item.this, exp.Column):
@@ -169,7 +169,7 @@ class _Reader:
         for variable, node in grouped.items():
             if variable not in free:
                 help = f"SELECT {variable}, ..."
-                raise self.places.outside(f"{variable} is grouped by and not selected", node, help)
+                raise self.places.outside(f"{variable} is grouped by but not selected", node, help)
         if not sums:
             raise self.places.outside("the query has no aggregate", select, "select COUNT(*) too")
         self.taken.update(variable.lower() for variable in free)
@@ -185,19 +185,19 @@ class _Reader:
             return {}
         if any(value for key, value in group.args.items() if key != "expressions"):
             raise self.places.outside(
-                "only columns stand in GROUP BY", group, "write a query for each grouping"
+                "only columns are allowed in GROUP BY", group, "write a query for each grouping"
             )
         found: dict[str, exp.Expr] = {}
         for node in group.expressions:
             column = self._item(node, select)
             if not isinstance(column, exp.Column):
                 help = "add a column for it, or group by the columns that it is made of"
-                raise self.places.outside("only columns stand in GROUP BY", node, help)
+                raise self.places.outside("only columns are allowed in GROUP BY", node, help)
             found.setdefault(self.scope.variable(self.scope.resolve(column)), node)
         return found
 
     def _item(self, node: exp.Expr, select: exp.Select) -> exp.Expr:
-        """GROUP BY 1 is the first item of SELECT; a name that no column has is one that SELECT gives."""
+        """GROUP BY 1 is the first item of SELECT; a name that no column has is an alias of SELECT."""
         if isinstance(node, exp.Column) and not node.table and not self.scope.has(node.name):
             named = (i.this for i in select.expressions if isinstance(i, exp.Alias) and i.alias == node.name)
             return next(named, node)
@@ -217,7 +217,7 @@ class _Reader:
             )
         if variable in free:
             message = f"{column.name} is selected twice"
-            raise self.places.outside(message, column, "select it once: columns that are equal are one")
+            raise self.places.outside(message, column, "select it once: equal columns are one")
         return variable
 
     # Aggregates
@@ -241,23 +241,23 @@ class _Reader:
             raise self.places.outside("CAST is not supported", node, "cast where the result is read")
         for kind, name in _NO_SUM.items():
             if isinstance(node, kind):
-                help = f"{name} is no sum of products: write a rule of a .dl program for it"
+                help = f"{name} is not a sum of products: write a rule of a .dl program for it"
                 raise self.places.outside(f"{name} is not supported", node, help)
         help = "SUM, COUNT, AVG, their sums and quotients, and multiples of them"
         raise self.places.outside(f"`{self.places.text(node)}` is not supported in SELECT", node, help)
 
     def _no_aggregate(self, node: exp.Expr) -> Sums:
         if isinstance(node, exp.Star):
-            raise self.places.outside("`*` stands in COUNT(*) only", node, "name the columns")
+            raise self.places.outside("`*` is only allowed in COUNT(*)", node, "name the columns")
         found = self.expressions.scalar(node)
         if variables_of(found.node):
             message = f"`{self.places.text(node)}` is neither grouped by nor summed"
             raise self.places.outside(message, node, f"SUM({self.places.text(node)})")
-        raise self.places.outside("a constant is no aggregate", node, "add it where the result is read")
+        raise self.places.outside("a constant is not an aggregate", node, "add it where the result is read")
 
     def _aggregate(self, node: exp.AggFunc) -> Sums:
         if isinstance(node.this, exp.Distinct):
-            help = "a count of distinct values is no sum of products: use a rule of a .dl program"
+            help = "a count of distinct values is not a sum of products: use a rule of a .dl program"
             raise self.places.outside("DISTINCT is not supported", node, help)
         if node.args.get("expressions"):
             raise self.places.outside(f"{node.key.upper()} takes one value", node)
@@ -302,10 +302,10 @@ class _Reader:
         types = self.expressions.types
         if left.divisor or right.divisor:
             help = "select each of them"
-            raise self.places.outside("quotients of aggregates do not add", node, help)
+            raise self.places.outside("quotients of aggregates cannot be added", node, help)
         type_ = types.sum(left.type, right.type)
         if not types.adds(left.type, right.type) or type_ is None:
-            message = f"{left.type} and {right.type} do not add"
+            message = f"{left.type} and {right.type} cannot be added"
             raise SourceError(message, span=self.places.span(node))
         if isinstance(node, exp.Sub):
             right = self._multiplied(right, ast.Constant("int", -1))
@@ -315,25 +315,25 @@ class _Reader:
         one, other = node.left, node.right
         if one.find(exp.AggFunc) is not None and other.find(exp.AggFunc) is not None:
             help = "select each of them"
-            raise self.places.outside("aggregates do not multiply with each other", node, help)
+            raise self.places.outside("aggregates cannot be multiplied with each other", node, help)
         sums, scale = (one, other) if one.find(exp.AggFunc) is not None else (other, one)
         return self._multiplied(self._sums(sums), self._constant(scale))
 
     def _divided(self, node: exp.Binary) -> Sums:
         if node.left.find(exp.AggFunc) is None:
-            raise self.places.outside("only aggregates are divided by aggregates", node, "select both")
+            raise self.places.outside("only aggregates can be divided by aggregates", node, "select both")
         left = self._sums(node.left)
         if node.right.find(exp.AggFunc) is None:
             return self._multiplied(left, ast.Call("/", DOUBLE, (self._constant(node.right),)))
         right = self._sums(node.right)
         if left.divisor or right.divisor:
-            raise self.places.outside("a quotient of aggregates is not divided again", node, "select both")
+            raise self.places.outside("a quotient of aggregates cannot be divided again", node, "select both")
         return Sums(left.terms, DOUBLE, "ratio", right.terms)
 
     def _constant(self, node: exp.Expr) -> ast.Node:
         found = self.expressions.number(node)
         if variables_of(found.node):
-            message = f"`{self.places.text(node)}` stands outside the aggregate"
+            message = f"`{self.places.text(node)}` is outside the aggregate"
             raise self.places.outside(message, node, "multiply inside it: SUM(x * y)")
         return found.node
 

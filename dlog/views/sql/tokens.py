@@ -1,7 +1,8 @@
-"""Owns the tokens of a SQL file and its statements, with their places.  Knows no clause and no declaration.
+"""Owns the tokens of a SQL file and its statements, with their positions.  Knows no clause and no
+declaration.
 
-The words are sqlglot's.  External functions, `[f: type](x)`, are no SQL: what stands in the brackets becomes
-one word, which sqlglot's parser reads as the name of a function, and is kept beside it.
+The words are sqlglot's.  External functions, `[f: type](x)`, are not SQL: what is in the brackets becomes
+one word, which sqlglot's parser reads as the name of a function, and is stored beside it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Statement:
 
 
 def statements(source: Source) -> list[Statement]:
-    """Cut at each `;`.  O(characters)."""
+    """Split at each `;`.  O(characters)."""
     found: list[Statement] = []
     current: list[Token] = []
     for token in _tokens(source):
@@ -85,15 +86,15 @@ def _unreadable(source: Source) -> SourceError:
             continue
         end = text.find(ends[opener], at + len(opener))
         if end < 0 and opener != "--":
-            what = "a comment" if opener == "/*" else "a string" if opener == "'" else "a quoted name"
+            what = "comment" if opener == "/*" else "string" if opener == "'" else "quoted name"
             span = Span(source, at, at + len(opener))
-            return SourceError(f"{what} that does not end", span=span, help=f"close it with {ends[opener]}")
+            return SourceError(f"unterminated {what}", span=span, help=f"close it with {ends[opener]}")
         at = len(text) if end < 0 else end + len(ends[opener])
     return SourceError("this is not SQL", span=Span(source, 0, 1))
 
 
 class Cursor:
-    """Goes through the tokens of a statement; every demand that is not met is an error with its place."""
+    """Goes through the tokens of a statement; an unexpected token is an error with its position."""
 
     def __init__(self, statement: Statement, custom_types: Sequence[str] = (), start: int = 0):
         self.statement, self.custom_types, self.index = statement, custom_types, start
@@ -104,7 +105,7 @@ class Cursor:
         return tokens[self.index] if self.index < len(tokens) else None
 
     def span(self) -> Span:
-        """Of the token ahead; at the end, the place behind the last."""
+        """Of the token ahead; at the end, the place after the last."""
         if self.token is not None:
             return self.statement.span(self.token)
         end = self.statement.tokens[-1].end + 1
@@ -141,7 +142,7 @@ class Cursor:
         return self.take()
 
     def text(self, what: str) -> str:
-        """A string, in either kind of quotes or, as F-IVM has it, in both."""
+        """A string, in either kind of quotes or, as in F-IVM, in both."""
         if not (self._is(TokenType.STRING) or self._is(TokenType.IDENTIFIER)):
             raise self.error(what, help="write it in quotes")
         text = self.take().text
@@ -210,7 +211,9 @@ class Cursor:
 def without_externals(
     statement: Statement, custom_types: Sequence[str]
 ) -> tuple[list[Token], dict[int, External]]:
-    """Tokens in which each `[f: type]` is one word, and the functions by the place where the word begins."""
+    """Tokens in which each `[f: type]` is one word, and the functions by the position where the word
+    begins.
+    """
     tokens: list[Token] = []
     externals: dict[int, External] = {}
     cursor = Cursor(statement, custom_types)

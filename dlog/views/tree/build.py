@@ -1,4 +1,4 @@
-"""Owns variable order -> view tree: views (3.2.3), chains made one view (4.9.1), what is kept (Fig. 4.5).
+"""Owns variable order -> view tree: views (3.2.3), chain compression (4.9.1), materialisation (Fig. 4.5).
 
 Knows no M3 statements.
 """
@@ -13,20 +13,20 @@ from dlog.views.query import Query, variables_of
 from dlog.views.tree.indicators import with_indicators
 from dlog.views.tree.tree import OrderNode, VariableOrder, View, ViewTree, atom_of
 
-NEEDED, PATHS = "needed", "paths"  # which views are kept
+NEEDED, PATHS = "needed", "paths"  # which views are materialised
 
 
 def view_tree(query: Query, order: VariableOrder, compress: bool = True, keep: str = NEEDED) -> ViewTree:
     """The views of a query along an order.
 
-    A view is kept (materialised) when it is the root, when the change of its parent by a stream that is not
-    below it reads it (Fig. 4.5), or when the order has the hint.  With keep=PATHS also all views on the delta
-    path of a stream are, as in the listings of 4.8.  Views of a cyclic join that are kept have indicators.
+    A view is materialised if it is the root, if the change of its parent by a stream that is not
+    below it reads it (Fig. 4.5), or if the order has the hint.  With keep=PATHS also all views on the delta
+    path of a stream are, as in the listings of 4.8.  Materialised views of a cyclic join have indicators.
     """
     root = _Builder(query, order).root()
     if compress:
         root = _compressed(root)
-    while True:  # what changes with an indicator reads more views, which are then kept, too
+    while True:  # changes of an indicator read more views, which are then materialised, too
         counted = _counted(root, query)
         root = _marked(root, None, frozenset(query.streams), counted, keep)
         bounded = with_indicators(root, query)
@@ -40,7 +40,7 @@ class _Builder:
         self.query, self.order = query, order
         self.paths = {v: order.path(v) for v in order.variables}
         self.bound = _bound(query, order)
-        self.kept_up_to: dict[str, set[str | None]] = {v: set() for v in order.variables}
+        self.needed_up_to: dict[str, set[str | None]] = {v: set() for v in order.variables}
         self.factors = self._at_home(query.factors)
         self.conditions = self._at_home(query.conditions)
 
@@ -71,7 +71,7 @@ class _Builder:
     def _joined(
         self, name: str, depends: tuple[str, ...], children: tuple[View, ...], variable: str | None
     ) -> View:
-        keys = [key for child in children for key in child.keys if self._is_kept(key, variable)]
+        keys = [key for child in children for key in child.keys if self._stays_key(key, variable)]
         below = {r for child in children for r in child.relations}
         return View(
             name,
@@ -85,12 +85,12 @@ class _Builder:
     def _leaf(self, name: str) -> View:
         return View(name, self.query.atom(name).variables, (name,), atom=name)
 
-    def _is_kept(self, key: str, variable: str | None) -> bool:
-        """Whether the view at a variable keeps a key that is not above it: free, or needed further up."""
+    def _stays_key(self, key: str, variable: str | None) -> bool:
+        """Whether the view at a variable has a key that is not above it: free, or needed further up."""
         if key in self.query.free:
             return True
         above: tuple[str | None, ...] = (None, *self.paths[variable][:-1]) if variable is not None else ()
-        return any(home in above for home in self.kept_up_to[key])
+        return any(home in above for home in self.needed_up_to[key])
 
     def _at_home(self, nodes: Iterable[ast.Node]) -> dict[str | None, tuple[ast.Node, ...]]:
         """Expressions by the variable at whose view they are applied: from their lowest variable upwards, the
@@ -102,7 +102,7 @@ class _Builder:
             home = self._home(used) if used else None
             found[home] = (*found.get(home, ()), node)
             for variable in used:
-                self.kept_up_to[variable].add(home)
+                self.needed_up_to[variable].add(home)
         return found
 
     def _home(self, variables: tuple[str, ...]) -> str | None:
@@ -123,7 +123,7 @@ def _bound(query: Query, order: VariableOrder) -> dict[str, frozenset[str]]:
 
 
 def _compressed(view: View) -> View:
-    """A view and its only child become one that sums out the variables of both."""
+    """A view and its only child are merged into one that sums out the variables of both."""
     while len(view.children) == 1 and not view.children[0].is_leaf:
         child = view.children[0]
         view = replace(
@@ -138,7 +138,7 @@ def _compressed(view: View) -> View:
 
 
 def _counted(root: View, query: Query) -> frozenset[str]:
-    """The atoms whose rows tell an indicator of all their variables."""
+    """The atoms whose rows give an indicator of all their variables."""
     indicators = ((view.atom, len(view.keys)) for view in root.walk() if view.is_indicator)
     return frozenset(atom for atom, n in indicators if atom and n == len(query.atom(atom).variables))
 

@@ -5,7 +5,7 @@ may be far more than R has.  Multiplied by ∃R[a, b], it has rows for pairs of 
 since further up the view is joined with R.
 
 A view gets the indicators without which its join would be acyclic and with which it is not: those that are
-left, with its children, when GYO took away all that can be (`cyclic_core`).  Only views that are kept get
+left, with its children, after GYO has removed everything it can (`cyclic_core`).  Only materialised views get
 any: others are never stored.
 """
 
@@ -18,7 +18,7 @@ from dlog.views.tree.tree import EXISTS, View
 
 
 def with_indicators(root: View, query: Query) -> View:
-    """The tree with the indicators of its kept views; the same object when there are none to add.
+    """The tree with the indicators of its materialised views; the same object if there are none to add.
 
     >>> from dlog.m3 import ast
     >>> from dlog.views.query import Atom
@@ -60,7 +60,9 @@ class _Adder:
             return []
         known = {key for child in view.children for key in child.keys}
         outside = [atom for atom in self.query.atoms if atom.name not in view.relations]
-        outside.sort(key=lambda atom: atom.name not in self.streams)  # rather tables, which do not change
+        outside.sort(
+            key=lambda atom: atom.name not in self.streams
+        )  # tables preferred, as they do not change
         edges = [tuple(v for v in atom.variables if v in known) for atom in outside]
         core = cyclic_core([*edges, *(child.keys for child in view.children)])
         return [self._leaf(outside[i].name, edges[i]) for i in core if i < len(edges) and len(core) > 1]

@@ -1,10 +1,10 @@
-"""Owns what a view keeps for each key: the *payloads* that the terms of a query need there, their types and
+"""Owns what a view stores for each key: the *payloads* that the terms of a query need there, their types and
 the names of their maps.  Knows no statements.
 
 A term of a query is a product of factors; a view needs the product of those at or below it.  Terms that have
 the same factors there share one payload: below a view without factors all of them count rows.  So several
-aggregates, and the count that tells a group of sum 0 from none, are kept together, each at the cost of what
-differs.
+aggregates, and the count that distinguishes a group of sum 0 from none, are stored together, each at the cost
+of what differs.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Payloads:
 
     @cached_property
     def aggregates(self) -> tuple[Aggregate, ...]:
-        """Those of the query, and a hidden count where groups have to be told from none."""
+        """Those of the query, and a hidden count if groups have to be distinguished from none."""
         given = self.query.aggregates
         if not self.query.free or any(a.terms == (Term(),) for a in given):
             return given
@@ -75,7 +75,7 @@ class Payloads:
         return tuple(dict.fromkeys(found))
 
     def below(self, view: View, payload: Payload) -> Payload:
-        """What of a parent's payload a view gives."""
+        """The part of a parent's payload that a view contributes."""
         return tuple(i for i in payload if i in self._below[id(view)])
 
     def own(self, view: View, payload: Payload) -> tuple[ast.Node, ...]:
@@ -95,9 +95,9 @@ class Payloads:
         return type_
 
     def name(self, view: View, payload: Payload) -> str:
-        """AGG_VIEW_X; of several payloads the count is COUNT_VIEW_X, others have numbers from 2 on.
+        """AGG_VIEW_X; with several payloads the count is COUNT_VIEW_X, others have numbers from 2 on.
 
-        An indicator of all variables of an atom is told by the rows of the atom, others by counts of them.
+        An indicator of all variables of an atom is given by the rows of the atom, others by counts of them.
         """
         if view.atom is not None:
             whole = view.keys == self.query.atom(view.atom).variables
@@ -135,7 +135,7 @@ class Payloads:
         for node in nodes:
             found = self.type_of(node)
             if type_ is not None and not fits(type_, found):
-                raise DlogError(f"{type_} and {found} do not go together", span=node.span or self.query.span)
+                raise DlogError(f"{type_} and {found} cannot be combined", span=node.span or self.query.span)
             type_ = found if type_ is None else combine(type_, found)
         assert type_ is not None
         return type_

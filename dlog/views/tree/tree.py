@@ -1,8 +1,8 @@
-"""Owns variable orders and view trees as data: nodes, what is below what, who changes what.  Knows neither
-how they are found nor what is done with them.
+"""Owns variable orders and view trees as data: nodes, their hierarchy, and what changes what.  Knows neither
+how they are found nor how they are used.
 
 Variable order (2.3.3): a forest with one node for each variable of a query, in which the variables of each
-atom lie on one path from a root down.  dep(X) are the ancestors of X that share an atom with X or with a
+atom are on one path from a root down.  dep(X) are the ancestors of X that share an atom with X or with a
 variable below it.  An atom hangs as a leaf under the lowest of its variables (Fig. 3.2).
 
 View tree (3.2.3): one view V@X for each variable X, the join of the views of its children with X summed out
@@ -10,8 +10,8 @@ unless it is free; and one view for each atom.  Chain compression (4.9.1) lets o
 variables.  The view at the root is the query.
 
 Indicator projection: a leaf `∃R[a, b]` at a view that R does not belong to, 1 where R has a row with these
-values.  It changes no result, since the view is joined with R further up, and keeps a view of a cyclic join
-as small as R (`dlog.views.tree.indicators`).
+values.  It changes no result, since the view is joined with R further up, and limits a view of a cyclic join
+to the size of R (`dlog.views.tree.indicators`).
 """
 
 from __future__ import annotations
@@ -100,18 +100,18 @@ class VariableOrder:
 class View:
     """A node of a view tree: `V@X over relations [keys]`, or the view of an atom.
 
-    `name`     X, the topmost variable that is summed out or kept here; the atom's name for a leaf
-    `variables` the variables of the order that this view stands for, from the top down: one, or several after
+    `name`     X, the topmost variable that is summed out or a key here; the atom's name for a leaf
+    `variables` the variables of the order that this view covers, from the top down: one, or several after
                chain compression; none for a leaf, and for the view above several roots
     `keys`     its schema: dep(X), then free variables and those that a factor further up needs, each once
     `relations` the names of the atoms below, in the query's order, then those of indicators
     `children` views that are joined here
     `factors`  lifting functions that are applied here: those of the query whose variables are all known here
-               and not further down (each term of the query uses those that are its own)
+               and not further down (each term of the query uses only its own)
     `conditions` likewise
     `atom`     of a leaf, the atom's name, also of an indicator; else None
-    `materialised` whether the view is kept as a map
-    `changes`  the atoms of streams below, and their indicators: this view lies on the delta path of each
+    `materialised` whether the view is stored as a map
+    `changes`  the atoms of streams below, and their indicators: this view is on the delta path of each
     `is_indicator` of a leaf: it is `∃atom`; materialised, the rows of the atom are counted by its keys
     """
 
@@ -139,8 +139,8 @@ class View:
 
     @property
     def summed(self) -> tuple[str, ...]:
-        """The variables that are summed out here: its own from the top down, then those that were kept for a
-        factor; others of `variables` are free, or are kept.
+        """The variables that are summed out here: its own from the top down, then those that stayed for a
+        factor; others of `variables` are free, or stay keys.
         """
         below = (key for child in self.children for key in child.keys)
         return tuple(v for v in dict.fromkeys((*self.variables, *below)) if v not in self.keys)

@@ -45,7 +45,7 @@ def differences(draw: st.DrawFn) -> str:
 @relaxed(60)
 @given(st.data(), differences())
 def test_oracle_complements(data: st.DataObject, text: str) -> None:
-    """From scratch and after transactions, also with base facts of s, which may lie outside of t."""
+    """From scratch and after transactions, also with base facts of s, which may lie outside t."""
     follow(data, text)
 
 

@@ -118,7 +118,7 @@ def _is_restricted(name: str) -> bool:
     return "b" in name.partition("'")[2] and set(name.partition("'")[2]) <= {"b", "f"}
 
 
-# Recursions of every linear kind, with base facts of their own
+# Recursions of every linear kind, with their own base facts
 
 STEPS = (
     "reach(x, z) <- edge(x, y), reach(y, z).",

@@ -84,7 +84,7 @@ def test_oracle_small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_oracle_runs_that_settle_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows wait at a time, so that there are many levels; some recursions go on with a hash table."""
+    """Few rows wait at a time, so that there are many levels; some recursions continue with a hash table."""
     monkeypatch.setattr(fixpoint, "OUTPUT_ROWS", 3)
     monkeypatch.setattr(row_queue, "LEAST_WAITING", 1)
     monkeypatch.setattr(row_queue, "CALL", 1)
@@ -240,7 +240,7 @@ def test_runs_are_chosen_for_wide_rounds(monkeypatch: pytest.MonkeyPatch) -> Non
         assert np.array_equal(made.store.relations["same"].rows(), never.store.relations["same"].rows())
         counts = [(m.rows, m.new_rows) for m in evaluation.measures.rules.values()]
         assert counts == [(m.rows, m.new_rows) for m in without.measures.rules.values()]
-        assert "same: what is new was told by " in str(evaluation.measures)
+        assert "same: new rows were detected with " in str(evaluation.measures)
         made.check()
 
 
@@ -268,7 +268,7 @@ def test_runs_are_left_where_rows_repeat(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_runs_end_where_rows_do_not_fit_a_word() -> None:
-    """Rows that lie in runs come back to the queue, and go on in a table of whole rows."""
+    """Rows that lie in runs come back to the queue, and continue in a table of whole rows."""
     text = "p(0, 0). p(z, w) <- p(x, y), z = y + 1, w = x + 90071992547409931, w < 4611686018427387904."
     expected = {(0, 0)}
     row = (0, 0)

@@ -107,7 +107,7 @@ def test_strata_wait_for_what_they_read() -> None:
 
 
 def test_the_first_error_and_the_warnings_before_it() -> None:
-    """One stratum fails at once, one before it later; strata that wait for others stand among them."""
+    """One stratum fails at once, one before it later; strata that wait for others are among them."""
     names = [s.predicates[0] for s in dlog.Database(source=TEXT).program.strata]
     late, early = names[2], names[4]
 

@@ -280,7 +280,7 @@ def test_a_part_of_a_rule_may_get_the_name_of_another_one() -> None:
 
 
 def test_counts_survive_interrupts_whatever_is_preferred_meanwhile() -> None:
-    """An interrupt lets strategies be chosen anew: counts would be far larger than the head by then, and
+    """An interrupt lets strategies be chosen again: counts would be far larger than the head by then, and
     are not at the next one.  They were kept all the time."""
     rules = "e(x, y) -> int(x), int(y).  f(y, z) -> int(y), int(z).  p(x) <- e(x, y), f(y, z)."
     db = dlog.Database(source=rules + " p(x) <- e(x, _), f(x, _).  e(1, 2).  f(2, 3).", strategy="delta")

@@ -96,7 +96,7 @@ class Returning:
 
 
 def return_often(rounds: int, strategy: str | None) -> tuple[Returning, int]:
-    """(After so many rounds, by how many bytes the process has grown meanwhile)."""
+    """(After this many rounds, by how many bytes the process has grown meanwhile)."""
     some = Returning(strategy)
     for _ in range(30):
         some.turn()

@@ -1,4 +1,4 @@
-"""Strategies that are chosen anew when what they read has grown: the same answers, nothing left behind."""
+"""Strategies that are chosen again when what they read has grown: the same answers, nothing left behind."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Every shipped program keeps its strategies: one line for each stratum, against a golden file.
 
-    DLOG_RECORD=1 pytest tests/engine/maintain/test_strategy_choices.py      writes the file anew
+    DLOG_RECORD=1 pytest tests/engine/maintain/test_strategy_choices.py      writes the file again
 
 Programs are seen empty, with their facts, and with statistics as if there were far more rows: most shipped
 facts are too few for anything but deltas.

@@ -22,7 +22,7 @@ def test_strata_come_after_what_they_need() -> None:
 
 
 def test_heads_in_different_strata_are_split() -> None:
-    """Each stratum has the rule with its own heads, quantified anew."""
+    """Each stratum has the rule with its own heads, quantified again."""
     program = check("a(x), b(x, y) <- e(x, y). a(y) <- a(x), b(x, y).")
     parts = {str(r) for s in program.strata for r in s.rules}
     assert "b(x, y) <- e(x, y)." in parts and "a(x) <- exists y . e(x, y)." in parts

@@ -131,7 +131,7 @@ def test_every_kind_has_a_reader() -> None:
             )
 
 
-# Where they stand
+# Where they are
 
 
 @given(

@@ -215,7 +215,7 @@ def test_invariant_only_what_no_trigger_reads_is_held_back() -> None:
 
 
 def test_a_lift_beyond_the_ring() -> None:
-    with pytest.raises(DataError, match=r"lift<4> of 2 values is beyond the ring's 5 variables"):
+    with pytest.raises(DataError, match=r"lift<4> of 2 values exceeds the ring's 5 variables"):
         Runtime(parse(HEAD + f"ON + S(a, d) {{ Q({T})[][] += [lift<4>: {T}](a, d); }}"))
 
 

@@ -189,10 +189,10 @@ def test_overflow_is_an_error_at_the_statement() -> None:
     with pytest.raises(DataError, match="an integer is beyond 64 bits in a value of Q") as error:
         runtime.apply("R", [(3_100_000_000,)])
     assert error.value.line == 3
-    with pytest.raises(DlogError, match="the maps are no longer right"):
+    with pytest.raises(DlogError, match="the maps are no longer valid"):
         runtime.apply("R", [(1,)])
     for name in ("P", "Q"):  # a query, and a map as it is: neither gives a wrong number
-        with pytest.raises(DlogError, match="the maps are no longer right") as told:
+        with pytest.raises(DlogError, match="the maps are no longer valid") as told:
             runtime[name]
         assert told.value.help and "restore()" in told.value.help
 
@@ -255,7 +255,7 @@ def test_products_near_the_limit(a: int, fits: bool) -> None:
 
 def test_reserved_number_and_unknown_names() -> None:
     runtime = Runtime(parse("CREATE STREAM R(a long); DECLARE MAP Q(long)[][] := 0;"))
-    with pytest.raises(DataError, match="is not from"):
+    with pytest.raises(DataError, match="is not between"):
         runtime.apply("R", [(-(2**63),)])
     with pytest.raises(DlogError, match="there is no relation S"):
         runtime.apply("S", [(1,)])

@@ -229,14 +229,14 @@ def test_numbers_that_their_type_cannot_hold(tmp_path: Path, type_: str, number:
         assert shown(runtime, "Q") == {(number,): 3.0}
         assert shown(run_text(text, tmp_path)[0], "Q") == {(1,): 4.0, (number,): 1.5}
         return
-    with pytest.raises(DataError, match=rf"R: row 1: a: {number} is not from"):
+    with pytest.raises(DataError, match=rf"R: row 1: a: {number} is not between"):
         runtime.apply("R", [(1, 2.5), (number, 1.5)])
-    with pytest.raises(DataError, match=f"a: {number} is not from"):
+    with pytest.raises(DataError, match=f"a: {number} is not between"):
         runtime.insert("R", number, 1.5)
     assert shown(runtime, "Q") == {}
     with pytest.raises(DataError) as error:
         run_text(text, tmp_path)
-    assert error.value.render().startswith(f"{tmp_path / 'r.csv'}:3: error: a: {number} is not from ")
+    assert error.value.render().startswith(f"{tmp_path / 'r.csv'}:3: error: a: {number} is not between ")
     runtime, reader = run_text(text, tmp_path, skip_bad_rows=True)
     assert (shown(runtime, "Q"), reader.skipped) == ({(1,): 4.0}, 1)
 
@@ -246,7 +246,7 @@ def test_a_number_beyond_the_63_bits_of_a5(tmp_path: Path) -> None:
         parse("CREATE STREAM R(A int); DECLARE MAP Q(int)[][] := 0; ON + R(A:int) { Q[][] += A:int; }")
     )
     runtime.insert("R", 2**62 - 1)
-    with pytest.raises(DataError, match="is not from"):
+    with pytest.raises(DataError, match="is not between"):
         runtime.insert("R", 2**62)
 
 

@@ -1,5 +1,5 @@
 """Maps of every kind of ring at work: random streams of insertions and deletions, in batches and one by one,
-against sums over the join computed anew by plain arithmetic.
+against sums over the join computed again by plain arithmetic.
 """
 
 from __future__ import annotations
@@ -183,10 +183,10 @@ def test_oracle_rings(name: str, single: bool, changes: list[Any]) -> None:
 
 
 def test_a_product_of_decimals_with_too_many_digits() -> None:
-    """It is an error at its statement, and not called an overflow of integers."""
+    """It is an error at its statement, not called an overflow of integers."""
     tenths = decimal_ring(1).with_lift("lift", numbers(lambda x: x.astype(np.int64)[:, None]))
     register_ring("Tenths", tenths)
     runtime = Runtime(parse(replace(SUBJECTS["decimal"], types=("Tenths",) * 3).text(single=False)))
     runtime.apply("R", [(1, 15.0)])  # 1.5
     with pytest.raises(DataError, match=r"a product of decimals has too many digits in a value of (Q|BY)"):
-        runtime.apply("S", [(1, 25.0)])  # 2.5: 3.75 has two digits behind the point
+        runtime.apply("S", [(1, 25.0)])  # 2.5: 3.75 has two digits after the point

@@ -18,7 +18,7 @@ from dlog.errors import ConstraintError, DataError, DlogError, StoreError
 from dlog.spark.stream import command, engine, sinks, tasks
 from dlog.spark.stream.command import Options, Places, run_stream
 from dlog.spark.stream.database import StreamDatabase
-from dlog.spark.stream.progress import Report, Telling
+from dlog.spark.stream.progress import Report, Reporter
 from dlog.spark.stream.sharded import Processes
 from tests.spark.stream.streamed import PROGRAM, Model, require_exact
 
@@ -31,7 +31,7 @@ def places_of(folder: Path, text: str = PROGRAM) -> Places:
     return Places(program, [str(folder / "in")], folder / "out", folder / "state")
 
 
-class ShardAnswer(Telling):
+class ShardAnswer(Reporter):
     """Keeps what it is told."""
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ def test_oracle_random_batches_in_shards(tmp_path: Path, monkeypatch: pytest.Mon
     exact(places, model, 2)
     sizes = [len(list(places.sink.glob(f"values/total/shard-000{k}.csv"))) for k in range(2)]
     assert sizes == [1, 1] and (places.sink / "values" / "grand.csv").exists()
-    with pytest.raises(StoreError, match="state was made with --shards 2"):
+    with pytest.raises(StoreError, match="state was created with --shards 2"):
         run(places, shards=3)
 
 
@@ -183,7 +183,10 @@ def test_a_batch_that_breaks_a_constraint_stops_the_stream(tmp_path: Path) -> No
     file.write_text("1\n7\n")
     with pytest.raises(ConstraintError) as caught:
         run(places)
-    assert caught.value.help == f"batch 0 changed nothing: mend or remove its files, then go on\n  {file}"
+    assert (
+        caught.value.help
+        == f"batch 0 changed nothing: fix or remove its files, then rerun the same command\n  {file}"
+    )
     assert not (places.sink / "changes").exists()
     file.write_text("1\n")
     assert run(places).tally.inserted == 1
@@ -204,7 +207,7 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
         run(places)
     assert caught.value.help is not None and caught.value.help.endswith("in/sale")
     places = _streams_of(tmp_path, "sales")
-    with pytest.raises(DataError, match="a source for sales, which is no predicate") as caught:
+    with pytest.raises(DataError, match="a source for sales, which is not a predicate") as caught:
         run(places)
     assert caught.value.help == "did you mean sale?"
     with pytest.raises(DataError, match="there is no folder nowhere for the facts of sale"):
@@ -224,7 +227,7 @@ def test_a_checkpoint_is_of_one_stream(tmp_path: Path, monkeypatch: pytest.Monke
         run(places)
     places = places_of(tmp_path)
     (tmp_path / "in" / "road").mkdir()
-    with pytest.raises(StoreError, match=r"state was made with other sources: price=.*, sale=.*/in/sale$"):
+    with pytest.raises(StoreError, match=r"state was created with other sources: price=.*, sale=.*/in/sale$"):
         run(places)
     (tmp_path / "in" / "road").rmdir()
     with StreamDatabase(places.database, ["price", "sale"], program=places.program) as database:
@@ -251,7 +254,7 @@ def test_options_that_cannot_be(tmp_path: Path) -> None:
     ):
         with pytest.raises(DlogError, match=told):
             run(places, **options)
-    with pytest.raises(DlogError, match="in is a source, and the sink"):
+    with pytest.raises(DlogError, match="in is both a source and the sink"):
         run(Places(places.program, places.sources, tmp_path / "in", places.checkpoint))
     assert not places.checkpoint.exists()
     places.program.write_text("p(x) -> int(x).  q(x) <- p(x).")

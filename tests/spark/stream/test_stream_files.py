@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import dlog
 from dlog.ir.rules import Predicate
 from dlog.spark.stream.files import Rows, read_file
-from dlog.spark.stream.operations import MEANINGS, last_words
+from dlog.spark.stream.operations import MEANINGS, last_operations
 
 PREDICATES = dlog.Database(
     source="sale(id, shop) -> int(id), string(shop).  price[item] = p -> int(item), float(p)."
@@ -54,7 +54,7 @@ GOOD = [
 def test_operations_in_every_format(name: str, data: bytes, params: Any) -> None:
     rows = reading(SALE, name, data, **params)
     assert rows.table.to_pylist() == [{"id": 1, "shop": "a, b"}, {"id": 2, "shop": "b"}]
-    assert (rows.says.tolist(), rows.bad) == (["+", "-"], [])
+    assert (rows.signs.tolist(), rows.bad) == (["+", "-"], [])
 
 
 @pytest.mark.parametrize(
@@ -63,17 +63,17 @@ def test_operations_in_every_format(name: str, data: bytes, params: Any) -> None
 )
 def test_rows_without_an_operation_are_inserts(name: str, data: bytes) -> None:
     rows = reading(SALE, name, data)
-    assert (rows.table.to_pylist(), rows.says.tolist(), rows.bad) == ([{"id": 1, "shop": "a"}], ["+"], [])
+    assert (rows.table.to_pylist(), rows.signs.tolist(), rows.bad) == ([{"id": 1, "shop": "a"}], ["+"], [])
 
 
 def test_a_column_of_operations_can_be_named() -> None:
     rows = reading(SALE, "a.parquet", parquet(id=[1], shop=["a"], kind=["D"], op=["+"]), "kind")
-    assert (rows.says.tolist(), rows.notice) == (["-"], "")
+    assert (rows.signs.tolist(), rows.notice) == (["-"], "")
 
 
 def test_columns_that_may_be_meant_as_operations_are_told() -> None:
     data = parquet(id=[1], shop=["a"], kind=["D"])
-    expected = "a.parquet: kind is no column of the predicate and left out; rows are inserts (--op kind if"
+    expected = "a.parquet: kind is not a column of the predicate: ignored; rows are inserts (--op kind if"
     assert reading(SALE, "a.parquet", data).notice.startswith(expected)
     line = b'{"id": 1, "shop": "a", "kind": "D", "at": 3}'
     assert "a.json: kind, at are no columns" in reading(SALE, "a.json", line).notice
@@ -87,9 +87,9 @@ def test_bad_rows_are_kept_with_line_and_reason() -> None:
     assert rows.table.column("id").to_pylist() == [1, 6]
     assert [(b.line, b.reason) for b in rows.bad] == [
         (2, 'id: "x" is not an int'),
-        (3, "what is no operation: write + or -"),
+        (3, "what is not an operation: write + or -"),
         (4, "expected 3 columns, found 1"),
-        (5, "u replaces the value of a function, and sale is a relation"),
+        (5, "u replaces the value of a function, but sale is a relation"),
     ]
     many = reading(SALE, "a.csv", b"x,a\n" * 1000)
     assert (len(many.bad), many.table.num_rows) == (1000, 0)
@@ -108,23 +108,23 @@ def test_a_file_that_cannot_be_read_is_one_bad_row(name: str) -> None:
 
 def test_updates_of_functions_are_upserts() -> None:
     rows = reading(PRICE, "a.csv", b"1,2.5,u\n")
-    assert rows.says.tolist() == ["^"] and set(MEANINGS.values()) == {"+", "-", "^"}
+    assert rows.signs.tolist() == ["^"] and set(MEANINGS.values()) == {"+", "-", "^"}
 
 
 SAID = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from("+-^")), max_size=12)
 
 
 @given(SAID, st.booleans())
-def test_oracle_last_words(said: list[tuple[int, int, str]], functional: bool) -> None:
+def test_oracle_last_words(operations: list[tuple[int, int, str]], functional: bool) -> None:
     """The few statements do what all rows do one after the other."""
-    said = said if functional else [(x, y, "+" if op == "^" else op) for x, y, op in said]
+    operations = operations if functional else [(x, y, "+" if op == "^" else op) for x, y, op in operations]
     start = {(0, 0), (1, 2)}
     expected = set(start)
-    for x, y, op in said:
+    for x, y, op in operations:
         expected = _done(expected, op, [(x, y)])
-    rows = np.array([(x, y) for x, y, _ in said], np.int64).reshape(-1, 2)
+    rows = np.array([(x, y) for x, y, _ in operations], np.int64).reshape(-1, 2)
     found = set(start)
-    statements = last_words(rows, np.array([op for *_, op in said], "U1"), 1 if functional else 2)
+    statements = last_operations(rows, np.array([op for *_, op in operations], "U1"), 1 if functional else 2)
     assert len(statements) <= 3
     for op, some in statements:
         found = _done(found, op, [(int(x), int(y)) for x, y in some])

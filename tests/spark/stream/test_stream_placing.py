@@ -120,5 +120,5 @@ def test_a_placing_in_words() -> None:
     assert {line for line in told if line[0] in "eqt"} == {
         "e is in shards by x",
         "q is in shards by column 1",
-        "t is put together from all shards",
+        "t is merged from all shards",
     }

@@ -1,4 +1,4 @@
-"""The process of a shard without Spark: what comes twice is taken once, and what is killed goes on."""
+"""The process of a shard without Spark: what comes twice is taken once, and what is killed continues."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ sold[shop] = n <- agg<<n = count()>> sale(_, shop).
 
 
 def rows_of(*facts: tuple[int, str, str]) -> Rows:
-    ids, shops, says = zip(*facts, strict=True)
-    return Rows(pa.table({"id": ids, "shop": shops}), np.array(says), [Rejected("f", 3, "why", "text")])
+    ids, shops, signs = zip(*facts, strict=True)
+    return Rows(pa.table({"id": ids, "shop": shops}), np.array(signs), [Rejected("f", 3, "why", "text")])
 
 
 def test_packs_hold_what_was_put_in() -> None:
     rows = rows_of((1, "a", "+"), (2, "b", "-"))
     again = unpacked(packed(rows))
-    assert (again.table.to_pylist(), again.says.tolist()) == (rows.table.to_pylist(), ["+", "-"])
+    assert (again.table.to_pylist(), again.signs.tolist()) == (rows.table.to_pylist(), ["+", "-"])
     assert again.bad == rows.bad and again.table.schema == rows.table.schema
 
 

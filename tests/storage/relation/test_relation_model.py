@@ -144,7 +144,7 @@ def test_model_distinct_prefixes_of_few_leaves_are_exact(arity: int, recipe: Rec
     found = relation.distinct_prefixes(range(arity))
     if len(rows) < (7 if TINY else 960):
         assert found == expected
-    else:  # pairs across leaves are not looked at
+    else:  # pairs across leaves are not examined
         assert np.allclose(found, expected, rtol=0.5, atol=3)
 
 

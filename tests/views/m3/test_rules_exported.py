@@ -23,7 +23,7 @@ PROGRAMS = Path(__file__).parents[3] / "programs"
 WAYS = ({"batch": True}, {"batch": False}, {"dialect": m3.ast.A5})
 REFUSED = {
     "is derived by rules: an M3 program has base relations only",
-    "view trees keep sums, counts and means, not",
+    "view trees maintain sums, counts and means, not",
     "view trees have no negation",
     "view trees have no disjunction of atoms",
     "view trees have no columns of type",
@@ -55,7 +55,7 @@ def close(one: Any, other: Any) -> bool:
 def run(text: str, database: dlog.Database, dialect: str) -> dict[str, list[tuple]]:
     runtime = m3.Runtime(m3.parse(text, dialect=dialect))
     names = {source_name(name).lower(): name for name in database.predicates()}
-    for source in runtime.program.sources:  # what is a word of M3 has a `_` behind it
+    for source in runtime.program.sources:  # what is a word of M3 has a `_` after it
         name = names.get(source.name.lower()) or names[source.name.lower().removesuffix("_")]
         rows = [tuple(map(plain, row)) for row in database.base(name).rows()]
         if rows:

@@ -35,7 +35,7 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 def drawn_tree(scene: Scene) -> list[Item]:
-    """What stands before the legend."""
+    """What comes before the legend."""
     headings = [
         i for i, item in enumerate(scene.items) if isinstance(item, Label) and string(item.text) == "Legend"
     ]

@@ -1,6 +1,7 @@
 """Error messages of SQL files are golden files: `programs/sql/errors/FAULT.sql` has its output in `.stderr`.
 
-`python -m tests.views.sql.test_sql_errors` writes the golden files anew; read the difference before a commit.
+`python -m tests.views.sql.test_sql_errors` writes the golden files again; read the difference before a
+commit.
 """
 
 from __future__ import annotations

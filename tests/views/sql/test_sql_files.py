@@ -123,7 +123,7 @@ def test_pictures_of_shipped_queries(name: str) -> None:
 
 
 def test_picture_of_many_variables() -> None:
-    """Houses, each of the 27 variables with a view of its own."""
+    """Houses, each of the 27 variables with its own view."""
     tree = read_tree(read_query(QUERIES["housing"]), ORDERS["housing"], optimise=False)
     assert sum(not view.is_leaf for view in tree.walk()) == 27
     check_picture(draw(tree), 27 + 6)

@@ -1,4 +1,4 @@
-"""Whatever stands in a SQL file, it is read or it is an error with its place: never anything else.
+"""Whatever is in a SQL file, it is read or it is an error with its place: never anything else.
 
 Also: the types that sums have, by promotion.
 """

@@ -34,7 +34,7 @@ from dlog.planning.versions import old_name
 from dlog.sensitivity.intervals import Intervals
 from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.rows import distinct_rows, sorted_rows
-from dlog.sensitivity.upkeep import Upkeep, Upkept
+from dlog.sensitivity.upkeep import CycleResult, Upkeep
 from dlog.sensitivity.watches import EXACT, FREE, TRACED, WILD, Watch, watched
 from dlog.storage.diff.surgery import Surgeries, surgeries
 from dlog.storage.index.batch import Change
@@ -215,7 +215,7 @@ class TraceDeltas(RuleDeltas):
         yield ERASE, self._finished(upkept.erased)
         yield INSERT, self._finished(upkept.inserted)
 
-    def _count(self, run: Traced | Upkept, rows: int) -> None:
+    def _count(self, run: Traced | CycleResult, rows: int) -> None:
         """Opens count as seeks."""
         measure = self.runner.measure
         measure.seeks += run.operations - run.nexts

@@ -1,4 +1,4 @@
-"""Owns what can be said of an expression before code is written: what it binds, reads and is of type.
+"""Owns the analysis of an expression before code is written: what it binds and reads, and its type.
 
 REQUIRES everywhere: a program that `typecheck.check` returned, so that every variable has its type.
 """
@@ -57,7 +57,7 @@ def maps_read(node: ast.Node) -> Names:
 
 
 def maps_read_by_triggers(program: ast.Program) -> Names:
-    """Also those that are replaced: all that a trigger does more with than to add to it."""
+    """Also those that are replaced: all that a trigger uses for more than adding to it."""
     found: set[str] = set()
     for trigger in program.triggers:
         for node in trigger.walk():
@@ -75,7 +75,7 @@ def has_initial(node: ast.Node) -> bool:
 
 
 def expands(node: ast.Node, bound: Names) -> bool:
-    """Whether rows may become several: something is read of which not all variables are bound."""
+    """Whether rows may multiply: something is read whose variables are not all bound."""
     if isinstance(node, ast.Lift):
         return False
     return bool(outputs(node, bound)) and any(

@@ -1,7 +1,7 @@
 """Owns what is stored besides a statement's own sums: staged results, and initial values of entries.
 
-An entry that is read or written and not in the domain of a map with initial values gets its value first,
-each key once, however many rows ask for it.
+An entry that is read or written but not in the domain of a map with initial values gets its value first,
+each key once, however many rows need it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ class Body(Joins):
     """Code for the expressions of one trigger."""
 
     def move(self, source: Store, target: Store, access: ast.MapAccess, initial: bool) -> None:
-        """Add all entries of one map to another; those that it does not have yet get their initial value."""
+        """Add all entries of one map to another; entries that it does not have yet get their initial
+        value.
+        """
         variables = (*access.inputs, *access.keys)
         if not initial:
             access = replace(access, initial=None)
@@ -45,7 +47,7 @@ class Body(Joins):
             self.accumulate(target, keys)
 
     def bind_inputs(self, store: Store, target: ast.MapAccess) -> None:
-        """Input variables of a target that are not bound stand for each that the map has: go over these."""
+        """Unbound input variables of a target range over those that the map has: loop over these."""
         if all(v.name in self.bound for v in target.inputs):
             return
         inputs = store.key_kinds[: len(target.inputs)]
@@ -78,9 +80,9 @@ class Body(Joins):
         return out
 
     def make_initial(self, store: Store, node: ast.MapAccess) -> None:
-        """Where no entry of the domain agrees with what is bound, store what the initial expression gives.
+        """Where no entry of the domain agrees with what is bound, store the value of the initial expression.
 
-        Each key once, however many rows ask for it: the keys are gathered in a map first.
+        Each key once, however many rows need it: the keys are gathered in a map first.
         """
         variables = (*node.inputs, *node.keys)
         assert node.initial is not None
@@ -105,7 +107,7 @@ class Body(Joins):
         other = mentioned(node.initial) & self.names - names
         if other:
             message = (
-                f"the initial value of {node.name} depends on {', '.join(sorted(other))}, which is no key"
+                f"the initial value of {node.name} depends on {', '.join(sorted(other))}, which is not a key"
             )
             raise UnsupportedError(message, span=node.initial.span)
         if any(address == store.address for _, _, address in self.loops):

@@ -1,8 +1,8 @@
-"""Owns instructions while they are written: addresses, columns, frames, constants.  Knows no M3.
+"""Owns instructions while they are written: addresses, columns, frames, constants.  Knows nothing of M3.
 
 A frame is a set of rows that columns have values for.  The root of a trigger has a row for each row that it
 runs for (one, for a batch); expanding or filtering makes a child, each row of which comes from one row of its
-parent.  A loop runs what stands in it once for each chunk of its frame.
+parent.  A loop runs what is in it once for each chunk of its frame.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Word = int | Label
 
 @dataclass(eq=False)
 class Frame:
-    """`rows`: the column that tells for each row the parent's row; None of a root.
+    """`rows`: the column with each row's row in the parent; None for a root.
 
-    `cache` has columns that were computed in this frame already, by what they are.
+    `cache` has columns that were already computed in this frame, by their definition.
     """
 
     word: int
@@ -62,10 +62,10 @@ class Code:
         self._constants: dict[int, Label] = {}
         self._data: list[tuple[Label, list[Word]]] = []
         self._work: list[tuple[Label, int]] = []
-        self._kept: dict[Hashable, int] = {}
+        self._shared: dict[Hashable, int] = {}
 
     def emit(self, op: int, *args: Word) -> None:
-        """An instruction and its operands; it goes on behind itself."""
+        """An instruction and its operands; it continues after itself."""
         self.words += [op, len(self.words) + 2 + max(len(args), 4), *args, *[0] * (4 - len(args))]
 
     def here(self) -> Label:
@@ -74,7 +74,7 @@ class Code:
     def place(self, label: Label) -> None:
         label.address = len(self.words)
 
-    # ---- what instructions work on
+    # ---- operands
 
     def column(self) -> int:
         self.columns += 1
@@ -82,41 +82,41 @@ class Code:
         return (self.columns - 1) * o.CHUNK
 
     def free_columns(self) -> None:
-        """All columns can be used again: nothing that was computed is needed any more."""
+        """Release all columns: nothing that was computed is needed any more."""
         self.columns = 0
 
     def state(self, words: int) -> int:
         self.top += words
         return self.top - words
 
-    def kept(self, what: Hashable, words: int) -> int:
-        """Words of the state that all who say the same have in common, from a line of the cache on."""
-        if what not in self._kept:
+    def shared(self, what: Hashable, words: int) -> int:
+        """Words of the state that are shared by all requests with the same key, aligned to a cache line."""
+        if what not in self._shared:
             self.top = _whole_lines(self.top)
-            self._kept[what] = self.state(_whole_lines(words))
-        return self._kept[what]
+            self._shared[what] = self.state(_whole_lines(words))
+        return self._shared[what]
 
     def frame(self, parent: Frame | None = None, rows: Word | None = None, single: bool = False) -> Frame:
         return Frame(self.state(1), parent, rows, single)
 
     def constant(self, word: int) -> Label:
-        """A column that has this word in all rows, always."""
+        """A column that always has this word in all rows."""
         return self._constants.setdefault(word, Label())
 
     def data(self, words: list[Word]) -> Label:
-        """Words that an instruction reads, behind all instructions."""
+        """Words that an instruction reads, after all instructions."""
         self._data.append((Label(), words))
         return self._data[-1][0]
 
     def work(self, offset: int) -> Label:
-        """A word of the memory that instructions use while they run: it is one for all of them."""
+        """A word of memory that instructions use while they run, shared by all of them."""
         self._work.append((Label(), offset))
         return self._work[-1][0]
 
     # ---- the end
 
     def finish(self) -> tuple[Words, Words]:
-        """The code, and the columns as they are before the first run."""
+        """The code, and the initial columns."""
         columns = np.zeros((self._most_columns + len(self._constants), o.CHUNK), np.int64)
         for i, (word, label) in enumerate(self._constants.items(), self._most_columns):
             label.address = i * o.CHUNK

@@ -1,9 +1,9 @@
-"""Owns cofactors while code is written: products that are kept as lists of parts until they are added to
-something, and which variables the elements of a map have.  The sums themselves are of `cofactor_kernels`.
+"""Owns cofactors while code is written: products that stay lists of parts until they are added to
+something, and which variables the elements of a map have.  `cofactor_kernels` computes the sums.
 
-A value is a factor and parts: entries of maps, elements of blocks, and what is lifted from columns.  Nothing
-is multiplied before it is added up, so that an element never goes through columns, and an element of a map
-has numbers for those variables alone that come to it.
+A value is a factor and parts: entries of maps, elements of blocks, and lifted columns.  Nothing
+is multiplied before it is summed, so that an element never goes through columns, and an element of a map
+has numbers only for the variables that can reach it.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Factor:
 
     @property
     def columns(self) -> int:
-        """How many columns say where it is: of slots or rows; or what is lifted."""
+        """How many columns identify it: slots or rows; or what is lifted."""
         return len(self.variables) if self.store == LIFTED else 1
 
 
 @dataclass(frozen=True)
 class Target:
-    """What products are added to: elements of these variables in a map, or in a block."""
+    """The target of products: elements of these variables in a map, or in a block."""
 
     store: int
     variables: Variables
@@ -63,7 +63,7 @@ def block_words(variables: Variables) -> int:
 
 
 def new_block(code: Code, frame: Frame, variables: Variables) -> int:
-    """Room for an element of each row, which are 0.  Returns what stands for it as a store."""
+    """Room for an element of each row, initially 0.  Returns its identifier as a store."""
     words = block_words(variables)
     base = code.state(words * o.CHUNK)
     code.emit(o.BLOCK_ZERO, frame.word, base, words)
@@ -84,7 +84,7 @@ def write_sum(
     for part in parts:
         given.append((part, rest[: part.columns]))
         rest = rest[part.columns :]
-    # Parts in the order of their variables: then the variables of the product mostly follow one another.
+    # Parts in the order of their variables: then the variables of the product are usually consecutive.
     given.sort(key=lambda pair: pair[0].variables)
     plan = _plan(code, [part for part, _ in given], target)
     listed = [column for _, some in given for column in some]
@@ -126,7 +126,7 @@ def _plan(code: Code, parts: list[Factor], target: Target) -> Label:
 def _held_plan(
     code: Code, parts: list[Factor], target: Target, places: list[int], first: int
 ) -> Label | None:
-    """The plan by which the product of one row is held back, if it can be.  See `cofactor_held_kernels`."""
+    """The plan by which the product of one row is deferred, if it can be.  See `cofactor_held_kernels`."""
     if target.is_read or target.keeps or not target.is_total or not parts:
         return None
     total = sum(len(part.variables) for part in parts)
@@ -137,7 +137,7 @@ def _held_plan(
         lengths.append(_rounded(total - start, FOUR))
     sizes = [a + len(part.variables) * b for a, b, part in zip(own, lengths, parts, strict=True)]
     size_of_all = H_HEADER + sum(sizes)
-    base = code.kept((target.store, tuple(part.variables for part in parts)), size_of_all)
+    base = code.shared((target.store, tuple(part.variables for part in parts)), size_of_all)
     sums = _rounded(TAKEN * len(parts), o.LINE)
     words: list[Word] = []
     start, column, at, work = 0, 0, base + H_HEADER, sums + 2 * (_rounded(total, FOUR) + FOUR)
@@ -168,7 +168,9 @@ def _rounded(n: int, by: int) -> int:
 
 
 def variables_of_maps(program: ast.Program, rings: Mapping[str, Ring]) -> dict[str, set[int]]:
-    """For each map of cofactors the variables that its statements bring to it, directly or through others."""
+    """For each map of cofactors the variables that reach it through statements, directly or through
+    others.
+    """
     types = {m.name: m.type.name for m in program.maps if m.type is not None}
     found: dict[str, set[int]] = {m: set() for m, t in types.items() if _is_cofactor(rings, t)}
     changes = [(a.target.name, a) for t in program.triggers for a in assignments(t.statements)]

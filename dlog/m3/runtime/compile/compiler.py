@@ -117,7 +117,7 @@ def _with_row_code(
     spans: list[tuple[int, ast.Node]],
     stores: Stores,
 ) -> tuple[Words, dict[tuple[str | None, str], int]]:
-    """All code, behind it that of triggers for one row; whose statements are noted in `spans`."""
+    """All code, then that of triggers for one row; the origin of their statements is noted in `spans`."""
     parts, rows, length = [code], {}, len(code)
     starts, nodes = [start for start, _ in spans], [node for _, node in spans]
     plain = {s.address for s in stores.all if s.is_plain}

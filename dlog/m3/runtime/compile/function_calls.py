@@ -133,5 +133,5 @@ def _encoded(result: Any, kind: str, node: ast.Call, dictionary: Dictionary) -> 
         return np.ascontiguousarray(result, np.float64).view(np.int64)
     assert kind == INT_KIND
     if result.dtype.kind == "f" and not np.all(np.isfinite(result)):
-        raise DlogError(f"function {node.function} gave a number that is no integer", span=node.span)
+        raise DlogError(f"function {node.function} returned a non-integer", span=node.span)
     return result.astype(np.int64)

@@ -1,6 +1,6 @@
 """Owns expressions -> instructions: rows that grow by joins and shrink by conditions, with a running value.
 
-`join` reads an expression as a factor: it changes the frame at work, binds variables and multiplies the
+`join` reads an expression as a factor: it changes the current frame, binds variables and multiplies the
 running value.  The order of factors is free where meaning allows it: what needs no more rows comes first
 (conditions, values), then the rows of the batch, then what is joined by bound keys.
 """
@@ -78,7 +78,7 @@ class Joins(Scalars):
         self.value = Value(INT_KIND, (out,))
 
     def _times_entry(self, store: Store, hashes: Word, key: Word, value: Word) -> Word:
-        """The value times that of an entry; look-ups by the same key, one behind the other, are one."""
+        """The value times that of an entry; consecutive look-ups by the same key are merged."""
         words = self.code.words
         start, end, *last = self.product
         if end == len(words) and last == [self.frame.word, hashes, key, value]:
@@ -106,7 +106,7 @@ class Joins(Scalars):
         self.bound[node.variable.name] = Bound(kind, self.frame, ("column", column))
 
     def _join_product(self, node: ast.Product) -> None:
-        """Factors that bind nothing as soon as what they need is bound; of the others see `_next`."""
+        """Factors that bind nothing come as soon as what they need is bound; for the others see `_next`."""
         if has_initial(node):  # what is stored depends on the order
             for factor in node.factors:
                 self.join(factor)
@@ -148,7 +148,7 @@ class Joins(Scalars):
         return left[0]
 
     def _join_one(self, factor: ast.Node, more: bool) -> None:
-        """`more`: factors that multiply rows are still to come, so that summing first pays."""
+        """`more`: factors that multiply rows are still to come, so that summing first pays off."""
         if more and isinstance(factor, ast.AggSum) and self._drops_rows(factor):
             self._join_grouped(factor)
         else:
@@ -159,7 +159,7 @@ class Joins(Scalars):
         return expands(node.body, bound) and len(outputs(node.body, bound)) > len(outputs(node, bound)) > 0
 
     def _join_inlined(self, node: ast.AggSum) -> None:
-        """A sum as a factor: its rows are summed where all are, in the end."""
+        """A sum as a factor: its rows are summed in the end, when all are there."""
         outer = dict(self.bound)
         self.join(node.body)
         kept = {key.name for key in node.keys}
@@ -175,7 +175,7 @@ class Joins(Scalars):
         self._expand(store, (*node.inputs, *node.keys), is_condition)
 
     def _expand(self, store: Store, variables: tuple[ast.Variable, ...], is_condition: bool = False) -> None:
-        """Each row with the entries that agree with it; of a condition, whatever their values are."""
+        """Each row with the entries that agree with it; for a condition, whatever their values are."""
         names = self.names
         places = tuple(j for j, v in enumerate(variables) if v.name in names)
         keys = [self.key(variables[j].name, store.key_kinds[j]) for j in places]
@@ -253,7 +253,7 @@ class Joins(Scalars):
             self._expand(self.stores.delta(node.name), node.variables)
 
     def scan_delta(self, node: ast.DeltaRelation) -> None:
-        """REQUIRES: one row at work."""
+        """REQUIRES: one current row."""
         self.open_delta()
         self.bind_delta(node)
 
@@ -280,7 +280,7 @@ class Joins(Scalars):
         self.multiply(Value(INT_KIND, (count,)))
 
     def _join_grouped(self, node: ast.Node) -> None:
-        """Sum by row and output variables into a map of its own, then go on with its entries."""
+        """Sum by row and output variables into its own map, then continue with its entries."""
         found = outputs(node, self.names)
         is_condition = isinstance(node, ast.Exists | ast.Domain)
         body = node.body if isinstance(node, ast.Exists | ast.Domain) else node
@@ -351,7 +351,7 @@ class Joins(Scalars):
         )
 
     def open_scan(self, store: Store) -> None:
-        """A loop over all entries of a map.  REQUIRES: one row at work."""
+        """A loop over all entries of a map.  REQUIRES: one current row."""
         unused, slots, cursor = self.code.column(), self.code.column(), self.code.state(2)
         self.code.emit(o.SCAN_OPEN, cursor)
         end = self.open_loop()
@@ -361,7 +361,7 @@ class Joins(Scalars):
         self.scanned = store, slots
 
     def bind_leading(self, leading: ast.Node) -> None:
-        """Bind the variables of a factor whose rows the open loop goes over."""
+        """Bind the variables of a factor whose rows the open loop iterates over."""
         if isinstance(leading, ast.DeltaRelation):
             self.bind_delta(leading)
             return
@@ -371,7 +371,7 @@ class Joins(Scalars):
         self.multiply(self._slot_value(store, self.column(frame, slots)))
 
     def expand_slots(self, store: Store, variables: tuple[ast.Variable, ...]) -> Word:
-        """The slots of the entries that agree with what is bound, in a frame of their own."""
+        """The slots of the entries that agree with what is bound, in their own frame."""
         self._expand(store, variables)
         new = next(v.name for v in variables if self.bound[v.name].origin[0] == "slot")
         return self.column(self.bound[new].frame, self.bound[new].origin[2])

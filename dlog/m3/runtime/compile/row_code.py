@@ -1,8 +1,8 @@
 """Owns the code of triggers for one row at a time: from their code for columns, without its loops.
 
-Correct output: the same changes as by the code for columns, of an event that has one row.  A column of one
-row is one word, so columns become registers; a loop over the batch is gone through once; instructions that
-follow each other often become one.  Code that may come to more rows than one, or that asks Python, has no
+Correct output: the same changes as by the code for columns, for an event of one row.  A column of one
+row is one word, so columns become registers; a loop over the batch runs once; instructions that
+often follow each other become one.  Code that may produce more than one row, or that calls Python, has no
 such form.
 
 Knows nothing of M3: it goes from words to words.
@@ -55,9 +55,9 @@ OPERANDS = {
     o.BLOCK_ZERO: ("fww", "w"),
     o.BLOCK_NONZERO: ("fwwc", "w"),
 }
-# Reading the event's one row, whatever the loop: where the out column and the input's column are told.
+# Reading the event's one row, whatever the loop: where the out column and the input's column are.
 _LOADS = {o.LOAD: (1, 2), o.DELTA_LOAD: (2, 3), o.INPUT_GATHER: (2, 3), o.DELTA_GATHER: (2, 3)}
-# Who reads a column of hashes; plain maps do without.
+# The instructions that read a column of hashes; plain maps do without.
 _HASH_OPERAND = {
     o.LOOK_UP: 2, o.LOOK_UP_TIMES: 2, o.FOUND: 2, o.ACCUMULATE: 2, o.FORGET: 2, o.LOOK_UP_PRODUCT: 1,
     o.SLOTS: 2, o.FIND: 2,
@@ -104,7 +104,7 @@ def row_code(
 
 
 def _reached(words: list[int], entry: int) -> list[int]:
-    """The addresses that the code of one row comes to, in order."""
+    """The addresses that the code of one row reaches, in order."""
     found: set[int] = set()
     waiting = [entry]
     while waiting:
@@ -118,7 +118,7 @@ def _reached(words: list[int], entry: int) -> list[int]:
 
 
 def _targets(words: list[int], at: int) -> list[int]:
-    """Where an instruction may go, other than on.  A loop over the batch ends after its first round."""
+    """Jump targets of an instruction.  A loop over the batch ends after its first round."""
     if words[at] not in (o.JUMP, o.JUMP_EMPTY, o.JUMP_FALSE):
         return []
     target = words[at + 2] if words[at] == o.JUMP else words[at + 3]
@@ -130,7 +130,9 @@ def _targets(words: list[int], at: int) -> list[int]:
 def _fused(
     words: list[int], reached: list[int], is_plain: Callable[[int], bool], is_bare: Callable[[int], bool]
 ) -> Iterator[tuple[int, _Instruction]]:
-    """All instructions, those that can be one as one.  Nobody jumps into the middle of such a one."""
+    """All instructions, with those that can be merged as one.  No jump leads into the middle of such a
+    one.
+    """
     targets = {target for at in reached for target in _targets(words, at)}
     i = 0
     while i < len(reached):
@@ -153,7 +155,7 @@ def _fused(
 
 
 def _kind(words: list[int], at: int) -> tuple[int, ...]:
-    """What instructions that follow each other have in common if they can be one; () if it stays alone."""
+    """What consecutive instructions share if they can be merged; () if it stays alone."""
     op, operands = words[at], words[at + 2 : words[at + 1]]
     if op in _LOADS:
         return (o.ROW_LOADS,)
@@ -192,7 +194,7 @@ def _ahead(instructions: list[tuple[int, _Instruction]]) -> list[int]:
 def _for_one_row(
     given: _Instruction, words: list[int], is_plain: Callable[[int], bool], is_bare: Callable[[int], bool]
 ) -> _Instruction:
-    """The same, written for plain maps if it is about such, or for sums that can be held back."""
+    """The same, specialised for plain maps, or for sums that can be deferred."""
     operands = given.operands
     if given.op == o.ELEMENTS and words[operands[4] + P_HELD] != 0:
         return _Instruction(

@@ -1,6 +1,6 @@
-"""Owns the rows at work while code is written: their frame, its loops, bound variables, the running value.
+"""Owns the current rows while code is written: their frame, its loops, bound variables, the running value.
 
-Code is only ever written for the frame at work, so that everything its cache holds was computed whenever the
+Code is only ever written for the current frame, so that everything its cache holds was computed whenever the
 frame has rows.  Knows no expressions.
 """
 
@@ -37,7 +37,7 @@ class Bound:
 
 
 class Rows:
-    """What is known of the rows at work."""
+    """The state of the current rows."""
 
     def __init__(
         self, code: Code, arithmetic: Arithmetic, stores: Stores, typing: Typing, dictionary: Dictionary
@@ -63,7 +63,7 @@ class Rows:
         return self.code.frame(parent or self.frame, rows)
 
     def open_loop(self, store: int = -1) -> Label:
-        """What follows is done once for each chunk, until `close_loops`.  Returns where the loop ends.
+        """What follows runs once for each chunk, until `close_loops`.  Returns where the loop ends.
 
         `store` is the address of the map that is read, if it is one.
         """
@@ -72,7 +72,7 @@ class Rows:
         return loop[1]
 
     def enter(self, frame: Frame) -> None:
-        """Go on in the frame of the loop that was opened last."""
+        """Continue in the frame of the loop that was opened last."""
         self.frame = frame
         self.leave = self.loops[-1][0]
 
@@ -84,7 +84,7 @@ class Rows:
 
     @contextmanager
     def inner(self) -> Iterator[None]:
-        """Code of its own rows and variables; behind it all is as before."""
+        """Code with its own rows and variables; afterwards everything is as before."""
         frame, bound, leave, depth = self.frame, dict(self.bound), self.leave, len(self.loops)
         value, value_frame = self._value, self._value_frame
         self.value, self.leave = None, Label()
@@ -96,7 +96,7 @@ class Rows:
         self.code.place(end)
 
     def column(self, frame: Frame, column: Word) -> Word:
-        """A column of a frame around the one at work, row by row."""
+        """A column of a frame around the current one, row by row."""
         if frame is self.frame or isinstance(column, Label):  # a constant is the same everywhere
             return column
         key = ("column", frame.word, column)
@@ -110,7 +110,7 @@ class Rows:
         return self.frame.cache[key]
 
     def rows_of(self, frame: Frame) -> Word:
-        """For each row at work the row of an outer frame that it comes from."""
+        """For each current row the row of an outer frame that it comes from."""
         at, rows = self.frame, None
         while at is not frame:
             assert at.rows is not None and at.parent is not None
@@ -128,7 +128,7 @@ class Rows:
         return rows
 
     def key_of(self, bound: Bound) -> Word:
-        """The codes of a variable, in the frame at work."""
+        """The codes of a variable, in the current frame."""
         if bound.origin[0] == "column":
             return self.column(bound.frame, bound.origin[1])
         key = (bound.frame.word, *bound.origin)
@@ -193,11 +193,11 @@ class Rows:
         self._value, self._value_frame = value, self.frame
 
     def multiply(self, value: Value) -> None:
-        # The running value lies in the frame it was made in: bring it here first.
+        # The running value is in the frame it was made in: bring it here first.
         self.value = self.arithmetic.multiply(self.frame, self.running(), value)
 
     def keep_nonzero(self) -> None:
-        """Go on with the rows whose running value is not 0."""
+        """Continue with the rows whose running value is not 0."""
         value = self.running()
         if value is not None:
             self.keep(self._nonzero(value).column)
@@ -211,7 +211,7 @@ class Rows:
         return Value(INT_KIND, (out,))
 
     def keep(self, condition: Word) -> None:
-        """Go on with the rows where a column is 1."""
+        """Continue with the rows where a column is 1."""
         rows = self.code.column()
         frame = self.child(rows)
         frame.is_single = self.frame.is_single  # where none is left, we leave

@@ -1,6 +1,6 @@
-"""Owns expressions that bind nothing -> instructions: one value for every row of the frame at work.
+"""Owns expressions that bind nothing -> instructions: one value for every row of the current frame.
 
-Conditions are 1 or 0.  A nested aggregate has rows of its own and is summed by the row it belongs to.
+Conditions are 1 or 0.  A nested aggregate has its own rows and is summed by the row it belongs to.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Scalars(Rows):
     _scalar_domain = _scalar_exists
 
     def _summed(self, body: ast.Node) -> Value:
-        """The sum of a body over all rows that it has for each row at work."""
+        """The sum of a body over all its rows for each current row."""
         ring = self.ring_of(body)
         if ring.variables is not None:
             return self._summed_cofactors(body, ring)
@@ -173,14 +173,14 @@ class Scalars(Rows):
         return store.value(tuple(self.frame.cache[mark] for mark in marks[: store.ring.words]))
 
     def forget_look_ups(self, store: Store) -> None:
-        """After a map was changed, what was read from it in this frame is no longer so."""
+        """After a map was changed, what was read from it in this frame is no longer valid."""
         stale = [m for m in self.frame.cache if isinstance(m, tuple) and m[:2] == ("look up", store.address)]
         for mark in stale:
             del self.frame.cache[mark]
 
     def compared(self, op: str, a: Value, b: Value) -> Word:
         if RING_KIND in (a.kind, b.kind):
-            raise UnsupportedError("elements of a ring of one's own cannot be compared")
+            raise UnsupportedError("elements of a user-defined ring cannot be compared")
         if DATE_KIND in (a.kind, b.kind) and a.kind != b.kind:
             a, b = (date_number(self.arithmetic, self.frame, v) if v.kind == DATE_KIND else v for v in (a, b))
         if FLOAT_KIND in (a.kind, b.kind):

@@ -1,9 +1,9 @@
-"""Owns triggers -> instructions: the order of statements, and when what they compute may be stored.
+"""Owns triggers -> instructions: the order of statements, and when their results may be stored.
 
-Statements run in order, each sees what those before it did, and the right side is computed whole before the
-target changes.  So a statement that reads its own target adds into a map of its own first.  Statements that
-begin with the same rows (of the batch, or of a map) and that neither read nor replace what one of them writes
-go over these rows together: they share the columns and hashes that they have in common.
+Statements run in order, each sees the effects of those before it, and the right side is computed completely
+before the target changes.  So a statement that reads its own target adds into its own map first.  Statements
+that begin with the same rows (of the batch, or of a map) and that neither read nor replace what one of them
+writes share one loop over these rows, and the columns and hashes that they have in common.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def write_triggers(body: Body, triggers: list[ast.Trigger], spans: list[tuple[in
 
 @contextmanager
 def _batch_as_map(body: Body, triggers: list[ast.Trigger]) -> Iterator[None]:
-    """Code that stores the batch as a map; it is left out when the code behind it does not need that."""
+    """Code that stores the batch as a map; it is left out if the following code does not need it."""
     relation = triggers[0].relation
     if triggers[0].event != ast.BATCH or relation is None:
         yield
@@ -64,7 +64,7 @@ def _batch_as_map(body: Body, triggers: list[ast.Trigger]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Result:
-    """What a query shows: the names of its columns, and the store that holds them and their values."""
+    """A query's result: the names of its columns, and the store that holds them and their values."""
 
     names: tuple[str, ...]
     types: tuple[ast.TypeRef, ...]
@@ -73,7 +73,7 @@ class Result:
 
 
 def write_query(body: Body, query: ast.Query, spans: list[tuple[int, ast.Node]]) -> Result:
-    """Code that computes a query's result; none when it is just a map."""
+    """Code that computes a query's result; none if it is just a map."""
     found = outputs(query.expression, frozenset())
     names, types = tuple(found), tuple(found.values())
     expression = query.expression
@@ -96,7 +96,7 @@ def write_query(body: Body, query: ast.Query, spans: list[tuple[int, ast.Node]])
 
 
 def is_independent(trigger: ast.Trigger) -> bool:
-    """Whether the rows of a single-tuple trigger can be taken many at a time: no statement reads what one
+    """Whether the rows of a single-tuple trigger can be processed many at a time: no statement reads what one
     of them writes, and none replaces.
     """
     found = list(assignments(trigger.statements))
@@ -189,10 +189,10 @@ class _Writer:
         for statement in assignments((*node.then, *node.otherwise)):
             self.body.forget_look_ups(self.stores.map(statement.target.name))
 
-    # ---- statements that go over the same rows
+    # ---- statements that share a loop
 
     def _group(self, statements: tuple[ast.Assign | ast.If, ...], start: int) -> list[ast.Assign]:
-        """The longest row of statements from `start` on that can go over the same rows together."""
+        """The longest run of statements from `start` on that can share one loop over the same rows."""
         group: list[ast.Assign] = []
         read: set[str] = set()
         written: set[str] = set()

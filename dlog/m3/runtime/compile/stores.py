@@ -1,6 +1,6 @@
-"""Owns which maps a program's code works on: declared ones, tables, batches, and scratch maps of its own.
+"""Owns which maps a program's code works on: declared ones, tables, batches, and its own scratch maps.
 
-Each is a `Store`; what indices it needs is found out while code is written.  Holds no data.
+Each is a `Store`; which indices it needs is determined while code is written.  Holds no data.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Store:
 
     @property
     def is_plain(self) -> bool:
-        """At most one key, an integer as value, and no index: its slots are as small as can be."""
+        """At most one key, an integer as value, and no index: its slots are as small as possible."""
         return self.is_integer and len(self.key_kinds) <= 1 and not self.keeps and not self.indices
 
     def value(self, columns: tuple[Word, ...]) -> Value:
@@ -62,7 +62,7 @@ class Store:
 
     @property
     def words(self) -> int:
-        """Of a value; one more where entries of value 0 stay."""
+        """Words of a value; one more if entries of value 0 stay."""
         return self.ring.words + self.keeps
 
     @property
@@ -109,7 +109,7 @@ class Stores:
         return self._new(declared.name, kinds, ring, keeps, declared.name in self._read)
 
     def ring_of(self, node: ast.Node, type_: ast.TypeRef) -> Ring:
-        """The ring of an expression's values: a cofactor has the variables that the expression has."""
+        """The ring of an expression's values: a cofactor has the variables of the expression."""
         ring = self.rings.get(type_.name) or ring_of(type_)
         if ring.variables is None:
             return ring

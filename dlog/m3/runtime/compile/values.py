@@ -1,10 +1,10 @@
 """Owns values while code is written: which columns hold a value, how kinds convert, ring arithmetic.
 
 Kinds.  `int` is one column; `float` one column of bits, or two of a doubled float; `string` and `date` one
-column of codes, of which only = and < make sense; any other kind is an element of a ring, with a column for
+column of codes, which support only = and <; any other kind is an element of a ring, with a column for
 each of its words.  Keys are always one column of codes.
 
-Rings that bring no code for kernels are computed by Python, on whole columns.
+Rings without kernel code are computed by Python, on whole columns.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def kind_of(type_: TypeRef) -> str:
 
 @dataclass(frozen=True)
 class Value:
-    """The columns of a value in the frame that is at work."""
+    """The columns of a value in the current frame."""
 
     kind: str
     columns: tuple[Word, ...]
@@ -55,13 +55,13 @@ class Value:
 
     @property
     def column(self) -> Word:
-        """The one column; of a doubled float the high one, which is the nearest float."""
+        """The one column; for a doubled float the high one, which is the nearest float."""
         return self.columns[0]
 
 
 @dataclass(frozen=True)
 class PythonCall:
-    """What the machine asks Python for: `run` gets all columns, an array each, and the slots' words."""
+    """A call from the machine to Python: `run` gets all columns, an array each, and the slots' words."""
 
     frame: int
     run: Callable[..., None]
@@ -83,7 +83,7 @@ def word_kinds(ring: Ring) -> tuple[int, ...]:
 
 
 class Arithmetic:
-    """Writes sums, products and conversions of values in the frame that is at work."""
+    """Writes sums, products and conversions of values in the current frame."""
 
     def __init__(self, code: Code, calls: list[PythonCall]):
         self.code, self.calls = code, calls
@@ -123,7 +123,7 @@ class Arithmetic:
         return frame.cache[key]
 
     def key(self, frame: Frame, value: Value, kind: str) -> Word:
-        """The code of a value as a key of some kind; one that no key is, where it is none of that kind."""
+        """The code of a value as a key of some kind; if it has no such value, a code that no key has."""
         if kind == FLOAT_KIND:
             how = o.INT_TO_CODE if value.kind == INT_KIND else o.BITS_TO_CODE
             return self.convert(frame, how, value.column)
@@ -279,7 +279,7 @@ class Arithmetic:
     def lifted(self, ring: Ring, first: int, columns: tuple[Word, ...], span: Any) -> Value:
         """lift<first>(x, ..) of columns of floats."""
         if first + len(columns) > ring.most:
-            message = f"lift<{first}> of {len(columns)} values is beyond the ring's {ring.most} variables"
+            message = f"lift<{first}> of {len(columns)} values exceeds the ring's {ring.most} variables"
             raise DataError(message, span=span)
         part = Factor(LIFTED, tuple(range(first, first + len(columns))))
         return Value(RING_KIND, (self._unit(), *columns), ring, (part,))
@@ -367,7 +367,7 @@ class Arithmetic:
         self.calls.append(PythonCall(frame.word, run))
 
     def sum_rows(self, frame: Frame, value: Value, rows: Word, out: tuple[Word, ...], ring: Ring) -> None:
-        """Add each value to the row of another frame that `rows` says."""
+        """Add each value to the row of another frame given by `rows`."""
         columns = self.as_ring(frame, value, ring)
         if ring.kernel is None:
             self.call(frame, lambda arrays: _add_at(ring, arrays, columns, rows, out))

@@ -85,7 +85,7 @@ def add_columns(cols, n, kind, a, b, out, code, lows, state, pc):
 
 @helper
 def multiply_columns(cols, n, kind, a, b, out, code, lows, state, pc):
-    """0 times anything is 0, also times what is no number."""
+    """0 times anything is 0, also times NaN."""
     if kind == INT:
         for i in range(n):
             cols[out + i] = multiply_ints(cols[a + i], cols[b + i], state, pc)
@@ -154,7 +154,7 @@ def convert_column(cols, n, how, a, out, state, pc):
 
 @helper
 def whole(value):
-    """A float as an integer; EMPTY, which no key is, when it is not whole."""
+    """A float as an integer; EMPTY, which no key is, if it is not whole."""
     if value == np.floor(value) and -TWO63 < value < TWO63:
         return np.int64(value)
     return np.int64(EMPTY)

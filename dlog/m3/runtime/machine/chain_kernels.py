@@ -1,4 +1,4 @@
-"""Owns expanding: each row to the entries of a map that agree with it, along chains or by a scan of all.
+"""Owns expansion: each row to the entries of a map that agree with it, along chains or by a scan of all.
 
 Knows no statements.  Works on one frame, as `column_kernels`.
 """
@@ -45,14 +45,14 @@ def chain_head(arena, maps, m, index, places, cols, hash, i, code, at, count):
 
 @helper
 def lacks_links(maps, m):
-    """Whether a map has entries, but no memory for the chains that somebody is about to go along."""
+    """Whether a map has entries, but no memory for the chains that are about to be followed."""
     bare = maps[m + M_KEYS] + maps[m + M_VALUES]  # of a map with indices
     return maps[m + M_USED] > 0 and maps[m + M_WORDS] == bare
 
 
 @helper
 def has_chains(arena, maps, m):
-    """Whether there is any entry; then the chains are made, if they were not.
+    """Whether there is any entry; then the chains are made, if they do not exist.
 
     REQUIRES: slots have links, unless there is no entry (`lacks_links`).
     """
@@ -100,7 +100,7 @@ def chain_next(arena, maps, m, index, cols, state, cursor, rows, slots, row_out,
     """Up to CHUNK pairs of a row and a slot; 0 at the end.
 
     All chains advance together, one slot each: their memory accesses do not wait for each other.  The cursor
-    is (chains left in this round, place in it, chains kept for the next round).
+    is (chains left in this round, place in it, chains that continue in the next round).
     """
     link_at = maps[m + M_KEYS] + maps[m + M_VALUES] + index
     base, words = maps[m + M_BASE], maps[m + M_WORDS]

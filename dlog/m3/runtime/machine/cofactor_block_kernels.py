@@ -1,7 +1,7 @@
 """Owns sums of products of cofactors of many rows that go to one element.  See `cofactor_kernels`.
 
-Rows are taken ROWS at a time.  What stands on the left of their products, and T, are laid out row by row, one
-part after the other; then the products of all rows are added up in registers, a tile of the accumulators
+Rows are processed ROWS at a time.  The left sides of their products, and T, are laid out row by row, one
+part after the other; then the products of all rows are summed in registers, one tile of the accumulators
 after the other, so that an accumulator is read and written once for all rows.
 """
 
@@ -49,7 +49,7 @@ from dlog.m3.runtime.machine.cofactor_plan import (
 
 @helper
 def clear_rows(code, state, plan, n):
-    """What no variable has was never written: now it is a number."""
+    """What no variable has was never written: make it a number now."""
     block = code[plan + P_BLOCK]
     for w in range(block, block + min(n, ROWS) * code[plan + P_WIDE]):
         state[w] = 0
@@ -79,7 +79,7 @@ def add_block(arena, maps, code, state, cols, first, n, scale, plan, columns):
 
 @helper
 def taken_of(code, plan, j):
-    """Where the places of part j's rows are; behind them are its counts, and so on."""
+    """Where the places of part j's rows are; after them are its counts, and so on."""
     return code[plan + P_BLOCK] - ROWS * (2 + TAKEN_MANY * (j + 1))
 
 
@@ -122,7 +122,7 @@ def take_places(arena, maps, code, state, cols, rows, plan, columns, j):
 
 @helper
 def take_counts(code, state, rows, plan):
-    """The products of the counts before each part, and of those behind it; and the sum of all products."""
+    """The products of the counts before each part, and of those after it; and the sum of all products."""
     parts, factors, total = code[plan + P_PARTS], code[plan + P_BLOCK] - ROWS, code[plan + P_ADDED]
     for k in range(rows):
         factor, behind = to_float(state[factors + k]), 1.0
@@ -157,14 +157,14 @@ def lay_lifted(code, state, cols, rows, plan, columns, j):
 
 @helper
 def lay_out(elements, code, state, rows, plan, j):
-    """Of elements that lie in maps or blocks; what they have themselves is added up."""
+    """For elements in maps or blocks; their own words are summed."""
     part, at, wide = plan + P_HEADER + j * Q_WORDS, taken_of(code, plan, j), code[plan + P_WIDE]
     size, own, block = code[part + Q_SIZE], code[part + Q_OWN], code[plan + P_BLOCK]
     left, right = block + code[part + Q_LEFT], block + code[part + Q_BEHIND]
     for k in range(rows):
         before, behind = to_float(state[at + 2 * ROWS + k]), to_float(state[at + 3 * ROWS + k])
         source = state[at + k] + 1
-        for q in range(0, size, FOUR):  # what is read and written beyond its sums means nothing
+        for q in range(0, size, FOUR):  # what is read and written beyond its sums is ignored
             scale_four(state, left + k * wide + q, elements, source + q, before)
             scale_four(state, right + k * wide + q, elements, source + q, behind)
     for w in range(0, words_of(size) - 1, LANES):
@@ -173,7 +173,7 @@ def lay_out(elements, code, state, rows, plan, j):
 
 @helper
 def lay_behind(code, state, rows, plan, j):
-    """T of the parts behind part j, times its counts, follows its sums."""
+    """T of the parts after part j, times its counts, follows its sums."""
     if j + 1 == code[plan + P_PARTS]:
         return
     part, wide, counts = plan + P_HEADER + j * Q_WORDS, code[plan + P_WIDE], taken_of(code, plan, j) + ROWS
@@ -189,7 +189,7 @@ def lay_behind(code, state, rows, plan, j):
 
 @helper
 def add_tiles(code, state, rows, plan, j):
-    """Add the products of part j's sums and T to its accumulators; below the diagonal they mean nothing."""
+    """Add the products of part j's sums and T to its accumulators; below the diagonal they are undefined."""
     part, wide, block = plan + P_HEADER + j * Q_WORDS, code[plan + P_WIDE], code[plan + P_BLOCK]
     left, length = block + code[part + Q_LEFT], code[part + Q_LENGTH]
     is_lifted = code[part + Q_STORE] == LIFTED

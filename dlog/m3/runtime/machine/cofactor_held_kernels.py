@@ -1,13 +1,13 @@
-"""Owns sums of products of cofactors that are held back while rows go one by one: see `cofactor_kernels`.
+"""Owns sums of products of cofactors that are deferred while rows go one by one: see `cofactor_kernels`.
 
-All products go to one element that no trigger reads.  So they are added up in accumulators that lie as the
-processor likes it, whole vectors that cross no line of the cache, and come to the element when the rows are
+All products go to one element that no trigger reads.  So they are summed in accumulators aligned for
+the processor, whole vectors that cross no cache line, and are added to the element when the rows are
 done.  Triggers whose products have the same parts share accumulators.
 
-A row: 1. what is lifted becomes an element, so that all parts are alike; 2. the elements of parts, times the
-counts of all others, are added to the accumulators, and the T of each part is made, from the sums of those
-behind it; 3. the products of sums and T are added.  What is read and written beyond the end of an element
-means nothing.
+A row: 1. what is lifted becomes an element, so that all parts have the same form; 2. the elements of parts,
+times the counts of all others, are added to the accumulators, and the T of each part is made, from the sums
+of those after it; 3. the products of sums and T are added.  What is read and written beyond the end of an
+element is ignored.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def hold(arena, maps, code, state, cols, target, scale, plan, columns):
 
 @helper
 def release_held(arena, maps, code, state):
-    """Add all that is held back to the elements that it belongs to."""
+    """Add all that is deferred to the elements that it belongs to."""
     held = state[HELD]
     while held != 0:
         plan, target = state[held + H_PLAN], state[held + H_TARGET]
@@ -146,7 +146,7 @@ def take_counts_of_row(code, state, plan, factor):
 
 @helper
 def add_part(elements, code, state, plan, j, T, new, behind):
-    """Add part j's element, and the products of its sums and T, to their accumulators; then T behind the part
+    """Add part j's element, and the products of its sums and T, to their accumulators; then T after the part
     before it.
     """
     part, taken, variables = (

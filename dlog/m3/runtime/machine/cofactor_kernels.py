@@ -8,12 +8,12 @@ being multiplied with another,
     sums, Q of part j   f (c_1 .. without c_j .. c_m) times those of e_j
     between j < k    f (c_1 .. without c_j and c_k .. c_m) s_j s_k'
 
-A row walks its parts from the last to the first with T, the sums of the product of the parts behind: row p
-of part j is f c_1 .. c_(j-1) s_j[p] times T.  The rows of all parts are added up in accumulators, as long as
-they go to the same element, and then to the element.  O(numbers of the product) for a row, four at a time.
+A row walks its parts from the last to the first with T, the sums of the product of the later parts: row p
+of part j is f c_1 .. c_(j-1) s_j[p] times T.  The rows of all parts are summed in accumulators, as long as
+they go to the same element, and then added to it.  O(numbers of the product) for a row, four at a time.
 
-Where all rows go to one element they are taken several at a time: see `cofactor_block_kernels`; or, when they
-come one by one, held back: see `cofactor_held_kernels`.
+If all rows go to one element they are processed several at a time: see `cofactor_block_kernels`; or, if they
+come one by one, deferred: see `cofactor_held_kernels`.
 
 A part that is lifted from columns is (1, x, x x'): its rows begin in its own variables.
 
@@ -179,7 +179,7 @@ def add_product(arena, code, state, plan, factor):
 
 @helper
 def multiply_counts(state, work, parts, factor):
-    """The product of all counts; and, kept for each part, that of the counts before it."""
+    """The product of all counts; and, stored for each part, that of the counts before it."""
     for j in range(parts):
         state[work + TAKEN * j + 2] = to_bits(factor)
         factor *= to_float(state[work + TAKEN * j + 1])
@@ -274,7 +274,7 @@ def pair_at(width, a, b):
     return 1 + width + a * (2 * width - a - 1) // 2 + b
 
 
-# ---- products that are added to an element directly: where few go to the same one
+# ---- products that are added to an element directly: if few go to the same one
 
 
 @helper
@@ -298,7 +298,7 @@ def add_each(arena, maps, code, state, cols, n, target, slots, scale, plan, colu
 
 @helper
 def add_product_to(out, at, arena, code, state, plan, factor):
-    """As `add_product`, but for where the rows are."""
+    """As `add_product`, except for where the rows are."""
     parts, variables, width = code[plan + P_PARTS], code[plan + P_VARIABLES], code[plan + P_WIDTH]
     work, sums, behind = code[plan + P_WORK], code[plan + P_SUMS], 1.0
     T, moved = sums + rounded(variables), code[plan + P_FIRST]

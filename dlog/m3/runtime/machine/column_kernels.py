@@ -145,7 +145,7 @@ def find_one(arena, maps, m, slot, key):
 
 @helper
 def look_up(arena, maps, m, cols, n, hash, code, at, count):
-    """Values of the entries, 0 where there is none.  Value columns are listed behind the keys."""
+    """Values of the entries, 0 where there is none.  Value columns are listed after the keys."""
     values, base, words = maps[m + M_VALUES], maps[m + M_BASE], maps[m + M_WORDS]
     out = at + count
     if count == 0:
@@ -168,7 +168,7 @@ def look_up(arena, maps, m, cols, n, hash, code, at, count):
 
 @helper
 def ask_for(arena, place):
-    """A slot will be needed soon, and those behind it: in a table that is half full a new key goes past two
+    """A slot will be needed soon, and those after it: in a table that is half full a new key goes past two
     others.
     """
     prefetch(arena, place)
@@ -177,7 +177,7 @@ def ask_for(arena, place):
 
 @helper
 def ask_for_chains(arena, maps, m, cols, n, code, at, i, is_near):
-    """Row i may come to chains: ask for where they begin; if it is near, for the slots there."""
+    """Row i may reach chains: prefetch where they begin; if it is near, the slots there."""
     if i >= n:
         return
     base, words, slots = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK] + 1
@@ -218,7 +218,7 @@ def look_up_few(arena, maps, m, cols, n, hash, code, at, count, out):
 
 @helper
 def look_up_times(arena, maps, m, cols, n, hash, code, at, count, state, pc):
-    """A column times the values of entries: a row that is 0 already is not looked up.
+    """A column times the values of entries: a row that is already 0 is not looked up.
 
     REQUIRES: values are one integer.
     """

@@ -1,4 +1,4 @@
-"""Owns events: which rows a trigger takes together, and going from one to the next.
+"""Owns events: which rows a trigger processes together, and going from one to the next.
 
 Knows no instructions.
 """
@@ -36,7 +36,7 @@ from dlog.m3.runtime.layout import (
 
 @kernel
 def start(state_words: Words, event_words: Words, n_events: int) -> bool:
-    """Make the state ready for the first event; False when there is none."""
+    """Prepare the state for the first event; False if there is none."""
     state_words[EVENT] = -1
     state_words[FIRST] = 0
     state_words[COUNT] = 0
@@ -46,7 +46,7 @@ def start(state_words: Words, event_words: Words, n_events: int) -> bool:
 
 @helper
 def next_rows(events, state, n_events):
-    """Go on to the next rows of the event, or to the next event; False at the end."""
+    """Go to the next rows of the event, or to the next event; False at the end."""
     event = state[EVENT]
     at = event * E_WORDS
     first = state[FIRST] + state[COUNT]
@@ -72,7 +72,7 @@ def next_rows(events, state, n_events):
 def make_events(
     which_words: Words, batch_words: Words, input_words: Words, step_words: Words, out: Words, n: int
 ) -> int:
-    """An event for each run of rows that one trigger takes together; returns how many.  O(n).
+    """An event for each run of rows that one trigger processes together; returns how many.  O(n).
 
     Row i is the next one of step which[i], in batch batch[i].
     """

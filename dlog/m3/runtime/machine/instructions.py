@@ -1,4 +1,6 @@
-"""Owns what each instruction of the machine does, on all rows of its frame at once.  Knows no programs."""
+"""Owns the effect of each instruction of the machine, on all rows of its frame at once.  Knows no
+programs.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,7 @@ from dlog.m3.runtime.machine.column_kernels import (
 )
 from dlog.m3.runtime.maps.map_kernels import empty_table
 
-# Instructions by what they work on: the rest makes frames, or works on slots and whole maps.
+# Instructions by their operands: the rest makes frames, or works on slots and whole maps.
 MAPS: Final = (
     LOOK_UP,
     LOOK_UP_TIMES,
@@ -117,13 +119,13 @@ JUMPS: Final = (JUMP, JUMP_EMPTY, JUMP_FALSE, DELTA_NEXT, CHAIN_NEXT, SCAN_NEXT)
 
 @helper
 def is_narrow(maps, m, rows):
-    """Whether a table may get too full by so many new keys."""
+    """Whether a table may get too full by this many new keys."""
     return maps[m + M_KEYS] > 0 and maps[m + M_USED] + rows > maps[m + M_LIMIT]
 
 
 @helper
 def is_asking(maps, code, pc, state):
-    """Whether an instruction has to wait for memory of a map; then the state tells which."""
+    """Whether an instruction has to wait for memory of a map; then the state says which."""
     op, m = code[pc], code[pc + 3]
     if op in (ACCUMULATE, SLOTS) and is_narrow(maps, m, state[code[pc + 2]]):
         state[ASKED], state[ROOM] = m, state[code[pc + 2]]
@@ -289,7 +291,7 @@ def frame_step(arena, maps, code, pc, state, cols):
             arena, maps, m, code[a + 2], cols, state[code[a]], code[a + 3], code[a + 5], code[a + 6],
             code, a + 8, code[a + 7],
         )  # fmt: skip
-        # All chains are still to come: as if a round had ended that kept them.
+        # All chains are still to come: as if a round had ended that left them all.
         state[cursor + 1], state[cursor + 2] = state[cursor], state[cursor]
     else:  # DELTA_OPEN, SCAN_OPEN
         state[code[a]] = 0
@@ -304,7 +306,7 @@ def copy(source, start, cols, out, n):
 
 @helper
 def jump_step(arena, maps, code, pc, state, cols):
-    """Instructions that may go elsewhere: loops over chunks, and what is left out."""
+    """Instructions that may jump: loops over chunks, and skipped code."""
     op, a, following = code[pc], pc + 2, code[pc + 1]
     if op == JUMP:
         return code[a]

@@ -3,7 +3,8 @@ same.
 
 An instruction works on all rows of a frame at once.  Loops over chunks (of a batch, of the entries that rows
 are expanded to) are jumps between instructions, with their place in the state; so the machine can stop where
-it is and go on later: when a map has no room for what may be added, or when Python is asked for a function.
+it is and continue later: when a map has no room for what may be added, or when Python is asked for a
+function.
 
 Knows nothing of programs, names or types.
 """
@@ -63,9 +64,9 @@ def run(
     budget: int,
 ) -> int:
     """Run the triggers of all events, from where the state says.  Returns DONE, GROW, CALL, or PAUSE after
-    about `budget` instructions, so that the caller hears interrupts.
+    about `budget` instructions, so that the caller can handle interrupts.
 
-    After an overflow it is DONE too: the state tells.
+    After an overflow it returns DONE as well: the state says so.
     """
     arena, maps, code = pointer(arena_words), pointer(map_words), pointer(code_words)
     state, inputs = pointer(state_words), pointer(input_words)
@@ -85,7 +86,7 @@ def run(
 
 @helper
 def run_columns(arena, maps, code, state, cols, inputs, events, ranks, n_events):
-    """Run the code of events whose rows are taken together.
+    """Run the code of events whose rows are processed together.
 
     Returns SWITCH when an event comes whose rows go one by one.
     """

@@ -1,6 +1,6 @@
-"""Owns the machine for one row at a time: it runs the code that `row_code` makes, event after event.
+"""Owns the machine for one row at a time: it runs the code of `row_code`, event after event.
 
-The instructions that nearly all such triggers consist of are written out here, without loops over rows; the
+The instructions that make up nearly all such triggers are written out here, without loops over rows; the
 others are those of the machine for columns, on columns of one row.
 
 Knows nothing of programs, names or types.
@@ -85,7 +85,7 @@ from dlog.m3.runtime.maps.map_kernels import hash_one, place_of, shifted
 def run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_events):
     """Run the code of events whose rows go one by one, from where the state says.
 
-    Returns DONE, GROW, PAUSE, or SWITCH when an event comes whose rows are taken together.
+    Returns DONE, GROW, PAUSE, or SWITCH when an event comes whose rows are processed together.
     """
     pc, budget = state[PC], state[BUDGET]
     event, row = state[EVENT], state[FIRST]
@@ -191,8 +191,8 @@ def run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_event
 
 @helper
 def look_ahead(arena, maps, code, inputs, events, at, is_near):
-    """Ask for the slots that the first row of a later event will need; of one that is near, for elements
-    that lie apart from them.
+    """Prefetch the slots that the first row of a later event will need; for one that is near, elements
+    that are apart from them.
     """
     a = events[at + E_ROWS]
     if a < 0 or code[a] != ROW_AHEAD or (is_near and code[a + 2] == 0):
@@ -222,8 +222,8 @@ def look_ahead(arena, maps, code, inputs, events, at, is_near):
 
 @helper
 def product(arena, maps, code, a, registers, state, pc):
-    """A value times the entries of maps.  The value of an empty slot is 0, so that nothing has to be told
-    apart; while all factors are small no product overflows, so that this is told once.
+    """A value times the entries of maps.  The value of an empty slot is 0, so that no case distinction is
+    needed; while all factors are small no product overflows, so that this is checked once.
     """
     key, value = registers[code[a]], registers[code[a + 1]]
     hash, result, wide = hash_one(key), value, np.int64(0)

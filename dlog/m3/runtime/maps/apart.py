@@ -1,7 +1,7 @@
-"""Owns the memory of elements that lie apart from the slots of their map: chunks, which never move.
+"""Owns the memory of elements that are stored apart from the slots of their map: chunks, which never move.
 
-So a table of wide values that grows moves a few words for each entry, and the memory of an element is
-touched when it is first used.  Chunks are given back when most of their elements are no longer used.
+So growing a table of wide values moves a few words for each entry, and the memory of an element is
+touched when it is first used.  Chunks are freed when most of their elements are no longer used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Elements:
         words[address + M_APART] = self._width
 
     def provide(self, wanted: int, most: int) -> None:
-        """At least so many elements in all, and not many more than `most`.  O(1), and O(a chunk of rows)."""
+        """At least this many elements in all, not many more than `most`.  O(1), and O(a chunk of rows)."""
         if wanted <= self.number:
             return
         if self._chunks:
@@ -37,14 +37,14 @@ class Elements:
         self._words[self._address + M_FRESH] = base
 
     def pack(self, wanted: int) -> None:
-        """Give memory back: no more than so many elements.  REQUIRES: no more slots are used."""
+        """Free memory: no more than this many elements.  REQUIRES: no more slots are used."""
         old, self._chunks, self.number = self._chunks, [], 0
         base = self._new_chunk(max(wanted, FEWEST))
         move_elements(self._arena.A, self._words, self._address, base)
         self._release(old)
 
     def begin_anew(self) -> None:
-        """Forget all.  REQUIRES: a table with empty slots alone is about to come."""
+        """Drop all.  REQUIRES: the table is about to be replaced by an empty one."""
         old, self._chunks, self.number = self._chunks, [], 0
         self._words[self._address + M_SPARE] = self._words[self._address + M_FRESH] = 0
         self._release(old)
@@ -53,7 +53,7 @@ class Elements:
         return 8 * self._width * self.number
 
     def check(self, table: Words) -> None:
-        """Assert that every slot has an element of its own, and that no other is lost."""
+        """Assert that every slot has its own element, and that no other is lost."""
         keys = int(self._words[self._address + M_KEYS])
         found = table[table[:, 0] != EMPTY, keys].tolist()
         spare = int(self._words[self._address + M_SPARE])

@@ -1,6 +1,6 @@
-"""Owns elements that lie apart from the slots of their map, inside kernels: see `layout`.
+"""Owns elements that are stored apart from the slots of their map, inside kernels: see `layout`.
 
-Knows nothing of hashes; memory for elements is taken by `apart`.
+Knows nothing of hashes; `apart` allocates memory for elements.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def value_at(arena, maps, m, at):
 
 @helper
 def take_element(arena, maps, m):
-    """Where an element is that no slot has.  REQUIRES: room for one more slot."""
+    """An element that no slot has.  REQUIRES: room for one more slot."""
     at = maps[m + M_SPARE]
     if at != 0:
         maps[m + M_SPARE] = arena[at]
@@ -49,7 +49,9 @@ def give_back(arena, maps, m, element):
 
 @kernel
 def keep_rest(arena_words: Words, map_words: Words, m: int, end: int) -> None:
-    """Elements that were never used can be used when the next ones lie elsewhere.  O(their number)."""
+    """Make elements that were never used available before the next ones come from elsewhere.  O(their
+    number).
+    """
     arena, maps = pointer(arena_words), pointer(map_words)
     width = maps[m + M_APART]
     while end > maps[m + M_FRESH]:
@@ -59,7 +61,7 @@ def keep_rest(arena_words: Words, map_words: Words, m: int, end: int) -> None:
 
 @kernel
 def move_elements(arena_words: Words, map_words: Words, m: int, to: int) -> None:
-    """Lay the elements of all slots side by side; what follows them is fresh.  O(slots and elements)."""
+    """Move the elements of all slots side by side; what follows them is unused.  O(slots and elements)."""
     arena, maps = pointer(arena_words), pointer(map_words)
     base, words, keys = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_KEYS]
     for at in range(base, base + (maps[m + M_MASK] + 1) * words, words):
@@ -74,7 +76,7 @@ def move_elements(arena_words: Words, map_words: Words, m: int, to: int) -> None
 
 @kernel
 def write_whole(arena_words: Words, map_words: Words, m: int, out: Words) -> None:
-    """Every slot's keys and value, one behind the other.  O(slots and elements)."""
+    """Every slot's keys and value, one after the other.  O(slots and elements)."""
     arena, maps = pointer(arena_words), pointer(map_words)
     base, words, keys, values = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_KEYS], maps[m + M_VALUES]
     to = 0

@@ -1,4 +1,4 @@
-"""Owns whether the table of a map is sound, for `Maps.check`.  Changes nothing."""
+"""Owns the consistency check of a map's table, for `Maps.check`.  Changes nothing."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from dlog.m3.runtime.maps.map_kernels import is_live, same_keys, shifted, slot_h
 
 @kernel
 def check_table(arena_words: Words, map_words: Words, m: int) -> int:
-    """0 if the table is sound, else the number of the rule that it breaks.
+    """0 if the table is consistent, else the number of the rule that it violates.
 
-    1 used slots are counted rightly, 2 every key is found from its hash, 3 every live slot is in the chain of
-    its keys, once.  O(slots * longest chain).
+    1 used slots are counted correctly, 2 every key is found from its hash, 3 every live slot is in the chain
+    of its keys, once.  O(slots * longest chain).
     """
     arena, maps = pointer(arena_words), pointer(map_words)
     base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]

@@ -1,7 +1,7 @@
-"""Owns maps inside kernels: finding, adding, chains by index, making a table anew.  See `layout`.
+"""Owns maps inside kernels: finding, adding, chains by index, rebuilding a table.  See `layout`.
 
-Knows nothing of names, types or statements.  Kernels never take memory: where a table may get too full they
-say so, and `maps` makes a new one.
+Knows nothing of names, types or statements.  Kernels never allocate memory: if a table may get too full they
+return, and `maps` makes a new one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dlog.m3.runtime.layout import (
 from dlog.m3.runtime.maps.apart_kernels import give_back, take_element, value_at
 
 MULTIPLIER = np.int64(-7046029254386353131)  # 2^64 / golden ratio, as a signed word
-AHEAD = 16  # rows: so far before it is needed memory is asked for
+AHEAD = 16  # rows: memory is prefetched this far before it is needed
 CLEARED = 256  # slots that are made empty together
 SECOND = np.int64(-4417276706812531889)
 
@@ -44,7 +44,7 @@ def shifted(word, by):
 
 @helper
 def hash_one(key):
-    """Its upper bits tell the slot.  A float's code is often 0 in its lower half: the upper is mixed in."""
+    """Its upper bits choose the slot.  A float's code is often 0 in its lower half: the upper is mixed in."""
     return multiply(key ^ shifted(key, 32), MULTIPLIER)
 
 
@@ -70,20 +70,20 @@ def is_simple(maps, m):
 
 @helper
 def is_live_there(arena, at, keys):
-    """1 or 0, of a slot of a simple map: without a jump, since nobody can foretell it."""
+    """1 or 0, for a slot of a simple map: without a branch, since it would be unpredictable."""
     return (1 if arena[at] != EMPTY else 0) & (1 if arena[at + keys] != 0 else 0)
 
 
 @helper
 def ask_for_value(arena, maps, m, at, end):
-    """The value of the slot at a place, if that is before `end`, will be needed soon: where it lies apart."""
+    """The value of the slot at a place, if that is before `end`, will be needed soon: where it is apart."""
     if maps[m + M_APART] != 0 and at < end and arena[at] != EMPTY:
         prefetch(arena, arena[at + maps[m + M_KEYS]])
 
 
 @helper
 def slot_hash(arena, at, n):
-    """The hash of the first n words at a place; 0 of none."""
+    """The hash of the first n words at a place; 0 for none."""
     if n == 0:
         return np.int64(0)
     hash = hash_one(arena[at])
@@ -106,7 +106,7 @@ def place_of(arena, base, words, mask, slot, key):
 
 @helper
 def place_of_few(arena, base, words, mask, slot, count, a, b, c):
-    """The same of up to three keys, of which the last is c; what is behind the key of an empty slot means
+    """The same for up to three keys, of which the last is c; what follows the key of an empty slot is
     nothing.
     """
     if count == 2:
@@ -182,7 +182,7 @@ def link(arena, maps, m, slot):
 def live_from(arena, maps, m, link_at, slot, before):
     """The first live slot of a chain from `slot` on, or END_OF_CHAIN.  Amortised O(1).
 
-    Dead slots behind `before` leave the chain; the head of a chain stays, since it tells the chain's keys.
+    Dead slots after `before` leave the chain; the head of a chain stays, since it holds the chain's keys.
     """
     base, words = maps[m + M_BASE], maps[m + M_WORDS]
     keys, values = maps[m + M_KEYS], maps[m + M_VALUES]
@@ -202,8 +202,8 @@ def live_from(arena, maps, m, link_at, slot, before):
 
 @helper
 def has_zeros(maps, m):
-    """Whether the value of an empty slot is 0, so that look-ups need not tell it apart: of maps with one key
-    and one word.  The words of others are made 0 when a slot is taken, so that a new table costs less.
+    """Whether the value of an empty slot is 0, so that look-ups need no special case: for maps with one key
+    and one word.  The words of others are set to 0 when a slot is taken, so that a new table costs less.
     """
     return maps[m + M_KEYS] == 0 or (maps[m + M_KEYS] == 1 and maps[m + M_VALUES] == 1)
 
@@ -275,7 +275,7 @@ def clear(arena, maps, m):
     base, slots = maps[m + M_BASE], maps[m + M_MASK] + 1
     clear_slots(arena, maps, m, base, base + slots * maps[m + M_WORDS])
     maps[m + M_USED], maps[m + M_LINKED] = 0, 0
-    maps[m + M_UPDATES] += slots  # so that a table that is far too large does not stay so
+    maps[m + M_UPDATES] += slots  # so that a table that is far too large is shrunk
 
 
 @helper
@@ -342,10 +342,10 @@ def take_over(
 ) -> None:
     """Put the live slots of an old table into a new one, whose memory is of any content.  O(slots).
 
-    The upper bits of hashes tell slots, so both tables are gone through from front to back; and slots of the
-    new one are made empty just before they are needed, while their lines come to the cache once.  Elements
-    that lie apart stay where they are; those of dead slots can be used again.  Live slots are listed first,
-    as many as `listed` has room for: nobody can foretell which slots are empty.
+    The upper bits of hashes choose slots, so both tables are traversed from front to back; and slots of the
+    new one are emptied just before they are needed, so that each cache line is loaded once.  Elements
+    that are stored apart do not move; those of dead slots can be used again.  Live slots are listed first,
+    as many as `listed` has room for: which slots are empty is unpredictable.
     REQUIRES: the new one has room.
     """
     arena, maps, places = pointer(arena_words), pointer(map_words), pointer(listed)
@@ -353,7 +353,7 @@ def take_over(
     keys, end = maps[m + M_KEYS], base + words * (maps[m + M_MASK] + 1)
     step, clean, used, first = words * CLEARED, base, 0, 0
     moved = keys + (maps[m + M_VALUES] if maps[m + M_APART] == 0 else 1)
-    # What went on at the front, since the end was full, comes last.
+    # Slots that wrapped around to the front, since the end was full, come last.
     while first < old_slots and keys > 0 and arena[old_base + first * old_words] != EMPTY:
         first += 1
     i = 0
@@ -380,8 +380,8 @@ def take_over(
 
 @helper
 def list_live(arena, maps, m, start, words, n, out):
-    """List the places of those of n slots that are live; returns how many.  The elements of others, where
-    they lie apart, can be used again.
+    """List the places of those of n slots that are live; returns how many.  The elements of others, if
+    they are apart, can be used again.
     """
     keys, values, apart, found = maps[m + M_KEYS], maps[m + M_VALUES], maps[m + M_APART], 0
     end = start + n * words

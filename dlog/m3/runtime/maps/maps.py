@@ -1,11 +1,11 @@
-"""Owns the memory of maps: where their tables lie, when one is made anew, larger or smaller.
+"""Owns the memory of maps: where their tables are, when one is rebuilt, larger or smaller.
 
-Correct output: a map behaves as a dict from keys to values in which what is missing is 0.  Its memory is in
-proportion to its entries that are not 0, or to the rows that are known to come: a table is made anew when
-five eighths of it are full, as large as its live slots need; where most rows are new keys, twice that while
-it is modest, or as large as rows to come may need, by the share of them that brings new keys.  And it is made
-anew when many rows were added since the live slots were last counted.  So a row costs amortised O(1), and
-slots that died are found without counting every death.
+Correct output: a map behaves as a dict from keys to values in which missing keys are 0.  Its memory is in
+proportion to its entries that are not 0, or to the rows that are known to come: a table is rebuilt when
+five eighths of it are full, as large as its live slots need; if most rows are new keys, twice that while
+it is modest, or as large as rows to come may need, by the share of them that brings new keys.  It is also
+rebuilt when many rows were added since the live slots were last counted.  So a row costs amortised O(1), and
+dead slots are found without counting every one.
 
 Knows nothing of statements; values are words, as a ring lays them out.
 """
@@ -54,14 +54,14 @@ from dlog.storage.arena.arena import Arena
 SMALLEST = 8  # slots
 FULL = 5  # eighths of a table's slots may be used
 LEAP = 16  # times the slots that are needed: the most that is made for rows to come
-MODEST = 1 << 21  # words of a table that may be made larger than needed, so that fewer are made
-LISTED = 256  # slots that are gone through before they are moved
+MODEST = 1 << 21  # words of a table that may be made larger than needed, so that it is rebuilt less often
+LISTED = 256  # slots that are listed before they are moved
 COUNT_AFTER = 1 << 12  # rows at least, before live slots are counted
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a map looks like: the kinds of its value words, and which keys each index is by."""
+    """The shape of a map: the kinds of its value words, and the keys of each index."""
 
     keys: int
     kinds: tuple[int, ...]
@@ -80,8 +80,8 @@ class Maps:
         self._own_words = self.words[: M_WORDS_OF_MAP * len(shapes)]
         self._listed = np.zeros(LISTED, np.int64)  # memory of `take_over`
         self._records = [-1] * len(shapes)
-        self._rooms = [0] * len(shapes)  # the most entries that were asked for at once, at most a chunk
-        self._used = [0] * len(shapes)  # slots that were, when M_UPDATES was 0
+        self._rooms = [0] * len(shapes)  # the most entries that were requested at once, at most a chunk
+        self._used = [0] * len(shapes)  # slots in use when M_UPDATES was 0
         self._elements = {
             i: Elements(self.arena, self.words, self.addresses[i], len(shape.kinds))
             for i, shape in enumerate(shapes)
@@ -110,11 +110,11 @@ class Maps:
     # ---- growing and shrinking
 
     def grow(self, address: int, room: int, coming: int = 0) -> None:
-        """A table with room for so many more entries, and perhaps for rows that are coming.  O(slots)."""
+        """A table with room for this many more entries, and perhaps for rows that are coming.  O(slots)."""
         i = address // M_WORDS_OF_MAP
         self._rooms[i] = max(self._rooms[i], room)
         used, updates = int(self.words[address + M_USED]), int(self.words[address + M_UPDATES])
-        if used + room <= self._most(i):  # elements alone are missing
+        if used + room <= self._most(i):  # only elements are missing
             self._provide(i)
             return
         if 2 * (used - self._used[i]) >= updates:  # most rows are new keys: few slots can be dead
@@ -124,7 +124,7 @@ class Maps:
             self._renew(i, _slots(count_live(self.arena.A, self.words, address) + room))
 
     def _ample(self, i: int, used: int, room: int, coming: int) -> int:
-        """Slots for a map that most rows bring a new key to."""
+        """Slots for a map to which most rows bring a new key."""
         slots = _slots(used + room)
         if used and coming > room:
             return max(slots, min(_slots_filled(used + coming), LEAP * slots))
@@ -137,7 +137,7 @@ class Maps:
         link_table(self.arena.A, self.words, address)
 
     def settle(self) -> None:
-        """Give back the memory of maps that shrank.  Amortised O(1) for each row that was added."""
+        """Free the memory of maps that shrank.  Amortised O(1) for each row that was added."""
         address = changed_much(self._own_words, 0, COUNT_AFTER)
         while address >= 0:
             i, slots = address // M_WORDS_OF_MAP, int(self.words[address + M_MASK]) + 1
@@ -150,7 +150,7 @@ class Maps:
             address = changed_much(self._own_words, address + M_WORDS_OF_MAP, COUNT_AFTER)
 
     def _renew(self, i: int, slots: int, with_links: bool = False) -> None:
-        """A table of so many slots with what is in the old one; with links also if that one has them."""
+        """A table of this many slots with what is in the old one; with links also if that one has them."""
         address, record = self.addresses[i], self._records[i]
         base, old = int(self.words[address + M_BASE]), int(self.words[address + M_MASK]) + 1
         words, is_linked = int(self.words[address + M_WORDS]), self.words[address + M_LINKED]
@@ -164,11 +164,11 @@ class Maps:
             self.arena.release_extent(record)
 
     def _most(self, i: int) -> int:
-        """So many slots of a table may be used."""
+        """How many slots of a table may be used."""
         return (int(self.words[self.addresses[i] + M_MASK]) + 1) * FULL // 8
 
     def _provide(self, i: int) -> None:
-        """Elements for as many more entries as were ever asked for at once, where values lie apart."""
+        """Elements for as many more entries as were ever requested at once, if values are apart."""
         if i in self._elements:
             elements, address, most = self._elements[i], self.addresses[i], self._most(i)
             wanted = min(int(self.words[address + M_USED]) + self._rooms[i], most)
@@ -178,7 +178,7 @@ class Maps:
             self.words[address + M_LIMIT] = min(most, elements.number)
 
     def _make(self, i: int, slots: int, with_links: bool = False) -> None:
-        """An empty table in place of the one that is there, whose memory stays.  O(slots)."""
+        """An empty table in place of the current one, in the same memory.  O(slots)."""
         self._take(i, slots, with_links)
         clear_table(self.arena.A, self.words, self.addresses[i])
         self.words[self.addresses[i] + M_UPDATES] = 0
@@ -187,7 +187,7 @@ class Maps:
             self.words[self.addresses[i] + M_LIMIT] = 0
 
     def _take(self, i: int, slots: int, with_links: bool) -> None:
-        """Memory for a table in place of the one that is there."""
+        """Memory for a table in place of the current one."""
         address = self.addresses[i]
         links = len(self.shapes[i].indices) if with_links else 0
         self.words[address + M_WORDS] = self._bare(i) + links
@@ -204,7 +204,7 @@ class Maps:
     # ---- copies
 
     def copies(self) -> list[Words]:
-        """The words of every table as they are, a row for each slot, with its element.  O(memory)."""
+        """The words of every table, a row for each slot, with its element.  O(memory)."""
         return [self._copy(i) for i in range(len(self.shapes))]
 
     def _copy(self, i: int) -> Words:
@@ -216,7 +216,7 @@ class Maps:
         return out
 
     def put_back(self, copies: list[Words]) -> None:
-        """Make all tables what they were.  REQUIRES: `copies` of these maps.  O(memory)."""
+        """Restore all tables.  REQUIRES: `copies` of these maps.  O(memory)."""
         for i, (address, copy) in enumerate(zip(self.addresses, copies, strict=True)):
             record = self._records[i]
             self._make(i, len(copy), not self.shapes[i].apart and copy.shape[1] > self._bare(i))
@@ -235,7 +235,7 @@ class Maps:
         read_whole(self.arena.A, self.words, self.addresses[i], copy.reshape(-1))
 
     def _bare(self, i: int) -> int:
-        """Words of a slot without links; whole lines of the cache, where that is little more."""
+        """Words of a slot without links; rounded up to whole cache lines, if that is little more."""
         words = self.shapes[i].keys + (1 if self.shapes[i].apart else len(self.shapes[i].kinds))
         more = -words % LINE
         return words + more if 4 * more <= words > LINE // 2 and not self.shapes[i].indices else words
@@ -273,12 +273,12 @@ class Maps:
         return tables + sum(elements.memory() for elements in self._elements.values())
 
     def check(self) -> None:
-        """Assert that every table is sound.  O(slots * longest chain)."""
+        """Assert that every table is consistent.  O(slots * longest chain)."""
         for i, elements in self._elements.items():
             elements.check(self.table(i))
         for address in self.addresses:
             broken = check_table(self.arena.A, self.words, address)
-            assert broken == 0, f"map at {address} breaks rule {broken}"
+            assert broken == 0, f"map at {address} violates rule {broken}"
             used, limit = self.words[address + M_USED], self.words[address + M_LIMIT]
             assert self.words[address + M_KEYS] == 0 or used <= limit
 
@@ -288,7 +288,7 @@ def addresses(shapes: Sequence[Shape]) -> list[int]:
 
 
 def _keys(before: int, used: int, rows: int) -> int:
-    """How many keys there are in all, as far as that is seen from how many of some rows brought a new one:
+    """An estimate of the number of keys, from how many of some rows brought a new one:
     one of n keys is new with the share of n that was not there before.
     """
     repeated = rows - (used - before)
@@ -296,10 +296,10 @@ def _keys(before: int, used: int, rows: int) -> int:
 
 
 def _slots(entries: int) -> int:
-    """Half full at most, so that a table is not made anew soon; new memory costs more than a probe."""
+    """At most half full, so that a table is not rebuilt soon; new memory costs more than a probe."""
     return max(SMALLEST, 1 << (2 * entries - 1).bit_length()) if entries else SMALLEST
 
 
 def _slots_filled(entries: int) -> int:
-    """As many as so many entries, and a chunk of rows that might all be new, need."""
+    """As many as this many entries, and a chunk of rows that might all be new, need."""
     return 1 << (-(-8 * (entries + CHUNK) // FULL) - 1).bit_length()

@@ -169,7 +169,7 @@ def test_an_abort_leaves_what_is_kept_as_it_was() -> None:
 
 @pytest.mark.parametrize("groups", [1, 1000])
 def test_operations_do_not_follow_the_size_of_a_group(groups: int) -> None:
-    """A transaction of two rows looks at as many rows in a group of 50 as in one of 50,000."""
+    """A transaction of two rows examines as many rows in a group of 50 as in one of 50,000."""
     operations = []
     for size in (50, 50_000):
         db = dlog.Database(

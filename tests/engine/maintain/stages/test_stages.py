@@ -341,7 +341,7 @@ def test_what_only_a_bridge_reaches_goes_with_it(text: str) -> None:
 
 
 def test_a_fact_with_another_low_support_ends_the_deaths() -> None:
-    """On a strongly connected graph nearly nothing is looked at when an edge that no one needs goes."""
+    """On a strongly connected graph nearly nothing is examined when an edge that no one needs goes."""
     n = 60
     edges = {(x, (x + d) % n) for x in range(n) for d in (1, 2, 3, 5)}
     staged = Staged(REACH + facts(edges))

@@ -90,7 +90,7 @@ def test_memory_follows_the_data() -> None:
 
 
 def test_rows_that_are_expected_are_given_memory_in_fewer_steps() -> None:
-    """What is told changes how often tables are made anew, and nothing else; also when it is wrong."""
+    """What is told changes how often tables are rebuilt, and nothing else; also when it is wrong."""
     sizes: dict[int, set[int]] = {}
     for told in (0, 60_000, 10**9):
         runtime = Runtime(parse(PROGRAM))
@@ -110,7 +110,7 @@ def test_rows_that_are_expected_are_given_memory_in_fewer_steps() -> None:
 
 
 def test_memory_for_rows_to_come_is_for_the_keys_that_they_bring() -> None:
-    """Rows of a few thousand keys, however many are said to come, have a table for so many keys."""
+    """Rows of a few thousand keys, however many are said to come, have a table for this many keys."""
     found = []
     for told in (0, 10**9):
         runtime, rng = Runtime(parse(PROGRAM)), np.random.default_rng(3)
