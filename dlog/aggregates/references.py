@@ -5,7 +5,7 @@ A state class maintains aggregates under change, a merge class makes and merges 
 
 from __future__ import annotations
 
-_STATE = "dlog.engine.maintain.delta.aggregate_state"
+_STATE = "dlog.engine.head.aggregate_state"
 _MERGE = "dlog.spark.run.partial_values"
 
 SUM_STATE = f"{_STATE}:SumPart"  # the number of assignments and exact sums

@@ -16,8 +16,8 @@ from dlog.engine.evaluate.demand import derived_predicates, described, evaluate_
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
 from dlog.engine.maintain.maintain import Maintenance
+from dlog.engine.maintain.strategies import require_strategy
 from dlog.engine.maintain.strategy import net_difference
-from dlog.engine.maintain.trace.keep import TraceStrategy
 from dlog.engine.state.layers import Layers, in_layers
 from dlog.engine.state.limits import Limits, Watch
 from dlog.engine.state.measure import Measures
@@ -26,9 +26,7 @@ from dlog.engine.statements import settled
 from dlog.engine.view import View, interruptible
 from dlog.errors import (
     DlogError,
-    UnsupportedError,
     VerifyError,
-    did_you_mean,
 )
 from dlog.interrupts import uninterrupted
 from dlog.ir.check import load_program
@@ -40,19 +38,6 @@ from dlog.planning.versions import facts_name, is_change, is_old
 from dlog.storage.relation.relation import Relation
 
 Progress = Callable[[str, str, int, int], None]  # phase, what, done, total
-STRATEGIES = ("delta", "trace", "trace-exact", "views", "multilevel", "join_graph")
-SUPPORTED_STRATEGIES = frozenset({"delta", "trace", "trace-exact", "views"})
-
-
-def require_strategy(name: str | None) -> None:
-    """Raises for a strategy of maintenance that there is not."""
-    if name is not None and name not in STRATEGIES:
-        if not isinstance(name, str):
-            raise TypeError(f"strategy is the name of one, and not {name!r}")
-        known = f"there are {', '.join(s for s in STRATEGIES if s in SUPPORTED_STRATEGIES)}"
-        raise DlogError(f"unknown strategy {name}", help=did_you_mean(name, STRATEGIES, known))
-    if name is not None and name not in SUPPORTED_STRATEGIES:
-        raise UnsupportedError(f"not supported yet: {name}")
 
 
 class Shown(NamedTuple):
@@ -313,8 +298,8 @@ class Evaluated(View):
         sensitivity indices.  O(rules)."""
         with self._lock:
             strategies = self._maintenance.strategies.values()
-            traced = [s for s in strategies if isinstance(s, TraceStrategy) and s.traced]
-            return {strategy.name: strategy.size(self.store) for strategy in traced}
+            sizes = {s.stratum.predicates[0]: s.index_size(self.store) for s in strategies}
+            return {name: size for name, size in sizes.items() if size is not None}
 
     @uninterrupted
     def check(self) -> None:
@@ -325,8 +310,7 @@ class Evaluated(View):
             assert self.store.relations[name].arity == predicate.arity
         assert not any(is_old(name) or is_change(name) for name in self.store.relations)
         for strategy in self._maintenance.strategies.values():
-            if strategy is not None:
-                strategy.check(self.store)
+            strategy.check(self.store)
 
 
 def start_relations(

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import dlog
-from dlog.engine.maintain.trace import offer
 from tests.oracle.shipped import PROGRAMS
 
 WIDE = """
@@ -33,7 +32,7 @@ def test_small_relations_are_left_to_deltas() -> None:
 
 def test_a_trace_is_taken_where_deltas_need_more_column_orders(monkeypatch: pytest.MonkeyPatch) -> None:
     """The few x of s come first; changes of r and u would need a by z and by w."""
-    monkeypatch.setattr(offer, "LARGE", 1000)
+    monkeypatch.setattr("dlog.engine.maintain.delta.offer.LARGE", 1000)
     db = database()
     before = len(db.store.relations["a"].orders)
     told = db.explain("p")

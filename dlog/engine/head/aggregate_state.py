@@ -24,7 +24,7 @@ from dlog.engine.column_functions import Column
 from dlog.engine.column_functions.decimals import widen
 from dlog.engine.head.groups import SumOverflow, joined_texts, partial_sums
 from dlog.engine.head.heads import concat_keys, sum_overflow, with_result
-from dlog.engine.maintain.delta.scan_shapes import ScanShape, scan_shape
+from dlog.engine.head.scan_shapes import ScanShape, scan_shape
 from dlog.engine.state.store import Store
 from dlog.heads.float_sums import apply_floats, check_sums, float_results, no_sums
 from dlog.heads.lookup import look_up
