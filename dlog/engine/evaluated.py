@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -241,33 +242,35 @@ class Evaluated(View):
         return start_relations(self.program, self.store.relations, self._maintenance.owner)
 
     @uninterrupted
-    def explain(self, predicate: str | None = None) -> str:
-        """How rules are evaluated, in words.  Never runs a rule.
+    def explain(self, predicate: str | None = None, all: bool = False) -> str:
+        """How rules are evaluated and maintained, in words.  Never runs a rule.
 
+        `all`: with what every strategy would cost, or why it refuses.
         What is not evaluated yet is explained as the program's own outputs and queries will need it.
         """
         from dlog.engine.explain.explain import explain
 
         if predicate is not None:
             self.require(predicate)
+        maintained = partial(self._maintained, all)
         rewriting = rewriting_for(self.program, self.store, self.pending)
         if not self.pending or not rewriting.full or predicate in rewriting.left_out:
-            return explain(self.program, self.store, predicate, self._maintained)
+            return explain(self.program, self.store, predicate, maintained)
         store = self.store.under(dict(rewriting.program.predicates))
         parts = rewriting.restricted.get(predicate, (predicate,)) if predicate else (None,)
-        told = [explain(rewriting.program, store, part, self._maintained) for part in parts]
-        rest = self._maintained_elsewhere(rewriting.program, predicate)
+        told = [explain(rewriting.program, store, part, maintained) for part in parts]
+        rest = self._maintained_elsewhere(rewriting.program, predicate, all)
         return "\n".join([*described(rewriting), *told, *rest])
 
-    def _maintained(self, stratum: Stratum) -> list[str]:
+    def _maintained(self, all: bool, stratum: Stratum) -> list[str]:
         """How a stratum follows transactions, in words; nothing of what a rewriting adds."""
         maintenance = self._maintenance
         if self.pending:  # what is chosen before the data is there is not kept
             maintenance = Maintenance.of(self.program, maintenance.wanted)
         number = maintenance.owner.get(stratum.predicates[0])
-        return [] if number is None else maintenance.explain(number, self.store)
+        return [] if number is None else maintenance.explain(number, self.store, all)
 
-    def _maintained_elsewhere(self, shown: Program, predicate: str | None) -> list[str]:
+    def _maintained_elsewhere(self, shown: Program, predicate: str | None, all: bool) -> list[str]:
         """The same for strata of which a rewriting has only parts, or nothing: transactions keep all."""
         known = derived_predicates(shown)
         lines = []
@@ -275,7 +278,7 @@ class Evaluated(View):
             names = [n for n in stratum.predicates if not self.program.predicates[n].auxiliary]
             if names and not known.intersection(names) and predicate in (None, *names):
                 lines.append(f"  {', '.join(names)}")
-                lines += [f"    {line}" for line in self._maintained(stratum)]
+                lines += [f"    {line}" for line in self._maintained(all, stratum)]
         return ["under transactions, in full:", *lines] if lines else []
 
     @uninterrupted

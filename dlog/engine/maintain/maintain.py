@@ -20,7 +20,8 @@ from dlog.engine.body.replan import alike
 from dlog.engine.evaluate import column_orders
 from dlog.engine.evaluate.column_orders import LARGE, shared_predicates
 from dlog.engine.head.conflicts import check_constraints, check_function
-from dlog.engine.maintain.offers import Question, choose
+from dlog.engine.maintain.explain_offers import explain_offers
+from dlog.engine.maintain.offers import Question, all_offers, choose
 from dlog.engine.maintain.strategy import FROM_SCRATCH, CannotFollow, Cycle, Strategy, recompute
 from dlog.engine.state.store import Store
 from dlog.errors import SourceError
@@ -178,9 +179,9 @@ class Maintenance:
         """Of a stratum that follows in some way."""
         return self.spent.setdefault(number, Spent())[way]
 
-    def explain(self, number: int, store: Store) -> list[str]:
+    def explain(self, number: int, store: Store, all: bool = False) -> list[str]:
         """How a stratum follows transactions and why, what that is expected to cost, and what it did cost.
-        Runs nothing."""
+        `all`: also what every other strategy would cost, or why it refuses.  Runs nothing."""
         strategy = self.strategy(number, store)
         first, *others = strategy.explain(store)
         lines = [f"{strategy.named} {first}", *(f"  {line}" for line in others)]
@@ -189,8 +190,12 @@ class Maintenance:
                 lines.append(f"  {self.wanted} was asked for, which is for rules without recursion")
             if not self.forced:
                 lines.append(f"  from scratch when more than about {BULK:.0%} of what it reads changes")
-        measured = str(self.spent.get(number, ""))
-        return [*lines, f"  {measured}"] if measured else lines
+        if measured := str(self.spent.get(number, "")):
+            lines.append(f"  {measured}")
+        if all:
+            offers = all_offers(self._question(number, store))
+            lines += [f"  {line}" for line in explain_offers(offers, strategy.offered_as)]
+        return lines
 
     def prepare(self, numbers: Iterable[int], store: Store) -> None:
         """Choose column orders for the delta variants of strata that are going to follow changes, once.

@@ -42,10 +42,6 @@ class Offer:
         shared = self.build / (LASTS * max(rows, 1))
         return self.per_transaction + self.per_row + shared + PER_BYTE * self.bytes
 
-    def __str__(self) -> str:
-        time = f"{microseconds(self.per_transaction)} per transaction + {microseconds(self.per_row)} per row"
-        return f"{time}, {size_text(self.bytes)}, {microseconds(self.build)} to build"
-
 
 @dataclass(frozen=True)
 class Refusal:
@@ -109,9 +105,11 @@ def choose(question: Question) -> Strategy:
     for entry in _candidates(question):
         try:
             strategy: Strategy = entry.offers.make(entry.name, question)
-            return strategy
         except UnsupportedError as error:
             question.refused.append(error.message)
+        else:
+            strategy.offered_as = entry.name
+            return strategy
     raise AssertionError("the last resort never refuses")
 
 
@@ -138,10 +136,8 @@ def _refusal(entry: Entry, question: Question) -> str | None:
     if entry.name in question.given_up:
         question.refused.append(question.given_up[entry.name])
         return question.given_up[entry.name]
-    if entry.on_request and entry.name != question.wanted:
-        return "it is used on request only"
     reason: str | None = entry.offers.refuse(entry.name, question)
-    if reason is not None:
+    if reason is not None and not entry.on_request:
         question.refusals.append(Refusal(entry.name, reason))
     return reason
 
@@ -224,28 +220,3 @@ def _least(offers: Sequence[RuleOffer], refusals: str) -> RuleChoice:
     needs = [need, *(offer.need() for offer in others)]
     chosen, _ = min(zip(offers, needs, strict=True), key=lambda pair: pair[1].bytes * pair[1].weight)
     return RuleChoice(chosen.way, ", ".join(need.text for need in needs), chosen.method)
-
-
-# In words
-
-
-def microseconds(time: float) -> str:
-    """
-    >>> microseconds(0.31), microseconds(21.4), microseconds(123456.0), microseconds(2.5e6)
-    ('0.3 us', '21 us', '123 ms', '2.5 s')
-    """
-    if time >= 1e6:
-        return f"{time / 1e6:,.1f} s"
-    if time >= 1e4:
-        return f"{time / 1e3:,.0f} ms"
-    return f"{time:,.0f} us" if time >= 10 else f"{time:.1f} us"
-
-
-def size_text(size: float) -> str:
-    """
-    >>> size_text(0), size_text(1200), size_text(8.6e6)
-    ('no memory', '1,200 bytes', '8.6 MB')
-    """
-    if size >= 1e5:
-        return f"{size / 1e6:,.1f} MB"
-    return f"{size:,.0f} bytes" if size else "no memory"

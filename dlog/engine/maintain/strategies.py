@@ -37,13 +37,14 @@ class Entry:
         return import_module(f"{__package__}.{self.folder}.offer")
 
 
+FROM_SCRATCH = "from scratch"
 REGISTRY = (
     Entry("delta", "delta", by_rule=True),
     Entry("trace", "trace", by_rule=True),
     Entry("trace-exact", "trace", by_rule=True, on_request=True),
     Entry("views", "views"),
     Entry("stages", "stages", selectable=False),
-    Entry("from scratch", "scratch", selectable=False, last_resort=True),
+    Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True),
     Entry("multilevel"),
     Entry("join_graph"),
 )

@@ -15,6 +15,7 @@ import numpy as np
 
 from dlog.engine.commit.oracle_report import OracleReport
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate_stratum
+from dlog.engine.maintain.strategies import FROM_SCRATCH
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Program, Stratum
 from dlog.planning.arrange import AtomUse
@@ -22,9 +23,6 @@ from dlog.planning.versions import erased_name, facts_name, inserted_name, old_n
 from dlog.storage.diff.delta import difference
 from dlog.storage.index.batch import Change
 from dlog.storage.relation.relation import Relation, in_order
-
-FROM_SCRATCH = "from scratch"
-
 
 # State that strata may share, before (None: there was none) and after: whoever comes first changes it.
 Followed = dict[str, tuple[Relation | None, Relation]]
@@ -142,6 +140,7 @@ class Strategy:
     """
 
     way: str  # its name to a user
+    offered_as = ""  # its name in the list of strategies, once it is chosen there
     named = "maintained by strategy"  # how an explanation begins
     reads_changes = False  # as relations, which the engine makes before `apply`
     fires_joins = False  # whether a trigger may run its rules as plain joins with the changed row

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dlog.engine.maintain.offers import size_text
 from dlog.ir.rules import Rule
 from dlog.sensitivity.intervals import Intervals
 from dlog.sensitivity.watches import EXACT, FREE, TRACED, WILD, Watch
@@ -33,8 +32,9 @@ def _expected(traces: Traces, granularity: str) -> str:
     size = traces.expected_bytes()
     if not size:
         return "it keeps no intervals"
+    shown = f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size:,.0f} bytes"
     several = " at the least, one for each operation" if granularity == EXACT else ""
-    return f"it is expected to keep {size_text(size)} of intervals{several}"
+    return f"it is expected to keep {shown} of intervals{several}"
 
 
 def _watch(traces: Traces, watch: Watch, intervals: Sequence[Intervals] | None) -> str:

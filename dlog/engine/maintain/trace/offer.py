@@ -30,6 +30,8 @@ MUCH_LARGER = 2.0  # what else is needed must be so many times as large
 def refuse(name: str, question: Question) -> str | None:
     if question.stratum.recursive:
         return RECURSIVE
+    if name == TRACE_EXACT and name != question.wanted:
+        return "its indices are many times larger"
     choices = question.rule_choices
     if any(choice.way in GRANULARITY for choice in choices):
         return None
