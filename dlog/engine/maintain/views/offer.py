@@ -40,7 +40,7 @@ def offer(name: str, question: Question) -> Offer:
 
 def make(name: str, question: Question) -> Strategy:
     from dlog.engine.maintain.views.keep import ViewStrategy
-    from dlog.engine.maintain.views.rule_query import view_query
+    from dlog.views.run.rule_query import view_query
 
     try:
         query = view_query(question.program, question.stratum)
