@@ -9,7 +9,7 @@ import pytest
 
 import dlog
 from dlog.apply import Options, apply_file
-from dlog.engine.evaluated import STRATEGIES, SUPPORTED_STRATEGIES
+from dlog.engine.maintain.strategies import REGISTRY, SELECTABLE
 
 from .test_cli import run
 
@@ -105,7 +105,7 @@ def test_no_such_file(folder: Path) -> None:
     assert status == 1 and "error: no such file: t.tx" in err
 
 
-@pytest.mark.parametrize("name", sorted(set(STRATEGIES) - SUPPORTED_STRATEGIES))
+@pytest.mark.parametrize("name", [entry.name for entry in REGISTRY if not entry.folder])
 def test_a_strategy_that_is_not_supported_yet(name: str) -> None:
     with pytest.raises(dlog.UnsupportedError, match=f"^not supported yet: {name}$"):
         dlog.Database(source=PROGRAM, strategy=name)
@@ -136,7 +136,7 @@ def test_an_unknown_strategy(folder: Path) -> None:
     assert (status, err) == (1, "error: unknown strategy detla\nhelp: did you mean delta?\n")
     with pytest.raises(dlog.DlogError) as found:
         dlog.Database(source=PROGRAM, strategy="magic")
-    assert all((name in str(found.value.help)) == (name in SUPPORTED_STRATEGIES) for name in STRATEGIES)
+    assert all((e.name in str(found.value.help)) == (e.name in SELECTABLE) for e in REGISTRY)
     with pytest.raises(TypeError, match="strategy must be a string, not 3"):
         dlog.Database(source=PROGRAM, strategy=3)  # type: ignore[arg-type]
 

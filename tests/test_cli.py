@@ -61,6 +61,17 @@ def test_no_traceback(command: str) -> None:
         assert "Traceback" not in done.stderr
 
 
+def test_explain_all_prints_the_choice_first_and_every_strategy() -> None:
+    done = run("explain", "programs/reach.dl", "-F", "programs/reach/facts", "--all")
+    head, *table = done.stdout[done.stdout.index("strategy      per transaction") :].splitlines()[:9]
+    assert [line.split()[0] for line in table[:3]] == ["stages", "delta", "trace"]
+    assert "chosen: " in table[0] and " us " in table[0] and "refused: it is recursive" in table[1]
+    assert "from scratch" in done.stdout and "not supported yet" in done.stdout
+    assert "--all" in run("explain", "--help").stdout
+    refused = run("explain", "programs/sql/triangles.sql", "--all")
+    assert refused.returncode == 1 and "--all is for programs" in refused.stderr
+
+
 def test_unknown_command_and_option() -> None:
     for arguments in (["frobnicate"], ["check", "--frobnicate", "x.dl"]):
         done = run(*arguments)

@@ -5,11 +5,11 @@ A state class maintains aggregates under change, a merge class makes and merges 
 
 from __future__ import annotations
 
-_STATE = "dlog.engine.maintain.delta.aggregate_state"
+_STATE = "dlog.engine.head.aggregate_state"
 _MERGE = "dlog.spark.run.partial_values"
 
 SUM_STATE = f"{_STATE}:SumPart"  # the number of assignments and exact sums
-DISTINCT_STATE = "dlog.engine.maintain.delta.distinct_state:DistinctPart"  # the distinct values of a group
+DISTINCT_STATE = "dlog.engine.head.distinct_state:DistinctPart"  # the distinct values of a group
 SCAN_STATE = f"{_STATE}:ScanPart"  # the values of a group in order
 TEXT_STATE = f"{_STATE}:TextPart"  # the texts of a group with what orders them
 

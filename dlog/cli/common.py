@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dlog.engine.maintain.strategies import SELECTABLE
 from dlog.errors import DlogError
 
 if TYPE_CHECKING:
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
 
 Strategy = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME", help="maintain every rule by this strategy: delta, trace, trace-exact, views"
-    ),
+    typer.Option(metavar="NAME", help=f"maintain every rule by this strategy: {', '.join(SELECTABLE)}"),
 ]
 DatabaseFolder = Annotated[
     Path | None, typer.Option("--db", metavar="DIR", help="keep the database in this folder")

@@ -202,6 +202,9 @@ def explain(
         typer.Option("--tree", "--svg", metavar="FILE.svg|.pdf|.dot", help="draw the view tree into a file"),
     ] = None,
     strategy: Strategy = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="what every strategy would cost, or why it refuses")
+    ] = False,
     spark: Annotated[bool, typer.Option("--spark", help="how rules are sharded, and why")] = False,
     shards: Annotated[
         int | None, typer.Option(min=1, help="with --spark: for this many shards; default: 2")
@@ -219,8 +222,9 @@ def explain(
         print(explain_on_spark(program, facts, shards, predicate))
         return
     is_query = program.suffix.lower() == ".sql"
-    if is_query and strategy is not None:
-        raise DlogError("--strategy is for programs; a query is maintained by its view tree")
+    if is_query and (strategy is not None or every):
+        option = "--strategy" if strategy is not None else "--all"
+        raise DlogError(f"{option} is for programs; a query is maintained by its view tree")
     if not is_query:
         from dlog.engine.database import plan_only
 
@@ -228,7 +232,7 @@ def explain(
         if database.unread is not None:
             print(f"warning: sizes are guesses: {database.unread.message}", file=sys.stderr)
             print("help: give the facts folder with -F", file=sys.stderr)
-        print(database.explain(predicate))
+        print(database.explain(predicate, every))
     if is_query or order is not None or tree is not None:
         from dlog.views.m3.export import read_query, read_tree
         from dlog.views.picture.notation import explain as explain_tree

@@ -183,7 +183,7 @@ class Database(Evaluated):
         shown: Any,
         measures: Measures,
         maintenance: Maintenance,
-        strategies: dict[int, Strategy | None],
+        strategies: dict[int, Strategy],
     ) -> None:
         """The state as snapshots have it.  An interrupt may come in the middle of anything that strategies
         store outside the state: they are rebuilt."""

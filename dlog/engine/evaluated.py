@@ -17,8 +17,8 @@ from dlog.engine.evaluate.demand import derived_predicates, described, evaluate_
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
 from dlog.engine.maintain.maintain import Maintenance
+from dlog.engine.maintain.strategies import require_strategy
 from dlog.engine.maintain.strategy import net_difference
-from dlog.engine.maintain.trace.keep import TraceStrategy
 from dlog.engine.state.layers import Layers, in_layers
 from dlog.engine.state.limits import Limits, Watch
 from dlog.engine.state.measure import Measures
@@ -27,9 +27,7 @@ from dlog.engine.statements import settled
 from dlog.engine.view import View, interruptible
 from dlog.errors import (
     DlogError,
-    UnsupportedError,
     VerifyError,
-    did_you_mean,
 )
 from dlog.interrupts import uninterrupted
 from dlog.ir.check import load_program
@@ -41,19 +39,6 @@ from dlog.planning.versions import facts_name, is_change, is_old
 from dlog.storage.relation.relation import Relation
 
 Progress = Callable[[str, str, int, int], None]  # phase, what, done, total
-STRATEGIES = ("delta", "trace", "trace-exact", "views", "multilevel", "join_graph")
-SUPPORTED_STRATEGIES = frozenset({"delta", "trace", "trace-exact", "views"})
-
-
-def require_strategy(name: str | None) -> None:
-    """Raises if there is no such strategy of maintenance."""
-    if name is not None and name not in STRATEGIES:
-        if not isinstance(name, str):
-            raise TypeError(f"strategy must be a string, not {name!r}")
-        known = f"there are {', '.join(s for s in STRATEGIES if s in SUPPORTED_STRATEGIES)}"
-        raise DlogError(f"unknown strategy {name}", help=did_you_mean(name, STRATEGIES, known))
-    if name is not None and name not in SUPPORTED_STRATEGIES:
-        raise UnsupportedError(f"not supported yet: {name}")
 
 
 class Shown(NamedTuple):
@@ -259,16 +244,17 @@ class Evaluated(View):
         return start_relations(self.program, self.store.relations, self._maintenance.owner)
 
     @uninterrupted
-    def explain(self, predicate: str | None = None) -> str:
-        """How rules are evaluated, as text.  Never runs a rule.
+    def explain(self, predicate: str | None = None, all: bool = False) -> str:
+        """How rules are evaluated and maintained, as text.  Never runs a rule.
 
+        `all`: with what every strategy would cost, or why it refuses.
         What is not evaluated yet is explained as the program's own outputs and queries will need it.
         """
         from dlog.engine.explain.explain import explain
 
         if predicate is not None:
             self.require(predicate)
-        maintained = partial(self._maintained, self._maintenance_explained())
+        maintained = partial(self._maintained, self._maintenance_explained(), all)
         rewriting = rewriting_for(self.program, self.store, self.pending)
         if not self.pending or not rewriting.full or predicate in rewriting.left_out:
             return explain(self.program, self.store, predicate, maintained)
@@ -283,10 +269,10 @@ class Evaluated(View):
         known = self._maintenance
         return Maintenance.of(self.program, known.wanted) if self.pending else known
 
-    def _maintained(self, maintenance: Maintenance, stratum: Stratum) -> list[str]:
+    def _maintained(self, maintenance: Maintenance, all: bool, stratum: Stratum) -> list[str]:
         """How a stratum follows transactions, in words; nothing of what a rewriting adds."""
         number = maintenance.owner.get(stratum.predicates[0])
-        return [] if number is None else maintenance.explain(number, self.store)
+        return [] if number is None else maintenance.explain(number, self.store, all)
 
     def _maintained_elsewhere(
         self, shown: Program, predicate: str | None, maintained: Callable[[Stratum], list[str]]
@@ -322,8 +308,8 @@ class Evaluated(View):
         of its sensitivity indices.  O(rules)."""
         with self._lock:
             strategies = self._maintenance.strategies.values()
-            traced = [s for s in strategies if isinstance(s, TraceStrategy) and s.traced]
-            return {strategy.name: strategy.size(self.store) for strategy in traced}
+            sizes = {s.stratum.predicates[0]: s.index_size(self.store) for s in strategies}
+            return {name: size for name, size in sizes.items() if size is not None}
 
     @uninterrupted
     def check(self) -> None:
@@ -334,8 +320,7 @@ class Evaluated(View):
             assert self.store.relations[name].arity == predicate.arity
         assert not any(is_old(name) or is_change(name) for name in self.store.relations)
         for strategy in self._maintenance.strategies.values():
-            if strategy is not None:
-                strategy.check(self.store)
+            strategy.check(self.store)
 
 
 def start_relations(

@@ -109,7 +109,9 @@ def _stats(session: Session, _: str) -> None:
 
 
 def _explain(session: Session, argument: str) -> None:
-    session.say(session.database.explain(argument or None))
+    words = argument.split()
+    names = [word for word in words if word != "--all"]
+    session.say(session.database.explain(" ".join(names) or None, all="--all" in words))
 
 
 def _why(session: Session, argument: str) -> None:
@@ -210,7 +212,7 @@ COMMANDS = {
     "remove": Command(_remove, "RULE", "remove a rule: its number in .rules, or its text"),
     "print": Command(_print, "P", "the rows of a predicate"),
     "stats": Command(_stats, "", "what the last transaction cost, and how predicates were maintained"),
-    "explain": Command(_explain, "[P]", "how rules are evaluated, and why"),
+    "explain": Command(_explain, "[--all] [P]", "how rules are evaluated and maintained, and why"),
     "why": Command(_why, "FACT", "a derivation of a fact, as a tree"),
     "watch": Command(_watch, "[P]", "show the changes of a predicate after each commit; again: stop"),
     "pending": Command(_pending, "[P]", "changes of base facts in the open transaction so far"),

@@ -24,7 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import dlog
 from dlog.engine.commit.commits import Commit, RecordedSummary
 from dlog.engine.maintain import maintain
-from dlog.engine.maintain.delta import keep
+from dlog.engine.maintain.heads import sets
 from dlog.engine.maintain.trace.offer import TRACE
 from dlog.engine.state.limits import Limits, Watch
 from dlog.errors import ConstraintError, DataError, DlogError, Interrupted, LimitError, SourceError
@@ -412,8 +412,8 @@ def _said(text: str) -> tuple[Program, dict[str, str] | None]:
 
 @contextmanager
 def ways(existence: bool, small: int, bulk: float) -> Iterator[None]:
-    kept = keep.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK
-    keep.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK = (
+    kept = sets.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK
+    sets.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK = (
         (0 if existence else kept[0]),
         small,
         bulk,
@@ -421,7 +421,7 @@ def ways(existence: bool, small: int, bulk: float) -> Iterator[None]:
     try:
         yield
     finally:
-        keep.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK = kept
+        sets.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK = kept
 
 
 WAYS = st.one_of(

@@ -6,13 +6,13 @@ import itertools
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
-from dlog.engine.maintain import maintain
-from dlog.engine.maintain.trace import offer
-from dlog.engine.maintain.trace.offer import DELTA, TRACE, TRACE_EXACT, Choice
-from dlog.engine.state.store import Store
+from dlog.engine.maintain import maintain, offers
+from dlog.engine.maintain.rule_strategy import RuleChoice
+from dlog.engine.maintain.strategies import SUPPORTED
 from dlog.ir.rules import Rule
 
 MIXED = "mixed"
@@ -20,15 +20,16 @@ MIXED = "mixed"
 
 @contextmanager
 def mixed(seed: int, restless: bool = False) -> Iterator[None]:
-    """Each rule kept in its own way; `restless`: in another one every now and then."""
-    kept, chance, times = offer.choose_way, random.Random(seed), itertools.count()
+    """Each rule kept in a way of its own; `restless`: in another one every now and then."""
+    own, chance, times = offers._choose_method, random.Random(seed), itertools.count()
+    methods = [entry.name for entry in SUPPORTED if entry.by_rule]
 
-    def choose(store: Store, rule: Rule, *others: object) -> Choice:
+    def choose(question: offers.Question, rule: Rule) -> RuleChoice:
         drawn = random.Random(f"{seed} {rule} {next(times) if restless else 0}")
-        return kept(store, rule, drawn.choice((DELTA, TRACE, TRACE_EXACT)))
+        return own(replace(question, wanted=drawn.choice(methods)), rule)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(offer, "choose_way", choose)
+        patch.setattr(offers, "_choose_method", choose)
         if restless:
             patch.setattr(maintain, "alike", lambda *sizes: chance.random() < 0.6)
         yield

@@ -10,7 +10,7 @@ from collections import Counter, deque
 import pytest
 
 import dlog
-from dlog.engine.evaluated import SUPPORTED_STRATEGIES
+from dlog.engine.maintain.strategies import SELECTABLE
 from dlog.engine.view import View
 
 RULES = """
@@ -130,6 +130,6 @@ def test_stress_of_readers_and_writers() -> None:
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize("strategy", (None, *sorted(SUPPORTED_STRATEGIES)))
+@pytest.mark.parametrize("strategy", (None, *sorted(SELECTABLE)))
 def test_fuzz_readers_and_writers(strategy: str | None) -> None:
     stress(strategy, commits=5000, reads=2000)

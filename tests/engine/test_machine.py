@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from dlog.engine.evaluated import SUPPORTED_STRATEGIES
+from dlog.engine.maintain.strategies import SELECTABLE
 from tests.engine.machine import Seen, machine
 from tests.engine.mixed import MIXED
 
-STRATEGIES = (None, *sorted(SUPPORTED_STRATEGIES), MIXED)
+STRATEGIES = (None, *sorted(SELECTABLE), MIXED)
 
 
 def run(programs: int, steps: int, random: bool = False) -> Seen:

@@ -7,7 +7,7 @@ import pytest
 
 import dlog
 from dlog.engine.body.readable import Readable
-from dlog.engine.maintain.delta.rule_deltas import Standing
+from dlog.engine.maintain.body_changes import Standing
 from dlog.ir.rules import Atom, Var
 from dlog.planning.compile import estimate_join
 from dlog.planning.versions import inserted_name

@@ -63,6 +63,13 @@ def test_a_strategy_is_asked_for(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_every_strategy_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "t.dl").write_text("p(x) <- q(x).  q(1).  r(x) <- q(x), x > 1.\n")
+    done = prompt(".explain --all p\n.explain p\n", "t.dl", cwd=tmp_path)
+    assert done.stdout.count("strategy      per transaction") == 1 and done.stdout.count("chosen: ") == 1
+    assert done.returncode == 0, done.stderr
+
+
 def test_errors_have_places_and_the_session_goes_on(tmp_path: Path) -> None:
     text = "p(1).\n+q(2).\n\n  p(2,\n 3).\n.prnt p\n.print q\n+p(2). +p(3\n).\n?- p(x).\n+p(1.\n"
     done = prompt(text, cwd=tmp_path)

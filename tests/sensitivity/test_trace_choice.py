@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import dlog
-from dlog.engine.maintain.trace import offer
 from tests.oracle.shipped import PROGRAMS
 
 WIDE = """
@@ -33,7 +32,7 @@ def test_small_relations_are_left_to_deltas() -> None:
 
 def test_a_trace_is_taken_where_deltas_need_more_column_orders(monkeypatch: pytest.MonkeyPatch) -> None:
     """The few x of s come first; changes of r and u would need a by z and by w."""
-    monkeypatch.setattr(offer, "LARGE", 1000)
+    monkeypatch.setattr("dlog.engine.maintain.delta.offer.LARGE", 1000)
     db = database()
     before = len(db.store.relations["a"].orders)
     told = db.explain("p")
@@ -73,7 +72,7 @@ def test_views_that_cannot_be_say_so() -> None:
     db = dlog.Database(source=source, strategy="views")
     reason = "delta, because it has no view tree: "
     assert f"{reason}it has no aggregate" in db.explain("p") and reason not in db.explain("n")
-    assert f"{reason}of rows that go, max cannot be taken back" in db.explain("m")
+    assert f"{reason}max cannot be maintained under deletion" in db.explain("m")
     assert "a view tree, because it was asked for" in db.explain("n")
 
 

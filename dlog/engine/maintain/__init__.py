@@ -1,1 +1,1 @@
-"""How derived predicates follow a transaction.  One folder for each strategy: delta, trace, views, stages."""
+"""How derived predicates follow a transaction.  One folder for each strategy: see `strategies`."""

@@ -1,11 +1,11 @@
-"""Owns a transaction's way through the strata: which are touched, in which order, and how each follows.
+"""Owns the path of a transaction through the strata: which are touched, in which order, how each follows.
 
 Correct output: after `maintain` every derived predicate is what evaluation from scratch gives on the new base
 facts.  Only strata that read something that changed are touched, so rules that a transaction does not concern
 cost nothing.
 
 1 base facts change.  2 strata in order: changes of what a stratum reads become changes of its predicates.
-3 constraints are judged.  Knows no strategy by name but in `choose_strategy`.
+3 constraints are checked.  Knows no strategy by name: see `dlog.engine.maintain.offers` for the choice.
 """
 
 from __future__ import annotations
@@ -17,17 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dlog.engine.body.replan import alike
-from dlog.engine.evaluate.column_orders import LARGE, choose, shared_predicates
-from dlog.engine.evaluate.evaluate import evaluate_stratum
+from dlog.engine.evaluate import column_orders
+from dlog.engine.evaluate.column_orders import LARGE, shared_predicates
 from dlog.engine.head.conflicts import check_constraints, check_function
-from dlog.engine.maintain.delta.keep import DeltaStrategy, assignments
-from dlog.engine.maintain.stages.keep import StageStrategy
-from dlog.engine.maintain.stages.recursive_bodies import unsupported
-from dlog.engine.maintain.strategy import FROM_SCRATCH, Cycle, Strategy, start_from_facts
-from dlog.engine.maintain.trace import offer
-from dlog.engine.maintain.trace.keep import TraceStrategy
+from dlog.engine.maintain.explain_offers import explain_offers
+from dlog.engine.maintain.offers import Question, all_offers, choose
+from dlog.engine.maintain.strategy import FROM_SCRATCH, CannotFollow, Cycle, Strategy, recompute
 from dlog.engine.state.store import Store
-from dlog.errors import SourceError, UnsupportedError
+from dlog.errors import SourceError
 from dlog.heads.lookup import look_up
 from dlog.ir.rules import Program, Stratum
 from dlog.language import ast
@@ -41,52 +38,6 @@ BULK = 0.08
 # Rows up to which sums of groups are made anew with their state: the next change of that size then goes the
 # short way (`few_rows`), which is faster than evaluating even a few thousand rows.
 KEEP_GROUPS = 1024
-VIEWS_FROM = 1000  # rows of what a rule reads, below which deltas are quick whatever they do
-# Assignments that a row is part of, from which on views cost less: a transaction of one row takes about
-# 0.2 ms by views; deltas went through 8 million assignments a second on a star of six relations.
-VIEWS_WORTH = 2000.0
-
-
-def choose_strategy(
-    program: Program,
-    stratum: Stratum,
-    store: Store,
-    wanted: str | None = None,
-    known: Collection[Strategy | None] = (),
-) -> Strategy | None:
-    """How a stratum is kept up to date; None: it is evaluated from scratch whenever it is touched.
-
-    `wanted` names the strategy that a user asked for; `known` are those of other strata.
-    """
-    if not stratum.recursive:
-        no_views = ""
-        if _may_have_views(stratum, store, wanted):
-            from dlog.engine.maintain.views.keep import (
-                choose_views,  # brings M3 with it, which few programs need
-            )
-
-            try:
-                return choose_views(program, stratum, store, wanted, known)
-            except UnsupportedError as error:
-                no_views = error.message
-        tables = [d.predicate for d in program.directives if d.kind == "table"]
-        choices = [offer.choose_way(store, rule, wanted, no_views, tables) for rule in stratum.rules]
-        if any(choice.way != offer.DELTA for choice in choices):
-            return TraceStrategy(program, stratum, store, choices)
-        return DeltaStrategy(program, stratum, store, [choice.reason for choice in choices])
-    return None if unsupported(program, stratum, store) else StageStrategy(program, stratum, store)
-
-
-def _may_have_views(stratum: Stratum, store: Store, wanted: str | None) -> bool:
-    """Whether to ask for a view tree: for aggregates over joins of what is not small, or when told to."""
-    if not any(rule.aggregates for rule in stratum.rules):
-        return False
-    if wanted is not None:
-        return wanted == "views"
-    rows = sum(map(store.rows, stratum.reads))
-    if rows < VIEWS_FROM or len(stratum.reads) < 2 or len(stratum.rules) > 1:
-        return False
-    return assignments(store, stratum.rules[0]) >= VIEWS_WORTH * rows
 
 
 @dataclass
@@ -122,7 +73,8 @@ class Maintenance:
     program: Program
     readers: dict[str, tuple[int, ...]] = field(default_factory=dict)  # predicate -> strata that read it
     owner: dict[str, int] = field(default_factory=dict)  # derived predicate -> its stratum
-    strategies: dict[int, Strategy | None] = field(default_factory=dict)
+    strategies: dict[int, Strategy] = field(default_factory=dict)
+    given_up: dict[int, dict[str, str]] = field(default_factory=dict)  # strategies that failed, and why
     sizes: dict[int, list[int]] = field(default_factory=dict)  # of what strata read when these were chosen
     spent: dict[int, Spent] = field(default_factory=dict)  # by stratum, in the transactions that touched it
     wanted: str | None = None  # the strategy that a user asked for
@@ -162,26 +114,30 @@ class Maintenance:
         """Whether strategies are used even where evaluation from scratch looks cheaper."""
         return self.wanted is not None
 
-    def strategy(self, number: int, store: Store) -> Strategy | None:
+    def strategy(self, number: int, store: Store) -> Strategy:
         if number not in self.strategies:
             self.strategies[number] = self._choose(number, store)
         return self.strategies[number]
 
-    def _choose(self, number: int, store: Store) -> Strategy | None:
+    def _choose(self, number: int, store: Store) -> Strategy:
         self.sizes[number] = self._sizes(number, store)
+        return choose(self._question(number, store))
+
+    def _question(self, number: int, store: Store) -> Question:
         known, stratum = self.strategies.values(), self.program.strata[number]
-        return choose_strategy(self.program, stratum, store, self.wanted, known)
+        given_up = self.given_up.get(number, {})
+        return Question(self.program, stratum, store, self.wanted, known, given_up)
 
     def _sizes(self, number: int, store: Store) -> list[int]:
         return [store.rows(name) for name in sorted(self.program.strata[number].reads)]
 
     def is_outgrown(self, number: int, store: Store) -> bool:
         """Whether a strategy was chosen for sizes so different that another may be better.  O(reads)."""
-        if self.strategies.get(number) is None or self.program.strata[number].recursive:
+        if number not in self.strategies or self.program.strata[number].recursive:
             return False
         return number not in self.sizes or not alike(self._sizes(number, store), self.sizes[number])
 
-    def reconsidered(self, number: int, store: Store) -> Strategy | None:
+    def reconsidered(self, number: int, store: Store) -> Strategy:
         """The strategy of a stratum, chosen anew if the last one is outgrown.  What that has kept goes when
         another one does otherwise, which then evaluates the stratum once: O(1) for each row that has come
         since, as there are 16 times as many, or a 16th.
@@ -189,17 +145,24 @@ class Maintenance:
         REQUIRES: `store.relations` is the transaction's own.
         """
         known = self.strategy(number, store)
-        if known is None or not self.is_outgrown(number, store):
+        if not self.is_outgrown(number, store):
             return known
         chosen = self._choose(number, store)
-        if chosen is None or chosen.does_as(known):
-            return known
-        known.forget(store)
+        return known if chosen.does_as(known) else self._replace(number, store, chosen)
+
+    def another(self, number: int, store: Store, why: str) -> Strategy:
+        """In place of a strategy that cannot follow any more."""
+        failed = self.strategies[number]
+        self.given_up[number] = {**self.given_up.get(number, {}), failed.way: why}
+        return self._replace(number, store, self._choose(number, store))
+
+    def _replace(self, number: int, store: Store, chosen: Strategy) -> Strategy:
+        self.strategies[number].forget(store)
         self.strategies = {**self.strategies, number: chosen}
         self.triggers.clear()
         return chosen
 
-    def go_back(self, strategies: dict[int, Strategy | None]) -> None:
+    def go_back(self, strategies: dict[int, Strategy]) -> None:
         """A transaction that has chosen some anew is taken back."""
         if self.strategies is not strategies:
             self.strategies = strategies
@@ -216,23 +179,23 @@ class Maintenance:
         """Of a stratum that follows in some way."""
         return self.spent.setdefault(number, Spent())[way]
 
-    def explain(self, number: int, store: Store) -> list[str]:
+    def explain(self, number: int, store: Store, all: bool = False) -> list[str]:
         """How a stratum follows transactions and why, what that is expected to cost, and what it did cost.
-        Runs nothing."""
-        stratum = self.program.strata[number]
+        `all`: also what every other strategy would cost, or why it refuses.  Runs nothing."""
         strategy = self.strategy(number, store)
-        if strategy is None:
-            why = unsupported(self.program, stratum, store)
-            lines = [f"maintained from scratch whenever it is touched, because {why}"]
-        else:
-            first, *others = strategy.explain(store)
-            lines = [f"maintained by strategy {first}", *(f"  {line}" for line in others)]
-            if stratum.recursive and self.wanted is not None:
+        first, *others = strategy.explain(store)
+        lines = [f"{strategy.named} {first}", *(f"  {line}" for line in others)]
+        if strategy.way != FROM_SCRATCH:
+            if strategy.stratum.recursive and self.wanted is not None:
                 lines.append(f"  {self.wanted} was asked for, which is for rules without recursion")
             if not self.forced:
                 lines.append(f"  from scratch when more than about {BULK:.0%} of what it reads changes")
-        measured = str(self.spent.get(number, ""))
-        return [*lines, f"  {measured}"] if measured else lines
+        if measured := str(self.spent.get(number, "")):
+            lines.append(f"  {measured}")
+        if all:
+            offers = all_offers(self._question(number, store))
+            lines += [f"  {line}" for line in explain_offers(offers, strategy.offered_as)]
+        return lines
 
     def prepare(self, numbers: Iterable[int], store: Store) -> None:
         """Choose column orders for the delta variants of strata that are going to follow changes, once.
@@ -245,10 +208,10 @@ class Maintenance:
             return
         self.prepared |= fresh
         found = [self.strategy(number, store) for number in sorted(fresh)]
-        following = [s for s in found if isinstance(s, DeltaStrategy) and not s.reads.isdisjoint(large)]
+        following = [s for s in found if not s.reads.isdisjoint(large)]
         for strategy in following:
-            for uses in strategy.uses():
-                choose(store, uses, large)
+            for uses in strategy.column_order_uses():
+                column_orders.choose(store, uses, large)
         for strategy in following:
             strategy.arrange()
 
@@ -266,13 +229,14 @@ class Maintenance:
                 new.add(number)
             elif before in self.strategies:
                 later.strategies[number] = self.strategies[before]
+                later.given_up[number] = self.given_up.get(before, {})
                 if before in self.sizes:
                     later.sizes[number] = self.sizes[before]
                 if before in self.spent:
                     later.spent[number] = self.spent[before]
         for number in known.values():
-            if (strategy := self.strategies.get(number)) is not None:
-                strategy.forget(store)
+            if number in self.strategies:
+                self.strategies[number].forget(store)
         return later, new
 
 
@@ -295,15 +259,7 @@ def maintain(
         done.add(number)
         stratum = maintenance.program.strata[number]
         started, operations = time.perf_counter(), cycle.operations_of(stratum)
-        strategy = maintenance.reconsidered(number, cycle.store)
-        bulk = number in renewed or (
-            strategy is not None and not maintenance.forced and _is_bulk(strategy, cycle)
-        )
-        if bulk and number not in renewed and _keeps_groups(strategy, cycle):
-            assert strategy is not None
-            strategy.forget(cycle.store)
-            bulk = False
-        _follow(strategy, stratum, cycle, bulk)
+        _follow_stratum(maintenance, number, cycle, number in renewed)
         maintenance.note(number, cycle.ways[stratum.predicates[0]], time.perf_counter() - started)
         cycle.costs[stratum.predicates[0]] = cycle.operations_of(stratum) - operations
         changed = [name for name in stratum.predicates if name in cycle.changes]
@@ -316,11 +272,21 @@ def maintain(
         check_constraints(cycle.program, cycle.store)
 
 
-def _follow(strategy: Strategy | None, stratum: Stratum, cycle: Cycle, from_scratch: bool) -> None:
+def _follow_stratum(maintenance: Maintenance, number: int, cycle: Cycle, renewed: bool) -> None:
+    strategy, stratum = maintenance.reconsidered(number, cycle.store), maintenance.program.strata[number]
+    bulk = renewed or (not maintenance.forced and _is_bulk(strategy, cycle))
+    if bulk and not renewed and strategy.has_only_groups and _changed_rows(strategy, cycle) <= KEEP_GROUPS:
+        strategy.forget(cycle.store)
+        bulk = False
+    try:
+        _follow(strategy, stratum, cycle, bulk)
+    except CannotFollow as error:
+        _follow(maintenance.another(number, cycle.store, str(error)), stratum, cycle, bulk)
+
+
+def _follow(strategy: Strategy, stratum: Stratum, cycle: Cycle, from_scratch: bool) -> None:
     cycle.ways[stratum.predicates[0]] = FROM_SCRATCH
-    if strategy is None:
-        recompute(stratum, cycle)
-    elif from_scratch:
+    if from_scratch:
         strategy.forget(cycle.store)
         recompute(stratum, cycle)
     elif strategy.ready(cycle.store):
@@ -344,30 +310,10 @@ def _is_bulk(strategy: Strategy, cycle: Cycle) -> bool:
     return _changed_rows(strategy, cycle) > SMALL_CHANGE and strategy.estimate(cycle) > BULK
 
 
-def _keeps_groups(strategy: Strategy | None, cycle: Cycle) -> bool:
-    return (
-        isinstance(strategy, DeltaStrategy)
-        and strategy.has_only_groups
-        and _changed_rows(strategy, cycle) <= KEEP_GROUPS
-    )
-
-
 def _changed_rows(strategy: Strategy, cycle: Cycle) -> int:
     """Rows that have changed in what a stratum reads.  O(what it reads)."""
     changes = (cycle.changes[name] for name in strategy.reads if name in cycle.changes)
     return sum(len(change.inserted) + len(change.erased) for change in changes)
-
-
-def recompute(stratum: Stratum, cycle: Cycle) -> None:
-    """Evaluate a stratum from scratch and publish what differs."""
-    relations = cycle.store.relations
-    before = {name: relations[name] for name in stratum.predicates}
-    start_from_facts(cycle, stratum)
-    evaluate_stratum(cycle.program, stratum, cycle.store, cycle.evaluation)
-    after = {name: relations[name] for name in stratum.predicates}
-    relations.update(before)
-    for name, relation in after.items():
-        cycle.publish_difference(name, relation)
 
 
 def check_base_functions(cycle: Cycle) -> None:

@@ -15,11 +15,12 @@ import numpy as np
 from dlog.engine.commit.commits import CommitSummary, added_costs
 from dlog.engine.commit.oracle_report import OracleReport, ReportsOnRequest, no_reports
 from dlog.engine.evaluate.evaluate import Evaluation
-from dlog.engine.maintain.delta.keep import DeltaStrategy, counts_name
 from dlog.engine.maintain.delta.one_kept import FEW, OneKept
 from dlog.engine.maintain.delta.one_row_kernels import NOTHING, TOO_LARGE
 from dlog.engine.maintain.delta.sum_trigger import NONE, Assignments
+from dlog.engine.maintain.heads.sets import counts_name
 from dlog.engine.maintain.maintain import Maintenance, maintain
+from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Cycle, Followed
 from dlog.engine.maintain.trigger_search import find_trigger
 from dlog.engine.maintain.triggers import Output, Rows, Trigger
@@ -307,7 +308,7 @@ def _change_heads(
 ) -> dict[str, tuple[Relation, Change]] | None:
     """(New version, net change) of the heads of joins that gave rows, counts and sums in their places; None:
     not simple, the relations must be dropped."""
-    by_strategy: dict[DeltaStrategy, list[Output]] = {}
+    by_strategy: dict[RuleStrategy, list[Output]] = {}
     for output in outputs:
         by_strategy.setdefault(output.use.strategy, []).append(output)
     changes = {}
@@ -320,7 +321,7 @@ def _change_heads(
 
 
 def _changed_head(
-    store: Store, strategy: DeltaStrategy, outputs: list[Output], followed: Followed
+    store: Store, strategy: RuleStrategy, outputs: list[Output], followed: Followed
 ) -> tuple[Relation, Change] | None:
     relations = store.relations
     first = outputs[0]

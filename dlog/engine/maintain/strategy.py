@@ -1,28 +1,28 @@
-"""Owns the interface between a transaction and what keeps one stratum's predicates up to date.
+"""Owns the interface between a transaction and the strategy that maintains one stratum's predicates.
 
 Knows no strategy by name.  A strategy may keep state of its own: relations under names of its own in the
-store, so that they are versions as the data is, are committed with it, and cost an abort nothing.
+store, so that they are versions as the data is, are committed with it, and cost an abort nothing; or arrays
+beside the store, see `dlog.engine.state.side_state`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from dlog.engine.commit.oracle_report import OracleReport
-from dlog.engine.evaluate.evaluate import Evaluation
+from dlog.engine.evaluate.evaluate import Evaluation, evaluate_stratum
+from dlog.engine.maintain.strategies import FROM_SCRATCH
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Program, Stratum
+from dlog.planning.arrange import AtomUse
 from dlog.planning.versions import erased_name, facts_name, inserted_name, old_name
 from dlog.storage.diff.delta import difference
 from dlog.storage.index.batch import Change
 from dlog.storage.relation.relation import Relation, in_order
-
-FROM_SCRATCH = "from scratch"
-
 
 # State that strata may share, before (None: there was none) and after: whoever comes first changes it.
 Followed = dict[str, tuple[Relation | None, Relation]]
@@ -127,39 +127,72 @@ class Cycle:
             del self.store.relations[name]
 
 
-class Strategy(Protocol):
-    """Keeps the predicates of one stratum up to date.
+class CannotFollow(Exception):
+    """A strategy cannot maintain its stratum any more, and says why: another one takes its place."""
+
+
+class Strategy:
+    """Maintains the predicates of one stratum.
 
     The engine calls `apply` when the strategy is `ready` and its estimate is small, else `rebuild`; or it
     evaluates the stratum from scratch itself, after `forget`.  Both publish every changed predicate of the
-    stratum, and raise what evaluation from scratch would raise.
+    stratum, and raise what evaluation from scratch would raise, or CannotFollow.
     """
 
     way: str  # its name to a user
-    reads_changes: bool  # as relations, which the engine makes before `apply`
+    offered_as = ""  # its name in the list of strategies, once it is chosen there
+    named = "maintained by strategy"  # how an explanation begins
+    reads_changes = False  # as relations, which the engine makes before `apply`
+    fires_joins = False  # whether a trigger may run its rules as plain joins with the changed row
     stratum: Stratum
     reads: frozenset[str]
 
     def ready(self, store: Store) -> bool:
-        """Whether the state that `apply` needs is in the store."""
+        """Whether the state that `apply` needs is there."""
+        raise NotImplementedError
 
     def does_as(self, other: Strategy) -> bool:
         """Whether this one, which has kept nothing yet, would do as another one of the stratum does."""
+        return self.way == other.way
 
     def rebuild(self, cycle: Cycle) -> None:
         """Evaluate the stratum from scratch in the new version, with its state."""
+        raise NotImplementedError
 
     def apply(self, cycle: Cycle) -> None:
         """Bring the stratum from the old version to the new one.  REQUIRES: ready."""
+        raise NotImplementedError
 
     def forget(self, store: Store) -> None:
         """Drop the state: the stratum is going to change without it."""
 
     def estimate(self, cycle: Cycle) -> float:
         """The work of `apply` as a share of the work of evaluating the stratum from scratch; a guess."""
+        raise NotImplementedError
+
+    @property
+    def has_only_groups(self) -> bool:
+        """Whether the stratum is nothing but groups of which something is kept."""
+        return False
+
+    def column_order_uses(self) -> Iterator[tuple[AtomUse, ...]]:
+        """What each plan reads that is going to run in transactions, one plan after the other."""
+        yield from ()
+
+    def arrange(self) -> None:
+        """Column orders have been chosen: plans are to read these."""
+
+    def trigger(self, maintenance: Any, store: Store, name: str, sign: int) -> Any:
+        """A trigger of its own for rows of a predicate that it reads: see `trigger_search`; or None."""
+        return None
+
+    def index_size(self, store: Store) -> tuple[str, int, int] | None:
+        """Granularity, intervals and bytes of sensitivity indices, if it keeps some."""
+        return None
 
     def explain(self, store: Store) -> list[str]:
         """How the stratum is maintained and why, in words; runs nothing."""
+        raise NotImplementedError
 
     def check(self, store: Store) -> None:
         """Assert that the state agrees with the data.  O(evaluation from scratch)."""
@@ -180,3 +213,24 @@ def start_from_facts(cycle: Cycle, stratum: Stratum) -> None:
     relations = cycle.store.relations
     for name in stratum.predicates:
         relations[name] = relations[facts_name(name)].snapshot()
+
+
+def recompute(stratum: Stratum, cycle: Cycle) -> None:
+    """Evaluate a stratum from scratch and publish what differs."""
+    relations = cycle.store.relations
+    before = {name: relations[name] for name in stratum.predicates}
+    start_from_facts(cycle, stratum)
+    evaluate_stratum(cycle.program, stratum, cycle.store, cycle.evaluation)
+    after = {name: relations[name] for name in stratum.predicates}
+    relations.update(before)
+    for name, relation in after.items():
+        cycle.publish_difference(name, relation)
+
+
+def evaluated_anew(program: Program, stratum: Stratum, store: Store) -> dict[str, Relation]:
+    """The predicates of a stratum from scratch; the store stays as it is."""
+    fresh = store.under(store.predicates)
+    fresh.relations = dict(store.relations)
+    start_from_facts(Cycle(program, fresh, Evaluation()), stratum)
+    evaluate_stratum(program, stratum, fresh, Evaluation())
+    return {name: fresh.relations[name] for name in stratum.predicates}

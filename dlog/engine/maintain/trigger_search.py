@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.head.heads import stored_as
-from dlog.engine.maintain.delta.keep import DeltaStrategy
+from dlog.engine.maintain.body_changes import BodyChanges, Planned
 from dlog.engine.maintain.delta.minmax_float_trigger import few_kept
 from dlog.engine.maintain.delta.one_kept import OneKept, one_kept
 from dlog.engine.maintain.delta.one_row_kernels import V_SOURCES, V
-from dlog.engine.maintain.delta.rule_deltas import Planned, RuleDeltas
 from dlog.engine.maintain.delta.sum_trigger import OneGroup, one_group
 from dlog.engine.maintain.delta.terminal_head import JoinedHead
 from dlog.engine.maintain.maintain import Account, Maintenance
+from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.triggers import Joins, Trigger, Use
 from dlog.engine.state.store import Store
 from dlog.heads.group_kernels import GROUP
@@ -66,17 +66,15 @@ def let_go(maintenance: Maintenance) -> None:
 
 
 def _other_trigger(maintenance: Maintenance, store: Store, key: tuple[str, int]) -> Trigger | None:
-    """The trigger of a predicate that a traced rule reads."""
-    from dlog.engine.maintain.trace.triggers import trace_trigger
-
+    """The trigger of a predicate whose only reader has one of its own."""
     name, sign = key
     strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
-    if not _may_trigger(maintenance, name) or any(type(s) is DeltaStrategy for s in strategies):
+    if not _may_trigger(maintenance, name) or any(s.fires_joins for s in strategies):
         maintenance.triggers[key] = NEVER
         return None
-    if not all(strategy is not None and strategy.ready(store) for strategy in strategies):
+    if not all(strategy.ready(store) for strategy in strategies):
         return None
-    made = trace_trigger(maintenance, store, name, sign)
+    made = strategies[0].trigger(maintenance, store, name, sign) if len(strategies) == 1 else None
     maintenance.triggers[key] = NEVER if made is None else made
     return made
 
@@ -88,15 +86,15 @@ def _may_trigger(maintenance: Maintenance, name: str) -> bool:
     return _reads_apart(maintenance, program, name)
 
 
-def _readers(maintenance: Maintenance, store: Store, name: str) -> list[DeltaStrategy]:
+def _readers(maintenance: Maintenance, store: Store, name: str) -> list[RuleStrategy]:
     strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
-    return [s for s in strategies if type(s) is DeltaStrategy]
+    return [s for s in strategies if isinstance(s, RuleStrategy) and s.fires_joins]
 
 
 def accounts(maintenance: Maintenance, store: Store, name: str) -> list[Account]:
     """Of the strata that a trigger brings up to date."""
     ways = {n: maintenance.strategy(n, store) for n in maintenance.readers.get(name, ())}
-    return [maintenance.account(n, strategy.way) for n, strategy in ways.items() if strategy is not None]
+    return [maintenance.account(n, strategy.way) for n, strategy in ways.items()]
 
 
 def _is_simple(maintenance: Maintenance, store: Store, name: str) -> bool:
@@ -114,7 +112,7 @@ def _meets_table(maintenance: Maintenance, name: str) -> bool:
 
 
 def _make(
-    maintenance: Maintenance, store: Store, name: str, sign: int, strategies: list[DeltaStrategy]
+    maintenance: Maintenance, store: Store, name: str, sign: int, strategies: list[RuleStrategy]
 ) -> Trigger | None:
     found: list[_Found] = []
     for strategy in strategies:
@@ -156,7 +154,7 @@ def is_read(maintenance: Maintenance, name: str) -> bool:
 
 
 def _use(
-    store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned, is_read: bool
+    store: Store, strategy: RuleStrategy, deltas: BodyChanges, planned: Planned, is_read: bool
 ) -> _Found | None:
     operations = planned.pipeline.operations
     if len(operations) != 1 or not isinstance(operations[0], Join):
@@ -174,7 +172,7 @@ def _use(
 
 
 def _group_use(
-    store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned, join: Join, is_read: bool
+    store: Store, strategy: RuleStrategy, deltas: BodyChanges, planned: Planned, join: Join, is_read: bool
 ) -> _Found | None:
     ways = (one_group, few_kept, one_kept)
     group = next((found for way in ways if (found := way(store, strategy, join.outputs))), None)
@@ -191,7 +189,7 @@ def _has_one_value(store: Store, name: str, group: OneGroup | OneKept) -> bool:
     return not declared.is_functional or len(keys) == len(group.groups)
 
 
-def _found(deltas: RuleDeltas, join: Join, use: Use) -> _Found:
+def _found(deltas: BodyChanges, join: Join, use: Use) -> _Found:
     plan = deltas.runner.planned(join, list(join.forms), join.outputs, None)
     atoms = tuple((atom.predicate, atom.columns) for atom in plan.compiled.atoms)
     return use, plan.assembled, atoms, plan.compiled.uses_ranks

@@ -15,12 +15,12 @@ import numpy as np
 from dlog.engine.body.replan import REPLAN, is_alike
 from dlog.engine.commit.oracle_report import ReportsOnRequest, no_reports
 from dlog.engine.maintain.delta.few_rows_kernels import MARK_ROWS, fire_rows
-from dlog.engine.maintain.delta.keep import DeltaStrategy
 from dlog.engine.maintain.delta.one_kept import OneKept
 from dlog.engine.maintain.delta.one_row_kernels import TOO_LARGE, V_STATE, V, fire
 from dlog.engine.maintain.delta.sum_trigger import OneGroup
 from dlog.engine.maintain.delta.terminal_head import JoinedHead
 from dlog.engine.maintain.maintain import Account
+from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.state.store import Store
 from dlog.jit import Words
 from dlog.lftj.opcodes import NEXTS, SEEKS
@@ -45,7 +45,7 @@ NO_WORD = np.zeros(1, np.int64)
 class Use:
     """A join of a trigger and where its rows go."""
 
-    strategy: DeltaStrategy
+    strategy: RuleStrategy
     sign: int
     # For each column of a head: whether it is a slot, and its column or its code.
     heads: tuple[tuple[tuple[bool, int], ...], ...]

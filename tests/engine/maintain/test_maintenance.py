@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import dlog
 from dlog.engine.body.table import Table
 from dlog.engine.head import heads
-from dlog.engine.maintain.delta import keep
+from dlog.engine.maintain import rule_strategy
 from tests.engine.followed import follow, follow_single_rows
 from tests.examples import relaxed
 from tests.oracle.programs import ALL, CONJUNCTIVE, NONRECURSIVE, programs
@@ -63,7 +63,7 @@ def test_oracle_state_from_sub_joins() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("DLOG_PLANNER", raising=False)  # which would have the last word
         patch.setattr(heads, "apart", noted)
-        patch.setattr(keep, "apart", noted)
+        patch.setattr(rule_strategy, "apart", noted)
         check()
     assert any(weighted)
 

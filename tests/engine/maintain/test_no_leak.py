@@ -7,9 +7,9 @@ import random
 import pytest
 
 import dlog
-from dlog.engine.evaluated import SUPPORTED_STRATEGIES
 from dlog.engine.maintain.stages.keep import StageStrategy
 from dlog.engine.maintain.stages.table import StageTable
+from dlog.engine.maintain.strategies import SELECTABLE
 from dlog.engine.state.limits import resident_bytes
 from tests.engine.machine import contents
 
@@ -120,7 +120,7 @@ def return_often(rounds: int, strategy: str | None) -> tuple[Returning, int]:
     return some, resident_bytes() - resident
 
 
-STRATEGIES = (None, *sorted(SUPPORTED_STRATEGIES))
+STRATEGIES = (None, *sorted(SELECTABLE))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 import dlog
-from dlog.engine.maintain import maintain
-from dlog.engine.maintain.trace import offer
 from dlog.errors import DlogError
 
 WIDE = """
@@ -30,9 +28,9 @@ def rows_of_a(n: int) -> list[list[int]]:
 
 @pytest.fixture
 def small_is_large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(offer, "LARGE", 1000)
-    monkeypatch.setattr(maintain, "VIEWS_FROM", 100)
-    monkeypatch.setattr(maintain, "VIEWS_WORTH", 20.0)
+    monkeypatch.setattr("dlog.engine.maintain.delta.offer.LARGE", 1000)
+    for name, value in {"BUILD": 0.0, "PER_TRANSACTION": 18.0, "PER_ROW": 4.0}.items():
+        monkeypatch.setattr(f"dlog.engine.maintain.views.offer.{name}", value)
     return iter(())
 
 

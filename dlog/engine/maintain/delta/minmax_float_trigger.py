@@ -13,10 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from dlog.algebra import WORDS_PER_SUM
-from dlog.engine.maintain.delta.aggregate_deltas import Kept
-from dlog.engine.maintain.delta.aggregate_state import FloatPart, ScanPart, SumPart
-from dlog.engine.maintain.delta.keep import DeltaStrategy
-from dlog.engine.maintain.delta.scan_shapes import is_shared
+from dlog.engine.head.aggregate_state import FloatPart, ScanPart, SumPart
+from dlog.engine.head.scan_shapes import is_shared
 from dlog.engine.maintain.delta.sum_trigger import (
     KEPT,
     MOST_ORDERS,
@@ -25,6 +23,8 @@ from dlog.engine.maintain.delta.sum_trigger import (
     Place,
     head_places,
 )
+from dlog.engine.maintain.heads.groups import Kept
+from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.state.store import Store
 from dlog.heads.group_kernels import GROUP, LITERAL, RESULT_OF
 from dlog.heads.kept_kernels import change_floats, change_values
@@ -123,7 +123,7 @@ class _FloatRoom:
         self.given = (count_rows, sum_rows, head_rows, digits, unread)
 
 
-def few_kept(store: Store, strategy: DeltaStrategy, outputs: tuple[str, ...]) -> OneGroup | None:
+def few_kept(store: Store, strategy: RuleStrategy, outputs: tuple[str, ...]) -> OneGroup | None:
     """None: the stratum's aggregation is not of the simple kind."""
     if strategy.plain or len(strategy.aggregates) != 1 or not strategy.counts_are_one(store):
         return None
@@ -142,7 +142,7 @@ def few_kept(store: Store, strategy: DeltaStrategy, outputs: tuple[str, ...]) ->
 
 
 def _few_values(
-    strategy: DeltaStrategy, kept: Kept, part: ScanPart, places: tuple[Place, ...], outputs: tuple[str, ...]
+    strategy: RuleStrategy, kept: Kept, part: ScanPart, places: tuple[Place, ...], outputs: tuple[str, ...]
 ) -> FewValues | None:
     if part.is_text or part.type.is_decimal or part.shape.levels or is_shared(strategy.program, part.state):
         return None
@@ -162,7 +162,7 @@ def _few_values(
 
 
 def _few_floats(
-    strategy: DeltaStrategy,
+    strategy: RuleStrategy,
     kept: Kept,
     counts: SumPart,
     sums: FloatPart,

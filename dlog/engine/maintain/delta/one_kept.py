@@ -17,10 +17,10 @@ import numpy as np
 
 from dlog.algebra import LIMBS, WORDS_PER_SUM
 from dlog.engine.body.table import Table
-from dlog.engine.maintain.delta.aggregate_deltas import Kept
-from dlog.engine.maintain.delta.aggregate_state import FloatPart, Part, ScanPart, SumPart
-from dlog.engine.maintain.delta.keep import DeltaStrategy
+from dlog.engine.head.aggregate_state import FloatPart, Part, ScanPart, SumPart
 from dlog.engine.maintain.delta.sum_trigger import Place, head_places, int_arguments
+from dlog.engine.maintain.heads.groups import Kept
+from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Followed
 from dlog.engine.state.store import Store
 from dlog.heads import float_kernels, scan_kernels
@@ -128,7 +128,7 @@ class OneKept:
         return tuple(row)
 
 
-def one_kept(store: Store, strategy: DeltaStrategy, outputs: tuple[str, ...]) -> OneKept | None:
+def one_kept(store: Store, strategy: RuleStrategy, outputs: tuple[str, ...]) -> OneKept | None:
     """None: the stratum's aggregation is not of the simple kind."""
     if strategy.plain or len(strategy.aggregates) != 1 or not strategy.counts_are_one(store):
         return None

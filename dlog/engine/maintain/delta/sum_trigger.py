@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from dlog.engine.head.heads import stored_as
-from dlog.engine.maintain.delta.aggregate_deltas import Sums
-from dlog.engine.maintain.delta.keep import DeltaStrategy
+from dlog.engine.maintain.heads.groups import Sums
+from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.state.store import Store
 from dlog.heads.group_kernels import GROUP, LITERAL, RESULT_OF, change_groups
 from dlog.heads.kernels import WIDE
@@ -117,7 +117,7 @@ MOST_ORDERS = 64  # of a relation that goes this way
 KEPT = 16  # assignments for which there is always room
 
 
-def one_group(store: Store, strategy: DeltaStrategy, outputs: tuple[str, ...]) -> OneGroup | None:
+def one_group(store: Store, strategy: RuleStrategy, outputs: tuple[str, ...]) -> OneGroup | None:
     """None: the stratum's aggregation is not of the simple kind."""
     if strategy.plain or len(strategy.aggregates) != 1 or not strategy.counts_are_one(store):
         return None
@@ -137,7 +137,7 @@ def one_group(store: Store, strategy: DeltaStrategy, outputs: tuple[str, ...]) -
     return OneGroup(strategy.name, aggregate.state, columns, arguments, head)
 
 
-def head_places(store: Store, strategy: DeltaStrategy, rule: Rule, exact: bool) -> tuple[Place, ...] | None:
+def head_places(store: Store, strategy: RuleStrategy, rule: Rule, exact: bool) -> tuple[Place, ...] | None:
     """Where a head's columns come from, results by the number of their aggregate; None: not simple.
     `exact`: results are ints, else any codes."""
     (head,) = (h for h in rule.heads if h.predicate == strategy.name)

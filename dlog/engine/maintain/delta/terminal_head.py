@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from dlog.engine.maintain.delta.keep import counts_name
 from dlog.engine.maintain.delta.terminal_head_kernels import (
     H_ARITY,
     H_CAPACITY,
@@ -21,6 +20,7 @@ from dlog.engine.maintain.delta.terminal_head_kernels import (
     H,
     change_head,
 )
+from dlog.engine.maintain.heads.sets import counts_name
 from dlog.jit import Words
 from dlog.planning.versions import facts_name
 from dlog.storage.arena.arena import Arena

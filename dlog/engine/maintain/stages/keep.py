@@ -32,14 +32,15 @@ import numpy as np
 from dlog.engine.evaluate.evaluate import Evaluation, check_functions, evaluate_stratum
 from dlog.engine.head.conflicts import check_new_values
 from dlog.engine.head.heads import fits
-from dlog.engine.maintain.delta.rule_deltas import RuleDeltas
 from dlog.engine.maintain.stages import layout as k
 from dlog.engine.maintain.stages.counted import evaluate_counted, is_countable
 from dlog.engine.maintain.stages.expansion import Body, Expansion, GroupExpansion, Recursion
+from dlog.engine.maintain.stages.explain import explain_stages
 from dlog.engine.maintain.stages.recursive_bodies import base_facts_body, bodies, kind_of
 from dlog.engine.maintain.stages.rounds import Rounds
 from dlog.engine.maintain.stages.table import NO_IDS, StageTable
-from dlog.engine.maintain.strategy import FROM_SCRATCH, Cycle, start_from_facts
+from dlog.engine.maintain.strategy import FROM_SCRATCH, Cycle, Strategy, start_from_facts
+from dlog.engine.state.side_state import SideState
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Program, Stratum
 from dlog.jit import Words
@@ -59,19 +60,30 @@ class TooMuchWork(Exception):
     """Evaluation from scratch is cheaper."""
 
 
-class StageStrategy:
+class _Beside(SideState):
+    """The table of a recursion, which is another one when it is built anew."""
+
+    def __init__(self, recursion: Recursion):
+        self.recursion = recursion
+
+    def settle(self) -> None:
+        self.recursion.table.keep()
+
+    def undo(self) -> None:
+        self.recursion.table.undo()
+
+
+class StageStrategy(Strategy):
     """Keeps one recursive stratum.  REQUIRES: not `unsupported`.
 
     There are values without a derivation from lower stages: F[a] = 5 and F[b] = 3 from each other, by
     F[b] = F[a] - 2 and F[a] = max(F[b], 5), after greater values that led there.  The strategy is then never
     ready, and `rebuild` evaluates.
 
-    The table of stages is not in the store.  A relation without columns stands for it there: the handle that
-    is found in the store tells whether the last transaction was committed, undone, or is not known at all.
+    The table of stages is not in the store: see `dlog.engine.state.side_state`.
     """
 
     way = "stages"
-    reads_changes = False
 
     def __init__(self, program: Program, stratum: Stratum, store: Store):
         self.program = program
@@ -87,8 +99,7 @@ class StageStrategy:
         self.reads = frozenset(a.predicate for b in self.bodies for a, _ in b.rule.body.atoms()) - {
             *self.names
         }
-        self.before: Relation | None = None
-        self.after: Relation | None = None
+        self.side = _Beside(self.recursion)
         self.total_work = 0  # of evaluation from scratch, when the state was built
         self.limit = 0
         self.is_grounded = True  # every value has a derivation from lower stages, as far as is known
@@ -115,19 +126,15 @@ class StageStrategy:
 
     # The interface of strategies
 
-    def does_as(self, other: object) -> bool:
-        return isinstance(other, StageStrategy)
-
     def ready(self, store: Store) -> bool:
-        stamp = store.relations.get(self.stamp)
-        return stamp is not None and (stamp is self.after or stamp is self.before)
+        return self.side.is_known(store, self.stamp)
 
     def rebuild(self, cycle: Cycle) -> None:
-        self.before = self.after = None
+        self.side.restart()
         counted = not self.stratum.combine and not cycle.evaluation.rounds
         if counted and is_countable(self.recursion, [e for _, e in self.through]):
             self._count(cycle)
-            self.after = cycle.store.relations[self.stamp] = Relation(cycle.store.arena, 0)
+            self.side.end(cycle.store, self.stamp)
             return
         self._evaluate(cycle)
         self._bind(cycle)
@@ -139,17 +146,12 @@ class StageStrategy:
             self.is_grounded = False
         if not self.is_grounded:
             return
-        self.after = cycle.store.relations[self.stamp] = Relation(cycle.store.arena, 0)
+        self.side.end(cycle.store, self.stamp)
 
     def apply(self, cycle: Cycle) -> None:
         store = cycle.store
         self._bind(cycle)
-        table = self.recursion.table
-        if store.relations[self.stamp] is self.after:
-            table.keep()
-        else:
-            table.undo()
-        self.before, self.after = store.relations[self.stamp], None
+        self.side.begin(store, self.stamp)
         old = {name: store.relations[name] for name in self.names}
         for name in self.names:
             store.relations[name] = old[name].snapshot()
@@ -163,10 +165,10 @@ class StageStrategy:
             self._give_up(cycle, old)
             return
         self._publish(cycle, old)
-        self.after = store.relations[self.stamp] = Relation(store.arena, 0)
+        self.side.end(store, self.stamp)
 
     def forget(self, store: Store) -> None:
-        store.relations.pop(self.stamp, None)
+        self.side.forget(store, self.stamp)
 
     def estimate(self, cycle: Cycle) -> float:
         """Derivations are taken to be spread evenly over the facts below."""
@@ -176,22 +178,12 @@ class StageStrategy:
         )
 
     def explain(self, store: Store) -> list[str]:
-        """How the stratum is maintained, in words."""
-        lines = [
-            "stages, because it is recursive",
-            "each fact has a stage and the number of its derivations from lower stages",
-        ]
-        for name, op in self.stratum.combine.items():
-            lines.append(f"{name}: {op} of what is derived; derivations of that value count")
-        for rule in self.stratum.rules:
-            own = RuleDeltas(store, rule, rule_variants(rule, self.reads | {*self.names}), bag=True)
-            lines += [line for line in own.explain() if line not in lines]
-        return lines
+        return explain_stages(self.stratum, self.reads | {*self.names}, store)
 
     def check(self, store: Store) -> None:
         """Assert that the table has the facts of the relations, each with a count."""
         table = self.recursion.table
-        if self.after is None or store.relations.get(self.stamp) is not self.after:
+        if not self.side.is_current(store, self.stamp):
             return
         table.keep()
         for name, number in self.numbers.items():

@@ -11,32 +11,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dlog.engine.evaluate.evaluate import as_plain
-from dlog.engine.head.heads import is_stored
 from dlog.engine.maintain.stages.expansion import Body
 from dlog.engine.maintain.stages.table import FactKind
-from dlog.engine.state.store import Store
-from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Program, Rule, Stratum, Var
+from dlog.ir.rules import Atom, Conj, Disjunction, Form, Program, Rule, Stratum, Var
 from dlog.planning.versions import facts_name
-
-
-def unsupported(program: Program, stratum: Stratum, store: Store) -> str | None:
-    """Why a recursive stratum cannot be kept by stages; None when it can."""
-    names = set(stratum.predicates)
-    for name in stratum.predicates:
-        if any(d.kind == "limitsize" and d.predicate == name for d in program.directives):
-            return f"{name} has a limited size"
-        if name in stratum.combine and not program.predicates[name].columns[-1].type.ordered_codes:
-            return f"{name} combines strings"
-    for rule in stratum.rules:
-        if rule.aggregates and rule.heads[0].predicate not in stratum.combine:
-            return f"an aggregation derives {rule.heads[0].predicate}"
-        if any(isinstance(f, Negation) and _mentions(f, names) for f in rule.body.walk()):
-            return "a negation reads the recursion"
-    for body in bodies(stratum):
-        identity = kind_of(program, stratum, body.head.predicate).identity
-        if not is_stored(store, body.rule, body.head, identity):
-            return f"keys of {body.head.predicate} are rounded"
-    return None
 
 
 def bodies(stratum: Stratum) -> list[Body]:
@@ -57,7 +35,7 @@ def _alternatives(
 ) -> Iterator[tuple[tuple[str, ...], tuple[Form, ...]]]:
     """(Variables of the branches taken, forms) without disjunctions that read the recursion."""
     for i, form in enumerate(forms):
-        if isinstance(form, Disjunction) and _mentions(form, names):
+        if isinstance(form, Disjunction) and mentions(form, names):
             for branch in form.branches:
                 own = tuple(v.name for v in branch.exists)
                 for exists, rest in _alternatives((*forms[:i], *branch.forms, *forms[i + 1 :]), names):
@@ -81,7 +59,7 @@ def _body(rule: Rule, head: Atom, exists: tuple[str, ...], forms: tuple[Form, ..
     return Body(own, forms, (head, *recursive))
 
 
-def _mentions(form: Form, names: set[str]) -> bool:
+def mentions(form: Form, names: set[str]) -> bool:
     return any(atom.predicate in names for atom, _ in Conj((), (form,)).atoms())
 
 

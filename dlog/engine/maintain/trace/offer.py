@@ -1,99 +1,68 @@
-"""Owns the choice between deltas and traces, rule by rule, by what each would have to keep.
+"""Owns what the trace strategy costs: sensitivity indices, and column orders that the evaluation reads.
 
-Deltas begin with the changed row, so each atom that may change asks for column orders of the others; a trace
-reads what the evaluation reads, and keeps sensitivity indices instead.  A row costs about the same either way
-where both have what they need, and single rows go a shorter way with deltas.  So deltas are taken unless what
-they need beyond the indices that are there is much larger than the trace.  Predicates that are said never to
-change ask for nothing.  Reads statistics only.
+A row costs about the same as by the default method where both have what they need, and single rows go a
+shorter way there: so a trace has to need much less memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-
-from dlog.engine.evaluate.column_orders import LARGE
-from dlog.engine.maintain.delta.rule_deltas import RuleDeltas
+from dlog.engine.maintain.body_changes import missing_orders
+from dlog.engine.maintain.offers import (
+    PER_ASSIGNMENT,
+    RECURSIVE,
+    Need,
+    Offer,
+    Question,
+    Refusal,
+    RuleOffer,
+)
+from dlog.engine.maintain.trace.keep import TraceStrategy, rule_traces
 from dlog.engine.maintain.trace.rule_traces import TraceDeltas, untraceable
-from dlog.engine.state.store import Store
 from dlog.ir.rules import Rule
-from dlog.planning.arrange import AtomUse
-from dlog.planning.deltas import rule_variants
-from dlog.planning.indices import Requirement, choose_orders
-from dlog.planning.versions import base_name, is_change
 from dlog.sensitivity.watches import COARSE, EXACT
 
-DELTA, TRACE, TRACE_EXACT, VIEWS = "delta", "trace", "trace-exact", "views"
-GRANULARITY = {TRACE: COARSE, TRACE_EXACT: EXACT}
-MUCH_LARGER = 2.0  # times the bytes of the trace
+GRANULARITY = {"trace": COARSE, "trace-exact": EXACT}
+TRACE, TRACE_EXACT = GRANULARITY
+PER_TRANSACTION = 20.0  # of one row that goes the short way
+MUCH_LARGER = 2.0  # what else is needed must be so many times as large
 
 
-@dataclass(frozen=True)
-class Choice:
-    """How a rule is kept, and why."""
-
-    way: str
-    reason: str
-
-
-def choose_way(
-    store: Store, rule: Rule, wanted: str | None, no_views: str = "", tables: Collection[str] = ()
-) -> Choice:
-    """The way of one rule; `wanted` is the strategy that a user asked for, `no_views` why it has no view tree
-    though one was looked for, `tables` the predicates that never change.
-    """
-    choice = _chosen(store, rule, wanted, tables)
-    if wanted == VIEWS:
-        return Choice(DELTA, f"it has no view tree: {no_views or 'it has no aggregate'}")
-    return Choice(choice.way, f"{choice.reason}; no view tree: {no_views}") if no_views else choice
+def refuse(name: str, question: Question) -> str | None:
+    if question.stratum.recursive:
+        return RECURSIVE
+    if name == TRACE_EXACT and name != question.wanted:
+        return "its indices are many times larger"
+    choices = question.rule_choices
+    if any(choice.way in GRANULARITY for choice in choices):
+        return None
+    return "; ".join(dict.fromkeys(choice.reason for choice in choices))
 
 
-def _chosen(store: Store, rule: Rule, wanted: str | None, tables: Collection[str]) -> Choice:
-    reason = untraceable(rule)
-    if wanted in GRANULARITY:
-        return (
-            Choice(DELTA, f"{reason}, so it has no trace") if reason else Choice(wanted, "it was asked for")
-        )
-    if wanted is not None:
-        return Choice(DELTA, "it was asked for")
-    if reason:
-        return Choice(DELTA, f"{reason}, so it has no trace")
-    return _by_cost(store, rule, tables)
+def offer(name: str, question: Question) -> Offer:
+    """What rules need that are not traced is left out: other strategies need it, too."""
+    choices = zip(question.stratum.rules, question.rule_choices, strict=True)
+    needs = [rule_need(question, rule) for rule, choice in choices if choice.way in GRANULARITY]
+    return Offer(
+        name,
+        "; ".join(dict.fromkeys(need.text for need in needs)),
+        per_row=PER_ASSIGNMENT * question.assignments_of_row,
+        per_transaction=PER_TRANSACTION,
+        bytes=sum(need.bytes for need in needs),
+        build=PER_ASSIGNMENT * question.assignments,
+    )
 
 
-def _by_cost(store: Store, rule: Rule, tables: Collection[str]) -> Choice:
-    reads = {atom.predicate for atom, _ in rule.body.atoms()}
-    if max(store.rows(name) for name in reads) < LARGE:
-        return Choice(DELTA, "what it reads is small: any index is soon made")
-    deltas = RuleDeltas(store, rule, rule_variants(rule, reads.difference(tables)), bag=True)
-    orders, size = missing_orders(store, (use for uses in deltas.uses() for use in uses))
-    if orders == 0:
-        return Choice(DELTA, "it needs no further column order")
-    traces = TraceDeltas(store, rule, "~", COARSE).planned_traces()
-    own = traces.expected_bytes() + missing_orders(store, traces.atoms)[1]
-    lacks = "one further column order" if orders == 1 else f"{orders} further column orders"
-    compared = f"deltas need {lacks} of {_mb(size)}, a trace {_mb(own)}"
-    if own * MUCH_LARGER < size:
-        return Choice(TRACE, compared)
-    return Choice(DELTA, compared)
+def make(name: str, question: Question) -> TraceStrategy:
+    return TraceStrategy(question.program, question.stratum, question.store, question.told_choices())
 
 
-def missing_orders(store: Store, uses: Iterable[AtomUse]) -> tuple[int, float]:
-    """How many column orders are not there that some plans read, and their bytes."""
-    needed: dict[str, set[Requirement]] = {}
-    for use in uses:
-        if not is_change(use.predicate) and use.columns:
-            together = use.together or tuple(frozenset({c}) for c in use.columns)
-            needed.setdefault(base_name(use.predicate), set()).add(together)
-    count, size = 0, 0.0
-    for name, requirements in needed.items():
-        arity, existing = store.predicates[name].arity, list(store.orders(name))
-        chosen = choose_orders(arity, sorted(requirements, key=str), existing)
-        new = len(chosen.orders) - len(existing)
-        count += new
-        size += 8.0 * new * arity * store.rows(name)
-    return count, size
+def rule_offer(name: str, question: Question, rule: Rule) -> RuleOffer | Refusal:
+    if reason := untraceable(rule):
+        return Refusal(name, f"{reason}, so it has no trace")
+    return RuleOffer(name, rule_traces(GRANULARITY[name]), lambda: rule_need(question, rule))
 
 
-def _mb(size: float) -> str:
-    return f"{size / 1e6:,.1f} MB"
+def rule_need(question: Question, rule: Rule) -> Need:
+    traces = TraceDeltas(question.store, rule, "~", COARSE).planned_traces()
+    size = traces.expected_bytes() + missing_orders(question.store, traces.atoms)[1]
+    return Need(size, f"a trace {size / 1e6:,.1f} MB", MUCH_LARGER)

@@ -1,9 +1,8 @@
 """Owns the change of one rule's assignments in a transaction, found by its trace (maintenance paper, 4).
 
-Correct output: as `dlog.engine.maintain.delta.rule_deltas`, whose place it takes: assignments of the body's outer variables
-that are no more, with sign -, and that are new, with sign +, each once.  Sensitivity indices are a group of
-relations of the store, under a name of its own: versions as the data is, committed with it; an abort costs
-nothing.
+Correct output: assignments of the body's outer variables that are no more, with sign -, and that are new,
+with sign +, each once.  Sensitivity indices are a group of relations of the store, under a name of its own:
+versions as the data is, committed with it; an abort costs nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +18,9 @@ from dlog.engine.body.default_statistics import GrowingStatistics
 from dlog.engine.body.readable import Readable
 from dlog.engine.body.table import Table
 from dlog.engine.commit.oracle_report import OracleReport
-from dlog.engine.maintain.delta.rule_deltas import RuleDeltas, body_runner
+from dlog.engine.maintain.body_changes import BodyChanges, body_runner
 from dlog.engine.maintain.strategy import Cycle
+from dlog.engine.maintain.trace.explain import explain_traces
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Atom, Rule
 from dlog.jit import Words
@@ -35,7 +35,7 @@ from dlog.sensitivity.intervals import Intervals
 from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.rows import distinct_rows, sorted_rows
 from dlog.sensitivity.upkeep import CycleResult, Upkeep
-from dlog.sensitivity.watches import EXACT, FREE, TRACED, WILD, Watch, watched
+from dlog.sensitivity.watches import watched
 from dlog.storage.diff.surgery import Surgeries, surgeries
 from dlog.storage.index.batch import Change
 from dlog.storage.index.index import Index
@@ -88,12 +88,12 @@ class Traces:
         return total
 
 
-class TraceDeltas(RuleDeltas):
+class TraceDeltas(BodyChanges):
     """The trace of one rule over one store.  REQUIRES: it is not `untraceable`."""
 
     def __init__(self, store: Store, rule: Rule, state: str, granularity: str):
         """Names of groups of sensitivity indices begin with `state`."""
-        super().__init__(store, rule, (), bag=True)
+        super().__init__(store, rule)
         self.store = store
         self.state = state
         self.granularity = granularity
@@ -116,9 +116,11 @@ class TraceDeltas(RuleDeltas):
     def ready(self, store: Store) -> bool:
         return self.traces is not None and self.traces.name in store.relations
 
-    def traces_as(self, other: TraceDeltas) -> bool:
+    def plans_as(self, other: BodyChanges) -> bool:
         """Whether the trace that would be made now has the key order of one that is there."""
-        return other.traces is None or self.planned_traces().keys == other.traces.keys
+        if not isinstance(other, TraceDeltas) or other.traces is None:
+            return True
+        return self.planned_traces().keys == other.traces.keys
 
     def forget(self, store: Store) -> None:
         self.traces = None
@@ -270,63 +272,9 @@ class TraceDeltas(RuleDeltas):
 
     # Looking inside
 
-    def uses(self) -> Iterator[tuple[AtomUse, ...]]:
-        yield from ()
-
-    def share(self, cycle: Cycle) -> float:
-        """What a change is of all that the rule reads."""
-        total = 0.0
-        for name in self.reads:
-            if (change := cycle.changes.get(name)) is not None:
-                rows = len(change.inserted) + len(change.erased)
-                total += rows / max(1, cycle.store.rows(name))
-        return total
-
     def explain(self) -> Iterator[str]:
-        traces = self.traces or self.planned_traces()
-        names = {slot: name for name, slot in traces.compiled.names}
-        keys = ", ".join(name for name, _ in traces.keys)
-        where = f"line {self.rule.span.line}: " if self.rule.span else ""
-        yield f"{where}trace ({self.granularity}) in the key order [{keys}]"
-        if not self.ready(self.store):
-            yield "  not there yet: the next transaction evaluates the rule again and notes where it looks"
-            yield f"  {self._expected(traces)}"
-        sizes = dict(enumerate(self.intervals(self.store))) if self.ready(self.store) else {}
-        for watch in traces.upkeep.watched.watches:
-            yield from self._explain_watch(traces, watch, names, sizes)
-
-    def _expected(self, traces: Traces) -> str:
-        """The size of a trace that is not there yet, in words."""
-        size = traces.expected_bytes()
-        if not size:
-            return "it keeps no intervals"
-        shown = f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size:,.0f} bytes"
-        several = " at the least, one for each operation" if self.granularity == EXACT else ""
-        return f"it is expected to keep {shown} of intervals{several}"
-
-    def _explain_watch(
-        self, traces: Traces, watch: Watch, names: dict[int, str], sizes: dict[int, Intervals]
-    ) -> Iterator[str]:
-        use, atom = traces.atoms[watch.atom], traces.compiled.read[watch.atom]
-        if watch.level < 0:
-            yield f"  {atom}: evaluated again when its first row comes or its last row goes"
-            return
-        where = f"{atom} by {', '.join(str(atom.args[c]) for c in use.columns[: watch.level + 1])}"
-        if watch.how == FREE and watch.depth == 0:
-            yield f"  {where}: all of the body is evaluated again, since nothing leads to a part of it"
-        elif watch.how == FREE:
-            yield f"  {where}: needs no sensitivity index, a changed row tells where it was used"
-        elif watch.how == WILD:
-            roaming = ", ".join(names.get(traces.upkeep.watched.keys[d], "?") for d in watch.wild)
-            yield f"  {where}: needs no sensitivity index, few values of {roaming} go with a changed row"
-        elif watch.how == TRACED:
-            index = sizes.get(watch.note)
-            size = "" if index is None else f": {len(index):,} intervals, {index.bytes:,} bytes"
-            if watch.below:
-                yield f"  {where}: by the sensitivity index of the column behind it"
-                return
-            others = ", ".join(names.get(slot, "?") for slot in watch.others)
-            yield f"  {where}: sensitivity index by {others or 'nothing else'}{size}"
+        intervals = self.intervals(self.store) if self.ready(self.store) else None
+        return explain_traces(self.rule, self.traces or self.planned_traces(), self.granularity, intervals)
 
     def check(self, store: Store, fresh: Store) -> None:
         """Assert that the indices agree with those of a fresh evaluation.  O(size of the indices)."""

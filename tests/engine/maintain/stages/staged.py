@@ -14,10 +14,11 @@ from dlog.engine.database import Database
 from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.loading import python_codes
 from dlog.engine.maintain.facts import change_facts
-from dlog.engine.maintain.maintain import check_base_functions, recompute
+from dlog.engine.maintain.maintain import check_base_functions
 from dlog.engine.maintain.stages.keep import StageStrategy
-from dlog.engine.maintain.stages.recursive_bodies import bodies, unsupported
-from dlog.engine.maintain.strategy import Cycle, net_difference
+from dlog.engine.maintain.stages.offer import unsupported
+from dlog.engine.maintain.stages.recursive_bodies import bodies
+from dlog.engine.maintain.strategy import Cycle, net_difference, recompute
 from dlog.ir.rules import Stratum, Var
 from dlog.planning.deltas import outer_variables
 from dlog.planning.versions import facts_name, is_change, is_old

@@ -154,7 +154,7 @@ def test_heads_of_a_rule_share_their_views() -> None:
         ("t[a] = x <- agg<<x = max(b)>> r(a, b).", "a ring has no max"),
         ("t[a] = x <- agg<<x = sum(f)>> g(a, f).", "sums of floats are rounded"),
         ("t[a] = n <- agg<<n = count()>> r(a, b), !r(b, a).", "view trees have no negation"),
-        ("t[a] = n <- agg<<n = count()>> g(a, f), f > 1.5.", "it compares what are no whole numbers"),
+        ("t[a] = n <- agg<<n = count()>> g(a, f), f > 1.5.", "it compares values that are not integers"),
         ("t[a] = n <- agg<<n = count()>> r(a, b). t[7] = 7 <- r(_, _).", "several rules derive it"),
         ("t(a, n), t(n, a) <- agg<<n = count()>> r(a, b).", "two of its heads may derive the same row"),
     ],
@@ -168,7 +168,7 @@ def test_other_rules_stay_with_deltas(rule: str, why: str) -> None:
         tx.insert("g", [(1, 2.5), (2, 0.5)])
     assert "views" not in ways(db).values() and len(db["t"].rows()) >= 1
     assert f"it has no view tree: {why}" in db.explain("t").replace(
-        "of rows that go, max cannot be taken back, as a sum can: ", ""
+        "max cannot be maintained under deletion as a sum can: ", ""
     )
 
 

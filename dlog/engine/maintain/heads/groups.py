@@ -10,7 +10,7 @@ scratch gives them; a row that stays is left out or cancels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -18,25 +18,26 @@ import numpy as np
 from dlog.aggregates import load, states
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.table import Table, Values, distinct_rows
+from dlog.engine.head.aggregate_state import Assignments, Part, ScanPart, SumPart
 from dlog.engine.head.grouping import sorted_rows
 from dlog.engine.head.heads import aggregate_table, body_outputs, head_rows, takes_weights, weigh
-from dlog.engine.maintain.delta.aggregate_state import Assignments, Part, ScanPart, SumPart
-from dlog.engine.maintain.delta.rule_deltas import RuleDeltas
+from dlog.engine.maintain.body_changes import BodyChanges
+from dlog.engine.maintain.heads.sets import Signed
 from dlog.engine.maintain.strategy import Cycle, Followed
 from dlog.engine.state.store import Store
 from dlog.heads.sums import Groups, all_groups, apply_groups
 from dlog.ir.rules import Atom, Program, Rule
 from dlog.jit import Words
-from dlog.planning.deltas import ERASE, INSERT, rule_variants
+from dlog.planning.deltas import ERASE, INSERT
 from dlog.storage.relation.relation import Relation
 from dlog.types import MAX_PRECISION
 
-Signed = tuple[Words, Words]  # rows of a head, and how many derivations each gains or loses
 
+class GroupHead(Protocol):
+    """The groups of one rule."""
 
-class AggregateDeltas(Protocol):
     rule: Rule
-    deltas: RuleDeltas
+    deltas: BodyChanges
     states: tuple[str, ...]  # names of the relations that the rule keeps
 
     def ready(self, store: Store) -> bool: ...
@@ -55,19 +56,32 @@ class AggregateDeltas(Protocol):
         REQUIRES: tables have the variables that `deltas` gives.
         """
 
-    def check(self, store: Store) -> None: ...
+    def check(self, store: Store, fresh: Store) -> None:
+        """Assert that the state is sound, and equal to one that was made anew."""
+
     def explain(self) -> str: ...
 
 
-def aggregate_deltas(store: Store, program: Program, rule: Rule, state: str) -> AggregateDeltas:
-    """`state` is the name of the relation that the rule may keep, and how names of others begin."""
-    if _wide(rule):
-        return _Again(store, rule)
-    if all(SumPart.is_exact(rule, a) for a in rule.aggregates):
-        return Sums(store, rule, state)
-    if all(load(a.function.state).holds(rule, a) for a in rule.aggregates):
-        return Kept(store, program, rule, state)
-    return _Again(store, rule)
+def group_head(
+    store: Store,
+    program: Program,
+    rule: Rule,
+    state: str,
+    method: Callable[[Store, Rule, str, tuple[str, ...], bool], BodyChanges],
+) -> GroupHead:
+    """`state` is how names of what the rule keeps end; `method` finds the change of its body."""
+    own = f"%{state}"
+
+    def deltas(outputs: tuple[str, ...] = ()) -> BodyChanges:
+        return method(store, rule, state, outputs, True)
+
+    if not _wide(rule) and all(SumPart.is_exact(rule, a) for a in rule.aggregates):
+        return Sums(rule, own, deltas())
+    if not _wide(rule) and all(load(a.function.state).holds(rule, a) for a in rule.aggregates):
+        parts = _parts(program, rule, own)
+        outputs = _outputs(rule, parts)
+        return Kept(rule, parts, outputs, deltas(outputs))
+    return _Again(rule, deltas())
 
 
 def _wide(rule: Rule) -> bool:
@@ -78,13 +92,12 @@ def _wide(rule: Rule) -> bool:
 class Sums:
     """Count, sum and mean of ints and decimals alone."""
 
-    def __init__(self, store: Store, rule: Rule, state: str):
-        self.rule = rule
+    def __init__(self, rule: Rule, state: str, deltas: BodyChanges):
+        self.rule, self.deltas = rule, deltas
         self.state = state
         self.states: tuple[str, ...] = (state,)
         self.part = SumPart(rule, rule.aggregates, state)
         self.groups = self.part.groups
-        self.deltas = _deltas(store, rule)
 
     def ready(self, store: Store) -> bool:
         return self.state in store.relations
@@ -128,22 +141,17 @@ class Sums:
     def explain(self) -> str:
         return self.part.explain()
 
-    def check(self, store: Store) -> None:
-        if self.state in store.relations:
-            self.part.check(store.relations[self.state])
+    def check(self, store: Store, fresh: Store) -> None:
+        _check(self.part, store, fresh)
 
 
 class Kept:
     """Groups that are kept in several parts; min, max, concat and sums of floats among them."""
 
-    def __init__(self, store: Store, program: Program, rule: Rule, state: str):
-        self.rule = rule
+    def __init__(self, rule: Rule, parts: list[Part], outputs: tuple[str, ...], deltas: BodyChanges):
+        self.rule, self.parts, self.outputs, self.deltas = rule, parts, outputs, deltas
         self.groups = tuple(v.name for v in rule.groups)
-        self.parts = _parts(program, rule, state)
-        self.states: tuple[str, ...] = tuple(part.state for part in self.parts)
-        extra = [name for part in self.parts if isinstance(part, ScanPart) for name in part.shape.keys]
-        self.outputs = tuple(dict.fromkeys((*body_outputs(rule), *extra)))
-        self.deltas = _deltas(store, rule, self.outputs)
+        self.states: tuple[str, ...] = tuple(part.state for part in parts)
 
     def ready(self, store: Store) -> bool:
         return all(state in store.relations for state in self.states)
@@ -236,10 +244,15 @@ class Kept:
     def explain(self) -> str:
         return "; ".join(part.explain() for part in self.parts)
 
-    def check(self, store: Store) -> None:
+    def check(self, store: Store, fresh: Store) -> None:
         for part in self.parts:
-            if part.state in store.relations:
-                part.check(store.relations[part.state])
+            _check(part, store, fresh)
+
+
+def _check(part: Part, store: Store, fresh: Store) -> None:
+    stored, again = store.relations[part.state], fresh.relations[part.state]
+    part.check(stored)
+    assert np.array_equal(stored.rows(), again.rows()), f"the state {part.state}"
 
 
 def _parts(program: Program, rule: Rule, state: str) -> list[Part]:
@@ -251,11 +264,16 @@ def _parts(program: Program, rule: Rule, state: str) -> list[Part]:
     return parts
 
 
+def _outputs(rule: Rule, parts: list[Part]) -> tuple[str, ...]:
+    """What a body has to give: a scan predicate that rules share may have further keys."""
+    extra = [name for part in parts if isinstance(part, ScanPart) for name in part.shape.keys]
+    return tuple(dict.fromkeys((*body_outputs(rule), *extra)))
+
+
 class _Again:
-    def __init__(self, store: Store, rule: Rule):
-        self.rule = rule
+    def __init__(self, rule: Rule, deltas: BodyChanges):
+        self.rule, self.deltas = rule, deltas
         self.states: tuple[str, ...] = ()
-        self.deltas = _deltas(store, rule)
         self.whole = _wide(rule)
         self.groups = tuple(v.name for v in rule.groups)
 
@@ -299,10 +317,5 @@ class _Again:
     def explain(self) -> str:
         return f"evaluates touched groups again: {', '.join(map(str, self.rule.aggregates))}"
 
-    def check(self, store: Store) -> None:
+    def check(self, store: Store, fresh: Store) -> None:
         pass
-
-
-def _deltas(store: Store, rule: Rule, outputs: tuple[str, ...] = ()) -> RuleDeltas:
-    variants = rule_variants(rule, rule.body.predicates())
-    return RuleDeltas(store, rule, variants, bag=True, outputs=outputs)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.table import Values
-from dlog.engine.maintain.delta.aggregate_state import Assignments, Part, has_codes
+from dlog.engine.head.aggregate_state import Assignments, Part, has_codes
 from dlog.engine.state.store import Store
 from dlog.heads.lookup import look_up
 from dlog.heads.scans import apply_values, check_values, no_values, run_lengths

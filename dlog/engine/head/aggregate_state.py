@@ -28,7 +28,7 @@ from dlog.engine.column_functions.decimals import widen
 from dlog.engine.head.groups import joined_texts, partial_sums
 from dlog.engine.head.heads import concat_keys, sum_overflow, with_result
 from dlog.engine.head.power_sums import SUMS_AT_ONCE, SumOverflow, float_terms, sums_of_float
-from dlog.engine.maintain.delta.scan_shapes import ScanShape, scan_shape
+from dlog.engine.head.scan_shapes import ScanShape, scan_shape
 from dlog.engine.state.store import Store
 from dlog.heads.float_sums import apply_floats, check_sums, no_sums, words_of_sums
 from dlog.heads.lookup import look_up

@@ -1,0 +1,63 @@
+"""Owns what the delta strategy costs: the column orders that its variants read, beyond those that are there.
+
+Variants begin with the changed row, so each atom that may change asks for column orders of the others.
+Predicates that never change ask for nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dlog.engine.evaluate.column_orders import LARGE
+from dlog.engine.maintain.body_changes import missing_orders
+from dlog.engine.maintain.delta.keep import DeltaStrategy, rule_deltas
+from dlog.engine.maintain.delta.rule_deltas import RuleDeltas
+from dlog.engine.maintain.offers import (
+    PER_ASSIGNMENT,
+    RECURSIVE,
+    Need,
+    Offer,
+    Question,
+    RuleOffer,
+)
+from dlog.ir.rules import Rule
+from dlog.planning.deltas import rule_variants
+
+PER_TRANSACTION = 20.0  # of one row that goes the short way
+
+
+def refuse(name: str, question: Question) -> str | None:
+    return RECURSIVE if question.stratum.recursive else None
+
+
+def offer(name: str, question: Question) -> Offer:
+    needs = [rule_need(question, rule) for rule in question.stratum.rules]
+    return Offer(
+        name,
+        "; ".join(dict.fromkeys(need.text for need in needs)),
+        per_row=PER_ASSIGNMENT * question.assignments_of_row,
+        per_transaction=PER_TRANSACTION,
+        bytes=sum(need.bytes for need in needs),
+        build=PER_ASSIGNMENT * question.assignments,
+    )
+
+
+def make(name: str, question: Question) -> DeltaStrategy:
+    choices = [replace(choice, way=name, method=rule_deltas) for choice in question.told_choices()]
+    return DeltaStrategy(question.program, question.stratum, question.store, choices)
+
+
+def rule_offer(name: str, question: Question, rule: Rule) -> RuleOffer:
+    return RuleOffer(name, rule_deltas, lambda: rule_need(question, rule))
+
+
+def rule_need(question: Question, rule: Rule) -> Need:
+    store, reads = question.store, rule.body.predicates()
+    if max((store.rows(name) for name in reads), default=0) < LARGE:
+        return Need(0.0, "what it reads is small: any index is soon made")
+    deltas = RuleDeltas(store, rule, rule_variants(rule, reads - question.tables), bag=True)
+    orders, size = missing_orders(store, (use for uses in deltas.uses() for use in uses))
+    if orders == 0:
+        return Need(0.0, "it needs no further column order")
+    lacks = "one further column order" if orders == 1 else f"{orders} further column orders"
+    return Need(size, f"deltas need {lacks} of {size / 1e6:,.1f} MB")

@@ -1,0 +1,222 @@
+"""Owns the choice of a stratum's strategy: each offers what it would cost, or refuses; the cheapest is taken.
+
+Reads statistics only.  Knows no strategy by name: `dlog.engine.maintain.strategies` lists them.
+
+    cost  =  per_transaction + per_row + build / transactions that the choice is expected to last
+             + bytes * a weight                                   of a transaction of one row, in us
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from dlog.engine.maintain.body_changes import assignments
+from dlog.engine.maintain.rule_strategy import Method, RuleChoice
+from dlog.engine.maintain.strategies import REGISTRY, SUPPORTED, Entry
+from dlog.engine.maintain.strategy import Strategy
+from dlog.engine.state.store import Store
+from dlog.errors import UnsupportedError
+from dlog.ir.rules import Program, Rule, Stratum
+
+# Joins went through 8 million assignments a second on a star of six relations.
+PER_ASSIGNMENT = 1 / 8
+LASTS = 15  # transactions of one row, for each row: then there are 16 times as many, and all are asked again
+PER_BYTE = 1e-8  # so that memory decides only where times are about equal
+RECURSIVE = "it is recursive"
+
+
+@dataclass(frozen=True)
+class Offer:
+    strategy: str
+    reason: str
+    per_row: float  # us for each changed row
+    per_transaction: float  # us
+    bytes: float  # beyond the relations and column orders that are there
+    build: float  # us, once
+    on_request: str = ""  # why it is not taken unless a user asks for it
+
+    def cost(self, rows: int) -> float:
+        """Of a transaction of one row, where a stratum reads so many."""
+        shared = self.build / (LASTS * max(rows, 1))
+        return self.per_transaction + self.per_row + shared + PER_BYTE * self.bytes
+
+
+@dataclass(frozen=True)
+class Refusal:
+    strategy: str
+    reason: str
+
+
+@dataclass
+class Question:
+    """Which strategy is to maintain a stratum?"""
+
+    program: Program
+    stratum: Stratum
+    store: Store
+    wanted: str | None = None  # the strategy that a user asked for
+    known: Collection[Strategy] = ()  # strategies of other strata, which may share state
+    given_up: Mapping[str, str] = field(default_factory=dict)  # strategies that failed, and why
+    refused: list[str] = field(default_factory=list)  # why those that were asked first refused
+    refusals: list[Refusal] = field(default_factory=list)  # of all that were asked
+
+    @cached_property
+    def rows(self) -> int:
+        """Of all that the stratum reads."""
+        return sum(map(self.store.rows, self.stratum.reads))
+
+    @cached_property
+    def assignments(self) -> float:
+        """About how many the bodies have."""
+        return sum(assignments(self.store, rule) for rule in self.stratum.rules)
+
+    @property
+    def assignments_of_row(self) -> float:
+        """About how many a row is part of."""
+        return self.assignments / max(self.rows, 1)
+
+    @cached_property
+    def tables(self) -> frozenset[str]:
+        """Predicates that never change."""
+        return frozenset(d.predicate for d in self.program.directives if d.kind == "table")
+
+    @cached_property
+    def rule_choices(self) -> list[RuleChoice]:
+        """The method of each rule.  REQUIRES: the stratum is not recursive."""
+        return [_choose_method(self, rule) for rule in self.stratum.rules]
+
+    def told_choices(self) -> list[RuleChoice]:
+        """The same; their reasons say why a strategy that was asked first refused."""
+        if not self.refused:
+            return self.rule_choices
+        why = "; ".join(self.refused)
+        if self.wanted is not None:
+            return [replace(choice, reason=why) for choice in self.rule_choices]
+        return [replace(choice, reason=f"{choice.reason}; {why}") for choice in self.rule_choices]
+
+
+# Of a stratum
+
+
+def choose(question: Question) -> Strategy:
+    """The strategy that is wanted, if it can be; else the cheapest, ties to the earlier in the list."""
+    for entry in _candidates(question):
+        try:
+            strategy: Strategy = entry.offers.make(entry.name, question)
+        except UnsupportedError as error:
+            question.refused.append(error.message)
+        else:
+            strategy.offered_as = entry.name
+            return strategy
+    raise AssertionError("the last resort never refuses")
+
+
+def _candidates(question: Question) -> Iterator[Entry]:
+    """From the one to try first."""
+    entries = [entry for entry in SUPPORTED if not entry.last_resort]
+    if question.wanted is None:
+        able = [entry for entry in entries if _refusal(entry, question) is None]
+        if len(able) > 1:  # else there is nothing to compare
+            able.sort(key=lambda entry: _offer(entry, question).cost(question.rows))
+        yield from able
+    else:
+        entries.sort(key=lambda entry: entry.name != question.wanted)
+        for entry in entries:
+            refusal = _refusal(entry, question)
+            if refusal is None:
+                yield entry
+            elif entry.name == question.wanted and not entry.by_rule:  # else each rule says why
+                question.refused = [refusal]
+    yield from (entry for entry in SUPPORTED if entry.last_resort)
+
+
+def _refusal(entry: Entry, question: Question) -> str | None:
+    if entry.name in question.given_up:
+        question.refused.append(question.given_up[entry.name])
+        return question.given_up[entry.name]
+    reason: str | None = entry.offers.refuse(entry.name, question)
+    if reason is not None and not entry.on_request:
+        question.refusals.append(Refusal(entry.name, reason))
+    return reason
+
+
+def _offer(entry: Entry, question: Question) -> Offer:
+    offer: Offer = entry.offers.offer(entry.name, question)
+    return offer
+
+
+def all_offers(question: Question) -> Iterator[Offer | Refusal]:
+    """What every strategy says, in the order of the list.  Each is asked as if a user had asked for it."""
+    for entry in REGISTRY:
+        if not entry.folder:
+            yield Refusal(entry.name, "it is not supported yet")
+            continue
+        reason = _unless_made(entry, replace(question, refused=[], refusals=[]))
+        wished = replace(question, wanted=entry.name, refused=[], refusals=[])
+        if reason is not None and (refusal := _unless_made(entry, wished)) is not None:
+            yield Refusal(entry.name, refusal)
+        else:
+            yield replace(_offer(entry, wished), on_request=reason or "")
+
+
+def _unless_made(entry: Entry, question: Question) -> str | None:
+    """Why a strategy refuses, if it does: some reasons show only when it is made."""
+    if (reason := _refusal(entry, question)) is not None:
+        return reason
+    try:
+        entry.offers.make(entry.name, question)
+    except UnsupportedError as error:
+        return error.message
+    return None
+
+
+# Of a rule
+
+
+@dataclass(frozen=True)
+class RuleOffer:
+    """A method that can find the change of a rule's body."""
+
+    way: str
+    method: Method
+    need: Callable[[], Need]
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a method needs beyond what is there, and how that is said."""
+
+    bytes: float
+    text: str
+    weight: float = 1.0  # of a byte, compared with those of other methods
+
+
+def _choose_method(question: Question, rule: Rule) -> RuleChoice:
+    said = [
+        entry.offers.rule_offer(entry.name, question, rule)
+        for entry in SUPPORTED
+        if entry.by_rule and (entry.name == question.wanted or not entry.on_request)
+    ]
+    offers = [one for one in said if isinstance(one, RuleOffer)]
+    refusals = {one.strategy: one.reason for one in said if isinstance(one, Refusal)}
+    if question.wanted is None:
+        return _least(offers, "; ".join(refusals.values()))
+    for offer in offers:
+        if offer.way == question.wanted:
+            return RuleChoice(offer.way, "it was asked for", offer.method)
+    return RuleChoice(offers[0].way, refusals.get(question.wanted, ""), offers[0].method)
+
+
+def _least(offers: Sequence[RuleOffer], refusals: str) -> RuleChoice:
+    """The method that needs the least; the first is taken at once if it needs nothing."""
+    first, *others = offers
+    if not others:
+        return RuleChoice(first.way, refusals, first.method)
+    need = first.need()
+    if not need.bytes:
+        return RuleChoice(first.way, need.text, first.method)
+    needs = [need, *(offer.need() for offer in others)]
+    chosen, _ = min(zip(offers, needs, strict=True), key=lambda pair: pair[1].bytes * pair[1].weight)
+    return RuleChoice(chosen.way, ", ".join(need.text for need in needs), chosen.method)

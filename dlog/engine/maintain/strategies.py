@@ -1,0 +1,65 @@
+"""Owns the list of strategies: the only place that names them, in the order in which they are asked.
+
+Each has a folder beside this module with `offer.py` (what it would cost, or why it cannot), `keep.py` (the
+strategy with its state) and, where there is something to put there, `explain.py` and kernels.  A folder is
+loaded when it is first asked.  Knows nothing of rules; the command line reads the names from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from dlog.errors import DlogError, UnsupportedError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`offer.py` of its folder has the functions
+
+    refuse(name, question)              why it cannot maintain a stratum, if it cannot; quick
+    offer(name, question)               what it would cost, an `Offer`
+    make(name, question)                the strategy; raises UnsupportedError for what shows only now
+    rule_offer(name, question, rule)    the same for one rule, if it finds changes rule by rule
+    """
+
+    name: str
+    folder: str = ""  # none: the name is reserved, and not supported yet
+    selectable: bool = True  # by a user, for all rules that allow it
+    by_rule: bool = False  # whether rules of one stratum may differ in it
+    on_request: bool = False  # never chosen otherwise
+    last_resort: bool = False  # asked when all others refuse: it is never cheaper
+
+    @property
+    def offers(self) -> Any:
+        """Its module `offer`."""
+        return import_module(f"{__package__}.{self.folder}.offer")
+
+
+FROM_SCRATCH = "from scratch"
+REGISTRY = (
+    Entry("delta", "delta", by_rule=True),
+    Entry("trace", "trace", by_rule=True),
+    Entry("trace-exact", "trace", by_rule=True, on_request=True),
+    Entry("views", "views"),
+    Entry("stages", "stages", selectable=False),
+    Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True),
+    Entry("multilevel"),
+    Entry("join_graph"),
+)
+SUPPORTED = tuple(entry for entry in REGISTRY if entry.folder)
+SELECTABLE = tuple(entry.name for entry in SUPPORTED if entry.selectable)
+
+
+def require_strategy(name: str | None) -> None:
+    """Raises for the name of a strategy that a user cannot select."""
+    if name is None or name in SELECTABLE:
+        return
+    if not isinstance(name, str):
+        raise TypeError(f"strategy must be a string, not {name!r}")
+    reserved = [entry.name for entry in REGISTRY if not entry.folder]
+    if name in reserved:
+        raise UnsupportedError(f"not supported yet: {name}")
+    known = did_you_mean(name, (*SELECTABLE, *reserved), f"there are {', '.join(SELECTABLE)}")
+    raise DlogError(f"unknown strategy {name}", help=known)

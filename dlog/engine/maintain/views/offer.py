@@ -1,0 +1,60 @@
+"""Owns what the view strategy costs.  Imports M3 only where views would be the cheapest."""
+
+from __future__ import annotations
+
+from dlog.engine.maintain.offers import RECURSIVE, Offer, Question
+from dlog.engine.maintain.strategy import Strategy
+from dlog.errors import UnsupportedError
+
+# A transaction of one row; views never go through the assignments that the row is part of.
+PER_TRANSACTION = 240.0
+PER_ROW = 40.0
+BUILD, BUILD_ROW = 100_000.0, 2.0  # the M3 program is written and compiled, then every row goes through it
+ROW_BYTES = 64.0  # of the maps, for each row that is read
+
+
+def refuse(name: str, question: Question) -> str | None:
+    stratum = question.stratum
+    if stratum.recursive:
+        return RECURSIVE
+    if not any(rule.aggregates for rule in stratum.rules):
+        return _none(name, question, "it has no aggregate")
+    if name != question.wanted and len(stratum.rules) > 1:
+        return _none(name, question, "several rules derive it")
+    if name != question.wanted and len(stratum.reads) < 2:
+        return _none(name, question, "it reads one relation")
+    return None
+
+
+def offer(name: str, question: Question) -> Offer:
+    each = question.assignments_of_row
+    return Offer(
+        name,
+        f"a row is part of about {each:,.0f} assignments of the body, which views never make",
+        per_row=PER_ROW,
+        per_transaction=PER_TRANSACTION,
+        bytes=ROW_BYTES * question.rows,
+        build=BUILD + BUILD_ROW * question.rows,
+    )
+
+
+def make(name: str, question: Question) -> Strategy:
+    from dlog.engine.maintain.views.keep import ViewStrategy
+    from dlog.views.run.rule_query import view_query
+
+    try:
+        query = view_query(question.program, question.stratum)
+        if name != question.wanted and len(query.atoms) < 2:
+            raise UnsupportedError("it reads one relation")
+        if name != question.wanted and not query.is_acyclic:
+            raise UnsupportedError(
+                "the join is cyclic, where deltas need no views and join in the best order"
+            )
+    except UnsupportedError as error:
+        raise UnsupportedError(_none(name, question, error.message)) from None
+    reason = "it was asked for" if name == question.wanted else offer(name, question).reason
+    return ViewStrategy(question.program, question.stratum, query, reason, question.known)
+
+
+def _none(name: str, question: Question, reason: str) -> str:
+    return f"it has no view tree: {reason}" if name == question.wanted else f"no view tree: {reason}"

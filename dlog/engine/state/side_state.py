@@ -1,0 +1,65 @@
+"""Owns the protocol of state beside the store: arrays that are changed in place, not versions of relations.
+
+The store has a *stamp* for such a state: a relation without columns, whose identity says which version of the
+state belongs to the relations beside it.  A commit keeps the new stamp and an abort brings back the old one,
+with no call to anyone; the next transaction finds out which it was.
+
+1 `begin`: the stamp that is found is the last one (the last transaction was committed: `settle`), or the one
+before (it was rolled back: `undo`).  2 the state changes.  3 `end` puts a new stamp into the store.  Several
+strata may share a state, each with a stamp of its own name.  Where neither stamp is found, the state is made
+anew, between `restart` and `end`.
+"""
+
+from __future__ import annotations
+
+from dlog.engine.state.store import Store
+from dlog.storage.relation.relation import Relation
+
+
+class SideState:
+    """A state overrides `settle`, `undo` and `check`."""
+
+    before: Relation | None = None  # the stamp of the version before the last transaction
+    after: Relation | None = None  # that of the version after it
+
+    def settle(self) -> None:
+        """The last transaction was committed: what would undo it is not needed any more."""
+
+    def undo(self) -> None:
+        """Bring back the state before the last transaction.  O(what that changed)."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Assert every invariant.  REQUIRES: is_current."""
+
+    def is_known(self, store: Store, name: str) -> bool:
+        """Whether a stamp belongs to a version that the state has, or can go back to."""
+        stamp = store.relations.get(name)
+        return stamp is not None and (stamp is self.after or stamp is self.before)
+
+    def is_current(self, store: Store, name: str) -> bool:
+        stamp = store.relations.get(name)
+        return stamp is not None and stamp is self.after
+
+    def begin(self, store: Store, name: str) -> None:
+        """A transaction begins at the version of a stamp.  REQUIRES: it is known."""
+        stamp = store.relations[name]
+        if stamp is self.after:
+            self.settle()
+        else:
+            self.undo()
+        self.before, self.after = stamp, None
+
+    def restart(self) -> None:
+        """The state is made anew, or dropped: no stamp belongs to it any more."""
+        self.before = self.after = None
+
+    def end(self, store: Store, name: str) -> None:
+        """The state is that of the relations in the store; a state that strata share has one new stamp."""
+        if self.after is None:
+            self.after = Relation(store.arena, 0)
+        store.relations[name] = self.after
+
+    def forget(self, store: Store, name: str) -> None:
+        """The relations are going to change without the state."""
+        store.relations.pop(name, None)

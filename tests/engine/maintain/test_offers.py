@@ -1,0 +1,148 @@
+"""Strategies offer with costs or refuse with a reason; one list names them, and nothing else does."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import dlog
+from dlog.engine.maintain import strategies
+from dlog.engine.maintain.offers import LASTS, Offer, Question, Refusal, all_offers, choose
+from dlog.engine.maintain.strategies import REGISTRY, SELECTABLE, SUPPORTED
+from dlog.errors import DlogError, UnsupportedError
+
+ROOT = Path(dlog.__file__).parent
+MAINTAIN = Path(strategies.__file__).parent
+FOLDERS = {entry.folder for entry in SUPPORTED}
+NAMES = {entry.name for entry in REGISTRY}
+# The short path of small transactions uses what a strategy's folder has for it.
+SHORT = {"small_transaction.py", "trigger_search.py", "triggers.py", "row_kernels.py"}
+
+STAR = """
+house(h, p) -> int(h), int(p).  shop(s, p) -> int(s), int(p).  school(c, p) -> int(c), int(p).
+n[p] = k <- agg<<k = count()>> house(h, p), shop(s, p), school(c, p).
+"""
+REACH = "reach(x, y) <- edge(x, y).  reach(x, z) <- reach(x, y), edge(y, z).  edge(1, 2)."
+
+
+def question(source: str, wanted: str | None = None, **rows: list[tuple[int, ...]]) -> Question:
+    db = dlog.Database(source=source)
+    if rows:
+        db.apply(insert=rows)
+    return Question(db.program, db.program.strata[0], db.store, wanted)
+
+
+def said(asked: Question) -> dict[str, Offer | Refusal]:
+    return {one.strategy: one for one in all_offers(asked)}
+
+
+def star(n: int, places: int) -> dict[str, list[tuple[int, ...]]]:
+    return {name: [(i, i % places) for i in range(n)] for name in ("house", "shop", "school")}
+
+
+def test_every_strategy_answers_in_the_order_of_the_list() -> None:
+    for source in (STAR, REACH, "p(x) <- a(x).  a(1)."):
+        assert [*said(question(source))] == [entry.name for entry in REGISTRY]
+
+
+def test_a_rule_without_recursion() -> None:
+    answers = said(question("p(x) <- a(x), b(x).  a(1).  b(1)."))
+    offers = {name for name, one in answers.items() if isinstance(one, Offer)}
+    assert offers == {"delta", "trace", "trace-exact", "from scratch"}
+    assert "no aggregate" in answers["views"].reason and "recursive" in answers["stages"].reason
+    assert answers["multilevel"].reason == answers["join_graph"].reason == "it is not supported yet"
+    trace = answers["trace"]
+    assert isinstance(trace, Offer) and "small" in trace.on_request
+
+
+def test_recursive_rules() -> None:
+    answers = said(question(REACH))
+    assert {name for name, one in answers.items() if isinstance(one, Offer)} == {"stages", "from scratch"}
+    assert answers["delta"].reason == answers["views"].reason == "it is recursive"
+    chosen = choose(question(REACH))
+    assert chosen.offered_as == chosen.way == "stages"
+
+
+def test_the_last_resort_says_why_the_others_refuse() -> None:
+    asked = question("n(x) -> int(x).  .limitsize p(n=5)  p(x) <- n(x).  p(y) <- p(x), y = x + 1.  n(1).")
+    chosen = choose(asked)
+    assert chosen.way == "from scratch" and not chosen.ready(asked.store)
+    assert chosen.explain(asked.store) == [
+        "from scratch whenever it is touched, because p has a limited size"
+    ]
+
+
+def test_views_win_where_a_row_is_part_of_many_assignments() -> None:
+    """A join of three relations through a place: a row meets all pairs of rows of the two others there."""
+    few, many = question(STAR, **star(60, 10)), question(STAR, **star(1000, 10))
+    assert choose(few).way == "delta" and choose(many).way == "views"
+    for asked in (few, many):
+        answers = said(asked)
+        costs = {n: one.cost(asked.rows) for n, one in answers.items() if isinstance(one, Offer)}
+        assert min(costs, key=lambda name: costs[name]) == choose(asked).offered_as
+    delta, views = (said(many)[name] for name in ("delta", "views"))
+    assert isinstance(delta, Offer) and isinstance(views, Offer)
+    assert delta.per_row > 10 * views.per_row and views.build > 0 and views.bytes > 0
+
+
+def test_a_cyclic_join_refuses_views_unless_asked() -> None:
+    source = """r(x, y) -> int(x), int(y).  s(y, z) -> int(y), int(z).  t(x, z) -> int(x), int(z).
+                n[] = k <- agg<<k = count()>> r(x, y), s(y, z), t(x, z)."""
+    views = said(question(source))["views"]
+    assert isinstance(views, Offer) and "the join is cyclic" in views.on_request
+    assert choose(question(source, "views")).way == "views"
+
+
+def test_a_wish_that_is_refused_gives_its_reason() -> None:
+    asked = question("p(x) <- a(x).  a(1).", "views")
+    assert choose(asked).explain(asked.store)[0] == "delta, because it has no view tree: it has no aggregate"
+
+
+def test_costs_share_building_among_the_transactions_of_a_choice() -> None:
+    offer = Offer("x", "", per_row=3.0, per_transaction=20.0, bytes=0.0, build=LASTS * 1000.0)
+    assert offer.cost(100) == 33.0 and offer.cost(0) == 1023.0
+
+
+def test_a_strategy_that_gave_up_is_not_asked_again() -> None:
+    asked = question(STAR, **star(1000, 10))
+    asked.given_up = {"views": "views could not hold its values"}
+    chosen = choose(asked)
+    assert chosen.way == "delta" and "could not hold" in chosen.explain(asked.store)[0]
+
+
+def test_names_that_can_be_selected() -> None:
+    assert SELECTABLE == ("delta", "trace", "trace-exact", "views")
+    for name in ("multilevel", "join_graph"):
+        with pytest.raises(UnsupportedError, match="not supported yet"):
+            dlog.Database(strategy=name)
+    for name in ("stages", "from scratch", "dleta"):
+        with pytest.raises(DlogError, match="unknown strategy"):
+            dlog.Database(strategy=name)
+
+
+def test_a_strategy_is_one_folder() -> None:
+    for folder in FOLDERS:
+        found = {path.name for path in (MAINTAIN / folder).glob("*.py")}
+        assert {"__init__.py", "offer.py", "keep.py"} <= found, folder
+
+
+def test_only_the_list_and_its_own_folder_name_a_strategy() -> None:
+    assert [*_mentions()] == []
+
+
+def _mentions() -> Iterator[str]:
+    """Modules that import from a strategy's folder, or have its name as a text, and should not."""
+    for path in sorted(ROOT.rglob("*.py")):
+        own = path.relative_to(MAINTAIN).parts[0] if path.is_relative_to(MAINTAIN) else ""
+        if path == Path(strategies.__file__) or path.is_relative_to(ROOT / "m3"):
+            continue  # an instruction of M3 is called delta
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dlog.engine.maintain."):
+                folder = (node.module or "").split(".")[3]
+                if folder in FOLDERS - {own} and path.name not in SHORT:
+                    yield f"{path}:{node.lineno} imports {node.module}"
+            if isinstance(node, ast.Constant) and node.value in NAMES and own not in FOLDERS:
+                yield f"{path}:{node.lineno} has {node.value!r}"
