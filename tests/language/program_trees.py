@@ -76,7 +76,11 @@ def _nodes(draw: st.DrawFn, depth: int) -> ast.Node:
         case "cast":
             return ast.Cast(draw(inner), draw(type_references))
         case "aggregate":
-            op = draw(st.sampled_from(["count", "count", "sum", "min", "max", "mean", "total"]))
+            op = draw(
+                st.sampled_from(
+                    ["count", "count", "sum", "min", "max", "mean", "total", "stddev", "count_distinct"]
+                )
+            )
             return ast.InlineAggregate(op, None if op == "count" else draw(inner), draw(inner))
         case "comparison":
             return ast.Comparison(

@@ -19,6 +19,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from dlog.aggregates.sum import SUM
 from dlog.errors import Diagnostics
 from dlog.ir.lower.scope import variables
 from dlog.language import ast
@@ -153,7 +154,7 @@ def _sum(result: str, row: str, column: str, span: Span) -> ast.Aggregation:
     value: ast.Node = _column(result, column, span)
     if row != ONE:
         value = ast.Binary("*", _column(result, row, span), value, span=span)
-    return ast.Aggregation(_entry(result, row, column), "sum", (value,), span=span)
+    return ast.Aggregation(_entry(result, row, column), SUM.name, (value,), span=span)
 
 
 def _heads(head: ast.Node, result: str, entries: Iterable[tuple[str, str]]) -> Iterator[ast.Node]:
