@@ -359,6 +359,8 @@ class Builder(Transformer):
 
 
 _OLD_IO = ("input", "output", "printsize")
+
+
 def _start(child: Any) -> int | None:
     """Where a token, a node or a list of them begins; None where there is nothing with a place."""
     if isinstance(child, Token):

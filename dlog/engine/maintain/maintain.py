@@ -69,7 +69,7 @@ def choose_strategy(
                 return choose_views(program, stratum, store, wanted, known)
             except UnsupportedError as error:
                 no_views = error.message
-        tables = [d.predicate for d in program.directives if d.kind == "table"]
+        tables = program.directed("table")
         choices = [offer.choose_way(store, rule, wanted, no_views, tables) for rule in stratum.rules]
         if any(choice.way != offer.DELTA for choice in choices):
             return TraceStrategy(program, stratum, store, choices)
@@ -311,8 +311,7 @@ def maintain(
         maintenance.prepare(touched - done, cycle.store)
         for reader in touched:
             heapq.heappush(waiting, reader)
-    broken = {c.violations for c in cycle.program.constraints} & cycle.changes.keys()
-    if broken or renewed:
+    if renewed or not cycle.program.violations.isdisjoint(cycle.changes):
         check_constraints(cycle.program, cycle.store)
 
 
