@@ -70,7 +70,7 @@ class OutputSet:
 
     def __init__(self, *, stdout: BinaryIO | None = None) -> None:
         self._stdout = stdout
-        self._staged: list[_Staged] = []
+        self._staged: dict[Path, _Staged] = {}  # by target
         self._printed: list[tuple[Path | None, Any]] = []  # (device or None for stdout, spooled bytes)
         self._made_folders: list[Path] = []
         self._closed = False
@@ -101,9 +101,9 @@ class OutputSet:
         """Puts every staged output in its place.  On failure the rest is removed, and a DataError raised."""
         assert not self._closed
         try:
-            while self._staged:
-                os.replace(self._staged[0].part, self._staged[0].target)
-                del self._staged[0]
+            for target, staged in list(self._staged.items()):
+                os.replace(staged.part, target)
+                del self._staged[target]
             for device, spool in self._printed:
                 self._print(device, spool)
         except BrokenPipeError:  # who reads our standard output has seen enough
@@ -118,7 +118,7 @@ class OutputSet:
 
     def abort(self) -> None:
         """Removes what was staged.  Does nothing after a commit."""
-        for staged in self._staged:
+        for staged in self._staged.values():
             staged.part.unlink(missing_ok=True)
         for folder in reversed(self._made_folders):
             if not any(folder.iterdir()):
@@ -126,9 +126,9 @@ class OutputSet:
         self._forget()
 
     def check(self) -> None:
-        targets = [staged.target for staged in self._staged]
+        targets = [staged.target for staged in self._staged.values()]
         assert len(set(targets)) == len(targets)
-        assert all(staged.part.exists() for staged in self._staged)
+        assert all(staged.part.exists() for staged in self._staged.values())
         assert not (self._closed and (self._staged or self._printed))
 
     def __enter__(self) -> OutputSet:
@@ -168,27 +168,26 @@ class OutputSet:
     def _stage(self, relation: str, target: Path) -> _Staged:
         if target.is_dir():
             raise IsADirectoryError(0, "it is a folder")
-        again = [staged for staged in self._staged if staged.target == target]
-        if again:
-            return again[0]
+        if target in self._staged:
+            return self._staged[target]
         self._make_folder(target.parent)
         part = target.with_name(f".{target.name}.{os.getpid()}.{next(_NUMBERS)}.part")
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # the rights of any new file
         if target.exists():
             shutil.copymode(target, part)
-        self._staged.append(_Staged(relation, part, target))
-        return self._staged[-1]
+        staged = self._staged[target] = _Staged(relation, part, target)
+        return staged
 
     def _refuse_conflict(self, relation: str, target: Path | None) -> None:
-        for staged in self._staged:
-            if staged.target == target and staged.relation != relation:
-                raise DataError(f'{staged.relation} and {relation} would both be written to "{target}"')
+        staged = None if target is None else self._staged.get(target)
+        if staged is not None and staged.relation != relation:
+            raise DataError(f'{staged.relation} and {relation} would both be written to "{target}"')
 
     def _unstage(self, target: Path | None, spools: int) -> None:
         """Removes an output that failed, so that a later commit cannot show half of it."""
-        for staged in [s for s in self._staged if s.target == target]:
+        staged = None if target is None else self._staged.pop(target, None)
+        if staged is not None:
             staged.part.unlink(missing_ok=True)
-            self._staged.remove(staged)
         for _, spool in self._printed[spools:]:
             spool.close()
         del self._printed[spools:]
@@ -227,7 +226,7 @@ class OutputSet:
     def _forget(self) -> None:
         for _, spool in self._printed:
             spool.close()
-        self._staged, self._printed, self._made_folders = [], [], []
+        self._staged, self._printed, self._made_folders = {}, [], []
         self._closed = True
 
 

@@ -17,7 +17,7 @@ disjunction gives each of them a value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
@@ -367,6 +367,22 @@ class Program:
     def stratum_of(self) -> Mapping[str, Stratum]:
         """The stratum of each derived predicate; its keys are the derived predicates, in order of strata."""
         return {name: stratum for stratum in self.strata for name in stratum.predicates}
+
+    @cached_property
+    def violations(self) -> frozenset[str]:
+        """The auxiliary predicates that constraints keep empty."""
+        return frozenset(constraint.violations for constraint in self.constraints)
+
+    @cached_property
+    def _directed(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for directive in self.directives:
+            found.setdefault(directive.kind, set()).add(directive.predicate)
+        return found
+
+    def directed(self, kind: str) -> Collection[str]:
+        """The predicates that have a directive of some kind, such as "table".  O(1) after the first call."""
+        return self._directed.get(kind, ())
 
     def is_combined(self, predicate: str) -> bool:
         """Whether a predicate is a recursive min or max.  O(1)."""

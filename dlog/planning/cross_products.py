@@ -16,13 +16,13 @@ def cross_products(forms: Iterable[Form], rows: Callable[[str], float]) -> tuple
     """
     forms = list(forms)
     groups: list[tuple[set[str], list[str]]] = []
-    for form in (*forms, *_ties(forms)):
+    ties = _ties(forms)
+    numbers = {id(form) for form in ties}
+    for form in (*forms, *ties):
         variables = form_variables(form)
-        if (
-            not variables
-            or isinstance(form, Negation)
-            or (isinstance(form, Primitive) and form not in _ties(forms))
-        ):
+        if not variables or isinstance(form, Negation):
+            continue
+        if isinstance(form, Primitive) and id(form) not in numbers:
             continue
         if isinstance(form, Atom) and (rows(form.predicate) <= 1 or _is_one_row(form)):
             continue
@@ -39,18 +39,18 @@ def _is_one_row(atom: Atom) -> bool:
 
 
 def _ties(forms: list[Form]) -> list[Primitive]:
-    """Primitives that lead from one atom's variables to another's: equalities, and what computes a key."""
-    wanted = {v for f in forms if isinstance(f, Atom | Disjunction) for v in form_variables(f)}
-    ties: list[Primitive] = []
-    changed = True
-    while changed:
-        changed = False
-        for form in forms:
-            if not isinstance(form, Primitive) or form in ties:
-                continue
-            output = form.output.name if isinstance(form.output, Var) else None
-            if form.name == "eq" or output in wanted:
-                ties.append(form)
-                wanted |= form_variables(form)
-                changed = True
-    return ties
+    """Primitives that lead from one atom's variables to another's: equalities, and what computes a key.
+    O(forms)."""
+    wanted = [v for f in forms if isinstance(f, Atom | Disjunction) for v in form_variables(f)]
+    primitives = [f for f in forms if isinstance(f, Primitive)]
+    found = {id(f) for f in primitives if f.name == "eq"}
+    wanted += [v for f in primitives if f.name == "eq" for v in form_variables(f)]
+    giving: dict[str, list[Primitive]] = {}
+    for form in primitives:
+        if form.name != "eq" and isinstance(form.output, Var):
+            giving.setdefault(form.output.name, []).append(form)
+    for name in wanted:  # which grows
+        new = giving.pop(name, [])
+        found |= {id(f) for f in new}
+        wanted += [v for f in new for v in form_variables(f)]
+    return [f for f in primitives if id(f) in found]

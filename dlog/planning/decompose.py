@@ -71,7 +71,7 @@ def decompose(
     computed; `users` gives how many rules share the cost of one.
     """
     forced = ALWAYS in (options.semijoins, options.sub_joins)
-    if options.semijoins == options.sub_joins == NEVER or not _has_parts(forms):
+    if options.semijoins == options.sub_joins == NEVER or not has_parts(forms):
         return None
     search = _Search(tuple(outputs), bag, count, statistics, estimate, options, made, users)
     whole = search.draft((), tuple(forms))
@@ -89,7 +89,8 @@ def decompose(
     return _numbered(replace(found, rejected=tuple(rejected)))
 
 
-def _has_parts(forms: Sequence[Form]) -> bool:
+def has_parts(forms: Sequence[Form]) -> bool:
+    """Whether a join is looked at for parts: one of very many atoms is done at once.  O(forms)."""
     atoms = [f for f in forms if isinstance(f, Atom)]
     return 2 <= len(atoms) <= _MOST_ATOMS
 

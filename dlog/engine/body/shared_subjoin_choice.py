@@ -16,7 +16,7 @@ from dlog.engine.body.readable import Readable
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Atom, Conj, Form
 from dlog.planning.compile import estimate_join
-from dlog.planning.decompose import WHOLE, decompose
+from dlog.planning.decompose import WHOLE, decompose, has_parts
 from dlog.planning.moves import Asked, moves
 from dlog.planning.options import NEVER, Options
 from dlog.planning.sub_joins import Decomposition, is_sub_join, shared_text
@@ -36,7 +36,9 @@ class Body:
 
     def texts(self) -> set[str]:
         """The sub-joins that could be taken out of it first."""
-        found = set()
+        found: set[str] = set()
+        if not has_parts(self.forms):
+            return found
         for move in moves(self.forms, Asked(self.outputs, self.bag, joint=True), self.options):
             found.add(shared_text(move.forms, move.outputs, self.bag and move.eliminates)[0])
         return found

@@ -267,8 +267,7 @@ def maintain(
         maintenance.prepare(touched - done, cycle.store)
         for reader in touched:
             heapq.heappush(waiting, reader)
-    broken = {c.violations for c in cycle.program.constraints} & cycle.changes.keys()
-    if broken or renewed:
+    if renewed or not cycle.program.violations.isdisjoint(cycle.changes):
         check_constraints(cycle.program, cycle.store)
 
 

@@ -149,8 +149,7 @@ def _reads_apart(maintenance: Maintenance, program: Program, name: str) -> bool:
 
 def is_read(maintenance: Maintenance, name: str) -> bool:
     """Whether anything follows from a predicate: other rules, or an error."""
-    constraints = maintenance.program.constraints
-    return bool(maintenance.readers.get(name)) or any(c.violations == name for c in constraints)
+    return bool(maintenance.readers.get(name)) or name in maintenance.program.violations
 
 
 def _use(

@@ -57,9 +57,9 @@ def asked_for(program: Program, based: Collection[str]) -> dict[str, str]:
 def checked(program: Program, based: Collection[str]) -> dict[str, str]:
     """Derived functions that could have two values for a key, and other predicates needed in full."""
     goals = {}
-    limited = {d.predicate for d in program.directives if d.kind == "limitsize"}
+    limited = program.directed("limitsize")
     for stratum in program.strata:
-        is_limited = not limited.isdisjoint(stratum.predicates)
+        is_limited = any(name in limited for name in stratum.predicates)
         for name in stratum.predicates:
             if is_limited:
                 goals[name] = "its size is limited"

@@ -23,21 +23,25 @@ def fact_span(block: FactBlock, row: int) -> Span:
 
 
 def literal_span(block: FactBlock, row: int, index: int) -> Span:
-    """The text of one argument of a fact."""
-    return _argument_span(fact_span(block, row), index, len(block.rows[row]))
+    """The text of one argument of a fact.  O(length of the fact)."""
+    return literal_spans(block, row)[index]
+
+
+def literal_spans(block: FactBlock, row: int) -> list[Span]:
+    """The text of each argument of a fact.  O(length of the fact)."""
+    return _argument_spans(fact_span(block, row), len(block.rows[row]))
 
 
 def delta_literals(delta: FactDelta) -> Iterator[Const]:
     """The literals of a delta, each with its place."""
     assert delta.span is not None
-    for index, (kind, value) in enumerate(delta.row):
-        yield Const(kind, value, None, _argument_span(delta.span, index, len(delta.row)))
+    for (kind, value), span in zip(delta.row, _argument_spans(delta.span, len(delta.row)), strict=True):
+        yield Const(kind, value, None, span)
 
 
-def _argument_span(fact: Span, index: int, arity: int) -> Span:
-    """The text of one argument of a fact or delta over literals; all of it where that cannot be told."""
+def _argument_spans(fact: Span, arity: int) -> list[Span]:
+    """The text of each argument of a fact or delta over literals; all of it where that cannot be told."""
     places = literal_places(fact.text())
     if len(places) != arity:
-        return fact
-    start, end = places[index]
-    return Span(fact.source, fact.start + start, fact.start + end)
+        return [fact] * arity
+    return [Span(fact.source, fact.start + start, fact.start + end) for start, end in places]

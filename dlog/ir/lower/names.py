@@ -16,6 +16,8 @@ from dlog.language.foreign import condition_help
 from dlog.language.source import Span
 from dlog.values import BUILTIN_TYPES, RESERVED_TYPES
 
+MAX_ARITY = 1000  # arguments of a predicate: plans, kernels and column orders are made for far fewer
+
 
 @dataclass
 class Shape:
@@ -60,6 +62,7 @@ class Names:
             self.check_name(declaration.name, declaration.span)
             self.check_parameters(declaration)
             arity = len(declaration.keys) + (declaration.value is not None)
+            self.check_arity(declaration.name, arity, declaration.span)
             functional = declaration.value is not None
             self.shapes[declaration.name] = Shape(arity, functional, declaration.span, declaration)
             return
@@ -81,6 +84,13 @@ class Names:
                 self.diagnostics.error(message, parameter.span, "give each argument a name of its own")
             seen.add(parameter.name)
 
+    def check_arity(self, name: str, arity: int, span: Span | None) -> None:
+        if arity > MAX_ARITY:
+            self.complained.add(name)
+            message = f"{name} has {arity:,} arguments; a predicate has at most {MAX_ARITY:,}"
+            help = "split it into several predicates that share a key, or write one fact for each value"
+            self.diagnostics.error(message, span, help)
+
     def check_name(self, name: str, span: Span | None) -> None:
         if name in RESERVED_TYPES and name not in self.complained:
             self.complained.add(name)
@@ -90,6 +100,7 @@ class Names:
     def define(self, name: str, arity: int, functional: bool, span: Span | None) -> None:
         if name not in self.shapes:
             self.check_name(name, span)
+            self.check_arity(name, arity, span)
             self.shapes[name] = Shape(arity, functional, span)
 
     def define_atom(self, node: ast.Node) -> None:

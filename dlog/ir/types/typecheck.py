@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from dlog.errors import Diagnostics
-from dlog.ir.lower.fact_spans import delta_literals, literal_span
+from dlog.ir.lower.fact_spans import delta_literals, literal_spans
 from dlog.ir.lower.literals import CANDIDATES, NOT_FINITE, candidates
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.names import Shape
@@ -81,13 +81,16 @@ class TypeChecker:
 
     def visit_facts(self, block: FactBlock) -> None:
         """Literals of a column restrict it by the kinds of spelling that occur, not one by one."""
+        spans: dict[int, list[Span]] = {}  # by row
         for index in range(len(self.columns[block.predicate])):
             first: dict[tuple[str, bool], int] = {}
             for row_index, row in enumerate(block.rows):
                 kind, value = row[index]
                 first.setdefault((kind, kind == "string" and value in NOT_FINITE), row_index)
             for row_index in first.values():
-                span = literal_span(block, row_index, index)
+                if row_index not in spans:
+                    spans[row_index] = literal_spans(block, row_index)
+                span = spans[row_index][index]
                 self.visit_literal(block.predicate, index, Const(*block.rows[row_index][index], None, span))
 
     def visit_literal(self, predicate: str, index: int, literal: Const) -> None:

@@ -25,7 +25,8 @@ def view_query(program: Program, stratum: Stratum) -> Query:
     if len(stratum.rules) != 1 or len(stratum.predicates) != 1:
         raise UnsupportedError("several rules derive it")
     rule = stratum.rules[0]
-    whole = next((r for r in program.rules if r.id == rule.id and len(r.heads) > len(rule.heads)), rule)
+    same = (r for r in program.rules_of(stratum.predicates[0]) if r.id == rule.id)
+    whole = next((r for r in same if len(r.heads) > len(rule.heads)), rule)
     try:
         return _query(program, whole)
     except UnsupportedError:

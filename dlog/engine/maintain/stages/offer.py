@@ -41,7 +41,7 @@ def unsupported(program: Program, stratum: Stratum, store: Store) -> str | None:
     """Why a recursive stratum cannot be kept by stages; None when it can."""
     names = set(stratum.predicates)
     for name in stratum.predicates:
-        if any(d.kind == "limitsize" and d.predicate == name for d in program.directives):
+        if name in program.directed("limitsize"):
             return f"{name} has a limited size"
         if name in stratum.combine and not program.predicates[name].columns[-1].type.ordered_codes:
             return f"{name} combines strings"
