@@ -80,7 +80,7 @@ class Question:
     @cached_property
     def tables(self) -> frozenset[str]:
         """Predicates that never change."""
-        return frozenset(d.predicate for d in self.program.directives if d.kind == "table")
+        return frozenset(self.program.directed("table"))
 
     @cached_property
     def rule_choices(self) -> list[RuleChoice]:
