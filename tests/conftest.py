@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import secrets
+import subprocess
 import sys
 
 import pytest
@@ -24,6 +25,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if not _is_worker(config):  # all at once, on all cores: else workers would wait for each other
+        subprocess.run([sys.executable, "-m", "dlog.jit"], check=False)
     settings.load_profile("new" if _fuzz(config) else "same")
     if _fuzz(config) and config.getoption("hypothesis_seed", None) is None and not _is_worker(config):
         seed = secrets.randbits(32)

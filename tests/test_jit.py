@@ -9,13 +9,14 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dlog import jit, places
-from dlog.jit import cache, compiling
+from dlog.jit import cache, compiling, groups
 
 KERNEL = """
     import sys
@@ -118,28 +119,6 @@ def test_digest_follows_every_module_a_kernel_can_reach(tmp_path: Path) -> None:
     assert cache.source_digest(where / "top.py", where) != digest
 
 
-def test_old_directories_go_and_the_three_last_used_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for age in range(6):
-        old = tmp_path / f"module-{age:016x}"
-        old.mkdir()
-        os.utime(old, (1000 - age, 1000 - age))
-    (tmp_path / "other-0000000000000001").mkdir()
-    (tmp_path / "notes").mkdir()
-    monkeypatch.setattr(cache, "directory_name", lambda source: "module-00000000000000ff")
-    made = cache.make_directory(Path("module.py"), [tmp_path])
-    left = sorted(d.name for d in tmp_path.iterdir())
-    assert made.name in left
-    assert left == [
-        "module-0000000000000000",
-        "module-0000000000000001",
-        "module-00000000000000ff",
-        "notes",
-        "other-0000000000000001",
-    ]
-
-
 def test_a_place_that_cannot_be_written_is_passed_over(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
@@ -175,14 +154,13 @@ def test_only_jit_imports_numba() -> None:
 
 # Images: machine code of dlog's own modules
 
-# Compiles one small module only.  Says what was computed and whether this process imported numba.
+# Compiles two small kernels only.  Says what was computed and whether this process imported numba.
 IMAGE = """
     import sys
     import numpy as np
     from dlog.jit import compiling
     name = "dlog.storage.queue.row_set_kernels"
-    everything = compiling.kernel_modules
-    compiling.kernel_modules = lambda: {name: everything()[name]}
+    compiling.group_of = lambda module, kernel, everything: {name: ("bitmap_add", "hash_add")}
     {before}
     from dlog.storage.queue.row_set_kernels import bitmap_add, hash_add
     table, found = np.full(16, -1), np.zeros(4, np.int64)
@@ -200,7 +178,7 @@ def image_script(before: str = "") -> str:
 
 @pytest.fixture(scope="module")
 def one_image(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache directory with the image of one module, made by three processes that started at once."""
+    """A cache directory with the images of two kernels, made by three processes that started at once."""
     folder = tmp_path_factory.mktemp("images")
     (folder / "script.py").write_text(image_script())
     running = [
@@ -218,7 +196,12 @@ def one_image(tmp_path_factory: pytest.TempPathFactory) -> Path:
     said = [err for _, err in outputs]
     assert said.count(SAID) == 1, "one compiles, the others wait for it"
     assert set(said) <= {SAID, WAITED, ""}
+    assert images(folder / "cache") == {"bitmap_add", "hash_add"}, "nothing but what is needed"
     return folder / "cache"
+
+
+def images(root: Path) -> set[str]:
+    return {file.stem for file in root.rglob("*.image")}
 
 
 needs_images = pytest.mark.skipif(jit.DISABLED or jit.BOUNDSCHECK, reason="no images are made")
@@ -245,7 +228,7 @@ os.mkdir = os.utime = tempfile.mkdtemp = tempfile.TemporaryFile = tempfile.mkste
 def test_an_image_of_another_machine_is_made_anew(one_image: Path, tmp_path: Path) -> None:
     copy = tmp_path / "cache"
     shutil.copytree(one_image, copy)
-    file = next(copy.rglob("kernels.image"))
+    file = next(copy.rglob("hash_add.image"))
     file.write_bytes(file.read_bytes().replace(b'"machine": "', b'"machine": "another ', 1))
     assert python(image_script(), cwd=tmp_path, DLOG_CACHE_DIR=str(copy)).stderr == SAID
     file.write_bytes(file.read_bytes()[:40])  # and one that was cut off
@@ -316,9 +299,191 @@ def test_every_kernel_says_what_its_parameters_are() -> None:
     assert all(k.kinds for k in entries)
 
 
-def test_modules_are_shared_out_by_weight(monkeypatch: pytest.MonkeyPatch) -> None:
-    reached = {"a": {"x": 50, "y": 10}, "b": {"z": 58}, "c": {"x": 50}}
-    monkeypatch.setattr(compiling.Module, "reached", property(lambda module: reached[module.name]))
-    modules = [compiling.Module(name, Path(), 1) for name in reached]
-    assert compiling._shares(modules, 2) == [["a", "c"], ["b"]], "what reaches the same, together"
-    assert compiling._shares(modules[:1], 4) == [["a"]]
+# Groups: what is compiled together
+
+
+def test_groups_name_kernels_that_exist_and_each_once() -> None:
+    modules = compiling.kernel_modules()
+    named = [(m, k) for group in groups.NAMED for m, kernels in group.items() for k in kernels]
+    assert len(named) == len(set(named))
+    assert all(kernel in modules[module].kernels for module, kernel in named)
+
+
+def test_every_kernel_is_in_exactly_one_group() -> None:
+    everything = {name: module.kernels for name, module in compiling.kernel_modules().items()}
+    for module, kernels in everything.items():
+        for kernel in kernels:
+            group = groups.group_of(module, kernel, everything)
+            assert kernel in group[module]
+            for other, names in group.items():
+                assert all(groups.group_of(other, name, everything) == group for name in names)
+
+
+# Prints which kernels a run of the command line called.
+CALLS = """
+    import sys
+    from dlog.jit import kernels
+    called = set()
+    def call(kernel, *args):
+        called.add(f"{kernel.__module__} {kernel.__name__}")
+        return kernel.target(*args)
+    kernels.Kernel.__call__ = call
+    from dlog.cli import main
+    try:
+        main()
+    finally:
+        print(*sorted(called), sep="\\n", file=open("called.txt", "w"))
+    """
+
+
+def calls(folder: Path, *arguments: str) -> set[tuple[str, ...]]:
+    (folder / "calls.py").write_text(textwrap.dedent(CALLS))
+    subprocess.run([sys.executable, "calls.py", *arguments], cwd=folder, check=True, capture_output=True)
+    return {tuple(line.split()) for line in (folder / "called.txt").read_text().splitlines()}
+
+
+@needs_images
+def test_the_demo_calls_the_first_group_only(tmp_path: Path) -> None:
+    programs = cache.PACKAGE.parent / "programs"
+    facts = str(programs / "company_control" / "facts")
+    called = calls(tmp_path, "run", str(programs / "company_control.dl"), "-F", facts, "-D", "-")
+    first = {(module, kernel) for module, kernels in groups.FIRST.items() for kernel in kernels}
+    assert called <= first, "it waits for the compiler once"
+    assert len(first - called) <= 2, "it compiles hardly more than it needs"
+
+
+@needs_images
+def test_a_first_recursive_program_calls_two_groups(tmp_path: Path) -> None:
+    (tmp_path / "hello.dl").write_text(
+        "edge(1, 2). edge(2, 3). reach(x, y) <- edge(x, y). reach(x, z) <- reach(x, y), edge(y, z).\n"
+        "farthest[x] = d <- agg<<d = max(y)>> reach(x, y).  .output reach\n?- farthest[1] = d.\n"
+    )
+    called = calls(tmp_path, "run", "hello.dl", "-D", "-")
+    assert called <= {(m, k) for group in groups.NAMED for m, kernels in group.items() for k in kernels}
+
+
+@needs_images
+def test_what_an_interrupted_compilation_has_finished_is_used(tmp_path: Path) -> None:
+    """The process ends when the first of two images is there; the next one makes the other only."""
+    stop = """
+count = compiling._Progress.count
+def interrupt(self, what, module):
+    count(self, what, module)
+    if what == "image":
+        import os, signal
+        os.kill(os.getpid(), signal.SIGINT)
+compiling._Progress.count = interrupt
+"""
+    env = {"DLOG_CACHE_DIR": str(tmp_path / "cache")}
+    (tmp_path / "interrupted").mkdir()
+    broken = python(image_script(stop), cwd=tmp_path / "interrupted", **env)
+    assert broken.returncode != 0 and "KeyboardInterrupt" in broken.stderr
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "cache").rglob("*.image")}
+    assert before
+    run = python(image_script(), cwd=tmp_path, **env)
+    assert run.stdout == ANSWER + "False\n"
+    assert images(tmp_path / "cache") == {"bitmap_add", "hash_add"}
+    assert {file: file.stat().st_mtime_ns for file in before} == before, "nothing is compiled twice"
+
+
+def test_progress_counts_up_to_all_on_a_terminal_and_is_one_line_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = compiling.kernel_modules()["dlog.storage.queue.row_set_kernels"]
+    for is_terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda is_terminal=is_terminal: is_terminal)
+        progress = compiling._Progress([module])
+        for what in ("kernel", "image"):
+            for _ in module.kernels:
+                progress.count(what, module)
+        progress.end()
+        said = capsys.readouterr().err
+        assert said.endswith(" 100%\n") and " 60%" in said if is_terminal else said == SAID
+
+
+# The cache: what is removed
+
+
+def entry(root: Path, name: str, *, age: float = 0.0, bytes: int = 10) -> Path:
+    made = root / name
+    made.mkdir(parents=True)
+    (made / "content").write_bytes(b"x" * bytes)
+    os.utime(made, (time.time() - age,) * 2)
+    return made
+
+
+def listed(root: Path, package: Path, *names: str) -> None:
+    """An installation's list."""
+    folder = root / "installations"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / package.name).write_text("\n".join([str(package), *names]) + "\n")
+
+
+def installation(folder: Path) -> Path:
+    folder.mkdir()
+    (folder / "places.py").touch()
+    return folder
+
+
+def left(root: Path) -> set[str]:
+    return {path.name for path in places.entries(root)}
+
+
+def test_what_only_a_vanished_installation_used_is_removed(tmp_path: Path) -> None:
+    root = tmp_path / "cache"
+    names = [f"module-{n:016x}" for n in range(3)]
+    for name in names:
+        entry(root, name)
+    listed(root, installation(tmp_path / "here"), names[0])
+    listed(root, tmp_path / "gone", names[0], names[1])
+    (root / "notes").mkdir()
+    places.clean(root)
+    assert left(root) == {names[0], names[2]}, "in use; in no list, but new"
+    assert (root / "notes").is_dir() and not (root / "installations" / "gone").exists()
+
+
+def test_what_no_list_has_is_removed_when_it_is_old(tmp_path: Path) -> None:
+    entry(tmp_path, f"spark-{1:016x}.classes.77", age=3 * places.DAY)
+    entry(tmp_path, f"spark-{2:016x}.classes.78")
+    places.clean(tmp_path)
+    assert left(tmp_path) == {f"spark-{2:016x}.classes.78"}
+
+
+def test_an_installation_keeps_the_three_versions_used_last(tmp_path: Path) -> None:
+    root = tmp_path / "cache"
+    names = [f"module-{n:016x}" for n in range(5)]
+    for n, name in enumerate(names):
+        entry(root, name, age=n * places.DAY)
+    listed(root, installation(tmp_path / "here"), *names)
+    listed(root, installation(tmp_path / "there"), names[4])
+    places.clean(root)
+    assert left(root) == {*names[:3], names[4]}
+
+
+def test_the_cache_stays_within_its_bound_and_loses_what_was_used_longest_ago(tmp_path: Path) -> None:
+    root = tmp_path / "cache"
+    names = [f"{kind}-{0:016x}" for kind in ("a", "b", "c", "d")]
+    for n, name in enumerate(names):
+        entry(root, name, age=n, bytes=100)
+    listed(root, installation(tmp_path / "here"), *names)
+    places.clean(root, bound=250)
+    assert left(root) == set(names[:2])
+
+
+def test_an_entry_in_use_is_listed_once(tmp_path: Path) -> None:
+    made = entry(tmp_path, f"module-{0:016x}", age=2 * places.DAY)
+    for _ in range(3):
+        places.mark_used(made)
+    (file,) = (tmp_path / "installations").iterdir()
+    assert file.read_text().splitlines() == [str(cache.PACKAGE), made.name]
+    assert time.time() - made.stat().st_mtime < places.DAY
+
+
+def test_the_command_shows_the_cache_and_empties_it(tmp_path: Path) -> None:
+    entry(tmp_path, f"module-{0:016x}", bytes=2_000_000)
+    command = [sys.executable, "-m", "dlog", "cache"]
+    env = os.environ | {"DLOG_CACHE_DIR": str(tmp_path)}
+    shown = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+    assert shown.startswith(f"{tmp_path}: 1 entries, 2.0 MB\n")
+    subprocess.run([*command, "--clear"], env=env, check=True)
+    assert left(tmp_path) == set()

@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from dlog.cli import process, programs, transactions, views
+from dlog.cli.cache import cache
 
 HELP = """A Datalog engine whose answers stay up to date.
 
@@ -63,6 +64,7 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of --help
     "why": programs.why,
     "repl": transactions.repl,
     "dump": transactions.dump,
+    "cache": cache,
 }
 for name, command in COMMANDS.items():
     app.command(name)(command)

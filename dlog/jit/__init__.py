@@ -1,11 +1,14 @@
 """Owns the compilation of kernels: the only package that imports numba and LLVM.  Knows nothing of what
 kernels do.
 
-Policy.  All kernels of dlog are compiled once per installation, when the first of them is needed: numba types
-and lowers each function once, LLVM optimises each module as a whole, and the machine code of a module is kept
-as one file, an image.  A later process links the images that it needs (all of them take 5 ms) and calls them
-directly; it imports no numba.  A kernel therefore has one signature, written as the annotations of its
-parameters: `Words`, `Floats`, `Bytes`, `Bools`, `int` or `float`.
+Policy.  A kernel is compiled once per installation, when it is first called, together with those of its group
+that are missing too: numba types and lowers each function once, LLVM optimises each kernel with all that it
+calls, and its machine code is stored in a file, an image.  A later process links the images that it needs and
+calls them directly; it imports no numba.  A kernel therefore has one signature, written as the annotations of
+its parameters: `Words`, `Floats`, `Bytes`, `Bools`, `int` or `float`.
+
+Wheels contain no machine code.  It is made for the processor that it runs on: code for the oldest one of its
+kind would lose wide vectors.  The kernels that a first program needs take about ten seconds on two cores.
 
 | module | owns |
 | --- | --- |
@@ -14,10 +17,11 @@ parameters: `Words`, `Floats`, `Bytes`, `Bools`, `int` or `float`.
 | `prefetch` | memory that is asked for before it is needed |
 | `operations` | functions that stand for instructions |
 | `vectors` | several floats or words at a time |
-| `image` | machine code kept as a file: finding it, linking it, making it callable |
-| `cache` | where such files lie, how they are named, which ones go |
-| `compiling` | the first compilation: one process at a time, in processes of its own, shown on the screen |
-| `build` | such a process: kernels to images, by numba and LLVM |
+| `image` | machine code in a file: finding it, linking it, making it callable |
+| `cache` | where such files are and how they are named |
+| `groups` | which kernels are compiled together |
+| `compiling` | compilation on demand: one process at a time, on all cores, with a progress line |
+| `build` | a compiling process: kernels to images, by numba and LLVM |
 | `wrapper` | the code between Python's calls and a kernel |
 | `dispatch` | the other way: numba at the first call, for checks of bounds and for kernels outside of dlog |
 

@@ -1,8 +1,8 @@
-"""Owns where machine code is kept, how it is named and which of it goes.  Knows nothing of its form.
+"""Owns where machine code is kept and how it is named.  Knows nothing of its form.
 
-A module's code lies in a directory named by the module and by a digest of its text, of all modules of dlog
-that it imports, directly or not, and of all else that machine code depends on.  These directories are where
-`dlog.places` says.  Of each module the three directories last used stay, older ones go.
+A module's code is in a directory named by the module and by a digest of its text, of all modules of dlog
+that it imports, directly or not, and of all else that machine code depends on.  These directories are entries
+of the cache, see `dlog.places`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,14 @@ import hashlib
 import importlib.util
 import os
 import re
-import shutil
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from dlog import places
 
 DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 BOUNDSCHECK = os.environ.get("DLOG_BOUNDSCHECK", "0") not in ("", "0")
-KEPT_DIRECTORIES = 3
-DAY = 86400
 COMPILER = Path(__file__).resolve().parent
 CODE_MAKERS = ("build.py", "dispatch.py", "image.py", "wrapper.py")  # what of it changes machine code
 PACKAGE = COMPILER.parent
@@ -39,44 +35,20 @@ def find(source: Path, name: str) -> Path | None:
     for root in places.roots():
         file = root / directory_name(source) / name
         if places.is_trusted(file):
-            _mark_used(file.parent)
+            places.mark_used(file.parent)
             return file
     return None
 
 
 def make_directory(source: Path, among: list[Path] | None = None) -> Path:
-    """The directory of a module's code, in the first root that can be written; older ones of it there go."""
-    name = directory_name(source)
+    """The directory of a module's code, in the first root that can be written."""
     for root in places.roots() if among is None else among:
-        directory = root / name
-        fresh = not directory.exists()
-        if not places.is_writable(directory):
-            continue
-        os.utime(directory)  # "last used" for _remove_old
-        if fresh:
-            _remove_old(root, keep=directory)
-        return directory
-    return Path(tempfile.mkdtemp(prefix="dlog-cache-"))
-
-
-def _mark_used(directory: Path) -> None:
-    try:
-        if time.time() - directory.stat().st_mtime > DAY:
+        directory = root / directory_name(source)
+        if places.is_writable(directory):
             os.utime(directory)
-    except OSError:
-        pass  # a directory that cannot be written is not cleaned up either
-
-
-def _remove_old(root: Path, keep: Path) -> None:
-    """Only directories of the same module; the newest KEPT_DIRECTORIES stay."""
-    module = re.escape(keep.name[: -len("-0123456789abcdef")])
-    try:
-        ours = [d for d in root.iterdir() if re.fullmatch(module + "-[0-9a-f]{16}", d.name) and d.is_dir()]
-        ours.sort(key=lambda d: (d == keep, d.stat().st_mtime), reverse=True)
-    except OSError:
-        return  # another process is removing them
-    for directory in ours[KEPT_DIRECTORIES:]:
-        shutil.rmtree(directory, ignore_errors=True)
+            places.mark_used(directory)
+            return directory
+    return Path(tempfile.mkdtemp(prefix="dlog-cache-"))
 
 
 # Names

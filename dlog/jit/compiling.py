@@ -1,8 +1,9 @@
-"""Owns the first compilation: which modules are missing, who compiles them, and what the screen says of it.
+"""Owns compilation on demand: which kernels are missing, who compiles them, and what the screen says of it.
 
 One process compiles at a time and the others wait for what it makes: a lock on a file of the cache directory.
 Compilation runs in processes of its own (`dlog.jit.build`), one per core, so that neither numba nor what it
-leaves in memory gets into this one.
+leaves in memory gets into this one.  Each takes the next module when it is done with one.  What is finished
+when a compilation is interrupted stays.
 """
 
 from __future__ import annotations
@@ -15,73 +16,89 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
 from dlog import places
-from dlog.jit import cache
-from dlog.jit.image import FAILURE, FILE, NoImage, is_for_this_machine
+from dlog.interrupts import immediate_interrupts
+from dlog.jit import cache, image
+from dlog.jit.groups import FIRST, group_of
+from dlog.jit.image import NoImage
 
 MOST_PROCESSES = 4  # each needs some 300 MB
-LOWERING = 0.6  # the part of a module's time before its first kernel is optimised
-_ENTRY = re.compile(r"^@kernel$", re.MULTILINE)
-
-
-def compile_all() -> None:
-    """Make the images of all modules of dlog that have none.  About 20 s of processor time for all."""
-    root = next(filter(places.is_writable, places.roots()), None)
-    if root is None:
-        root = Path(tempfile.mkdtemp(prefix="dlog-cache-"))
-    with _alone(root):
-        modules = kernel_modules()
-        missing = [module for module in modules if not _has_image(modules[module].source)]
-        if not missing:
-            return
-        failure = _compile(root, [modules[module] for module in missing])
-        if failure is not None:
-            for module in modules.values():
-                (cache.make_directory(module.source, [root]) / FAILURE).write_text(failure)
-            raise NoImage(failure)
+_ENTRY = re.compile(r"^@kernel\s+def (\w+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Module:
-    """A module of dlog with kernels that Python calls.  Its time to compile follows the text they reach."""
+    """Kernels of one module that Python calls: all of them, or those that are to be compiled."""
 
     name: str
     source: Path
-    kernels: int
+    kernels: tuple[str, ...]
 
     @functools.cached_property
-    def reached(self) -> dict[Path, int]:
-        """The files that its kernels reach, and their sizes."""
-        return {path: path.stat().st_size for path in cache.reached_modules(self.source)}
-
-    @property
     def weight(self) -> int:
-        return sum(self.reached.values())
+        """About proportional to its time to compile: the size of the text that its kernels may reach."""
+        return sum(path.stat().st_size for path in cache.reached_modules(self.source))
+
+    def missing(self) -> Module:
+        return replace(self, kernels=tuple(k for k in self.kernels if image.find(self.source, k) is None))
+
+
+def compile_all() -> None:
+    """Make the images of all kernels of dlog that have none.  About 90 s of processor time for all."""
+    _compile_missing(list(kernel_modules().values()))
+
+
+def compile_group(module: str, kernel: str) -> None:
+    """Make the images that are missing of a kernel's group."""
+    modules = kernel_modules()
+    group = group_of(module, kernel, {name: m.kernels for name, m in modules.items()})
+    # Nothing has been changed when the first kernels are called.  Later, an interrupt could come out of the
+    # middle of a transaction: it waits for the compiler and then for a safe point.
+    hold = group is not FIRST
+    with contextlib.nullcontext() if hold else immediate_interrupts():
+        _compile_missing([replace(modules[name], kernels=kernels) for name, kernels in group.items()])
 
 
 def kernel_modules() -> dict[str, Module]:
-    """All of them, by name."""
+    """All modules of dlog with kernels, by name."""
     found = {}
     for source in sorted(cache.PACKAGE.rglob("*.py")):
-        if count := len(_ENTRY.findall(source.read_text(encoding="utf-8"))):
+        if kernels := tuple(_ENTRY.findall(source.read_text(encoding="utf-8"))):
             name = cache.module_name(source)
-            found[name] = Module(name, source, count)
+            found[name] = Module(name, source, kernels)
     return found
 
 
-def _has_image(source: Path) -> bool:
-    file = cache.find(source, FILE)
-    return file is not None and is_for_this_machine(file)
+def _compile_missing(modules: list[Module]) -> None:
+    root = next(filter(places.is_writable, places.roots()), None)
+    if root is None:
+        root = Path(tempfile.mkdtemp(prefix="dlog-cache-"))
+    with _alone(root):
+        missing = [part for part in (module.missing() for module in modules) if part.kernels]
+        failure = _compile(root, missing) if missing else None
+        if failure is not None:
+            for module in missing:
+                _note_failure(root, module, failure)
+            raise NoImage(failure)
+        if missing:
+            places.clean(root)
+
+
+def _note_failure(root: Path, module: Module, failure: str) -> None:
+    directory = cache.make_directory(module.source, [root])
+    for kernel in module.missing().kernels:
+        (directory / image.failure_name(kernel)).write_text(failure)
 
 
 @contextlib.contextmanager
 def _alone(root: Path) -> Iterator[None]:
-    """Wait until no other process compiles into this root.  A process that dies lets go."""
+    """Wait until no other process compiles into this root.  A process that dies releases the lock."""
     try:
         import fcntl
     except ImportError:  # Windows: several may compile the same, and the last one's files stay
@@ -98,16 +115,16 @@ def _alone(root: Path) -> Iterator[None]:
 
 def _compile(root: Path, missing: list[Module]) -> str | None:
     """Make images; why it could not be done, if it could not."""
-    shares = _shares(missing, min(MOST_PROCESSES, _cores()))
+    waiting = deque(sorted(missing, key=lambda module: -module.weight))  # the largest first
     progress = _Progress(missing)
     with tempfile.TemporaryFile("w+") as errors:
-        running = [_start(root, share, errors) for share in shares]
+        running = [_start(root, errors) for _ in range(min(MOST_PROCESSES, _cores(), len(missing)))]
         try:
-            readers = [threading.Thread(target=progress.follow, args=(p.stdout,)) for p in running]
-            for reader in readers:
-                reader.start()
-            for reader in readers:
-                reader.join()
+            threads = [threading.Thread(target=_feed, args=(p, waiting, progress)) for p in running]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
             statuses = [process.wait() for process in running]
         finally:
             for process in running:
@@ -125,65 +142,55 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@dataclass
-class _Share:
-    """The modules of one process.  What several of them reach is lowered once, but optimised in each."""
-
-    modules: list[Module] = field(default_factory=list)
-
-    def weight(self, more: Module | None = None) -> float:
-        modules = [*self.modules, *([more] if more else [])]
-        lowered = {path: size for module in modules for path, size in module.reached.items()}
-        return LOWERING * sum(lowered.values()) + (1 - LOWERING) * sum(m.weight for m in modules)
-
-
-def _shares(missing: list[Module], parts: int) -> list[list[str]]:
-    """Modules for each process: always the largest of the rest to the one that is done first with it."""
-    shares = [_Share() for _ in range(parts)]
-    for module in sorted(missing, key=lambda m: -m.weight):
-        min(shares, key=lambda share: share.weight(module)).modules.append(module)
-    return [[module.name for module in share.modules] for share in shares if share.modules]
-
-
-def _start(root: Path, share: list[str], errors: IO[str]) -> subprocess.Popen[str]:
+def _start(root: Path, errors: IO[str]) -> subprocess.Popen[str]:
+    """A compiling process.  Ctrl-C does not reach it: this process ends it, or waits for it."""
     path = os.pathsep.join([str(cache.PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", "dlog.jit.build", str(root), *share],
+            [sys.executable, "-m", "dlog.jit.build", str(root)],
             env={**os.environ, "PYTHONPATH": path},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
+            start_new_session=True,
         )
     except (OSError, TypeError, ValueError) as error:
         raise NoImage(f"the compiler did not start: {error}") from None
+
+
+def _feed(process: subprocess.Popen[str], waiting: deque[Module], progress: _Progress) -> None:
+    """Give a process one module after the other until none waits, or until it ends."""
+    assert process.stdin is not None and process.stdout is not None
+    with contextlib.suppress(OSError, IndexError), process.stdin as requests:
+        while True:
+            module = waiting.popleft()
+            print(module.name, *module.kernels, file=requests, flush=True)
+            while (answer := process.stdout.readline().strip()) != "done":
+                if not answer:
+                    return
+                progress.count(answer, module)
 
 
 class _Progress:
     """One line on standard error; on a terminal it counts up."""
 
     TEXT = "compiling kernels (once per installation) ..."
+    PARTS = {"kernel": 0.6, "image": 0.4}  # of a kernel's time: until it is lowered, until it is optimised
 
     def __init__(self, modules: list[Module]) -> None:
-        self.modules = {module.name: module for module in modules}
         self.total = sum(module.weight for module in modules)
         self.done = 0.0
         self.lock = threading.Lock()
         self.is_terminal = sys.stderr.isatty()
         print(self.TEXT, end="" if self.is_terminal else "\n", file=sys.stderr, flush=True)
 
-    def follow(self, lines: Iterable[str]) -> None:
-        """Count what a compiling process reports: `kernel MODULE` and `image MODULE`."""
-        for line in lines:
-            what, name = line.split()
-            module = self.modules[name]
-            part = LOWERING / module.kernels if what == "kernel" else 1 - LOWERING
-            with self.lock:
-                self.done += part * module.weight
-                if self.is_terminal:
-                    percent = int(100 * self.done / self.total)
-                    print(f"\r{self.TEXT} {percent}%", end="", file=sys.stderr, flush=True)
+    def count(self, what: str, module: Module) -> None:
+        with self.lock:
+            self.done += self.PARTS[what] * module.weight / len(module.kernels)
+            if self.is_terminal:
+                percent = int(100 * self.done / self.total)
+                print(f"\r{self.TEXT} {percent}%", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
         if self.is_terminal:

@@ -1,8 +1,8 @@
 """Owns machine code kept as a file: finding it, linking it into the process, making it callable from Python.
 
-An image is the machine code of one module's kernels: one line of JSON, then an object file.  LLVM links it;
-numba is not needed.  For each kernel there is a function of the form that CPython calls with an array of
-arguments (METH_FASTCALL), named by the kernel; its `self` is numpy's type of arrays.
+An image is the machine code of one kernel: one line of JSON, then an object file.  LLVM links it; numba is
+not needed.  Its function has the form that CPython calls with an array of arguments (METH_FASTCALL), and the
+kernel's name; its `self` is numpy's type of arrays.
 """
 
 from __future__ import annotations
@@ -18,11 +18,8 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from dlog.interrupts import immediate_interrupts
 from dlog.jit import cache
 
-FILE = "kernels.image"
-FAILURE = "failure"  # in its place when it could not be made; says why
 FASTCALL = 0x80
 HEADER = object.__basicsize__  # an object's count and type, before its own fields
 
@@ -31,29 +28,51 @@ class NoImage(Exception):
     """Machine code could not be made, or cannot be used in this process.  The text says why."""
 
 
-def functions_of(module: str, source: Path) -> dict[str, Any]:
-    """A module's kernels by name.  Compiles what is not yet kept of dlog.  O(size of the image)."""
-    file = cache.find(source, FILE)
-    if file is None or not is_for_this_machine(file):
-        if failure := cache.find(source, FAILURE):
+def function_of(module: str, source: Path, kernel: str) -> Any:
+    """A kernel's machine code, as a function.  Compiles it if it has not been.  O(size of the image)."""
+    image = find(source, kernel)
+    if image is None:
+        if failure := cache.find(source, failure_name(kernel)):
             raise NoImage(failure.read_text())
-        from dlog.jit.compiling import compile_all
+        from dlog.jit.compiling import compile_group
 
-        with immediate_interrupts():
-            compile_all()
-        file = cache.find(source, FILE)
-        if file is None:
-            raise NoImage(f"no machine code was made for {module}")
-    return _link(file)
+        compile_group(module, kernel)
+        image = find(source, kernel)
+        if image is None:
+            raise NoImage(f"no machine code was made for {module}.{kernel}")
+    return _link(*image)
 
 
-def write(file: Path, names: list[str], undefined: list[str], code: bytes) -> None:
+def file_name(kernel: str) -> str:
+    return f"{kernel}.image"
+
+
+def failure_name(kernel: str) -> str:
+    """A file in the image's place when it could not be made.  It says why."""
+    return f"{kernel}.failure"
+
+
+def write(file: Path, name: str, undefined: list[str], code: bytes) -> None:
     """Under another name first, so that no other process sees half of it."""
-    head = {"machine": machine(), "names": names, "undefined": undefined}
+    head = {"machine": machine(), "name": name, "undefined": undefined, "size": len(code)}
     handle, temporary = tempfile.mkstemp(dir=file.parent)
     with os.fdopen(handle, "wb") as out:
         out.write(json.dumps(head).encode() + b"\n" + code)
     os.replace(temporary, file)
+
+
+def find(source: Path, kernel: str) -> tuple[dict[str, Any], bytes] | None:
+    """Description and code of a kernel, if there is an image that is whole and for this machine."""
+    file = cache.find(source, file_name(kernel))
+    if file is None:
+        return None
+    try:
+        line, _, code = file.read_bytes().partition(b"\n")
+        head = json.loads(line)
+        usable = head["machine"] == machine() and head["size"] == len(code)
+    except (OSError, ValueError, KeyError):
+        return None  # cut off when the disk was full, or removed meanwhile: made again
+    return (head, code) if usable else None
 
 
 @functools.cache
@@ -66,28 +85,13 @@ def machine() -> str:
     return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
 
 
-def _read(file: Path) -> tuple[dict[str, Any], bytes]:
-    head, _, code = file.read_bytes().partition(b"\n")
-    return json.loads(head), code
-
-
-def is_for_this_machine(file: Path) -> bool:
-    try:
-        return bool(_read(file)[0]["machine"] == machine())
-    except (OSError, ValueError, KeyError):
-        return False  # cut off when the disk was full, or gone meanwhile: made again
-
-
-def _link(file: Path) -> dict[str, Any]:
-    head, code = _read(file)
+def _link(head: dict[str, Any], code: bytes) -> Any:
     for symbol in head["undefined"]:
         _define(symbol)
     engine = _engine()
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return {
-        name.rpartition(".")[2]: _function(name, engine.get_function_address(name)) for name in head["names"]
-    }
+    return _function(head["name"], engine.get_function_address(head["name"]))
 
 
 @functools.cache

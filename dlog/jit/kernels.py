@@ -1,6 +1,6 @@
 """Owns what `@kernel` and `@helper` make of a function, and how a call finds machine code.
 
-A call goes to the module's image.  Where there can be none, it goes to numba: for kernels of modules outside
+A call goes to the kernel's image.  Where there can be none, it goes to numba: for kernels of modules outside
 of dlog, with checks of array bounds, and when images cannot be made (which is said on standard error).
 Uncompiled, decorators return the function itself.
 """
@@ -125,7 +125,7 @@ _no_images = False  # they could not be made: numba compiles in this process
 
 
 def _find_code(wanted: Kernel) -> None:
-    """Set the target of the kernel, and of all others in its module if an image has them."""
+    """Set the target of the kernel."""
     global _no_images
     if BOUNDSCHECK or _no_images or not cache.is_ours(wanted.source):
         wanted.target = wanted.dispatcher
@@ -133,12 +133,8 @@ def _find_code(wanted: Kernel) -> None:
     from dlog.jit import image
 
     try:
-        functions = image.functions_of(wanted.__module__, wanted.source)
+        wanted.target = image.function_of(wanted.__module__, wanted.source, wanted.__name__)
     except image.NoImage as error:
         print(f"kernels are compiled at their first call: {error}", file=sys.stderr)
         _no_images = True
         wanted.target = wanted.dispatcher
-        return
-    for kernel in KERNELS:
-        if kernel.__module__ == wanted.__module__ and kernel.is_entry:
-            kernel.target = functions[kernel.__name__]

@@ -9,7 +9,7 @@ from typing import Any
 
 import lark
 
-from dlog.places import is_trusted, is_writable, roots
+from dlog.places import is_trusted, is_writable, mark_used, roots
 
 
 def load_tables(package: str = "dlog.language", **options: Any) -> lark.Lark:
@@ -23,4 +23,6 @@ def load_tables(package: str = "dlog.language", **options: Any) -> lark.Lark:
     if place is None:
         return lark.Lark(grammar, **options)
     # lark rebuilds the tables if it cannot read the file, for example while another process is writing it.
-    return lark.Lark(grammar, cache=str(place / name), **options)
+    parser = lark.Lark(grammar, cache=str(place / name), **options)
+    mark_used(place / name)
+    return parser

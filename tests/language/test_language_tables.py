@@ -30,7 +30,7 @@ def again() -> object:
 
 def test_tables_that_were_kept_parse_the_same(tmp_path: Path) -> None:
     made = parse(PROGRAM)
-    (kept,) = (tmp_path / "cache").iterdir()
+    (kept,) = (tmp_path / "cache").glob("grammar-*")
     before = kept.stat().st_mtime_ns
     assert again() == made
     assert kept.stat().st_mtime_ns == before
@@ -38,7 +38,7 @@ def test_tables_that_were_kept_parse_the_same(tmp_path: Path) -> None:
 
 def test_tables_that_are_broken_are_made_anew(tmp_path: Path) -> None:
     made = parse(PROGRAM)
-    (kept,) = (tmp_path / "cache").iterdir()
+    (kept,) = (tmp_path / "cache").glob("grammar-*")
     kept.write_bytes(kept.read_bytes()[:1000])
     assert again() == made
 

@@ -26,7 +26,7 @@ from dlog.errors import DlogError
 OLDEST = 17
 START_SECONDS = 120
 MAIN_CLASS = "org.apache.spark.deploy.SparkSubmit"
-HELP_INSTALL = "pip install 'dlog[spark]'"
+HELP_INSTALL = "pip install 'dlog-engine[spark]'"
 
 # The modules that Spark's own scripts open to it, without jdk.incubator.vector.
 _OPENED = (
@@ -212,13 +212,15 @@ def _archive(java: Java, classes: list[Path], options: tuple[str, ...]) -> list[
     read, write = _ARCHIVE_OPTIONS[_major(java.version) >= 25]
     for root in places.roots():
         final = root / name
+        if not places.is_trusted(final) and places.is_writable(root):
+            _adopt(root, name)
         if places.is_trusted(final):
+            places.mark_used(final)
             _drop_others(root, name)
-            return [f"-XX:{read}={final}"]
-        if places.is_writable(root) and _adopt(root, name):
+            places.clean(root)
             return [f"-XX:{read}={final}"]
         if places.is_writable(root):
-            return [f"-XX:{write}={root / name}.{os.getpid()}"]
+            return [f"-XX:{write}={final}.{os.getpid()}"]
     return []
 
 
@@ -238,21 +240,17 @@ def _archive_name(java: Java, classes: list[Path], options: tuple[str, ...]) -> 
     return f"spark-{hashlib.sha256(chr(10).join(text).encode()).hexdigest()[:16]}.classes"
 
 
-def _adopt(root: Path, name: str) -> bool:
-    """Rename an archive that some machine has finished writing; remove others of its kind."""
-    adopted = False
+def _adopt(root: Path, name: str) -> None:
+    """Put an archive that some machine has finished writing into its place."""
     for file in _finished(root, name):
         with suppress(OSError):
             os.replace(file, root / name)
-            adopted = True
-    return adopted
 
 
 def _drop_others(root: Path, name: str) -> None:
     """Machines that began before there was an archive have written theirs, too: 100 to 200 MB each."""
     for file in _finished(root, name):
-        with suppress(OSError):
-            file.unlink()
+        places.remove(file)
 
 
 def _finished(root: Path, name: str) -> list[Path]:

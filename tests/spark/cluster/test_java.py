@@ -19,7 +19,7 @@ def test_one_archive_is_kept(tmp_path: Path) -> None:
         (root / name).write_text(name)
         os.utime(root / name, (time.time() - 60,) * 2)
     (root / names[2]).touch()
-    assert java._adopt(root, "spark-0123.classes")
+    java._adopt(root, "spark-0123.classes")
     assert (root / "spark-0123.classes").read_text() in names[:2]
     assert not (root / names[0]).exists() and not (root / names[1]).exists()
     os.utime(root / names[2], (time.time() - 60,) * 2)
