@@ -63,7 +63,7 @@ def test_no_traceback(command: str) -> None:
 
 def test_explain_all_prints_the_choice_first_and_every_strategy() -> None:
     done = run("explain", "programs/reach.dl", "-F", "programs/reach/facts", "--all")
-    head, *table = done.stdout[done.stdout.index("strategy      per transaction") :].splitlines()[:9]
+    _, *table = done.stdout[done.stdout.index("strategy      per transaction") :].splitlines()[:9]
     assert [line.split()[0] for line in table[:3]] == ["stages", "delta", "trace"]
     assert "chosen: " in table[0] and " us " in table[0] and "refused: it is recursive" in table[1]
     assert "from scratch" in done.stdout and "not supported yet" in done.stdout

@@ -22,7 +22,8 @@ from dlog.engine.evaluate.column_orders import LARGE, shared_predicates
 from dlog.engine.head.conflicts import check_constraints, check_function
 from dlog.engine.maintain.explain_offers import explain_offers
 from dlog.engine.maintain.offers import Question, all_offers, choose
-from dlog.engine.maintain.strategy import FROM_SCRATCH, CannotFollow, Cycle, Strategy, recompute
+from dlog.engine.maintain.strategies import FROM_SCRATCH
+from dlog.engine.maintain.strategy import CannotFollow, Cycle, Strategy, recompute
 from dlog.engine.state.store import Store
 from dlog.errors import SourceError
 from dlog.heads.lookup import look_up

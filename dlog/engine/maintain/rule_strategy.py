@@ -143,8 +143,10 @@ class RuleStrategy(Strategy):
                     for head in self.head.atoms(body.rule):
                         yield _signs(head_rows(cycle.store, head, table, body.rule), sign)
         for aggregate in self.aggregates:
+            body, heads = aggregate.deltas, self.head.atoms(aggregate.rule)
+            body.begin(cycle)
             with cycle.evaluation.measures.of(aggregate.rule):
-                yield from aggregate.signed(cycle, self.head.atoms(aggregate.rule))
+                yield from aggregate.follow(cycle, heads, body.signed(cycle))
 
     def _derivable(self, rows: Words) -> np.ndarray:
         """Which rows some rule derives in the new version."""

@@ -15,7 +15,6 @@ import numpy as np
 
 from dlog.engine.commit.oracle_report import OracleReport
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate_stratum
-from dlog.engine.maintain.strategies import FROM_SCRATCH
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Program, Stratum
 from dlog.planning.arrange import AtomUse

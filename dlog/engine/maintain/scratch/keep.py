@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dlog.engine.maintain.strategy import FROM_SCRATCH, Cycle, Strategy, recompute
+from dlog.engine.maintain.strategies import FROM_SCRATCH
+from dlog.engine.maintain.strategy import Cycle, Strategy, recompute
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Stratum
 

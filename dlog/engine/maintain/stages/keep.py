@@ -39,7 +39,8 @@ from dlog.engine.maintain.stages.explain import explain_stages
 from dlog.engine.maintain.stages.recursive_bodies import base_facts_body, bodies, kind_of
 from dlog.engine.maintain.stages.rounds import Rounds
 from dlog.engine.maintain.stages.table import NO_IDS, StageTable
-from dlog.engine.maintain.strategy import FROM_SCRATCH, Cycle, Strategy, start_from_facts
+from dlog.engine.maintain.strategies import FROM_SCRATCH
+from dlog.engine.maintain.strategy import Cycle, Strategy, start_from_facts
 from dlog.engine.state.side_state import SideState
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Program, Stratum
