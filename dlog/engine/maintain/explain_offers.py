@@ -1,4 +1,4 @@
-"""Owns how offers and refusals are printed: the chosen one first, then all others in the order of the list."""
+"""Owns how offers and refusals are printed: the chosen one first, then all others in order of the list."""
 
 from __future__ import annotations
 

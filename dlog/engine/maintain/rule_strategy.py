@@ -60,6 +60,8 @@ class RuleStrategy(Strategy):
                 self.aggregates.append(group_head(store, program, rule, state, choice.method))
             else:
                 self.plain.append(choice.method(store, rule, state, (), not self.by_existence))
+        self.bodies = [*self.plain, *(a.deltas for a in self.aggregates)]
+        self._parts: list[BodyChanges | GroupHead] = [*self.bodies, *self.aggregates]  # that may have state
 
     @property
     def by_existence(self) -> bool:
@@ -72,35 +74,28 @@ class RuleStrategy(Strategy):
     def has_only_groups(self) -> bool:
         return not self.plain and all(a.states for a in self.aggregates)
 
-    def bodies(self) -> list[BodyChanges]:
-        return [*self.plain, *(a.deltas for a in self.aggregates)]
-
-    def _parts(self) -> list[BodyChanges | GroupHead]:
-        """What may have a state besides the head."""
-        return [*self.bodies(), *self.aggregates]
-
     # State
 
     def ready(self, store: Store) -> bool:
-        return all(part.ready(store) for part in self._parts()) and self.head.ready(store)
+        return all(part.ready(store) for part in self._parts) and self.head.ready(store)
 
     def does_as(self, other: Strategy) -> bool:
         """Counts that are there stay, so how a head is kept makes no difference."""
         if self.way != other.way:
             return False
         known = cast(RuleStrategy, other)
-        pairs = zip(self.bodies(), known.bodies(), strict=True)
+        pairs = zip(self.bodies, known.bodies, strict=True)
         return self.ways == known.ways and all(own.plans_as(body) for own, body in pairs)
 
     def forget(self, store: Store) -> None:
-        for part in (self.head, *self._parts()):
+        for part in (self.head, *self._parts):
             part.forget(store)
 
     # From scratch
 
     def rebuild(self, cycle: Cycle) -> None:
         """All derivations of all rules: distinct rows and their counts."""
-        for body in self.bodies():
+        for body in self.bodies:
             body.forget(cycle.store)
         self.head.rebuild(cycle, *self.derivations(cycle))
 
@@ -148,8 +143,10 @@ class RuleStrategy(Strategy):
                     for head in self.head.atoms(body.rule):
                         yield _signs(head_rows(cycle.store, head, table, body.rule), sign)
         for aggregate in self.aggregates:
+            body, heads = aggregate.deltas, self.head.atoms(aggregate.rule)
+            body.begin(cycle)
             with cycle.evaluation.measures.of(aggregate.rule):
-                yield from aggregate.signed(cycle, self.head.atoms(aggregate.rule))
+                yield from aggregate.follow(cycle, heads, body.signed(cycle))
 
     def _derivable(self, rows: Words) -> np.ndarray:
         """Which rows some rule derives in the new version."""
@@ -178,22 +175,22 @@ class RuleStrategy(Strategy):
     # Column orders
 
     def column_order_uses(self) -> Iterator[tuple[AtomUse, ...]]:
-        for body in self.bodies():
+        for body in self.bodies:
             yield from body.uses()
 
     def arrange(self) -> None:
-        for body in self.bodies():
+        for body in self.bodies:
             body.runner.arrange()
 
     # Looking inside
 
     def estimate(self, cycle: Cycle) -> float:
         """If every row of a relation costs the same."""
-        return sum(body.share(cycle) for body in self.bodies())
+        return sum(body.share(cycle) for body in self.bodies)
 
     def explain(self, store: Store) -> list[str]:
         lines = [*self._reasons(), self.head.explain(store), *(a.explain() for a in self.aggregates)]
-        for body in self.bodies():
+        for body in self.bodies:
             lines += [line for line in body.explain() if line not in lines or line.startswith(" ")]
         return lines
 
@@ -214,7 +211,7 @@ class RuleStrategy(Strategy):
         fresh = store.under(store.predicates)
         fresh.relations = dict(store.relations)
         self.head.check(store, *self.derivations(Cycle(self.program, fresh, Evaluation())))
-        for part in self._parts():
+        for part in self._parts:
             part.check(store, fresh)
 
 

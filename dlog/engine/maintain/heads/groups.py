@@ -45,13 +45,10 @@ class GroupHead(Protocol):
     def rebuild(self, cycle: Cycle, heads: list[Atom]) -> list[Words]:
         """The rows of all groups, and the state."""
 
-    def signed(self, cycle: Cycle, heads: list[Atom]) -> Iterator[Signed]:
-        """Rows of touched groups with their signs."""
-
     def follow(
         self, cycle: Cycle, heads: list[Atom], tables: Iterable[tuple[int, Table]]
     ) -> Iterator[Signed]:
-        """The same from changes of assignments that are known, as (1 or -1, assignments).
+        """Rows of touched groups with their signs, from changes of assignments as (1 or -1, assignments).
 
         REQUIRES: tables have the variables that `deltas` gives.
         """
@@ -112,10 +109,6 @@ class Sums:
         store.relations[self.state] = all_groups(store.arena, groups)
         return [head_rows(store, h, self._results(store, groups), rule) for h in heads]
 
-    def signed(self, cycle: Cycle, heads: list[Atom]) -> Iterator[Signed]:
-        self.deltas.begin(cycle)
-        yield from self.follow(cycle, heads, self.deltas.signed(cycle))
-
     def follow(
         self, cycle: Cycle, heads: list[Atom], tables: Iterable[tuple[int, Table]]
     ) -> Iterator[Signed]:
@@ -165,10 +158,6 @@ class Kept:
         changes = self._assignments([(INSERT, table)])
         states = [self._built(cycle, part, changes, runner) for part in self.parts]
         return self._rows(cycle.store, heads, states, changes.keys)
-
-    def signed(self, cycle: Cycle, heads: list[Atom]) -> Iterator[Signed]:
-        self.deltas.begin(cycle)
-        yield from self.follow(cycle, heads, self.deltas.signed(cycle))
 
     def follow(
         self, cycle: Cycle, heads: list[Atom], tables: Iterable[tuple[int, Table]]
@@ -289,10 +278,6 @@ class _Again:
         with cycle.evaluation.measures.of(rule):
             table = aggregate_table(runner, rule, assignments)
         return [head_rows(cycle.store, h, table, rule) for h in heads]
-
-    def signed(self, cycle: Cycle, heads: list[Atom]) -> Iterator[Signed]:
-        self.deltas.begin(cycle)
-        yield from self.follow(cycle, heads, self.deltas.signed(cycle))
 
     def follow(
         self, cycle: Cycle, heads: list[Atom], tables: Iterable[tuple[int, Table]]

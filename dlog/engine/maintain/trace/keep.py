@@ -16,7 +16,7 @@ class TraceStrategy(RuleStrategy):
 
     @property
     def traced(self) -> list[TraceDeltas]:
-        return [body for body in self.bodies() if isinstance(body, TraceDeltas)]
+        return [body for body in self.bodies if isinstance(body, TraceDeltas)]
 
     def trigger(self, maintenance: Any, store: Store, name: str, sign: int) -> Any:
         from dlog.engine.maintain.trace.triggers import trace_trigger
