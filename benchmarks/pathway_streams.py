@@ -99,17 +99,17 @@ def run(shops: list[int], amounts: list[Any], reducer: str, size: int, window: i
         ended = total
         ready.set()
 
-    def told(table: Any, on_change: Callable[..., None]) -> None:
+    def subscribe(table: Any, on_change: Callable[..., None]) -> None:
         pw.io.subscribe(table, on_change=on_change, on_time_end=time_ended)
 
     sale = pw.io.python.read(Stream(), schema=pw.schema_builder(columns), autocommit_duration_ms=None)
     reduce = getattr(pw.reducers, reducer)
-    told(
+    subscribe(
         sale.groupby(sale.shop).reduce(sale.shop, result=reduce(sale.amount)),
         summed if tells_itself else noted,
     )
     if not tells_itself:
-        told(sale.reduce(result=pw.reducers.sum(sale.number)), summed)
+        subscribe(sale.reduce(result=pw.reducers.sum(sale.number)), summed)
     pw.run(monitoring_level=pw.MonitoringLevel.NONE)
     return {"seconds": seconds, "total": total, "results": results}
 

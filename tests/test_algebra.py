@@ -117,7 +117,7 @@ def test_any_order_and_grouping_gives_the_same_words(values: list[float], random
 
 @settings(deadline=None)
 @given(st.lists(ANY, max_size=8), st.lists(ANY, max_size=8))
-def test_what_is_taken_back_leaves_no_trace(kept: list[float], gone: list[float]) -> None:
+def test_undone_changes_leave_no_trace(kept: list[float], gone: list[float]) -> None:
     words = sum_of(kept + gone)
     for value in reversed(gone):
         add_to_sum(words, 0, value, -1)

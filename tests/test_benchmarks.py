@@ -63,7 +63,7 @@ def benchmark_queries(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, dl
 
 def test_explain_tells_plan_and_reason_of_every_query(monkeypatch: pytest.MonkeyPatch) -> None:
     """For each rule what is done and why: what it is expected to cost beside what else there is, or that it
-    is quick; for each recursion how its rows drive one another and how new ones are told."""
+    is quick; for each recursion how its rows drive one another and how new ones are detected."""
     seen = set()
     for name, database in benchmark_queries(monkeypatch):
         text = database.explain()

@@ -88,7 +88,7 @@ def test_format_write_keeps_the_meaning(tmp_path: Path) -> None:
     assert run("format", str(path)).stdout == text
 
 
-def test_broken_pipe_is_no_error() -> None:
+def test_broken_pipe_is_not_an_error() -> None:
     done = subprocess.run(
         f"{sys.executable} -m dlog format programs/ontology.dl | head -n 1",
         cwd=ROOT,

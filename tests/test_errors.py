@@ -39,7 +39,7 @@ def check(*arguments: str) -> tuple[str, str, object]:
 
 
 def run(program: Path) -> tuple[str, str, object]:
-    """The same of a run, without what is said once per installation or after a while."""
+    """The same of a run, without messages that are printed once per installation or after a while."""
     with tempfile.TemporaryDirectory() as out_folder:
         facts = "programs/errors/running/facts"
         out, err, status = command("run", name_of(program), "-F", facts, "-D", out_folder)

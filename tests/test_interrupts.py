@@ -1,4 +1,4 @@
-"""Ctrl-C is heard at safe points while a database is at work, and at once otherwise; none is lost."""
+"""Ctrl-C is handled at safe points while a database is working, and at once otherwise; none is lost."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_other_threads_hold_nothing() -> None:
     assert found == [False, True] and not interrupts.cannot_come()
 
 
-def test_interrupts_are_heard_while_an_operation_waits() -> None:
+def test_interrupts_are_handled_while_an_operation_waits() -> None:
     assert begin()
     try:
         with pytest.raises(KeyboardInterrupt), immediate_interrupts():
@@ -116,7 +116,7 @@ def test_interrupts_are_heard_while_an_operation_waits() -> None:
         end()
 
 
-def test_work_aside_gives_what_it_gives() -> None:
+def test_work_in_a_thread_returns_its_result() -> None:
     assert in_thread(lambda: threading.current_thread() is threading.main_thread()) is False
     with pytest.raises(ZeroDivisionError):
         in_thread(lambda: 1 // 0)

@@ -50,7 +50,7 @@ def python(code: str, *, cwd: Path, **env: str) -> subprocess.CompletedProcess[s
 
 
 @pytest.mark.skipif(jit.DISABLED, reason="nothing is compiled")
-def test_compiles_once_per_installation_and_says_so(tmp_path: Path) -> None:
+def test_compiles_once_per_installation_and_reports_it(tmp_path: Path) -> None:
     first = python(KERNEL, cwd=tmp_path, DLOG_CACHE_DIR=str(tmp_path / "cache"))
     again = python(KERNEL, cwd=tmp_path, DLOG_CACHE_DIR=str(tmp_path / "cache"))
     assert first.stdout == again.stdout == "20 6\n"
@@ -136,7 +136,7 @@ def test_a_place_that_cannot_be_written_is_passed_over(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.skipif(os.name == "nt", reason="other places")
-def test_where_machine_code_is_kept(
+def test_where_machine_code_is_stored(
     env: dict[str, str], expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("DLOG_CACHE_DIR", "XDG_CACHE_HOME"):
@@ -225,7 +225,7 @@ os.mkdir = os.utime = tempfile.mkdtemp = tempfile.TemporaryFile = tempfile.mkste
 
 
 @needs_images
-def test_an_image_of_another_machine_is_made_anew(one_image: Path, tmp_path: Path) -> None:
+def test_an_image_of_another_machine_is_rebuilt(one_image: Path, tmp_path: Path) -> None:
     copy = tmp_path / "cache"
     shutil.copytree(one_image, copy)
     file = next(copy.rglob("hash_add.image"))
@@ -236,7 +236,7 @@ def test_an_image_of_another_machine_is_made_anew(one_image: Path, tmp_path: Pat
 
 
 @needs_images
-def test_when_no_image_can_be_made_numba_compiles_and_the_reason_is_said(tmp_path: Path) -> None:
+def test_when_no_image_can_be_made_numba_compiles_and_the_reason_is_given(tmp_path: Path) -> None:
     broken = "compiling.sys = type('', (), {'executable': '/bin/false', 'stderr': sys.stderr})"
     run = python(image_script(broken), cwd=tmp_path, DLOG_CACHE_DIR=str(tmp_path / "cache"))
     assert run.stdout == ANSWER + "True\n"
@@ -290,7 +290,7 @@ def test_results_of_other_kinds_and_memory_taken_inside_a_kernel() -> None:
 
 
 @pytest.mark.skipif(jit.DISABLED, reason="functions stay as they are")
-def test_every_kernel_says_what_its_parameters_are() -> None:
+def test_every_kernel_declares_its_parameters() -> None:
     modules = compiling.kernel_modules()
     for module in modules:
         importlib.import_module(module)

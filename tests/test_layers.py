@@ -27,7 +27,7 @@ def lint(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_layers_are_kept() -> None:
+def test_layers_hold() -> None:
     done = lint(ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -104,7 +104,7 @@ def test_the_runs_of_a_rule_add_up_to_what_it_did(more: str) -> None:
         assert all(run.rows >= 0 and run.seeks >= 0 for run in rule.runs)
 
 
-def test_nothing_is_kept_when_no_profile_is_made() -> None:
+def test_nothing_is_recorded_without_a_profile() -> None:
     database = dlog.Database(source=PROGRAM)
     assert [m.trace for m in database.measures.rules.values()] == [None] * 7
 
@@ -150,7 +150,7 @@ def dlog_run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 # In a browser
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-# Errors of scripts are kept; rules are sorted by rows as a user would do it; a bar is pointed at.
+# Errors of scripts are collected; rules are sorted by rows as a user would do it; a bar is pointed at.
 PROBE_FIRST = "<script>window.errors = []; window.onerror = (text) => { errors.push(text); };</script>"
 PROBE_LAST = """<script>
 const rows = () => [...document.querySelectorAll("#rules tbody tr")];

@@ -122,8 +122,8 @@ class Assembler:
         """Append an instruction, which continues after itself by default; return its address."""
         at = self.here()
         args += (0,) * (2 - len(args))
-        behind = Label(at.address + o.ARGS + len(args))
-        self.words += [op, next or behind, fail, *args]
+        following = Label(at.address + o.ARGS + len(args))
+        self.words += [op, next or following, fail, *args]
         return at
 
     def own(self, n: int) -> int:
@@ -176,10 +176,10 @@ class Assembler:
             case RangeStep():
                 return self.range_step(step, fail)
             case Not():
-                behind = Label()
-                self.steps(step.steps, behind)
+                following = Label()
+                self.steps(step.steps, following)
                 self.put(o.JUMP, fail, next=fail)
-                behind.address = len(self.words)
+                following.address = len(self.words)
             case Exists():
                 self.steps(step.steps, fail)
             case _:
@@ -203,31 +203,31 @@ class Assembler:
             args += [len(end.slots), *(-1 if slot == step.slot else self.slot(slot) for slot in end.slots)]
         elif end is not None:
             args.append(-1)
-        behind = Label()
-        at = self.put(o.LEAP_OPEN if end is None else o.BATCH_OPEN, fail, *args, next=behind)
+        following = Label()
+        at = self.put(o.LEAP_OPEN if end is None else o.BATCH_OPEN, fail, *args, next=following)
         again = self.put(o.LEAP_NEXT if end is None else o.BATCH_NEXT, fail, at)
-        behind.address = len(self.words) if end is None else again.address
+        following.address = len(self.words) if end is None else again.address
         return again
 
     def disjunction(self, step: Or, fail: Label) -> Label:
         branch_of = self.own(1)
-        behind = Label()
+        following = Label()
         for i, branch in enumerate(step.branches):
             other = fail if i + 1 == len(step.branches) else Label()
-            self.put(o.SET, fail, branch_of, self.steps(branch, other), next=behind)
+            self.put(o.SET, fail, branch_of, self.steps(branch, other), next=following)
             if other is not fail:
                 other.address = len(self.words)
         again = self.put(o.REDO, fail, branch_of)
-        behind.address = len(self.words)
+        following.address = len(self.words)
         return again
 
     def range_step(self, step: RangeStep, fail: Label) -> Label:
         by = -1 if step.step is None else self.slot(step.step)
         args = (self.slot(step.slot), self.own(2), self.slot(step.start), self.slot(step.end), by)
-        behind = Label()
-        at = self.put(o.RANGE_OPEN, fail, *args, o.KIND[step.kind], next=behind)
+        following = Label()
+        at = self.put(o.RANGE_OPEN, fail, *args, o.KIND[step.kind], next=following)
         again = self.put(o.RANGE_NEXT, fail, at)
-        behind.address = len(self.words)
+        following.address = len(self.words)
         return again
 
     def simple(self, step: Step, fail: Label) -> None:

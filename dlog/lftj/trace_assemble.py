@@ -106,11 +106,11 @@ class _TraceAssembler(Assembler):
 
     def seek_or_note(self, step: Seek, fail: Label) -> None:
         """A seek; if it fails, a note."""
-        missed, behind = Label(), Label()
-        self.put(o.SEEK, missed, self.block(step.atom, step.level), self.slot(step.operand), next=behind)
+        missed, following = Label(), Label()
+        self.put(o.SEEK, missed, self.block(step.atom, step.level), self.slot(step.operand), next=following)
         number = self.missed[step.atom, step.level]
         missed.address = self.note(number, fail, self.least, self.greatest, next=fail).address
-        behind.address = len(self.words)
+        following.address = len(self.words)
 
     def note_at(self, atom: int, level: int, fail: Label, a: int, b: int) -> None:
         number = self.notes.get((atom, level))
@@ -145,15 +145,15 @@ class _TraceAssembler(Assembler):
         """If it is empty, the note that also covers a seek is still written."""
         own, note = self.own(2), spans[0][1]
         shared = [number for number, note in spans if note.missed is not None]
-        empty, behind = Label() if shared else fail, Label()
+        empty, following = Label() if shared else fail, Label()
         bounds = [(self.slot(slot), int(strict)) for slot, strict in (*step.lower, *step.upper)]
         blocks = [self.block(atom, level) for atom, level in note.span]
         counts = (len(blocks), len(step.lower), len(step.upper))
         words = (word for bound in bounds for word in bound)
-        self.put(o.SPAN, empty, own, *counts, *blocks, *words, next=behind)
+        self.put(o.SPAN, empty, own, *counts, *blocks, *words, next=following)
         for number in shared:  # at most one: that of the step before
             empty.address = self.note(number, fail, self.least, self.greatest, next=fail).address
-        behind.address = len(self.words)
+        following.address = len(self.words)
         return own
 
     # ---- guided leaps
@@ -165,11 +165,11 @@ class _TraceAssembler(Assembler):
         args = self.leap_words(step, own, own + 2 * n + 3)
         tail = Label()
         args[5] = tail
-        behind = Label()
-        at = self.put(o.GUIDED_OPEN, fail, *args, self.guide + 2 * depth, next=behind)
+        following = Label()
+        at = self.put(o.GUIDED_OPEN, fail, *args, self.guide + 2 * depth, next=following)
         again = self.put(o.GUIDED_NEXT, fail, at)
         tail.address = again.address
-        behind.address = len(self.words)
+        following.address = len(self.words)
         return again
 
     def leap_words(self, step: Leap, own: int, bounds: int) -> list[int | Label]:
@@ -200,16 +200,16 @@ class _TraceAssembler(Assembler):
         tail = Label()
         args[5] = tail
         depth = self.depth(step)
-        behind = Label()
+        following = Label()
         args.append(self.guide + 2 * depth if depth >= 0 else 0)
         numbers = [self.notes.get(p) for p in step.participants]
         numbers += [self.covers.get(p) if self.is_guided else None for p in step.participants]
         templates = [Label(0 if number is None else -1) for number in numbers]
-        at = self.put(o.EXACT_OPEN, fail, *args, *templates, next=behind)
+        at = self.put(o.EXACT_OPEN, fail, *args, *templates, next=following)
         again = self.put(o.EXACT_NEXT, fail, at)
         tail.address = again.address
         for number, label in zip(numbers, templates, strict=True):
             if number is not None:
                 label.address = self.note(number, fail, own + 5, own + 6).address
-        behind.address = len(self.words)
+        following.address = len(self.words)
         return again

@@ -43,7 +43,7 @@ GAIN = 0.8  # a plan in parts must cost less than this share of the undivided on
 CHUNK_ROWS = 1 << 18  # rows of a sub-join that still fit in the cache
 _SORT = 5.0  # cost per row to sort a small sub-join; large ones cost twice as much
 _PROBE = 2.0  # cost to probe a small hash table, or to add to it; a large one costs four times as much
-_TELLING = 0.5  # a semijoin must remove at least the other half of what it could
+_SELECTIVE = 0.5  # a semijoin must remove at least the other half of what it could
 _DRAFTS_PER_COST = 1e-6
 _MOST_DRAFTS = 48
 _FORCED_DRAFTS = 40
@@ -185,18 +185,18 @@ class _Search:
         atom = read_atom(sub_join, kept, self.next_number() if weighted else 0)
         rest = tuple(f for f in draft.forms if not any(f is g for g in move.replaced))
         if move.reduces:
-            if atom in rest or not self.tells(sub_join, kept, rest):
+            if atom in rest or not self.is_selective(sub_join, kept, rest):
                 return None
             self.implied[atom] = frozenset(v for f in move.forms for v in form_variables(f))
         return self.draft(sub_joins, (*rest, atom))
 
-    def tells(self, semijoin: SubJoin, variables: Sequence[str], forms: Sequence[Form]) -> bool:
+    def is_selective(self, semijoin: SubJoin, variables: Sequence[str], forms: Sequence[Form]) -> bool:
         """Whether a semijoin removes enough to be worth reading."""
         models = [self.view.model(f) for f in forms if isinstance(f, Atom)]
         domain = math.prod(
             max((m.domain(v) for m in models if v in m.columns), default=1.0) for v in variables
         )
-        return self.options.semijoins == ALWAYS or semijoin.rows < _TELLING * domain
+        return self.options.semijoins == ALWAYS or semijoin.rows < _SELECTIVE * domain
 
     def next_number(self) -> int:
         self.numbers += 1

@@ -135,7 +135,7 @@ def _recursions(profile: Profile) -> Iterator[str]:
         return
     yield "<h2>Recursion: rows produced in each run</h2>"
     for line in profile.detection_lines:
-        yield f'<p class="told">{escape(line)}</p>'
+        yield f'<p class="detection">{escape(line)}</p>'
     yield (
         '<p class="quiet">A run is one iteration, or, where each new row at once derives what follows, one '
         "slice of that work.</p>"

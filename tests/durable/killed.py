@@ -1,4 +1,4 @@
-"""Owns a process that commits until it is killed, and an account of what it was told, outside the store.
+"""Owns a process that commits until it is killed, and an account of confirmed commits, outside the store.
 
 The nth commit is a function of n, so the state after n commits is known, but for a branch that has been made
 or dropped already for the next one.  In rounds of ten: five commits on main, a branch and two commits there,
@@ -42,14 +42,14 @@ def has_trial(n: int) -> bool:
 
 def work(folder: str, account: str, durability: str) -> None:
     """Never ends by itself."""
-    told = os.open(account, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    reported = os.open(account, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     db = dlog.Database(folder, source=PROGRAM, durability=durability)
     while True:
         n = max(db.branches().values()) + 1
-        os.write(told, f"try {n}\n".encode())
+        os.write(reported, f"try {n}\n".encode())
         _branch(db, n)
         _commit(db, plan(n))
-        os.write(told, f"done {n}\n".encode())
+        os.write(reported, f"done {n}\n".encode())
         if n % 23 == 0:
             db.checkpoint()
 

@@ -76,7 +76,7 @@ class SimulatedFiles(Files):
     # Ending
 
     def kill(self) -> None:
-        """The process ends; the system keeps what it was given."""
+        """The process ends; the system has what it was given."""
         self.handles, self.locked = {}, set()
 
     def lose_power(self, rng: random.Random) -> None:
@@ -169,7 +169,7 @@ class SimulatedFiles(Files):
         return self.next_handle
 
 
-BLOCK_BYTES = 16  # that a disk has whole, or not at all
+BLOCK_BYTES = 16  # that a disk writes atomically
 
 
 def _left(node: Node, rng: random.Random) -> bytes:

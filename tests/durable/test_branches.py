@@ -34,7 +34,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[dlo
     yield dlog.Database(tmp_path / "s", source=PROGRAM, durability="none"), again
 
 
-def test_branches_go_their_own_ways(opened: tuple[dlog.Database, Again]) -> None:
+def test_branches_are_independent(opened: tuple[dlog.Database, Again]) -> None:
     db, again = opened
     db.branch("trial")
     db.execute("+edge(2, 3).")
@@ -106,7 +106,7 @@ def test_conflicts_on_values_of_functions_abort(opened: tuple[dlog.Database, Aga
     assert db["price"].rows() == [("tea", 4)] and (2, 3) in db["edge"].rows()
 
 
-def test_a_merge_that_breaks_a_constraint_says_so() -> None:
+def test_a_merge_that_breaks_a_constraint_reports_it() -> None:
     db = dlog.Database(source="p(x) -> int(x).  q(x) -> int(x).  p(x) -> !q(x).")
     db.branch("trial")
     db.execute("+p(1).")
@@ -183,7 +183,7 @@ def test_batches_are_applied_once(opened: tuple[dlog.Database, Again]) -> None:
     assert deliver(19, "e")  # what failed was not applied
 
 
-def test_numbered_batches_leave_one_id_behind(opened: tuple[dlog.Database, Again]) -> None:
+def test_numbered_batches_leave_one_id(opened: tuple[dlog.Database, Again]) -> None:
     db, again = opened
 
     def deliver(batch: str) -> bool:
@@ -259,7 +259,7 @@ def test_a_branch_copies_no_pages() -> None:
     assert db.store.arena.usage().used_words == used
 
 
-def test_timelines_forget_what_no_merge_needs() -> None:
+def test_timelines_drop_what_no_merge_needs() -> None:
     line = Timeline(Moment(0, (), None))
     for n in range(1, 40):
         line.branch(f"b{n}", "main")
@@ -271,7 +271,7 @@ def test_timelines_forget_what_no_merge_needs() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("bcmd"), st.integers(0, 5), st.integers(0, 5)), max_size=40))
-def test_oracle_what_is_forgotten_is_no_base(steps: list[tuple[str, int, int]]) -> None:
+def test_oracle_dropped_moments_are_not_a_base(steps: list[tuple[str, int, int]]) -> None:
     """Against a timeline that forgets nothing: the bases of all branches, and no other moments but heads."""
     lines = Timeline(Moment(0, (), None)), Timeline(Moment(0, (), None))
     lines[1].prune = lambda: None  # type: ignore[method-assign]

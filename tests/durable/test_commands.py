@@ -27,7 +27,7 @@ def run(*arguments: object, status: int = 0) -> str:
 
 
 @pytest.mark.parametrize("durability", ["full", "group", "none"])
-def test_files_of_transactions_are_kept(tmp_path: Path, durability: str) -> None:
+def test_files_of_transactions_remain(tmp_path: Path, durability: str) -> None:
     run("apply", REACH, "--tx", EDGES, "--db", tmp_path / "s", "--durability", durability)
     with dlog.Database(tmp_path / "s") as db:
         assert db.version == 4 and len(db["edge"]) == 3
@@ -58,7 +58,7 @@ def test_the_prompt_can_only_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert "the database was opened read-only" in done.output and db.version == 1
 
 
-def test_mistakes_are_told(tmp_path: Path) -> None:
+def test_mistakes_are_reported(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no database in"):
         run("dump", tmp_path / "s")
     with pytest.raises(StoreError, match="there is no database in"):

@@ -1,4 +1,4 @@
-"""A store that lies is not trusted: torn tails are cut off and told, damage before them is an error."""
+"""A damaged store is not trusted: torn tails are cut off and reported, damage before them is an error."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_log_cut_anywhere_gives_the_transactions_before(reserved: int) -> None
     for size in range(OFFSETS[1], OFFSETS[-1] + 1):
         data = content(LOG)[:size].rstrip(b"\0") if reserved else content(LOG)[:size]
         whole = sum(offset <= size for offset in OFFSETS[1:])
-        cut = len(content(LOG)[OFFSETS[whole] : size].rstrip(b"\0"))  # zeros are no loss
+        cut = len(content(LOG)[OFFSETS[whole] : size].rstrip(b"\0"))  # zeros are not a loss
         if reserved and whole < len(OFFSETS) - 1:  # and a record that lacks only zeros is whole
             whole += content(LOG)[size : OFFSETS[whole + 1]].strip(b"\0") == b""
         files = disk(LOG, data + bytes(reserved))
@@ -62,14 +62,16 @@ def test_a_log_cut_anywhere_gives_the_transactions_before(reserved: int) -> None
         assert found.tail.cut == cut
         if size % 41 and size not in OFFSETS:
             continue
-        told: list[str] = []
-        with dlog.Database(FOLDER, files=files, warn=told.append) as db:
+        reported: list[str] = []
+        with dlog.Database(FOLDER, files=files, warn=reported.append) as db:
             assert same(MODELS[whole], db) == ""
             db.execute("+edge(50, 51).")
-        told = [line for line in told if "cut off" in line]
-        assert len(told) == (cut > 0)
-        assert not cut or told[0].startswith(f"{LOG}: {cut:,} bytes cut off at offset {OFFSETS[whole]}: the ")
-        with dlog.Database(FOLDER, files=files, warn=told.append) as db:
+        reported = [line for line in reported if "cut off" in line]
+        assert len(reported) == (cut > 0)
+        assert not cut or reported[0].startswith(
+            f"{LOG}: {cut:,} bytes cut off at offset {OFFSETS[whole]}: the "
+        )
+        with dlog.Database(FOLDER, files=files, warn=reported.append) as db:
             assert db.version == whole + 1 and (50, 51) in db["edge"].rows()
 
 
@@ -93,14 +95,14 @@ def test_a_flipped_bit_in_the_log_is_found(bit: int) -> None:
             assert f"{LOG} is damaged at offset {record}" in str(error.value)
 
 
-def test_a_flipped_bit_in_the_last_record_is_cut_off_and_told() -> None:
+def test_a_flipped_bit_in_the_last_record_is_cut_off_and_reported() -> None:
     for at in range(OFFSETS[-2], OFFSETS[-1], 29):
         data = bytearray(content(LOG))
         data[at] ^= 4
-        told: list[str] = []
-        with dlog.Database(FOLDER, files=disk(LOG, bytes(data)), warn=told.append) as db:
+        reported: list[str] = []
+        with dlog.Database(FOLDER, files=disk(LOG, bytes(data)), warn=reported.append) as db:
             assert same(MODELS[4], db) == ""
-        assert len(told) == 1 and f"cut off at offset {OFFSETS[-2]}" in told[0]
+        assert len(reported) == 1 and f"cut off at offset {OFFSETS[-2]}" in reported[0]
 
 
 def test_a_flipped_bit_in_the_checkpoint_is_an_error() -> None:
@@ -138,21 +140,21 @@ def test_records_that_were_never_synced_are_a_tail() -> None:
         db.execute(f"+edge({n}, 77).")
     files.kill()
     files.nodes[LOG].seen[start + 30] ^= 1
-    told: list[str] = []
-    with dlog.Database(FOLDER, files=files, warn=told.append) as db:
+    reported: list[str] = []
+    with dlog.Database(FOLDER, files=files, warn=reported.append) as db:
         assert db.version == 0 and same(Model(), db) == ""
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 @pytest.mark.parametrize("name", [LOG, CHECKPOINT])
 def test_a_newer_format_is_refused(name: str) -> None:
     kind = frames.LOG if name == LOG else frames.CHECKPOINT
     data = frames.header(kind, 1, frames.FORMAT + 1) + content(name)[frames.HEADER_BYTES :]
-    with pytest.raises(StoreError, match=f"{name} has format 2, and this dlog reads up to format 1"):
+    with pytest.raises(StoreError, match=f"{name} has format 2, but this dlog reads up to format 1"):
         read_folder(FOLDER, disk(name, data))
 
 
-def test_files_of_two_databases_are_told_apart() -> None:
+def test_files_of_two_databases_are_distinguished() -> None:
     other = disk(LOG, frames.header(frames.LOG, 7))
     with pytest.raises(StoreError, match="its name and its header do not agree"):
         read_folder(FOLDER, other)

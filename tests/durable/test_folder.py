@@ -84,7 +84,7 @@ class Meddling(Files):
         return super().read(path, start)
 
 
-def test_a_reader_goes_on_when_a_checkpoint_comes_in_between(tmp_path: Path) -> None:
+def test_a_reader_continues_across_a_checkpoint(tmp_path: Path) -> None:
     with dlog.Database(tmp_path / "s", source=PROGRAM) as db:
         db.execute("+edge(2, 3).")
         with dlog.Database(tmp_path / "s", read_only=True, files=Meddling(db)) as reader:
@@ -222,13 +222,15 @@ def test_a_long_log_becomes_a_checkpoint(tmp_path: Path, monkeypatch: pytest.Mon
         assert (db.version, db["name"].rows()) == (version, rows)
 
 
-def test_opening_tells_what_it_does(tmp_path: Path) -> None:
+def test_opening_reports_progress(tmp_path: Path) -> None:
     with dlog.Database(tmp_path / "s", source=PROGRAM, durability="none") as db:
         db.execute("+edge(2, 3).")
-    told: list[tuple[str, str]] = []
-    with dlog.Database(tmp_path / "s", progress=lambda phase, what, done, total: told.append((phase, what))):
-        assert told[:3] == [("recover", "texts"), ("recover", "facts"), ("recover", "transactions")]
-        assert ("evaluate", "reach") in told
+    reported: list[tuple[str, str]] = []
+    with dlog.Database(
+        tmp_path / "s", progress=lambda phase, what, done, total: reported.append((phase, what))
+    ):
+        assert reported[:3] == [("recover", "texts"), ("recover", "facts"), ("recover", "transactions")]
+        assert ("evaluate", "reach") in reported
 
 
 def test_saved_and_dumped_databases_come_back(tmp_path: Path) -> None:

@@ -151,9 +151,9 @@ class DurableMachine(RuleBasedStateMachine):
             with pytest.raises(ConstraintError, match=f"{other} cannot be merged into {self.on}: ") as error:
                 self.db.merge(other)
             ours, theirs = (dict(self.model.base(name)["price"]) for name in (self.on, other))
-            told = [line.strip() for line in str(error.value).splitlines()[1:]]
-            assert told and all(
-                f'price["{k}"] = {ours[k]} on {self.on}, price["{k}"] = {theirs[k]} on {other}' in told
+            reported = [line.strip() for line in str(error.value).splitlines()[1:]]
+            assert reported and all(
+                f'price["{k}"] = {ours[k]} on {self.on}, price["{k}"] = {theirs[k]} on {other}' in reported
                 for k in ours.keys() & {key for key, _ in inserts["price"]}
                 if (k, ours[k]) not in erases["price"] | inserts["price"]
             )
@@ -271,8 +271,8 @@ def run_machines(examples: int, steps: int, durability: str = "full") -> Counter
 
 def test_oracle_transactions_branches_and_crashes() -> None:
     seen = run_machines(12, 25)
-    told = ("conflict", "conflict of a merge", "merged", "looked back")
-    assert not {kind for kind in (*KINDS, *told) if not seen[kind]}, seen
+    reported = ("conflict", "conflict of a merge", "merged", "looked back")
+    assert not {kind for kind in (*KINDS, *reported) if not seen[kind]}, seen
 
 
 @pytest.mark.fuzz

@@ -1,4 +1,4 @@
-"""Owns how random programs are followed through random transactions, whatever strategy keeps them."""
+"""Owns running random programs through random transactions, whatever strategy maintains them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import dlog
 from dlog.engine.commit.commits import Commit
 from dlog.errors import ConstraintError, DataError
 from dlog.ir.rules import Program
-from tests.engine.machine import WAYS, contents, enter, short_ways, told, ways
+from tests.engine.machine import WAYS, check_commit, contents, enter, short_ways, ways
 from tests.examples import relaxed
 from tests.oracle.accepted import accepted
 from tests.oracle.changes import Transaction, apply_all, transactions
@@ -45,7 +45,7 @@ def follow(
 
 
 def follow_single_rows(examples: int, strategy: str | None = None) -> list[bool]:
-    """Transactions of one row over plain joins; for each whether it went the short way."""
+    """Transactions of one row over plain joins; for each whether it took the short path."""
 
     @relaxed(examples)
     @given(st.data(), programs(CONJUNCTIVE.with_("comparisons", "functions")))
@@ -71,7 +71,7 @@ def commit(db: dlog.Database, program: Program, base: Facts, transaction: Transa
         db.check()
         return base
     before = contents(db)
-    told(apply(db, transaction), before, contents(db))
+    check_commit(apply(db, transaction), before, contents(db))
     same_program(contents(db), expected, program)
     db.check()
     return later

@@ -1,4 +1,4 @@
-"""A program of its own: random work on a database, with Ctrl-C at random moments.
+"""A separate program: random work on a database, with Ctrl-C at random moments.
 
     python -m tests.engine.interrupted SEED INTERRUPTS
 

@@ -3,7 +3,8 @@
 A transaction inserts, erases and upserts base facts, adds and removes rules and constraints, is rolled back,
 or is aborted by a conflict, by a limit or by Ctrl-C.  After each of them every predicate is what the naive
 evaluator gives, what DuckDB gives where SQL can say it, and what the engine gives from scratch; every
-structure passes its check; and the commit has told the net difference.  What failed has changed nothing.
+structure passes its check; and the commit has reported the net difference.  A failed transaction changes
+nothing.
 
     run_state_machine_as_test(machine(strategies=(None, "delta")), settings=...)
 
@@ -50,7 +51,7 @@ Contents = dict[str, list]  # type: ignore[type-arg]
 
 @contextmanager
 def short_ways() -> Iterator[list[bool]]:
-    """For every commit of a few rows, whether it went the short way."""
+    """For every commit of a few rows, whether it took the short path."""
     short: list[bool] = []
     commit_rows = dlog.Database._commit_rows
 
@@ -65,7 +66,7 @@ def short_ways() -> Iterator[list[bool]]:
 
 
 def went_short(commit: Commit) -> bool:
-    """Whether a commit went the short way of a few rows, and there was something to do."""
+    """Whether a commit took the short path of a few rows, and there was something to do."""
     return not isinstance(commit._summary, RecordedSummary)
 
 
@@ -212,7 +213,7 @@ class TransactionMachine(RuleBasedStateMachine):
             return
         look = data.draw(st.integers(0, 6), label="interrupted at look")
         limited = look == 0
-        self.db.limits = Limits(rows=0) if limited else Limits(timeout=3600)  # the long way, with looks
+        self.db.limits = Limits(rows=0) if limited else Limits(timeout=3600)  # the general path, with checks
         relations = self.db.store.relations
         try:
             with interrupted_at(look):
@@ -282,7 +283,7 @@ class TransactionMachine(RuleBasedStateMachine):
         with self.db.transaction() as tx:
             enter(tx, transaction)
         assert tx.commit_info is not None
-        told(tx.commit_info, before, contents(self.db))
+        check_commit(tx.commit_info, before, contents(self.db))
 
     def change_program(self, step: Callable[[], object], added: list[str]) -> bool:
         """Both sides take another program, or both refuse it: its text, or what follows from it."""
@@ -299,7 +300,7 @@ class TransactionMachine(RuleBasedStateMachine):
             return False
         before = contents(self.db)
         commit = step()
-        told(commit, before, contents(self.db))  # type: ignore[arg-type]
+        check_commit(commit, before, contents(self.db))  # type: ignore[arg-type]
         self.program, self.base, self.expected, self.fresh = program, base, expected, True
         self.taken = self.text
         return True
@@ -377,8 +378,8 @@ def contents(db: dlog.Database) -> Contents:
     return {name: db[name].rows() for name in db.predicates()}
 
 
-def told(commit: dlog.engine.transaction.Commit, before: Contents, after: Contents) -> None:
-    """What a commit tells is the net difference of the two states."""
+def check_commit(commit: dlog.engine.transaction.Commit, before: Contents, after: Contents) -> None:
+    """A commit reports the net difference of the two states."""
     changes = commit.changes
     for name, rows in after.items():
         old, new = set(map(repr, before.get(name, ()))), set(map(repr, rows))

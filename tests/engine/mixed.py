@@ -1,4 +1,4 @@
-"""Rules of one program that are kept in different ways, at random."""
+"""Rules of one program that are maintained by different strategies, at random."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Texts of a few changes take a short way: what they say is what the parser says, or they do not take it."""
+"""Texts of a few changes take a short path: it reads what the parser reads, or leaves the text to the
+parser.
+"""
 
 from __future__ import annotations
 

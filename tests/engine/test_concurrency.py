@@ -83,7 +83,7 @@ class Stress:
         self.held.append((view, whole))
 
     def look_again(self, rng: random.Random) -> None:
-        """Snapshots of long ago are as they were; whoever forgets the last one gives its memory back."""
+        """Old snapshots do not change; dropping the last one frees its memory."""
         if self.held:
             view, whole = rng.choice(list(self.held))
             with LOOKING:  # a snapshot is for one thread at a time

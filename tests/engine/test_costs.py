@@ -1,4 +1,4 @@
-"""What a transaction tells of its operations: by predicate in its commit, by rule in the measures.
+"""The operations that a transaction reports: by predicate in its commit, by rule in the measures.
 
 The kernel of stages keeps its own count, which plans know nothing of: the two must agree.
 """
@@ -45,7 +45,7 @@ def test_operations_of_a_recursion_are_those_that_its_table_counts(name: str) ->
     assert total > 0
 
 
-def test_operations_are_told_by_rule() -> None:
+def test_operations_are_reported_by_rule() -> None:
     db = dlog.Database(source=RECURSIONS["linear"] + CHAIN + "other(x) <- base(x), !p(x, x). base(1).")
     db.apply(insert={"edge": [(100, 0, 1)]})
     leaf = db.apply(insert={"edge": [(29, 200, 1)]})
@@ -57,7 +57,7 @@ def test_operations_are_told_by_rule() -> None:
     assert cut.operations == sum(cut.costs.values())
 
 
-def test_operations_of_a_single_row_are_told_by_predicate() -> None:
+def test_operations_of_a_single_row_are_reported_by_predicate() -> None:
     rules = (
         "far(x, y) <- a(x, y), b(y). near(x) <- a(x, y), b(y), c(y). all[x] = s <- agg<<s = sum(y)>> a(x, y)."
     )
@@ -75,7 +75,7 @@ def test_operations_of_a_single_row_are_told_by_predicate() -> None:
     assert both.operations == sum(both.costs.values()) > commit.operations
 
 
-def test_operations_behind_a_single_row_count_too() -> None:
+def test_operations_after_a_single_row_count_too() -> None:
     rules = "p(x, y) <- e(x, y). q(x, z) <- p(x, y), p(y, z)."
     db = dlog.Database(source=rules + "".join(f"e({i}, {i + 1})." for i in range(50)))
     db.apply(insert={"e": [(100, 1)]})

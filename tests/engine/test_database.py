@@ -169,7 +169,7 @@ def test_a_program_file_with_its_facts(tmp_path: Path) -> None:
     assert db.warnings[-1] == "warning: 1 row of edge rejected"
 
 
-def test_explain_says_the_key_order_and_runs_nothing() -> None:
+def test_explain_shows_the_key_order_and_runs_nothing() -> None:
     db = dlog.Database(source=REACH + " edge(1, 2).")
     text = db.explain("reach")
     assert "recursive, semi-naive" in text and "key order" in text and "reads edge" in text

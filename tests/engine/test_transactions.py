@@ -1,4 +1,4 @@
-"""Transactions from Python: what a commit tells, what an abort leaves, rules that come and go."""
+"""Transactions from Python: what a commit reports, what an abort leaves, rules that are added and removed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROGRAMS = sorted(Path("programs").glob("*.dl"))
 REACH = "edge(x, y) -> int(x), int(y).  reach(x, y) <- edge(x, y).  reach(x, z) <- reach(x, y), edge(y, z)."
 
 
-def told(commit: object) -> dict[str, tuple[list, list]]:
+def reported(commit: object) -> dict[str, tuple[list, list]]:
     assert isinstance(commit, Commit)
     return {name: (c.inserted.rows(), c.erased.rows()) for name, c in commit.changes.items()}
 
@@ -50,15 +50,15 @@ def test_a_commit_tells_the_net_change_of_every_predicate() -> None:
         tx.insert("edge", [(1, 2), (2, 3), (9, 9)])
         tx.erase("edge", [(9, 9)])
     assert tx.commit_info is not None and tx.commit_info.version == db.version == 1
-    assert told(tx.commit_info) == {
+    assert reported(tx.commit_info) == {
         "edge": ([(1, 2), (2, 3)], []),
         "reach": ([(1, 2), (1, 3), (2, 3)], []),
     }
-    assert told(db.apply(insert={"edge": [(1, 3)]}, erase={"edge": [(2, 3)]})) == {
+    assert reported(db.apply(insert={"edge": [(1, 3)]}, erase={"edge": [(2, 3)]})) == {
         "edge": ([(1, 3)], [(2, 3)]),
         "reach": ([], [(2, 3)]),
     }
-    assert told(db.apply(insert={"edge": [(1, 3)]})) == {}
+    assert reported(db.apply(insert={"edge": [(1, 3)]})) == {}
 
 
 def test_rollback_leaves_the_block_and_changes_nothing() -> None:
@@ -73,7 +73,7 @@ def test_rollback_leaves_the_block_and_changes_nothing() -> None:
 def test_upsert_replaces_the_value_of_a_key() -> None:
     db = dlog.Database(source='price[s] = p -> string(s), int(p).  price["tea"] = 3.  price["milk"] = 1.')
     commit = db.apply(upsert={"price": [("tea", 7), ("tea", 4), ("salt", 2)]})
-    assert told(commit) == {"price": ([("salt", 2), ("tea", 4)], [("tea", 3)])}
+    assert reported(commit) == {"price": ([("salt", 2), ("tea", 4)], [("tea", 3)])}
     with pytest.raises(dlog.DataError, match="relation"), db.transaction() as tx:
         tx.execute("p(1).")
         tx.upsert("p", [(1,)])
@@ -95,19 +95,19 @@ def test_execute_runs_statements_as_one_transaction() -> None:
     commit = db.execute(
         '+edge(1, 2), -edge(1, 2), +edge(4, 5). edge(5, 6). ^price["tea"] = 3.50. ?- reach(4, y).'
     )
-    assert told(commit)["edge"] == ([(4, 5), (5, 6)], []) and db.version == 1
-    assert told(commit)["price"] == ([("tea", 3.5)], [("tea", 3.0)])
+    assert reported(commit)["edge"] == ([(4, 5), (5, 6)], []) and db.version == 1
+    assert reported(commit)["price"] == ([("tea", 3.5)], [("tea", 3.0)])
     assert [(text, r.rows()) for text, r in commit.answers] == [("?- reach(4, y).", [(5,), (6,)])]
     assert db.execute("?- reach(x, 6).").rows() == [(4,), (5,)]
 
 
 def test_rules_are_added_and_removed_in_a_live_database() -> None:
     db = dlog.Database(source=REACH + " edge(1, 2). edge(2, 3).")
-    assert told(db.add_rules("far(x, y) <- reach(x, y), !edge(x, y).")) == {"far": ([(1, 3)], [])}
-    assert told(db.execute("+edge(3, 4)."))["far"] == ([(1, 4), (2, 4)], [])
+    assert reported(db.add_rules("far(x, y) <- reach(x, y), !edge(x, y).")) == {"far": ([(1, 3)], [])}
+    assert reported(db.execute("+edge(3, 4)."))["far"] == ([(1, 4), (2, 4)], [])
     db.execute("-edge(1, 2). far(x, x) <- edge(x, _).")
     db.verify()
-    assert told(db.remove_rule("far(x,y) :- reach(x,y), !edge(x,y).")) == {"far": ([], [(2, 4)])}
+    assert reported(db.remove_rule("far(x,y) :- reach(x,y), !edge(x,y).")) == {"far": ([], [(2, 4)])}
     with pytest.raises(dlog.SourceError, match="no such rule"):
         db.remove_rule("far(x, y) <- reach(x, y).")
 
@@ -132,13 +132,13 @@ def test_an_aborted_transaction_leaves_everything_as_it_was(message: str) -> Non
     assert state(db) == before and len(db.program.rules) == rules and db.version == 0
     db.check()
     db.verify()
-    assert told(db.execute("+edge(2, 1).")) == {
+    assert reported(db.execute("+edge(2, 1).")) == {
         "edge": ([(2, 1)], []),
         "reach": ([(1, 1), (2, 1), (2, 2)], []),
     }
 
 
-def test_a_conflict_with_an_aggregate_says_which_value_is_a_fact() -> None:
+def test_a_conflict_with_an_aggregate_shows_which_value_is_a_fact() -> None:
     source = "edge(1, 2). edge(1, 3). degree[x] = n <- agg<<n = count()>> edge(x, _)."
     db = dlog.Database(source=source)
     with pytest.raises(dlog.ConstraintError) as error:
@@ -177,7 +177,7 @@ def test_a_constraint_shows_what_is_missing_with_its_values() -> None:
         dlog.Database(source=source).execute('+sold("tea").')
 
 
-def test_constraints_on_facts_of_different_widths_are_told_one_after_another() -> None:
+def test_constraints_on_facts_of_different_widths_are_reported_in_turn() -> None:
     db = dlog.Database(source="e(1, 2). e(2, 3). p(x) <- e(x, _), e(x, y), (e(z, w) ; e(z, v), !e(x, 0)).")
     for text, fact in (("p(x) -> x != 1.", r"p\(1\)"), ("e(x, y) -> x != 1.", r"e\(1, 2\)")):
         with pytest.raises(dlog.ConstraintError, match=fact):
@@ -190,7 +190,7 @@ def test_a_broken_constraint_shows_whole_facts() -> None:
         db.execute('+road("b", "c", 0).')
 
 
-def test_subscribers_are_told_after_the_commit_until_they_close() -> None:
+def test_subscribers_are_called_after_the_commit_until_they_close() -> None:
     db = dlog.Database(source=REACH)
     seen: list[Change] = []
     handle = db.subscribe("reach", seen.append)
@@ -227,26 +227,26 @@ def test_a_query_with_an_aggregate_beside_the_programs_own() -> None:
     assert db.query("?- c = sum x : { m(x) }.").rows() == [(5,)]
 
 
-def test_explain_says_how_rules_are_maintained_without_running_them() -> None:
+def test_explain_shows_how_rules_are_maintained_without_running_them() -> None:
     text = REACH + " twice(x, z) <- edge(x, y), edge(y, z).  edge(1, 2)."
     db = dlog.Database(source=text, evaluated=False)
-    told = db.explain()
+    reported = db.explain()
     assert db.pending
-    assert "maintained by strategy delta, because what it reads is small: any index is soon made" in told
-    assert "maintained by strategy stages, because it is recursive" in told
-    assert re.search(r"\+edge\(y, z\): reads edge by .*; per row ~1 bindings, under 1 us", told)
-    assert "measured" not in told
+    assert "maintained by strategy delta, because what it reads is small: any index is soon made" in reported
+    assert "maintained by strategy stages, because it is recursive" in reported
+    assert re.search(r"\+edge\(y, z\): reads edge by .*; per row ~1 bindings, under 1 us", reported)
+    assert "measured" not in reported
     db = dlog.Database(source=text)
     for i in range(3):
         db.apply(insert={"edge": [(i + 2, i + 3)]})
     assert re.search(r"measured: from scratch in 1 transaction, .* us each; stages in 2", db.explain("reach"))
     asks = text + " p(x) <- twice(x, _).  ?- reach(1, y)."
-    told = dlog.Database(source=asks, evaluated=False).explain()
-    assert "under transactions, in full:\n  reach\n" in told and told.count("maintained by") == 4
+    reported = dlog.Database(source=asks, evaluated=False).explain()
+    assert "under transactions, in full:\n  reach\n" in reported and reported.count("maintained by") == 4
 
 
 def test_a_program_is_explained_without_its_facts(tmp_path: Path) -> None:
-    """However many files are missing; what is wrong in its text is still told."""
+    """However many files are missing; errors in its text are still reported."""
     path = tmp_path / "program.dl"
     path.write_text("e(x) -> int(x). f(x) -> int(x). both(x) <- e(x), f(x).\n.input e, f\n")
     assert "maintained by strategy delta" in plan_only(path, tmp_path).explain()
@@ -276,7 +276,7 @@ def test_a_table_is_not_changed_by_transactions() -> None:
     assert db["at"].rows() == [("de", 3)]
 
 
-def test_snapshots_are_taken_by_other_threads_while_transactions_go_on() -> None:
+def test_snapshots_are_taken_by_other_threads_during_transactions() -> None:
     """Each shows one commit, whole: what is derived is what follows from its own base facts."""
     db = dlog.Database(source=REACH + " degree[x] = n <- agg<<n = count()>> edge(x, _).")
     stop, wrong, seen = threading.Event(), [], set()
@@ -326,25 +326,25 @@ def test_of_several_threads_one_commits_at_a_time() -> None:
     assert db.version == len(db["edge"]) == len(db["reach"]) == 150
 
 
-def test_a_subscriber_that_fails_is_told_of_and_the_commit_stands() -> None:
+def test_a_failing_subscriber_is_reported_and_the_commit_remains() -> None:
     db = dlog.Database(source=REACH)
-    told: list[object] = []
+    reported: list[object] = []
     bad = db.subscribe("edge", lambda change: print(1 // 0))
-    db.subscribe("edge", lambda change: told.append(change.inserted.rows()))
+    db.subscribe("edge", lambda change: reported.append(change.inserted.rows()))
     with pytest.raises(
         dlog.SubscriberError, match="committed, but a subscriber of edge failed: Zero"
     ) as found:
         db.apply(insert={"edge": [(1, 2)]})
     assert isinstance(found.value.__cause__, ZeroDivisionError)
-    assert told == [[(1, 2)]] and db["reach"].rows() == [(1, 2)] and db.version == 1
+    assert reported == [[(1, 2)]] and db["reach"].rows() == [(1, 2)] and db.version == 1
     bad.close()
     db.apply(insert={"edge": [(2, 3)]})
-    assert told == [[(1, 2)], [(2, 3)]]
+    assert reported == [[(1, 2)], [(2, 3)]]
 
 
-def test_a_subscriber_may_start_transactions_and_all_are_told_in_order() -> None:
+def test_a_subscriber_may_start_transactions_and_changes_arrive_in_order() -> None:
     db = dlog.Database(source=REACH)
-    told: list[object] = []
+    reported: list[object] = []
 
     def grow(change: Change) -> None:
         _, y = change.inserted.rows()[-1]
@@ -352,12 +352,12 @@ def test_a_subscriber_may_start_transactions_and_all_are_told_in_order() -> None
             db.apply(insert={"edge": [(y, y + 1)]})
 
     db.subscribe("edge", grow)
-    db.subscribe("edge", lambda change: told.append(change.inserted.rows()))
+    db.subscribe("edge", lambda change: reported.append(change.inserted.rows()))
     db.apply(insert={"edge": [(1, 2)]})
-    assert told == [[(1, 2)], [(2, 3)], [(3, 4)]] and db.version == 3
+    assert reported == [[(1, 2)], [(2, 3)], [(3, 4)]] and db.version == 3
 
 
-def test_what_a_commit_shows_of_itself() -> None:
+def test_representation_of_a_commit() -> None:
     db = dlog.Database(source=REACH)
     assert repr(db.apply(insert={"edge": [(1, 2), (2, 3)]}).changes) == "<edge: +2 -0, reach: +3 -0>"
     assert "changes=<no change>" in repr(db.apply(insert={"edge": [(1, 2)]}))
@@ -401,7 +401,7 @@ def test_ctrl_c_at_the_very_end_of_a_commit_takes_it_back(monkeypatch: pytest.Mo
 
 @pytest.fixture
 def heard() -> Iterator[None]:
-    """Interrupts are heard, also where the tests were started with them ignored."""
+    """Interrupts are handled, also if the tests were started with them ignored."""
     inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, inherited)
@@ -428,14 +428,14 @@ def test_ctrl_c_waits_until_a_commit_looks_at_its_limits(
     db.verify()
 
 
-def test_ways_have_names_that_a_user_knows() -> None:
+def test_strategies_have_names_that_a_user_knows() -> None:
     db = dlog.Database(source="a(x) -> int(x).  b(x) -> int(x).  a(x) -> b(x).  c(x) <- a(x), !b(x).")
     for i in range(2):
         commit = db.apply(insert={"b": [(i,)], "a": [(i,)]})
         assert set(commit.ways) == {"c", "a(x) -> b(x)."}
 
 
-def test_a_proposition_that_comes_and_goes_in_one_transaction() -> None:
+def test_a_proposition_inserted_and_erased_in_one_transaction() -> None:
     db = dlog.Database(source="flag() -> .")
     for ops, expected in ((("erase", "insert"), [()]), (("insert", "erase"), [])):
         with db.transaction() as tx:

@@ -65,7 +65,7 @@ def new_seeds() -> range:
 
 
 def mutant(seed: int, suffix: str = ".dl") -> tuple[str, str | bytes]:
-    """A name and a text (sometimes bytes, which may be no text at all)."""
+    """A name and a text (sometimes bytes, which may not be text)."""
     rng = random.Random(seed)
     known = programs(suffix)
     wrong = [path for path in known if "/errors/" in path]

@@ -108,7 +108,7 @@ def exact_mean(values: list[float]) -> float:
     return float(sum(map(Fraction, values)) / len(values))
 
 
-def test_infinities_and_nan_can_be_taken_back() -> None:
+def test_infinities_and_nan_can_be_subtracted() -> None:
     state = add(no_sums(Arena(1 << 28), 1), [7, 7], [0.1, 0.2], [1, 1])
     before = state.rows().tolist()
     for value, shown in ((math.inf, math.inf), (-math.inf, -math.inf), (math.nan, math.nan)):

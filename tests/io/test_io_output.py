@@ -80,7 +80,7 @@ def test_a_failing_write_leaves_the_old_file(tmp_path, monkeypatch, error, compr
     assert target.path.read_text() == "old"
 
 
-def test_a_failed_output_is_not_committed_by_those_who_go_on(tmp_path, monkeypatch):
+def test_a_failed_output_is_not_committed_by_later_commits(tmp_path, monkeypatch):
     outputs = OutputSet()
     outputs.write(TABLE, options("a", tmp_path))
     with monkeypatch.context() as patch:

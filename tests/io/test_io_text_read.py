@@ -211,7 +211,7 @@ def test_empty_strings_are_values(tmp_path):
     assert rows(loaded) == [("", ""), ("NULL", "NA")]
 
 
-def test_blank_lines_are_no_rows(tmp_path):
+def test_blank_lines_are_not_rows(tmp_path):
     assert rows(load(tmp_path, "\n1\t2\n\n3\t4\n\n", XY)) == [(1, 2), (3, 4)]
     loaded = load(tmp_path, "\n1\t2\n\nx\t4\n\n", XY)
     assert rows(loaded) == [(1, 2)]
@@ -319,7 +319,7 @@ def test_rfc4180_wrong_quotes(tmp_path, line, reason):
     assert reasons(loaded) == [(2, reason)]
 
 
-def test_rfc4180_empty_quotes_are_no_blank_line(tmp_path):
+def test_rfc4180_empty_quotes_are_not_a_blank_line(tmp_path):
     loaded = load(tmp_path, '""\n\n1\n', [("x", INT)], rfc4180=True)
     assert rows(loaded) == [(1,)]
     assert reasons(loaded) == [(1, "x: is empty, int expected")]
@@ -379,7 +379,7 @@ def test_missing_file_names_file_and_folder(tmp_path):
         read(InputOptions.from_params("edge", {}, tmp_path / "nowhere"), XY)
 
 
-def test_a_folder_is_no_file(tmp_path):
+def test_a_folder_is_not_a_file(tmp_path):
     (tmp_path / "r.facts").mkdir()
     with pytest.raises(DataError, match=r"cannot read .*: Is a directory") as caught:
         read(InputOptions.from_params("r", {}, tmp_path), XY)

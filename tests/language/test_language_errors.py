@@ -1,4 +1,4 @@
-"""What users are told: message, place and help for the common mistakes, each once, in order."""
+"""Error messages: text, position and help for the common mistakes, each once, in order."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def test_depth_is_limited(shape: str) -> None:
 
 
 @pytest.mark.parametrize("shape", NESTED)
-def test_what_is_deep_can_be_printed_and_checked(shape: str) -> None:
+def test_deep_programs_can_be_printed_and_checked(shape: str) -> None:
     """The deepest tree that parses leaves room for whatever walks it, and for callers."""
     program = _deepest(NESTED[shape])
 
@@ -269,7 +269,7 @@ def _deepest(make: Callable[[int], str]) -> ast.Program:
     raise AssertionError("nothing parses")
 
 
-def test_parentheses_alone_are_no_depth() -> None:
+def test_parentheses_alone_add_no_depth() -> None:
     assert parse("p(x) <- " + "(" * 4_000 + "q(x)" + ")" * 4_000 + ".") == parse("p(x) <- q(x).")
     assert parse("p(" + "(" * 4_000 + "1" + ")" * 4_000 + ").") == parse("p(1).")
 

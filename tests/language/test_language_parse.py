@@ -147,7 +147,7 @@ UNSUPPORTED = [
 
 
 @pytest.mark.parametrize(("text", "what", "start", "end"), UNSUPPORTED, ids=[u[0] for u in UNSUPPORTED])
-def test_what_is_not_supported_yet(text: str, what: str, start: int, end: int) -> None:
+def test_unsupported_features(text: str, what: str, start: int, end: int) -> None:
     with pytest.raises(DlogError) as caught:
         parse(f"a(1).\n{text}\nb(2).")
     first = caught.value.errors[0] if isinstance(caught.value, DlogErrors) else caught.value
@@ -256,7 +256,7 @@ def test_errors_in_included_files_are_all_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["none.dl", ".", "a" * 5000, "a\\0b", ""])
-def test_includes_that_are_no_files(tmp_path: Path, name: str) -> None:
+def test_includes_that_are_not_files(tmp_path: Path, name: str) -> None:
     main = write(tmp_path, main=f'p(1).\n.include "{name}"\n')
     with pytest.raises(SourceError, match="cannot find the included file") as caught:
         load_file(main)

@@ -28,7 +28,7 @@ def again() -> object:
     return parse(PROGRAM)
 
 
-def test_tables_that_were_kept_parse_the_same(tmp_path: Path) -> None:
+def test_cached_tables_parse_the_same(tmp_path: Path) -> None:
     made = parse(PROGRAM)
     (kept,) = (tmp_path / "cache").glob("grammar-*")
     before = kept.stat().st_mtime_ns
@@ -36,7 +36,7 @@ def test_tables_that_were_kept_parse_the_same(tmp_path: Path) -> None:
     assert kept.stat().st_mtime_ns == before
 
 
-def test_tables_that_are_broken_are_made_anew(tmp_path: Path) -> None:
+def test_broken_tables_are_rebuilt(tmp_path: Path) -> None:
     made = parse(PROGRAM)
     (kept,) = (tmp_path / "cache").glob("grammar-*")
     kept.write_bytes(kept.read_bytes()[:1000])

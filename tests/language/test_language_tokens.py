@@ -1,4 +1,4 @@
-"""Tokens that depend on where they are: the rules where the two habits of the language meet."""
+"""Tokens that depend on their position: the rules where the two syntaxes of the language meet."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_directives_begin_a_line() -> None:
     ]
 
 
-def test_directives_go_on_over_lines() -> None:
+def test_directives_continue_over_lines() -> None:
     assert kinds(".input a,\n  b(x=1,\n y=2)\nc(1).") == [
         "D_IO NAME COMMA NAME LPAR NAME EQ INT COMMA NAME EQ INT RPAR",
         "FACTS",
@@ -284,7 +284,7 @@ def test_differential_facts(name: str, args: list[str], value: str | None, space
     equals = f"{spaces[4]}={spaces[5]}"
     left = f"{name}({inner})" if value is None else f"{name}[{inner}]{equals}{value}"
     end = spaces[6].replace("\n", " ") + "."
-    # A comment inside keeps a fact from the fast path.
+    # A comment inside excludes a fact from the fast path.
     slow = left.replace("(", "(/**/", 1) if value is None else left.replace("[", "[/**/", 1)
     fast_fact, slow_fact = statement(left + end), statement(slow + end)
     assert isinstance(slow_fact, ast.Facts)

@@ -19,7 +19,7 @@ COMPLETE = [
     ".decl p(x: number)",
     ".input p",
     "p(x) <- q(x). r(1).",
-    'p("open',  # a string ends on its line: the parser says so
+    'p("open',  # a string ends on its line: the parser reports it
     "",
     "// nothing",
 ]
@@ -73,7 +73,7 @@ def test_pieces_of_a_session() -> None:
     assert not typed.is_open
 
 
-def test_errors_of_a_piece_are_where_it_stands() -> None:
+def test_errors_of_a_piece_have_its_position() -> None:
     text = "p(1).\n\n  p(2).  p(3,\n    ;).\n"
     last = list(pieces(text.splitlines(), "f.tx"))[-1]
     with pytest.raises(SourceError) as caught:

@@ -17,7 +17,7 @@ class Memory:
     """Words of an arena in the making: `words()` when all indices are in."""
 
     def __init__(self) -> None:
-        self._words: list[int] = [-7] * 3  # offset 0 is nobody's root
+        self._words: list[int] = [-7] * 3  # no root is at offset 0
 
     def words(self) -> Words:
         return np.array(self._words, np.int64)

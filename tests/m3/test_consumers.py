@@ -87,12 +87,12 @@ def takes(text: str, consumer: str, **options: Any) -> bool:
 
 
 @pytest.mark.parametrize("text", TAKEN)
-def test_readers_take_what_was_seen_to_be_taken(text: str) -> None:
+def test_readers_accept_what_was_observed(text: str) -> None:
     assert {consumer for consumer in READERS if takes(text, consumer)} == set(TAKEN[text])
 
 
 @pytest.mark.parametrize("text", TAKEN)
-def test_dlog_takes_what_a_consumer_takes(text: str) -> None:
+def test_dlog_accepts_what_a_consumer_accepts(text: str) -> None:
     """And writes it so that the consumer takes it again."""
     for dialect, consumers in ((ast.A5, {A5}), (ast.DBTOASTER, C)):
         for consumer in TAKEN[text] & consumers:

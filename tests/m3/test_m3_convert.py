@@ -1,4 +1,6 @@
-"""A converted program does the same, as the oracle sees it; what has no form is told with its place."""
+"""A converted program does the same, by the oracle; unsupported constructs are reported with their
+position.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from dlog.m3.syntax.parse import parse
 from dlog.m3.syntax.print import print_program
 from tests.oracle.m3_programs import Case, cases, run_naive
 
-NO_FORM = ("has no `if`", "has no input variables", "reads no initial value")
+NO_FORM = ("has no `if`", "has no input variables", "does not read an initial value")
 
 
 def same(case: Case, dialect: str) -> None:
@@ -88,7 +90,7 @@ ON + R(date_:int, b:float) {
 NOT_IN = {
     (A5, "batch triggers"): "CREATE STREAM R(a int); ON BATCH UPDATE OF R { }",
     (A5, "no `if`"): "DECLARE MAP Q(long)[][]; ON SYSTEM READY { if (1 > 2) { Q[][] := 1; } }",
-    (A5, "types of one's own"): "CREATE TYPE T FROM FILE 't'; DECLARE MAP Q(T<1>)[][];",
+    (A5, "user-defined types"): "CREATE TYPE T FROM FILE 't'; DECLARE MAP Q(T<1>)[][];",
     (A5, "does not fit int in a5"): "DECLARE QUERY Q := 9000000000000000000L;",
     (DBTOASTER, "input variables"): "DECLARE MAP M(int)[x:int][] := 0;",
     (DBTOASTER, "initial value"): "DECLARE MAP M(int)[][] := 0; DECLARE QUERY Q := M(int)[][]:(1);",
@@ -96,7 +98,7 @@ NOT_IN = {
 
 
 @pytest.mark.parametrize(("dialect", "message"), NOT_IN)
-def test_what_has_no_form_is_told_with_its_place(dialect: str, message: str) -> None:
+def test_unsupported_constructs_are_reported_with_their_place(dialect: str, message: str) -> None:
     program = parse(NOT_IN[dialect, message], dialect=A5 if dialect == DBTOASTER else DBTOASTER)
     with pytest.raises(DlogError, match=message) as caught:
         convert(program, dialect)
@@ -108,7 +110,7 @@ def test_one_dialect_stays_as_it_is() -> None:
     assert convert(program, A5) is program
 
 
-def test_an_unknown_dialect_is_told() -> None:
+def test_an_unknown_dialect_is_an_error() -> None:
     program = parse("CREATE STREAM R(a int);")
     with pytest.raises(DlogError, match="unknown dialect a6") as error:
         convert(program, "a6")

@@ -294,7 +294,7 @@ def _agrees(key: Row, names: list[str], env: Environment) -> bool:
 
 
 def _rows_of(contents: Mapping[Row, Any], names: list[str], env: Environment) -> Values:
-    """The entries that agree with what is bound, and with themselves where a variable stands twice."""
+    """The entries that agree with what is bound, and with themselves if a variable occurs twice."""
     found: Values = {}
     for key, value in contents.items():
         new: dict[str, Any] = {}

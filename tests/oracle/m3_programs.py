@@ -217,7 +217,7 @@ class _Maker:
         return ast.Assign(target, self.draw(st.sampled_from(["+=", "+=", "+=", ":="])), expression)
 
     def target_input(self, scope: _Scope, kind: str) -> str:
-        """A parameter, or a variable that stands for each input that the map has."""
+        """A parameter, or a variable that ranges over each input that the map has."""
         candidates = scope.of_kind(kind)
         if candidates and self.draw(st.booleans()):
             return self.draw(st.sampled_from(candidates))

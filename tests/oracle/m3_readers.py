@@ -169,7 +169,7 @@ class _Reader:
 
     def definition(self) -> Tree:
         if self.in_a5:
-            raise Refused("a type of one's own")
+            raise Refused("a user-defined type")
         name = self.take("name")
         self.custom.add(name)
         self.expect("FROM", "FILE")
@@ -397,7 +397,7 @@ class _Reader:
         return self.variable()
 
     def is_map(self) -> bool:
-        """M(type)[: the bracket after the one that closes tells a map from a relation."""
+        """M(type)[: the bracket after the closing one distinguishes a map from a relation."""
         depth, at = 0, self.at + 1
         while at < len(self.tokens):
             depth += {"(": 1, ")": -1}.get(self.tokens[at][1], 0)

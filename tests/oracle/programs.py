@@ -23,7 +23,7 @@ from .naive import evaluate
 from .values import Row
 
 CONJUNCTIVE = Features()
-# Types with much to compute stand twice, so that they are drawn more often.
+# Types with much to compute are listed twice, so that they are drawn more often.
 TYPES = (
     *("int", "string", "float", "decimal") * 2,
     "unsigned",
@@ -120,7 +120,7 @@ class Author:
             writer.pick(self.kinds())()
 
     def picks_with_rows(self, most: int) -> None:
-        """As `picks`, rule by rule: what derives nothing is mostly taken back, and something else written."""
+        """As `picks`, rule by rule: a rule that derives nothing is usually replaced by another."""
         writer = self.writer()
         for _ in range(writer.number(1, most)):
             for _ in range(4):

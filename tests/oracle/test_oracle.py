@@ -85,7 +85,7 @@ def test_example_several_heads_and_aggregates() -> None:
 
 
 def test_example_concat_goes_by_the_first_use_of_keys() -> None:
-    """Names of variables mean nothing: z stands first, so z comes first."""
+    """Names of variables mean nothing: z is written first, so z comes first."""
     facts = run('q(1, 2, "x"). q(2, 1, "y"). p[] = t <- agg<<t = concat(s)>> q(z, a, s).')
     assert facts["p"] == {("xy",)}
 

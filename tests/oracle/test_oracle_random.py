@@ -110,12 +110,12 @@ def test_oracle_duckdb(text: str) -> None:
     assert rows is None or same_program(rows, facts, program)
 
 
-def test_most_programs_can_be_said_in_sql() -> None:
+def test_most_programs_can_be_expressed_in_sql() -> None:
     said = [sql.translate(dlog.check(text)) is not None for text in _sample(SQL)]
     assert sum(said) > len(said) * 0.6
 
 
-def test_sql_says_what_it_cannot_say() -> None:
+def test_sql_reports_what_it_cannot_express() -> None:
     graph = "e(x, y) -> int(x), int(y). e(1, 2). "
     assert sql.translate(dlog.check(graph + "p(x, z) <- p(x, y), p(y, z). p(x, y) <- e(x, y).")) is None
     assert sql.translate(dlog.check("q(x) -> float(x). q(1.0). p[] = s <- agg<<s = sum(x)>> q(x).")) is None

@@ -127,7 +127,7 @@ def test_explain_shows_parts_and_what_they_are_for() -> None:
         source=f'.pragma "planner" "always-sub-joins always-probes"\n{facts}\n{CYCLES}'
     ).explain("n")
     assert "one join of everything would take" in text and "no longer needed; rows are counted" in text
-    assert "look each row up in part1, a hash table" in text
+    assert "probe part1, a hash table, for each row" in text
     text = dlog.Database(source=f'.pragma "planner" "always-semijoins"\n{facts}\n{PATHS}').explain("p")
     assert "a semijoin: only" in text
     assert "in one join: it is expected to be quick" in dlog.Database(source=facts + CYCLES).explain("n")

@@ -98,8 +98,8 @@ def test_agreement_that_is_not_transitive():
     assert len(choice.orders) == least(5, needed) == 2 and choice.exact
 
 
-def test_a_search_that_is_given_up_says_so(monkeypatch):
-    """There, agreement gives one path of three, which is no group: the bound is not reached."""
+def test_a_search_that_is_cut_short_reports_it(monkeypatch):
+    """There, compatibility gives one path of three, which is not a group: the bound is not reached."""
     monkeypatch.setattr("dlog.planning.indices.BUDGET", 1)
     needed = [sets({0, 1}), sets({0, 1, 2}), sets({2}, {0, 1, 3})]
     choice = choose_orders(5, needed)

@@ -66,4 +66,4 @@ def test_oracle_rules_that_share_a_sub_join(sharing: str, monkeypatch: pytest.Mo
     plans = [d for _, d in database.store.decompositions.values() if d is not None and d.count is False]
     shared = [d for d in plans if any(set(s.outputs) == {"c", "d"} and s.weighted for s in d.sub_joins)]
     assert (len(shared) >= RULES) == (sharing != NEVER)
-    assert ("made once for all of them" in database.explain("n3")) == (sharing != NEVER)
+    assert ("computed once for all" in database.explain("n3")) == (sharing != NEVER)

@@ -146,9 +146,9 @@ def test_every_rule_is_explained(name: str) -> None:
     database = plan_only(PROGRAMS / f"{name}.dl", PROGRAMS / name / "facts")
     text = database.explain()
     rewriting = rewriting_for(database.program, database.store, database.pending)
-    told = [rule for stratum in rewriting.program.strata for rule in stratum.rules if rule.span]
-    assert told, "what will run is explained, as it will run"
-    assert all(f"{rule.span.file}:{rule.span.line}: {rule}" in text for rule in told if rule.span)
+    reported = [rule for stratum in rewriting.program.strata for rule in stratum.rules if rule.span]
+    assert reported, "what will run is explained, as it will run"
+    assert all(f"{rule.span.file}:{rule.span.line}: {rule}" in text for rule in reported if rule.span)
     for stratum in database.program.strata:
         wanted = [
             rule for rule in stratum.rules if rule.span and rule.heads[0].predicate not in rewriting.left_out

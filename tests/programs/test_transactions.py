@@ -81,10 +81,10 @@ def against_naive(path: Path, database: dlog.Database, printed: str) -> None:
     for predicate in {p for s in program.strata for p in s.predicates}:
         shape = program.predicates[predicate]
         if not shape.auxiliary:
-            told = signed_facts(printed, predicate)
+            reported = signed_facts(printed, predicate)
             expected = Counter(fact_text(shape, row) for row in after[predicate])
             expected.subtract(fact_text(shape, row) for row in before[predicate])
-            assert told == {fact: n for fact, n in expected.items() if n}, predicate
+            assert reported == {fact: n for fact, n in expected.items() if n}, predicate
 
 
 def signed_facts(printed: str, predicate: str) -> dict[str, int]:

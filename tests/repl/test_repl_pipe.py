@@ -48,9 +48,9 @@ def test_a_fault_of_dlog_does_not_end_the_session(
         patch.setattr(Session, "_statements", broken)
         session.run(Piece("statements", "+e(1, 2).", "typed", 1))
     session.run(Piece("statements", "e(1, 2). ?- e(1, y).", "typed", 1, lines=("e(1, 2). ?- e(1, y).",)))
-    told = capsys.readouterr()
-    assert "error: this is a bug in dlog: AssertionError: no order" in told.err and session.failures == 1
-    assert "1 row" in told.out
+    reported = capsys.readouterr()
+    assert "error: this is a bug in dlog: AssertionError: no order" in reported.err and session.failures == 1
+    assert "1 row" in reported.out
 
 
 def test_a_strategy_is_asked_for(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_every_strategy_is_explained(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_errors_have_places_and_the_session_goes_on(tmp_path: Path) -> None:
+def test_errors_have_places_and_the_session_continues(tmp_path: Path) -> None:
     text = "p(1).\n+q(2).\n\n  p(2,\n 3).\n.prnt p\n.print q\n+p(2). +p(3\n).\n?- p(x).\n+p(1.\n"
     done = prompt(text, cwd=tmp_path)
     assert re.findall(r"^(<stdin>:\S+ error: .*)$", done.stderr, re.MULTILINE) == [
@@ -110,7 +110,7 @@ begin
 """
 
 
-def test_longer_transactions_commit_whole_or_not_at_all() -> None:
+def test_longer_transactions_are_atomic() -> None:
     done = prompt(SCRIPT, "programs/reach.dl")
     assert without_times(done.stdout) == (
         " x  y\n0 rows\ncommitted 1: +2 edge, +3 reach (TIME)\n"
@@ -126,7 +126,7 @@ def test_longer_transactions_commit_whole_or_not_at_all() -> None:
 
 
 SESSION = """\
-far(x, y) <- reach(x, y),     // goes on
+far(x, y) <- reach(x, y),     // continues
              !edge(x, y).
 .watch far
 +edge(1, 2), +edge(2, 3).
@@ -241,7 +241,7 @@ def test_rules_are_removed(tmp_path: Path) -> None:
     assert done.returncode == 1
 
 
-def test_a_transaction_that_breaks_something_is_told_with_its_line() -> None:
+def test_a_transaction_that_breaks_something_is_reported_with_its_line() -> None:
     """The message points at the constraint; the script's line comes before it."""
     done = prompt("edge(1, 2).\nedge(x, y) -> x < y.\n\n+edge(3,\n  1).\nbegin\n+edge(4, 1).\ncommit\n")
     lines = [line for line in done.stderr.splitlines() if line.startswith("<stdin>")]
@@ -250,7 +250,7 @@ def test_a_transaction_that_breaks_something_is_told_with_its_line() -> None:
     assert lines == [f"<stdin>:4: {back}", broken, f"<stdin>:8: {back}", broken]
 
 
-def test_what_is_pending_is_shown_in_order(tmp_path: Path) -> None:
+def test_pending_changes_are_shown_in_order(tmp_path: Path) -> None:
     text = "p(x) -> int(x).\nbegin\n+p(3).\n+p(1).\n+p(2).\n-p(3).\n.pending\n.pending p\ncommit\n.pending\n"
     done = prompt(text, cwd=tmp_path)
     lines = without_times(done.stdout).splitlines()[1:]

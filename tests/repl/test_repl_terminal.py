@@ -85,7 +85,7 @@ def test_typing_transactions_and_queries(person: Person) -> None:
     assert person.leaves() == 0
 
 
-def test_a_statement_goes_on_until_it_ends(person: Person) -> None:
+def test_a_statement_continues_until_it_ends(person: Person) -> None:
     person.types("far(x, y) <-" + ENTER)
     person.sees("...")
     person.types("reach(x, y), // not yet." + ENTER)
@@ -118,7 +118,7 @@ def test_completion_of_predicates_and_commands(person: Person) -> None:
     assert person.leaves() == 0
 
 
-def test_history_is_kept_between_sessions(tmp_path: Path) -> None:
+def test_history_persists_between_sessions(tmp_path: Path) -> None:
     first = Person(tmp_path, "programs/reach.dl")
     first.types("+edge(7, 8)." + ENTER)
     first.sees("committed 1")
@@ -153,7 +153,7 @@ def test_ctrl_c_stops_an_evaluation_and_names_the_rule(person: Person) -> None:
     assert person.leaves() == 0
 
 
-def test_ctrl_c_drops_what_is_typed(person: Person) -> None:
+def test_ctrl_c_discards_the_input(person: Person) -> None:
     person.types("+edge(1, " + CTRL_C)
     person.sees("dlog>")
     person.types("+edge(3, 4)." + ENTER)

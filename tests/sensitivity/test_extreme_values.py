@@ -1,4 +1,4 @@
-"""Values at the ends of their types: the same answers as the naive evaluator, whatever keeps the rules.
+"""Values at the ends of their types: the same answers as the naive evaluator, whatever maintains the rules.
 
 The random programs of `tests.oracle` do not hold such values: their arithmetic would wrap around, and a
 recursive max that counts downwards from the least int begins again at the greatest, and never ends.  Here are

@@ -1,4 +1,4 @@
-"""What people are told of change oracles: the values of each key variable that were re-examined."""
+"""Reports on change oracles: the values of each key variable that were re-examined."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EDGES = [(1, 2), (2, 3), (1, 3), (3, 4), (5, 6)]
 TRIANGLE = "edge(x, y) -> int(x), int(y).  t(x, y, z) <- edge(x, y), edge(y, z), edge(x, z)."
 
 
-def told(commit: dlog.Commit) -> list[str]:
+def reported(commit: dlog.Commit) -> list[str]:
     return [str(looked) for looked in commit.oracle_reports()]
 
 
@@ -70,20 +70,20 @@ def test_everything_is_open_ended() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["trace", "trace-exact"])
-def test_a_transaction_tells_where_it_looked(strategy: str) -> None:
+def test_a_transaction_reports_what_it_re_examined(strategy: str) -> None:
     db = dlog.Database(source=TRIANGLE, strategy=strategy)
-    assert told(db.apply(insert={"edge": EDGES})) == []  # all was evaluated
+    assert reported(db.apply(insert={"edge": EDGES})) == []  # all was evaluated
     one = db.apply(insert={"edge": [(2, 4)]})  # a single row may go a shorter way
     several = db.apply(erase={"edge": [(5, 6), (3, 4)]})
-    assert told(db.apply(insert={"edge": [(2, 4)]})) == []  # it is there already
+    assert reported(db.apply(insert={"edge": [(2, 4)]})) == []  # it is there already
     for commit, x in ((one, {2}), (several, {2, 3, 5})):
         (looked,) = commit.oracle_reports()
         intervals = looked.intervals()["x"]
         assert x <= {v for v in range(10) if any(a <= v <= b for a, b in intervals)}
-        assert told(commit) == told(commit)  # asked again, the same
-        assert told(commit)[0].startswith("t re-examined at x in [")
+        assert reported(commit) == reported(commit)  # asked again, the same
+        assert reported(commit)[0].startswith("t re-examined at x in [")
     if strategy == "trace":
-        assert told(one) == ["t re-examined at x in [2, 2]"]
+        assert reported(one) == ["t re-examined at x in [2, 2]"]
         assert repr(one.oracle_reports()) == "[<t re-examined at x in [2, 2]>]"
 
 
@@ -95,7 +95,7 @@ def test_points_of_other_types() -> None:
     db = dlog.Database(source=text, strategy="trace")
     db.apply(insert={"a": [("k",), ("l",), ("m",)], "b": [("k",)], "c": [(1.5,)]})
     commit = db.apply(insert={"b": [("m",), ("l",)], "c": [(-2.0,)]})
-    assert sorted(told(commit)) == [
+    assert sorted(reported(commit)) == [
         'p re-examined at x in ["l", "l"], ["m", "m"]',
         "q re-examined at x in [-2.0, -2.0]",
     ]
@@ -104,10 +104,10 @@ def test_points_of_other_types() -> None:
 def test_many_places_are_only_counted() -> None:
     db = dlog.Database(source="a(x) -> int(x).  b(x) -> int(x).  p(x) <- a(x), b(x).", strategy="trace")
     db.apply(insert={"a": [(0,)], "b": [(0,)]})
-    few = told(db.apply(insert={"a": [(2 * x,) for x in range(1, 8)]}))
+    few = reported(db.apply(insert={"a": [(2 * x,) for x in range(1, 8)]}))
     assert few == ["p re-examined at x in [2, 2], [4, 4], [6, 6], [8, 8], and 3 more"]
     many = db.apply(insert={"b": [(x,) for x in range(1, SHOWN + 1)]})
-    assert told(many) == [f"p re-examined at {SHOWN:,} places"]
+    assert reported(many) == [f"p re-examined at {SHOWN:,} places"]
 
 
 def test_stats_of_apply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Deltas or a trace: chosen by what each would have to keep, told by explain, the same answers."""
+"""Deltas or a trace: chosen by the size of their state, explained, the same answers."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def test_a_trace_is_taken_where_deltas_need_more_column_orders(monkeypatch: pyte
     monkeypatch.setattr("dlog.engine.maintain.delta.offer.LARGE", 1000)
     db = database()
     before = len(db.store.relations["a"].orders)
-    told = db.explain("p")
-    assert "the next transaction evaluates the rule again and notes where it looks" in told
-    expected = re.search(r"it is expected to keep ([\d,]+) bytes of intervals\n", told)
+    reported = db.explain("p")
+    assert "the next transaction evaluates the rule again and notes where it looks" in reported
+    expected = re.search(r"it is expected to keep ([\d,]+) bytes of intervals\n", reported)
     assert expected is not None
     db.apply(insert={"r": [(60,)]})
-    told = db.explain("p")
-    assert "the next transaction" not in told and "expected to keep" not in told
-    kept = sum(int(size.replace(",", "")) for size in re.findall(r" intervals, ([\d,]+) bytes", told))
+    reported = db.explain("p")
+    assert "the next transaction" not in reported and "expected to keep" not in reported
+    kept = sum(int(size.replace(",", "")) for size in re.findall(r" intervals, ([\d,]+) bytes", reported))
     assert kept / 10 <= int(expected[1].replace(",", "")) <= 4 * kept, (
         "one row for each context: some have more"
     )
-    assert "further column orders" in told and "trace, because deltas need" in told
+    assert "further column orders" in reported and "trace, because deltas need" in reported
     for change in ({"erase": {"r": [(7,)]}}, {"insert": {"u": [(9,)]}}, {"erase": {"s": [(0,)]}}):
         assert db.apply(**change).ways == {"p": "trace"}
         db.verify()
@@ -54,7 +54,7 @@ def test_a_trace_is_taken_where_deltas_need_more_column_orders(monkeypatch: pyte
     assert len(db.store.relations["a"].orders) == before, "what the evaluation reads is enough"
 
 
-def test_a_shipped_program_is_kept_by_its_trace() -> None:
+def test_a_shipped_program_is_maintained_by_its_trace() -> None:
     """By itself, and `explain` says why; column orders of the log that deltas would need are not made."""
     db = dlog.Database(PROGRAMS / "watch_list.dl", facts=PROGRAMS / "watch_list" / "facts")
     assert "trace, because deltas need 2 further column orders of 8.6 MB, a trace 0." in db.explain("alert")
@@ -76,19 +76,22 @@ def test_views_that_cannot_be_say_so() -> None:
     assert "a view tree, because it was asked for" in db.explain("n")
 
 
-def test_a_wish_that_is_passed_over_is_told() -> None:
+def test_a_forced_strategy_that_is_ignored_is_reported() -> None:
     rules = "reach(x, y) <- edge(x, y).  reach(x, z) <- reach(x, y), edge(y, z).  edge(1, 2)."
-    told = dlog.Database(source=rules, strategy="trace").explain("reach")
-    assert "maintained by strategy stages, because it is recursive\n" in told
-    assert "trace was asked for, which is for rules without recursion" in told
+    reported = dlog.Database(source=rules, strategy="trace").explain("reach")
+    assert "maintained by strategy stages, because it is recursive\n" in reported
+    assert "trace was asked for, which is for rules without recursion" in reported
     assert "asked for" not in dlog.Database(source=rules).explain("reach")
 
 
-def test_rules_of_one_head_tell_their_own_ways() -> None:
+def test_rules_of_one_head_report_their_own_strategies() -> None:
     rules = "s(x) -> string(x).  p(x) <- a(x), b(x).\np(y) <- s(x), y = to_number(x), b(y).  a(1).  b(1)."
-    told = dlog.Database(source=rules, strategy="trace").explain("p")
-    assert "maintained by strategy trace, rule by rule\n" in told
-    assert "line 1: trace, because it was asked for" in told and "line 2: delta, because its body" in told
+    reported = dlog.Database(source=rules, strategy="trace").explain("p")
+    assert "maintained by strategy trace, rule by rule\n" in reported
+    assert (
+        "line 1: trace, because it was asked for" in reported
+        and "line 2: delta, because its body" in reported
+    )
 
 
 def test_a_limit_of_memory_names_what_is_noted() -> None:

@@ -45,7 +45,7 @@ def in_place(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 @pytest.mark.parametrize("rule", RULES[:2])
 @pytest.mark.parametrize("wanted", (TRACE, TRACE_EXACT))
-def test_versions_before_stay_what_they_were(wanted: str, rule: str, in_place: list[bool]) -> None:
+def test_earlier_versions_do_not_change(wanted: str, rule: str, in_place: list[bool]) -> None:
     @relaxed(8)
     @given(EDGES, st.lists(st.tuples(CHANGED, DONE), min_size=8, max_size=24))
     def check(edges: list[tuple[int, int]], changes: list[tuple[tuple[str, int, int], str]]) -> None:
@@ -67,7 +67,7 @@ def test_versions_before_stay_what_they_were(wanted: str, rule: str, in_place: l
                 db.apply(**change)
             if done in (HOLD, BATCH):
                 held.append((kernel.store.relations, noted(steps)))
-            if done == BATCH:  # goes the general way
+            if done == BATCH:  # takes the general path
                 for db in (kernel, steps):
                     db.apply(insert={"edge": [(x, y + i) for i in range(1, 4)]})
             if done == READ:
@@ -87,8 +87,8 @@ def test_versions_before_stay_what_they_were(wanted: str, rule: str, in_place: l
 
 
 @pytest.mark.parametrize("wanted", (TRACE, TRACE_EXACT))
-def test_what_makes_a_held_version_is_not_written_over(wanted: str) -> None:
-    """Of one that a row followed in place, when rows went the general way before the next single one."""
+def test_memory_of_a_held_version_is_not_overwritten(wanted: str) -> None:
+    """Of one that a row followed in place, when rows took the general path before the next single one."""
     kernel, steps = (dlog.Database(source=TRIANGLES, strategy=wanted) for _ in range(2))
     steps._maintenance.triggers.update({("edge", sign): NEVER for sign in (1, -1)})
     held, expected = [], []
@@ -169,7 +169,7 @@ def test_heads_change_in_the_call_of_the_row(wanted: str, monkeypatch: pytest.Mo
         row = (step * 11 % 30, step * 17 % 31)
         change = {"erase" if row in deltas["edge"].rows() else "insert": {"edge": [row]}}
         changes = [db.apply(**change).changes for db in (traced, deltas)]
-        assert told(changes[0]) == told(changes[1])
+        assert reported(changes[0]) == reported(changes[1])
         if step == 29:
             in_the_call = sum(taken)
     assert in_the_call > 5 and sum(taken) == in_the_call
@@ -202,7 +202,7 @@ def test_the_old_version_is_not_run_where_nothing_can_go(rule: str, grows: bool)
         trigger = kernel._maintenance.triggers["edge", 1 if change == "insert" else -1]
         assert isinstance(trigger, TraceTrigger)
         seen.add((change, derived, bool(trigger.results[COVERS])))
-        trigger.results[COVERS] = 0  # some rows go the general way
+        trigger.results[COVERS] = 0  # some rows take the general path
         assert noted(kernel) == noted(steps)
     assert (("insert", False, True) in seen) == grows
     assert seen <= {("insert", False, grows), *((c, d, False) for c in ("insert", "erase") for d in (0, 1))}
@@ -244,7 +244,7 @@ def test_more_versions_go_than_are_handed_over() -> None:
     db.check()
 
 
-def told(changes: Changes) -> object:
+def reported(changes: Changes) -> object:
     return {
         name: (sorted(change.inserted.rows()), sorted(change.erased.rows()))
         for name, change in changes.items()

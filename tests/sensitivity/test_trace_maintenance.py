@@ -1,4 +1,4 @@
-"""Random programs under random transactions, kept by their traces: the same answers as evaluation from
+"""Random programs under random transactions, maintained by their traces: the same answers as evaluation from
 scratch, the naive evaluator and other strategies; coarse indices are at any time what a fresh run notes."""
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ NESTED = [
 
 @pytest.mark.parametrize("rule", NESTED)
 @pytest.mark.parametrize("wanted", (*WANTED, "delta"))
-def test_a_nested_body_costs_what_a_row_has_to_do_with_it(wanted: str, rule: str) -> None:
+def test_the_cost_of_a_nested_body_follows_the_rows_it_matches(wanted: str, rule: str) -> None:
     """Whichever of its atoms changes, and however many rows there are."""
     worst = {}
     for n in (1_000, 16_000):

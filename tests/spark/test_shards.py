@@ -246,7 +246,7 @@ def test_long_recursions_keep_few_files() -> None:
     assert database["far"].rows() == [(i, i) for i in range(61)]
 
 
-def test_files_of_a_run_are_gone_after_it(tmp_path: Path) -> None:
+def test_files_of_a_run_are_removed_after_it(tmp_path: Path) -> None:
     ShardedDatabase(
         PROGRAMS / "triangles.dl", run_in_process, 3, facts=PROGRAMS / "triangles/facts", work=tmp_path
     )
@@ -280,14 +280,16 @@ def test_folders_of_files_are_read_by_tasks(tmp_path: Path) -> None:
         .output reach  .output road
     """
     for shards in (1, 3):
-        told: list[str] = []
+        reported: list[str] = []
         database = ShardedDatabase(
-            None, run_in_process, shards, source=text, facts=facts, out=out, magic=False, warn=told.append
+            None, run_in_process, shards, source=text, facts=facts, out=out, magic=False, warn=reported.append
         )
         assert database["road"].rows() == [(1, 2), (2, 3), (3, 4), (9, 1)]
         assert len(database["reach"]) == 10 and ("Uruk", 4) in database["from"].rows()
         assert database["paid"].rows() == [(0.25,)]
-        assert "warning: 2 rows of road rejected" in told and "warning: 1 row of toll rejected" in told
+        assert (
+            "warning: 2 rows of road rejected" in reported and "warning: 1 row of toll rejected" in reported
+        )
         bad = [json.loads(line) for line in (out / "bad" / "road.json").read_text().splitlines()]
         assert [(row["line"], row["row"]) for row in bad] == [(3, "x,4"), (4, "5")]
         assert all(row["file"].endswith("a.csv") and row["reason"] for row in bad)
@@ -347,7 +349,7 @@ def test_oracle_random_programs_with_heavy_values(text: str, count: int) -> None
 
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
 def test_heavy_values_are_found_in_folders(tmp_path: Path, kind: str) -> None:
-    """A sample of the files shows them; files that are large are looked into at some places only."""
+    """A sample of the files shows them; large files are read at some places only."""
     rows = pa.table({"x": [0] * 30_000 + [*range(30_000)], "y": range(60_000)}).take(
         pa.array(np.random.default_rng(1).permutation(60_000))
     )

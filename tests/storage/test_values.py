@@ -105,7 +105,7 @@ def test_codes_keep_order_and_equality(case: tuple[Type, list[Any]]) -> None:
 
 @settings(deadline=None)
 @given(typed_lists, st.integers(0, 5))
-def test_slices_and_chunks_are_coded_alike(case: tuple[Type, list[Any]], cut: int) -> None:
+def test_slices_and_chunks_have_the_same_codes(case: tuple[Type, list[Any]], cut: int) -> None:
     type, values = case
     array = pa.array(values, arrow_type(type))
     whole = encode(array, type, NAMES).tolist()

@@ -83,7 +83,9 @@ SAME = [
 def test_streams_with_deletions(
     name: str, program: str, predicate: str, renamed: dict[str, str], outputs: tuple[str, ...]
 ) -> None:
-    """The same batches as SQL, as rules kept by views, as rules kept by the engine, and by DuckDB."""
+    """The same batches as SQL, as rules maintained by views, as rules maintained by the engine, and by
+    DuckDB.
+    """
     path = PROGRAMS / f"{program}.dl"
     sql, rules = read_query(PROGRAMS / "sql" / f"{name}.sql"), read_query(path, predicate)
     kept = [Maintained(sql), Maintained(rules)]
@@ -119,7 +121,7 @@ def test_update_r_is_as_the_paper_has_it() -> None:
 
 
 def test_errors_of_rules() -> None:
-    """What view trees cannot keep is told with its place."""
+    """Constructs that view trees do not support are reported with their position."""
 
     def error(text: str, predicate: str | None = None) -> str:
         from dlog.ir.check import load_program

@@ -218,7 +218,7 @@ def _results(predicate: Predicate, rule: Rule) -> dict[int, str]:
             continue
         rounded = function.adds_up and predicate.columns[column].type.kernel == "float"
         if function.merged_by is None or rounded:
-            none = f"{function} has no partial values"
+            none = f"finished values of {function} cannot be merged"
             what = "a float sum is exact only in one place" if rounded else none
             raise PlanError(f"{predicate.name}: {what}, and its groups are in several shards")
         found[column] = function.merged_by

@@ -114,14 +114,14 @@ _REASONS = {
 
 def _syntax_error(statement: Statement, error: ParseError) -> SourceError:
     """sqlglot gives the line and the last column of the word that it did not expect, or stopped at."""
-    said = error.errors[0]
+    problem = error.errors[0]
     source = statement.source
-    line_start = sum(len(line) + 1 for line in source.text.split("\n")[: said["line"] - 1])
-    end = line_start + said["col"]
-    start = end - len(said["highlight"] or " ")
-    reason = next((r for begin, r in _REASONS.items() if said["description"].startswith(begin)), None)
+    line_start = sum(len(line) + 1 for line in source.text.split("\n")[: problem["line"] - 1])
+    end = line_start + problem["col"]
+    start = end - len(problem["highlight"] or " ")
+    reason = next((r for begin, r in _REASONS.items() if problem["description"].startswith(begin)), None)
     if end > statement.tokens[-1].end:
         message = reason or "the query ends here, but is incomplete"
     else:
-        message = f"{reason or 'this is not SQL'}: unexpected `{said['highlight']}`"
+        message = f"{reason or 'this is not SQL'}: unexpected `{problem['highlight']}`"
     return SourceError(message, span=Span(source, start, end))

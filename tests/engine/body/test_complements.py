@@ -61,15 +61,15 @@ def test_oracle_complements(data: st.DataObject, text: str) -> None:
         ("s(x) <- t(x), a(x). s(x) <- s(y), t(x), a(y).", True),
     ],
 )
-def test_what_is_known_to_be_inside(rules: str, inside: bool) -> None:
+def test_known_inclusions(rules: str, inside: bool) -> None:
     types = "t(x) -> int(x). a(x) -> int(x). b(x) -> int(x).\n"
     program = accepted(types + rules)
     assert (("s", "t") in inclusions(program)) == inside
 
 
 @pytest.mark.plan
-def test_rows_that_both_have_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three of 20,000 rows are missing: they are found by counts, and explain says so."""
+def test_rows_that_both_have_are_not_examined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three of 20,000 rows are missing: they are found by counts, and explain shows it."""
     source = """
     t(x) -> int(x). bad(x) -> int(x).
     good(x) <- t(x), !bad(x).

@@ -1,4 +1,4 @@
-"""Bodies over many texts, where joins leave comparisons to arrays or are none at all: against Python."""
+"""Bodies over many texts, where joins leave comparisons to arrays or no join is needed: against Python."""
 
 from __future__ import annotations
 

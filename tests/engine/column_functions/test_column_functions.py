@@ -642,7 +642,7 @@ def test_a_range_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
-def test_narrow_rounds_half_to_even_and_says_what_fits(data: st.DataObject) -> None:
+def test_narrow_rounds_half_to_even_and_checks_the_range(data: st.DataObject) -> None:
     source = data.draw(st.sampled_from([D0, D2, D6, WIDE, Type("decimal", 30, 38)]))
     target = data.draw(st.sampled_from([D0, D2, D6, decimal(18, 18), decimal(3, 1)]))
     numbers = st.integers(-(10**76) + 1, 10**76 - 1) | st.integers(-(10**20), 10**20) | st.integers(-999, 999)

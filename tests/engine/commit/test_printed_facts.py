@@ -42,7 +42,7 @@ DECLARED = {"decimal": "decimal[12, 4]"}
 
 @settings(max_examples=400, derandomize=True, deadline=None)
 @given(st.data())
-def test_what_is_shown_is_read_again(data: st.DataObject) -> None:
+def test_shown_text_is_read_back(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(VALUES)))
     value = data.draw(VALUES[name])
     program = check_program(parse(f"p(x) -> {DECLARED.get(name, name)}(x)."))

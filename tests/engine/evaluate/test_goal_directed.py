@@ -61,7 +61,7 @@ def agree(text: str) -> Rewriting | None:
             dlog.Database(source=text, goals_only=True)
         return None
     except (DataError, OverflowError):
-        return None  # a value that does not fit may be one that nobody asks for
+        return None  # a value that does not fit may be one that no goal needs
     rewriting = goal_directed(program)
     rewriting.program.check()
     asked = dlog.Database(source=text, goals_only=True)
@@ -176,7 +176,7 @@ def test_an_output_whose_rule_has_a_constant() -> None:
     assert database["near"].rows() == [(i,) for i in range(296, 301)]
 
 
-def test_what_is_not_asked_for_is_computed_when_it_is_read() -> None:
+def test_predicates_that_are_no_goals_are_computed_when_read() -> None:
     text = LEFT + "edge(1, 2). edge(2, 3). other(x) <- reach(x, x).\n.output other\n"
     database = dlog.Database(source=text.replace("reach(x, x)", "reach(x, 3)"), goals_only=True)
     assert database.pending == {"reach"}
@@ -221,7 +221,7 @@ def test_a_closure_goes_from_the_start_on_whichever_side_it_recurs() -> None:
     ]
 
 
-def test_the_start_is_no_variable_of_the_rules() -> None:
+def test_the_start_is_not_a_variable_of_the_rules() -> None:
     """Names that dlog makes up must not meet those of the program."""
     for name in ("start", "_s0"):
         rules = f"reach({name}, y) <- edge({name}, y). reach(x, z) <- edge(x, {name}), reach({name}, z)."
@@ -233,7 +233,7 @@ def test_the_start_is_no_variable_of_the_rules() -> None:
     )
 
 
-def test_what_no_constant_narrows_down_is_computed_in_full() -> None:
+def test_predicates_without_constants_are_computed_in_full() -> None:
     text = LEFT + "edge(1, 2). out(x, z) <- edge(x, y), reach(y, z).\n.output out\n"
     assert goal_directed(dlog.check(text)).full["reach"] == "all of it is needed"
     assert goal_directed(dlog.check(EAGER + text)).restricted == {"reach": ("reach'bf",)}
@@ -250,7 +250,7 @@ def test_switches() -> None:
     assert goal_directed(dlog.check(eager)).restricted
 
 
-def test_conflicts_and_constraints_are_found_where_nobody_asks() -> None:
+def test_conflicts_and_constraints_are_found_without_a_query() -> None:
     conflict = "f[x] = y <- e(x, y). e(1, 2). e(1, 3). e(5, 6). ?- f[5] = y."
     broken = LEFT + "edge(1, 2). edge(7, 7). reach(x, y) -> x != y. ?- reach(1, y)."
     for text in (conflict, broken):

@@ -22,12 +22,12 @@ from tests.oracle.programs import ALL, programs
 
 def outcome(text: str, jobs: int) -> tuple[object, ...]:
     """All rows and warnings, or the error."""
-    told: list[str] = []
+    reported: list[str] = []
     try:
-        db = dlog.Database(source=text, jobs=jobs, warn=told.append)
-        return {name: db[name].rows() for name in db.predicates()}, told
+        db = dlog.Database(source=text, jobs=jobs, warn=reported.append)
+        return {name: db[name].rows() for name in db.predicates()}, reported
     except DlogError as error:
-        return type(error), str(error), told
+        return type(error), str(error), reported
 
 
 def same_outcomes(text: str) -> None:
@@ -71,7 +71,7 @@ def run_all(
         side_by_side.run_all(database.program, database.store, evaluation, run)
 
 
-def test_strata_are_under_way_at_once() -> None:
+def test_strata_run_at_the_same_time() -> None:
     meeting = threading.Barrier(3)
 
     def run(stratum: Stratum, evaluation: Evaluation) -> None:
@@ -120,11 +120,11 @@ def test_the_first_error_and_the_warnings_before_it() -> None:
             raise ValueError(name)
 
     for jobs in (1, 2, 4, 8):
-        told: list[str] = []
+        reported: list[str] = []
         with pytest.raises(ValueError) as caught:
-            run_all(run, jobs, warn=told.append)
+            run_all(run, jobs, warn=reported.append)
         assert str(caught.value) == late
-        assert told == [f"warning of {name}" for name in names[:3]]
+        assert reported == [f"warning of {name}" for name in names[:3]]
 
 
 def test_limits_and_interrupts_end_all_strata() -> None:
@@ -149,7 +149,7 @@ def test_limits_and_interrupts_end_all_strata() -> None:
     assert not set(threading.enumerate()) - threads
 
 
-def test_a_limit_on_rows_goes_one_by_one() -> None:
+def test_a_limit_on_rows_runs_strata_one_by_one() -> None:
     order: list[str] = []
     watch = Watch(Limits(rows=100))
     run_all(lambda stratum, evaluation: order.append(stratum.predicates[0]), jobs=4, watch=watch)

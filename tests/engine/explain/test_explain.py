@@ -32,14 +32,14 @@ def test_golden_explanation(name: str) -> None:
 
 def shown(name: str) -> str:
     """Without how changes are followed, which is the strategies' to tell."""
-    told = (
+    reported = (
         dlog.Database(source=RULES[name] + EDGES, evaluated=False)
         .explain()
         .partition("under transactions")[0]
     )
     lines: list[str] = []
     skipped = False
-    for line in told.splitlines():
+    for line in reported.splitlines():
         skipped = line.startswith("  maintained by") or (skipped and line.startswith("    "))
         lines += [] if skipped else [line]
     return "".join(f"{line}\n" for line in lines)
@@ -78,7 +78,7 @@ BEHIND = {
 
 
 @pytest.mark.parametrize("name", BEHIND)
-def test_what_comes_behind_other_stages_is_planned_with_their_variables(
+def test_later_stages_are_planned_with_the_variables_of_earlier_ones(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where column orders are chosen beforehand, as for large relations."""
@@ -98,5 +98,5 @@ def test_what_comes_behind_other_stages_is_planned_with_their_variables(
 def test_every_program_is_explained(text: str, strategy: str | None) -> None:
     """With nothing evaluated, and without an error."""
     db = dlog.Database(source=text, evaluated=False, strategy=strategy)
-    told = db.explain()
-    assert ("stratum 1: " in told) == any(stratum.rules for stratum in db.program.strata)
+    reported = db.explain()
+    assert ("stratum 1: " in reported) == any(stratum.rules for stratum in db.program.strata)

@@ -199,7 +199,7 @@ def test_min_of_strings_is_by_text_not_by_code() -> None:
     assert [values(r, dictionary) for r in results] == [["a"], ["é"]]
 
 
-def test_no_rows_are_no_group() -> None:
+def test_no_rows_give_no_group() -> None:
     dictionary = Dictionary()
     no_texts, no_numbers = Column(np.empty(0, np.int64), STRING), widen(np.empty(0, np.int64), D2)
     arguments = [("count", None), ("max", no_texts), ("sum", no_numbers), ("mean", no_numbers)]

@@ -17,7 +17,7 @@ from dlog.engine.state.limits import Limits
 from dlog.errors import ConstraintError, DataError, Interrupted, LimitError
 from dlog.ir.rules import Program
 from tests.engine.followed import apply
-from tests.engine.machine import contents, interrupted_at, told, went_short
+from tests.engine.machine import check_commit, contents, interrupted_at, went_short
 from tests.examples import relaxed
 from tests.oracle.accepted import accepted
 from tests.oracle.changes import Change, apply_all, transactions
@@ -338,7 +338,7 @@ def cycle_many(rounds: int) -> None:
     assert end.used_words <= start.used_words * 1.5, (start, end)
 
 
-def test_a_snapshot_is_read_by_another_thread_while_transactions_go_on() -> None:
+def test_a_snapshot_is_read_by_another_thread_during_transactions() -> None:
     import threading
 
     db = dlog.Database(source=CHAIN.replace("e(x, y) -> x != y.", ""))
@@ -431,7 +431,7 @@ def test_oracle_few_rows_at_once() -> None:
                 (tx.insert if rng.random() < 0.5 else tx.erase)(name, [row])
         assert tx.commit_info is not None
         short += went_short(tx.commit_info)
-        told(tx.commit_info, before, contents(db))
+        check_commit(tx.commit_info, before, contents(db))
         db.check()
         db.verify()
     assert short > 60
@@ -460,7 +460,7 @@ def test_oracle_some_rows_at_once() -> None:
                 expected = expected | rows if op == "+" else expected - rows
         assert tx.commit_info is not None
         short += went_short(tx.commit_info)
-        told(tx.commit_info, before, contents(db))
+        check_commit(tx.commit_info, before, contents(db))
         assert set(contents(db)["sale"]) == expected
         db.check()
         db.verify()

@@ -61,7 +61,7 @@ def test_deltas_become_a_trace_when_data_has_grown() -> None:
 
 
 @pytest.mark.usefixtures("small_is_large")
-def test_a_trace_becomes_deltas_when_data_has_gone() -> None:
+def test_a_trace_becomes_deltas_when_data_has_shrunk() -> None:
     db, rows = dlog.Database(source=WIDE), rows_of_a(3000)
     db.apply(insert={"a": rows, **FEW})
     db.apply(insert={"r": [(60,)]})
@@ -88,7 +88,7 @@ def test_deltas_become_views_when_a_row_is_part_of_many_assignments() -> None:
 
 
 @pytest.mark.usefixtures("small_is_large")
-def test_a_transaction_that_is_taken_back_leaves_the_strategy_before() -> None:
+def test_an_undone_transaction_leaves_the_strategy_before() -> None:
     """The one in which another is chosen fails: what the first has kept is there, and the next one chooses
     again."""
     db, rows = dlog.Database(source=WIDE + FACTS + "a(_, _, _, w) -> w < 100."), rows_of_a(3000)
@@ -108,7 +108,7 @@ def test_a_transaction_that_is_taken_back_leaves_the_strategy_before() -> None:
 
 
 @pytest.mark.parametrize("wanted", ["delta", "trace", "trace-exact"])
-def test_what_was_asked_for_stays(wanted: str) -> None:
+def test_requested_orders_stay(wanted: str) -> None:
     db = dlog.Database(source=WIDE, strategy=wanted)
     for rows in ([(0, 1, 2, 3)], rows_of_a(3000)):
         db.apply(insert={"a": rows, **FEW})
@@ -118,7 +118,7 @@ def test_what_was_asked_for_stays(wanted: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["trace", "trace-exact"])
-def test_a_trace_is_made_anew_for_another_key_order(strategy: str) -> None:
+def test_a_trace_is_rebuilt_for_another_key_order(strategy: str) -> None:
     """The first rows have many y for one x, the others many x for one y."""
     program = "e(x, y) -> int(x), int(y).  f(y, z) -> int(y), int(z). p(x, y, z) <- e(x, y), f(y, z)."
     db = dlog.Database(source=program, strategy=strategy)

@@ -80,7 +80,9 @@ def test_interrupt_names_the_rule(inherited: signal.Handlers, tmp_path: Path) ->
     )
     assert process.stderr is not None
     try:
-        while "evaluating" not in process.stderr.readline():  # said after a second of work, then every five
+        while (
+            "evaluating" not in process.stderr.readline()
+        ):  # printed after a second of work, then every five
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)

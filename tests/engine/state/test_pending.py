@@ -56,9 +56,9 @@ def test_oracle_many_statements(edges, prices, said, large):
     assert db["edge"].rows() == sorted(edges)
     assert db["price"].rows() == sorted(prices.items())
     for change in coming:
-        told = tx.commit_info.changes.get(change.predicate)
-        assert change.inserted.rows() == (told.inserted.rows() if told else [])
-        assert change.erased.rows() == (told.erased.rows() if told else [])
+        reported = tx.commit_info.changes.get(change.predicate)
+        assert change.inserted.rows() == (reported.inserted.rows() if reported else [])
+        assert change.erased.rows() == (reported.erased.rows() if reported else [])
     db.check()
     db.verify()
 

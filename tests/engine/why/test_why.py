@@ -154,7 +154,7 @@ def test_text_of_a_derivation(name: str) -> None:
     assert dlog.Database(source=source).why(fact) == expected.strip("\n")
 
 
-def test_a_long_chain_is_no_recursion() -> None:
+def test_a_long_chain_needs_no_recursion() -> None:
     n = 300
     edges = " ".join(f"edge({i}, {i + 1})." for i in range(n))
     lines = dlog.Database(source=GRAPH.replace(EDGES, edges)).why(f"reach(0, {n})")

@@ -43,7 +43,7 @@ def test_forms_are_put_in_order(body: str, expected: str) -> None:
          "exists y . g(x), (e(x, y), g(y) ; (f(x, y) ; f(y, x)), g(x))"),
     ],
 )  # fmt: skip
-def test_quantifiers_stand_as_far_inside_as_they_can(body: str, expected: str) -> None:
+def test_quantifiers_are_as_far_inside_as_possible(body: str, expected: str) -> None:
     assert rules(f"p(x) <- {body}.") == [f"p(x) <- {expected}."]
 
 

@@ -78,7 +78,7 @@ def test_values_without_keys() -> None:
 
 
 def test_facts_of_a_combined_head_are_candidates() -> None:
-    """Two facts for one key are no conflict there: the better one counts."""
+    """Two facts for one key are not a conflict there: the better one counts."""
     text = (
         ROADS + 'dist["a"] = 4. dist["a"] = 0. dist[y] = d <- agg<<d = min(e)>> dist[x] = a, road(x, y, w), '
     )

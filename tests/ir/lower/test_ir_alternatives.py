@@ -40,7 +40,7 @@ def test_every_assignment_counts_once(body: str, expected: dict[int, int]) -> No
     assert count(body) == expected
 
 
-def test_inline_aggregates_count_alike() -> None:
+def test_inline_aggregates_count_the_same() -> None:
     text = f"{FACTS} p(x, n) <- g(x), n = count : {{ e(x, _) ; f(x, _) }}."
     assert evaluate(check(text))["p"] == {(1, 4), (2, 2)}
 
@@ -51,7 +51,7 @@ def test_sums_over_alternatives() -> None:
     assert evaluate(check(text))["p"] == {(1, 1 + 2 + 2 * (2 + 3)), (2, 2 + 2 * 9)}
 
 
-def test_every_type_has_a_value_for_what_is_undefined() -> None:
+def test_every_type_has_a_value_for_undefined() -> None:
     for type in (
         "int",
         "unsigned",

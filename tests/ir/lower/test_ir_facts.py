@@ -140,7 +140,7 @@ def test_every_kind_has_a_reader() -> None:
     )
 )
 def test_places_of_literals(rows: list[list[str]]) -> None:
-    """Whatever stands around a literal, its span is its text."""
+    """Whatever surrounds a literal, its span is its text."""
     width = len(rows[0])
     rows = [row for row in rows if len(row) == width]
     text = "  ".join(f"w({' , '.join(row)})." for row in rows)

@@ -145,7 +145,7 @@ def test_queries_answer_their_free_variables() -> None:
 # Facts and deltas
 
 
-def test_what_is_only_erased_does_not_exist() -> None:
+def test_a_predicate_that_is_only_erased_does_not_exist() -> None:
     assert messages("-nothing(1).") == ["unknown predicate nothing"]
     assert messages("+something(1). -something(2).") == []
 
@@ -173,7 +173,7 @@ def test_shadowed_primitives() -> None:
     assert rules("range(1). p(x) <- range(x), y = range(0, x), y > 1.")[0].count("range(") == 2
 
 
-def test_deep_nesting_is_no_trouble() -> None:
+def test_deep_nesting_works() -> None:
     """As deep as the parser allows."""
     assert check("p(x) <- g(x), " + "!(" * 190 + "g(x)" + ")" * 190 + ".").rules
     assert check("p(y) <- g(x), y = " + "(x + " * 190 + "1" + ")" * 190 + ".").rules

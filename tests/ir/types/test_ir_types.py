@@ -29,7 +29,7 @@ def test_types_flow_through_rules_both_ways() -> None:
         ("+w(1). +w(2.5).", "float"),
     ],
 )
-def test_literals_are_what_is_expected_of_them(facts: str, expected: str) -> None:
+def test_literals_have_the_expected_types(facts: str, expected: str) -> None:
     assert columns(facts, "w") == [expected]
 
 

@@ -67,7 +67,7 @@ def test_decimals_know_their_digits() -> None:
 
 @given(st.lists(amounts, max_size=30), st.lists(amounts, max_size=5))
 def test_oracle_floats_come_and_go_without_a_rest(stay: list[float], pass_by: list[float]) -> None:
-    """After all that was added is taken back, in another order, the sum is that of what stayed."""
+    """After everything added is subtracted, in another order, the sum is that of what stayed."""
     values = [*stay, *pass_by, *(-v for v in reversed(pass_by))]
     column = FLOAT_RING.column(values)
     total = FLOAT_RING.sums(column, np.array([0, len(values)]))

@@ -127,8 +127,8 @@ def test_invariant_a_map_has_the_variables_that_come_to_it() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 3000])
-def test_rows_of_many_chunks_and_what_is_taken_back(rows: int) -> None:
-    """Numbers that are no whole ones leave nothing behind in the map that they alone came to."""
+def test_rows_of_many_chunks_and_subtraction(rows: int) -> None:
+    """Non-integers leave no remainder in the map that only they reached."""
     lifted = f"[lift<0>: {T}](d, [/: double](d))"
     text = HEAD + f"ON BATCH UPDATE OF S {{ N({T})[][a, d] += (DELTA S)(a, d) * {lifted}; }}"
     runtime = Runtime(parse(text))
@@ -186,7 +186,7 @@ def tuple_by_tuple(more: str = "") -> str:
 @pytest.mark.parametrize("keys", [3, 2000])
 def test_oracle_rows_in_turns(more: str, keys: int) -> None:
     """Products of single rows are held back until all rows of a call are done, unless a trigger reads them;
-    meanwhile tables grow, and rows are taken back.
+    meanwhile tables grow, and rows are deleted.
     """
     program = check(parse(tuple_by_tuple(more)))
     runtime, oracle = Runtime(program, checked=True), Naive(program, {}, {"lift": Cofactor.lift})
@@ -205,7 +205,7 @@ def test_oracle_rows_in_turns(more: str, keys: int) -> None:
         runtime.check()
 
 
-def test_invariant_only_what_no_trigger_reads_is_held_back() -> None:
+def test_invariant_only_maps_that_no_trigger_reads_are_deferred() -> None:
     def is_read(text: str) -> bool:
         return Runtime(parse(text)).compiled.stores.map("Q").is_read
 

@@ -192,12 +192,12 @@ def test_overflow_is_an_error_at_the_statement() -> None:
     with pytest.raises(DlogError, match="the maps are no longer valid"):
         runtime.apply("R", [(1,)])
     for name in ("P", "Q"):  # a query, and a map as it is: neither gives a wrong number
-        with pytest.raises(DlogError, match="the maps are no longer valid") as told:
+        with pytest.raises(DlogError, match="the maps are no longer valid") as reported:
             runtime[name]
-        assert told.value.help and "restore()" in told.value.help
+        assert reported.value.help and "restore()" in reported.value.help
 
 
-def test_a_way_back_from_an_overflow() -> None:
+def test_recovery_from_an_overflow() -> None:
     text = """CREATE STREAM R(a long, b int);
     DECLARE MAP Q(long)[][] := 0; DECLARE MAP P(long)[][b: int] := 0;
     ON BATCH UPDATE OF R { P[][b] += AggSum([b], (DELTA R)(a, b));
@@ -207,7 +207,7 @@ def test_a_way_back_from_an_overflow() -> None:
     saved = runtime.save()
     with pytest.raises(DataError, match="beyond 64 bits"):
         runtime.apply("R", [(3_100_000_000, b) for b in range(100)])
-    with pytest.raises(DlogError, match="no longer right"):
+    with pytest.raises(DlogError, match="no longer valid"):
         runtime.save()
     for _ in range(2):  # and it is still there to go back to
         runtime.restore(saved)
@@ -287,7 +287,7 @@ USE = "N[][a] += D[][a]; Q[][] += AggSum([], D[][a] * N[][a]);"
         (REPLACE, USE, WRITE, REPLACE, USE),
     ],
 )
-def test_oracle_statements_see_what_those_before_them_did(statements: tuple[str, ...]) -> None:
+def test_oracle_statements_see_the_effects_of_earlier_ones(statements: tuple[str, ...]) -> None:
     from dlog.m3 import check
     from tests.oracle.m3_naive import Naive
 

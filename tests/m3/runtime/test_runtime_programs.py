@@ -61,10 +61,10 @@ NOT_OF_THE_ROWS = {
     "STOCK",
     "TOUCHED",
     "BUSY",
-}  # they depend on how the rows came: the naive interpreter tells
+}  # they depend on the order of the rows: the naive interpreter decides
 
 
-def test_sql_says_every_query_of_shipped_programs() -> None:
+def test_sql_expresses_every_query_of_shipped_programs() -> None:
     for path in PROGRAMS:
         assert {q.name for q in parse_file(path).queries} - sql_of(path).keys() <= NOT_OF_THE_ROWS, path.name
 
@@ -150,7 +150,7 @@ def test_conventions_of_files(tmp_path: Path, lines: str, expected: dict) -> Non
     ("bad", "reason"),
     [("x|1", "is not an int"), ("1", "found 1"), ("1|2|3|4", "found 4"), ("1|one", "is not a float")],
 )
-def test_bad_rows_are_told_with_file_and_line(tmp_path: Path, bad: str, reason: str) -> None:
+def test_bad_rows_are_reported_with_file_and_line(tmp_path: Path, bad: str, reason: str) -> None:
     (tmp_path / "r.csv").write_text(f"1|2.5\n{bad}\n1|1.5\n")
     with pytest.raises(DlogError, match=reason) as error:
         run_text(STREAM, tmp_path)
@@ -159,14 +159,14 @@ def test_bad_rows_are_told_with_file_and_line(tmp_path: Path, bad: str, reason: 
     assert (shown(runtime, "Q"), reader.skipped) == ({(1,): 4.0}, 1)
 
 
-def test_skipped_rows_are_told_in_the_order_of_lines(tmp_path: Path) -> None:
+def test_skipped_rows_are_reported_in_the_order_of_lines(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("x|1\n1|2.5\n1\n\n1|one\n")
     warnings: list[str] = []
     run_files(Runtime(parse(STREAM)), Reader(tmp_path, skip_bad_rows=True, warn=warnings.append))
     assert [w.split("r.csv:")[1].split(":")[0] for w in warnings] == ["1", "3", "5"]
 
 
-def test_a_bad_event_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_bad_event_is_reported_with_its_line(tmp_path: Path) -> None:
     """Blank lines and rows that were refused before it do not move it."""
     text = """CREATE STREAM R(A int)
     FROM FILE 'r.csv' LINE DELIMITED CSV(delimiter := '|', deletions := 'true');
@@ -181,13 +181,13 @@ def test_a_bad_event_is_told_with_its_line(tmp_path: Path) -> None:
     assert (shown(runtime, "Q"), reader.skipped) == ({(): 19}, 1)
 
 
-def test_a_missing_file_is_told_at_its_declaration(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_at_its_declaration(tmp_path: Path) -> None:
     with pytest.raises(DlogError, match="there is no file") as error:
         run_text(STREAM, tmp_path)
     assert error.value.line == 1
 
 
-def test_a_file_that_cannot_be_read_is_told_at_its_declaration(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported_at_its_declaration(tmp_path: Path) -> None:
     for file in ("folder.csv", "damaged.csv.gz"):
         text = f"CREATE STREAM R(a int) FROM FILE '{file}' LINE DELIMITED CSV; DECLARE QUERY Q := 0;"
         if file.endswith(".gz"):
@@ -201,7 +201,7 @@ def test_a_file_that_cannot_be_read_is_told_at_its_declaration(tmp_path: Path) -
         assert reader.left_out == ["R"]
 
 
-def test_a_missing_file_that_is_skipped_is_no_bad_row(tmp_path: Path) -> None:
+def test_a_missing_file_that_is_skipped_is_not_a_bad_row(tmp_path: Path) -> None:
     warnings: list[str] = []
     reader = Reader(tmp_path, skip_bad_rows=True, warn=warnings.append)
     run_files(Runtime(parse(STREAM)), reader)
@@ -323,13 +323,17 @@ def test_the_machine_can_pause_anywhere(name: str, monkeypatch: pytest.MonkeyPat
 def test_progress_moves_and_batches_are_whole(tmp_path: Path) -> None:
     """Rows go to the machine in growing parts; a batch that a part would end in goes with it."""
     (tmp_path / "r.csv").write_text("".join(f"{i % 7}|{i}\n" for i in range(5000)))
-    told: list[int] = []
+    reported: list[int] = []
     runtime = Runtime(parse(STREAM))
     run_files(
         runtime,
         Reader(tmp_path),
         700,
-        lambda stage, _, done, __: told.append(done) if stage == "run" else None,
+        lambda stage, _, done, __: reported.append(done) if stage == "run" else None,
     )
-    assert told[:2] == [0, 1400] and told == sorted(set(told)) and all(n % 700 == 0 for n in told)
+    assert (
+        reported[:2] == [0, 1400]
+        and reported == sorted(set(reported))
+        and all(n % 700 == 0 for n in reported)
+    )
     assert shown(runtime, "Q") == {(k,): float(sum(range(k, 5000, 7))) for k in range(7)}

@@ -19,7 +19,7 @@ ANY = st.one_of([programs(dialect) for dialect in DIALECTS])
 
 @settings(max_examples=80, suppress_health_check=list(HealthCheck))
 @given(ANY)
-def test_what_is_printed_is_read_back(program: ast.Program) -> None:
+def test_printed_text_is_read_back(program: ast.Program) -> None:
     text = print_program(program)
     again = parse(text, dialect=program.dialect)
     assert again == program
@@ -35,7 +35,7 @@ def test_programs_that_run_are_read_back(case: Case) -> None:
 @pytest.mark.fuzz
 @settings(max_examples=5_000, suppress_health_check=list(HealthCheck))
 @given(ANY)
-def test_fuzz_what_is_printed_is_read_back(program: ast.Program) -> None:
+def test_fuzz_printed_text_is_read_back(program: ast.Program) -> None:
     assert parse(print_program(program), dialect=program.dialect) == program
 
 
@@ -83,6 +83,6 @@ CANNOT_SAY = {
 
 
 @pytest.mark.parametrize("what", CANNOT_SAY)
-def test_what_a_dialect_cannot_say_is_not_printed(what: str) -> None:
+def test_what_a_dialect_cannot_express_is_not_printed(what: str) -> None:
     with pytest.raises(DlogError):
         print_program(CANNOT_SAY[what])

@@ -67,7 +67,7 @@ def test_parameters_are_bound_in_the_body() -> None:
     assert isinstance(second.expression, ast.MapAccess)
 
 
-def test_what_a_statement_does_not_keep_is_summed_out() -> None:
+def test_variables_without_a_key_are_summed_out() -> None:
     text = """CREATE STREAM R(a int, b int); DECLARE MAP M(long)[][k: int];
     ON BATCH UPDATE OF R { M[][b] += (DELTA R)(a, b) * a; }"""
     (statement,) = check(parse(text)).triggers[0].statements

@@ -10,7 +10,7 @@ from dlog import places
 from dlog.spark.cluster import java
 
 
-def test_one_archive_is_kept(tmp_path: Path) -> None:
+def test_one_archive_remains(tmp_path: Path) -> None:
     """Machines that ran at the same time each write one; what was written just now may not be complete."""
     root = tmp_path / "cache"
     assert places.is_writable(root)

@@ -32,7 +32,7 @@ def places_of(folder: Path, text: str = PROGRAM) -> Places:
 
 
 class ShardAnswer(Reporter):
-    """Keeps what it is told."""
+    """Stores the reports it gets."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,10 +44,10 @@ class ShardAnswer(Reporter):
 
 
 def run(places: Places, **options: Any) -> ShardAnswer:
-    with ShardAnswer() as told:
+    with ShardAnswer() as reported:
         chosen = {"master": MASTER, "once": True, "format": "json", "batch_files": 2, **options}
-        run_stream(places, Options(**chosen), told)
-    return told
+        run_stream(places, Options(**chosen), reported)
+    return reported
 
 
 def exact(places: Places, model: Model, shards: int = 0) -> None:
@@ -60,8 +60,8 @@ def test_oracle_random_batches(tmp_path: Path) -> None:
     model.write_prices()
     for files in (7, 9):
         model.write(files)
-        told = run(places)
-        assert told.tally.batches >= files // 3
+        reported = run(places)
+        assert reported.tally.batches >= files // 3
         exact(places, model)
     assert model.bad > 0
     assert run(places).tally.batches == 0
@@ -90,7 +90,7 @@ POINTS: list[tuple[Any, str, bool]] = [
     (engine, "files_of", False),  # nothing is done yet
     (sinks.Sinks, "stage", False),  # before and after files are staged
     (sinks.Sinks, "stage", True),
-    (sinks.Sinks, "publish", False),  # the engine has committed, nobody has its files
+    (sinks.Sinks, "publish", False),  # the engine has committed, but its files are not published
     (sinks, "published", True),  # one file of several has its name
     (sinks.Sinks, "publish", True),  # all is done but Spark's note
     (sinks.Sinks, "write_values", False),
@@ -110,7 +110,7 @@ def test_invariant_stopped_at_every_point(tmp_path: Path, monkeypatch: pytest.Mo
                 run(places)
         repeated += run(places).tally.repeated
         exact(places, model)
-    assert repeated in (3, 4)  # whether Spark had noted the last one when values failed, nobody knows
+    assert repeated in (3, 4)  # depends on whether Spark had recorded the last one when values failed
 
 
 def _failing(function: Callable[..., Any], afterwards: bool) -> Callable[..., Any]:
@@ -246,13 +246,13 @@ def test_a_sink_is_of_one_stream(tmp_path: Path) -> None:
 
 def test_options_that_cannot_be(tmp_path: Path) -> None:
     places = _streams_of(tmp_path, "sale")
-    for options, told in (
+    for options, reported in (
         ({"format": "xml"}, "unknown format xml"),
         ({"master": "here"}, "unknown Spark master: here"),
         ({"settings": ["x"]}, "bad setting: x"),
         ({"master": "yarn", "shards": 2}, "in processes of this machine, and yarn is elsewhere"),
     ):
-        with pytest.raises(DlogError, match=told):
+        with pytest.raises(DlogError, match=reported):
             run(places, **options)
     with pytest.raises(DlogError, match="in is both a source and the sink"):
         run(Places(places.program, places.sources, tmp_path / "in", places.checkpoint))

@@ -71,17 +71,17 @@ def test_a_column_of_operations_can_be_named() -> None:
     assert (rows.signs.tolist(), rows.notice) == (["-"], "")
 
 
-def test_columns_that_may_be_meant_as_operations_are_told() -> None:
+def test_columns_that_may_be_meant_as_operations_are_reported() -> None:
     data = parquet(id=[1], shop=["a"], kind=["D"])
     expected = "a.parquet: kind is not a column of the predicate: ignored; rows are inserts (--op kind if"
     assert reading(SALE, "a.parquet", data).notice.startswith(expected)
     line = b'{"id": 1, "shop": "a", "kind": "D", "at": 3}'
-    assert "a.json: kind, at are no columns" in reading(SALE, "a.json", line).notice
+    assert "a.json: kind, at are not columns" in reading(SALE, "a.json", line).notice
     assert "has no column what, which --op names" in reading(SALE, "a.parquet", data, "what").notice
     assert not any(reading(SALE, name, data, **params).notice for name, data, params in GOOD)
 
 
-def test_bad_rows_are_kept_with_line_and_reason() -> None:
+def test_bad_rows_are_stored_with_line_and_reason() -> None:
     text = b"1,a,+\nx,b,+\n3,c,what\n4\n5,e,u\n6,f,-\n"
     rows = reading(SALE, "a.csv", text)
     assert rows.table.column("id").to_pylist() == [1, 6]
@@ -115,7 +115,7 @@ SAID = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.sampled_from(
 
 
 @given(SAID, st.booleans())
-def test_oracle_last_words(operations: list[tuple[int, int, str]], functional: bool) -> None:
+def test_oracle_last_operations(operations: list[tuple[int, int, str]], functional: bool) -> None:
     """The few statements do what all rows do one after the other."""
     operations = operations if functional else [(x, y, "+" if op == "^" else op) for x, y, op in operations]
     start = {(0, 0), (1, 2)}

@@ -39,9 +39,9 @@ REFUSED = [
     ("r(x, y) <- e(x, y).  r(x, z) <- r(x, y), r(y, z).", "e", "r: "),
     ("p(x, y) <- e(x, y), e(y, x).", "e", "no variable of a rule of p can own the shards"),
     ("p[] = m <- agg<<m = mean(y)>> e(_, y).", "e", "p"),
-    ("p[] = v <- agg<<v = variance(y)>> e(_, y).", "e", "p: variance has no partial values"),
-    ("p[] = n <- agg<<n = count_distinct(y)>> e(_, y).", "e", "p: count_distinct has no partial values"),
-    ("p(y) <- e(_, y).  q(x) <- p(x), e(x, _).", "e", "p, which is put together|q: no|q"),
+    ("p[] = v <- agg<<v = variance(y)>> e(_, y).", "e", "p: finished values of variance cannot be merged"),
+    ("p[] = n <- agg<<n = count_distinct(y)>> e(_, y).", "e", "p: finished values of count_distinct cannot be merged"),
+    ("p(y) <- e(_, y).  q(x) <- p(x), e(x, _).", "e", "p, which is merged|q: no|q"),
     ("k(9).  k(n) <- agg<<n = count()>> e(_, _).", "e", "k: every shard would have its facts"),
     ("p(x) <- e(x, _).  p(x) -> f(x, _).", "e f", "constraints"),
 ]
@@ -106,18 +106,18 @@ def test_oracle_shards_derive_what_one_database_does(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "streamed", "why"), REFUSED)
-def test_what_cannot_be_kept_in_shards_is_refused(text: str, streamed: str, why: str) -> None:
+def test_programs_that_cannot_be_sharded_are_refused(text: str, streamed: str, why: str) -> None:
     program = dlog.Database(source=DECLARED + text).program
     with pytest.raises(PlanError, match=why) as caught:
         place_program(program, streamed.split(), 2)
     assert caught.value.help == "leave --shards out: one engine"
 
 
-def test_a_placing_in_words() -> None:
+def test_a_placing_as_text() -> None:
     text = "q[x] = n <- agg<<n = count()>> e(x, _).  t[] = n <- agg<<n = count()>> e(_, _)."
     program = dlog.Database(source=DECLARED + text).program
-    told = place_program(program, ["e"], 2).describe(program)
-    assert {line for line in told if line[0] in "eqt"} == {
+    reported = place_program(program, ["e"], 2).describe(program)
+    assert {line for line in reported if line[0] in "eqt"} == {
         "e is in shards by x",
         "q is in shards by column 1",
         "t is merged from all shards",

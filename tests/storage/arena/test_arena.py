@@ -80,7 +80,7 @@ def test_memory_in_large_pages_goes_back_in_whole_ones() -> None:
     fill pages together when they are large."""
     arena, n, page = Arena(256 * MIB, in_large_pages=True), KEPT_BYTES // 8 // 4, 2 * MIB // 8
     with arena.lock:
-        _, *taken = [arena.new_extent(n) for _ in range(7)]  # memory for their records is behind the first
+        _, *taken = [arena.new_extent(n) for _ in range(7)]  # memory for their records follows the first
         start, end = taken[0][1], taken[-1][1]
         assert end - start == 5 * n
         arena.A[start:end] = 1

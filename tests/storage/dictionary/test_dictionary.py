@@ -90,7 +90,7 @@ def test_joined_texts_longer_than_all_room() -> None:
     names.check()
 
 
-def test_numbered_texts_have_hashes_of_their_own() -> None:
+def test_numbered_texts_have_distinct_hashes() -> None:
     """Texts that differ in a few digits must not share slots: look-ups would go through long runs."""
     for pattern in ("%d", "user%d@example.org", "team %07d", "%d" + " and more" * 5):
         names = Dictionary()

@@ -118,7 +118,7 @@ def test_cost_of_difference_follows_the_change() -> None:
     assert work[1] <= work[0] + 2 * (4 if TINY else 256)
 
 
-def test_cost_of_kept_scan_follows_pages() -> None:
+def test_cost_of_stored_scan_follows_pages() -> None:
     n = 600 if TINY else 600_000
     rows = [(i, i % 1000) for i in range(n)]
     kept, plain = Index.build(ARENA, rows, 2, scan=1), Index.build(ARENA, rows, 2)

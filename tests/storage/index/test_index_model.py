@@ -166,7 +166,7 @@ def test_a_large_batch_leaves_the_index_flat_and_a_small_one_does_not() -> None:
 
 
 def test_the_last_slice_of_a_bulk_load_is_not_extended_past_its_extent() -> None:
-    """Rows whose number is that of the words of a size class: no room is left behind the last slice."""
+    """Rows whose number is that of the words of a size class: no room is left after the last slice."""
     n = 24 if TINY else 3080
     index = Index.build(Arena(ROOM), [(2 * i,) for i in range(n)], 1)
     rows = LEAF_ROWS * 15 // 16

@@ -41,7 +41,7 @@ def test_model_sort(rows: list[tuple[int, ...]]) -> None:
     order=st.sampled_from(["random", "sorted", "reversed"]),
 )
 def test_model_sort_by_width(seed: int, n: int, bits: list[int], order: str) -> None:
-    """Columns that share a word, that need their own, and that do not vary at all."""
+    """Columns that share a word, that need their own, and that do not vary."""
     rng = np.random.default_rng(seed)
     columns = [
         rng.integers(-(1 << b) + 1, 1 << b, n) if b < 63 else rng.integers(-(2**63), 2**63 - 1, n)

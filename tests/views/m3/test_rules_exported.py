@@ -65,7 +65,7 @@ def run(text: str, database: dlog.Database, dialect: str) -> dict[str, list[tupl
 
 
 @pytest.mark.parametrize("path", sorted(PROGRAMS.glob("*.dl")), ids=lambda path: path.stem)
-def test_oracle_what_the_program_derives(path: Path) -> None:
+def test_oracle_derived_rows(path: Path) -> None:
     _, program = load_program(read_source(path))
     rules = aggregation_rules(program)
     heads = {

@@ -1,5 +1,5 @@
 """Pictures of view trees: boxes keep apart, texts fit their boxes, lines touch no other box; and each format
-says the same.  Looked at once by eye, kept by these rules.
+says the same.  Examined once by eye, then checked by these rules.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def test_paper_hybrid_tree() -> None:
     fills = {item.fill for item in items if isinstance(item, Rectangle)}
     assert len(fills) == 4
     strong = [item for item in items if isinstance(item, Line) and item.width > 2]
-    assert len(strong) == 3  # the way of R's changes: to C, to B, to A
+    assert len(strong) == 3  # the path of R's changes: to C, to B, to A
     texts = [string(item.text) for item in items if isinstance(item, Label)]
     assert [t for t in texts if t.startswith("δ")] == ["δV@AR,S,T,U", "δV@BR,S", "δV@CR", "δR"]
 
@@ -180,7 +180,7 @@ def test_paper_definitions() -> None:
     ]
 
 
-def test_two_streams_are_told_apart() -> None:
+def test_two_streams_are_distinguished() -> None:
     both = tree(view("A", "", leaf("R", "A", changes=True), leaf("S", "A", changes=True)))
     assert "δ_R V@A_{R,S}[] = ⊕_A (δ_R R[A] ⊗ S[A])" in explain(both)
     strokes = {i.stroke for i in drawn_tree(draw(both)) if isinstance(i, Line)}
@@ -272,7 +272,7 @@ def test_wrapped_lines_have_room() -> None:
 
 
 def test_layout_is_tidy() -> None:
-    """Levels are straight, parents stand over the middle of their children, mirrored trees mirror."""
+    """Levels are straight, parents are over the middle of their children, mirrored trees mirror."""
     children = [[1, 2, 3], [4, 5], [], [6], [], [], []]
     sizes = [(20.0 + 7 * n, 10.0) for n in range(7)]
     placed = tidy(children, [0], sizes)
@@ -292,7 +292,7 @@ def test_abbreviations_tell_apart() -> None:
     assert short["HOUSE"] == "H" and len(set(short.values())) == 3
 
 
-def test_letters_that_pdf_has_not_are_told(tmp_path: Path) -> None:
+def test_letters_that_pdf_lacks_are_reported(tmp_path: Path) -> None:
     query = parse_sql("CREATE STREAM R(a int, b string); SELECT COUNT(*) FROM R WHERE b = 'żółw';")
     tree = view_tree(query, find_order(query))
     assert write_picture(tree, tmp_path / "x.pdf", "x", query) == "żł"

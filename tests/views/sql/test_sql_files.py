@@ -109,7 +109,7 @@ def test_ring_of_ones_own() -> None:
     assert table.to_pylist()[0]["value"] == pytest.approx(next(iter(expected("update_r", 0)[0].values())))
 
 
-def test_ring_in_a5_is_told_with_its_place() -> None:
+def test_ring_in_a5_is_reported_with_its_place() -> None:
     with pytest.raises(UnsupportedError) as found:
         export(QUERIES["update_r_ring"], dialect=m3.ast.A5)
     assert found.value.span is not None and found.value.span.text() == "Ring"
@@ -157,7 +157,7 @@ def test_definitions_say_what_each_aggregate_needs() -> None:
     assert explain(read_tree(query), query).endswith("where b = BIDS, a = ASKS\n")
 
 
-def test_commands_say_what_they_cannot_write(tmp_path: Path) -> None:
+def test_commands_report_what_they_cannot_write(tmp_path: Path) -> None:
     query = "programs/sql/hybrid.sql"
     assert command("m3", query, "--tree", "x.png")[1].startswith("error: cannot draw into x.png\nhelp: name")
     said = command("m3", query, "-o", str(tmp_path / "none" / "x.m3"))[1]

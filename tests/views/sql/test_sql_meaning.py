@@ -180,7 +180,7 @@ def _aggregate(draw: st.DrawFn, joined: Joined) -> str:
 
 @st.composite
 def queries(draw: st.DrawFn) -> tuple[str, int]:
-    """A SELECT whose grouped columns stand first, and how many these are."""
+    """A SELECT whose grouped columns come first, and how many these are."""
     joined = Joined(draw)
     grouped = draw(st.lists(st.sampled_from(joined.columns(*DUCK_TYPES)), max_size=2, unique=True))
     aggregates = [_aggregate(draw, joined) for _ in range(draw(st.integers(1, 3)))]

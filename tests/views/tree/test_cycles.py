@@ -83,7 +83,7 @@ def test_no_indicators_where_none_help() -> None:
     assert not indicators(one_stream, chain(one_stream, "abc"))  # the view over S and T is never stored
 
 
-def test_indicator_is_told_by_explain() -> None:
+def test_explain_shows_the_indicator() -> None:
     query = parse_sql(sql(JOINS["triangle"], "SELECT COUNT(*) FROM {};"))
     text = explain(view_tree(query, chain(query, "abc")), query)
     assert "∃R[a, b]  indicator of R" in text
@@ -91,7 +91,7 @@ def test_indicator_is_told_by_explain() -> None:
     assert "δ_{∃R} V@c_{S,T}[a, b] = ⊕_c (S[b, c] ⊗ T[c, a] ⊗ δ_{∃R} ∃R[a, b])" in text
 
 
-def test_indicators_of_one_relation_are_told_apart() -> None:
+def test_indicators_of_one_relation_are_distinguished() -> None:
     """Each change of a view is defined once, though two indicators of R change the root."""
     query = parse_sql(sql(JOINS["two of one relation"], "SELECT COUNT(*) FROM {};"))
     text = explain(view_tree(query, chain(query, CHAINS["two of one relation"])), query)
@@ -230,7 +230,7 @@ PROGRAM = """
 
 
 def test_differential_deltas_of_cycles() -> None:
-    """Rules over one relation that is joined with itself, and transactions that are taken back."""
+    """Rules over one relation that is joined with itself, and transactions that are undone."""
     random = Random(3)
     ways = [dlog.Database(source=PROGRAM, strategy=way) for way in ("views", "delta")]
     predicates = ("three", "sum_of_three", "four", "all_four")

@@ -102,9 +102,9 @@ def _plan(code: Code, parts: list[Factor], target: Target) -> Label:
         size, is_lifted = len(part.variables), part.store == LIFTED
         own = size if is_lifted else block_words(part.variables) - 1
         length = _rounded(total - (start if is_lifted else start + size), LANES)
-        rows, left, behind = at + _rounded(own, LANES), wide, wide + _rounded(size, HEIGHT)
-        words += [part.store, size, column, start, code.work(at), code.work(rows), length, left, behind]
-        wide = behind + _rounded(total - start, LANES) + LANES
+        rows, left, following = at + _rounded(own, LANES), wide, wide + _rounded(size, HEIGHT)
+        words += [part.store, size, column, start, code.work(at), code.work(rows), length, left, following]
+        wide = following + _rounded(total - start, LANES) + LANES
         at, start, column = rows + _rounded(size, HEIGHT) * length, start + size, column + part.columns
     block = at + ROWS * (2 + TAKEN_MANY * len(parts))
     code.work(block + ROWS * wide)

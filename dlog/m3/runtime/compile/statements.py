@@ -51,15 +51,15 @@ def _batch_as_map(body: Body, triggers: list[ast.Trigger]) -> Iterator[None]:
         return
     targets = (a.target.name for t in triggers for a in assignments(t.statements))
     body.consolidates = any(body.stores.map(name).keeps for name in targets)
-    store, behind = body.stores.delta(relation), Label()
-    body.code.emit(o.JUMP, behind)
+    store, following = body.stores.delta(relation), Label()
+    body.code.emit(o.JUMP, following)
     at = len(body.code.words)
     body.code.emit(o.CLEAR, store.address)
     _store_batch(body, relation, store)
-    body.code.place(behind)
+    body.code.place(following)
     yield
     if body.joins_batch:
-        behind.address = at
+        following.address = at
 
 
 @dataclass(frozen=True)

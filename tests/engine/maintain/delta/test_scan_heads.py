@@ -155,7 +155,7 @@ def test_no_leak_after_transactions_that_return_to_the_start() -> None:
     db.check()
 
 
-def test_an_abort_leaves_what_is_kept_as_it_was() -> None:
+def test_an_abort_leaves_the_state_unchanged() -> None:
     db = dlog.Database(source=EVERYTHING + "d(x, n, s, f, t) -> n < 1000.")
     apply(db, [Change("+", "d", random_row(random.Random(1), n)) for n in range(20)])
     apply(db, [Change("+", "d", (1, 30, 5, 0.5, "c"))])
@@ -194,7 +194,7 @@ total[] = a <- agg<<a = sum(f)>> d(x, y, s, f).
 """
 
 
-def test_single_rows_go_the_short_way_and_come_back() -> None:
+def test_single_rows_take_the_short_path_and_are_undone() -> None:
     with short_ways() as short:
         rng = random.Random(11)
         many = 0

@@ -49,10 +49,10 @@ def test_differential_heads_that_end(
             known = set(db["t"].rows())
         commit = db.apply(**{sign: {name: changed}})
         if "t" in commit.changes:
-            told = commit.changes["t"]
-            assert told.inserted.rows() == sorted(told.inserted.rows())
-            assert told.erased.rows() == sorted(told.erased.rows())
-            known = (known - set(told.erased.rows())) | set(told.inserted.rows())
+            reported = commit.changes["t"]
+            assert reported.inserted.rows() == sorted(reported.inserted.rows())
+            assert reported.erased.rows() == sorted(reported.erased.rows())
+            known = (known - set(reported.erased.rows())) | set(reported.inserted.rows())
         assert known == set(db["t"].rows())
     db.verify()
     db.check()

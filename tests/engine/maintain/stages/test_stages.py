@@ -325,7 +325,7 @@ CYCLE = [(i, i % 50 + 1) for i in range(1, 51)]
     ],
     ids=["plain", "mutual", "zero weights", "weights"],
 )
-def test_what_only_a_bridge_reaches_goes_with_it(text: str) -> None:
+def test_what_only_a_bridge_reaches_is_erased_with_it(text: str) -> None:
     """Both ways around a cycle, and the cycle's vertices derive each other."""
     cycle = {*CYCLE, *((y, x) for x, y in CYCLE)}
     staged = Staged("e(x, y) -> int(x), int(y). " + text + facts({(0, 1), (0, 20), *cycle}))

@@ -114,7 +114,7 @@ def test_views_are_used_and_survive_a_refusal() -> None:
     db.check()
 
 
-def test_what_views_cannot_hold_is_evaluated() -> None:
+def test_values_outside_the_range_of_views_are_evaluated() -> None:
     """A sum of a view that is beyond 64 bits where the result is not."""
     source = """
         r(a, b) -> int(a), int(b). s(a, c) -> int(a), int(c).
@@ -193,7 +193,7 @@ def test_views_are_chosen_for_stars() -> None:
     db.check()
 
 
-def test_the_shipped_market_is_kept_by_views() -> None:
+def test_the_shipped_market_is_maintained_by_views() -> None:
     """Without a wish: a stop more is one part in 26 more for its postcode, whatever it is joined with."""
     folder = Path(__file__).parents[4] / "programs" / "views"
     db = dlog.Database(folder / "market.dl", facts=folder / "facts")

@@ -72,7 +72,7 @@ def test_chains_are_made_again_after_going_back() -> None:
 
 
 def test_memory_follows_the_data() -> None:
-    """Rows that come and go, always new ones, leave no more than a small table behind."""
+    """Rows that are inserted and deleted, always new ones, leave no more than a small table."""
     runtime = Runtime(parse(PROGRAM))
     for start in range(0, 400_000, 20_000):
         rows = [(start + i, i % 7, 1) for i in range(20_000)]
@@ -90,16 +90,16 @@ def test_memory_follows_the_data() -> None:
 
 
 def test_rows_that_are_expected_are_given_memory_in_fewer_steps() -> None:
-    """What is told changes how often tables are rebuilt, and nothing else; also when it is wrong."""
+    """Announced rows change how often tables are rebuilt, and nothing else; also if the number is wrong."""
     sizes: dict[int, set[int]] = {}
-    for told in (0, 60_000, 10**9):
+    for reported in (0, 60_000, 10**9):
         runtime = Runtime(parse(PROGRAM))
         number = runtime.compiled.stores.map("M").number
-        runtime.expect("R", told)
-        sizes[told] = set()
+        runtime.expect("R", reported)
+        sizes[reported] = set()
         for start in range(0, 60_000, 1_000):
             runtime.apply("R", [(start + i, i % 7, 1) for i in range(1_000)])
-            sizes[told].add(len(runtime.maps.table(number)))
+            sizes[reported].add(len(runtime.maps.table(number)))
         runtime.check()
         assert as_dict(runtime, "M") == {(i, i % 1_000 % 7): 1 for i in range(60_000)}
     assert len(sizes[60_000]) < len(sizes[0])
@@ -110,11 +110,11 @@ def test_rows_that_are_expected_are_given_memory_in_fewer_steps() -> None:
 
 
 def test_memory_for_rows_to_come_is_for_the_keys_that_they_bring() -> None:
-    """Rows of a few thousand keys, however many are said to come, have a table for this many keys."""
+    """Rows of a few thousand keys, however many are announced, have a table for this many keys."""
     found = []
-    for told in (0, 10**9):
+    for reported in (0, 10**9):
         runtime, rng = Runtime(parse(PROGRAM)), np.random.default_rng(3)
-        runtime.expect("R", told)
+        runtime.expect("R", reported)
         for _ in range(20):
             runtime.apply("R", [(a, 0, 1) for a in rng.integers(0, 5_000, 1_000).tolist()])
         runtime.check()
