@@ -42,7 +42,7 @@ def test_many_read_while_one_writes(tmp_path: Path) -> None:
                 assert other["reach"].rows() == db["reach"].rows()
                 assert one["edge"].rows() == [(1, 2), (2, 3)] == other.at(1)["edge"].rows()
             for attempt in (lambda: one.execute("+edge(5, 6)."), lambda: one.branch("b"), one.checkpoint):
-                with pytest.raises(StoreError, match="read only"):
+                with pytest.raises(StoreError, match="read-only"):
                     attempt()
 
 

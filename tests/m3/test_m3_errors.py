@@ -64,7 +64,7 @@ def test_every_message_has_a_golden_file() -> None:
 ELSEWHERE = {
     'dialects: raise DlogError(f"unknown dialect',
     'functions: raise DlogError(f"unknown kind',
-    'functions: raise DlogError(f"{name} is a function',
+    'functions: raise DlogError(f"{name} is already a function',
     'print: raise SourceError(f"M3 has no word',
     'print: raise SourceError(f"{text!r} cannot be written',
     'dialect_support: self.diagnostics.error(f"variable {name} is not in lower case',

@@ -117,7 +117,7 @@ def test_stats_of_apply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     result = CliRunner().invoke(app, ["apply", "p.dl", "--tx", "t.tx", "--stats", "--strategy", "trace"])
     assert result.exit_code == 0
     assert "  t re-examined at x in " in result.stderr
-    assert re.search(r"  t keeps [1-9]\d* intervals, [1-9]\d* bytes \(trace, coarse\)", result.stderr)
+    assert re.search(r"  t: [1-9]\d* intervals, [1-9]\d* bytes \(trace, coarse\)", result.stderr)
 
 
 @pytest.mark.parametrize("strategy", ("trace", "trace-exact"))
