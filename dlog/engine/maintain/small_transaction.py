@@ -15,13 +15,12 @@ import numpy as np
 from dlog.engine.commit.commits import CommitSummary, added_costs
 from dlog.engine.commit.oracle_report import OracleReport, ReportsOnRequest, no_reports
 from dlog.engine.evaluate.evaluate import Evaluation
+from dlog.engine.maintain.delta.group_trigger import NONE, Assignments, OtherGroups
 from dlog.engine.maintain.delta.keep import DeltaStrategy, counts_name
-from dlog.engine.maintain.delta.one_kept import FEW, OneKept
-from dlog.engine.maintain.delta.one_row_kernels import NOTHING, TOO_LARGE
-from dlog.engine.maintain.delta.sum_trigger import NONE, Assignments
+from dlog.engine.maintain.delta.kernels import NOTHING, TOO_LARGE
 from dlog.engine.maintain.maintain import Maintenance, maintain
 from dlog.engine.maintain.strategy import Cycle, Followed
-from dlog.engine.maintain.trigger_search import find_trigger
+from dlog.engine.maintain.trigger_search import find_trigger, is_read
 from dlog.engine.maintain.triggers import Output, Rows, Trigger
 from dlog.engine.state.pending import SignedRows
 from dlog.engine.state.store import Store
@@ -34,6 +33,7 @@ from dlog.storage.relation.relation import Relation
 
 NO_DERIVED: Mapping[str, Change] = {}
 NO_COSTS: Mapping[str, int] = {}
+HeadChanges = dict[str, tuple[Relation, Change]]  # new version, net change
 NO_WAYS: Mapping[str, str] = {}  # of a step whose strata, and what they cost, another one tells
 
 
@@ -60,6 +60,9 @@ class Step:
 
     def costs(self) -> Mapping[str, int]:
         return dict.fromkeys(self.ways, self._costs) if isinstance(self._costs, int) else self._costs
+
+    def add_costs(self, name: str, operations: int) -> None:
+        self._costs = {**self.costs(), name: operations}
 
     def differences(self) -> dict[str, Change]:
         if not len(self.rows):
@@ -141,6 +144,9 @@ def _follow_steps(
     evaluation: Callable[[], Evaluation],
 ) -> list[Step] | None:
     shared = store.relations
+    for sign, name, _ in steps:  # a recursion can take back its last step, not several
+        if (trigger := find_trigger(maintenance, store, name, sign)) is None or trigger.recursions:
+            return None
     if len(steps) == 2 and (pair := _pair(maintenance, store, *steps)) is not None:
         return _follow_pair(store, pair, [rows for _, _, rows in steps], shared)
     done = []
@@ -168,32 +174,50 @@ def _follow(
     found, rows = _fire(trigger, store, relation, rows, shared)
     if found < 0:
         return Step(trigger, (), trigger.ways, NO_COSTS) if found == NOTHING else None
-    costs, looked = trigger.costs(), trigger.looked() if trigger.keeps_state else no_reports
-    if not found:
-        return Step(trigger, rows, trigger.ways, costs, NO_DERIVED, looked)
-    if (ended := trigger.changed_heads(store, found)) is not None:
-        return Step(trigger, rows, trigger.ways, costs, ended, looked)
-    outputs = trigger.outputs()
-    if trigger.alone is not None:
-        fired = Step(trigger, rows, trigger.ways, costs, NO_DERIVED, looked)
-        return _follow_group(store.relations, fired, outputs)
+    step = Step(trigger, rows, trigger.ways, trigger.costs())
+    if trigger.keeps_state:
+        step.looked = trigger.looked()
+    if not trigger.recursions:
+        if not found:
+            return step
+        if (ended := trigger.changed_heads(store, found)) is not None:
+            step.derived = ended
+            return step
+        if trigger.alone is not None:
+            return _follow_group(store.relations, step, trigger.outputs())
     followed: Followed = {}
-    changes = _change_heads(store, outputs, followed)
+    changes = _change_heads(store, trigger.outputs(), followed) if found else {}
+    changes = _change_recursions(store, step, relation, changes)
     if changes is None:
         return None
-    if not all(output.use.ends for output in outputs):
+    if any(is_read(maintenance, head) or store.predicates[head].is_functional for head in changes):
         cycle = Cycle(maintenance.program, store, evaluation(), followed={**followed})
         cycle.keep_old(name, relation)
         for head, (changed, change) in changes.items():
             cycle.publish(head, changed, change)
         maintain(maintenance, cycle, done=trigger.strata)
         cycle.drop_versions()
-        return _with_cycle(Step(trigger, rows, trigger.ways, costs, cycle.changes, looked), cycle)
-    derived = {}
-    for head, (changed, change) in changes.items():  # nobody reads the heads, and nothing is to be checked
+        step.derived = cycle.changes
+        return _with_cycle(step, cycle)
+    for head, (changed, _) in changes.items():  # no rule reads the heads, and nothing is to be checked
         store.relations[head] = changed
-        derived[head] = change
-    return Step(trigger, rows, trigger.ways, costs, derived, looked)
+    step.derived = {head: change for head, (_, change) in changes.items()}
+    return step
+
+
+def _change_recursions(
+    store: Store, step: Step, before: Relation, changes: HeadChanges | None
+) -> HeadChanges | None:
+    """The same with recursive strata that read the predicate; None: not simple."""
+    trigger = step.trigger
+    for path in trigger.recursions:
+        own = None if changes is None else path.follow(store, before, step.rows)
+        if changes is None or own is None:
+            trigger.outgrown = trigger.outgrown or path.outgrown
+            return None
+        changes = {**changes, **own}
+        step.add_costs(path.strategy.names[0], path.operations)
+    return changes
 
 
 def _with_cycle(fired: Step, cycle: Cycle) -> Step:
@@ -302,9 +326,7 @@ def _is_function(trigger: Trigger, later: Relation, rows: Rows) -> bool:
     return bool((look_up(later, keys)[0] == 1).all())
 
 
-def _change_heads(
-    store: Store, outputs: list[Output], followed: Followed
-) -> dict[str, tuple[Relation, Change]] | None:
+def _change_heads(store: Store, outputs: list[Output], followed: Followed) -> HeadChanges | None:
     """(New version, net change) of the heads of joins that gave rows, counts and sums in their places; None:
     not simple, the relations must be dropped."""
     by_strategy: dict[DeltaStrategy, list[Output]] = {}
@@ -326,13 +348,10 @@ def _changed_head(
     first = outputs[0]
     group, sign = first.use.group, first.use.sign
     if group is not None:
-        if len(outputs) > 1:
-            return None
-        if isinstance(group, OneKept):
-            if first.n <= FEW:
-                return group.follow(relations, followed, first.rows(), sign)
-            columns = [first.column(c).copy() for c in range(len(group.outputs))]
-            return group.follow_many(store, followed, columns, sign)
+        if isinstance(group, OtherGroups):
+            n_columns = len(group.outputs)
+            tables = [(o.use.sign, [o.column(c).copy() for c in range(n_columns)]) for o in outputs]
+            return group.follow_tables(store, followed, tables)
         given = _assignments(outputs)
         return None if given is None else group.follow(relations, *given)
     rows = np.concatenate([_head_rows(head, output) for output in outputs for head in output.use.heads])

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.head.heads import stored_as
+from dlog.engine.maintain.delta.group_trigger import GroupTrigger, OtherGroups, group_trigger
 from dlog.engine.maintain.delta.keep import DeltaStrategy
-from dlog.engine.maintain.delta.minmax_float_trigger import few_kept
-from dlog.engine.maintain.delta.one_kept import OneKept, one_kept
-from dlog.engine.maintain.delta.one_row_kernels import V_SOURCES, V
+from dlog.engine.maintain.delta.kernels import V_SOURCES, V
 from dlog.engine.maintain.delta.rule_deltas import Planned, RuleDeltas
-from dlog.engine.maintain.delta.sum_trigger import OneGroup, one_group
 from dlog.engine.maintain.delta.terminal_head import JoinedHead
 from dlog.engine.maintain.maintain import Account, Maintenance
+from dlog.engine.maintain.stages.keep import StageStrategy
 from dlog.engine.maintain.triggers import Joins, Trigger, Use
 from dlog.engine.state.store import Store
 from dlog.heads.group_kernels import GROUP
@@ -50,10 +49,13 @@ def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -
     if not _is_simple(maintenance, store, name):
         return _other_trigger(maintenance, store, key)
     maintenance.prepare(maintenance.readers.get(name, ()), store)
-    strategies = _readers(maintenance, store, name)
-    if not all(strategy.ready(store) for strategy in strategies):
+    strategies, recursive = _readers(maintenance, store, name), _recursive(maintenance, store, name)
+    if not all(s.ready(store) for s in strategies) or not all(s.ready(store) for s in recursive):
         return None  # until the first transaction has made their counts
-    made = _make(maintenance, store, name, sign, strategies)
+    paths = [strategy.short_path(store, name, sign) for strategy in recursive]
+    made = None if None in paths else _make(maintenance, store, name, sign, strategies)
+    if made is not None:
+        made.follow_in([path for path in paths if path is not None])
     maintenance.triggers[key] = NEVER if made is None else made
     return made
 
@@ -93,6 +95,11 @@ def _readers(maintenance: Maintenance, store: Store, name: str) -> list[DeltaStr
     return [s for s in strategies if type(s) is DeltaStrategy]
 
 
+def _recursive(maintenance: Maintenance, store: Store, name: str) -> list[StageStrategy]:
+    strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
+    return [s for s in strategies if isinstance(s, StageStrategy)]
+
+
 def accounts(maintenance: Maintenance, store: Store, name: str) -> list[Account]:
     """Of the strata that a trigger brings up to date."""
     ways = {n: maintenance.strategy(n, store) for n in maintenance.readers.get(name, ())}
@@ -101,7 +108,8 @@ def accounts(maintenance: Maintenance, store: Store, name: str) -> list[Account]
 
 def _is_simple(maintenance: Maintenance, store: Store, name: str) -> bool:
     strategies = _readers(maintenance, store, name)
-    if len(strategies) < len(maintenance.readers.get(name, ())):
+    recursive = _recursive(maintenance, store, name)
+    if len(strategies) + len(recursive) < len(maintenance.readers.get(name, ())):
         return False
     if any(s.by_existence or (s.aggregates and s.plain) for s in strategies):
         return False
@@ -133,7 +141,7 @@ def _make(
 
 
 def _reads_apart(maintenance: Maintenance, program: Program, name: str) -> bool:
-    """Whether no reader of a predicate also reads something that follows from it."""
+    """Whether no reader of a predicate also reads something else that follows from it."""
     following: set[str] = set()
     waiting = [name]
     while waiting:
@@ -143,8 +151,8 @@ def _reads_apart(maintenance: Maintenance, program: Program, name: str) -> bool:
                     following.add(head)
                     waiting.append(head)
     for number in maintenance.readers.get(name, ()):
-        reads = {a.predicate for r in program.strata[number].rules for a, _ in r.body.atoms()}
-        if reads & following:
+        stratum = program.strata[number]
+        if (stratum.reads - {*stratum.predicates}) & following:
             return False
     return True
 
@@ -176,15 +184,14 @@ def _use(
 def _group_use(
     store: Store, strategy: DeltaStrategy, deltas: RuleDeltas, planned: Planned, join: Join, is_read: bool
 ) -> _Found | None:
-    ways = (one_group, few_kept, one_kept)
-    group = next((found for way in ways if (found := way(store, strategy, join.outputs))), None)
+    group = group_trigger(store, strategy, join.outputs)
     if group is None:
         return None
     ends = not is_read and _has_one_value(store, strategy.name, group)
     return _found(deltas, join, Use(strategy, planned.variant.sign, (), group, ends))
 
 
-def _has_one_value(store: Store, name: str, group: OneGroup | OneKept) -> bool:
+def _has_one_value(store: Store, name: str, group: GroupTrigger | OtherGroups) -> bool:
     """Whether rows of a head with one key are of one group."""
     declared = store.predicates[name]
     keys = {place for place in group.head[: declared.n_keys] if place[0] == GROUP}
@@ -293,15 +300,14 @@ class _Assembly:
             resolved = [first_mark - 1 - place if place < 0 else place for place in places]
             self.table[number * V + V_SOURCES] = self._put(np.array(resolved, np.int64))
         if not self.sources:
-            return Joins((), table=np.zeros(V, np.int64))
+            return Joins(())
         return Joins(
             [(plain, order, own + place) for (plain, order), place in self.others.items()],
             self.marks,
             np.array(self.table, np.int64),
             np.concatenate(self.words),
             np.concatenate(self.initials),
-            np.concatenate(self.initials),
-            np.zeros(self.n_ranges, np.int64),
+            self.n_ranges,
             self.width,
         )
 

@@ -9,8 +9,8 @@ import pytest
 import dlog
 from dlog.engine.evaluated import SUPPORTED_STRATEGIES
 from dlog.engine.maintain.stages.keep import StageStrategy
-from dlog.engine.maintain.stages.table import StageTable
 from dlog.engine.state.limits import resident_bytes
+from dlog.heads.stages.table import StageTable
 from tests.engine.machine import contents
 
 RULES = """

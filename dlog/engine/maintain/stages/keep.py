@@ -2,7 +2,7 @@
 
 Correct output: the stratum's predicates hold exactly what evaluation from scratch gives, and what is
 published is the net difference.  The state is a stage and a support count for every fact
-(`dlog.engine.maintain.stages.table`).
+(`dlog.heads.stages.table`).
 
 One transaction, F being the facts of the recursion before it:
 
@@ -33,14 +33,15 @@ from dlog.engine.evaluate.evaluate import Evaluation, check_functions, evaluate_
 from dlog.engine.head.conflicts import check_new_values
 from dlog.engine.head.heads import fits
 from dlog.engine.maintain.delta.rule_deltas import RuleDeltas
-from dlog.engine.maintain.stages import layout as k
 from dlog.engine.maintain.stages.counted import evaluate_counted, is_countable
 from dlog.engine.maintain.stages.expansion import Body, Expansion, GroupExpansion, Recursion
 from dlog.engine.maintain.stages.recursive_bodies import base_facts_body, bodies, kind_of
 from dlog.engine.maintain.stages.rounds import Rounds
-from dlog.engine.maintain.stages.table import NO_IDS, StageTable
+from dlog.engine.maintain.stages.short_path import ShortPath, short_path
 from dlog.engine.maintain.strategy import FROM_SCRATCH, Cycle, start_from_facts
 from dlog.engine.state.store import Store
+from dlog.heads.stages import layout as k
+from dlog.heads.stages.table import NO_IDS, StageTable
 from dlog.ir.rules import Program, Stratum
 from dlog.jit import Words
 from dlog.planning.deltas import INSERT, Variant, outer_variables, rule_variants
@@ -127,7 +128,7 @@ class StageStrategy:
         counted = not self.stratum.combine and not cycle.evaluation.rounds
         if counted and is_countable(self.recursion, [e for _, e in self.through]):
             self._count(cycle)
-            self.after = cycle.store.relations[self.stamp] = Relation(cycle.store.arena, 0)
+            self.end(cycle.store)
             return
         self._evaluate(cycle)
         self._bind(cycle)
@@ -139,17 +140,12 @@ class StageStrategy:
             self.is_grounded = False
         if not self.is_grounded:
             return
-        self.after = cycle.store.relations[self.stamp] = Relation(cycle.store.arena, 0)
+        self.end(cycle.store)
 
     def apply(self, cycle: Cycle) -> None:
         store = cycle.store
         self._bind(cycle)
-        table = self.recursion.table
-        if store.relations[self.stamp] is self.after:
-            table.keep()
-        else:
-            table.undo()
-        self.before, self.after = store.relations[self.stamp], None
+        self.begin(store)
         old = {name: store.relations[name] for name in self.names}
         for name in self.names:
             store.relations[name] = old[name].snapshot()
@@ -163,7 +159,24 @@ class StageStrategy:
             self._give_up(cycle, old)
             return
         self._publish(cycle, old)
-        self.after = store.relations[self.stamp] = Relation(store.arena, 0)
+        self.end(store)
+
+    def begin(self, store: Store) -> None:
+        """A transaction begins: the last one is committed if the store has what it left.  REQUIRES: ready."""
+        stamp = store.relations[self.stamp]
+        if stamp is self.after:
+            self.recursion.table.keep()
+        else:
+            self.recursion.table.undo()
+        self.before, self.after = stamp, None
+
+    def end(self, store: Store) -> None:
+        """The table has the facts of the store."""
+        before = Relation(store.arena, 0) if self.before is None else self.before
+        self.after = store.relations[self.stamp] = before.same()
+
+    def short_path(self, store: Store, name: str, sign: int) -> ShortPath | None:
+        return short_path(self, store, name, sign)
 
     def forget(self, store: Store) -> None:
         store.relations.pop(self.stamp, None)
@@ -277,7 +290,7 @@ class StageStrategy:
             yield
         finally:
             seconds = time.perf_counter() - started
-            found = [(e.rule, *e.measure()) for e in attached]
+            found = [measured for plans in attached for measured in plans.measure()]
             attached.clear()
             total = max(1, sum(seeks + nexts for _, seeks, nexts in found))
             for rule, seeks, nexts in found:
@@ -315,7 +328,7 @@ class StageStrategy:
         changes = self._changes(cycle)
         given = [
             (variants[0].sign, expansion, [_rows(changes[v.changed], v) for v in variants])
-            for variants, expansion in self._changed_bodies(frozenset(changes))
+            for variants, expansion in self.changed_bodies(frozenset(changes))
         ]
         given = [item for item in given if any(map(len, item[2]))]
         falls = self.stratum.combine or any(sign != INSERT for sign, _, _ in given)
@@ -328,7 +341,7 @@ class StageStrategy:
                         expansion.run(rows[0], NO_IDS, mode, 0)
                     self._look()
 
-    def _changed_bodies(
+    def changed_bodies(
         self, changed: frozenset[str]
     ) -> list[tuple[list[Variant], Expansion | GroupExpansion]]:
         """The variants of all bodies that read one of the changed predicates, as expansions."""

@@ -13,8 +13,8 @@ from dataclasses import replace
 from dlog.engine.evaluate.evaluate import as_plain
 from dlog.engine.head.heads import is_stored
 from dlog.engine.maintain.stages.expansion import Body
-from dlog.engine.maintain.stages.table import FactKind
 from dlog.engine.state.store import Store
+from dlog.heads.stages.table import FactKind
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Program, Rule, Stratum, Var
 from dlog.planning.versions import facts_name
 

@@ -1,6 +1,6 @@
 """Owns the change of one rule's assignments in a transaction, found by its trace (maintenance paper, 4).
 
-Correct output: as `dlog.engine.maintain.delta.rule_deltas`, whose place it takes: assignments of the body's outer variables
+Correct output: as `rule_deltas` of the delta strategy, whose place it takes: assignments of outer variables
 that are no more, with sign -, and that are new, with sign +, each once.  Sensitivity indices are a group of
 relations of the store, under a name of its own: versions as the data is, committed with it; an abort costs
 nothing.
