@@ -34,7 +34,7 @@ from dlog.engine.column_functions.columns import (
 )
 from dlog.engine.column_functions.decimals import quotients, widen
 from dlog.engine.column_functions.digit_kernels import POWERS
-from dlog.engine.head import group_kernels as kernels
+from dlog.heads import grouping_kernels as kernels
 from dlog.engine.head.grouping import Grouping, group_rows, sorted_rows
 from dlog.errors import DataError
 from dlog.jit import Words

@@ -20,7 +20,7 @@ from dlog.engine.maintain.delta.keep import DeltaStrategy, counts_name
 from dlog.engine.maintain.delta.kernels import NOTHING, TOO_LARGE
 from dlog.engine.maintain.maintain import Maintenance, maintain
 from dlog.engine.maintain.strategy import Cycle, Followed
-from dlog.engine.maintain.trigger_search import find_trigger, is_read
+from dlog.engine.maintain.trigger_search import find_derived, find_trigger, is_read
 from dlog.engine.maintain.triggers import Output, Rows, Trigger
 from dlog.engine.state.pending import SignedRows
 from dlog.engine.state.store import Store
@@ -28,6 +28,7 @@ from dlog.errors import DlogError, Interrupted
 from dlog.heads.counts import apply_counts, net_change, net_rows
 from dlog.heads.lookup import look_up
 from dlog.jit import Words
+from dlog.planning.deltas import ERASE, INSERT
 from dlog.storage.index.batch import Change
 from dlog.storage.relation.relation import Relation
 
@@ -40,7 +41,7 @@ NO_WAYS: Mapping[str, str] = {}  # of a step whose strata, and what they cost, a
 class Step:
     """Rows that were followed, and what there is to tell of them: see `commits.CommitSummary`."""
 
-    __slots__ = ("_costs", "derived", "looked", "rows", "trigger", "ways")
+    __slots__ = ("_costs", "derived", "looked", "rows", "touched", "trigger", "ways")
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Step:
         derived: Mapping[str, Change] = NO_DERIVED,
         looked: ReportsOnRequest = no_reports,
     ):
-        self.trigger = trigger
+        self.trigger, self.touched = trigger, [trigger]  # that which was fired first, and all
         self.rows = rows  # those that changed something
         self.ways = ways
         self._costs = costs  # by the names of `ways`, or of the only one
@@ -61,8 +62,11 @@ class Step:
     def costs(self) -> Mapping[str, int]:
         return dict.fromkeys(self.ways, self._costs) if isinstance(self._costs, int) else self._costs
 
-    def add_costs(self, name: str, operations: int) -> None:
-        self._costs = {**self.costs(), name: operations}
+    def add_costs(self, name: str, way: str, operations: int) -> None:
+        """What another stratum did."""
+        costs = self.costs()
+        self.ways = {**self.ways, name: way}
+        self._costs = {**costs, name: costs.get(name, 0) + operations}
 
     def differences(self) -> dict[str, Change]:
         if not len(self.rows):
@@ -72,9 +76,10 @@ class Step:
         return {**self.derived, self.trigger.name: change}
 
     def note(self, seconds: float) -> None:
-        for account in self.trigger.accounts:
-            account.times += 1
-            account.seconds += seconds
+        for trigger in self.touched:
+            for account in trigger.accounts:
+                account.times += 1
+                account.seconds += seconds
 
 
 class Steps:
@@ -104,7 +109,8 @@ class Steps:
         return [looked for step in self._steps for looked in step.looked()]
 
     def note(self, seconds: float) -> None:
-        touched = {id(account): account for step in self._steps for account in step.trigger.accounts}
+        triggers = [trigger for step in self._steps for trigger in step.touched]
+        touched = {id(account): account for trigger in triggers for account in trigger.accounts}
         for account in touched.values():
             account.times += 1
             account.seconds += seconds
@@ -185,38 +191,102 @@ def _follow(
             return step
         if trigger.alone is not None:
             return _follow_group(store.relations, step, trigger.outputs())
+    return _carry_on(maintenance, store, step, trigger.outputs() if found else [], evaluation, relation)
+
+
+def _carry_on(
+    maintenance: Maintenance,
+    store: Store,
+    step: Step,
+    outputs: list[Output],
+    evaluation: Callable[[], Evaluation],
+    base: Relation,
+) -> Step | None:
+    """Change the heads of joins, and carry that on to what reads them: by triggers as far as these go, else by
+    the general path.  None: not simple.  `base` is the old version of the predicate that was fired."""
+    relations, trigger, before, rows = store.relations, step.trigger, base, step.rows
+    derived: dict[str, tuple[Relation, Relation, Change]] = {}  # old and new version, net change
     followed: Followed = {}
-    changes = _change_heads(store, trigger.outputs(), followed) if found else {}
-    changes = _change_recursions(store, step, relation, changes)
-    if changes is None:
-        return None
-    if any(is_read(maintenance, head) or store.predicates[head].is_functional for head in changes):
-        cycle = Cycle(maintenance.program, store, evaluation(), followed={**followed})
-        cycle.keep_old(name, relation)
+    done: set[int] = set()
+    while True:
+        done |= trigger.strata
+        changes = _change_heads(store, outputs, followed)
+        changes = _change_recursions(store, step, before, changes, trigger, rows)
+        if changes is None:
+            return None
         for head, (changed, change) in changes.items():
-            cycle.publish(head, changed, change)
-        maintain(maintenance, cycle, done=trigger.strata)
-        cycle.drop_versions()
-        step.derived = cycle.changes
-        return _with_cycle(step, cycle)
-    for head, (changed, _) in changes.items():  # no rule reads the heads, and nothing is to be checked
-        store.relations[head] = changed
-    step.derived = {head: change for head, (_, change) in changes.items()}
+            derived[head] = relations[head], changed, change
+            relations[head] = changed
+        checked = {output.use.strategy.name for output in outputs if not output.use.ends}
+        read = [
+            head
+            for head, (_, change) in changes.items()
+            if change and (head in checked or is_read(maintenance, head))
+        ]
+        if not read:
+            break
+        fired = None
+        if len(read) == 1:
+            before = derived[read[0]][0]
+            fired = _fire_derived(maintenance, store, step, read[0], *derived[read[0]])
+        if fired is None:
+            cycle = Cycle(maintenance.program, store, evaluation(), followed={**followed})
+            cycle.keep_old(step.trigger.name, base)
+            for head, (old, changed, change) in derived.items():
+                relations[head] = old
+                cycle.publish(head, changed, change)
+                relations[head] = changed
+            maintain(maintenance, cycle, done=done)
+            cycle.drop_versions()
+            step.derived = cycle.changes
+            return _with_cycle(step, cycle)
+        trigger, outputs, rows = fired
+    step.derived = {head: change for head, (_, _, change) in derived.items() if change}
     return step
 
 
+def _fire_derived(
+    maintenance: Maintenance,
+    store: Store,
+    step: Step,
+    name: str,
+    before: Relation,
+    after: Relation,
+    change: Change,
+) -> tuple[Trigger, list[Output], Words] | None:
+    """(A trigger of a derived predicate, what its joins and those of its other sign give, the rows); None: the
+    general path takes its change further."""
+    signs = [(sign, rows) for sign, rows in ((INSERT, change.inserted), (ERASE, change.erased)) if len(rows)]
+    triggers = [find_derived(maintenance, store, step.trigger, name, before, sign) for sign, _ in signs]
+    found = [trigger for trigger in triggers if trigger is not None]
+    if len(found) < len(signs) or (len(signs) > 1 and found[0].recursions):
+        return None
+    if after.rows_in(found[0].orders) < 0:  # a plan has added an order since
+        return None
+    outputs: list[Output] = []
+    for trigger, (_, rows) in zip(found, signs, strict=True):
+        ready = not trigger.reads_others or trigger.bring_roots(store.relations)
+        given = trigger.fire_changed(store.arena, before, after, rows) if ready else TOO_LARGE
+        if given < 0:
+            return None
+        outputs += trigger.outputs() if given else []
+        for head, operations in trigger.costs_by_name().items():
+            step.add_costs(head, trigger.ways[head], operations)
+    step.touched += found[:1]
+    return found[0], outputs, signs[0][1]
+
+
 def _change_recursions(
-    store: Store, step: Step, before: Relation, changes: HeadChanges | None
+    store: Store, step: Step, before: Relation, changes: HeadChanges | None, trigger: Trigger, rows: Rows
 ) -> HeadChanges | None:
     """The same with recursive strata that read the predicate; None: not simple."""
-    trigger = step.trigger
     for path in trigger.recursions:
-        own = None if changes is None else path.follow(store, before, step.rows)
+        own = None if changes is None else path.follow(store, before, rows)
         if changes is None or own is None:
             trigger.outgrown = trigger.outgrown or path.outgrown
             return None
         changes = {**changes, **own}
-        step.add_costs(path.strategy.names[0], path.operations)
+        step.add_costs(path.strategy.names[0], path.strategy.way, path.operations)
     return changes
 
 
@@ -225,7 +295,9 @@ def _with_cycle(fired: Step, cycle: Cycle) -> Step:
     looked, later = fired.looked, cycle.looked
     told = (lambda: [*looked(), *later]) if later else looked
     ways, costs = {**fired.ways, **cycle.ways}, {**fired.costs(), **cycle.costs}
-    return Step(fired.trigger, fired.rows, ways, costs, fired.derived, told)
+    step = Step(fired.trigger, fired.rows, ways, costs, fired.derived, told)
+    step.touched = fired.touched
+    return step
 
 
 def _fire(

@@ -22,13 +22,14 @@ from dlog.engine.maintain.stages.keep import StageStrategy
 from dlog.engine.maintain.triggers import Joins, Trigger, Use
 from dlog.engine.state.store import Store
 from dlog.heads.group_kernels import GROUP
-from dlog.ir.rules import Atom, Const, Program, Rule, Var
+from dlog.ir.rules import Atom, Const, Rule, Var
 from dlog.jit import Words
 from dlog.lftj.assemble import Assembled
 from dlog.lftj.opcodes import CHUNK
+from dlog.planning.deltas import ERASE, INSERT
 from dlog.planning.pipeline import Join
 from dlog.planning.versions import is_change, old_name
-from dlog.storage.relation.relation import Order
+from dlog.storage.relation.relation import Order, Relation
 
 NEVER: Any = object()  # in place of a trigger: rows of a predicate always go the general way
 
@@ -46,15 +47,48 @@ def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -
         return trigger
     if any(maintenance.is_outgrown(number, store) for number in maintenance.readers.get(name, ())):
         return None  # the general way chooses anew
+    if not _may_trigger(maintenance, name):
+        maintenance.triggers[key] = NEVER
+        return None
     if not _is_simple(maintenance, store, name):
         return _other_trigger(maintenance, store, key)
+    return _prepared(maintenance, store, key)
+
+
+def find_derived(
+    maintenance: Maintenance, store: Store, first: Trigger, name: str, before: Relation, sign: int
+) -> Trigger | None:
+    """The same for a predicate that follows from another one, whose trigger was the first."""
+    key = (name, 2 * sign)  # one of its own: base facts of the predicate may change, too
+    trigger = maintenance.triggers.get(key)
+    if trigger is NEVER:
+        return None
+    if trigger is not None and trigger.fits(before):
+        return trigger
+    readers = [maintenance.program.strata[number] for number in maintenance.readers.get(name, ())]
+    others = {p for stratum in readers for p in stratum.reads - {*stratum.predicates, name}}
+    if others & {*first.following, first.name} or maintenance.program.predicates[name].is_functional:
+        maintenance.triggers[key] = NEVER
+        return None
+    if any(maintenance.is_outgrown(number, store) for number in maintenance.readers.get(name, ())):
+        return None
+    if not _is_simple(maintenance, store, name) or is_checked(maintenance, name):
+        maintenance.triggers[key] = NEVER
+        return None
+    made = _prepared(maintenance, store, key)
+    return made if made is not None and made.fits(before) else None
+
+
+def _prepared(maintenance: Maintenance, store: Store, key: tuple[str, int]) -> Trigger | None:
+    name, sign = key[0], INSERT if key[1] > 0 else ERASE
     maintenance.prepare(maintenance.readers.get(name, ()), store)
     strategies, recursive = _readers(maintenance, store, name), _recursive(maintenance, store, name)
     if not all(s.ready(store) for s in strategies) or not all(s.ready(store) for s in recursive):
         return None  # until the first transaction has made their counts
     paths = [strategy.short_path(store, name, sign) for strategy in recursive]
-    made = None if None in paths else _make(maintenance, store, name, sign, strategies)
+    made = None if None in paths else _make(maintenance, store, key, strategies)
     if made is not None:
+        made.following = frozenset(_following(maintenance, name))
         made.follow_in([path for path in paths if path is not None])
     maintenance.triggers[key] = NEVER if made is None else made
     return made
@@ -73,7 +107,7 @@ def _other_trigger(maintenance: Maintenance, store: Store, key: tuple[str, int])
 
     name, sign = key
     strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
-    if not _may_trigger(maintenance, name) or any(type(s) is DeltaStrategy for s in strategies):
+    if any(type(s) is DeltaStrategy for s in strategies):
         maintenance.triggers[key] = NEVER
         return None
     if not all(strategy is not None and strategy.ready(store) for strategy in strategies):
@@ -87,7 +121,12 @@ def _may_trigger(maintenance: Maintenance, name: str) -> bool:
     program = maintenance.program
     if name in maintenance.owner or program.predicates[name].arity == 0 or _meets_table(maintenance, name):
         return False
-    return _reads_apart(maintenance, program, name)
+    following = _following(maintenance, name)
+    for number in maintenance.readers.get(name, ()):  # no reader may read something else that follows
+        stratum = program.strata[number]
+        if (stratum.reads - {*stratum.predicates}) & following:
+            return False
+    return True
 
 
 def _readers(maintenance: Maintenance, store: Store, name: str) -> list[DeltaStrategy]:
@@ -111,9 +150,7 @@ def _is_simple(maintenance: Maintenance, store: Store, name: str) -> bool:
     recursive = _recursive(maintenance, store, name)
     if len(strategies) + len(recursive) < len(maintenance.readers.get(name, ())):
         return False
-    if any(s.by_existence or (s.aggregates and s.plain) for s in strategies):
-        return False
-    return _may_trigger(maintenance, name)
+    return not any(s.by_existence or (s.aggregates and s.plain) for s in strategies)
 
 
 def _meets_table(maintenance: Maintenance, name: str) -> bool:
@@ -122,9 +159,9 @@ def _meets_table(maintenance: Maintenance, name: str) -> bool:
 
 
 def _make(
-    maintenance: Maintenance, store: Store, name: str, sign: int, strategies: list[DeltaStrategy]
+    maintenance: Maintenance, store: Store, key: tuple[str, int], strategies: list[DeltaStrategy]
 ) -> Trigger | None:
-    found: list[_Found] = []
+    (name, sign), found = key, list[_Found]()
     for strategy in strategies:
         for deltas in (*strategy.plain, *(a.deltas for a in strategy.aggregates)):
             for planned in deltas.variants:
@@ -137,30 +174,30 @@ def _make(
                     if made is None:
                         return None
                     found.append(made)
-    return _assembled(maintenance, store, name, sign, found)
+    return _assembled(maintenance, store, key, found)
 
 
-def _reads_apart(maintenance: Maintenance, program: Program, name: str) -> bool:
-    """Whether no reader of a predicate also reads something else that follows from it."""
+def _following(maintenance: Maintenance, name: str) -> set[str]:
+    """All predicates that may follow from one."""
     following: set[str] = set()
     waiting = [name]
     while waiting:
         for number in maintenance.readers.get(waiting.pop(), ()):
-            for head in program.strata[number].predicates:
+            for head in maintenance.program.strata[number].predicates:
                 if head not in following:
                     following.add(head)
                     waiting.append(head)
-    for number in maintenance.readers.get(name, ()):
-        stratum = program.strata[number]
-        if (stratum.reads - {*stratum.predicates}) & following:
-            return False
-    return True
+    return following
 
 
 def is_read(maintenance: Maintenance, name: str) -> bool:
     """Whether anything follows from a predicate: other rules, or an error."""
-    constraints = maintenance.program.constraints
-    return bool(maintenance.readers.get(name)) or any(c.violations == name for c in constraints)
+    return bool(maintenance.readers.get(name)) or is_checked(maintenance, name)
+
+
+def is_checked(maintenance: Maintenance, name: str) -> bool:
+    """Whether rows of a predicate are an error."""
+    return any(c.violations == name for c in maintenance.program.constraints)
 
 
 def _use(
@@ -221,7 +258,8 @@ def plain_head(
     return tuple(columns)
 
 
-def _assembled(maintenance: Maintenance, store: Store, name: str, sign: int, found: list[_Found]) -> Trigger:
+def _assembled(maintenance: Maintenance, store: Store, key: tuple[str, int], found: list[_Found]) -> Trigger:
+    name, sign = key[0], INSERT if key[1] > 0 else ERASE
     for _, _, atoms, _ in found:  # every order that some plan reads
         for predicate, columns in atoms:
             if not is_change(predicate):
@@ -246,6 +284,7 @@ def _assembled(maintenance: Maintenance, store: Store, name: str, sign: int, fou
         {s.name: s.way for s in _readers(maintenance, store, name)},
         accounts(maintenance, store, name),
         store.arena,
+        is_given=abs(key[1]) > 1,
         ended=_joined_head(store, uses, joins.width),
     )
 

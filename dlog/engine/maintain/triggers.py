@@ -158,6 +158,7 @@ class Trigger:
     ended: JoinedHead | None = None  # what all joins lead to, if nobody reads it
     partner: Trigger | None = None  # of the other sign, once it is known to lead to the same groups
     recursions: Sequence[ShortPath] = ()  # recursive strata that read the predicate
+    following: frozenset[str] = frozenset()  # all that may follow from the predicate
     used: JoinRoom = field(init=False)  # by the last firing
     alone: GroupTrigger | None = field(init=False)  # what the only join leads to, if nobody reads its head
     reads_others: bool = field(init=False)  # roots besides those of the predicate
@@ -258,6 +259,10 @@ class Trigger:
     def operations(self) -> int:
         """Of the last firing."""
         return self.used.tallies[len(self.uses)]
+
+    def costs_by_name(self) -> Mapping[str, int]:
+        costs = self.costs()
+        return dict.fromkeys(self.ways, costs) if isinstance(costs, int) else costs
 
     def costs(self) -> Mapping[str, int] | int:
         """Operations of the last firing by the names of `ways`, or of the only one.  O(joins)."""
