@@ -19,7 +19,9 @@ import pyarrow as pa
 
 from dlog.aggregates import AGGREGATES, load
 from dlog.algebra import float_means, float_sums
-from dlog.engine.column_functions import Column, wide_kernels
+from dlog.arithmetic import wide_kernels
+from dlog.arithmetic.digit_kernels import POWERS
+from dlog.engine.column_functions import Column
 from dlog.engine.column_functions.columns import (
     WORDS_PER_DECIMAL,
     Dictionary,
@@ -33,10 +35,9 @@ from dlog.engine.column_functions.columns import (
     texts_of,
 )
 from dlog.engine.column_functions.decimals import quotients, widen
-from dlog.engine.column_functions.digit_kernels import POWERS
-from dlog.heads import grouping_kernels as kernels
 from dlog.engine.head.grouping import Grouping, group_rows, sorted_rows
 from dlog.errors import DataError
+from dlog.heads import grouping_kernels as kernels
 from dlog.jit import Words
 from dlog.storage.index.sort import as_words
 from dlog.storage.values import encode

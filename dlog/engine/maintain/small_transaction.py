@@ -202,8 +202,8 @@ def _carry_on(
     evaluation: Callable[[], Evaluation],
     base: Relation,
 ) -> Step | None:
-    """Change the heads of joins, and carry that on to what reads them: by triggers as far as these go, else by
-    the general path.  None: not simple.  `base` is the old version of the predicate that was fired."""
+    """Change the heads of joins, and carry that on to what reads them, by triggers as far as these go, else
+    by the general path.  None: not simple.  `base` is the old version of the predicate that was fired."""
     relations, trigger, before, rows = store.relations, step.trigger, base, step.rows
     derived: dict[str, tuple[Relation, Relation, Change]] = {}  # old and new version, net change
     followed: Followed = {}
@@ -254,8 +254,8 @@ def _fire_derived(
     after: Relation,
     change: Change,
 ) -> tuple[Trigger, list[Output], Words] | None:
-    """(A trigger of a derived predicate, what its joins and those of its other sign give, the rows); None: the
-    general path takes its change further."""
+    """(A trigger of a derived predicate, what its joins and those of its other sign give, the rows); None:
+    the general path takes its change further."""
     signs = [(sign, rows) for sign, rows in ((INSERT, change.inserted), (ERASE, change.erased)) if len(rows)]
     triggers = [find_derived(maintenance, store, step.trigger, name, before, sign) for sign, _ in signs]
     found = [trigger for trigger in triggers if trigger is not None]
