@@ -1,10 +1,10 @@
 """Transactions of a few rows: cost that follows the change.
 
-One edge in and out of a graph under the triangle rule, and of a forest under a recursion; group sums over a stream of facts in transactions of
-several sizes, growing and as a window; 300 rules of which one is concerned; bulk changes, which must not cost
-much more than evaluating again; memory after many transactions that return to the start.  Times of single
-transactions are medians of processor time, end to end from Python; random and hub keys apart.  For the peer
-of group sums see `streams`.
+One edge in and out of a graph under the triangle rule, and of a forest under a recursion; group sums over a
+stream of facts in transactions of several sizes, growing and as a window; 300 rules of which one matters;
+bulk changes, which must not cost much more than evaluating again; memory after many transactions that return
+to the start.  Times of single transactions are medians of processor time, end to end from Python; random and
+hub keys apart.  For the peer of group sums see `streams`.
 """
 
 from __future__ import annotations

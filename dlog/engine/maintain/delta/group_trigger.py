@@ -59,13 +59,15 @@ class GroupTrigger:
     ) -> tuple[Relation, Change] | None:
         """Take assignments in: (the head, how it changed), and what is kept in its place.  None: not simple,
         and nothing has been done."""
-        kept, head = [relations.get(state) for state in self.states], relations[self.name]
-        versions = [version for version in kept if version is not None]
-        if len(versions) < len(kept) or self._has_facts(relations) or head.n_orders > k.MOST_ORDERS:
+        versions, head = (
+            [relations[state] for state in self.states if state in relations],
+            relations[self.name],
+        )
+        if len(versions) < len(self.states) or self._has_facts(relations) or head.n_orders > k.MOST_ORDERS:
             return None
         arena, room = head.arena, self._room_for(added[2] + taken[2])
-        room.bring([*versions, head], added, taken)
-        before = [roots[0] for roots in room.roots_of]
+        room.bring((*versions, head), added, taken)
+        before = [room.roots_of[number][0] for number in range(len(versions))]
         with arena.lock:
             arena.release_many()
             found = self.kernel(
@@ -123,7 +125,7 @@ class _Room:
         views = self.roots.data
         self.roots_of = [views[r * k.MOST_ORDERS : (r + 1) * k.MOST_ORDERS] for r in range(3)]
         self.orders: Words = np.zeros(0, np.int64)
-        self._layouts: list[Words] = []
+        self._layouts: dict[int, Words | None] = dict.fromkeys(range(3))
         state, second = (2 * n * width for width in (*group.widths, 0)[:2])
         head = 2 * n * max(self.h, 1)
         parts = [state, second, head, max(state, second), head, 2 * WORDS_PER_SUM]
@@ -135,20 +137,18 @@ class _Room:
 
     def bring(self, relations: Sequence[Relation], added: Assignments, taken: Assignments) -> None:
         """Have the roots of relations, their column orders and how many assignments there are in place."""
-        job, layouts = self.job_words, [relation.layout() for relation in relations]
+        job = self.job_words
         _, job[k.GAINED_STRIDE], job[k.ADDED] = added
         _, job[k.LOST_STRIDE], job[k.TAKEN] = taken
+        same = True
         for number, relation in zip(self.numbers, relations, strict=True):
             job[k.ORDERS + number] = relation.put_roots(self.roots_of[number])
-        if len(layouts) != len(self._layouts) or any(map(_is_not, layouts, self._layouts)):
-            self.orders, self._layouts, at = np.concatenate(layouts), layouts, 0
-            for number, layout in zip(self.numbers, layouts, strict=True):
-                job[k.COLUMNS + number] = at
-                at += len(layout)
-
-
-def _is_not(one: object, other: object) -> bool:
-    return one is not other
+            same = same and relation.layout() is self._layouts[number]
+        if not same:
+            self.orders, at = np.concatenate([relation.layout() for relation in relations]), 0
+            for number, relation in zip(self.numbers, relations, strict=True):
+                job[k.COLUMNS + number], self._layouts[number] = at, relation.layout()
+                at += len(relation.layout())
 
 
 @dataclass(frozen=True)
