@@ -1,10 +1,10 @@
-"""Transactions on rules without recursion: cost that follows the change.
+"""Transactions of a few rows: cost that follows the change.
 
-One edge in and out of a graph under the triangle rule; group sums over a stream of facts in transactions of
-several sizes, growing and as a window; 300 rules of which one is affected; bulk changes, which must not cost
-much more than evaluating again; memory after many transactions that return to the start.  Times of single
-transactions are medians of processor time, end to end from Python; random and hub keys separately.  For the
-peer of group sums see `streams`.
+One edge in and out of a graph under the triangle rule, and of a forest under a recursion; group sums over a
+stream of facts in transactions of several sizes, growing and as a window; 300 rules of which one matters;
+bulk changes, which must not cost much more than evaluating again; memory after many transactions that return
+to the start.  Times of single transactions are medians of processor time, end to end from Python; random and
+hub keys apart.  For the peer of group sums see `streams`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,13 @@ edge(x, y) -> int(x), int(y).
 triangle(x, y, z) <- edge(x, y), edge(y, z), edge(x, z).
 """
 
+REACH = "edge(x, y) -> int(x), int(y).  reach(x, y) <- edge(x, y).  reach(x, z) <- reach(x, y), edge(y, z)."
+FARTHEST = " farthest[x] = d <- agg<<d = max(y)>> reach(x, y)."
+
 
 def benchmark(scale: float) -> Iterator[Row]:
     yield from triangles(scale)
+    yield from recursion()
     yield from group_sums(scale)
     yield from many_rules(scale)
     yield from bulk(scale)
@@ -58,6 +62,38 @@ def triangles(scale: float) -> Iterator[Row]:
                 yield Row(name, size, float(np.median(seconds)), scratch, "recomputing", aim)
     for n, counted in zip(sizes, operations, strict=True):
         yield Row("triangles: operations of one edge", f"{n:,} edges", counted, aim=below(200), unit="steps")
+
+
+def recursion() -> Iterator[Row]:
+    """One edge in and out of a forest of 1,000 edges, where at most 10 derived rows change."""
+    rng = np.random.default_rng(8)
+    edges = forest(1000, rng)
+    for name, rules, aim in (("reach", REACH, below(100e-6)), ("reach and farthest", REACH + FARTHEST, None)):
+        database = loaded(rules, edge=np.array(edges))
+        seconds: dict[str, list[float]] = {"erase": [], "insert": []}
+        for number in rng.integers(0, len(edges), 1000).tolist():
+            for change, found in seconds.items():
+                started = time.process_time()
+                with database.transaction() as tx:
+                    getattr(tx, change)("edge", [edges[number]])
+                spent = time.process_time() - started
+                assert tx.commit_info is not None
+                derived = tx.commit_info.changes["reach"]
+                if len(derived.inserted) + len(derived.erased) <= 10:
+                    found.append(spent)
+        for change, found in seconds.items():
+            yield Row(f"{name}: one edge, {change}", "forest, 1,000 edges", float(np.median(found)), aim=aim)
+
+
+def forest(n: int, rng: np.random.Generator) -> list[tuple[int, int]]:
+    """Edges of random trees with up to eight vertices."""
+    edges: list[tuple[int, int]] = []
+    first = 0
+    while len(edges) < n:
+        size = int(rng.integers(2, 9))
+        edges += [(first + int(rng.integers(0, i)), first + i) for i in range(1, size)]
+        first += size
+    return edges[:n]
 
 
 def graph(n: int, rng: np.random.Generator) -> np.ndarray:

@@ -16,12 +16,17 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from dlog.heads.kernels import MIN, WIDE
-from dlog.jit import Words, helper, kernel
-from dlog.storage.arena.arena_kernels import EXTENT_BASE, RESULT, new_extent, release_extent
-from dlog.storage.arena.pointer import pointer, pointer_at
+from dlog.jit import Words, helper, kernel, pointer, pointer_at, shifted
+from dlog.storage.arena.arena_kernels import (
+    BUMP,
+    EXTENT_BASE,
+    LARGE_WORDS,
+    LIMIT,
+    RESULT,
+    new_extent,
+    release_extent,
+)
 from dlog.storage.index.tree_kernels import compare, entry_bound, leaf_bound, node_bound
 from dlog.storage.layout import BASE, ENTRY, FILL, N_NODES, NODE_HEADER, ROOT_HEADER, STRIDE
 from dlog.storage.relation.rows_kernels import change_all, is_small
@@ -35,61 +40,66 @@ SHAPE: Final = 3  # where the groups of a layout begin
 TOO_LARGE: Final = -2  # a number does not fit, or a relation must be built anew: nothing has been done
 
 
+# The relations that a kernel changes: what is kept of groups, in one relation or two, and the head.
+STATE: Final = 0
+SECOND: Final = 1
+HEAD: Final = 2
+MOST_ORDERS: Final = 64  # of each; its roots begin at so many words times its number
+
+# Words of a job.
+GAINED_STRIDE: Final = 0
+ADDED: Final = 1  # how many assignments are added
+LOST_STRIDE: Final = 2
+TAKEN: Final = 3  # how many are taken away
+ORDERS: Final = 4  # of each relation the number of its column orders
+COLUMNS: Final = 7  # of each relation where these begin
+ROWS: Final = 10  # of each relation where there is room for its rows
+UNREAD: Final = 13  # where there is room for what nobody reads
+NET: Final = 14  # where the head's rows that are new or gone are written
+DIGITS: Final = 15  # where the digits of floats lie: zeros, and so again
+JOB: Final = 16
+
+
 @kernel
 def change_groups(
     arena: Words,
     layout: Words,
+    job: Words,
     gained: Words,
-    gained_stride: int,
-    added: int,
     lost: Words,
-    lost_stride: int,
-    taken: int,
-    state_orders: Words,
-    state_roots: Words,
-    n_state: int,
-    head_orders: Words,
-    head_roots: Words,
-    n_head: int,
-    state_rows: Words,
-    head_rows: Words,
-    unread: Words,
-    net: Words,
+    orders: Words,
+    roots: Words,
+    room_words: Words,
 ) -> int:
     """Add assignments and take others away: the number of the head's rows that are new or gone, new ones
-    first in `net`, their number in RESULT; or TOO_LARGE, and nothing has been done.
+    first at NET, their number in RESULT; or TOO_LARGE, and nothing has been done.
 
-    Column c of the assignments that are added begins at gained[c * gained_stride].
-    Writes new roots over the old ones.  `state_rows`, `head_rows`
-    and `unread` are room for two rows of each assignment.
+    Column c of the assignments that are added begins at gained[c * GAINED_STRIDE].  Writes new roots over the
+    old ones.  Each relation has room for two rows of each assignment.
     O(n log n + n log groups) for n assignments.  REQUIRES: the first order of the state is the natural one.
     """
-    A = pointer(arena)
-    g, h = layout[0], layout[2]
-    width = g + 1 + WIDE * layout[1]
-    n = added + taken
-    k = np.int64(
-        max(len(gained) // gained_stride, len(lost) // lost_stride)
-    )  # one of them may have no columns
-    work = new_extent(A, 2 * n + 2 * width + n * k, 1)
+    A, room, shape = pointer(arena), pointer(room_words), pointer(layout)
+    g = layout[0]
+    width, h, n, added = g + 1 + WIDE * layout[1], layout[2], job[ADDED] + job[TAKEN], job[ADDED]
+    columns = columns_of(job, gained, lost)
+    work = room_for(A, 2 * n + 2 * width + n * columns)
+    if work < 0:
+        return TOO_LARGE
     numbers = A[work + EXTENT_BASE]
     old, new = numbers + 2 * n, numbers + 2 * n + width
-    shape, given, stride = pointer(layout), pointer_at(arena, numbers + 2 * n + 2 * width), n
-    for c in range(k):
-        for i in range(added):
-            given[c * n + i] = gained[c * gained_stride + i]
-        for i in range(taken):
-            given[c * n + added + i] = lost[c * lost_stride + i]
-    at = sorted_assignments(A, numbers, n, given, stride, shape)
+    given = pointer_at(arena, numbers + 2 * n + 2 * width)
+    bring(job, gained, lost, columns, given)
+    at = sorted_assignments(A, numbers, n, given, n, shape)
+    state_rows, head_rows = shifted(room, job[ROWS + STATE]), shifted(room, job[ROWS + HEAD])
     n_new, n_old, head_new, head_old = 0, 0, 0, 0
     fits = True
     i = 0
     while i < n and fits:
         end = i + 1
-        while end < n and not is_before(given, stride, A[at + i], A[at + end], shape):
+        while end < n and not is_before(given, n, A[at + i], A[at + end], shape):
             end += 1
-        load_group(A, state_roots[0], old, given, stride, A[at + i], shape, width)
-        add_assignments(A, old, new, at, i, end, given, stride, shape, width, added)
+        load_group(A, roots[0], old, given, n, A[at + i], shape, width)
+        add_assignments(A, old, new, at, i, end, given, n, shape, added)
         i = end
         fits = A[new + g] >= 0 and results_fit(A, old, shape) and results_fit(A, new, shape)
         if not fits or not differ(A, old, new, width):
@@ -108,50 +118,66 @@ def change_groups(
                 put_head(A, old, shape, head_rows, n + head_old)
                 head_old += 1
     release_extent(A, work, 1)
-    if not fits:
+    fits = fits and are_few(A, job, roots, STATE, n_new + n_old, width)
+    if not fits or not are_few(A, job, roots, HEAD, head_new + head_old, h):
         return TOO_LARGE
     join_parts(state_rows, width, n, n_new, n_old)
     join_parts(head_rows, h, n, head_new, head_old)
-    return carry_out(
-        A,
-        width,
-        pointer(state_orders),
-        pointer(state_roots),
-        n_state,
-        pointer(state_rows),
-        n_new,
-        n_old,
-        h,
-        pointer(head_orders),
-        pointer(head_roots),
-        n_head,
-        pointer(head_rows),
-        head_new,
-        head_old,
-        pointer(unread),
-        pointer(net),
-    )
+    change_relation(A, job, orders, roots, room, STATE, width, n_new, n_old)
+    return change_relation(A, job, orders, roots, room, HEAD, h, head_new, head_old)
+
+
+# ---- what all such kernels share
 
 
 @helper
-def carry_out(
-    A, width, state_orders, state_roots, n_state, state_rows, n_new, n_old,
-    h, head_orders, head_roots, n_head, head_rows, head_new, head_old, unread, net,
-):  # fmt: skip
-    """Change the state and the head: both or none."""
-    for o in range(n_state):
-        if not is_small(A, state_roots[o], n_new + n_old, width):
-            return TOO_LARGE
-    for o in range(n_head):
-        if head_new + head_old > 0 and not is_small(A, head_roots[o], head_new + head_old, h):
-            return TOO_LARGE
-    change_all(A, width, n_state, state_orders, state_roots, state_roots, state_rows, n_new, n_old, 0, unread)
-    if head_new + head_old == 0:
-        A[RESULT] = 0
+def columns_of(job, gained, lost):
+    """Of the assignments; those that are added, or the others, may have none."""
+    return max(len(gained) // job[GAINED_STRIDE], len(lost) // job[LOST_STRIDE])
+
+
+@helper
+def room_for(A, words):
+    """An extent to work in, or -1 if that would be a large one."""
+    if words >= LARGE_WORDS or A[LIMIT] - A[BUMP] < 4 * LARGE_WORDS:
+        return -1
+    return new_extent(A, words, 1)
+
+
+@helper
+def bring(job, gained, lost, columns, given):
+    """All assignments by columns, those that are added first."""
+    added, taken = job[ADDED], job[TAKEN]
+    for c in range(columns):
+        to = c * (added + taken)
+        for i in range(added):
+            given[to + i] = gained[c * job[GAINED_STRIDE] + i]
+        for i in range(taken):
+            given[to + added + i] = lost[c * job[LOST_STRIDE] + i]
+
+
+@helper
+def are_few(A, job, roots, relation, m, k):
+    """Whether m changed rows are few for all indices of a relation."""
+    o = 0
+    while m > 0 and o < job[ORDERS + relation]:
+        if not is_small(A, roots[relation * MOST_ORDERS + o], m, k):
+            return False
+        o += 1
+    return True
+
+
+@helper
+def change_relation(A, job, orders, roots, room, relation, k, n_new, n_old):
+    """Change a relation by its rows, new ones first; how many have changed, the number of new ones in
+    RESULT.  REQUIRES: `are_few`."""
+    A[RESULT] = 0
+    if n_new + n_old == 0:
         return 0
-    return change_all(
-        A, h, n_head, head_orders, head_roots, head_roots, head_rows, head_new, head_old, 0, net
-    )
+    own = pointer_at(roots, relation * MOST_ORDERS)
+    columns, rows = pointer_at(orders, job[COLUMNS + relation]), shifted(room, job[ROWS + relation])
+    to = shifted(room, job[NET] if relation == HEAD else job[UNREAD])
+    return change_all(A, k, job[ORDERS + relation], columns, own, own, rows, n_new, n_old, 0, to)
 
 
 @helper
@@ -205,10 +231,10 @@ def load_group(A, root, to, columns, stride, i, shape, width):
 
 
 @helper
-def add_assignments(A, old, new, at, i, end, columns, stride, shape, width, added):
+def add_assignments(A, old, new, at, i, end, columns, stride, shape, added):
     """The group at `old` under assignments [i, end), to `new`."""
     g, s = shape[0], shape[1]
-    for c in range(width):
+    for c in range(g + 1 + WIDE * s):
         A[new + c] = A[old + c]
     for j in range(i, end):
         A[new + g] += 1 if A[at + j] < added else -1

@@ -17,73 +17,67 @@ from __future__ import annotations
 from dlog.algebra import LIMBS, LOOSE_ADDITIONS, WORDS_PER_SUM, add_loosely, round_sum, settle
 from dlog.heads.float_kernels import MAX, put_word
 from dlog.heads.group_kernels import (
+    ADDED,
+    DIGITS,
+    HEAD,
     LITERAL,
+    MOST_ORDERS,
+    ROWS,
+    SECOND,
     SHAPE,
+    STATE,
+    TAKEN,
     TOO_LARGE,
+    are_few,
+    bring,
+    change_relation,
+    columns_of,
     join_parts,
     load_group,
+    room_for,
     sorted_assignments,
 )
 from dlog.heads.scan_kernels import find_run, previous_position
-from dlog.jit import Words, helper, kernel
+from dlog.jit import Words, helper, kernel, pointer, pointer_at, shifted
 from dlog.lftj.primitives import code_of
-from dlog.storage.arena.arena_kernels import (
-    BUMP,
-    EXTENT_BASE,
-    LARGE_WORDS,
-    LIMIT,
-    RESULT,
-    new_extent,
-    release_extent,
-)
-from dlog.storage.arena.pointer import pointer, pointer_at
+from dlog.storage.arena.arena_kernels import EXTENT_BASE, RESULT, release_extent
 from dlog.storage.index.trie_kernels import key_at, next_position, seek_lub
-from dlog.storage.relation.rows_kernels import change_all, is_small
 
 
 @kernel
 def change_values(
     arena: Words,
     layout: Words,
+    job: Words,
     gained: Words,
-    gained_stride: int,
-    added: int,
     lost: Words,
-    lost_stride: int,
-    taken: int,
-    state_orders: Words,
-    state_roots: Words,
-    n_state: int,
-    head_orders: Words,
-    head_roots: Words,
-    n_head: int,
-    state_rows: Words,
-    head_rows: Words,
-    unread: Words,
-    net: Words,
+    orders: Words,
+    roots: Words,
+    room_words: Words,
 ) -> int:
     """As `group_kernels.change_groups`, for the least and the greatest value of groups.
 
     O(n log n + n log values).  REQUIRES: the first order of the state is the natural one."""
-    A = pointer(arena)
+    A, room = pointer(arena), pointer(room_words)
     k, h = layout[0] - 1, layout[2]
-    n, columns = added + taken, columns_of(gained, gained_stride, lost, lost_stride)
+    n, added, columns = job[ADDED] + job[TAKEN], job[ADDED], columns_of(job, gained, lost)
     width = 2 * (k + 3)  # of both records of a group
     work = room_for(A, n * (2 + width + columns))
     if work < 0:
         return TOO_LARGE
     numbers = A[work + EXTENT_BASE]
     records, given = numbers + 2 * n, pointer_at(arena, numbers + n * (2 + width))
-    bring(gained, gained_stride, added, lost, lost_stride, taken, columns, given)
+    bring(job, gained, lost, columns, given)
     at = sorted_assignments(A, numbers, n, given, n, pointer(layout))
+    state_rows, root = shifted(room, job[ROWS + STATE]), roots[0]
     groups, n_new, n_old, i, fits = 0, 0, 0, 0, True
     while i < n and fits:
         record = records + groups * width
         for c in range(k):
             A[record + c] = given[layout[SHAPE + c] * n + A[at + i]]
             A[record + k + 3 + c] = A[record + c]
-        lo, hi = find_run(arena, state_roots[0], k, arena, record)
-        put_edges(arena, state_roots[0], k, lo, hi, record)
+        lo, hi = find_run(arena, root, k, arena, record)
+        put_edges(arena, root, k, lo, hi, record)
         while i < n and fits and in_group(A, record, given, n, A[at + i], layout, k):
             value = given[layout[SHAPE + k] * n + A[at + i]]
             change = 0
@@ -94,75 +88,46 @@ def change_values(
             ):
                 change += 1 if A[at + i] < added else -1
                 i += 1
-            before = count_of(arena, state_roots[0], k, lo, hi, value)
+            before = count_of(arena, root, k, lo, hi, value)
             fits = before + change >= 0
             if fits and change != 0:
                 n_new = put_value(A, record, k, value, before + change, state_rows, n_new)
                 n_old = put_value(A, record, k, value, before, state_rows, n + n_old) - n
         groups += 1
     join_parts(state_rows, k + 2, n, n_new, n_old)
-    fits = fits and all_small(A, pointer(state_roots), n_state, n_new + n_old, k + 2)
-    fits = fits and all_small(A, pointer(head_roots), n_head, 2 * groups, h)
+    fits = fits and are_few(A, job, roots, STATE, n_new + n_old, k + 2)
+    fits = fits and are_few(A, job, roots, HEAD, 2 * groups, h)
     if not fits or n_new + n_old == 0:
         release_extent(A, work, 1)
         A[RESULT] = 0
         return 0 if fits else TOO_LARGE
-    change_all(
-        A,
-        k + 2,
-        n_state,
-        pointer(state_orders),
-        pointer(state_roots),
-        pointer(state_roots),
-        pointer(state_rows),
-        n_new,
-        n_old,
-        0,
-        pointer(unread),
-    )
+    change_relation(A, job, orders, roots, room, STATE, k + 2, n_new, n_old)
     for x in range(groups):
         record = records + x * width + k + 3
-        lo, hi = find_run(arena, state_roots[0], k, arena, record)
-        put_edges(arena, state_roots[0], k, lo, hi, record)
-    found = change_head(
-        A, layout, k, records, width, groups, h, head_orders, head_roots, n_head, head_rows, net
-    )
+        lo, hi = find_run(arena, roots[0], k, arena, record)
+        put_edges(arena, roots[0], k, lo, hi, record)
+    n_new, n_old = put_heads(A, layout, k, records, width, groups, shifted(room, job[ROWS + HEAD]))
     release_extent(A, work, 1)
-    return found
+    return change_relation(A, job, orders, roots, room, HEAD, h, n_new, n_old)
 
 
 @kernel
 def change_floats(
     arena: Words,
     layout: Words,
+    job: Words,
     gained: Words,
-    gained_stride: int,
-    added: int,
     lost: Words,
-    lost_stride: int,
-    taken: int,
-    count_orders: Words,
-    count_roots: Words,
-    n_count: int,
-    sum_orders: Words,
-    sum_roots: Words,
-    n_sum: int,
-    head_orders: Words,
-    head_roots: Words,
-    n_head: int,
-    count_rows: Words,
-    sum_rows: Words,
-    head_rows: Words,
-    digits: Words,
-    unread: Words,
-    net: Words,
+    orders: Words,
+    roots: Words,
+    room_words: Words,
 ) -> int:
-    """The same for exact sums of floats.  `sum_rows` and `unread` are room for 2 WORDS_PER_SUM rows of each
-    assignment and sum; `digits` is 2 WORDS_PER_SUM zeros, and is so again.
+    """The same for exact sums of floats, which are the second relation.  It has room, as what nobody reads
+    has, for 2 WORDS_PER_SUM rows of each assignment and sum; there are 2 WORDS_PER_SUM digits.
     O(n log n + n s (log rows + WORDS_PER_SUM))."""
-    A = pointer(arena)
+    A, room = pointer(arena), pointer(room_words)
     g, s, h = layout[0], layout[1], layout[2]
-    n, columns = added + taken, columns_of(gained, gained_stride, lost, lost_stride)
+    n, added, columns = job[ADDED] + job[TAKEN], job[ADDED], columns_of(job, gained, lost)
     size = g + 1 + s
     work = room_for(A, n * (2 + 2 * size + columns) + g + 1)
     if work < 0:
@@ -170,14 +135,16 @@ def change_floats(
     numbers = A[work + EXTENT_BASE]
     records, named = numbers + 2 * n, numbers + n * (2 + 2 * size)
     given = pointer_at(arena, named + g + 1)
-    bring(gained, gained_stride, added, lost, lost_stride, taken, columns, given)
+    bring(job, gained, lost, columns, given)
     at = sorted_assignments(A, numbers, n, given, n, pointer(layout))
+    count_rows, sum_rows = shifted(room, job[ROWS + STATE]), shifted(room, job[ROWS + SECOND])
+    digits, sum_root = room_words[job[DIGITS] :], roots[SECOND * MOST_ORDERS]
     most = n * s * WORDS_PER_SUM
     groups, n_new, n_old, words_new, words_old, i, fits = 0, 0, 0, 0, 0, 0, True
     while i < n and fits:
         old = records + groups * 2 * size
         new = old + size
-        load_group(A, count_roots[0], old, given, n, A[at + i], pointer(layout), g + 1)
+        load_group(A, roots[0], old, given, n, A[at + i], pointer(layout), g + 1)
         end = i
         for c in range(g + 1):
             A[new + c] = A[old + c]
@@ -189,7 +156,7 @@ def change_floats(
             for c in range(g):
                 A[named + c] = A[old + c]
             A[named + g] = x
-            first, last = load_both(arena, sum_roots[0], g + 1, named, digits)
+            first, last = load_both(arena, sum_root, g + 1, named, digits)
             low, high = add_floats(A, digits, at, i, end, given, n, layout[SHAPE + g + x], added)
             first, last = min(first, low), max(last, high)
             used = min(last, LIMBS)
@@ -212,73 +179,20 @@ def change_floats(
         groups += 1
     join_parts(count_rows, g + 1, n, n_new, n_old)
     join_parts(sum_rows, g + 3, most, words_new, words_old)
-    fits = fits and all_small(A, pointer(count_roots), n_count, n_new + n_old, g + 1)
-    fits = fits and all_small(A, pointer(sum_roots), n_sum, words_new + words_old, g + 3)
-    fits = fits and all_small(A, pointer(head_roots), n_head, 2 * groups, h)
+    fits = fits and are_few(A, job, roots, STATE, n_new + n_old, g + 1)
+    fits = fits and are_few(A, job, roots, SECOND, words_new + words_old, g + 3)
+    fits = fits and are_few(A, job, roots, HEAD, 2 * groups, h)
     if not fits:
         release_extent(A, work, 1)
         return TOO_LARGE
-    if n_new + n_old > 0:
-        change_all(
-            A,
-            g + 1,
-            n_count,
-            pointer(count_orders),
-            pointer(count_roots),
-            pointer(count_roots),
-            pointer(count_rows),
-            n_new,
-            n_old,
-            0,
-            pointer(unread),
-        )
-    if words_new + words_old > 0:
-        change_all(
-            A,
-            g + 3,
-            n_sum,
-            pointer(sum_orders),
-            pointer(sum_roots),
-            pointer(sum_roots),
-            pointer(sum_rows),
-            words_new,
-            words_old,
-            0,
-            pointer(unread),
-        )
-    found = change_head(
-        A, layout, g, records, 2 * size, groups, h, head_orders, head_roots, n_head, head_rows, net
-    )
+    change_relation(A, job, orders, roots, room, STATE, g + 1, n_new, n_old)
+    change_relation(A, job, orders, roots, room, SECOND, g + 3, words_new, words_old)
+    n_new, n_old = put_heads(A, layout, g, records, 2 * size, groups, shifted(room, job[ROWS + HEAD]))
     release_extent(A, work, 1)
-    return found
+    return change_relation(A, job, orders, roots, room, HEAD, h, n_new, n_old)
 
 
 # ---- what both share
-
-
-@helper
-def columns_of(gained, gained_stride, lost, lost_stride):
-    """Of the assignments; one of both may have none."""
-    return max(len(gained) // gained_stride, len(lost) // lost_stride)
-
-
-@helper
-def room_for(A, words):
-    """An extent to work in, or -1 if that would be a large one."""
-    if words >= LARGE_WORDS or A[LIMIT] - A[BUMP] < 4 * LARGE_WORDS:
-        return -1
-    return new_extent(A, words, 1)
-
-
-@helper
-def bring(gained, gained_stride, added, lost, lost_stride, taken, columns, given):
-    """All assignments by columns, those that are added first."""
-    n = added + taken
-    for c in range(columns):
-        for i in range(added):
-            given[c * n + i] = gained[c * gained_stride + i]
-        for i in range(taken):
-            given[c * n + added + i] = lost[c * lost_stride + i]
 
 
 @helper
@@ -291,20 +205,9 @@ def in_group(A, record, given, n, i, layout, g):
 
 
 @helper
-def all_small(A, roots, n_orders, m, k):
-    """Whether m changed rows are few for all indices of a relation."""
-    o = 0
-    while o < n_orders and m > 0 and is_small(A, roots[o], m, k):
-        o += 1
-    return o == n_orders or m == 0
-
-
-@helper
-def change_head(
-    A, layout, g, records, width, groups, h, head_orders, head_roots, n_head, head_rows, net
-):  # fmt: skip
-    """The head's rows of groups that differ: how many came or went, the number of new ones in RESULT."""
-    n_new, n_old, size = 0, 0, width // 2
+def put_heads(A, layout, g, records, width, groups, head_rows):
+    """Write the head's rows of groups that differ: how many are new, and how many are gone."""
+    n_new, n_old, size, h = 0, 0, width // 2, layout[2]
     pairs = SHAPE + layout[0] + layout[1]
     for x in range(groups):
         old = records + x * width
@@ -319,13 +222,7 @@ def change_head(
             n_new = put_shown(A, new, g, layout, pairs, h, head_rows, n_new)
             n_old = put_shown(A, old, g, layout, pairs, h, head_rows, groups + n_old) - groups
     join_parts(head_rows, h, groups, n_new, n_old)
-    A[RESULT] = 0
-    if n_new + n_old == 0:
-        return 0
-    roots = pointer(head_roots)
-    return change_all(
-        A, h, n_head, pointer(head_orders), roots, roots, pointer(head_rows), n_new, n_old, 0, pointer(net)
-    )
+    return n_new, n_old
 
 
 @helper

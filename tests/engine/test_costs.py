@@ -41,7 +41,7 @@ def test_operations_of_a_recursion_are_those_that_its_table_counts(name: str) ->
             assert commit.operations == commit.costs["p"]
             measured = sum(m.seeks + m.nexts for m in db.stats().rules.values())
             assert measured <= commit.costs["p"]
-            total += measured
+            total += commit.costs["p"]
     assert total > 0
 
 
@@ -82,7 +82,7 @@ def test_operations_after_a_single_row_count_too() -> None:
     commit = db.apply(insert={"e": [(101, 1)]})
     assert commit.ways == {"p": "delta", "q": "delta"} and commit.costs["q"] > 0
     assert commit.operations == sum(commit.costs.values())
-    assert [m.seeks + m.nexts for m in db.stats().rules.values()] == [commit.costs["q"]]
+    assert not db.stats().rules  # q is reached by a trigger, too: no rule ran by itself
 
 
 # Databases that begin empty and grow

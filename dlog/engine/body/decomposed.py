@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from dlog.engine.body.hashed import Hashed
 from dlog.engine.body.parallel import in_parallel
 from dlog.engine.body.readable import Passing, Readable
 from dlog.engine.body.table import Table
@@ -29,6 +28,7 @@ from dlog.lftj.triejoin import Join as JoinRun
 from dlog.planning.compile import CompiledJoin, begins_with
 from dlog.planning.options import NEVER
 from dlog.planning.sub_joins import Decomposition, SubJoin, is_sub_join, shared_text
+from dlog.storage.hashed import Hashed
 from dlog.storage.index.sort import weigh_rows
 
 if TYPE_CHECKING:

@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dlog.engine.column_functions import wide_kernels
+from dlog.arithmetic import wide_kernels
+from dlog.arithmetic.digit_kernels import CEIL, FLOOR, HALF_EVEN, MAX_POWER, POWERS, TRUNCATE
+from dlog.arithmetic.wide_kernels import ADD, COPY, DIV, MUL, SUB
 from dlog.engine.column_functions.arithmetic import NO_WORDS
 from dlog.engine.column_functions.columns import (
     WORDS_PER_DECIMAL,
@@ -26,9 +28,7 @@ from dlog.engine.column_functions.columns import (
     narrow_words,
     unless_all,
 )
-from dlog.engine.column_functions.digit_kernels import CEIL, FLOOR, HALF_EVEN, MAX_POWER, POWERS, TRUNCATE
 from dlog.engine.column_functions.kernels import compute_column
-from dlog.engine.column_functions.wide_kernels import ADD, COPY, DIV, MUL, SUB
 from dlog.jit import Words
 from dlog.lftj.opcodes import KIND
 from dlog.lftj.primitives import OPERATION

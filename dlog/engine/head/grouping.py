@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.engine.head import group_kernels as kernels
-from dlog.engine.head.group_kernels import PARTS
+from dlog.heads import grouping_kernels as kernels
+from dlog.heads.grouping_kernels import PARTS
 from dlog.jit import Words
 from dlog.storage.index.sort_kernels import DIGIT, column_range, gather, pack_column, sort_pairs
 

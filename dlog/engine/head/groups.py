@@ -19,7 +19,9 @@ import pyarrow as pa
 
 from dlog.aggregates import AGGREGATES, Aggregate, load
 from dlog.algebra import float_means, float_sums
-from dlog.engine.column_functions import Column, wide_kernels
+from dlog.arithmetic import wide_kernels
+from dlog.arithmetic.digit_kernels import POWERS
+from dlog.engine.column_functions import Column
 from dlog.engine.column_functions.columns import (
     WORDS_PER_DECIMAL,
     Dictionary,
@@ -33,8 +35,6 @@ from dlog.engine.column_functions.columns import (
     texts_of,
 )
 from dlog.engine.column_functions.decimals import quotients, widen
-from dlog.engine.column_functions.digit_kernels import POWERS
-from dlog.engine.head import group_kernels as kernels
 from dlog.engine.head.grouping import Grouping, group_rows, sorted_rows
 from dlog.engine.head.power_kernels import SQUARE_PARTS, settle_squares, sum_squares
 from dlog.engine.head.power_sums import (
@@ -45,6 +45,7 @@ from dlog.engine.head.power_sums import (
     float_words,
     squared_words,
 )
+from dlog.heads import grouping_kernels as kernels
 from dlog.jit import Words
 from dlog.storage.index.sort import as_words
 from dlog.storage.values import encode

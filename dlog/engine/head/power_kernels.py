@@ -33,7 +33,7 @@ from dlog.algebra import (
     round_sum,
     settle,
 )
-from dlog.engine.column_functions.digit_kernels import (
+from dlog.arithmetic.digit_kernels import (
     BITS,
     DIGIT,
     ROOM,
@@ -45,7 +45,7 @@ from dlog.engine.column_functions.digit_kernels import (
     shift_left,
     trimmed,
 )
-from dlog.engine.column_functions.wide_kernels import nearest
+from dlog.arithmetic.wide_kernels import nearest
 from dlog.jit import Floats, Words, helper, kernel
 
 SQUARE_PARTS: Final = 6  # words of a slot in `sum_squares`

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from dlog.algebra import WORDS_PER_SUM
-from dlog.engine.column_functions import wide_kernels
+from dlog.arithmetic import wide_kernels
+from dlog.arithmetic.digit_kernels import HALF_EVEN, POWERS
 from dlog.engine.column_functions.columns import Column, decimal_column, float_codes
 from dlog.engine.column_functions.decimals import quotients
-from dlog.engine.column_functions.digit_kernels import HALF_EVEN, POWERS
 from dlog.engine.head import power_kernels as kernels
 from dlog.engine.head.power_kernels import SCALES
 from dlog.errors import DataError

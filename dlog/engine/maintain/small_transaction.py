@@ -15,14 +15,13 @@ import numpy as np
 from dlog.engine.commit.commits import CommitSummary, added_costs
 from dlog.engine.commit.oracle_report import OracleReport, ReportsOnRequest, no_reports
 from dlog.engine.evaluate.evaluate import Evaluation
-from dlog.engine.maintain.delta.one_kept import FEW, OneKept
-from dlog.engine.maintain.delta.one_row_kernels import NOTHING, TOO_LARGE
-from dlog.engine.maintain.delta.sum_trigger import NONE, Assignments
+from dlog.engine.maintain.delta.group_trigger import NONE, Assignments, OtherGroups
+from dlog.engine.maintain.delta.kernels import NOTHING, TOO_LARGE
 from dlog.engine.maintain.heads.sets import counts_name
 from dlog.engine.maintain.maintain import Maintenance, maintain
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Cycle, Followed
-from dlog.engine.maintain.trigger_search import find_trigger
+from dlog.engine.maintain.trigger_search import find_derived, find_trigger, is_read
 from dlog.engine.maintain.triggers import Output, Rows, Trigger
 from dlog.engine.state.pending import SignedRows
 from dlog.engine.state.store import Store
@@ -30,18 +29,20 @@ from dlog.errors import DlogError, Interrupted
 from dlog.heads.counts import apply_counts, net_change, net_rows
 from dlog.heads.lookup import look_up
 from dlog.jit import Words
+from dlog.planning.deltas import ERASE, INSERT
 from dlog.storage.index.batch import Change
 from dlog.storage.relation.relation import Relation
 
 NO_DERIVED: Mapping[str, Change] = {}
 NO_COSTS: Mapping[str, int] = {}
+HeadChanges = dict[str, tuple[Relation, Change]]  # new version, net change
 NO_WAYS: Mapping[str, str] = {}  # of a step whose strata, and what they cost, another one tells
 
 
 class Step:
     """Rows that were followed, and what there is to tell of them: see `commits.CommitSummary`."""
 
-    __slots__ = ("_costs", "derived", "looked", "rows", "trigger", "ways")
+    __slots__ = ("_costs", "derived", "looked", "rows", "touched", "trigger", "ways")
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class Step:
         derived: Mapping[str, Change] = NO_DERIVED,
         looked: ReportsOnRequest = no_reports,
     ):
-        self.trigger = trigger
+        self.trigger, self.touched = trigger, [trigger]  # that which was fired first, and all
         self.rows = rows  # those that changed something
         self.ways = ways
         self._costs = costs  # by the names of `ways`, or of the only one
@@ -62,6 +63,12 @@ class Step:
     def costs(self) -> Mapping[str, int]:
         return dict.fromkeys(self.ways, self._costs) if isinstance(self._costs, int) else self._costs
 
+    def add_costs(self, name: str, way: str, operations: int) -> None:
+        """What another stratum did."""
+        costs = self.costs()
+        self.ways = {**self.ways, name: way}
+        self._costs = {**costs, name: costs.get(name, 0) + operations}
+
     def differences(self) -> dict[str, Change]:
         if not len(self.rows):
             return {**self.derived}
@@ -70,9 +77,10 @@ class Step:
         return {**self.derived, self.trigger.name: change}
 
     def note(self, seconds: float) -> None:
-        for account in self.trigger.accounts:
-            account.times += 1
-            account.seconds += seconds
+        for trigger in self.touched:
+            for account in trigger.accounts:
+                account.times += 1
+                account.seconds += seconds
 
 
 class Steps:
@@ -102,7 +110,8 @@ class Steps:
         return [looked for step in self._steps for looked in step.looked()]
 
     def note(self, seconds: float) -> None:
-        touched = {id(account): account for step in self._steps for account in step.trigger.accounts}
+        triggers = [trigger for step in self._steps for trigger in step.touched]
+        touched = {id(account): account for trigger in triggers for account in trigger.accounts}
         for account in touched.values():
             account.times += 1
             account.seconds += seconds
@@ -142,6 +151,9 @@ def _follow_steps(
     evaluation: Callable[[], Evaluation],
 ) -> list[Step] | None:
     shared = store.relations
+    for sign, name, _ in steps:  # a recursion can take back its last step, not several
+        if (trigger := find_trigger(maintenance, store, name, sign)) is None or trigger.recursions:
+            return None
     if len(steps) == 2 and (pair := _pair(maintenance, store, *steps)) is not None:
         return _follow_pair(store, pair, [rows for _, _, rows in steps], shared)
     done = []
@@ -169,32 +181,114 @@ def _follow(
     found, rows = _fire(trigger, store, relation, rows, shared)
     if found < 0:
         return Step(trigger, (), trigger.ways, NO_COSTS) if found == NOTHING else None
-    costs, looked = trigger.costs(), trigger.looked() if trigger.keeps_state else no_reports
-    if not found:
-        return Step(trigger, rows, trigger.ways, costs, NO_DERIVED, looked)
-    if (ended := trigger.changed_heads(store, found)) is not None:
-        return Step(trigger, rows, trigger.ways, costs, ended, looked)
-    outputs = trigger.outputs()
-    if trigger.alone is not None:
-        fired = Step(trigger, rows, trigger.ways, costs, NO_DERIVED, looked)
-        return _follow_group(store.relations, fired, outputs)
+    step = Step(trigger, rows, trigger.ways, trigger.costs())
+    if trigger.keeps_state:
+        step.looked = trigger.looked()
+    if not trigger.recursions:
+        if not found:
+            return step
+        if (ended := trigger.changed_heads(store, found)) is not None:
+            step.derived = ended
+            return step
+        if trigger.alone is not None:
+            return _follow_group(store.relations, step, trigger.outputs())
+    return _carry_on(maintenance, store, step, trigger.outputs() if found else [], evaluation, relation)
+
+
+def _carry_on(
+    maintenance: Maintenance,
+    store: Store,
+    step: Step,
+    outputs: list[Output],
+    evaluation: Callable[[], Evaluation],
+    base: Relation,
+) -> Step | None:
+    """Change the heads of joins, and carry that on to what reads them, by triggers as far as these go, else
+    by the general path.  None: not simple.  `base` is the old version of the predicate that was fired."""
+    relations, trigger, before, rows = store.relations, step.trigger, base, step.rows
+    derived: dict[str, tuple[Relation, Relation, Change]] = {}  # old and new version, net change
     followed: Followed = {}
-    changes = _change_heads(store, outputs, followed)
-    if changes is None:
-        return None
-    if not all(output.use.ends for output in outputs):
-        cycle = Cycle(maintenance.program, store, evaluation(), followed={**followed})
-        cycle.keep_old(name, relation)
+    done: set[int] = set()
+    while True:
+        done |= trigger.strata
+        changes = _change_heads(store, outputs, followed)
+        changes = _change_recursions(store, step, before, changes, trigger, rows)
+        if changes is None:
+            return None
         for head, (changed, change) in changes.items():
-            cycle.publish(head, changed, change)
-        maintain(maintenance, cycle, done=trigger.strata)
-        cycle.drop_versions()
-        return _with_cycle(Step(trigger, rows, trigger.ways, costs, cycle.changes, looked), cycle)
-    derived = {}
-    for head, (changed, change) in changes.items():  # nobody reads the heads, and nothing is to be checked
-        store.relations[head] = changed
-        derived[head] = change
-    return Step(trigger, rows, trigger.ways, costs, derived, looked)
+            derived[head] = relations[head], changed, change
+            relations[head] = changed
+        checked = {output.use.strategy.name for output in outputs if not output.use.ends}
+        read = [
+            head
+            for head, (_, change) in changes.items()
+            if change and (head in checked or is_read(maintenance, head))
+        ]
+        if not read:
+            break
+        fired = None
+        if len(read) == 1:
+            before = derived[read[0]][0]
+            fired = _fire_derived(maintenance, store, step, read[0], *derived[read[0]])
+        if fired is None:
+            cycle = Cycle(maintenance.program, store, evaluation(), followed={**followed})
+            cycle.keep_old(step.trigger.name, base)
+            for head, (old, changed, change) in derived.items():
+                relations[head] = old
+                cycle.publish(head, changed, change)
+                relations[head] = changed
+            maintain(maintenance, cycle, done=done)
+            cycle.drop_versions()
+            step.derived = cycle.changes
+            return _with_cycle(step, cycle)
+        trigger, outputs, rows = fired
+    step.derived = {head: change for head, (_, _, change) in derived.items() if change}
+    return step
+
+
+def _fire_derived(
+    maintenance: Maintenance,
+    store: Store,
+    step: Step,
+    name: str,
+    before: Relation,
+    after: Relation,
+    change: Change,
+) -> tuple[Trigger, list[Output], Words] | None:
+    """(A trigger of a derived predicate, what its joins and those of its other sign give, the rows); None:
+    the general path takes its change further."""
+    signs = [(sign, rows) for sign, rows in ((INSERT, change.inserted), (ERASE, change.erased)) if len(rows)]
+    triggers = [find_derived(maintenance, store, step.trigger, name, before, sign) for sign, _ in signs]
+    found = [trigger for trigger in triggers if trigger is not None]
+    if len(found) < len(signs) or (len(signs) > 1 and found[0].recursions):
+        return None
+    if after.rows_in(found[0].orders) < 0:  # a plan has added an order since
+        return None
+    outputs: list[Output] = []
+    for trigger, (_, rows) in zip(found, signs, strict=True):
+        ready = not trigger.reads_others or trigger.bring_roots(store.relations)
+        given = trigger.fire_changed(store.arena, before, after, rows) if ready else TOO_LARGE
+        if given < 0:
+            return None
+        outputs += trigger.outputs() if given else []
+        for head, operations in trigger.costs_by_name().items():
+            step.add_costs(head, trigger.ways[head], operations)
+    step.touched += found[:1]
+    return found[0], outputs, signs[0][1]
+
+
+def _change_recursions(
+    store: Store, step: Step, before: Relation, changes: HeadChanges | None, trigger: Trigger, rows: Rows
+) -> HeadChanges | None:
+    """The same with recursive strata that read the predicate; None: not simple."""
+    for path in trigger.recursions:
+        own = None if changes is None else path.follow(store, before, rows)
+        if changes is None or own is None:
+            trigger.outgrown = trigger.outgrown or path.outgrown
+            return None
+        changes = {**changes, **own}
+        step.add_costs(path.strategy.names[0], path.strategy.way, path.operations)
+    return changes
 
 
 def _with_cycle(fired: Step, cycle: Cycle) -> Step:
@@ -202,7 +296,9 @@ def _with_cycle(fired: Step, cycle: Cycle) -> Step:
     looked, later = fired.looked, cycle.looked
     told = (lambda: [*looked(), *later]) if later else looked
     ways, costs = {**fired.ways, **cycle.ways}, {**fired.costs(), **cycle.costs}
-    return Step(fired.trigger, fired.rows, ways, costs, fired.derived, told)
+    step = Step(fired.trigger, fired.rows, ways, costs, fired.derived, told)
+    step.touched = fired.touched
+    return step
 
 
 def _fire(
@@ -303,9 +399,7 @@ def _is_function(trigger: Trigger, later: Relation, rows: Rows) -> bool:
     return bool((look_up(later, keys)[0] == 1).all())
 
 
-def _change_heads(
-    store: Store, outputs: list[Output], followed: Followed
-) -> dict[str, tuple[Relation, Change]] | None:
+def _change_heads(store: Store, outputs: list[Output], followed: Followed) -> HeadChanges | None:
     """(New version, net change) of the heads of joins that gave rows, counts and sums in their places; None:
     not simple, the relations must be dropped."""
     by_strategy: dict[RuleStrategy, list[Output]] = {}
@@ -327,13 +421,10 @@ def _changed_head(
     first = outputs[0]
     group, sign = first.use.group, first.use.sign
     if group is not None:
-        if len(outputs) > 1:
-            return None
-        if isinstance(group, OneKept):
-            if first.n <= FEW:
-                return group.follow(relations, followed, first.rows(), sign)
-            columns = [first.column(c).copy() for c in range(len(group.outputs))]
-            return group.follow_many(store, followed, columns, sign)
+        if isinstance(group, OtherGroups):
+            n_columns = len(group.outputs)
+            tables = [(o.use.sign, [o.column(c).copy() for c in range(n_columns)]) for o in outputs]
+            return group.follow_tables(store, followed, tables)
         given = _assignments(outputs)
         return None if given is None else group.follow(relations, *given)
     rows = np.concatenate([_head_rows(head, output) for output in outputs for head in output.use.heads])

@@ -143,6 +143,7 @@ class Strategy:
     named = "maintained by strategy"  # how an explanation begins
     reads_changes = False  # as relations, which the engine makes before `apply`
     fires_joins = False  # whether a trigger may run its rules as plain joins with the changed row
+    has_short_path = False  # whether it may have one of its own: see `short_path`
     stratum: Stratum
     reads: frozenset[str]
 
@@ -183,6 +184,10 @@ class Strategy:
 
     def trigger(self, maintenance: Any, store: Store, name: str, sign: int) -> Any:
         """A trigger of its own for rows of a predicate that it reads: see `trigger_search`; or None."""
+        return None
+
+    def short_path(self, store: Store, name: str, sign: int) -> Any:
+        """What follows rows of a predicate in one call, as part of a trigger; None: nothing does."""
         return None
 
     def index_size(self, store: Store) -> tuple[str, int, int] | None:

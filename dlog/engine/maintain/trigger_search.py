@@ -7,29 +7,29 @@ only plain joins over it.  What it does when it is fired: see `triggers`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from dlog.engine.head.heads import stored_as
 from dlog.engine.maintain.body_changes import BodyChanges, Planned
-from dlog.engine.maintain.delta.minmax_float_trigger import few_kept
-from dlog.engine.maintain.delta.one_kept import OneKept, one_kept
-from dlog.engine.maintain.delta.one_row_kernels import V_SOURCES, V
-from dlog.engine.maintain.delta.sum_trigger import OneGroup, one_group
+from dlog.engine.maintain.delta.group_trigger import GroupTrigger, OtherGroups, group_trigger
+from dlog.engine.maintain.delta.kernels import V_SOURCES, V
 from dlog.engine.maintain.delta.terminal_head import JoinedHead
 from dlog.engine.maintain.maintain import Account, Maintenance
 from dlog.engine.maintain.rule_strategy import RuleStrategy
+from dlog.engine.maintain.strategy import Strategy
 from dlog.engine.maintain.triggers import Joins, Trigger, Use
 from dlog.engine.state.store import Store
 from dlog.heads.group_kernels import GROUP
-from dlog.ir.rules import Atom, Const, Program, Rule, Var
+from dlog.ir.rules import Atom, Const, Rule, Var
 from dlog.jit import Words
 from dlog.lftj.assemble import Assembled
 from dlog.lftj.opcodes import CHUNK
+from dlog.planning.deltas import ERASE, INSERT
 from dlog.planning.pipeline import Join
 from dlog.planning.versions import is_change, old_name
-from dlog.storage.relation.relation import Order
+from dlog.storage.relation.relation import Order, Relation
 
 NEVER: Any = object()  # in place of a trigger: rows of a predicate always go the general way
 
@@ -47,13 +47,49 @@ def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -
         return trigger
     if any(maintenance.is_outgrown(number, store) for number in maintenance.readers.get(name, ())):
         return None  # the general way chooses anew
+    if not _may_trigger(maintenance, name):
+        maintenance.triggers[key] = NEVER
+        return None
     if not _is_simple(maintenance, store, name):
         return _other_trigger(maintenance, store, key)
+    return _prepared(maintenance, store, key)
+
+
+def find_derived(
+    maintenance: Maintenance, store: Store, first: Trigger, name: str, before: Relation, sign: int
+) -> Trigger | None:
+    """The same for a predicate that follows from another one, whose trigger was the first."""
+    key = (name, 2 * sign)  # one of its own: base facts of the predicate may change, too
+    trigger = maintenance.triggers.get(key)
+    if trigger is NEVER:
+        return None
+    if trigger is not None and trigger.fits(before):
+        return trigger
+    readers = [maintenance.program.strata[number] for number in maintenance.readers.get(name, ())]
+    others = {p for stratum in readers for p in stratum.reads - {*stratum.predicates, name}}
+    if others & {*first.following, first.name} or maintenance.program.predicates[name].is_functional:
+        maintenance.triggers[key] = NEVER
+        return None
+    if any(maintenance.is_outgrown(number, store) for number in maintenance.readers.get(name, ())):
+        return None
+    if not _is_simple(maintenance, store, name) or is_checked(maintenance, name):
+        maintenance.triggers[key] = NEVER
+        return None
+    made = _prepared(maintenance, store, key)
+    return made if made is not None and made.fits(before) else None
+
+
+def _prepared(maintenance: Maintenance, store: Store, key: tuple[str, int]) -> Trigger | None:
+    name, sign = key[0], INSERT if key[1] > 0 else ERASE
     maintenance.prepare(maintenance.readers.get(name, ()), store)
-    strategies = _readers(maintenance, store, name)
-    if not all(strategy.ready(store) for strategy in strategies):
+    strategies, recursive = _readers(maintenance, store, name), _recursive(maintenance, store, name)
+    if not all(s.ready(store) for s in strategies) or not all(s.ready(store) for s in recursive):
         return None  # until the first transaction has made their counts
-    made = _make(maintenance, store, name, sign, strategies)
+    paths = [strategy.short_path(store, name, sign) for strategy in recursive]
+    made = None if None in paths else _make(maintenance, store, key, strategies)
+    if made is not None:
+        made.following = frozenset(_following(maintenance, name))
+        made.follow_in([path for path in paths if path is not None])
     maintenance.triggers[key] = NEVER if made is None else made
     return made
 
@@ -69,7 +105,7 @@ def _other_trigger(maintenance: Maintenance, store: Store, key: tuple[str, int])
     """The trigger of a predicate whose only reader has one of its own."""
     name, sign = key
     strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
-    if not _may_trigger(maintenance, name) or any(s.fires_joins for s in strategies):
+    if any(s.fires_joins for s in strategies):
         maintenance.triggers[key] = NEVER
         return None
     if not all(strategy.ready(store) for strategy in strategies):
@@ -83,12 +119,22 @@ def _may_trigger(maintenance: Maintenance, name: str) -> bool:
     program = maintenance.program
     if name in maintenance.owner or program.predicates[name].arity == 0 or _meets_table(maintenance, name):
         return False
-    return _reads_apart(maintenance, program, name)
+    following = _following(maintenance, name)
+    for number in maintenance.readers.get(name, ()):  # no reader may read something else that follows
+        stratum = program.strata[number]
+        if (stratum.reads - {*stratum.predicates}) & following:
+            return False
+    return True
 
 
 def _readers(maintenance: Maintenance, store: Store, name: str) -> list[RuleStrategy]:
     strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
-    return [s for s in strategies if isinstance(s, RuleStrategy) and s.fires_joins]
+    return [cast(RuleStrategy, s) for s in strategies if s.fires_joins]
+
+
+def _recursive(maintenance: Maintenance, store: Store, name: str) -> list[Strategy]:
+    strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
+    return [s for s in strategies if s.has_short_path]
 
 
 def accounts(maintenance: Maintenance, store: Store, name: str) -> list[Account]:
@@ -99,11 +145,10 @@ def accounts(maintenance: Maintenance, store: Store, name: str) -> list[Account]
 
 def _is_simple(maintenance: Maintenance, store: Store, name: str) -> bool:
     strategies = _readers(maintenance, store, name)
-    if len(strategies) < len(maintenance.readers.get(name, ())):
+    recursive = _recursive(maintenance, store, name)
+    if len(strategies) + len(recursive) < len(maintenance.readers.get(name, ())):
         return False
-    if any(s.by_existence or (s.aggregates and s.plain) for s in strategies):
-        return False
-    return _may_trigger(maintenance, name)
+    return not any(s.by_existence or (s.aggregates and s.plain) for s in strategies)
 
 
 def _meets_table(maintenance: Maintenance, name: str) -> bool:
@@ -112,9 +157,9 @@ def _meets_table(maintenance: Maintenance, name: str) -> bool:
 
 
 def _make(
-    maintenance: Maintenance, store: Store, name: str, sign: int, strategies: list[RuleStrategy]
+    maintenance: Maintenance, store: Store, key: tuple[str, int], strategies: list[RuleStrategy]
 ) -> Trigger | None:
-    found: list[_Found] = []
+    (name, sign), found = key, list[_Found]()
     for strategy in strategies:
         for deltas in (*strategy.plain, *(a.deltas for a in strategy.aggregates)):
             for planned in deltas.variants:
@@ -127,29 +172,30 @@ def _make(
                     if made is None:
                         return None
                     found.append(made)
-    return _assembled(maintenance, store, name, sign, found)
+    return _assembled(maintenance, store, key, found)
 
 
-def _reads_apart(maintenance: Maintenance, program: Program, name: str) -> bool:
-    """Whether no reader of a predicate also reads something that follows from it."""
+def _following(maintenance: Maintenance, name: str) -> set[str]:
+    """All predicates that may follow from one."""
     following: set[str] = set()
     waiting = [name]
     while waiting:
         for number in maintenance.readers.get(waiting.pop(), ()):
-            for head in program.strata[number].predicates:
+            for head in maintenance.program.strata[number].predicates:
                 if head not in following:
                     following.add(head)
                     waiting.append(head)
-    for number in maintenance.readers.get(name, ()):
-        reads = {a.predicate for r in program.strata[number].rules for a, _ in r.body.atoms()}
-        if reads & following:
-            return False
-    return True
+    return following
 
 
 def is_read(maintenance: Maintenance, name: str) -> bool:
     """Whether anything follows from a predicate: other rules, or an error."""
-    return bool(maintenance.readers.get(name)) or name in maintenance.program.violations
+    return bool(maintenance.readers.get(name)) or is_checked(maintenance, name)
+
+
+def is_checked(maintenance: Maintenance, name: str) -> bool:
+    """Whether rows of a predicate are an error."""
+    return name in maintenance.program.violations
 
 
 def _use(
@@ -173,15 +219,14 @@ def _use(
 def _group_use(
     store: Store, strategy: RuleStrategy, deltas: BodyChanges, planned: Planned, join: Join, is_read: bool
 ) -> _Found | None:
-    ways = (one_group, few_kept, one_kept)
-    group = next((found for way in ways if (found := way(store, strategy, join.outputs))), None)
+    group = group_trigger(store, strategy, join.outputs)
     if group is None:
         return None
     ends = not is_read and _has_one_value(store, strategy.name, group)
     return _found(deltas, join, Use(strategy, planned.variant.sign, (), group, ends))
 
 
-def _has_one_value(store: Store, name: str, group: OneGroup | OneKept) -> bool:
+def _has_one_value(store: Store, name: str, group: GroupTrigger | OtherGroups) -> bool:
     """Whether rows of a head with one key are of one group."""
     declared = store.predicates[name]
     keys = {place for place in group.head[: declared.n_keys] if place[0] == GROUP}
@@ -211,7 +256,8 @@ def plain_head(
     return tuple(columns)
 
 
-def _assembled(maintenance: Maintenance, store: Store, name: str, sign: int, found: list[_Found]) -> Trigger:
+def _assembled(maintenance: Maintenance, store: Store, key: tuple[str, int], found: list[_Found]) -> Trigger:
+    name, sign = key[0], INSERT if key[1] > 0 else ERASE
     for _, _, atoms, _ in found:  # every order that some plan reads
         for predicate, columns in atoms:
             if not is_change(predicate):
@@ -236,6 +282,7 @@ def _assembled(maintenance: Maintenance, store: Store, name: str, sign: int, fou
         {s.name: s.way for s in _readers(maintenance, store, name)},
         accounts(maintenance, store, name),
         store.arena,
+        is_given=abs(key[1]) > 1,
         ended=_joined_head(store, uses, joins.width),
     )
 
@@ -290,15 +337,14 @@ class _Assembly:
             resolved = [first_mark - 1 - place if place < 0 else place for place in places]
             self.table[number * V + V_SOURCES] = self._put(np.array(resolved, np.int64))
         if not self.sources:
-            return Joins((), table=np.zeros(V, np.int64))
+            return Joins(())
         return Joins(
             [(plain, order, own + place) for (plain, order), place in self.others.items()],
             self.marks,
             np.array(self.table, np.int64),
             np.concatenate(self.words),
             np.concatenate(self.initials),
-            np.concatenate(self.initials),
-            np.zeros(self.n_ranges, np.int64),
+            self.n_ranges,
             self.width,
         )
 

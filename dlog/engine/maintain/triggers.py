@@ -6,6 +6,7 @@ predicates have one, see `trigger_search`, nor of what becomes of the rows that 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -14,13 +15,12 @@ import numpy as np
 
 from dlog.engine.body.replan import REPLAN, is_alike
 from dlog.engine.commit.oracle_report import ReportsOnRequest, no_reports
-from dlog.engine.maintain.delta.few_rows_kernels import MARK_ROWS, fire_rows
-from dlog.engine.maintain.delta.one_kept import OneKept
-from dlog.engine.maintain.delta.one_row_kernels import TOO_LARGE, V_STATE, V, fire
-from dlog.engine.maintain.delta.sum_trigger import OneGroup
+from dlog.engine.maintain.delta import kernels as k
+from dlog.engine.maintain.delta.group_trigger import GroupTrigger, OtherGroups
 from dlog.engine.maintain.delta.terminal_head import JoinedHead
 from dlog.engine.maintain.maintain import Account
 from dlog.engine.maintain.rule_strategy import RuleStrategy
+from dlog.engine.maintain.stages.short_path import ShortPath
 from dlog.engine.state.store import Store
 from dlog.jit import Words
 from dlog.lftj.opcodes import NEXTS, SEEKS
@@ -34,6 +34,7 @@ from dlog.storage.relation.relation import Order, Relation
 
 Rows = Sequence[tuple[int, ...]] | Words  # of codes
 
+MOST_ROWS = 1024  # of a transaction
 CAPACITY = 256  # rows of a join that the short way takes
 CAPACITY_OF_SOME = 1 << 13  # the same for several rows at once
 BUDGET = 1 << 14  # operations of a join: about 100 us
@@ -49,7 +50,7 @@ class Use:
     sign: int
     # For each column of a head: whether it is a slot, and its column or its code.
     heads: tuple[tuple[tuple[bool, int], ...], ...]
-    group: OneGroup | OneKept | None = None  # of an aggregation
+    group: GroupTrigger | OtherGroups | None = None  # of an aggregation
     ends: bool = False  # whether the heads are read by no rule and cannot give a key two values
 
 
@@ -64,46 +65,70 @@ class Output(NamedTuple):
     def column(self, c: int) -> Words:
         return self.words[c * self.stride : c * self.stride + self.n]
 
-    def rows(self) -> list[list[int]]:
-        return self.words.reshape(-1, self.stride)[:, : self.n].T.tolist()
-
 
 class Joins(NamedTuple):
-    """The joins of a trigger as `one_row_kernels` has them."""
+    """The joins of a trigger as the kernel has them."""
 
     others: Sequence[tuple[str, Order, int]]  # predicate, order, place among the available roots
     mark_orders: Sequence[Order] = ()
     table: Words = NO_WORD
     words: Words = NO_WORD
     initial: Words = NO_WORD
-    states: Words = NO_WORD
-    roots: Words = NO_WORD
+    most_atoms: int = 1
     width: int = 1  # columns of an output
 
 
 class Room:
-    """What a kernel writes for transactions up to a size."""
+    """What a kernel reads and writes for transactions up to a size."""
 
-    def __init__(
-        self,
-        n_orders: int,
-        shape: Words,
-        available: Words,
-        rows: Words,
-        out: Words = NO_WORD,
-        counts: Words = NO_WORD,
-        net: Words = NO_WORD,
-        given: tuple[Words, ...] = (),
-        marks: Sequence[Index] = (),
-    ):
+    def __init__(self, n_orders: int, shape: Words, available: Words, rows: Words):
         self.shape, self.available, self.rows = shape, available, rows
-        self.out, self.counts, self.net = out, counts, net
-        self.capacity = int(shape[5])  # rows of a join
-        self.given: Any = given  # to the kernel: a tuple of arrays that are always the same
-        self.marks = marks
         # Views, which are written and read one word at a time in a third of the time that arrays take.
-        self.places, self.row_words, self.tallies = available.data, rows.data, counts.data
+        self.places, self.row_words = available.data, rows.data
         self.new_roots = self.places[n_orders : 2 * n_orders]  # what a firing makes of the predicate's own
+
+
+class JoinRoom(Room):
+    """Of `kernels.fire`, for up to so many rows."""
+
+    def __init__(self, trigger: Trigger, arena: Arena, rows: int):
+        arity, joins, n_joins, n_orders = trigger.arity, trigger.joins, len(trigger.uses), len(trigger.orders)
+        self.marks = [_mark(arena, arity, rows) for _ in joins.mark_orders]
+        marks = [(m.root, *order) for m, order in zip(self.marks, joins.mark_orders, strict=True)]
+        self.capacity, budget = (CAPACITY, BUDGET) if rows == 1 else (CAPACITY_OF_SOME, BUDGET_OF_SOME)
+        self.layout = layout = np.zeros(k.L, np.int64)
+        op = k.GIVEN if trigger.is_given else 1 if trigger.sign == INSERT else 0
+        layout[: k.ORDERS] = (
+            *(arity, op, n_orders, len(marks), n_joins, self.capacity, joins.width, budget),
+        )
+        for name, part in (
+            (k.ORDERS, trigger.order_words),
+            (k.MARKS, np.array(marks, np.int64).reshape(-1)),
+            (k.JOINS, joins.table),
+            (k.WORDS, joins.words),
+            (k.INITIAL, joins.initial),
+        ):
+            self.layout[name] = len(self.layout)
+            self.layout = np.concatenate([self.layout, part])
+        written = {
+            k.AVAILABLE: 2 * n_orders + len(joins.others) + len(marks),
+            k.ROWS: rows * arity,
+            k.NET: rows * arity,
+            k.COUNTS: n_joins + 2,
+            k.STATES: len(joins.initial),
+            k.ROOTS: joins.most_atoms,
+            k.OUT: max(1, n_joins) * self.capacity * joins.width,
+        }
+        starts = np.cumsum([0, *written.values()]).tolist()
+        self.layout[list(written)] = starts[:-1]
+        self.written = np.zeros(starts[-1], np.int64)
+        available, given, net, counts, self.states, _, self.out = (
+            self.written[start:end] for start, end in itertools.pairwise(starts)
+        )
+        self.states[: len(joins.initial)] = joins.initial
+        available[len(available) - len(marks) :] = [mark.root for mark in self.marks]
+        self.net, self.counts, self.tallies = net, counts, counts.data
+        super().__init__(n_orders, self.layout, available, given)
 
 
 @dataclass
@@ -124,27 +149,36 @@ class Trigger:
     accounts: Sequence[Account]  # of the strata: what they took
     arena: InitVar[Arena]
     room: InitVar[Room | None] = None
-    one: Room = field(init=False)
-    some: Room | None = None  # for several rows, made when they first come
+    is_given: bool = False  # firing finds the predicate changed, as what is derived is
+    one: Any = field(init=False)  # a JoinRoom, or what a trigger of another kind has
+    some: JoinRoom | None = None  # for several rows, made when they first come
     seen: dict[str, Relation] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)  # of the other predicates when plans were made
     outgrown: bool = False  # the plans are for other sizes of these
     ended: JoinedHead | None = None  # what all joins lead to, if nobody reads it
     partner: Trigger | None = None  # of the other sign, once it is known to lead to the same groups
-    used: Room = field(init=False)  # by the last firing
-    alone: OneGroup | None = field(init=False)  # what the only join leads to, if nobody reads its head
+    recursions: Sequence[ShortPath] = ()  # recursive strata that read the predicate
+    following: frozenset[str] = frozenset()  # all that may follow from the predicate
+    used: JoinRoom = field(init=False)  # by the last firing
+    alone: GroupTrigger | None = field(init=False)  # what the only join leads to, if nobody reads its head
     reads_others: bool = field(init=False)  # roots besides those of the predicate
     keeps_state: ClassVar[bool] = False  # firing changes what strategies keep: see `state` and `looked`
 
     def __post_init__(self, arena: Arena, room: Room | None) -> None:
         ends = [use.group for use in self.uses if use.ends]
-        self.alone = ends[0] if len(self.uses) == 1 and ends and isinstance(ends[0], OneGroup) else None
+        self.alone = ends[0] if len(self.uses) == 1 and ends and isinstance(ends[0], GroupTrigger) else None
         self.reads_others = self.keeps_state or bool(self.joins.others)
         self.least, self.most = -(-self.rows // REPLAN), self.rows * REPLAN
         self.order_words = np.array([c for order in self.orders for c in order], np.int64)
-        self.one = self.used = room or self._make_room(arena, 1)
+        self.one = room or JoinRoom(self, arena, 1)
+        self.used = self.one
         self.places, self.row_words = self.one.places, self.one.row_words
-        self.kernel: Callable[..., int] = fire
+        self.kernel: Callable[..., int] = k.fire
+
+    def follow_in(self, recursions: Sequence[ShortPath]) -> None:
+        """These strata read the predicate, too."""
+        self.recursions = recursions
+        self.ways = {**self.ways, **{path.strategy.names[0]: path.strategy.way for path in recursions}}
 
     def fits(self, relation: Relation) -> bool:
         return not self.outgrown and self.least <= relation.rows_in(self.orders) <= self.most
@@ -172,55 +206,38 @@ class Trigger:
         self.seen.clear()
 
     def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
-        """See `one_row_kernels.fire`."""
+        """See `kernels.fire`."""
         relation.put_roots(self.places)
-        if len(rows) > 1:
-            return self._fire_some(arena, rows)
-        kernel, words = self.kernel, self.row_words
-        for place, code in enumerate(rows[0]):
-            words[place] = code
-        room = self.used = self.one
+        if len(rows) > MOST_ROWS:
+            return k.TOO_LARGE
+        room, kernel = self._room_with(arena, rows), self.kernel
         with arena.lock:
             arena.hand_over()
-            found: int = kernel(*room.given, NO_WORDS if self.ranks is None else self.ranks())
-        if kernel is fire:  # from now on its machine code, without the 0.2 us of finding it
-            self.kernel = getattr(fire, "target", fire)
+            ranks = NO_WORDS if self.ranks is None else self.ranks()
+            found: int = kernel(arena.A, room.layout, room.written, ranks, len(rows))
+        if kernel is k.fire:  # from now on its machine code, without the 0.2 us of finding it
+            self.kernel = getattr(kernel, "target", kernel)
         return found
 
-    def _fire_some(self, arena: Arena, rows: Rows) -> int:
-        n = len(rows)
-        if n > MARK_ROWS:
-            return TOO_LARGE
-        if self.some is None:
-            self.some = self._make_room(arena, MARK_ROWS)
-        self.used = room = self.some
-        kept = len(self.one.available) - len(self.joins.mark_orders)
-        room.available[:kept] = self.one.available[:kept]
-        room.rows[: n * self.arity] = np.asarray(rows, np.int64).reshape(-1)
-        ranks = NO_WORDS if self.ranks is None else self.ranks()
-        with arena.lock:
-            arena.release_many()
-            return fire_rows(*room.given, ranks, room.net, n)  # type: ignore[call-arg]
+    def fire_changed(self, arena: Arena, before: Relation, after: Relation, rows: Words) -> int:
+        """The same for a predicate that has changed already: only the joins run."""
+        after.put_roots(self.places)
+        self.places[len(self.orders) : 2 * len(self.orders)] = self.places[: len(self.orders)]
+        return self.fire(arena, before, rows)
 
-    def _make_room(self, arena: Arena, rows: int) -> Room:
-        """For transactions of up to so many rows."""
-        k, n_orders, n_joins, joins = self.arity, len(self.orders), len(self.uses), self.joins
-        marks = [_mark(arena, k, rows) for _ in joins.mark_orders]
-        roots = [index.root for index in marks]
-        described = [(root, *order) for root, order in zip(roots, joins.mark_orders, strict=True)]
-        capacity, budget = (CAPACITY, BUDGET) if rows == 1 else (CAPACITY_OF_SOME, BUDGET_OF_SOME)
-        op = 1 if self.sign == INSERT else 0
-        shape = np.array([k, op, n_orders, len(marks), n_joins, capacity, joins.width, budget], np.int64)
-        available = np.zeros(2 * n_orders + len(joins.others) + len(marks), np.int64)
-        available[len(available) - len(marks) :] = roots
-        out = np.zeros(max(1, n_joins) * capacity * joins.width, np.int64)
-        counts = np.zeros(n_joins + 2, np.int64)
-        of_rows, net = np.zeros((2, rows * k), np.int64)
-        given = (
-            *(arena.A, shape, self.order_words, np.array(described, np.int64).reshape(-1), available),
-            *(joins.table, joins.words, joins.initial, joins.states, joins.roots, of_rows, out, counts),
-        )
-        return Room(n_orders, shape, available, of_rows, out, counts, net, given, marks)
+    def _room_with(self, arena: Arena, rows: Rows) -> JoinRoom:
+        """Room with these rows in it."""
+        if len(rows) == 1:
+            room, words = self.one, self.row_words
+            for place, code in enumerate(rows[0]):
+                words[place] = code
+        else:
+            room = self.some = self.some or JoinRoom(self, arena, MOST_ROWS)
+            kept = len(room.available) - len(room.marks)
+            room.available[:kept] = self.one.available[:kept]
+            room.rows[: len(rows) * self.arity] = np.asarray(rows, np.int64).reshape(-1)
+        self.used = room
+        return room
 
     def state(self) -> Mapping[str, Relation]:
         """What else the last firing changed, besides the predicate: what strategies keep.  Asked once."""
@@ -243,12 +260,16 @@ class Trigger:
         """Of the last firing."""
         return self.used.tallies[len(self.uses)]
 
+    def costs_by_name(self) -> Mapping[str, int]:
+        costs = self.costs()
+        return dict.fromkeys(self.ways, costs) if isinstance(costs, int) else costs
+
     def costs(self) -> Mapping[str, int] | int:
         """Operations of the last firing by the names of `ways`, or of the only one.  O(joins)."""
         if len(self.ways) == 1:
             return self.operations
-        costs, states = dict.fromkeys(self.ways, 0), self.joins.states
-        for use, start in zip(self.uses, self.joins.table[V_STATE::V].tolist(), strict=False):
+        costs, states = dict.fromkeys(self.ways, 0), self.used.states
+        for use, start in zip(self.uses, self.joins.table[k.V_STATE :: k.V].tolist(), strict=False):
             costs[use.strategy.name] += int(states[start + SEEKS] + states[start + NEXTS])
         return costs
 

@@ -149,6 +149,13 @@ class Relation:
             return self.snapshot(), change
         return self.of_roots(roots.data), change
 
+    def apply_rows(self, rows: Words, n_inserts: int) -> tuple[Relation, Change]:
+        """The same for an (n, arity) array: rows to insert, then rows to erase."""
+        few = self._changed_by_rows(rows, n_inserts, 0) if len(rows) <= COMPARISON_SORT_ROWS else None
+        if few is None or not few[1]:
+            return self.apply(rows[:n_inserts], rows[n_inserts:])
+        return self.of_roots(few[0].data), few[1]
+
     def apply_in_place(self, inserts: Any = None, erases: Any = None) -> Change:
         """The same on this handle, as `Index.apply_in_place`.
 
@@ -288,6 +295,10 @@ class Relation:
         """Another handle on this version.  O(orders)."""
         indices = self._indices.copy()  # another thread may add an order meanwhile
         return self._version({order: index.snapshot() for order, index in indices.items()})
+
+    def same(self) -> Relation:
+        """Another object for the same indices, which must not be closed.  O(1)."""
+        return self._version(self._indices)
 
     def __del__(self, _finalizing: Any = sys.is_finalizing) -> None:
         roots = self.bare_roots

@@ -380,17 +380,17 @@ SALES = """
 
 def test_oracle_sums_of_single_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The short way of one row through sums: values that cancel, sums that do not fit, heads with facts."""
-    from dlog.engine.maintain.delta.sum_trigger import OneGroup
+    from dlog.engine.maintain.delta.group_trigger import GroupTrigger
 
     simple: list[bool] = []
-    follow = OneGroup.follow
+    follow = GroupTrigger.follow
 
-    def counted(group: OneGroup, *args: object) -> object:
+    def counted(group: GroupTrigger, *args: object) -> object:
         found = follow(group, *args)  # type: ignore[arg-type]
         simple.append(found is not None)
         return found
 
-    monkeypatch.setattr(OneGroup, "follow", counted)
+    monkeypatch.setattr(GroupTrigger, "follow", counted)
     rng = random.Random(5)
     db = dlog.Database(source=SALES)
     db.apply(insert={"shop": [(s, s % 2) for s in range(4)], "sale": [(0, 0, 1), (1, 1, 2)]})

@@ -8,9 +8,9 @@ import pytest
 
 import dlog
 from dlog.engine.maintain.stages.keep import StageStrategy
-from dlog.engine.maintain.stages.table import StageTable
 from dlog.engine.maintain.strategies import SELECTABLE
 from dlog.engine.state.limits import resident_bytes
+from dlog.heads.stages.table import StageTable
 from tests.engine.machine import contents
 
 RULES = """

@@ -40,7 +40,11 @@ REFUSED = [
     ("p(x, y) <- e(x, y), e(y, x).", "e", "no variable of a rule of p can own the shards"),
     ("p[] = m <- agg<<m = mean(y)>> e(_, y).", "e", "p"),
     ("p[] = v <- agg<<v = variance(y)>> e(_, y).", "e", "p: finished values of variance cannot be merged"),
-    ("p[] = n <- agg<<n = count_distinct(y)>> e(_, y).", "e", "p: finished values of count_distinct cannot be merged"),
+    (
+        "p[] = n <- agg<<n = count_distinct(y)>> e(_, y).",
+        "e",
+        "p: finished values of count_distinct",
+    ),
     ("p(y) <- e(_, y).  q(x) <- p(x), e(x, _).", "e", "p, which is merged|q: no|q"),
     ("k(9).  k(n) <- agg<<n = count()>> e(_, _).", "e", "k: every shard would have its facts"),
     ("p(x) <- e(x, _).  p(x) -> f(x, _).", "e f", "constraints"),

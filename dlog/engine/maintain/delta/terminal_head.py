@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from dlog.engine.maintain.delta.terminal_head_kernels import (
+from dlog.engine.maintain.delta.kernels import (
     H_ARITY,
     H_CAPACITY,
     H_INSERTS,

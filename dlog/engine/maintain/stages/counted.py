@@ -1,7 +1,7 @@
 """Owns the evaluation of a recursive stratum with its state: rows, stages and support counts at once.
 
 Correct output: the relations hold what evaluation from scratch gives, and the table of stages has all facts,
-each with a stage and the exact number of its derivations from lower stages (`dlog.engine.maintain.stages.table`).
+each with a stage and the exact number of its derivations from lower stages (`dlog.heads.stages.table`).
 
 The driven fixpoint meets every derivation once, when the last of its recursive facts drives; the set that
 tells what is new then gives the head's support, too.  So being ready for change costs a wider row in a

@@ -21,14 +21,13 @@ from dlog.engine.body.replan import alike
 from dlog.engine.body.table import Table, distinct_rows
 from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.head.heads import head_rows, is_stored
-from dlog.engine.maintain.stages import expand_kernels as kernels
-from dlog.engine.maintain.stages.table import CHUNK, NO_IDS, StageTable
 from dlog.engine.state.store import Store
+from dlog.heads.stages import expand_kernels as kernels
+from dlog.heads.stages.table import CHUNK, NO_IDS, StageTable
 from dlog.ir.rules import Atom, Const, Disjunction, Form, Rule, Var
 from dlog.jit import DISABLED, Words
 from dlog.lftj import opcodes as o
 from dlog.lftj.assemble import Assembled, assemble
-from dlog.lftj.machine import attach
 from dlog.lftj.triejoin import NO_WORDS
 from dlog.planning.compile import CompiledJoin, compile_join
 from dlog.planning.deltas import outer_variables
@@ -52,10 +51,7 @@ class Recursion:
     numbers: Mapping[str, int]  # of the stratum's predicates in the table
     generation: int = 0  # rises whenever relations have changed: indices are looked up again
     buffer: Words = field(default_factory=lambda: np.empty(0, np.int64))
-    sources: Words = field(default_factory=lambda: np.empty(CHUNK, np.int64))
-    attached: list[Expansion] = field(
-        default_factory=list
-    )  # those that may have run, until they are measured
+    attached: list[Plans] = field(default_factory=list)  # those that may have run, until they are measured
 
     def index(self, name: str, columns: Sequence[int]) -> Index:
         """An index of a version; an order that only the old version would get goes to the new one, too."""
@@ -64,8 +60,9 @@ class Recursion:
         return self.store.index(name, columns)
 
     def output(self, columns: int) -> Words:
-        if len(self.buffer) < columns * CHUNK:
-            self.buffer = np.empty(columns * CHUNK, np.int64)
+        """Room for CHUNK derivations of so many columns, and the facts that they are through."""
+        if len(self.buffer) < (1 + columns) * CHUNK:
+            self.buffer = np.empty((1 + columns) * CHUNK, np.int64)
         return self.buffer
 
 
@@ -134,9 +131,8 @@ class Expansion:
             evaluation = recursion.evaluation
             self.runner = BodyRunner(recursion.store, self.rule, evaluation.watch, evaluation.measures)
         self.orders: list[tuple[str, Order]] = []
-        self.generation = -1
-        self.seeks = self.nexts = 0  # of plans that are no longer attached
         self.job = np.zeros(kernels.JOB, np.int64)
+        self.own_plans = Plans(recursion, [self])
 
     def _without_bound_facts(self) -> tuple[Form, ...]:
         """The forms without recursive atoms whose variables the others bind: the table, which is asked for
@@ -171,57 +167,31 @@ class Expansion:
 
     def _run_kernel(self, rows: Words, ids: Words, mode: int, step: int) -> None:
         shared, table = self.recursion, self.recursion.table
-        if self.generation != shared.generation:
-            self.attach()
-        n = len(rows)
-        facts = rows.reshape(-1) if rows.size else NO_IDS
-        ids = ids if len(ids) else np.zeros(n, np.int64)
-        job, watch = self.job, shared.evaluation.watch
+        job, watch, plans = self.job, shared.evaluation.watch, self.own_plans.bring()
         job[:] = 0
-        out = shared.output(max(1, len(self.outputs)))
+        job[kernels.LAST_FACT], job[kernels.LAST_PLAN], job[kernels.CAPACITY] = len(rows), 1, CHUNK
+        job[kernels.MODE], job[kernels.NUMBER], job[kernels.SLICE] = mode, step, kernels.OPERATIONS
+        if len(ids):
+            table.batch(len(ids))[:] = ids
+            job[kernels.FROM_BATCH] = 1
+        facts = rows.reshape(-1) if rows.size else NO_IDS
+        out, ranks = shared.output(max(1, len(self.outputs))), self.own_plans.ranks
         while True:
-            answer = _expand(
-                shared.store.arena.A, self.assembled.code, self.state, self.ranks, self.parameters,
-                facts, ids, n, job, out, shared.sources, CHUNK, self.shape, mode, step,
-                table.table, table.records, table.head, table.fallen, table.absent, table.heap,
-            )  # fmt: skip
+            arena = shared.store.arena.A
+            answer = _expand(arena, ranks, plans, job, facts, table.table, table.records, table.head, out)
             if answer == kernels.FINISHED:
                 break
             if answer == kernels.NEEDS_ROOM:
                 table.grow()
             watch.check()
 
-    def attach(self) -> None:
-        """Have a plan for the relations as they are now."""
-        shared = self.recursion
-        shared.attached.append(self)
-        self._count()
+    def plan(self) -> None:
+        """Have a plan for relations of their present sizes."""
         if self.compiled is None or not alike(self._sizes(), self.sizes):
             self._plan()
-        assert self.compiled is not None
-        self.state[:] = self.assembled.initial  # what an earlier version left there leads astray
-        self.indices = self._current_indices()
-        attach(
-            shared.store.arena.A,
-            self.state,
-            self.assembled.levels,
-            np.array([i.root for i in self.indices], np.int64),
-        )
-        self.ranks = shared.store.dictionary.rank if self.compiled.uses_ranks else NO_WORDS
-        self.generation = shared.generation
 
-    def _count(self) -> None:
-        """Take the state's operations out of it."""
-        if self.generation >= 0:
-            self.seeks += int(self.state[o.SEEKS])
-            self.nexts += int(self.state[o.NEXTS])
-            self.state[o.SEEKS] = self.state[o.NEXTS] = 0
-
-    def measure(self) -> tuple[int, int]:
-        """Seeks and nexts of the kernel since this was last asked for.  O(1)."""
-        self._count()
-        measured, self.seeks, self.nexts = (self.seeks, self.nexts), 0, 0
-        return measured
+    def current_roots(self) -> list[int]:
+        return [index.root for index in self._current_indices()]
 
     def _current_indices(self) -> list[Index]:
         """Those that the plan reads, of the versions as they are now: in the orders of the last ones."""
@@ -244,7 +214,6 @@ class Expansion:
             self.compiled = self._compiled(self.forms)
         self.sizes = self._sizes()
         self.assembled: Assembled = assemble(self.compiled.plan)
-        self.state = np.empty_like(self.assembled.initial)
         self.parameters = self._parameters(int(self.assembled.initial[o.PC]))
 
     def _compiled(self, forms: Sequence[Form]) -> CompiledJoin:
@@ -346,6 +315,77 @@ class Expansion:
         code = store.encode(operand, store.column_types(atom.predicate)[column])
         assert code is not None, "checked by `fits`"
         return 1, code
+
+
+class Plans:
+    """Expansions as kernels run them: see `expand_kernels`."""
+
+    def __init__(self, recursion: Recursion, expansions: Sequence[Expansion]):
+        self.recursion, self.expansions = recursion, expansions
+        self.words: Words = NO_WORDS
+        self.ranks: Words = NO_WORDS
+        self.states: list[Words] = []
+        self.roots: list[Words] = []
+        self.counts = [(0, 0)] * len(expansions)  # seeks and nexts of what is no longer attached
+        self.assembled: list[Assembled] = []
+        self.generation = -1
+
+    def bring(self) -> Words:
+        """The plans for the relations as they are now."""
+        if self.generation != self.recursion.generation:
+            self._count()
+            self.recursion.attached.append(self)
+            self.prepare()
+            for number, expansion in enumerate(self.expansions):
+                self.roots[number][:] = expansion.current_roots()
+            self.words[kernels.P_READY : kernels.PLAN * len(self.expansions) : kernels.PLAN] = 0
+            self.generation = self.recursion.generation
+        return self.words
+
+    def prepare(self) -> None:
+        """Have plans for relations of their present sizes."""
+        for expansion in self.expansions:
+            expansion.plan()
+        assembled = [e.assembled for e in self.expansions]
+        if list(map(id, assembled)) != list(map(id, self.assembled)):
+            self._lay_out()
+            self.assembled = assembled
+        uses_ranks = any(e.compiled is not None and e.compiled.uses_ranks for e in self.expansions)
+        self.ranks = self.recursion.store.dictionary.rank if uses_ranks else NO_WORDS
+
+    def measure(self) -> list[tuple[Rule, int, int]]:
+        """(Rule, seeks, nexts) of the kernel since this was last asked for.  O(expansions)."""
+        self._count()
+        measured = [(e.rule, *counts) for e, counts in zip(self.expansions, self.counts, strict=True)]
+        self.counts = [(0, 0)] * len(self.counts)
+        return measured
+
+    def _count(self) -> None:
+        """Take the states' operations out of them."""
+        for number, state in enumerate(self.states):
+            seeks, nexts = self.counts[number]
+            self.counts[number] = seeks + int(state[o.SEEKS]), nexts + int(state[o.NEXTS])
+            state[o.SEEKS] = state[o.NEXTS] = 0
+
+    def _lay_out(self) -> None:
+        self._count()
+        parts: list[Words] = []
+        table: list[int] = []
+        places: list[list[int]] = []
+        at = kernels.PLAN * len(self.expansions)
+        for e in self.expansions:
+            plan, n_atoms = e.assembled, len(e.assembled.levels) // 2
+            state, roots = np.zeros(len(plan.initial), np.int64), np.zeros(n_atoms, np.int64)
+            initial = plan.initial[: len(plan.initial) - o.CHUNK]  # without the scratch space
+            own = [plan.code, state, e.parameters, e.shape, initial, plan.levels, roots]
+            starts = (at + np.cumsum([0, *map(len, own)])).tolist()
+            number = self.recursion.numbers.get(e.predicate, -1)
+            table += [number, *starts[:-1], len(initial), n_atoms, 0]
+            parts, at = [*parts, *own], starts[-1]
+            places.append(starts)
+        self.words = np.concatenate([np.array(table, np.int64), *parts])
+        self.states = [self.words[starts[1] : starts[2]] for starts in places]
+        self.roots = [self.words[starts[6] : starts[7]] for starts in places]
 
 
 class GroupExpansion:

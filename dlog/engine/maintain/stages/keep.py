@@ -2,7 +2,7 @@
 
 Correct output: the stratum's predicates hold exactly what evaluation from scratch gives, and what is
 published is the net difference.  The state is a stage and a support count for every fact
-(`dlog.engine.maintain.stages.table`).
+(`dlog.heads.stages.table`).
 
 One transaction, F being the facts of the recursion before it:
 
@@ -32,17 +32,18 @@ import numpy as np
 from dlog.engine.evaluate.evaluate import Evaluation, check_functions, evaluate_stratum
 from dlog.engine.head.conflicts import check_new_values
 from dlog.engine.head.heads import fits
-from dlog.engine.maintain.stages import layout as k
 from dlog.engine.maintain.stages.counted import evaluate_counted, is_countable
 from dlog.engine.maintain.stages.expansion import Body, Expansion, GroupExpansion, Recursion
 from dlog.engine.maintain.stages.explain import explain_stages
 from dlog.engine.maintain.stages.recursive_bodies import base_facts_body, bodies, kind_of
 from dlog.engine.maintain.stages.rounds import Rounds
-from dlog.engine.maintain.stages.table import NO_IDS, StageTable
+from dlog.engine.maintain.stages.short_path import ShortPath, short_path
 from dlog.engine.maintain.strategies import FROM_SCRATCH
 from dlog.engine.maintain.strategy import Cycle, Strategy, start_from_facts
 from dlog.engine.state.side_state import SideState
 from dlog.engine.state.store import Store
+from dlog.heads.stages import layout as k
+from dlog.heads.stages.table import NO_IDS, StageTable
 from dlog.ir.rules import Program, Stratum
 from dlog.jit import Words
 from dlog.planning.deltas import INSERT, Variant, outer_variables, rule_variants
@@ -85,6 +86,7 @@ class StageStrategy(Strategy):
     """
 
     way = "stages"
+    has_short_path = True
 
     def __init__(self, program: Program, stratum: Stratum, store: Store):
         self.program = program
@@ -167,6 +169,9 @@ class StageStrategy(Strategy):
             return
         self._publish(cycle, old)
         self.side.end(store, self.stamp)
+
+    def short_path(self, store: Store, name: str, sign: int) -> ShortPath | None:
+        return short_path(self, store, name, sign)
 
     def forget(self, store: Store) -> None:
         self.side.forget(store, self.stamp)
@@ -270,7 +275,7 @@ class StageStrategy(Strategy):
             yield
         finally:
             seconds = time.perf_counter() - started
-            found = [(e.rule, *e.measure()) for e in attached]
+            found = [measured for plans in attached for measured in plans.measure()]
             attached.clear()
             total = max(1, sum(seeks + nexts for _, seeks, nexts in found))
             for rule, seeks, nexts in found:
@@ -308,7 +313,7 @@ class StageStrategy(Strategy):
         changes = self._changes(cycle)
         given = [
             (variants[0].sign, expansion, [_rows(changes[v.changed], v) for v in variants])
-            for variants, expansion in self._changed_bodies(frozenset(changes))
+            for variants, expansion in self.changed_bodies(frozenset(changes))
         ]
         given = [item for item in given if any(map(len, item[2]))]
         falls = self.stratum.combine or any(sign != INSERT for sign, _, _ in given)
@@ -321,7 +326,7 @@ class StageStrategy(Strategy):
                         expansion.run(rows[0], NO_IDS, mode, 0)
                     self._look()
 
-    def _changed_bodies(
+    def changed_bodies(
         self, changed: frozenset[str]
     ) -> list[tuple[list[Variant], Expansion | GroupExpansion]]:
         """The variants of all bodies that read one of the changed predicates, as expansions."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from dlog.engine.evaluate.evaluate import as_plain
 from dlog.engine.maintain.stages.expansion import Body
-from dlog.engine.maintain.stages.table import FactKind
+from dlog.heads.stages.table import FactKind
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Program, Rule, Stratum, Var
 from dlog.planning.versions import facts_name
 

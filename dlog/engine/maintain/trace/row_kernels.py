@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.maintain.delta.one_row_kernels import NOTHING, TOO_LARGE
+from dlog.engine.maintain.delta.kernels import NOTHING, TOO_LARGE
 from dlog.engine.maintain.trace.row_layout import (
     ARITY,
     ATOM,

@@ -1,6 +1,6 @@
 """Owns the layout of what a transaction of one row over a traced rule reads and writes.
 
-See `dlog.engine.maintain.trace.row_kernels`, which works on it, and `dlog.engine.maintain.trace.triggers`, which makes it.
+`dlog.engine.maintain.trace.row_kernels` works on it, `dlog.engine.maintain.trace.triggers` makes it.
 """
 
 from __future__ import annotations

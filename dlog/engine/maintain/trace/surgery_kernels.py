@@ -1,7 +1,7 @@
 """Owns what one changed row of a predicate contributes to the oracle of a rule that is kept by its trace.
 
 The row's surgeries, one for each column order and level that is new to the index, are matched with the
-watches of the rule; the layout is that of `dlog.engine.maintain.trace.row_layout`.  Knows nothing of evaluation.
+watches of the rule; for the layout see `dlog.engine.maintain.trace.row_layout`.  Knows nothing of evaluation.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from weakref import ref
 import numpy as np
 
 from dlog.engine.commit.oracle_report import OracleReport, ReportsOnRequest
-from dlog.engine.maintain.delta.one_row_kernels import TOO_LARGE
+from dlog.engine.maintain.delta.kernels import TOO_LARGE
 from dlog.engine.maintain.delta.terminal_head import Head, HeadChange
 from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.trace import row_layout as k

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import dlog
 from dlog.engine.evaluate import chunks, fixpoint
 from dlog.engine.maintain.stages import expansion, keep, rounds
-from dlog.engine.maintain.stages import table as stage_table
 from dlog.errors import ConstraintError, DataError
+from dlog.heads.stages import table as stage_table
 from tests.engine.maintain.stages.staged import Staged, check_counts
 from tests.examples import relaxed
 from tests.oracle.accepted import accepted

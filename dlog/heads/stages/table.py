@@ -8,9 +8,9 @@ stages, and by induction one from the strata below alone: no facts keep each oth
 Where values combine (recursive min and max), a fact is a key with its value, and only derivations of that
 very value count.
 
-Lifecycle of a transaction.  1 `take`, or `dlog.engine.maintain.stages.expansion`, lets derivations act.  2 `fall` and
-`births` hand out the facts whose derivations come next.  3 `changes` reads the outcome.  4 `keep` or `undo`:
-whoever begins the next transaction knows whether this one was committed.
+Lifecycle of a transaction.  1 `take`, or `expand_kernels`, lets derivations act.  2 `fall` and `births` hand
+out the facts whose derivations come next.  3 `changes` reads the outcome.  4 `keep` or `undo`: whoever begins
+the next transaction knows whether this one was committed.
 
 Knows nothing of rules and relations.  Not versioned, unlike relations: readers never see it, and `undo`
 brings back what the last transaction changed, in time proportional to that.
@@ -24,10 +24,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlog.aggregates import aggregate_named
-from dlog.engine.maintain.stages import layout as k
-from dlog.engine.maintain.stages.pending_kernels import next_births, next_deaths
-from dlog.engine.maintain.stages.support_kernels import take
-from dlog.engine.maintain.stages.table_kernels import (
+from dlog.heads.stages import layout as k
+from dlog.heads.stages.pending_kernels import next_births, next_deaths
+from dlog.heads.stages.support_kernels import take
+from dlog.heads.stages.table_kernels import (
     fill,
     read_changes,
     read_facts,
@@ -42,7 +42,12 @@ CHUNK = 1024  # derivations that are taken at a time: their rows stay in the fir
 _FILLED = 1 << 16  # facts put in at a time
 _LEAST_SLOTS = 4 * CHUNK
 _LEAST_RECORDS = 2 * CHUNK
-_LISTS = {"records": k.RECORD, "fallen": 1, "absent": 1, "batch": 1, "heap": k.HEAP_WORDS}  # words of each
+_LISTS = {
+    k.FALLEN: 1,
+    k.ABSENT_LIST: 1,
+    k.BATCH: 1,
+    k.HEAP: k.HEAP_WORDS,
+}  # words of each
 _COUNTERS = [k.N_RECORDS, k.N_FALLEN, k.N_ABSENT, k.N_HEAP, k.WORK, k.SEARCHED]  # of a transaction
 NO_IDS: Words = np.zeros(0, np.int64)
 
@@ -90,8 +95,8 @@ class StageTable:
             at = k.HEADER + k.PREDICATE_WORDS * number
             combine = _direction(kind.combine)
             self.head[at : at + k.PREDICATE_WORDS] = kind.columns, kind.identity, combine
-        self.table = np.zeros(0, np.int64)
-        self.records = self.fallen = self.absent = self.heap = self.batch = np.zeros(0, np.int64)
+        self.table = self.records = np.zeros(0, np.int64)
+        self.words = self.head.data  # which are read one at a time in a third of the time
         self._resize(_LEAST_SLOTS)
         self._more_records(_LEAST_RECORDS)
 
@@ -154,11 +159,14 @@ class StageTable:
         _rehash(old, old_slots, self.table, self.records, self.head)
 
     def _more_records(self, n: int) -> None:
+        before, old = int(self.head[k.MOST_RECORDS]), self.records
+        self.records = np.empty(n * (k.RECORD + sum(_LISTS.values())), np.int64)
+        self.records[: before * k.RECORD] = old[: before * k.RECORD]
+        end = n * k.RECORD
         for name, words in _LISTS.items():
-            old = getattr(self, name)
-            new = np.empty(n * words, np.int64)
-            new[: len(old)] = old
-            setattr(self, name, new)
+            start, self.head[name] = int(self.head[name]), end
+            self.records[end : end + before * words] = old[start : start + before * words]
+            end += n * words
         self.head[k.MOST_RECORDS] = n
 
     def _shrink(self) -> None:
@@ -167,7 +175,7 @@ class StageTable:
         if slots > _LEAST_SLOTS and len(self) * 8 < slots:
             self._resize(max(_LEAST_SLOTS, _slots_for(2 * len(self))))
         if self.head[k.MOST_RECORDS] > 64 * _LEAST_RECORDS:
-            self.records = self.fallen = self.absent = self.heap = self.batch = np.zeros(0, np.int64)
+            self.records, self.head[k.MOST_RECORDS] = np.zeros(0, np.int64), 0
             self._more_records(_LEAST_RECORDS)
 
     def fill(self, predicate: int, block: Words) -> None:
@@ -215,24 +223,29 @@ class StageTable:
     ) -> None:
         """The same for n <= CHUNK derivations: column c of row i is rows[c * stride + i]."""
         self.grow()
-        _take(
-            rows, stride, n, source, shape, mode, step,
-            self.table, self.records, self.head, self.fallen, self.absent, self.heap,
-        )  # fmt: skip
+        _take(rows, stride, n, source, shape, mode, step, self.table, self.records, self.head)
 
     # Deaths and births
 
     def fall(self, number: int) -> Words:
         """The facts that die in round `number`, as records; from now on they are dead."""
         out = np.empty(int(self.head[k.N_FALLEN]), np.int64)
-        next_deaths(self.records, self.head, self.fallen, number, out)
+        next_deaths(self.records, self.head, number, out)
         return out
 
     def questions(self) -> Words:
         """Facts that a change may have derived, and that were not there."""
         n = int(self.head[k.N_ABSENT])
         self.head[k.N_ABSENT] = 0
-        return self.absent[:n].copy()
+        return self._list(k.ABSENT_LIST, n).copy()
+
+    def batch(self, n: int) -> Words:
+        """The first n records of the last batch; not to be kept."""
+        return self._list(k.BATCH, n)
+
+    def _list(self, name: int, n: int) -> Words:
+        start = int(self.head[name])
+        return self.records[start : start + n]
 
     @property
     def has_fallen(self) -> bool:
@@ -244,15 +257,13 @@ class StageTable:
         if not pending:
             return NO_IDS
         out = np.empty(pending, np.int64)
-        return out[: next_births(self.heap, self.records, self.head, step, out)]
+        return out[: next_births(self.records, self.head, step, out)]
 
     def facts(self, batch: Words, predicate: int) -> tuple[Words, Words]:
         """((n, columns) rows, records) of the facts of a batch that belong to a predicate.  O(batch)."""
         columns = self.kinds[predicate].columns
         rows, ids = np.empty((len(batch), columns), np.int64), np.empty(len(batch), np.int64)
-        n = read_facts(
-            batch, len(batch), predicate, columns, self.table, self.records, self.head, rows.reshape(-1), ids
-        )
+        n = read_facts(batch, predicate, self.table, self.records, self.head, rows.reshape(-1), ids)
         return rows[:n], ids[:n]
 
     # Outcome
@@ -267,7 +278,7 @@ class StageTable:
         new, old = np.empty((2, len(batch), columns), np.int64)
         counts = np.zeros(2, np.int64)
         read_changes(
-            batch, len(batch), predicate, columns, int(shown), self.table, self.records, self.head,
+            batch, predicate, int(shown), self.table, self.records, self.head,
             new.reshape(-1), old.reshape(-1), counts,
         )  # fmt: skip
         return Change(new[: counts[0]], old[: counts[1]])
@@ -286,9 +297,7 @@ class StageTable:
         """All facts of a predicate with stage and count, sorted.  REQUIRES: no transaction.  O(slots)."""
         columns = self.kinds[predicate].columns
         out = np.empty((len(self), columns + 2), np.int64)
-        slots = int(self.head[k.SLOTS])
-        n = read_stages(predicate, columns, self.table, slots, self.head, out.reshape(-1))
-        out = out[:n]
+        out = out[: read_stages(predicate, self.table, self.head, out.reshape(-1))]
         return out[np.lexsort(out.T[::-1])]
 
 

@@ -13,8 +13,9 @@ the columns of a fact, STATE and COUNT.  STATE is 0 for an empty slot, else
     n > 0    born in step n of the transaction              ABSENT   asked about, not there
     -n < 0   dies in round n
 
-`fallen` collects facts that die in the next round, `absent` facts that a change may have derived, `heap` the
-pending ones by (value if values combine, stage).
+Behind the records, in the same array, lie four lists: `fallen` collects facts that die in the next round,
+`absent` facts that a change may have derived, `batch` the facts of a round, `heap` the pending ones by (value
+if values combine, stage).  The header tells where each begins.
 """
 
 from typing import Final
@@ -34,7 +35,11 @@ KEY: Final = 10  # where the room for one row begins
 SEARCHED: Final = 11  # join operations since the transaction began
 WARMED: Final = 12  # what was read ahead of its use; means nothing
 INVERSE: Final = 13  # STRIDE * INVERSE is 1, modulo SLOTS
-HEADER: Final = 16
+FALLEN: Final = 14  # where the lists behind the records begin
+ABSENT_LIST: Final = 15
+BATCH: Final = 16
+HEAP: Final = 17
+HEADER: Final = 18
 PREDICATE_WORDS: Final = 3
 NEIGHBOUR_BITS: Final = 6
 NEIGHBOURS: Final = 1 << NEIGHBOUR_BITS

@@ -11,12 +11,14 @@ from typing import Final
 
 import numpy as np
 
-from dlog.engine.maintain.stages.layout import (
+from dlog.heads.stages.layout import (
     ABSENT,
+    ABSENT_LIST,
     BOUND,
     COLUMNS,
     COMBINE,
     COUNT,
+    FALLEN,
     GAIN,
     IDENTITY,
     IMPROVED,
@@ -38,8 +40,8 @@ from dlog.engine.maintain.stages.layout import (
     WIDTH,
     WORK,
 )
-from dlog.engine.maintain.stages.pending_kernels import pend
-from dlog.engine.maintain.stages.table_kernels import find, hash_start, hash_word, home, info, insert, touch
+from dlog.heads.stages.pending_kernels import pend
+from dlog.heads.stages.table_kernels import find, hash_start, hash_word, home, info, insert, touch
 from dlog.jit import Words, helper, kernel, pointer
 
 WORTH_WARMING: Final = 8  # derivations; and a thousand times as many entries
@@ -57,39 +59,38 @@ def take(
     table_words: Words,
     record_words: Words,
     head_words: Words,
-    fallen_words: Words,
-    absent_words: Words,
-    heap_words: Words,
 ) -> None:
     """Let n derivations act on their heads.  REQUIRES: has_room(n)."""
     take_on(
         pointer(row_words), stride, n, pointer(source_words), pointer(shape_words), mode, step,
         pointer(table_words), pointer(record_words), pointer(head_words),
-        pointer(fallen_words), pointer(absent_words), pointer(heap_words),
     )  # fmt: skip
 
 
 @helper
-def take_on(
-    rows, stride, n, source, shape, mode, step, table, records, head, fallen, absent, heap
-):  # fmt: skip
-    room = 1 + 2 * (head[WIDTH] - 2)
+def take_on(rows, stride, n, source, shape, mode, step, table, records, head):
     predicate = shape[SHAPE]
     head[WORK] += n
     if n >= WORTH_WARMING and head[SLOTS] > WORTH_WARMING << 10:
-        warm(table, head, shape, rows, stride, n, room)
+        warm(table, head, shape, rows, stride, n)
     for i in range(n):
-        top = greatest_stage(table, records, head, shape, rows, stride, i, source, mode, step, room)
+        top = greatest_stage(table, records, head, shape, rows, stride, i, source, mode, step)
         if top >= 0:
             load(head, shape, SHAPE, rows, stride, i, predicate)
             if mode in (LOSE, LOWER_LOSE):
-                lose(table, records, head, fallen, predicate, top, step)
+                lose(table, records, head, predicate, top, step)
             else:
-                gain(table, records, head, fallen, absent, heap, predicate, top, mode)
+                gain(table, records, head, predicate, top, mode)
 
 
 @helper
-def warm(table, head, shape, rows, stride, n, room):
+def fact_words(head):
+    """Of one fact in a shape."""
+    return 1 + 2 * (head[WIDTH] - 2)
+
+
+@helper
+def warm(table, head, shape, rows, stride, n):
     """Read the entries that derivations are going to look for, all at once: the processor then waits for many
     of them together, which takes a fraction of the time."""
     width, slots = head[WIDTH], head[SLOTS]
@@ -97,7 +98,7 @@ def warm(table, head, shape, rows, stride, n, room):
     for f in range(shape[1] + 1):
         if f > 0 and f - 1 == shape[0]:
             continue
-        at = SHAPE + f * room
+        at = SHAPE + f * fact_words(head)
         predicate = shape[at]
         identity = info(head, predicate, IDENTITY)
         for i in range(n):
@@ -112,12 +113,12 @@ def warm(table, head, shape, rows, stride, n, room):
 
 
 @helper
-def greatest_stage(table, records, head, shape, rows, stride, i, source, mode, step, room):
+def greatest_stage(table, records, head, shape, rows, stride, i, source, mode, step):
     """The greatest stage in a derivation's body, 0 without recursive facts; -1: it does not count here."""
     top = np.int64(0)
     changed = shape[0]
     for j in range(shape[1]):
-        at = SHAPE + (j + 1) * room
+        at = SHAPE + (j + 1) * fact_words(head)
         if j == changed:
             stage = records[source[i] * RECORD + STAGE]
         else:
@@ -172,7 +173,7 @@ def load(head, shape, at, rows, stride, i, predicate):
 
 
 @helper
-def lose(table, records, head, fallen, predicate, top, step):
+def lose(table, records, head, predicate, top, step):
     """The head at KEY loses a derivation; without any from lower stages it falls."""
     slot = find(table, head, predicate)
     if slot < 0:
@@ -196,12 +197,12 @@ def lose(table, records, head, fallen, predicate, top, step):
     records[r + COUNT] -= 1
     if records[r + COUNT] == 0:
         records[r + WHEN] = -(step + 1)
-        fallen[head[N_FALLEN]] = record
+        records[head[FALLEN] + head[N_FALLEN]] = record
         head[N_FALLEN] += 1
 
 
 @helper
-def gain(table, records, head, fallen, absent, heap, predicate, top, mode):
+def gain(table, records, head, predicate, top, mode):
     """The head at KEY gets a derivation."""
     slot = find(table, head, predicate)
     combine = info(head, predicate, COMBINE)
@@ -210,7 +211,7 @@ def gain(table, records, head, fallen, absent, heap, predicate, top, mode):
         value = head[head[KEY] + info(head, predicate, COLUMNS) - 1]
     if slot < 0:
         record = insert(table, records, head, ~slot, predicate)
-        note(table, records, head, absent, heap, record, predicate, value, top + 1, mode)
+        note(table, records, head, record, predicate, value, top + 1, mode)
         return
     width = head[WIDTH]
     at = slot * width
@@ -218,21 +219,21 @@ def gain(table, records, head, fallen, absent, heap, predicate, top, mode):
     when = records[(state >> STAGE_BITS) * RECORD + WHEN] if state & 1 else np.int64(0)
     if when < 0:
         if mode != LOWER_GAIN:
-            note(table, records, head, absent, heap, state >> STAGE_BITS, predicate, value, top + 1, mode)
+            note(table, records, head, state >> STAGE_BITS, predicate, value, top + 1, mode)
         return
     if combine != 0:
         current = table[at + info(head, predicate, COLUMNS) - 1]
         if value != current:
             if when == PENDING:
                 if better(head, predicate, value, current):
-                    pend(table, records, head, heap, state >> STAGE_BITS, predicate, value, top + 1)
+                    pend(table, records, head, state >> STAGE_BITS, predicate, value, top + 1)
             elif better(head, predicate, value, current):
-                improve(table, records, head, fallen, slot, mode)
+                improve(table, records, head, slot, mode)
             return
     if when == PENDING:
         record = state >> STAGE_BITS
         if top + 1 < records[record * RECORD + STAGE]:
-            pend(table, records, head, heap, record, predicate, value, top + 1)
+            pend(table, records, head, record, predicate, value, top + 1)
         elif top + 1 == records[record * RECORD + STAGE]:
             records[record * RECORD + COUNT] += 1
         return
@@ -243,17 +244,17 @@ def gain(table, records, head, fallen, absent, heap, predicate, top, mode):
 
 
 @helper
-def note(table, records, head, absent, heap, record, predicate, value, stage, mode):
+def note(table, records, head, record, predicate, value, stage, mode):
     """A fact that is not there has a derivation: it is pending or, while facts may fall, to be asked for."""
     if mode == LOWER_GAIN:
-        absent[head[N_ABSENT]] = record
+        records[head[ABSENT_LIST] + head[N_ABSENT]] = record
         head[N_ABSENT] += 1
     else:
-        pend(table, records, head, heap, record, predicate, value, stage)
+        pend(table, records, head, record, predicate, value, stage)
 
 
 @helper
-def improve(table, records, head, fallen, slot, mode):
+def improve(table, records, head, slot, mode):
     """A better value for a key has been derived: the one it has will fall, and what rests on it."""
     record = touch(table, records, head, slot)
     r = record * RECORD
@@ -261,7 +262,7 @@ def improve(table, records, head, fallen, slot, mode):
         records[r + IMPROVED] = 1
         if mode == LOWER_GAIN:
             records[r + WHEN] = -1
-        fallen[head[N_FALLEN]] = record
+        records[head[FALLEN] + head[N_FALLEN]] = record
         head[N_FALLEN] += 1
 
 

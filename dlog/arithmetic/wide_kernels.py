@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from dlog.algebra import bit_length, round_bits
-from dlog.engine.column_functions.digit_kernels import (
+from dlog.arithmetic.digit_kernels import (
     BITS,
     DIGIT,
     ROOM,

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from dlog.engine.maintain.stages.layout import (
+from dlog.heads.stages.layout import (
     ABSENT,
     COLUMNS,
     COMBINE,
@@ -268,10 +268,8 @@ def home_in_columns(columns, i, stride, n, predicate, slots):
 
 @kernel
 def read_facts(
-    batch_words: Words,
-    n: int,
+    batch: Words,
     predicate: int,
-    k: int,
     table_words: Words,
     record_words: Words,
     head_words: Words,
@@ -279,11 +277,11 @@ def read_facts(
     chosen_words: Words,
 ) -> int:
     """Rows of those facts of a batch that belong to a predicate, and their records; returns their number."""
-    batch, table, records = pointer(batch_words), pointer(table_words), pointer(record_words)
-    head, out, chosen = pointer(head_words), pointer(out_words), pointer(chosen_words)
-    width = head[WIDTH]
+    table, records, head = pointer(table_words), pointer(record_words), pointer(head_words)
+    out, chosen = pointer(out_words), pointer(chosen_words)
+    width, k = head[WIDTH], info(head, predicate, COLUMNS)
     m = np.int64(0)
-    for i in range(n):
+    for i in range(len(batch)):
         at = records[batch[i] * RECORD + SLOT] * width
         if (table[at + width - 2] >> 1) & PREDICATE_MASK == predicate:
             for c in range(k):
@@ -295,10 +293,8 @@ def read_facts(
 
 @kernel
 def read_changes(
-    batch_words: Words,
-    n: int,
+    batch: Words,
     predicate: int,
-    k: int,
     shown: int,
     table_words: Words,
     record_words: Words,
@@ -310,16 +306,14 @@ def read_changes(
     """Which facts of a batch have become new or gone rows of a predicate, since the transaction began.
 
     `shown`: since they were last shown instead, and from now on they are.  `counts` gets the number of new
-    and gone ones.  Rows lie one after the other, k words each.
+    and gone ones.  Rows lie one after the other.
     """
-    batch, table, records, head = (
-        pointer(batch_words), pointer(table_words), pointer(record_words), pointer(head_words),
-    )  # fmt: skip
+    table, records, head = pointer(table_words), pointer(record_words), pointer(head_words)
     new, old = pointer(new_words), pointer(old_words)
-    width = head[WIDTH]
+    width, k = head[WIDTH], info(head, predicate, COLUMNS)
     n_new, n_old = np.int64(0), np.int64(0)
     has_values = info(head, predicate, COMBINE) != 0
-    for i in range(n):
+    for i in range(len(batch)):
         r = batch[i] * RECORD
         alive = records[r + WHEN] >= 0
         was = records[r + SHOWN] == 1 if shown == 1 else records[r + OLD_STAGE] > 0
@@ -347,10 +341,32 @@ def read_changes(
     counts[0], counts[1] = n_new, n_old
 
 
+@helper
+def put_changes(predicate, table, records, head, gone, to):
+    """Write the rows of a predicate that are new, or gone, since the transaction began; returns how many.
+
+    REQUIRES: values do not combine."""
+    width, k = head[WIDTH], info(head, predicate, COLUMNS)
+    n = np.int64(0)
+    for record in range(head[N_RECORDS]):
+        r = record * RECORD
+        alive, was = records[r + WHEN] >= 0, records[r + OLD_STAGE] > 0
+        at = records[r + SLOT] * width
+        if alive != was and was == gone and (table[at + width - 2] >> 1) & PREDICATE_MASK == predicate:
+            for c in range(k):
+                to[n * k + c] = table[at + c]
+            n += 1
+    return n
+
+
 @kernel
 def settle(table_words: Words, record_words: Words, head_words: Words, back: int) -> None:
     """End the transaction: entries become what their records say; `back`: what they were before it."""
-    table, records, head = pointer(table_words), pointer(record_words), pointer(head_words)
+    settle_on(pointer(table_words), pointer(record_words), pointer(head_words), back)
+
+
+@helper
+def settle_on(table, records, head, back):
     width = head[WIDTH]
     for record in range(head[N_RECORDS]):
         r = record * RECORD
@@ -377,14 +393,12 @@ def settle(table_words: Words, record_words: Words, head_words: Words, back: int
 
 
 @kernel
-def read_stages(
-    predicate: int, k: int, table_words: Words, slots: int, head_words: Words, out_words: Words
-) -> int:
-    """Every fact of a predicate with its stage and count, k + 2 words each; returns how many."""
+def read_stages(predicate: int, table_words: Words, head_words: Words, out_words: Words) -> int:
+    """Every fact of a predicate with its stage and count behind its columns; returns how many."""
     table, head, out = pointer(table_words), pointer(head_words), pointer(out_words)
-    width = head[WIDTH]
+    width, k = head[WIDTH], info(head, predicate, COLUMNS)
     n = np.int64(0)
-    for slot in range(slots):
+    for slot in range(head[SLOTS]):
         at = slot * width
         state = table[at + width - 2]
         if state != 0 and (state >> 1) & PREDICATE_MASK == predicate:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.body.hash_kernels import add_rows, find_rows, move_entries, sum_rows
 from dlog.jit import Words
+from dlog.storage.hash_kernels import add_rows, find_rows, move_entries, sum_rows
 
 _FIRST_ENTRIES = 1 << 10
 _NO_WEIGHTS = np.zeros(0, np.int64)

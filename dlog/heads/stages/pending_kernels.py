@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.maintain.stages.layout import (
+from dlog.heads.stages.layout import (
     COLUMNS,
     COMBINE,
     COUNT,
+    FALLEN,
+    HEAP,
     HEAP_WORDS,
     IMPROVED,
     MIN,
@@ -20,8 +22,8 @@ from dlog.engine.maintain.stages.layout import (
     WHEN,
     WIDTH,
 )
-from dlog.engine.maintain.stages.table_kernels import info
-from dlog.jit import Words, helper, kernel, pointer
+from dlog.heads.stages.table_kernels import info
+from dlog.jit import Words, helper, kernel, pointer, shifted
 
 
 @helper
@@ -33,7 +35,7 @@ def priority(head, predicate, value):
 
 
 @helper
-def pend(table, records, head, heap, record, predicate, value, stage):
+def pend(table, records, head, record, predicate, value, stage):
     """(Re)place a fact among the pending ones, with one derivation."""
     r = record * RECORD
     records[r + WHEN] = PENDING
@@ -41,7 +43,7 @@ def pend(table, records, head, heap, record, predicate, value, stage):
     records[r + COUNT] = 1
     if info(head, predicate, COMBINE) != 0:
         table[records[r + SLOT] * head[WIDTH] + info(head, predicate, COLUMNS) - 1] = value
-    push(heap, head, priority(head, predicate, value), stage, record)
+    push(shifted(records, head[HEAP]), head, priority(head, predicate, value), stage, record)
 
 
 @helper
@@ -90,26 +92,20 @@ def swap(heap, i, j):
 
 
 @kernel
-def next_births(
-    heap_words: Words, record_words: Words, head_words: Words, step: int, out_words: Words
-) -> int:
+def next_births(record_words: Words, head_words: Words, step: int, out_words: Words) -> int:
     """Let the first pending facts, all of one value and stage, be born; returns how many there are."""
-    heap, records, head = pointer(heap_words), pointer(record_words), pointer(head_words)
-    return int(births(heap, records, head, step, pointer(out_words)))
+    return int(births(pointer(record_words), pointer(head_words), step, pointer(out_words)))
 
 
 @kernel
-def next_deaths(
-    record_words: Words, head_words: Words, fallen_words: Words, number: int, out_words: Words
-) -> int:
+def next_deaths(record_words: Words, head_words: Words, number: int, out_words: Words) -> int:
     """Let what has fallen die in the round of this number; returns how many facts these are."""
-    records, head, fallen = pointer(record_words), pointer(head_words), pointer(fallen_words)
-    return int(deaths(records, head, fallen, number, pointer(out_words), np.int64(0)))
+    return int(deaths(pointer(record_words), pointer(head_words), number, pointer(out_words)))
 
 
 @helper
-def births(heap, records, head, step, out):
-    n = np.int64(0)
+def births(records, head, step, out):
+    heap, n = shifted(records, head[HEAP]), np.int64(0)
     first, second = np.int64(0), np.int64(0)
     while head[N_HEAP] > 0:
         record = heap[2]
@@ -127,13 +123,12 @@ def births(heap, records, head, step, out):
 
 
 @helper
-def deaths(records, head, fallen, number, out, at):
-    """Writes the records from out[at] on."""
+def deaths(records, head, number, out):
     n = head[N_FALLEN]
     for i in range(n):
-        record = fallen[i]
+        record = records[head[FALLEN] + i]
         records[record * RECORD + WHEN] = -number
         records[record * RECORD + IMPROVED] = 0
-        out[at + i] = record
+        out[i] = record
     head[N_FALLEN] = 0
     return n

@@ -1,0 +1,1 @@
+"""Facts of a recursion with their stages and support counts, as arrays.  Knows no rules."""
