@@ -9,7 +9,7 @@ from __future__ import annotations
 
 # Almost every program calls these: they load rows, join them, group them and print them.
 FIRST = {
-    "dlog.engine.head.group_kernels": ("count_rows", "gather_pairs", "greatest", "settle_ints", "sum_ints"),
+    "dlog.heads.grouping_kernels": ("count_rows", "gather_pairs", "greatest", "settle_ints", "sum_ints"),
     "dlog.lftj.machine": ("attach", "run"),
     "dlog.storage.arena.kernels": ("new_extent", "node_words", "release_extent", "release_root"),
     "dlog.storage.dictionary.dictionary_kernels": ("encode_strings",),
