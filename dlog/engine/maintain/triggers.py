@@ -1,7 +1,7 @@
 """Owns triggers: what a row of a base predicate that comes or goes sets off, ready to be fired.
 
-All indices and all delta joins are one call of a kernel, for one row or for some.  Knows nothing of which
-predicates have one, see `trigger_search`, nor of what becomes of the rows that joins give, see `few_rows`.
+All indices and all delta joins are one call of a kernel, for one row or for some.  `trigger_search` knows
+which predicates have one, `small_transaction` what becomes of the rows that joins give.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ for min and max of one value, and for sums of floats.  All else goes through `ag
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +25,19 @@ from dlog.engine.maintain.strategy import Followed
 from dlog.engine.state.store import Store
 from dlog.heads import group_kernels as k
 from dlog.heads.counts import net_rows
-from dlog.heads.group_kernels import GROUP, LITERAL, RESULT_OF, change_groups
+from dlog.heads.group_kernels import (
+    ADDED,
+    GAINED_STRIDE,
+    GROUP,
+    HEAD,
+    LITERAL,
+    LOST_STRIDE,
+    MOST_ORDERS,
+    ORDERS,
+    RESULT_OF,
+    TAKEN,
+    change_groups,
+)
 from dlog.heads.kept_kernels import change_floats, change_values
 from dlog.heads.kernels import WIDE
 from dlog.ir.rules import Const, Rule, Var
@@ -38,6 +51,7 @@ from dlog.types import INT
 Place = tuple[int, int]  # of a column of the head: see `group_kernels`
 Assignments = tuple[Words, int, int]  # (words, stride, n): column c begins at c * stride
 NONE: Assignments = (np.zeros(1, np.int64), 1, 0)
+ORDERS_OF_HEAD = ORDERS + HEAD
 KEPT = 16  # assignments for which there is always room
 
 
@@ -59,15 +73,15 @@ class GroupTrigger:
     ) -> tuple[Relation, Change] | None:
         """Take assignments in: (the head, how it changed), and what is kept in its place.  None: not simple,
         and nothing has been done."""
-        versions, head = (
-            [relations[state] for state in self.states if state in relations],
-            relations[self.name],
-        )
-        if len(versions) < len(self.states) or self._has_facts(relations) or head.n_orders > k.MOST_ORDERS:
+        n, head = added[2] + taken[2], relations[self.name]
+        room = self._rooms[0] if n <= KEPT else self._room_for(n)
+        if self._has_facts(relations) or head.n_orders > MOST_ORDERS:
             return None
-        arena, room = head.arena, self._room_for(added[2] + taken[2])
-        room.bring((*versions, head), added, taken)
-        before = [room.roots_of[number][0] for number in range(len(versions))]
+        kept = [relations[name] for name in self.states if name in relations]
+        if len(kept) < len(self.states):
+            return None
+        before = room.bring(kept, head, added, taken)
+        arena, roots_of = head.arena, room.roots_of
         with arena.lock:
             arena.release_many()
             found = self.kernel(
@@ -76,12 +90,13 @@ class GroupTrigger:
             if found < 0:
                 return None
             new = arena.words[RESULT]
-        for number, version in enumerate(versions):  # groups that lose what they gain stay as they are
-            if room.roots_of[number][0] != before[number]:
-                relations[self.states[number]] = version.of_roots(room.roots_of[number])
-        net = room.words[room.net : room.net + found * head.arity].reshape(-1, head.arity).copy()
-        change = Change(net[:new], net[new:])
-        return (head.of_roots(room.roots_of[k.HEAD]), head.in_order(change)) if found else (head, change)
+        for number, root in enumerate(before):
+            if roots_of[number][0] != root:  # groups that lose what they gain stay as they are
+                relations[self.states[number]] = kept[number].of_roots(roots_of[number])
+        if not found:
+            return head, room.no_change
+        net = room.words[room.net : room.net + found * room.h].copy().reshape(-1, room.h)
+        return head.of_roots(roots_of[HEAD]), head.in_order(Change(net[:new], net[new:]))
 
     def _has_facts(self, relations: dict[str, Relation]) -> bool:
         """Whether the head has base facts: then a row may have another derivation."""
@@ -125,7 +140,7 @@ class _Room:
         views = self.roots.data
         self.roots_of = [views[r * k.MOST_ORDERS : (r + 1) * k.MOST_ORDERS] for r in range(3)]
         self.orders: Words = np.zeros(0, np.int64)
-        self._layouts: dict[int, Words | None] = dict.fromkeys(range(3))
+        self._layouts: list[Words] = []  # which `orders` is made of
         state, second = (2 * n * width for width in (*group.widths, 0)[:2])
         head = 2 * n * max(self.h, 1)
         parts = [state, second, head, max(state, second), head, 2 * WORDS_PER_SUM]
@@ -133,22 +148,30 @@ class _Room:
         self.words, self.net = np.empty(end, np.int64), starts[4]
         self.words[starts[5] :] = 0
         self.job[k.ROWS : k.ROWS + 6] = starts
-        self.job_words, self.numbers = self.job.data, (*range(len(group.states)), k.HEAD)
+        self.job_words = self.job.data
+        self.no_change = Change(*np.empty((2, 0, self.h), np.int64))
 
-    def bring(self, relations: Sequence[Relation], added: Assignments, taken: Assignments) -> None:
-        """Have the roots of relations, their column orders and how many assignments there are in place."""
-        job = self.job_words
-        _, job[k.GAINED_STRIDE], job[k.ADDED] = added
-        _, job[k.LOST_STRIDE], job[k.TAKEN] = taken
-        same = True
-        for number, relation in zip(self.numbers, relations, strict=True):
-            job[k.ORDERS + number] = relation.put_roots(self.roots_of[number])
-            same = same and relation.layout() is self._layouts[number]
-        if not same:
-            self.orders, at = np.concatenate([relation.layout() for relation in relations]), 0
-            for number, relation in zip(self.numbers, relations, strict=True):
-                job[k.COLUMNS + number], self._layouts[number] = at, relation.layout()
-                at += len(relation.layout())
+    def bring(
+        self, kept: Sequence[Relation], head: Relation, added: Assignments, taken: Assignments
+    ) -> list[int]:
+        """Have the roots of relations, their column orders and how many assignments there are in place;
+        returns the first roots of what is kept."""
+        job, views, layouts, first = self.job_words, self.roots_of, [head.layout()], []
+        _, job[GAINED_STRIDE], job[ADDED] = added
+        _, job[LOST_STRIDE], job[TAKEN] = taken
+        job[ORDERS_OF_HEAD] = head.put_roots(views[HEAD])
+        number = ORDERS
+        for relation, view in zip(kept, views, strict=False):
+            job[number] = relation.put_roots(view)
+            first.append(view[0])
+            layouts.append(relation.layout())
+            number += 1
+        if not self._layouts or not all(map(operator.is_, layouts, self._layouts)):
+            self.orders, self._layouts = np.concatenate(layouts), layouts
+            starts = np.cumsum([0, *map(len, layouts)]).tolist()
+            for number, start in zip((HEAD, k.STATE, k.SECOND), starts[: len(layouts)], strict=False):
+                job[k.COLUMNS + number] = start
+        return first
 
 
 @dataclass(frozen=True)
