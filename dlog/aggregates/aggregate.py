@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from dlog.types import BUILTIN_TYPES, Type
+from dlog.values import BUILTIN_TYPES, Type
 
 ANY_TYPE = tuple(dict.fromkeys(type.name for type in BUILTIN_TYPES.values()))
 NUMBERS = tuple(name for name in ANY_TYPE if BUILTIN_TYPES[name].is_numeric)

@@ -28,7 +28,7 @@ def to_arrow(data: Any, columns: Columns, relation: str = "") -> pa.Table:
     Columns with names are taken by name if all are there, otherwise by their place.  What has the right
     type already is not copied; rows cost about 0.3 microseconds a value.
 
-    >>> from dlog.types import INT, STRING
+    >>> from dlog.values import INT, STRING
     >>> to_arrow([(1, "a"), (2, "b")], [("x", INT), ("s", STRING)]).to_pylist()
     [{'x': 1, 's': 'a'}, {'x': 2, 's': 'b'}]
     """

@@ -1,6 +1,6 @@
 """The type `decimal(precision, scale)`: exact, up to 18 digits.  Its code is the number without its point.
 
-Rules compute with decimals exactly, in wide columns (`dlog.engine.column_functions`), and heads round to the
+Rules compute with decimals exactly, in wide columns (`dlog.column_functions`), and heads round to the
 scale of their column.  A declared scale prints all its digits, the default one no zeros at the end but the
 first.
 """

@@ -390,7 +390,7 @@ def test_no_frame_library_is_imported_unasked():
     code = (
         "import sys\n"
         "from dlog.io import to_arrow\n"
-        "from dlog.types import INT\n"
+        "from dlog.values import INT\n"
         "print(sorted({'pandas', 'polars', 'numba'} & set(sys.modules)))\n"
         "to_arrow([(1,)], [('x', INT)])\n"
         "print(sorted({'polars', 'numba'} & set(sys.modules)))\n"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dlog.errors import DataError
 from dlog.io import InputOptions, OutputOptions, json_reader, nullary_table, read, to_arrow, write
-from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED
+from dlog.values import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED
 
 XS = [("x", INT), ("s", STRING)]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from dlog.types import Type
+from dlog.values import Type
 
 from .values import EXACT, Value, canonical, fit, greatest, least, order
 

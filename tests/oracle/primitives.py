@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 
-from dlog.types import Type
+from dlog.values import Type
 
 from .values import EXACT, Value, canonical, greatest, least, order, rounded, wrap
 

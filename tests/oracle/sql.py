@@ -34,7 +34,7 @@ from dlog.ir.rules import (
     Stratum,
     Var,
 )
-from dlog.types import Type
+from dlog.values import Type
 
 from .aggregates import DEVIATIONS
 from .naive import Facts

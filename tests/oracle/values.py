@@ -14,7 +14,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
 from dlog.errors import DataError
-from dlog.types import Type
+from dlog.values import Type
 
 Value = Any  # int | float | Decimal | str | bool | date | datetime | timedelta
 Row = tuple[Value, ...]
@@ -54,7 +54,7 @@ def greatest(values: Iterable[Value]) -> Value:
 def wrap(number: int, type: Type) -> int:
     """A whole number brought into the 64 bits of its type.
 
-    >>> from dlog.types import INT, UNSIGNED
+    >>> from dlog.values import INT, UNSIGNED
     >>> wrap(2**63, INT), wrap(-1, UNSIGNED)
     (-9223372036854775808, 18446744073709551615)
     """

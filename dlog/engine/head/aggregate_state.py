@@ -20,11 +20,11 @@ from typing import Protocol
 import numpy as np
 
 from dlog.aggregates import load
+from dlog.column_functions import Column
+from dlog.column_functions.columns import float_codes, float_values
+from dlog.column_functions.decimals import widen
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.table import Table, Values
-from dlog.engine.column_functions import Column
-from dlog.engine.column_functions.columns import float_codes, float_values
-from dlog.engine.column_functions.decimals import widen
 from dlog.engine.head.groups import joined_texts, partial_sums
 from dlog.engine.head.heads import concat_keys, sum_overflow, with_result
 from dlog.engine.head.power_sums import SUMS_AT_ONCE, SumOverflow, float_terms, sums_of_float
@@ -47,7 +47,7 @@ from dlog.ir.rules import Aggregate, Const, Program, Rule, Var
 from dlog.jit import Words
 from dlog.storage.arena.arena import Arena
 from dlog.storage.relation.relation import Relation
-from dlog.types import FLOAT, INT, MAX_PRECISION, STRING, Type
+from dlog.values import FLOAT, INT, MAX_PRECISION, STRING, Type
 
 _EXACT = ("int", "unsigned", "decimal")
 

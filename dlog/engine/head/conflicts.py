@@ -23,7 +23,7 @@ from dlog.planning.pipeline import plan_pipeline
 from dlog.storage.index.index import Index
 from dlog.storage.relation.relation import Relation
 from dlog.storage.values import decode
-from dlog.types import Type
+from dlog.values import Type
 
 _SHOWN = 5
 GOAL = "$goal"

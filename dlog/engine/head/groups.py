@@ -21,8 +21,8 @@ from dlog.aggregates import AGGREGATES, Aggregate, load
 from dlog.algebra import float_means, float_sums
 from dlog.arithmetic import wide_kernels
 from dlog.arithmetic.digit_kernels import POWERS
-from dlog.engine.column_functions import Column
-from dlog.engine.column_functions.columns import (
+from dlog.column_functions import Column
+from dlog.column_functions.columns import (
     WORDS_PER_DECIMAL,
     Dictionary,
     aligned,
@@ -34,7 +34,7 @@ from dlog.engine.column_functions.columns import (
     taken,
     texts_of,
 )
-from dlog.engine.column_functions.decimals import quotients, widen
+from dlog.column_functions.decimals import quotients, widen
 from dlog.engine.head.grouping import Grouping, group_rows, sorted_rows
 from dlog.engine.head.power_kernels import SQUARE_PARTS, settle_squares, sum_squares
 from dlog.engine.head.power_sums import (
@@ -49,7 +49,7 @@ from dlog.heads import grouping_kernels as kernels
 from dlog.jit import Words
 from dlog.storage.index.sort import as_words
 from dlog.storage.values import encode
-from dlog.types import FLOAT, INT, STRING, Type
+from dlog.values import FLOAT, INT, STRING, Type
 
 MIN, MAX = -(2**63), 2**63 - 1
 ROWS_LIMIT = 1 << 31

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from dlog import column_functions
 from dlog.aggregates import aggregate_named
 from dlog.aggregates.aggregate import ADDED, IGNORED, MULTIPLIED
 from dlog.aggregates.count import COUNT
-from dlog.engine import column_functions
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.decomposed import WEIGHT
 from dlog.engine.body.table import Table
@@ -23,7 +23,7 @@ from dlog.engine.state.store import Store
 from dlog.errors import DataError
 from dlog.ir.rules import Aggregate, Atom, Const, Form, Rule, Var
 from dlog.planning.pipeline import Join, Pipeline
-from dlog.types import INT, Type
+from dlog.values import INT, Type
 
 
 def head_variables(rule: Rule) -> tuple[str, ...]:

@@ -18,13 +18,13 @@ import numpy as np
 from dlog.algebra import WORDS_PER_SUM
 from dlog.arithmetic import wide_kernels
 from dlog.arithmetic.digit_kernels import HALF_EVEN, POWERS
-from dlog.engine.column_functions.columns import Column, decimal_column, float_codes
-from dlog.engine.column_functions.decimals import quotients
+from dlog.column_functions.columns import Column, decimal_column, float_codes
+from dlog.column_functions.decimals import quotients
 from dlog.engine.head import power_kernels as kernels
 from dlog.engine.head.power_kernels import SCALES
 from dlog.errors import DataError
 from dlog.jit import Floats, Words
-from dlog.types import FLOAT, INT, Type
+from dlog.values import FLOAT, INT, Type
 
 MIN = -(2**63)
 MAX_DECIMAL = 10**76 - 1

@@ -28,7 +28,7 @@ from dlog.planning.deltas import Variant, in_old_version
 from dlog.planning.indices import Requirement, choose_orders
 from dlog.planning.pipeline import Join, Pipeline, plan_pipeline
 from dlog.planning.versions import base_name, is_change, is_old
-from dlog.types import INT, Type
+from dlog.values import INT, Type
 
 _TABLE_ROWS = 16  # what a plan takes a table of bindings to have: few
 NO_TYPES: Mapping[str, Type] = {}

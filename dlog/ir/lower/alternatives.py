@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from dlog.ir.lower.quantify import bindings
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Operand, Primitive, Rule, Var
-from dlog.types import INT, Type
+from dlog.values import INT, Type
 
 
 def complete_alternatives(rule: Rule) -> Rule:

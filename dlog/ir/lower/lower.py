@@ -21,7 +21,7 @@ from dlog.ir.primitives import RELATIONS
 from dlog.ir.rules import Atom, Constraint, FactBlock, FactDelta, Operand, Query, Var
 from dlog.language import ast
 from dlog.language.foreign import type_help
-from dlog.types import BUILTIN_TYPES
+from dlog.values import BUILTIN_TYPES
 
 
 def lower(program: ast.Program, diagnostics: Diagnostics) -> Lowered:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 
 from dlog.ir.rules import Const, Operand, Primitive, Rule, Var
-from dlog.types import DECIMAL, MAX_PRECISION, Type, decimal
+from dlog.values import DECIMAL, MAX_PRECISION, Type, decimal
 
 QUOTIENT_SCALE = 12
 EXACT_PRECISION = 38  # digits of a value that a rule computes

@@ -20,7 +20,7 @@ from dlog.ir.types.decimals import (
     scale_decimals,
 )
 from dlog.ir.types.typecheck import TypeChecker
-from dlog.types import Type
+from dlog.values import Type
 
 
 def typed_rule(checker: TypeChecker, rule: Rule) -> Rule:

@@ -46,7 +46,7 @@ from dlog.planning.versions import facts_name
 from dlog.storage.arena.arena_kernels import RESULT
 from dlog.storage.index.batch import Change
 from dlog.storage.relation.relation import Relation
-from dlog.types import INT
+from dlog.values import INT
 
 Place = tuple[int, int]  # of a column of the head: see `group_kernels`
 Assignments = tuple[Words, int, int]  # (words, stride, n): column c begins at c * stride

@@ -30,7 +30,7 @@ from dlog.ir.rules import Atom, Program, Rule
 from dlog.jit import Words
 from dlog.planning.deltas import ERASE, INSERT
 from dlog.storage.relation.relation import Relation
-from dlog.types import MAX_PRECISION
+from dlog.values import MAX_PRECISION
 
 
 class GroupHead(Protocol):

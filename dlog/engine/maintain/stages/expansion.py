@@ -35,7 +35,7 @@ from dlog.planning.pipeline import Join, plan_pipeline
 from dlog.planning.versions import base_name, is_old
 from dlog.storage.index.index import Index
 from dlog.storage.relation.relation import Order
-from dlog.types import Type
+from dlog.values import Type
 
 _expand = np.errstate(all="ignore")(kernels.expand) if DISABLED else kernels.expand
 _FEW = 16  # bindings for a given fact up to which the table is asked about each, rather than an index

@@ -40,7 +40,7 @@ from dlog.storage.diff.surgery import Surgeries, surgeries
 from dlog.storage.index.batch import Change
 from dlog.storage.index.index import Index
 from dlog.storage.relation.relation_group import RelationGroup
-from dlog.types import INT, Type
+from dlog.values import INT, Type
 
 ROAM = 512  # values that an oracle may leave open, for one changed row, before a trace is kept instead
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from dlog.engine import column_functions
+from dlog import column_functions
 from dlog.engine.body.table import Table, Values
 from dlog.engine.head.heads import head_rows
 from dlog.engine.maintain.body_changes import changed_share
@@ -27,7 +27,7 @@ from dlog.ir.rules import Program, Rule, Stratum
 from dlog.jit import Words
 from dlog.planning.versions import facts_name
 from dlog.storage.relation.relation import Relation
-from dlog.types import Type
+from dlog.values import Type
 from dlog.views.query import Query
 from dlog.views.rules import source_name
 from dlog.views.run.groups import Groups

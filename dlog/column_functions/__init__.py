@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dlog.engine.column_functions import arithmetic, conversions, dates, decimals, texts
-from dlog.engine.column_functions.columns import Column, Dictionary, Mask, Result, aligned
-from dlog.engine.column_functions.decimals import narrow, widen
-from dlog.engine.column_functions.ranges import ranges
+from dlog.column_functions import arithmetic, conversions, dates, decimals, texts
+from dlog.column_functions.columns import Column, Dictionary, Mask, Result, aligned
+from dlog.column_functions.decimals import narrow, widen
+from dlog.column_functions.ranges import ranges
 from dlog.jit import Words
 from dlog.values import OPERATIONS, Type
 

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dlog.engine.column_functions import decimals
-from dlog.engine.column_functions.arithmetic import compute_codes
-from dlog.engine.column_functions.columns import (
+from dlog.column_functions import decimals
+from dlog.column_functions.arithmetic import compute_codes
+from dlog.column_functions.columns import (
     DECIMAL_DIGITS,
     WORDS_PER_DECIMAL,
     Column,
@@ -39,7 +39,7 @@ from dlog.engine.column_functions.columns import (
 from dlog.io.text_cells import convert
 from dlog.jit import Words
 from dlog.storage.values import decode, encode
-from dlog.types import FLOAT, STRING, UNSIGNED, Type
+from dlog.values import FLOAT, STRING, UNSIGNED, Type
 
 PRINTED_DIGITS = 6  # after the point, of a float's text
 _EXACT = Context(prec=2 * DECIMAL_DIGITS, rounding=ROUND_HALF_EVEN)

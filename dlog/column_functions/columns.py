@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from dlog.jit import Floats, Words
 from dlog.storage.index.sort import as_words
 from dlog.storage.values import decode, encode
-from dlog.types import FLOAT, STRING, Type
+from dlog.values import FLOAT, STRING, Type
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Dictionary: TypeAlias = Any  # dlog.storage.dictionary.dictionary.Dictionary

@@ -15,8 +15,8 @@ import numpy as np
 from dlog.arithmetic import wide_kernels
 from dlog.arithmetic.digit_kernels import CEIL, FLOOR, HALF_EVEN, MAX_POWER, POWERS, TRUNCATE
 from dlog.arithmetic.wide_kernels import ADD, COPY, DIV, MUL, SUB
-from dlog.engine.column_functions.arithmetic import NO_WORDS
-from dlog.engine.column_functions.columns import (
+from dlog.column_functions.arithmetic import NO_WORDS
+from dlog.column_functions.columns import (
     WORDS_PER_DECIMAL,
     Column,
     Dictionary,
@@ -28,12 +28,12 @@ from dlog.engine.column_functions.columns import (
     narrow_words,
     unless_all,
 )
-from dlog.engine.column_functions.kernels import compute_column
+from dlog.column_functions.kernels import compute_column
 from dlog.jit import Words
 from dlog.lftj.opcodes import KIND
 from dlog.lftj.primitives import OPERATION
 from dlog.storage.index.sort import as_words
-from dlog.types import INT, Type
+from dlog.values import INT, Type
 
 LIMIT = 2**63
 _EXACT_INT = 2**53  # integers up to here, and powers of ten up to 10^22, are floats

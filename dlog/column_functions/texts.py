@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dlog.engine.column_functions.columns import (
+from dlog.column_functions.columns import (
     Column,
     Dictionary,
     Mask,
@@ -27,7 +27,7 @@ from dlog.engine.column_functions.columns import (
     texts_of,
     unless_all,
 )
-from dlog.engine.column_functions.text_kernels import (
+from dlog.column_functions.text_kernels import (
     CONTAINS,
     ENDS,
     STARTS,
@@ -36,7 +36,7 @@ from dlog.engine.column_functions.text_kernels import (
     slice_ends,
 )
 from dlog.jit import Words
-from dlog.types import INT, STRING, Type
+from dlog.values import INT, STRING, Type
 
 _SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace())  # there is none beyond
 _LONGEST = 2**31  # characters

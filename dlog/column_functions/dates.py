@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dlog.engine.column_functions.columns import Column, Dictionary, Result, unless_all
+from dlog.column_functions.columns import Column, Dictionary, Result, unless_all
 from dlog.storage.values import decode
 from dlog.values import INT, Type
 
