@@ -189,7 +189,7 @@ class _Progress:
         with self.lock:
             self.done += self.PARTS[what] * module.weight / len(module.kernels)
             if self.is_terminal:
-                percent = int(100 * self.done / self.total)
+                percent = round(100 * self.done / self.total)
                 print(f"\r{self.TEXT} {percent}%", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:

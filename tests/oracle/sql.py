@@ -46,6 +46,9 @@ def translate(program: Program) -> dict[str, str] | None:
     """A query for each derived predicate, over tables of predicates and, as "base NAME", of base facts."""
     queries: dict[str, str] = {}
     try:
+        for predicate in program.predicates.values():
+            for column in predicate.columns:
+                _type(column.type)
         for stratum in program.strata:
             queries.update(_translate_stratum(program, stratum))
     except Inexpressible:
@@ -106,7 +109,11 @@ _TYPES = {
 
 
 def _type(type: Type) -> str:
-    return f"DECIMAL({type.precision}, {type.scale})" if type.is_decimal else _TYPES[type.name]
+    if type.is_decimal:
+        return f"DECIMAL({type.precision}, {type.scale})"
+    if type.name not in _TYPES:
+        raise Inexpressible(type.name)
+    return _TYPES[type.name]
 
 
 def _name(name: str) -> str:
