@@ -16,6 +16,7 @@ from dlog.values import BUILTIN_TYPES, Type
 
 ANY_TYPE = tuple(dict.fromkeys(type.name for type in BUILTIN_TYPES.values()))
 NUMBERS = tuple(name for name in ANY_TYPE if BUILTIN_TYPES[name].is_numeric)
+SUMMED = tuple(name for name in ANY_TYPE if BUILTIN_TYPES[name].adds_up)
 
 # What a row with a weight, which stands for several equal assignments, means to an aggregate.
 IGNORED, ADDED, MULTIPLIED = "ignored", "added", "multiplied"
@@ -26,7 +27,8 @@ class Aggregate:
     """One aggregate.
 
     `argument` has the names of the types that it takes, () for an aggregate without an argument; `result` is
-    the name of its result's type, None for the type of the argument.
+    the name of its result's type, None for the type of the argument or, of a quotient, the one that this type
+    has for means.
 
     `fold` names the function (rows in groups, argument) -> (a value for each group), from scratch; None: its
     `moments` are summed and finished.
@@ -44,7 +46,7 @@ class Aggregate:
     result: str | None = None
     aliases: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()  # what other languages call it, for messages
-    over_nothing: int | None = None  # the value of the inline form over nothing; None: it fails
+    over_nothing: int | None = None  # the inline form over nothing, a sum: the zero of its type; None: fails
     least_count: int = 1  # a group of fewer assignments has no value, and its head no row
     fold: str | None = None
     state: str
@@ -86,14 +88,22 @@ class Aggregate:
         return self.in_ring and self.takes_argument
 
     def result_types(self) -> tuple[str, ...] | None:
-        """The names of the types that the result can have; None: those of the argument."""
+        """The names of the types that the result can have; None: that of the argument."""
+        if self.is_quotient:
+            return tuple(dict.fromkeys(map(self.result_name, self.argument)))
         return None if self.result is None else (self.result,)
+
+    def result_name(self, argument: str) -> str:
+        """The name of the result's type for an argument of the type of this name."""
+        return BUILTIN_TYPES[argument].mean if self.is_quotient else self.result or argument
 
     def result_type(self, argument: Type | None) -> Type:
         """The type of the result for an argument of a type; of decimals, before a head rounds it."""
         if self.result is not None:
             return BUILTIN_TYPES[self.result]
         assert argument is not None
+        if self.is_quotient:
+            return BUILTIN_TYPES[argument.mean]
         return Type("decimal", argument.scale, 38) if argument.is_decimal else argument
 
     def usage(self, argument: str = "x", name: str = "") -> str:

@@ -5,7 +5,7 @@ Years and months have no fixed length and are refused.  A duration prints with d
 and seconds below 60, without parts that are zero.
 
 A duration has at most 106,751,991 days (292,000 years) and every one has its negative.  A result beyond that
-is undefined, as a date outside its years is.
+is undefined, as a date outside its years is; a sum of a group beyond that is an error.
 """
 
 from __future__ import annotations
@@ -117,6 +117,10 @@ class DurationType(Type):
     quoted_literal = True
     literal_shape = r"[+-]?P"
     some_literal = ("string", "PT0S")
+    codes_add_up = True
+    mean = "duration"
+    zero = ("string", "PT0S")
+    room = "a duration (106751991 days)"
     python = (dt.timedelta,)
 
     def arrow(self) -> pa.DataType:

@@ -109,6 +109,7 @@ class IntType(IntegerType):
     literal_is_value = True
     widens_to = ("decimal", "float")
     patterns = True
+    codes_add_up = True
     m3 = "long"
 
     def arrow(self) -> pa.DataType:

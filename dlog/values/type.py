@@ -78,6 +78,12 @@ class Type:
     widens_to: ClassVar[tuple[str, ...]] = ()  # types that arithmetic turns it into beside one of them
     day: ClassVar[int] = 0  # of a point in time, a day as a difference of codes
 
+    # Sums
+    codes_add_up: ClassVar[bool] = False  # the code of a sum is the sum of the codes
+    mean: ClassVar[str] = "float"  # the name of the type of a mean, if values can be summed
+    zero: ClassVar[tuple[str, Literal]] = ("int", 0)  # the literal of the sum of nothing
+    room: ClassVar[str] = "64 bits"  # what a sum that is too large does not fit, for messages
+
     # Python
     python: ClassVar[tuple[type, ...]] = ()  # types of values that Arrow converts exactly, or refuses
 
@@ -104,6 +110,16 @@ class Type:
     @property
     def is_numeric(self) -> bool:
         return "numeric" in self.groups
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether values can be summed; the sum has the same type."""
+        return self.is_numeric or self.codes_add_up
+
+    @property
+    def adds_up_exactly(self) -> bool:
+        """Whether a sum of values is a sum of integers."""
+        return self.adds_up and self.kernel != "float"
 
     @property
     def is_decimal(self) -> bool:

@@ -297,6 +297,8 @@ def _aggregate(rule: Rule, aggregate: Aggregate, places: dict[str, str]) -> str:
         text, argument_type = _constant(argument), argument.type
     if aggregate.op in ("sum", "mean") and argument_type.name == "float":
         raise Inexpressible("a sum of floats")
+    if aggregate.op in ("sum", "mean") and argument_type.name == "duration":
+        raise Inexpressible("a sum of durations")
     if aggregate.op == "mean":
         return _mean(text, argument_type)
     if aggregate.op == "count_distinct":

@@ -20,6 +20,7 @@ Value = Any  # int | float | Decimal | str | bool | date | datetime | timedelta
 Row = tuple[Value, ...]
 
 NAN = float("nan")
+LONGEST = datetime.timedelta(106_751_991)
 EXACT = Context(prec=1000, rounding=ROUND_HALF_EVEN)  # more digits than any rule can make
 
 
@@ -77,4 +78,8 @@ def fit(value: Value, type: Type) -> Value:
         raise DoesNotFit(f"{value} does not fit 64 bits")
     elif type.name == "unsigned" and not 0 <= value < 2**64:
         raise DoesNotFit(f"{value} does not fit 64 bits without a sign")
+    elif type.name == "duration" and isinstance(value, int):  # microseconds
+        if abs(value) > LONGEST // datetime.timedelta.resolution:
+            raise DoesNotFit(f"{value} microseconds do not fit {type}")
+        return datetime.timedelta(microseconds=value)
     return canonical(value)

@@ -3,7 +3,7 @@
 Each part keeps one relation in the store and gives, from a version of it, the results of some aggregates for
 given groups.  What the parts give together is what `dlog.engine.head.groups` gives from all assignments.
 
-    sums      what moments of ints and decimals determine        (keys, count, words of sums)
+    sums      what moments of ints, decimals ... determine       (keys, count, words of sums)
     floats    what moments of floats determine                   (keys, number, place, word)
     scan      min and max of one value; shared between rules     (keys, value, count)
     texts     concat                                             (keys, order, code, count)
@@ -48,8 +48,6 @@ from dlog.jit import Words
 from dlog.storage.arena.arena import Arena
 from dlog.storage.relation.relation import Relation
 from dlog.values import FLOAT, INT, MAX_PRECISION, STRING, Type
-
-_EXACT = ("int", "unsigned", "decimal")
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ class SumPart:
             return True
         type = argument_type(rule, item.argument)
         has_room = max(item.function.moments) == 1 or type.precision <= MAX_PRECISION
-        return type.name in _EXACT and has_room
+        return type.adds_up_exactly and has_room
 
     def empty(self, arena: Arena) -> Relation:
         return no_groups(arena, len(self.groups), len(self.summed))

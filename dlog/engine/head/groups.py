@@ -34,7 +34,7 @@ from dlog.column_functions.columns import (
     taken,
     texts_of,
 )
-from dlog.column_functions.decimals import quotients, widen
+from dlog.column_functions.decimals import widen
 from dlog.engine.head.grouping import Grouping, group_rows, sorted_rows
 from dlog.engine.head.power_kernels import SQUARE_PARTS, settle_squares, sum_squares
 from dlog.engine.head.power_sums import (
@@ -43,6 +43,7 @@ from dlog.engine.head.power_sums import (
     SUMS_AT_ONCE,
     SumOverflow,
     float_words,
+    mean_of_sums,
     squared_words,
 )
 from dlog.heads import grouping_kernels as kernels
@@ -103,8 +104,8 @@ def partial_sums(
 ) -> Partial:
     """Counts and sums that others can be added to or taken from.  O(n).
 
-    Arguments are ints, unsigneds or decimals, with the power that is summed; squares of decimals fit 76
-    digits.  No sum is too large here: whether it fits is asked of a result (`power_sums`).
+    Arguments add up exactly (`Type.adds_up_exactly`); with each is the power that is summed; squares of
+    decimals fit 76 digits.  No sum is too large here: whether it fits is asked of a result (`power_sums`).
     """
     if n_rows == 0:
         none: Words = np.empty(0, np.int64)
@@ -172,17 +173,19 @@ def fold_sum(rows: _Rows, column: Column | None) -> Column:
     if column.type.is_decimal:
         return decimal_column(_decimal_sums(rows, column), Type("decimal", column.type.scale, 38))
     high, low = _int_sums(rows, column.codes, column.type).reshape(-1, 2).T
-    if column.type == INT:
-        rows.overflow(high == low >> 63)
-        return Column(low.copy(), INT)
-    rows.overflow(high == 0)
-    return Column(low ^ np.int64(MIN), column.type)
+    if column.type.codes_add_up:
+        codes, fits = low.copy(), high == low >> 63
+    else:
+        codes, fits = low ^ np.int64(MIN), high == 0
+    inside = column.type.defined(codes)
+    rows.overflow(fits if inside is None else fits & inside, room=column.type.room)
+    return Column(codes, column.type)
 
 
 def _int_sums(rows: _Rows, values: Words, type: Type) -> Words:
     """128 bits for each group: high word, low word."""
     out = rows.zeros(2)
-    bias = 1 << 31 if type.name == "unsigned" else 0  # its codes are less by 2^63
+    bias = 1 << 31 if type.kernel == "unsigned" else 0  # its codes are less by 2^63
     grouping = rows.grouping
     kernels.sum_ints(grouping.ids, grouping.base, rows.values(values), len(values), bias, out)
     sums = rows.read(out, 2)
@@ -191,7 +194,7 @@ def _int_sums(rows: _Rows, values: Words, type: Type) -> Words:
 
 
 def _power_sums(rows: _Rows, column: Column, power: int) -> tuple[Words, np.ndarray]:
-    """The sum of this power of ints, unsigneds or decimals for each group, (n, 4) words, and which of them
+    """The sum of this power of what adds up exactly for each group, (n, 4) words, and which of them
     have at most 76 digits.  Raises SumOverflow where a square has more."""
     if power == 2:
         sums, fits = _square_sums(rows, column)
@@ -273,7 +276,7 @@ def _widened(pairs: Words) -> Words:
 
 
 def fold_mean(rows: _Rows, column: Column | None) -> Column:
-    """The exact mean, rounded once to a float."""
+    """The exact mean, rounded once."""
     assert column is not None
     if column.type == FLOAT:
         return Column(float_codes(rows.read(float_means(*_segments(rows, column)))), FLOAT)
@@ -281,7 +284,7 @@ def fold_mean(rows: _Rows, column: Column | None) -> Column:
         sums = _decimal_sums(rows, column)
     else:
         sums = _widened(_int_sums(rows, column.codes, column.type))
-    return Column(float_codes(quotients(sums, rows.counts, column.type.scale)), FLOAT)
+    return mean_of_sums(column.type, rows.counts, [sums.reshape(-1, WORDS_PER_DECIMAL)])
 
 
 def _float_sums(rows: _Rows, column: Column) -> np.ndarray:

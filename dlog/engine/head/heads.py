@@ -249,7 +249,7 @@ def takes_weights(rule: Rule) -> bool:
 def _takes_weights(rule: Rule, item: Aggregate) -> bool:
     if item.function.weights != MULTIPLIED:
         return item.function.weights is not None
-    return isinstance(item.argument, Var) and rule.types[item.argument.name] == INT
+    return isinstance(item.argument, Var) and rule.types[item.argument.name].codes_add_up
 
 
 def apart(table: Table) -> tuple[Table, np.ndarray | None]:
@@ -283,7 +283,7 @@ def _weighted(
         assert function.merged_by is not None
         return function.merged_by, column_functions.Column(weights, INT)
     assert argument is not None
-    return op, column_functions.Column(argument.values * weights, INT)
+    return op, column_functions.Column(argument.values * weights, argument.type)
 
 
 def _concat_order(runner: BodyRunner, rule: Rule, table: Table) -> list[np.ndarray] | None:

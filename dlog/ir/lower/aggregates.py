@@ -24,6 +24,7 @@ from dlog.ir.lower.grounding import (
     providers,
     raw,
 )
+from dlog.ir.lower.literals import ZERO
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.names import Shape
 from dlog.ir.lower.scope import Scope, variables
@@ -199,7 +200,7 @@ class RuleMaker:
     def or_empty(self, form: AggregateForm, value: int, head: Atom) -> Form:
         """The aggregate's value, or the one it has over nothing."""
         absent = replace(head, args=(*head.keys, self.scope.fresh(form.span)))
-        empty = Const("int", value, None, form.span)
+        empty = Const(ZERO if aggregate_named(form.op).adds_up else "int", value, None, form.span)
         equal = Primitive("eq", (form.result, empty), None, form.span)
         otherwise = Conj((), (Negation(Conj((), (absent,)), form.span), equal))
         return Disjunction((Conj((), (head,)), otherwise), form.span, exclusive=True)

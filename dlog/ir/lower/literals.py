@@ -10,15 +10,17 @@ from typing import TypeAlias
 from dlog.values import TYPES, Type
 from dlog.values.float import NOT_FINITE
 
-__all__ = ["CANDIDATES", "NOT_FINITE", "Value", "candidates", "literal_value", "meant_by"]
+__all__ = ["CANDIDATES", "NOT_FINITE", "ZERO", "Value", "candidates", "literal_value", "meant_by"]
 
 Value: TypeAlias = int | float | str | bool | Decimal | datetime.date | datetime.datetime | datetime.timedelta
 
+ZERO = "zero"  # the kind of the sum of nothing, whose spelling depends on its type
 KINDS = ("int", "unsigned", "float", "string", "bool")
 # Types that a literal may have, by the kind of its spelling; the first is the default.
 CANDIDATES: dict[str, tuple[str, ...]] = {
     kind: tuple(type.name for type in TYPES if kind in type.literals) for kind in KINDS
 }
+_SUMMED = tuple(type.name for type in TYPES if type.adds_up)
 
 
 def candidates(kind: str, value: int | str | bool) -> tuple[str, ...]:
@@ -27,6 +29,8 @@ def candidates(kind: str, value: int | str | bool) -> tuple[str, ...]:
     >>> candidates("float", "1.5"), candidates("bool", True)
     (('float', 'decimal'), ('bool',))
     """
+    if kind == ZERO:
+        return _SUMMED
     return (*CANDIDATES[kind], "float") if kind == "string" and value in NOT_FINITE else CANDIDATES[kind]
 
 

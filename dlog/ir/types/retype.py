@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dlog.errors import Diagnostics
-from dlog.ir.lower.literals import candidates, literal_value
+from dlog.ir.lower.literals import ZERO, candidates, literal_value
 from dlog.ir.primitives import SIGNATURES
 from dlog.ir.rules import Atom, Conj, Const, Form, Negation, Operand, Primitive, Rule, Var
 from dlog.ir.types.decimals import (
@@ -75,6 +75,9 @@ class _Retyper:
         if isinstance(operand, Var):
             return operand
         type = self.checker.type_of(self.checker.node(self.rule, operand))
+        if operand.kind == ZERO:
+            kind, value = type.zero
+            operand = replace(operand, kind=kind, value=value)
         if type.is_decimal:
             type = Type("decimal", literal_scale(operand), EXACT_PRECISION)
         return self.literal(operand, type)

@@ -11,12 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
+from dlog.aggregates import Aggregate as Function
 from dlog.errors import Diagnostics
 from dlog.ir.lower.fact_spans import delta_literals, literal_spans
 from dlog.ir.lower.literals import CANDIDATES, NOT_FINITE, candidates
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.names import Shape
-from dlog.ir.primitives import ANY, COMPARISONS, SIGNATURES, show
+from dlog.ir.primitives import ANY, COMPARISONS, NUMERIC, SIGNATURES, show
 from dlog.ir.rules import Aggregate, Atom, Column, Const, FactBlock, Operand, Predicate, Primitive, Rule, Var
 from dlog.ir.types.type_nodes import Candidates, Node, Reason, because, join, restrict, spell
 from dlog.language.source import Span
@@ -44,6 +45,7 @@ class TypeChecker:
         self.blamed: set[tuple[int, str]] = set()  # variables that were reported
         self.literals: dict[int, Node] = {}  # by id of the Const
         self.widening: list[tuple[Rule, Primitive]] = []  # settled by `widening`
+        self.quotients: list[tuple[Rule, Aggregate]] = []  # whose type depends on the argument's, too
 
     def column_nodes(self, name: str, shape: Shape) -> list[Node]:
         nodes = []
@@ -148,10 +150,15 @@ class TypeChecker:
 
     def visit_aggregate(self, rule: Rule, aggregate: Aggregate) -> None:
         if aggregate.argument is not None:
-            candidates = tuple(name for name in ANY if name in aggregate.function.argument)
-            self.demand(rule, aggregate.argument, candidates, aggregate.op, aggregate.argument.span)
+            taken = self.taken_by(aggregate.function, self.node(rule, aggregate.argument))
+            self.demand(rule, aggregate.argument, taken, aggregate.op, aggregate.argument.span)
         result = self.node(rule, aggregate.result)
         given = aggregate.function.result_types()
+        if aggregate.function.is_quotient and aggregate.argument is not None:
+            self.quotients.append((rule, aggregate))
+            known = self.node(rule, aggregate.argument).find().candidates
+            names = [n for n in known if n in aggregate.function.argument]
+            given = tuple(dict.fromkeys(map(aggregate.function.result_name, names))) or given
         if given is None and aggregate.argument is not None:
             value = self.node(rule, aggregate.argument)
         else:
@@ -160,10 +167,20 @@ class TypeChecker:
         if types[0] != ANY:
             self.used(rule, aggregate.result, Reason(f"the {aggregate.op}", types[0], aggregate.span))
         if not join(value, result):
-            name = str(aggregate.result)
-            message = f"the result of {aggregate.op} is {spell(types[0])}, but {name} is {spell(types[1])}"
-            why = self.why(rule, aggregate.result, types[0])
-            self.conflict(message, aggregate.span, [(name, why)], rule, [aggregate.result])
+            self.result_conflict(rule, aggregate, types[0])
+
+    def result_conflict(self, rule: Rule, aggregate: Aggregate, given: Candidates) -> None:
+        name, there = str(aggregate.result), self.node(rule, aggregate.result).find().candidates
+        message = f"the result of {aggregate.op} is {spell(given)}, but {name} is {spell(there)}"
+        why = self.why(rule, aggregate.result, given)
+        self.conflict(message, aggregate.span, [(name, why)], rule, [aggregate.result])
+
+    def taken_by(self, function: Function, node: Node) -> Candidates:
+        """The types that an aggregate takes; where texts alone describe an argument, it is none to sum."""
+        here = set(node.find().candidates)
+        is_text = set(CANDIDATES["string"]) <= here and not here & set(NUMERIC)
+        taken = NUMERIC if is_text and "string" not in function.argument else function.argument
+        return tuple(name for name in ANY if name in taken)
 
     def demand(
         self,

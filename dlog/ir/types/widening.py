@@ -14,7 +14,7 @@ from itertools import product
 
 from dlog.ir.lower.literals import meant_by
 from dlog.ir.primitives import ANY, NUMERIC
-from dlog.ir.rules import Const, Primitive, Rule, Var
+from dlog.ir.rules import Aggregate, Const, Primitive, Rule, Var
 from dlog.ir.types.type_nodes import Candidates, Node, Reason, join, restrict, spell
 from dlog.ir.types.typecheck import TypeChecker, advise, called, text_of
 from dlog.values import OPERATIONS, TYPES
@@ -41,11 +41,15 @@ def own_triples(name: str) -> frozenset[tuple[str, ...]]:
 def settle(checker: TypeChecker) -> None:
     """Types for the operands of all mixed arithmetic.  O(forms) per round, a round for each type found."""
     pending = [_Form(checker, rule, form) for rule, form in checker.widening]
-    while pending:
+    quotients = [_Quotient(checker, rule, aggregate) for rule, aggregate in checker.quotients]
+    while pending or quotients:
         changed = [form.narrow() for form in pending]
+        changed += [quotient.narrow() for quotient in quotients]
         pending = [form for form in pending if not form.done]
+        quotients = [quotient for quotient in quotients if not quotient.done]
         if (
             any(changed)
+            or _take_numbers(quotients)
             or _take_results(pending)
             or _take_one_type(pending)
             or _refuse_texts(pending)
@@ -152,6 +156,45 @@ class _Form:
         ]
         advice = [] if results or set(NUMERIC) & {*a, *b} else [*advise(a, b), *advise(b, a)]
         self.checker.conflict(message, self.form.span, sides, self.rule, self.form.args, advice=advice)
+
+
+class _Quotient:
+    """A mean: of numbers it is a float, of a type with means of its own one of these."""
+
+    def __init__(self, checker: TypeChecker, rule: Rule, aggregate: Aggregate):
+        assert aggregate.argument is not None
+        self.checker, self.rule, self.aggregate = checker, rule, aggregate
+        self.argument = checker.node(rule, aggregate.argument)
+        self.result = checker.node(rule, aggregate.result)
+        self.done = False
+
+    def narrow(self) -> bool:
+        """Removes what the other side rules out; whether anything changed."""
+        argument, result, item = self.argument.find(), self.result.find(), self.aggregate
+        if argument.spoiled or result.spoiled:
+            self.done = True
+            return False
+        function = item.function
+        pairs = [(a, function.result_name(a)) for a in argument.candidates if a in function.argument]
+        fitting = [pair for pair in pairs if pair[1] in result.candidates]
+        if not fitting:
+            self.done = True
+            if pairs:  # else the argument was reported
+                self.checker.result_conflict(self.rule, item, tuple(dict.fromkeys(r for _, r in pairs)))
+            return bool(pairs)
+        before = argument.candidates, result.candidates
+        restrict(argument, tuple(a for a, _ in fitting), Reason(item.op, function.argument, item.span))
+        results = tuple(dict.fromkeys(r for _, r in fitting))
+        restrict(result, results, Reason(f"the {item.op}", results, item.span))
+        self.done = result.settled and all(given == result.only for _, given in fitting)
+        return before != (argument.candidates, result.candidates)
+
+
+def _take_numbers(quotients: list[_Quotient]) -> bool:
+    """A mean of what may be numbers is one of numbers; whether that told anything."""
+    open = [quotient for quotient in quotients if not quotient.result.settled]
+    told = [restrict(quotient.argument, NUMERIC) for quotient in open]
+    return any(told)
 
 
 def _take_results(pending: list[_Form]) -> bool:

@@ -154,7 +154,7 @@ class SumValues:
             return self._of_floats(gathered)
         words = [decimal_words(column).reshape(-1, 4) for column in results]
         type = self.type
-        if results and type.name not in ("int", "unsigned"):
+        if results and type.is_decimal:
             type = Type("decimal", results[0].type.scale, 38)
         assert self.item.function.finish is not None
         return load(self.item.function.finish)(type, gathered.counts, words)
