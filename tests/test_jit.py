@@ -169,7 +169,7 @@ IMAGE = """
     """
 ANSWER = "3 [0 1 3 0] 1 "
 SAID = "compiling kernels (once per installation) ...\n"
-WAITED = "waiting for another process that compiles kernels ...\n"
+WAITED = "waiting for another process to compile kernels ...\n"
 
 
 def image_script(before: str = "") -> str:
