@@ -277,7 +277,7 @@ def test_a_call_checks_its_arguments() -> None:
 def test_helpers_are_called_by_kernels_only() -> None:
     from dlog.storage.index.tree_kernels import compare
 
-    with pytest.raises(TypeError, match="by kernels only"):
+    with pytest.raises(TypeError, match="only be called by kernels"):
         compare(np.zeros(1, np.int64), 0, 0, 0, 0, 0, 0, 0)
 
 

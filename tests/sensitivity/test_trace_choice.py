@@ -27,7 +27,7 @@ def database() -> dlog.Database:
 def test_small_relations_are_left_to_deltas() -> None:
     db = database()
     assert db.apply(insert={"r": [(60,)]}).ways == {"p": "delta"}
-    assert "delta, because what it reads is small" in db.explain("p")
+    assert "delta, because it reads little data" in db.explain("p")
 
 
 def test_a_trace_is_taken_where_deltas_need_more_column_orders(monkeypatch: pytest.MonkeyPatch) -> None:

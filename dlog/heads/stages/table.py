@@ -9,8 +9,8 @@ If values combine (recursive min and max), a fact is a key with its value, and o
 value count.
 
 Lifecycle of a transaction.  1 `take`, or `expand_kernels`, applies derivations.  2 `fall` and `births`
-return the facts whose derivations come next.  3 `changes` reads the outcome.  4 `keep` or `undo`: whoever
-begins the next transaction knows whether this one was committed.
+return the facts whose derivations come next.  3 `changes` reads the outcome.  4 `keep` or `undo`: the next
+transaction knows whether this one was committed.
 
 Knows nothing of rules and relations.  Not versioned, unlike relations: readers never see it, and `undo`
 restores what the last transaction changed, in time proportional to that.
