@@ -1,4 +1,4 @@
-"""Owns the interface of aggregates: all that the rest of dlog may ask about one.
+"""Owns the interface of aggregates: everything the rest of dlog may ask about one.
 
 An aggregate is one object in one file of this package.  Every other module asks the object and never tests
 its name.  Must not import numpy, kernels or Arrow: what computes is named as `module:object` and loaded when
@@ -18,7 +18,7 @@ ANY_TYPE = tuple(dict.fromkeys(type.name for type in BUILTIN_TYPES.values()))
 NUMBERS = tuple(name for name in ANY_TYPE if BUILTIN_TYPES[name].is_numeric)
 SUMMED = tuple(name for name in ANY_TYPE if BUILTIN_TYPES[name].adds_up)
 
-# What a row with a weight, which stands for several equal assignments, means to an aggregate.
+# What a row with a weight, which represents several equal assignments, means to an aggregate.
 IGNORED, ADDED, MULTIPLIED = "ignored", "added", "multiplied"
 
 
@@ -35,13 +35,13 @@ class Aggregate:
     `state` names the class that maintains it under insertion and deletion, `merge` the class that makes and
     merges partial values of shards; None: it has no partial values.
     `moments` are the powers whose exact sums, with the number of assignments, determine the result; these
-    sums are an Abelian group, so that a deletion is exact.  None: it is not computed from sums.  `finish`
+    sums form an Abelian group, so deletions are exact.  None: it is not computed from sums.  `finish`
     then names the function (type of the argument, counts, sums) -> results (`dlog.engine.head.power_sums`).
     """
 
     name: str
-    over: str  # what it ranges over, for the documentation
-    gives: str  # what its value is, for the documentation
+    over: str  # the types of its argument, for the documentation
+    gives: str  # its value, for the documentation
     argument: tuple[str, ...] = ()
     result: str | None = None
     aliases: tuple[str, ...] = ()
@@ -70,12 +70,12 @@ class Aggregate:
 
     @property
     def is_recursive(self) -> bool:
-        """Whether a recursion may use it: its value only gets better as the recursion goes on."""
+        """Whether a recursion may use it: its value only improves as the recursion proceeds."""
         return self.direction != 0
 
     @property
     def is_exact_under_deletion(self) -> bool:
-        """Whether its own state, without the values of the group, can take a deletion back."""
+        """Whether its own state, without the values of the group, supports deletion."""
         return self.moments is not None
 
     @property
@@ -98,7 +98,7 @@ class Aggregate:
         return BUILTIN_TYPES[argument].mean if self.is_quotient else self.result or argument
 
     def result_type(self, argument: Type | None) -> Type:
-        """The type of the result for an argument of a type; of decimals, before a head rounds it."""
+        """The type of the result for an argument of a type; for decimals, before a head rounds it."""
         if self.result is not None:
             return BUILTIN_TYPES[self.result]
         assert argument is not None
@@ -107,7 +107,7 @@ class Aggregate:
         return Type("decimal", argument.scale, 38) if argument.is_decimal else argument
 
     def usage(self, argument: str = "x", name: str = "") -> str:
-        """How it is written behind `=` in `agg<<...>>`, by its name or an alias."""
+        """How it is written after `=` in `agg<<...>>`, by its name or an alias."""
         return f"{name or self.name}({argument if self.takes_argument else ''})"
 
     def inline_usage(self, argument: str = "x", name: str = "") -> str:

@@ -1,6 +1,6 @@
 """Owns arithmetic on columns of ints, unsigneds and floats, by the same kernels that joins use row by row.
 
-What an operation means, and where it is undefined, stands in `dlog.lftj.plan.Compute`.
+For the meaning of each operation, and where it is undefined, see `dlog.lftj.plan.Compute`.
 """
 
 from __future__ import annotations

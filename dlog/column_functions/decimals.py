@@ -41,7 +41,7 @@ _EXACT_POWER = 22
 
 
 class Scaling(NamedTuple):
-    """Powers of ten that bring operands to a result's scale: see `wide_kernels.combine`."""
+    """Powers of ten that scale operands to a result's scale: see `wide_kernels.combine`."""
 
     a: int = 0
     b: int = 0
@@ -54,7 +54,7 @@ class Scaling(NamedTuple):
 
 
 def widen(codes: Words, type: Type) -> Column:
-    """The column that stored codes stand for: decimals become exact ones."""
+    """The column of stored codes: decimals become exact ones."""
     column = Column(as_words(codes), type)
     return decimal_column(decimal_words(column), type) if type.is_decimal else column
 
@@ -160,7 +160,7 @@ def to_whole(mode: int) -> Callable[..., Result]:
 
 
 def to_int(column: Column) -> tuple[Words, Mask | None]:
-    """Truncated towards zero; undefined where that is no int64."""
+    """Truncated towards zero; undefined where that is not an int64."""
     whole, _ = to_whole(TRUNCATE)([column], Type("decimal", 0), None)
     rows = decimal_words(whole).reshape(-1, WORDS_PER_DECIMAL)
     return rows[:, 0].copy(), unless_all(_one_word(rows))
@@ -227,7 +227,7 @@ def _combine(op: int, a: Column, b: Column, scaling: Scaling, output: Type) -> R
 
 
 def _combine_small(op: int, a: Words, b: Words, scaling: Scaling) -> Words | None:
-    """The result when every number on the way fits one word; division is left to the kernel."""
+    """The result if every intermediate number fits one word; division is left to the kernel."""
     if op == DIV or scaling.divisor > 18 or scaling.factor > 18:
         return None
     x = _scaled(a, scaling.a)
@@ -268,7 +268,7 @@ def _scaled(words: Words, power: int) -> Words | None:
 
 
 def _reach(values: Words) -> int:
-    """The greatest absolute value, as a number that does not wrap."""
+    """The greatest absolute value, without wrapping."""
     return max(int(values.max()), -int(values.min())) if len(values) else 0
 
 

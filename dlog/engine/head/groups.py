@@ -1,8 +1,8 @@
 """Owns aggregation: rows to groups, and the value of each aggregate for each group.  Knows nothing of rules.
 
 Correct output: one row for each distinct combination of group keys, in the order of the keys' codes; every
-row counts, equal ones too.  Sums are exact, so nothing depends on the order of rows; only `concat` has an
-order, the one it is given.
+row counts, including duplicates.  Sums are exact, so nothing depends on the order of rows; only `concat` has
+an order, the one it is given.
 
 1 number the groups, 2 reduce each column over these slots in a kernel, 3 read them in the order of the keys.
 """
@@ -55,7 +55,7 @@ from dlog.values import FLOAT, INT, STRING, Type
 MIN, MAX = -(2**63), 2**63 - 1
 ROWS_LIMIT = 1 << 31
 _MOST_FIXED = 1900  # exponent up to which sums of fewer than 2^31 floats, and their halves, are finite
-_FEW_SLOTS = 1 << 17  # 2 MB of sums; for a million groups bringing floats together is faster
+_FEW_SLOTS = 1 << 17  # 2 MB of sums; for a million groups gathering floats is faster
 _EXPONENT_OF_ONE = 1023 + 52  # of a float whose last place is 1
 
 
@@ -69,7 +69,7 @@ def aggregate(
     """The distinct group keys, sorted by code, and a column for each aggregate.  O(n), O(n log n) for concat.
 
     `aggregates` are (name of the aggregate, argument).  Without group columns all rows are one group; no rows
-    are no group.  `order` gives what `concat` goes by: columns that
+    are no group.  `order` determines the order of `concat`: columns that
     sort as the values do (strings as ranks).  Raises SumOverflow.
     """
     assert n_rows < ROWS_LIMIT and all(c.dtype == np.int64 and len(c) == n_rows for c in groups)
@@ -102,10 +102,10 @@ class Partial:
 def partial_sums(
     groups: Sequence[Words], n_rows: int, arguments: Sequence[tuple[Column, int]], dictionary: Dictionary
 ) -> Partial:
-    """Counts and sums that others can be added to or taken from.  O(n).
+    """Counts and sums that others can be added to or subtracted from.  O(n).
 
     Arguments add up exactly (`Type.adds_up_exactly`); with each is the power that is summed; squares of
-    decimals fit 76 digits.  No sum is too large here: whether it fits is asked of a result (`power_sums`).
+    decimals fit 76 digits.  No sum is too large here: whether it fits is checked for a result (`power_sums`).
     """
     if n_rows == 0:
         none: Words = np.empty(0, np.int64)
@@ -133,11 +133,11 @@ class _Rows:
 
     @property
     def bounds(self) -> Words:
-        """Where each group begins when rows stand group by group, and where the last ends."""
+        """Where each group begins when rows are ordered by group, and where the last ends."""
         return np.concatenate([[0], np.cumsum(self.counts)])
 
     def values(self, codes: Words) -> Words:
-        """One word a row, in the order in which the grouping goes through rows."""
+        """One word a row, in the order of the grouping."""
         return self.grouping.in_parts(codes)
 
     def zeros(self, width: int) -> Words:
@@ -235,7 +235,7 @@ def _fold_powers(function: Aggregate, rows: _Rows, column: Column) -> Column:
 
 
 def _fold_floats(finish: Any, powers: Sequence[int], rows: _Rows, column: Column) -> Column:
-    """The same of floats, some groups at a time: the words of a sum take much more room than a float."""
+    """The same for floats, some groups at a time: the words of a sum take much more space than a float."""
     values, bounds = _segments(rows, column)
     out = np.empty(rows.grouping.slots, np.int64)
     for start in range(0, len(out), SUMS_AT_ONCE):
@@ -289,7 +289,7 @@ def fold_mean(rows: _Rows, column: Column | None) -> Column:
 
 def _float_sums(rows: _Rows, column: Column) -> np.ndarray:
     """Exact, rounded once.  Floats of about one size in few groups are summed as whole numbers of two words,
-    where they stand; others are brought together group by group.  O(n).
+    in place; others are gathered group by group.  O(n).
     """
     sums = _fixed_sums(rows, column) if rows.grouping.slots <= _FEW_SLOTS else None
     return rows.read(float_sums(*_segments(rows, column))) if sums is None else sums
@@ -383,7 +383,7 @@ def _extreme_rows(rows: _Rows, keys: Words, width: int, sign: int) -> Words:
 
 
 def fold_concat(rows: _Rows, column: Column | None) -> Column:
-    """Texts joined in the given order, equal places by text; the bytes of a group then lie side by side."""
+    """Texts joined in the given order, ties by text; the bytes of a group are then adjacent."""
     assert column is not None
     grouping = rows.grouping
     place = np.empty(grouping.slots, np.int64)

@@ -1,8 +1,8 @@
 """Owns what follows from power sums: the results of aggregates that the number of a group's values, their
 exact sum and the exact sum of their squares determine.  Knows nothing of rules or of groups' keys.
 
-Correct output: what the aggregate means on the values themselves, rounded once.  Sums are Abelian groups, so
-no order of insertions and deletions matters.
+Correct output: the aggregate of the values themselves, rounded once.  Sums are Abelian groups, so
+the order of insertions and deletions does not matter.
 
     of ints, decimals, durations ...   a sum is 256 bits, (n, 4) words, without regard to the point
     of floats                          a sum is exact (`dlog.algebra`), (n, WORDS_PER_SUM) words; of squares
@@ -66,7 +66,7 @@ def sums_of_float(power: int) -> int:
 def float_terms(values: Floats, power: int) -> list[Floats]:
     """For each of these sums the floats that it adds up: as many for each value as the power says.
 
-    Infinities and NaN have no squares here: the sum of values tells of them.
+    Infinities and NaN have no squares here: the sum of values shows them.
 
     >>> [terms.tolist() for terms in float_terms(np.array([3.0]), 2)]
     [[0.0, 0.0], [2359296.0, 0.0], [0.0, 0.0]]
@@ -81,7 +81,7 @@ def float_terms(values: Floats, power: int) -> list[Floats]:
 
 
 def _squares(values: Floats, exponent: int) -> Floats:
-    """The square of each value * 2^exponent as a float and what this leaves out, both exact (Dekker)."""
+    """The square of each value * 2^exponent as a float and its rounding error, both exact (Dekker)."""
     out = np.zeros((len(values), 2))
     if values.any():
         scaled = np.ldexp(values, exponent)
@@ -194,7 +194,7 @@ def _rounded(words: Words, divisors: Words) -> Column:
 
 
 def fits_decimal(words: Words) -> np.ndarray:
-    """Whether wide numbers have at most 76 digits: nearly all are told by their highest word."""
+    """Whether wide numbers have at most 76 digits: for nearly all, the highest word decides."""
     high = words[:, 3]
     clear = np.abs(high) < MAX_DECIMAL >> 192
     for i in np.flatnonzero(~clear | (high == MIN)):  # the least int64 has no absolute value

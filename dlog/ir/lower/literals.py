@@ -1,4 +1,4 @@
-"""Owns which types a literal may have.  What it denotes in a type is the type's affair (`dlog.values`)."""
+"""Owns which types a literal may have.  What it denotes is up to the type (`dlog.values`)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def candidates(kind: str, value: int | str | bool) -> tuple[str, ...]:
 
 
 def meant_by(kind: str, value: int | str | bool) -> tuple[str, ...]:
-    """The types that a literal may have by its form, where several are possible: of times and durations.
+    """The types that a literal may have by its form, if several are possible: times and durations.
 
     >>> meant_by("string", "PT1H"), meant_by("string", "2026-01-31T10:00:00")
     (('duration',), ('date', 'datetime', 'timestamp'))

@@ -1,9 +1,9 @@
 """Owns arithmetic on mixed numbers: integers widen to decimals or floats.
 
-`c = a op b` allows a, b and c of one type, or one int operand beside a decimal or float one, with the wider
-type as its result, or what types calculate themselves, as a timestamp plus a duration.  Candidates that take
-part in no allowed triple are removed until nothing changes; that has one outcome, whatever the order.  Then,
-for all that is still open at once: operands take the type of a known result; where nothing is known, operands
+`c = a op b` allows a, b and c of one type, or one int operand with a decimal or float one, with the wider
+type as its result, or operations that types implement, as a timestamp plus a duration.  Candidates that take
+part in no allowed triple are removed until nothing changes; the outcome does not depend on the order.  Then,
+for everything still open at once: operands take the type of a known result; if nothing is known, operands
 and result are one type.
 """
 
@@ -34,7 +34,7 @@ def allowed(name: str) -> frozenset[tuple[str, ...]]:
 
 @cache
 def own_triples(name: str) -> frozenset[tuple[str, ...]]:
-    """Those that types calculate themselves."""
+    """Those that types implement themselves."""
     return frozenset((*k[1:], o.result) for k, o in OPERATIONS.items() if k[0] == name and len(k) == 3)
 
 
@@ -98,12 +98,12 @@ class _Form:
         return changed
 
     def is_own(self) -> bool:
-        """Whether only types that calculate it themselves remain."""
+        """Whether only types that implement it themselves remain."""
         own = own_triples(self.form.name)
         return all(t in own for t in self.triples())
 
     def join_beside_int(self) -> bool:
-        """Beside an int operand, the other operand and the result have one type."""
+        """With an int operand, the other operand and the result have one type."""
         a, b, c = (node.find() for node in self.nodes)
         for known, other in ((a, b), (b, a)):
             if known.candidates == ("int",) and other.find() is not c.find():
@@ -132,7 +132,7 @@ class _Form:
                 node.candidates = ("string",)
 
     def conflict(self) -> None:
-        """Either the operands do not go together, or the result is not what its place wants."""
+        """Either the operands do not fit together, or the result does not fit its place."""
         a, b, c = self.candidates()
         text = text_of(self.form)
         place = self.text()
@@ -198,7 +198,7 @@ def _take_numbers(quotients: list[_Quotient]) -> bool:
 
 
 def _take_results(pending: list[_Form]) -> bool:
-    """`x * 2` with a decimal result makes 2 a decimal; whether that told anything."""
+    """`x * 2` with a decimal result makes 2 a decimal; returns whether anything changed."""
     todo: list[tuple[Node, Candidates]] = []
     for form in pending:
         result = form.nodes[2]
@@ -210,7 +210,7 @@ def _take_results(pending: list[_Form]) -> bool:
 
 
 def _take_one_type(pending: list[_Form]) -> bool:
-    """Where nothing is known, everything is of one type; whether that told anything."""
+    """If nothing is known, everything has one type; returns whether anything changed."""
     todo = [form for form in pending if not any(node.settled for node in form.nodes) and not form.is_own()]
     todo = [form for form in todo if len({id(node.find()) for node in form.nodes}) > 1]
     for form in todo:
@@ -235,7 +235,7 @@ def _refuse_texts(pending: list[_Form]) -> bool:
 
 
 def _take_own(pending: list[_Form]) -> bool:
-    """Of several operations that types calculate themselves, the first; whether that told anything."""
+    """Of several operations that types implement, the first; returns whether anything changed."""
     form = next((f for f in pending if f.is_own() and len(f.triples()) > 1), None)
     if form is None:
         return False
