@@ -373,7 +373,7 @@ def _follow_group(relations: dict[str, Relation], last: Step, outputs: Sequence[
     group = last.trigger.alone
     assert group is not None
     given = _assignments(outputs)
-    changed = None if given is None else group.follow(relations, *given)
+    changed = None if given is None else group.follow(relations, {}, *given)
     if changed is None:
         return None
     relations[group.name], change = changed
@@ -426,7 +426,7 @@ def _changed_head(
             tables = [(o.use.sign, [o.column(c).copy() for c in range(n_columns)]) for o in outputs]
             return group.follow_tables(store, followed, tables)
         given = _assignments(outputs)
-        return None if given is None else group.follow(relations, *given)
+        return None if given is None else group.follow(relations, followed, *given)
     rows = np.concatenate([_head_rows(head, output) for output in outputs for head in output.use.heads])
     counts, head = counts_name(strategy.name), relations[strategy.name]
     if not len(relations[counts]) and strategy.counts_are_one(store):
