@@ -17,6 +17,7 @@ from dlog.algebra import WORDS_PER_SUM
 from dlog.engine.body.table import Table
 from dlog.engine.head.aggregate_state import FloatPart, Part, ScanPart, SumPart
 from dlog.engine.head.heads import stored_as
+from dlog.engine.maintain.delta.terminal_head import HeadChange
 from dlog.engine.maintain.heads.groups import Kept, Sums
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Followed
@@ -45,7 +46,7 @@ from dlog.jit import Words
 from dlog.planning.versions import facts_name
 from dlog.storage.arena.arena_kernels import RESULT
 from dlog.storage.index.batch import Change
-from dlog.storage.relation.relation import Relation
+from dlog.storage.relation.relation import Order, Relation
 from dlog.values import INT
 
 Place = tuple[int, int]  # of a column of the head: see `group_kernels`
@@ -77,7 +78,7 @@ class GroupTrigger:
 
     def follow(
         self, relations: dict[str, Relation], followed: Followed, added: Assignments, taken: Assignments
-    ) -> tuple[Relation, Change] | None:
+    ) -> tuple[Relation, HeadChange] | None:
         """Take assignments in: (the head, how it changed), with the parts in their places; `followed` has the
         parts that this transaction has changed so far.  None: not simple, and nothing has been done."""
         n, head = added[2] + taken[2], relations[self.name]
@@ -89,15 +90,15 @@ class GroupTrigger:
         lost, job[LOST_STRIDE], job[TAKEN] = taken
         with arena.lock:
             arena.release_many()
-            found = change_groups(arena.A, room.block, words, lost)
+            found = room.kernel(arena.A, room.block, words, lost)
             if found < 0:
                 return None
             new = arena.words[RESULT]
+        if room.kernel is change_groups:  # from now on its machine code, without the 0.2 us of finding it
+            room.kernel = getattr(change_groups, "target", change_groups)
         room.take_parts(relations, followed)
-        if not found:
-            return head, room.no_change
-        net = room.net[: found * room.h].copy().reshape(-1, room.h)
-        return head.of_roots(room.views[0].tolist()), head.in_order(Change(net[:new], net[new:]))
+        change = HeadChange(self.name, room.orders[0][0], room.net[: found * room.h].tobytes(), new)
+        return (head.of_roots(room.views[0].tolist()) if found else head), change
 
     def _has_facts(self, relations: dict[str, Relation]) -> bool:
         """Whether the head has base facts: then a row may have another derivation."""
@@ -165,25 +166,25 @@ class _Room:
             at = RELATIONS + r * RELATION
             block[at + k.ROOTS], block[at + k.COLUMNS], block[at + k.ROWS] = starts[2 + r :: n_relations][:3]
             block[at + k.WIDTH], block[at + BEFORE] = width, -1
-        self.job, self.net = block.data, block[starts[-2] : starts[-1]]
+        self.job, self.kernel = block.data, change_groups
+        self.net = self.job[starts[-2] : starts[-1]]
         self.views = [self.job] * n_relations  # of the roots of each relation
-        self.layouts: list[Words | None] = [None] * n_relations
+        self.orders: list[tuple[Order, ...]] = [()] * n_relations
         self.parts = list(enumerate((part.state for part in group.parts), 1))
         self.before: list[tuple[Relation, int]] = []  # the version of each part, and its first root
-        self.no_change = Change(*np.empty((2, 0, self.h), np.int64))
 
     def bring(self, head: Relation, relations: Mapping[str, Relation], followed: Followed) -> bool:
         """Have the roots and column orders of all relations in place; False: not possible."""
-        views, layouts, before = self.views, self.layouts, self.before
-        if head.layout() is not layouts[0] and not self._lay_out(0, head):
+        views, orders, before = self.views, self.orders, self.before
+        if not head.put_roots_of(orders[0], views[0]) and not self._lay_out(0, head):
             return False
-        head.put_roots(views[0])
         before.clear()
         for number, name in self.parts:
             part = relations.get(name)
-            if part is None or (part.layout() is not layouts[number] and not self._lay_out(number, part)):
+            if part is None:
                 return False
-            part.put_roots(views[number])
+            if not part.put_roots_of(orders[number], views[number]) and not self._lay_out(number, part):
+                return False
             before.append((part, views[number][0]))
             if followed or self.is_followed:
                 self._follow(number, followed.get(name))
@@ -208,13 +209,16 @@ class _Room:
         self.job[RELATIONS + number * RELATION + BEFORE] = root
 
     def _lay_out(self, number: int, relation: Relation) -> bool:
-        """Have a relation's column orders in place; False: there are too many."""
-        layout, at = relation.layout(), RELATIONS + number * RELATION
-        if relation.n_orders > MOST_ORDERS:
+        """Have a relation's roots and column orders in place; False: there are too many."""
+        at, orders = RELATIONS + number * RELATION, tuple(relation.orders)
+        if len(orders) > MOST_ORDERS:
             return False
-        self.block[self.job[at + k.COLUMNS] :][: len(layout)] = layout
-        self.job[at + ORDERS], self.layouts[number] = relation.n_orders, layout
-        self.views[number] = self.job[self.job[at + k.ROOTS] :][: relation.n_orders]
+        if orders != self.orders[number]:
+            layout, start = relation.layout(), self.job[at + k.COLUMNS]
+            self.block[start : start + len(layout)] = layout
+            self.job[at + ORDERS], self.orders[number] = len(orders), orders
+            self.views[number] = self.job[self.job[at + k.ROOTS] :][: len(orders)]
+        relation.put_roots(self.views[number])
         return True
 
 
