@@ -209,6 +209,10 @@ class FloatPart:
                 self.numbers[name, 2] = number
                 number += sums_of_float(2)
 
+    def number(self, item: Aggregate) -> int:
+        """Of the sum of an aggregate that adds up."""
+        return self.numbers[self._name(item), 1]
+
     @staticmethod
     def _name(item: Aggregate) -> str:
         assert isinstance(item.argument, Var)

@@ -190,7 +190,8 @@ class TraceTrigger(Trigger):
         if n <= 0 or head is None:
             return None
         self.changed_notes[head.name] = head.changed(arena)
-        return HeadChange(head, self.rows_written[: n * head.arity].tobytes(), self.results[k.HEAD_GAINED])
+        words, gained = self.rows_written[: n * head.arity].tobytes(), self.results[k.HEAD_GAINED]
+        return HeadChange(head.name, head.orders[0], words, gained)
 
     def state(self) -> Mapping[str, Relation]:
         """Returned once, so that a trigger holds no version that another could change in place."""
