@@ -17,7 +17,7 @@ import pyarrow as pa
 import dlog
 from benchmarks.harness import DLOG, Row, at_least, compare, duck, faster, timed, within
 from dlog.io import Columns, InputOptions, OutputOptions, read, write
-from dlog.types import FLOAT, INT, STRING
+from dlog.values import FLOAT, INT, STRING
 
 ROWS = 10_000_000
 DUCKDB_TYPES = {INT: "BIGINT", FLOAT: "DOUBLE", STRING: "VARCHAR"}

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.harness import Row, at_least, compare, duck, faster
-from dlog.engine.column_functions import Column
+from dlog.column_functions import Column
 from dlog.engine.head.groups import aggregate
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import encode
-from dlog.types import FLOAT, INT
+from dlog.values import FLOAT, INT
 
 ROWS = 10_000_000
 SPREAD = 1_000_003_777  # between neighbouring keys

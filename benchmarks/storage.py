@@ -20,7 +20,7 @@ from dlog.storage.diff.delta import difference
 from dlog.storage.diff.surgery import surgeries
 from dlog.storage.index.index import Index
 from dlog.storage.values import decode, encode
-from dlog.types import FLOAT, STRING
+from dlog.values import FLOAT, STRING
 
 ROWS = 10_000_000
 RUNS = 3

@@ -133,9 +133,9 @@ class Files:
 
 def _dlog_times(files: Files, chosen: Chosen, shards: int) -> list[float]:
     from dlog.spark.stream.command import Options, Places, run_stream
-    from dlog.spark.stream.progress import Report, Telling
+    from dlog.spark.stream.progress import Report, Reporter
 
-    class Clock(Telling):
+    class Clock(Reporter):
         done = [time.perf_counter()]
 
         def batch(self, report: Report) -> None:

@@ -1,11 +1,11 @@
-"""Owns the cache: where files are that are made once and used again, and which of them are removed.
+"""Owns the cache: where reusable files are stored, and which of them are removed.
 
-The cache is `$DLOG_CACHE_DIR`, else `$XDG_CACHE_HOME/dlog`, else `~/.cache/dlog`; and, when that cannot be
-written, a private directory below the system's temporary one.  Knows nothing of the files' content.
+The cache is `$DLOG_CACHE_DIR`, else `$XDG_CACHE_HOME/dlog`, else `~/.cache/dlog`; or, when that cannot be
+written, a private directory in the system's temporary one.  Knows nothing of the files' content.
 
 An entry is a file or a directory in the cache, named `KIND-DIGEST`.  Each installation of dlog lists the
 entries that it uses in a file in `installations`.  When something is added, `clean` removes what no
-installation uses any more, and then the entries used longest ago until the cache is no larger than BOUND.
+installation uses any more, and then the least recently used entries until the cache is no larger than BOUND.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 
 BOUND = 400_000_000  # bytes: machine code takes about 5 MB, the Java classes that Spark loads 100 to 200 MB
-VERSIONS = 3  # of each kind of entry, an installation keeps those that it used last
+VERSIONS = 3  # an installation keeps this many entries of each kind, those used last
 DAY = 86400
 INSTALLATIONS = "installations"
 _PACKAGE = Path(__file__).resolve().parent
@@ -31,7 +31,7 @@ _ENTRY = re.compile(r"(.+)-[0-9a-f]{16}")
 
 
 def roots() -> list[Path]:
-    """Candidates, best first.  The last one is below the temporary directory and named for the user."""
+    """Candidates, best first.  The last one is in the temporary directory and named after the user."""
     found = []
     if override := os.environ.get("DLOG_CACHE_DIR"):
         found.append(Path(override))
@@ -58,7 +58,7 @@ def is_writable(directory: Path) -> bool:
 
 
 def is_trusted(file: Path) -> bool:
-    """Whether the file is there and is this user's, or the system's: no other user can have put it there."""
+    """Whether the file exists and belongs to this user or the system: no other user can have put it there."""
     try:
         owners = {file.stat().st_uid, file.parent.stat().st_uid}
     except OSError:
@@ -83,7 +83,7 @@ def mark_used(entry: Path) -> None:
 
 @functools.cache
 def _own_entries(root: Path) -> set[str]:
-    """The entries that this installation has used; its list is begun if there is none."""
+    """The entries that this installation has used; its list is created if there is none."""
     file = _own_list(root)
     if not file.exists():
         file.parent.mkdir(exist_ok=True)
@@ -100,11 +100,11 @@ def _own_list(root: Path) -> Path:
 
 
 def clean(root: Path, bound: int = BOUND) -> None:
-    """Remove what no installation uses, then what was used longest ago until `bound` bytes remain."""
+    """Remove what no installation uses, then the least recently used until `bound` bytes remain."""
     ages = {entry: _age(entry) for entry in entries(root)}
     known, used = _listed(root, ages)
     for entry in list(ages):
-        # An entry in no list is that of an installation which lists nothing, or is being made.
+        # An entry in no list belongs to an installation without a list, or is being made.
         if entry.name not in used and (entry.name in known or ages[entry] > 2 * DAY):
             remove(entry)
             del ages[entry]

@@ -127,7 +127,7 @@ def test_a_strategy_is_forced(folder: Path) -> None:
 
 def test_explain_of_a_strategy(folder: Path) -> None:
     done = run("explain", str(folder / "p.dl"), "dear", "--strategy", "trace")
-    assert done.returncode == 0 and "trace, because it was asked for" in done.stdout, done.stderr
+    assert done.returncode == 0 and "trace, because it was requested" in done.stdout, done.stderr
     assert run("explain", str(folder / "p.dl"), "--strategy", "tracy").returncode == 1
 
 

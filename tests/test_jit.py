@@ -169,7 +169,7 @@ IMAGE = """
     """
 ANSWER = "3 [0 1 3 0] 1 "
 SAID = "compiling kernels (once per installation) ...\n"
-WAITED = "waiting for another process that compiles kernels ...\n"
+WAITED = "waiting for another process to compile kernels ...\n"
 
 
 def image_script(before: str = "") -> str:
@@ -277,7 +277,7 @@ def test_a_call_checks_its_arguments() -> None:
 def test_helpers_are_called_by_kernels_only() -> None:
     from dlog.storage.index.tree_kernels import compare
 
-    with pytest.raises(TypeError, match="by kernels only"):
+    with pytest.raises(TypeError, match="only be called by kernels"):
         compare(np.zeros(1, np.int64), 0, 0, 0, 0, 0, 0, 0)
 
 

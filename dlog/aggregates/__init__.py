@@ -26,21 +26,21 @@ _REGISTERED = (
 # By name and alias.
 AGGREGATES: dict[str, Aggregate] = {name: one for one in _REGISTERED for name in (one.name, *one.aliases)}
 
-COFACTOR = "cofactor"  # of `agg<<...>>` alone: rewritten to sums (`dlog.ir.lower.cofactors`)
+COFACTOR = "cofactor"  # in `agg<<...>>` only: rewritten to sums (`dlog.ir.lower.cofactors`)
 
 __all__ = ["AGGREGATES", "COFACTOR", "Aggregate", "aggregate_named", "elsewhere", "load", "states"]
 
 
 def aggregate_named(name: str) -> Aggregate:
-    """REQUIRES: there is one, by this name or alias."""
+    """REQUIRES: there is one with this name or alias."""
     return AGGREGATES[name]
 
 
 def states() -> list[str]:
-    """The classes that maintain aggregates, in the order in which a rule keeps their states."""
+    """The classes that maintain aggregates, in the order of their states in a rule."""
     return list(dict.fromkeys(one.state for one in _REGISTERED))
 
 
 def elsewhere() -> dict[str, str]:
-    """What other languages call aggregates -> their names."""
+    """Names of aggregates in other languages -> their names here."""
     return {word: one.name for one in _REGISTERED for word in one.elsewhere}

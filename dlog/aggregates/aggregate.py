@@ -1,4 +1,4 @@
-"""Owns the interface of aggregates: all that the rest of dlog may ask about one.
+"""Owns the interface of aggregates: everything the rest of dlog may ask about one.
 
 An aggregate is one object in one file of this package.  Every other module asks the object and never tests
 its name.  Must not import numpy, kernels or Arrow: what computes is named as `module:object` and loaded when
@@ -12,12 +12,13 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from dlog.types import BUILTIN_TYPES, Type
+from dlog.values import BUILTIN_TYPES, Type
 
 ANY_TYPE = tuple(dict.fromkeys(type.name for type in BUILTIN_TYPES.values()))
 NUMBERS = tuple(name for name in ANY_TYPE if BUILTIN_TYPES[name].is_numeric)
+SUMMED = tuple(name for name in ANY_TYPE if BUILTIN_TYPES[name].adds_up)
 
-# What a row with a weight, which stands for several equal assignments, means to an aggregate.
+# What a row with a weight, which represents several equal assignments, means to an aggregate.
 IGNORED, ADDED, MULTIPLIED = "ignored", "added", "multiplied"
 
 
@@ -26,25 +27,26 @@ class Aggregate:
     """One aggregate.
 
     `argument` has the names of the types that it takes, () for an aggregate without an argument; `result` is
-    the name of its result's type, None for the type of the argument.
+    the name of its result's type, None for the type of the argument or, of a quotient, the one that this type
+    has for means.
 
     `fold` names the function (rows in groups, argument) -> (a value for each group), from scratch; None: its
     `moments` are summed and finished.
     `state` names the class that maintains it under insertion and deletion, `merge` the class that makes and
     merges partial values of shards; None: it has no partial values.
     `moments` are the powers whose exact sums, with the number of assignments, determine the result; these
-    sums are an Abelian group, so that a deletion is exact.  None: it is not computed from sums.  `finish`
+    sums form an Abelian group, so deletions are exact.  None: it is not computed from sums.  `finish`
     then names the function (type of the argument, counts, sums) -> results (`dlog.engine.head.power_sums`).
     """
 
     name: str
-    over: str  # what it ranges over, for the documentation
-    gives: str  # what its value is, for the documentation
+    over: str  # the types of its argument, for the documentation
+    gives: str  # its value, for the documentation
     argument: tuple[str, ...] = ()
     result: str | None = None
     aliases: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()  # what other languages call it, for messages
-    over_nothing: int | None = None  # the value of the inline form over nothing; None: it fails
+    over_nothing: int | None = None  # the inline form over nothing, a sum: the zero of its type; None: fails
     least_count: int = 1  # a group of fewer assignments has no value, and its head no row
     fold: str | None = None
     state: str
@@ -68,12 +70,12 @@ class Aggregate:
 
     @property
     def is_recursive(self) -> bool:
-        """Whether a recursion may use it: its value only gets better as the recursion goes on."""
+        """Whether a recursion may use it: its value only improves as the recursion proceeds."""
         return self.direction != 0
 
     @property
     def is_exact_under_deletion(self) -> bool:
-        """Whether its own state, without the values of the group, can take a deletion back."""
+        """Whether its own state, without the values of the group, supports deletion."""
         return self.moments is not None
 
     @property
@@ -86,18 +88,26 @@ class Aggregate:
         return self.in_ring and self.takes_argument
 
     def result_types(self) -> tuple[str, ...] | None:
-        """The names of the types that the result can have; None: those of the argument."""
+        """The names of the types that the result can have; None: that of the argument."""
+        if self.is_quotient:
+            return tuple(dict.fromkeys(map(self.result_name, self.argument)))
         return None if self.result is None else (self.result,)
 
+    def result_name(self, argument: str) -> str:
+        """The name of the result's type for an argument of the type of this name."""
+        return BUILTIN_TYPES[argument].mean if self.is_quotient else self.result or argument
+
     def result_type(self, argument: Type | None) -> Type:
-        """The type of the result for an argument of a type; of decimals, before a head rounds it."""
+        """The type of the result for an argument of a type; for decimals, before a head rounds it."""
         if self.result is not None:
             return BUILTIN_TYPES[self.result]
         assert argument is not None
+        if self.is_quotient:
+            return BUILTIN_TYPES[argument.mean]
         return Type("decimal", argument.scale, 38) if argument.is_decimal else argument
 
     def usage(self, argument: str = "x", name: str = "") -> str:
-        """How it is written behind `=` in `agg<<...>>`, by its name or an alias."""
+        """How it is written after `=` in `agg<<...>>`, by its name or an alias."""
         return f"{name or self.name}({argument if self.takes_argument else ''})"
 
     def inline_usage(self, argument: str = "x", name: str = "") -> str:

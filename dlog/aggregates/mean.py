@@ -1,16 +1,15 @@
-"""`mean(x)`: the float nearest to the exact mean."""
+"""`mean(x)`: the float nearest to the exact mean; of durations, to the microsecond, half to even."""
 
 from __future__ import annotations
 
-from dlog.aggregates.aggregate import NUMBERS, Aggregate
+from dlog.aggregates.aggregate import SUMMED, Aggregate
 from dlog.aggregates.references import SUM_MERGE, SUM_STATE
 
 MEAN = Aggregate(
     name="mean",
-    over="numbers",
-    gives="a float",
-    argument=NUMBERS,
-    result="float",
+    over="numbers or durations",
+    gives="a float; of durations, a duration",
+    argument=SUMMED,
     elsewhere=("avg", "average"),
     fold="dlog.engine.head.groups:fold_mean",
     state=SUM_STATE,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dlog.aggregates.aggregate import MULTIPLIED, NUMBERS, Aggregate
+from dlog.aggregates.aggregate import MULTIPLIED, SUMMED, Aggregate
 from dlog.aggregates.references import SUM_MERGE, SUM_STATE
 
 SUM = Aggregate(
     name="sum",
-    over="numbers",
+    over="numbers or durations",
     gives="their sum, of the same type",
-    argument=NUMBERS,
+    argument=SUMMED,
     aliases=("total",),
     over_nothing=0,
     fold="dlog.engine.head.groups:fold_sum",

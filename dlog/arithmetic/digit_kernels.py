@@ -1,4 +1,4 @@
-"""Owns long arithmetic on one value: an integer of 256 bits taken apart into a sign and digits in base 2^30.
+"""Owns long arithmetic on one value: an integer of 256 bits split into a sign and digits in base 2^30.
 
 The lowest digit comes first.  A product of two digits and a carry then fits an int64, and nothing ever wraps.
 """

@@ -111,7 +111,7 @@ class Branching(engine.Database):
     def _take_up(self, shown: Shown) -> None:
         store = self.store
         self.tree, self.program, store.relations, store.predicates, self.version, self.pending = shown
-        self._maintenance = Maintenance.of(self.program, self._maintenance.wanted)
+        self._maintenance = Maintenance.of(self.program, self._maintenance.requested)
         store.options, store.inclusions = Options.of(self.program.pragmas), self.program.inclusions
         store.shared_subjoins = SharedSubjoins()
         self._show()

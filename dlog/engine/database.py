@@ -192,7 +192,7 @@ class Database(Evaluated):
         self.measures, self._maintenance = measures, maintenance
         maintenance.go_back(strategies)
         if isinstance(error, Interrupted | StoreError) or not isinstance(error, DlogError):
-            self._maintenance = Maintenance.of(self.program, maintenance.wanted)
+            self._maintenance = Maintenance.of(self.program, maintenance.requested)
 
     def _commit(self, transaction: Transaction) -> Commit:
         started = perf_counter()

@@ -267,7 +267,7 @@ class Evaluated(View):
     def _maintenance_explained(self) -> Maintenance:
         """What is chosen before the data is there is not kept."""
         known = self._maintenance
-        return Maintenance.of(self.program, known.wanted) if self.pending else known
+        return Maintenance.of(self.program, known.requested) if self.pending else known
 
     def _maintained(self, maintenance: Maintenance, all: bool, stratum: Stratum) -> list[str]:
         """How a stratum follows transactions, in words; nothing of what a rewriting adds."""

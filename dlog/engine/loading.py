@@ -20,7 +20,7 @@ from dlog.ir.rules import FactDelta, Predicate, Program
 from dlog.language import ast
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import encode, float_code, float_codes
-from dlog.types import FLOAT, INT, STRING
+from dlog.values import FLOAT, INT, STRING
 
 Progress = Callable[[str, int, int], None]
 FAR_HELP = "give a master with --spark, see docs/spark.md"

@@ -18,7 +18,7 @@ from dlog.ir.check import check_program
 from dlog.ir.rules import Column, Predicate, Program
 from dlog.language import ast
 from dlog.language.parse import parse
-from dlog.types import DECIMAL, Type
+from dlog.values import DECIMAL, Type
 
 if TYPE_CHECKING:
     from dlog.engine.database import Database

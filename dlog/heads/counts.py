@@ -1,7 +1,7 @@
 """Owns support counts (maintenance paper, 2.2): how many derivations each row of a head has.
 
-Only counts of 2 and more are kept, in a relation beside the head's: a row without an entry there has one
-derivation.  So a head whose rows are derived once each, a projection-free one above all, costs nothing more.
+Only counts of 2 and more are stored, in a relation next to the head's: a row without an entry there has one
+derivation.  So a head whose rows are derived once each, such as one without projection, costs nothing more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dlog.storage.relation.relation import Relation
 
 
 class Counted(NamedTuple):
-    """A head's rows, their counts from 2 on, and the net change that led there."""
+    """A head's rows, their counts from 2 on, and the net change."""
 
     rows: Relation
     counts: Relation
@@ -34,7 +34,7 @@ def no_counts(arena: Arena, arity: int) -> Relation:
 def count_rows(arena: Arena, rows: Words, arity: int, weights: Words | None = None) -> tuple[Words, Relation]:
     """(The distinct rows, the counts relation) of rows that occur once for each derivation.
 
-    With weights, a row stands for so many derivations.  O(n) for each varying byte.
+    With weights, a row represents that many derivations.  O(n) for each varying byte.
     """
     if not arity or not len(rows):
         distinct, support = net_rows(rows, np.ones(len(rows), np.int64) if weights is None else weights)
@@ -46,7 +46,7 @@ def count_rows(arena: Arena, rows: Words, arity: int, weights: Words | None = No
 
 
 def apply_counts(head: Relation, counts: Relation, rows: Words, signs: Words) -> Counted:
-    """Add (+n) and take away (-n) derivations of rows.  O(m log n).
+    """Add (+n) and remove (-n) derivations of rows.  O(m log n).
 
     Correct output: a row is in the head as long as it has a derivation; ERASE and INSERT of one row in the
     same batch cancel first, whichever rule they come from.
@@ -72,7 +72,7 @@ def _entries(rows: Words, support: Words, mask: np.ndarray) -> Words:
 
 
 def net_rows(rows: Words, signs: Words) -> tuple[Words, Words]:
-    """Distinct rows, sorted, with the sum of their signs; those that sum up to 0 are left out."""
+    """Distinct rows, sorted, with the sum of their signs; those with sum 0 are omitted."""
     if not len(rows):
         return rows, signs
     order = np.lexsort(rows.T[::-1]) if rows.shape[1] else np.arange(len(rows))
@@ -86,7 +86,7 @@ def net_rows(rows: Words, signs: Words) -> tuple[Words, Words]:
 
 
 def net_change(changes: Sequence[Change]) -> Change:
-    """Of net changes that follow each other: a row that came and went again counts for nothing.
+    """The net change of consecutive net changes: a row that was added and removed again is omitted.
 
     O(rows log rows)."""
     if len(changes) == 1:
@@ -103,6 +103,6 @@ def net_change(changes: Sequence[Change]) -> Change:
 def check_counts(head: Relation, counts: Relation) -> None:
     """Assert that only rows of the head have counts, one each, of at least 2.  O(counts log rows)."""
     entries = counts.rows()
-    assert (entries[:, -1] >= 2).all(), "a count below 2 is not kept"
-    assert (look_up(head, entries[:, :-1])[0] == 1).all(), "a row that is not there has a count"
+    assert (entries[:, -1] >= 2).all(), "a count below 2 is not stored"
+    assert (look_up(head, entries[:, :-1])[0] == 1).all(), "a missing row has a count"
     assert (look_up(counts, entries[:, :-1])[0] == 1).all(), "a row has two counts"

@@ -1,4 +1,4 @@
-"""Owns the kernels of exact float sums that are kept: digits in rows, added to and rounded.
+"""Owns the kernels of stored exact float sums: digits in rows, added to and rounded.
 
 A sum is a number in base 2^32 with balanced digits and three counters (`dlog.algebra`).  Of its words only
 those that are not 0 are rows: (keys, number of the sum, place of the word, word).
@@ -32,7 +32,7 @@ def change_sums(
 ) -> None:
     """Add to n sums: those at keys of d words, each the codes[bounds[i]:bounds[i + 1]], with their signs.
 
-    The rows that go and those that come are written; how many, to out[0] and out[1].  REQUIRES: room for
+    The removed and the added rows are written; their numbers to out[0] and out[1].  REQUIRES: room for
     WORDS_PER_SUM rows of d + 2 words for each sum; `work` is 2 * WORDS_PER_SUM zeros.
     O(n (d log rows + WORDS_PER_SUM) + codes).
     """

@@ -1,11 +1,12 @@
 """Owns exact sums of floats under insertion and erasure (maintenance paper, 2.3.4).
 
-A sum is an Abelian group in which nothing is rounded: erasing a float gives back exactly the sum without it,
-also after infinities and NaN, and no order or grouping of changes matters.  It is rounded when it is read.
+Sums form an Abelian group in which nothing is rounded: erasing a float gives exactly the sum without it,
+also after infinities and NaN, and the order or grouping of changes does not matter.  It is rounded when it is
+read.
 
-A sum lies in a relation as rows (keys, number of the sum, place, word), one for each word that is not 0: a
-handful for most sums, so that a change touches a few rows.  Digits are unique, so equal sums are equal rows,
-and a group without floats, or whose floats cancel, has none.
+A sum is stored in a relation as rows (keys, number of the sum, place, word), one for each word that is not 0:
+a handful for most sums, so that a change touches a few rows.  Digits are unique, so equal sums are equal
+rows, and a group without floats, or whose floats cancel, has none.
 """
 
 from __future__ import annotations
@@ -85,6 +86,6 @@ def check_sums(state: Relation) -> None:
     place, word = rows[:, -2], rows[:, -1]
     assert ((place >= 0) & (place < WORDS_PER_SUM)).all() and (word != 0).all(), "a word of a sum that is 0"
     digits = word[place < LIMBS]
-    assert ((digits >= -(2**31)) & (digits < 2**31)).all(), "a digit of a sum is not settled"
+    assert ((digits >= -(2**31)) & (digits < 2**31)).all(), "a digit of a sum is not balanced"
     same = (rows[1:, :-1] == rows[:-1, :-1]).all(axis=1)
-    assert not same.any(), "a word of a sum is there twice"
+    assert not same.any(), "a word of a sum is stored twice"

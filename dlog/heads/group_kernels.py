@@ -1,22 +1,37 @@
-"""Owns the change of groups in one kernel call: from a few assignments to the state's and the head's rows.
+"""Owns the change of groups in one kernel call: from a few assignments to the rows of all parts that are
+stored of the groups (`part_kernels`), and to the head's rows.
 
-Assignments come as columns, those that are added apart from those that are taken away.  The layout of a
-rule, as data:
+Assignments come as columns, those that are added apart from those that are taken away.  All else is in one
+block: a *job*, and where it says so the layout of the rule, the roots and column orders of the relations, and
+room for rows.  The layout, as data:
 
-    groups g, sums s, columns of the head h
-    g columns of the assignments             the group
-    s pairs (is a column, column or code)    what is added up
-    h pairs (kind, number)                   the head: a group's column, a literal's code, or the number of a
-                                             sum (-1: the count)
+    groups g, parts p, words of a record, words to work in, where the pairs begin
+    where the shape of each part begins
+    shapes
+    a pair (kind, place) for each column of the head: a literal's code, or a place in the record
 
-A row of the state is the group, its number of assignments, and a wide number for each sum (`kernels`).
+A *record* describes a group in one version: its keys, then the results of each part.  The first result is the
+number of assignments, or whether there are any.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from dlog.heads.kernels import MIN, WIDE
+from dlog.heads.part_kernels import (
+    FLOATS,
+    KIND,
+    PLACE,
+    SHAPE,
+    SUMS,
+    VALUES,
+    add_all_floats,
+    add_sums,
+    add_values,
+    most_rows,
+    put_edges,
+    sorted_assignments,
+)
 from dlog.jit import Words, helper, kernel, pointer, pointer_at, shifted
 from dlog.storage.arena.arena_kernels import (
     BUMP,
@@ -27,121 +42,96 @@ from dlog.storage.arena.arena_kernels import (
     new_extent,
     release_extent,
 )
-from dlog.storage.index.tree_kernels import compare, entry_bound, leaf_bound, node_bound
-from dlog.storage.layout import BASE, ENTRY, FILL, N_NODES, NODE_HEADER, ROOT_HEADER, STRIDE
 from dlog.storage.relation.rows_kernels import change_all, is_small
+
+TOO_LARGE: Final = -2  # a number does not fit, or a relation must be built anew: nothing has been done
 
 # Kinds of columns of a head.
 GROUP: Final = 0
 LITERAL: Final = 1
 RESULT_OF: Final = 2
 
-SHAPE: Final = 3  # where the groups of a layout begin
-TOO_LARGE: Final = -2  # a number does not fit, or a relation must be built anew: nothing has been done
-
-
-# The relations that a kernel changes: what is kept of groups, in one relation or two, and the head.
-STATE: Final = 0
-SECOND: Final = 1
-HEAD: Final = 2
-MOST_ORDERS: Final = 64  # of each; its roots begin at so many words times its number
+# Words of a layout.
+GROUPS: Final = 0
+PARTS: Final = 1
+RECORD: Final = 2
+WORK: Final = 3
+PAIRS: Final = 4
+STARTS: Final = 5
 
 # Words of a job.
 GAINED_STRIDE: Final = 0
 ADDED: Final = 1  # how many assignments are added
 LOST_STRIDE: Final = 2
 TAKEN: Final = 3  # how many are taken away
-ORDERS: Final = 4  # of each relation the number of its column orders
-COLUMNS: Final = 7  # of each relation where these begin
-ROWS: Final = 10  # of each relation where there is room for its rows
-UNREAD: Final = 13  # where there is room for what nobody reads
-NET: Final = 14  # where the head's rows that are new or gone are written
-DIGITS: Final = 15  # where the digits of floats lie: zeros, and so again
-JOB: Final = 16
+LAYOUT: Final = 4  # where it begins
+UNREAD: Final = 5  # where there is room for what nobody reads
+NET: Final = 6  # where the head's rows that are new or gone are written
+DIGITS: Final = 7  # where the digits of floats lie: zeros, and so again
+RELATIONS: Final = 8  # the head, then the parts
+
+# Words of each relation in a job.
+ORDERS: Final = 0  # how many column orders it has
+COLUMNS: Final = 1  # where these begin
+ROOTS: Final = 2  # where its roots are
+ROWS: Final = 3  # where there is room for its rows
+WIDTH: Final = 4  # of a row
+BEFORE: Final = 5  # the root before, if it has been changed already; else -1
+NEW: Final = 6  # how many rows are new
+OLD: Final = 7  # how many are gone
+RELATION: Final = 8
+MOST_ORDERS: Final = 64
 
 
 @kernel
-def change_groups(
-    arena: Words,
-    layout: Words,
-    job: Words,
-    gained: Words,
-    lost: Words,
-    orders: Words,
-    roots: Words,
-    room_words: Words,
-) -> int:
+def change_groups(arena: Words, block: Words, gained: Words, lost: Words) -> int:
     """Add assignments and take others away: the number of the head's rows that are new or gone, new ones
     first at NET, their number in RESULT; or TOO_LARGE, and nothing has been done.
 
     Column c of the assignments that are added begins at gained[c * GAINED_STRIDE].  Writes new roots over the
-    old ones.  Each relation has room for two rows of each assignment.
-    O(n log n + n log groups) for n assignments.  REQUIRES: the first order of the state is the natural one.
+    old ones.  The head has room for two rows of each assignment, a part for twice its `most_rows`.
+    O(n log n + n log groups) for n assignments.  REQUIRES: the first order of a part is the natural one.
     """
-    A, room, shape = pointer(arena), pointer(room_words), pointer(layout)
-    g = layout[0]
-    width, h, n, added = g + 1 + WIDE * layout[1], layout[2], job[ADDED] + job[TAKEN], job[ADDED]
-    columns = columns_of(job, gained, lost)
-    work = room_for(A, 2 * n + 2 * width + n * columns)
-    if work < 0:
-        return TOO_LARGE
-    numbers = A[work + EXTENT_BASE]
-    old, new = numbers + 2 * n, numbers + 2 * n + width
-    given = pointer_at(arena, numbers + 2 * n + 2 * width)
-    bring(job, gained, lost, columns, given)
-    at = sorted_assignments(A, numbers, n, given, n, shape)
-    state_rows, head_rows = shifted(room, job[ROWS + STATE]), shifted(room, job[ROWS + HEAD])
-    n_new, n_old, head_new, head_old = 0, 0, 0, 0
-    fits = True
-    i = 0
-    while i < n and fits:
-        end = i + 1
-        while end < n and not is_before(given, n, A[at + i], A[at + end], shape):
-            end += 1
-        load_group(A, roots[0], old, given, n, A[at + i], shape, width)
-        add_assignments(A, old, new, at, i, end, given, n, shape, added)
-        i = end
-        fits = A[new + g] >= 0 and results_fit(A, old, shape) and results_fit(A, new, shape)
-        if not fits or not differ(A, old, new, width):
-            continue
-        if A[new + g] > 0:
-            put_row(A, new, width, state_rows, n_new)
-            n_new += 1
-        if A[old + g] > 0:
-            put_row(A, old, width, state_rows, n + n_old)
-            n_old += 1
-        if heads_differ(A, old, new, shape):
-            if A[new + g] > 0:
-                put_head(A, new, shape, head_rows, head_new)
-                head_new += 1
-            if A[old + g] > 0:
-                put_head(A, old, shape, head_rows, n + head_old)
-                head_old += 1
-    release_extent(A, work, 1)
-    fits = fits and are_few(A, job, roots, STATE, n_new + n_old, width)
-    if not fits or not are_few(A, job, roots, HEAD, head_new + head_old, h):
-        return TOO_LARGE
-    join_parts(state_rows, width, n, n_new, n_old)
-    join_parts(head_rows, h, n, head_new, head_old)
-    change_relation(A, job, orders, roots, room, STATE, width, n_new, n_old)
-    return change_relation(A, job, orders, roots, room, HEAD, h, head_new, head_old)
-
-
-# ---- what all such kernels share
-
-
-@helper
-def columns_of(job, gained, lost):
-    """Of the assignments; those that are added, or the others, may have none."""
-    return max(len(gained) // job[GAINED_STRIDE], len(lost) // job[LOST_STRIDE])
-
-
-@helper
-def room_for(A, words):
-    """An extent to work in, or -1 if that would be a large one."""
+    A, job = pointer(arena), pointer(block)
+    layout = shifted(job, job[LAYOUT])
+    size, n = layout[RECORD], job[ADDED] + job[TAKEN]
+    columns = max(len(gained) // job[GAINED_STRIDE], len(lost) // job[LOST_STRIDE])
+    words = n * (3 + 2 * size + columns) + 1 + layout[WORK]
     if words >= LARGE_WORDS or A[LIMIT] - A[BUMP] < 4 * LARGE_WORDS:
-        return -1
-    return new_extent(A, words, 1)
+        return TOO_LARGE
+    work = new_extent(A, words, 1)
+    numbers = A[work + EXTENT_BASE]
+    bounds = numbers + 2 * n
+    records = bounds + n + 1
+    free = records + 2 * n * size
+    given = pointer_at(arena, free + layout[WORK])
+    bring(job, gained, lost, columns, given)
+    groups, fits, p = 0, True, 0
+    while p < layout[PARTS] and fits:
+        shape = shifted(layout, layout[STARTS + p])
+        at = sorted_assignments(A, numbers, n, given, n, shape)
+        if p == 0:
+            groups = find_groups(A, at, n, given, shape, layout[GROUPS], records, size, bounds)
+        fits = add_to_part(arena, A, block, job, p, groups, at, bounds, records, size, given, n, shape, free)
+        p += 1
+    fits = fits and are_few(A, job, 0, 2 * groups)
+    for r in range(1, layout[PARTS] + 1):
+        own = RELATIONS + r * RELATION
+        fits = fits and are_few(A, job, r, job[own + NEW] + job[own + OLD])
+    if not fits:
+        release_extent(A, work, 1)
+        return TOO_LARGE
+    for p in range(layout[PARTS]):
+        shape = shifted(layout, layout[STARTS + p])
+        own = RELATIONS + (p + 1) * RELATION
+        change_relation(A, job, p + 1, most_rows(shape, n), UNREAD)
+        if shape[KIND] == VALUES:
+            for x in range(groups):
+                new = records + (2 * x + 1) * size
+                put_edges(arena, A, job[job[own + ROOTS]], new, new + shape[PLACE], shape, free)
+    put_heads(A, job, layout, records, size, groups)
+    release_extent(A, work, 1)
+    return change_relation(A, job, 0, groups, NET)
 
 
 @helper
@@ -157,180 +147,126 @@ def bring(job, gained, lost, columns, given):
 
 
 @helper
-def are_few(A, job, roots, relation, m, k):
+def find_groups(A, at, n, given, shape, g, records, size, bounds):
+    """Write the keys of each group to both its records, and where its sorted assignments begin; returns how
+    many groups there are.  All parts have the same: every shape begins with their columns."""
+    groups = 0
+    for i in range(n):
+        record = records + 2 * size * groups
+        c = 0
+        while groups > 0 and c < g and given[shape[SHAPE + c] * n + A[at + i]] == A[record - 2 * size + c]:
+            c += 1
+        if groups > 0 and c == g:
+            continue
+        for c in range(g):
+            A[record + c] = given[shape[SHAPE + c] * n + A[at + i]]
+            A[record + size + c] = A[record + c]
+        A[bounds + groups] = i
+        groups += 1
+    A[bounds + groups] = n
+    return groups
+
+
+@helper
+def add_to_part(arena, A, block, job, p, groups, at, bounds, records, size, given, n, shape, free):
+    """Find the rows of a part that are new or gone, and results before; those after but for values.  Returns
+    whether all numbers fit."""
+    own, added = RELATIONS + (p + 1) * RELATION, job[ADDED]
+    root, rows = job[job[own + ROOTS]], shifted(job, job[own + ROWS])
+    before = root if job[own + BEFORE] < 0 else job[own + BEFORE]
+    digits = block[job[DIGITS] :]
+    n_new, n_old, x = 0, 0, 0
+    while x < groups and n_new >= 0:
+        record, i, end = records + 2 * size * x, A[bounds + x], A[bounds + x + 1]
+        if shape[KIND] == SUMS:
+            n_new, n_old = add_sums(
+                A, root, record, size, at, i, end, given, n, shape, added, free, rows, n_new, n_old
+            )
+        elif shape[KIND] == FLOATS:
+            n_new, n_old = add_all_floats(
+                arena,
+                root,
+                record,
+                size,
+                at,
+                i,
+                end,
+                given,
+                n,
+                shape,
+                added,
+                free,
+                digits,
+                rows,
+                n_new,
+                n_old,
+            )
+        else:
+            put_edges(arena, A, before, record, record + shape[PLACE], shape, free)
+            if job[own + BEFORE] < 0:
+                n_new, n_old = add_values(
+                    arena, A, root, at, i, end, given, n, shape, added, free, rows, n_new, n_old
+                )
+        x += 1
+    job[own + NEW] = n_new
+    job[own + OLD] = n_old
+    return n_new >= 0
+
+
+@helper
+def are_few(A, job, relation, m):
     """Whether m changed rows are few for all indices of a relation."""
-    o = 0
-    while m > 0 and o < job[ORDERS + relation]:
-        if not is_small(A, roots[relation * MOST_ORDERS + o], m, k):
+    own, o = RELATIONS + relation * RELATION, 0
+    while m > 0 and o < job[own + ORDERS]:
+        if not is_small(A, job[job[own + ROOTS] + o], m, job[own + WIDTH]):
             return False
         o += 1
     return True
 
 
 @helper
-def change_relation(A, job, orders, roots, room, relation, k, n_new, n_old):
-    """Change a relation by its rows, new ones first; how many have changed, the number of new ones in
-    RESULT.  REQUIRES: `are_few`."""
+def change_relation(A, job, relation, most, net):
+    """Change a relation by its rows, those that are gone `most` rows behind; how many have changed, the
+    number of new ones in RESULT.  REQUIRES: `are_few`."""
+    own = RELATIONS + relation * RELATION
+    n_new, n_old, width = job[own + NEW], job[own + OLD], job[own + WIDTH]
     A[RESULT] = 0
     if n_new + n_old == 0:
         return 0
-    own = pointer_at(roots, relation * MOST_ORDERS)
-    columns, rows = pointer_at(orders, job[COLUMNS + relation]), shifted(room, job[ROWS + relation])
-    to = shifted(room, job[NET] if relation == HEAD else job[UNREAD])
-    return change_all(A, k, job[ORDERS + relation], columns, own, own, rows, n_new, n_old, 0, to)
+    roots, rows = shifted(job, job[own + ROOTS]), shifted(job, job[own + ROWS])
+    for x in range(n_old * width):
+        rows[n_new * width + x] = rows[most * width + x]
+    columns, to = shifted(job, job[own + COLUMNS]), shifted(job, job[net])
+    return change_all(A, width, job[own + ORDERS], columns, roots, roots, rows, n_new, n_old, 0, to)
 
 
 @helper
-def sorted_assignments(A, numbers, n, columns, stride, shape):
-    """The numbers of assignments in the order of their groups; returns where they lie.  O(n log n)."""
-    for i in range(n):
-        A[numbers + i] = i
-    source, target, run = numbers, numbers + n, 1
-    while run < n:
-        for start in range(0, n, 2 * run):
-            a, b = start, min(start + run, n)
-            middle, end = b, min(start + 2 * run, n)
-            for to in range(start, end):
-                take_left = b >= end or (
-                    a < middle and not is_before(columns, stride, A[source + b], A[source + a], shape)
-                )
-                A[target + to] = A[source + a] if take_left else A[source + b]
-                a += 1 if take_left else 0
-                b += 0 if take_left else 1
-        source, target = target, source
-        run *= 2
-    return source
+def put_heads(A, job, layout, records, size, groups):
+    """Write the head's rows of groups that differ."""
+    g, h, n_new, n_old = layout[GROUPS], job[RELATIONS + WIDTH], 0, 0
+    pairs, rows = shifted(layout, layout[PAIRS]), shifted(job, job[RELATIONS + ROWS])
+    for x in range(groups):
+        old = records + 2 * x * size
+        new = old + size
+        differs = A[old + g] == 0 or A[new + g] == 0
+        if differs and A[old + g] == A[new + g]:
+            continue
+        for c in range(h):
+            place = pairs[2 * c + 1]
+            differs = differs or (pairs[2 * c] == RESULT_OF and A[old + place] != A[new + place])
+        if differs:
+            n_new = put_head(A, new, g, pairs, h, rows, n_new)
+            n_old = put_head(A, old, g, pairs, h, rows, groups + n_old) - groups
+    job[RELATIONS + NEW] = n_new
+    job[RELATIONS + OLD] = n_old
 
 
 @helper
-def is_before(columns, stride, i, j, shape):
-    """Whether the group of assignment i comes before that of j."""
-    for c in range(shape[0]):
-        x, y = columns[shape[SHAPE + c] * stride + i], columns[shape[SHAPE + c] * stride + j]
-        if x != y:
-            return x < y
-    return False
-
-
-@helper
-def load_group(A, root, to, columns, stride, i, shape, width):
-    """Write the row of assignment i's group, zeros behind the group when there is none."""
-    g = shape[0]
-    for c in range(width):
-        A[to + c] = columns[shape[SHAPE + c] * stride + i] if c < g else 0
-    if A[root + N_NODES] == 0:
-        return
-    # The last row that is not after the group: if one has the group, that one does.
-    node = A[root + ROOT_HEADER + node_bound(A, root, 0, to, 1, 0, g, 1)]
-    entry = node + NODE_HEADER + ENTRY * entry_bound(A, node, 0, to, 1, 0, g, 1)
-    base, step = A[entry + BASE], A[entry + STRIDE]
-    row = leaf_bound(A, base, step, 0, A[entry + FILL], to, 1, 0, g, 1) - 1
-    if row >= 0 and compare(A, base, step, row, to, 1, 0, g) == 0:
-        for c in range(g, width):
-            A[to + c] = A[base + c * step + row]
-
-
-@helper
-def add_assignments(A, old, new, at, i, end, columns, stride, shape, added):
-    """The group at `old` under assignments [i, end), to `new`."""
-    g, s = shape[0], shape[1]
-    for c in range(g + 1 + WIDE * s):
-        A[new + c] = A[old + c]
-    for j in range(i, end):
-        A[new + g] += 1 if A[at + j] < added else -1
-    for x in range(s):
-        is_column, word = shape[SHAPE + g + 2 * x], shape[SHAPE + g + 2 * x + 1]
-        for j in range(i, end):
-            add_word(
-                A,
-                new + g + 1 + WIDE * x,
-                columns[word * stride + A[at + j]] if is_column == 1 else word,
-                1 if A[at + j] < added else -1,
-            )
-
-
-@helper
-def add_word(A, at, value, sign):
-    """Add a word to a wide number, or take it away."""
-    before = A[at]
-    if sign > 0:
-        A[at] = before + value
-        carry = (1 if (A[at] ^ MIN) < (before ^ MIN) else 0) + (-1 if value < 0 else 0)
-    else:
-        A[at] = before - value
-        carry = (-1 if (A[at] ^ MIN) > (before ^ MIN) else 0) + (1 if value < 0 else 0)
-    w = 1
-    while carry != 0 and w < WIDE:
-        before = A[at + w]
-        A[at + w] = before + carry
-        if carry > 0:
-            carry = 1 if before == -1 else 0
-        else:
-            carry = -1 if before == 0 else 0
-        w += 1
-
-
-@helper
-def result_of(A, group, shape, number):
-    """Where the count (-1) or a sum of a group lies."""
-    return group + shape[0] if number < 0 else group + shape[0] + 1 + WIDE * number
-
-
-@helper
-def results_fit(A, group, shape):
-    """Whether all sums of a group are ints."""
-    for x in range(shape[1]):
-        at = result_of(A, group, shape, x)
-        above = -1 if A[at] < 0 else 0
-        for w in range(1, WIDE):
-            if A[at + w] != above:
-                return False
-    return True
-
-
-@helper
-def differ(A, a, b, width):
-    c = 0
-    while c < width and A[a + c] == A[b + c]:
-        c += 1
-    return c < width
-
-
-@helper
-def heads_differ(A, old, new, shape):
-    """Whether the head's rows of a group are not the same before and after."""
-    g, s, h = shape[0], shape[1], shape[2]
-    if A[old + g] == 0 or A[new + g] == 0:
-        return A[old + g] != A[new + g]
+def put_head(A, record, g, pairs, h, rows, i):
+    """Write the head's row of a record, if its group exists; the place of the next row."""
+    if A[record + g] == 0:
+        return i
     for c in range(h):
-        kind, number = shape[SHAPE + g + 2 * s + 2 * c], shape[SHAPE + g + 2 * s + 2 * c + 1]
-        if kind == RESULT_OF and A[result_of(A, old, shape, number)] != A[result_of(A, new, shape, number)]:
-            return True
-    return False
-
-
-@helper
-def put_row(A, row, width, rows, i):
-    for c in range(width):
-        rows[i * width + c] = A[row + c]
-
-
-@helper
-def put_head(A, group, shape, rows, i):
-    """Write the head's row of a group."""
-    g, s, h = shape[0], shape[1], shape[2]
-    for c in range(h):
-        kind, number = shape[SHAPE + g + 2 * s + 2 * c], shape[SHAPE + g + 2 * s + 2 * c + 1]
-        value = number
-        if kind == GROUP:
-            value = A[group + number]
-        elif kind == RESULT_OF:
-            value = A[result_of(A, group, shape, number)]
-        rows[i * h + c] = value
-
-
-@helper
-def join_parts(rows, width, n, first, second):
-    """Move rows n, n + 1, ... down behind the first ones."""
-    for x in range(second * width):
-        rows[first * width + x] = rows[n * width + x]
+        word = pairs[2 * c + 1]
+        rows[i * h + c] = word if pairs[2 * c] == LITERAL else A[record + word]
+    return i + 1

@@ -1,7 +1,7 @@
 """Owns the loops of grouping: numbers for groups, and reductions over rows that carry such a number.
 
-Knows nothing of types, but that a float has a code.  A slot is the number of a group: ids[i] - base for row
-i.  There may be slots without rows.
+Knows nothing of types, except that a float has a code.  A slot is the number of a group: ids[i] - base for
+row i.  There may be slots without rows.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def hash_of(word: int) -> int:
 
 @kernel
 def split_by_hash(words: Words, n: int, bounds: Words, out: Words, rows: Words) -> None:
-    """Words and their rows in PARTS parts, equal words in the same one; rows rise within a part.
+    """Words and their rows in PARTS parts, equal words in the same one; rows are ascending within a part.
 
-    Part p lies from bounds[p] to bounds[p + 1].
+    Part p is from bounds[p] to bounds[p + 1].
     """
     bounds[:] = 0
     for i in range(n):
@@ -109,9 +109,9 @@ def number_until_full(
     ids: Words,
     first: Words,
 ) -> tuple[int, int]:
-    """Go on until the table is half full; returns where it stopped and how many numbers there are.
+    """Continue until the table is half full; returns where it stopped and how many numbers there are.
 
-    The loop by itself, with a table that does not change, is twice as fast as inside its caller.
+    This loop, with a table that does not change, is twice as fast as it would be inside its caller.
     """
     last = 2 * size - 1
     while i < end and 2 * (groups - base) < size:
@@ -156,7 +156,7 @@ def count_rows(ids: Words, base: int, n: int, out: Words) -> None:
 
 @kernel
 def sum_ints(ids: Words, base: int, values: Words, n: int, bias: int, out: Words) -> None:
-    """High and low halves of the values (and of `bias` * 2^32) are summed apart, side by side in `out`.
+    """High and low halves of the values (and of `bias` * 2^32) are summed separately, side by side in `out`.
 
     No sum of fewer than 2^31 values wraps.  REQUIRES: out is zero, two words a slot.
     """
@@ -168,7 +168,7 @@ def sum_ints(ids: Words, base: int, values: Words, n: int, bias: int, out: Words
 
 @kernel
 def settle_ints(sums: Words, n: int) -> None:
-    """What `sum_ints` made becomes 128 bits: the high word, then the low one."""
+    """Convert the result of `sum_ints` to 128 bits: the high word, then the low one."""
     for g in range(n):
         low = sums[2 * g + 1]
         high = sums[2 * g] + (low >> 32)
@@ -227,7 +227,7 @@ def floats_by_group(ids: Words, base: int, codes: Words, n: int, starts: Words, 
 
 @kernel
 def float_exponents(codes: Words, n: int, out: Words) -> None:
-    """The least and the greatest exponent of floats that are not 0, as they are in their bits."""
+    """The least and the greatest exponent of floats that are not 0, as stored in their bits."""
     least, greatest = MOST_EXPONENT, 0
     for i in range(n):
         code = codes[i]
@@ -241,7 +241,7 @@ def float_exponents(codes: Words, n: int, out: Words) -> None:
 @kernel
 def sum_floats(ids: Words, base: int, codes: Words, n: int, least: int, bits: int, out: Words) -> None:
     """Floats as whole numbers of the last place that the exponent `least` has; what is below 2^bits of them
-    and what is above are summed apart, side by side in `out`.
+    and what is above are summed separately, side by side in `out`.
 
     REQUIRES: out is zero, two words a slot; no sum of such halves wraps.  Exact.
     """

@@ -1,4 +1,4 @@
-"""Owns the kernels of head maintenance: looking rows up in an index, and sums of many words.
+"""Owns the kernels of head maintenance: looking up rows in an index, and sums of many words.
 
 A wide number is four words, the least significant one first: 256 bits, two's complement.
 """
@@ -18,12 +18,12 @@ MIN: Final = -(2**63)
 @kernel
 def look_up(arena: Words, root: int, d: int, k: int, keys: Words, n: int, found: Words, rest: Words) -> None:
     """For each of n keys of d words: how many rows of an index of arity k begin with it (0, 1, or 2 for
-    several), and the words behind it in the first of them.  O(n d log rows), less where keys are sorted:
-    what begins with the same word as the key before is not sought again, and what comes behind it is near.
+    several), and the words after it in the first of them.  O(n d log rows), less where keys are sorted:
+    what begins with the same word as the previous key is not searched again, and what follows is near.
     """
     end = end_position(arena, root)
     rows = arena[root + N_ROWS]
-    first, last = 0, 0  # the rows that begin as the key before does
+    first, last = 0, 0  # the rows that begin like the previous key
     for i in range(n):
         found[i] = 0
         lo, hi = 0, end
@@ -92,7 +92,7 @@ def add_row(a: Words, at: int, b: Words, b_at: int, sums: int) -> None:
 
 @helper
 def add_wide(a: Words, at: int, b: Words, b_at: int) -> None:
-    """a += b, with carries; what passes 256 bits is lost."""
+    """a += b, with carries; what exceeds 256 bits is lost."""
     carry = 0
     for w in range(WIDE):
         before = a[at + w]

@@ -1,4 +1,4 @@
-"""Owns point queries on relations, many at a time: is this row there, what is this key's value."""
+"""Owns point queries on relations, many at a time: does this row exist, what is this key's value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dlog.storage.relation.relation import Relation
 
 
 def look_up(relation: Relation, keys: Words) -> tuple[Words, Words]:
-    """(0, 1 or 2 for no row, one row or several that begin with a key; what stands behind it in the first).
+    """(0, 1 or 2 for no row, one row or several that begin with a key; what follows the key in the first).
 
     `keys` is (n, d) in the predicate's own columns, d at most the arity.  O(n d log rows).
 
@@ -25,7 +25,7 @@ def look_up(relation: Relation, keys: Words) -> tuple[Words, Words]:
 
 
 def look_up_index(index: Index, keys: Words) -> tuple[Words, Words]:
-    """The same in one index, whose first columns the keys are."""
+    """The same in one index; the keys are its first columns."""
     n, d = keys.shape
     found = np.empty(n, np.int64)
     rest = np.zeros((n, index.arity - d), np.int64)

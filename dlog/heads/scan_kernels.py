@@ -37,7 +37,7 @@ from dlog.storage.scan.scan_kernels import scan_rows
 def edge_rows(
     arena: Words, root: int, d: int, k: int, keys: Words, n: int, found: Words, first: Words, last: Words
 ) -> None:
-    """For each of n keys of d words: whether rows of an index of arity k begin with it, and the words behind
+    """For each of n keys of d words: whether rows of an index of arity k begin with it, and the words after
     it in the first and in the last of them.  O(n d log rows).
     """
     rest = k - d
@@ -56,7 +56,7 @@ def scan_prefixes(
     arena: Words, root: int, d: int, keys: Words, n: int, column: int, found: Words, first: Words, last: Words
 ) -> None:
     """For each of n keys of d words: how many rows begin with it, the least and the greatest word of a column
-    whose scans are kept.  O(n (log rows + a page)).  REQUIRES: the arena's lock is held.
+    whose scans are maintained.  O(n (log rows + a page)).  REQUIRES: the arena's lock is held.
     """
     A = pointer(arena)
     for i in range(n):
@@ -78,7 +78,7 @@ def count_runs(arena: Words, root: int, d: int, keys: Words, n: int, bounds: Wor
 
 @kernel
 def read_runs(arena: Words, root: int, d: int, k: int, keys: Words, n: int, out: Words) -> None:
-    """The words behind each key in all rows that begin with it, one key after the other."""
+    """The words after each key in all rows that begin with it, key by key."""
     at, rest = 0, k - d
     for i in range(n):
         lo, hi = find_run(arena, root, d, keys, i * d)
@@ -106,7 +106,7 @@ def find_run(arena: Words, root: int, d: int, keys: Words, at: int) -> tuple[int
 
 @helper
 def previous_position(arena: Words, root: int, position: int) -> int:
-    """The position of the row before.  O(1).  REQUIRES: there is one."""
+    """The position of the previous row.  O(1).  REQUIRES: there is one."""
     if arena[root + FLAT_BASE] >= 0 or position & ((1 << OFFSET_BITS) - 1) > 0:
         return position - 1
     ordinal = (position >> OFFSET_BITS) - 1
@@ -121,7 +121,7 @@ def previous_position(arena: Words, root: int, position: int) -> int:
 
 @kernel
 def text_words(text: Bytes, ends: Words, codes: Words, n: int, width: int, out: Words) -> None:
-    """The first bytes of texts as `width` words each, which sort as the texts do."""
+    """The first bytes of texts as `width` words each, which sort like the texts."""
     for i in range(n):
         start, end = ends[codes[i]], ends[codes[i] + 1]
         for w in range(width):
@@ -132,7 +132,7 @@ def text_words(text: Bytes, ends: Words, codes: Words, n: int, width: int, out: 
 def extreme_texts(
     text: Bytes, ends: Words, codes: Words, bounds: Words, n: int, sign: int, out: Words
 ) -> None:
-    """Of each of n runs of codes the one whose text is least (sign 1) or greatest (sign -1).
+    """For each of n runs of codes, the one whose text is least (sign 1) or greatest (sign -1).
 
     REQUIRES: no run is empty.  O(codes), and the bytes in which they agree.
     """

@@ -4,8 +4,8 @@ A scan predicate is a relation of rows (keys, value, count): how many assignment
 Min and max have no inverse; here they are the first and the last row of a group, and of a group of fewer keys
 a scan over its interval (`dlog.storage.scan.scan_tree`), so that rules at several levels of detail share it.
 
-A string is not ordered as its code is.  Its value is TEXT_WORDS words of its first bytes, then the code: what
-agrees in the words is compared text by text.  No rank is stored, so none can go stale.
+Codes of strings are not ordered.  A string's value is TEXT_WORDS words of its first bytes, then the code:
+what agrees in the words is compared text by text.  No rank is stored, so none can go stale.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ TEXT_WORDS = 4  # of seven bytes each
 
 
 def no_values(arena: Arena, keys: int, words: int, *, levels: bool) -> Relation:
-    """An empty scan predicate of `keys` key columns and values of so many words.
+    """An empty scan predicate of `keys` key columns and values of this many words.
 
-    `levels`: it is asked for groups of fewer keys, too, so that scans of its values are kept.
+    `levels`: it is also asked for groups of fewer keys, so scans of its values are maintained.
     """
     return Relation.of_index(Index.build(arena, (), keys + words + 1, scan=keys if levels else None))
 
 
 def apply_values(state: Relation, rows: Words, signs: Words) -> Relation:
-    """Add (+n) and take away (-n) assignments of rows (keys, value).  O(m log n)."""
+    """Add (+n) and remove (-n) assignments of rows (keys, value).  O(m log n)."""
     rows, change = net_rows(rows, signs)
     if not len(rows):
         return state
@@ -72,7 +72,7 @@ def extremes(state: Relation, keys: Words, key_columns: int) -> tuple[np.ndarray
 
 
 def runs(state: Relation, keys: Words) -> tuple[Words, Words]:
-    """(What stands behind keys in all rows that begin with them, where each key's rows begin).  O(found)."""
+    """(What follows the keys in all rows that begin with them, where each key's rows begin).  O(found)."""
     index = state.index(tuple(range(state.arity)))
     n, d = keys.shape
     flat, bounds = np.ascontiguousarray(keys, np.int64).reshape(-1), np.zeros(n + 1, np.int64)
@@ -121,9 +121,9 @@ def extreme_texts(
 
 
 def check_values(state: Relation) -> None:
-    """Assert that every value is there once, and has assignments.  O(rows log rows)."""
+    """Assert that every value is stored once, and has assignments.  O(rows log rows)."""
     rows = state.rows()
     assert (rows[:, -1] > 0).all(), "a value without assignments"
-    assert (look_up(state, rows[:, :-1])[0] == 1).all(), "a value is there twice"
+    assert (look_up(state, rows[:, :-1])[0] == 1).all(), "a value is stored twice"
     for order in state.orders:
         state.index(order).check()

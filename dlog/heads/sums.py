@@ -2,7 +2,7 @@
 
 A group is a row of one relation: its keys, the number of its assignments, then one wide number of 256 bits
 for each sum.  A group exists as long as its number is positive, whatever its sums are.  Sums are Abelian
-groups, so erasing is adding the negative, and no order of changes matters.
+groups, so erasing is adding the negative, and the order of changes does not matter.
 """
 
 from __future__ import annotations
@@ -89,4 +89,4 @@ def check_groups(state: Relation, keys: int) -> None:
     """Assert that every group has assignments, and that no key has two groups.  O(groups log groups)."""
     rows = state.rows()
     assert (rows[:, keys] > 0).all(), "a group without assignments"
-    assert (look_up(state, rows[:, :keys])[0] == 1).all(), "a group is there twice"
+    assert (look_up(state, rows[:, :keys])[0] == 1).all(), "a group is stored twice"

@@ -1,6 +1,6 @@
 """Owns files: reading them into typed Arrow tables, and writing tables to them.
 
-Speaks pyarrow only; how values are stored and relations are evaluated is not known here.
+Uses pyarrow only; knows nothing of how values are stored or relations evaluated.
 
     loaded = read(InputOptions.from_params("edge", {"delimiter": ","}, "facts"), [("x", INT), ("y", INT)])
     write(loaded.table, OutputOptions.from_params("reach", {}, "out"))
@@ -49,9 +49,9 @@ def read(
     stdin: BinaryIO | None = None,
     name: str = "<stdin>",
 ) -> Loaded:
-    """The rows of one input, as `options` or the ending of a path says, and the rows that were refused.
+    """The rows of one input, in the format given by `options` or the file suffix, and the rejected rows.
 
-    Raises DataError where nothing can be read: no such file, no such column, a broken archive.
+    Raises DataError if nothing can be read: no such file, no such column, a broken archive.
     """
     options = source if isinstance(source, InputOptions) else InputOptions.for_path(source)
     if options.columns is not None and len(options.columns) != len(columns):

@@ -1,6 +1,6 @@
-"""Owns Parquet and Arrow files: their reading into exact columns, and their writing.
+"""Owns Parquet and Arrow files: reading them into exact columns, and writing them.
 
-Columns are found by name; where the names are others, or with `columns=`, by their place.
+Columns are matched by name; if the names are different, or with `columns=`, by position.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def read_columnar(
 
 
 def read_table(table: pa.Table, options: InputOptions, columns: Columns, name: str) -> Loaded:
-    """The same of an Arrow table from elsewhere, which errors call `name`."""
+    """The same for an Arrow table from elsewhere; errors refer to it as `name`."""
     rejections = Rejections(name, options.keep_rejected)
     places = _places(table.column_names, options, columns, name)
     return loaded(_exact_table(table.select(places), columns, 0, rejections), rejections)
@@ -88,14 +88,14 @@ def _arrow_parts(source: Source) -> tuple[int, list[str], Any]:
 
     def parts(places: list[int]) -> Iterator[pa.Table]:
         for batch in batches if places else []:
-            batch.validate()  # a damaged file must not lead outside its bytes
+            batch.validate()  # a damaged file must not cause reads outside its bytes
             yield pa.Table.from_batches([batch]).select(places)
 
     return sum(batch.num_rows for batch in batches), reader.schema.names, parts
 
 
 def _places(names: list[str], options: InputOptions, columns: Columns, file: str) -> list[int]:
-    """Which column of the file each column is."""
+    """The file's column number for each column."""
     wanted = [name for name, _ in columns]
     if options.columns is not None:
         if max(options.columns) >= len(names):
@@ -104,7 +104,7 @@ def _places(names: list[str], options: InputOptions, columns: Columns, file: str
         return list(options.columns)
     if all(names.count(name) == 1 for name in wanted):
         return [names.index(name) for name in wanted]
-    # Names that do not match at all say nothing, so the columns go by position; a partial match is a mistake.
+    # If no name matches, the columns go by position; a partial match is a mistake.
     if len(names) != len(columns) or any(name in names for name in wanted):
         missing = next(name for name in wanted if name not in names)
         found = ", ".join(names) or "none"
@@ -191,6 +191,6 @@ def write_arrow(
 def _require_columns(columns: Columns, options: OutputOptions) -> None:
     if not columns:
         raise DataError(
-            f"{options.relation} has no columns, which a file of this format cannot hold",
+            f"{options.relation} has no columns, which this file format cannot represent",
             help="write it as text or JSON",
         )

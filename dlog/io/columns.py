@@ -1,4 +1,4 @@
-"""Owns the Arrow form of dlog's types, and what a reader hands back.  Knows no file format.
+"""Owns the Arrow form of dlog's types, and what a reader returns.  Knows no file format.
 
 A column of a dlog type is an Arrow column of exactly one type (`arrow_type`), without nulls, whose values
 the type can hold (`fits`).  A predicate without columns is a table without columns and with 0 or 1 rows.
@@ -42,7 +42,7 @@ KEPT_TEXT = 200
 
 @dataclass(frozen=True)
 class Rejected:
-    """A row that was not taken.  `line` counts from 1; for Parquet and Arrow files it is the row."""
+    """A rejected row.  `line` counts from 1; for Parquet and Arrow files it is the row."""
 
     file: str
     line: int
@@ -55,7 +55,7 @@ class Rejected:
 
 @dataclass
 class Rejections:
-    """The first rows that were not taken, or with `all` every one of them, and how many there were."""
+    """The first rejected rows, or with `all` every one of them, and how many there were."""
 
     file: str
     all: bool = False
@@ -69,7 +69,7 @@ class Rejections:
             self.kept.append(Rejected(self.file, line, reason, shown))
 
     def add_lines(self, lines: np.ndarray, describe: Callable[[int], tuple[str, str]]) -> None:
-        """Many rows at once; reason and text are asked only for those that are kept."""
+        """Many rows at once; reason and text are computed only for those that are stored."""
         room = len(lines) if self.all else KEPT_REJECTIONS - len(self.kept)
         for line in lines[:room].tolist():
             self.add(line, *describe(line))
@@ -81,7 +81,7 @@ class Rejections:
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a file held: the good rows in file order, and the rows that were not taken."""
+    """The content of a file: the good rows in file order, and the rejected rows."""
 
     table: pa.Table
     rejected: list[Rejected]
@@ -111,7 +111,7 @@ def arrow_schema(columns: Columns) -> pa.Schema:
 
 
 def columns_of(table: pa.Table) -> list[tuple[str, Type]]:
-    """The columns of a table whose types are dlog's.  Cost: that of the schema."""
+    """The columns of a table whose types are dlog's.  O(columns)."""
     return [(column.name, type_of_arrow(column.type)) for column in table.schema]
 
 
@@ -130,7 +130,7 @@ def _by_arrow() -> dict[pa.DataType, Type]:
 def nullary_table(rows: int) -> pa.Table:
     """The table of a predicate without columns: it holds (one row) or it does not.
 
-    Arrow's `concat_tables` forgets the rows of a table without columns, so such tables are made only here.
+    Arrow's `concat_tables` drops the rows of a table without columns, so such tables are made only here.
     """
     empty_row = pa.array([{}] if rows else [], pa.struct([]))
     return pa.Table.from_batches([pa.RecordBatch.from_struct_array(empty_row)])

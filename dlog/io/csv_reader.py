@@ -4,7 +4,7 @@ Correct output: the rows of all good lines in order, and each bad line once, wit
 
 The text is cut into blocks that end at a line end.  A block is read by pyarrow's CSV reader; when that
 fails, it is cut into pieces, until the piece with the bad row is small.  That one is split by `csv_splitter`,
-which finds the bad rows (about 10 times slower, but still without Python code per row when nothing is
+which finds the bad rows (about 10 times slower, but still without Python code per row if nothing is
 quoted).
 """
 
@@ -37,7 +37,7 @@ from dlog.io.text_cells import Misfits
 from dlog.values.bool import FALSE_TEXTS, TRUE_TEXTS
 
 _PIECES = 16  # of a block with a bad row
-_SMALL = 1 << 16  # bytes that are split carefully at once
+_SMALL = 1 << 16  # bytes that are split carefully in one step
 _QUOTE, _RETURN = ord('"'), ord("\r")
 
 
@@ -67,7 +67,7 @@ def read_text(
 class _Block:
     """A piece of the text that starts at a record.
 
-    `simple` says that pyarrow's reader and dlog's see the same records in it; then, and whenever nothing
+    `simple` means that pyarrow's reader and dlog's see the same records in it; then, and whenever nothing
     is quoted, a record ends at `end`.
     """
 
@@ -90,7 +90,7 @@ def _without_header(data: pa.Buffer, header: bool) -> tuple[pa.Buffer, int]:
 
 
 def _layout(options: InputOptions, columns: Columns, data: pa.Buffer) -> Layout:
-    """How a row is laid out; with `columns=`, the first line tells how many columns the file has."""
+    """How a row is laid out; with `columns=`, the first line shows how many columns the file has."""
     delimiter = options.delimiter.encode()
     if options.columns is None:
         return Layout(delimiter, options.quoted, tuple(range(len(columns))), len(columns), exact=True)
@@ -116,7 +116,7 @@ def _next_block(data: pa.Buffer, start: int, line: int, layout: Layout) -> _Bloc
 
 
 def _quoted_length(piece: np.ndarray, quotes: np.ndarray, last: bool, delimiter: bytes) -> int:
-    """How much of the piece is whole records, known by counting quotes; 0 if the quotes may be wrong."""
+    """How many bytes of the piece are whole records, by counting quotes; 0 if the quotes may be wrong."""
     if len(delimiter) > 1 or not _are_rfc4180(piece, quotes, delimiter[0]):
         return 0
     if last:
@@ -127,18 +127,18 @@ def _quoted_length(piece: np.ndarray, quotes: np.ndarray, last: bool, delimiter:
 
 
 def _has_bare_return(piece: np.ndarray) -> bool:
-    """A carriage return that ends no line: text for Soufflé, a line end for pyarrow."""
+    """A carriage return that does not end a line: text for Soufflé, a line end for pyarrow."""
     following = np.flatnonzero(piece == _RETURN) + 1
     following = following[following < len(piece)]  # the last byte of a text ends its line for both
     return bool((piece[following] != NEWLINE).any())
 
 
 def _are_rfc4180(piece: np.ndarray, quotes: np.ndarray, delimiter: int) -> bool:
-    """Whether each quote stands where RFC 4180 has it: around a cell, or doubled inside one.
+    """Whether each quote is where RFC 4180 allows it: around a cell, or doubled inside one.
 
     A run of quotes outside a quoted cell must start a cell, and end it too if it is even; inside, an odd
     run must end the cell.  In such a text a place is outside iff the number of quotes before it is even.
-    pyarrow takes other texts as well, `"a"b` as `ab`: those go to the careful splitter.
+    pyarrow accepts other texts as well, `"a"b` as `ab`: those go to the careful splitter.
     """
     first = np.flatnonzero(np.diff(quotes, prepend=-2) != 1)
     lengths = np.diff(first, append=len(quotes))
@@ -163,7 +163,7 @@ def _read_block(
     size = block.end - block.start
     if block.simple and block.plain and size > _SMALL:
         size //= _PIECES
-        if line_end(block.data, block.start, size) < block.end:  # it is more than one long line
+        if line_end(block.data, block.start, size) < block.end:  # more than one long line
             return _read_pieces(block, size, layout, columns, rejections), block.end
     return _read_carefully(block, layout, columns, rejections)
 
@@ -173,7 +173,7 @@ def _read_pieces(
 ) -> pa.Table:
     """A block with a bad row, in pieces of a size or of one line: the others are read fast.
 
-    Where every piece has one, the attempts add to a careful reading what a fast one or two would take.
+    If every piece has a bad row, the attempts add the time of one or two fast reads to the careful one.
     """
     tables, start, line = [], block.start, block.line
     while start < block.end:
@@ -216,7 +216,7 @@ def _read_fast(block: _Block, layout: Layout, columns: Columns) -> pa.Table | No
 
 
 def _finished(table: pa.Table, columns: Columns) -> pa.Table | None:
-    """The columns that pyarrow reads as text converted; None when a cell is bad."""
+    """Convert the columns that pyarrow reads as text; None when a cell is bad."""
     arrays = []
     for column, (_, type) in zip(table.columns, columns, strict=True):
         if type.csv_arrow() != type.arrow():
@@ -273,7 +273,7 @@ def _read_carefully(
 def _reject(
     rows: Rows, bad: np.ndarray, columns: Columns, misfits: list[Misfits], rejections: Rejections
 ) -> None:
-    """Reasons are put into words only for the lines that are shown."""
+    """Reasons are formatted only for the lines that are shown."""
     lines = np.sort(np.concatenate([rows.lines[bad], rows.broken]))
 
     def reason(line: int) -> str:
@@ -288,7 +288,7 @@ def _reject(
 
 
 def _read_nullary(data: pa.Buffer, line: int, rejections: Rejections) -> Loaded:
-    """A predicate without columns: the line `()` says that it holds."""
+    """A predicate without columns: the line `()` means that it holds."""
     found = 0
     for number, text in enumerate(data.to_pybytes().split(b"\n"), line):
         text = text.removesuffix(b"\r")

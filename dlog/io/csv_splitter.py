@@ -1,6 +1,6 @@
-"""Owns cutting delimited text into cells where each line's number must be known.  Knows no types.
+"""Owns splitting delimited text into cells, with line numbers.  Knows no types.
 
-Two ways: `split_plain` for text without quotes, array operations only; `split_quoted`, record by record,
+Two methods: `split_plain` for text without quotes, array operations only; `split_quoted`, record by record,
 for RFC 4180 text.  Lines end with a newline or a carriage return and a newline, nothing else.
 """
 
@@ -21,7 +21,7 @@ from dlog.io.source import line_end
 class Layout:
     """How a row is written: `width` cells, of which `sources` are taken, in that order.
 
-    Unless `exact`, rows may be of any width that reaches the columns taken.
+    Unless `exact`, rows may have any width that includes the columns taken.
     """
 
     delimiter: bytes
@@ -43,8 +43,8 @@ class Rows:
     """The cells of the rows of the right width, as binary arrays, and the lines of all others."""
 
     cells: list[pa.Array]
-    lines: np.ndarray  # of each row, rising
-    broken: np.ndarray  # the lines that are no row, rising
+    lines: np.ndarray  # of each row, ascending
+    broken: np.ndarray  # the lines that are not rows, ascending
     broken_reason: Callable[[int], str]
     line_text: Callable[[int], bytes]
     end: int  # where the text after the last record starts
@@ -95,17 +95,19 @@ def _lines(data: pa.Buffer) -> pa.Array:
 
 
 def split_quoted(data: pa.Buffer, stop: int, first_line: int, layout: Layout, blank_is_a_row: bool) -> Rows:
-    """Record by record: about 2 microseconds a cell.  After a broken record, goes on at the next line."""
+    """Record by record: about 2 microseconds a cell.  After a broken record, continues at the next line."""
     cell = _cell_pattern(layout.delimiter)
     text = data[:stop].to_pybytes()
     rows: list[list[bytes]] = []
-    starts: list[int] = []  # of each record that is not blank: its place, its line, and whether it is a row
+    starts: list[
+        int
+    ] = []  # of each record that is not blank: its position, its line, and whether it is a row
     lines: list[int] = []
     good: list[bool] = []
     position, line = 0, first_line
     while position < stop:
         cells, end = _record(text, position, cell, layout.delimiter)
-        if cells is None and len(text) < data.size:  # perhaps a quoted cell goes on behind this text
+        if cells is None and len(text) < data.size:  # a quoted cell may continue after this text
             text = data[: line_end(data, len(text), len(text))].to_pybytes()
             continue
         if blank_is_a_row or text[position:end] not in (b"\n", b"\r\n", b"\r"):

@@ -1,6 +1,6 @@
 """Owns writing columns as delimited text, on standard output too.  Knows nothing of files.
 
-Soufflé's form: no quotes, whatever the strings hold; with rfc4180 every string in quotes, quotes in it
+Soufflé's format: no quotes, whatever the strings contain; with rfc4180 every string in quotes, quotes in it
 doubled, numbers bare.  A row of a predicate without columns is `()`.
 """
 
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from dlog.io.columns import Columns, Progress
 from dlog.io.options import OutputOptions
 
-# The texts of one batch stay in the processor's cache: 65,536 rows were as fast as any size tried.
+# The texts of one batch stay in the processor's cache: 65,536 rows were as fast as any other size tried.
 BATCH_ROWS = 1 << 16
 
 
@@ -42,7 +42,7 @@ def write_to_console(
     sink: BinaryIO,
     progress: Progress | None = None,
 ) -> None:
-    """Soufflé's form on standard output: the rows between a heading and a closing line."""
+    """Soufflé's format on standard output: the rows between a heading and a closing line."""
     sink.write(b"---------------\n" + options.relation.encode() + b"\n")
     if options.header and columns:
         sink.write(header_line(columns, options).encode())
@@ -65,7 +65,7 @@ def header_line(columns: Columns, options: OutputOptions) -> str:
 
 
 def batches(table: pa.Table, progress: Progress | None) -> Iterator[pa.RecordBatch]:
-    """The table in batches; progress is told after each one was used."""
+    """The table in batches; progress is reported after each one."""
     done = 0
     for batch in table.to_batches(max_chunksize=BATCH_ROWS) if table.num_columns else []:
         yield batch

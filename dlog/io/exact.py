@@ -1,8 +1,8 @@
-"""Owns bringing any Arrow column to the exact type of a dlog column.  Knows nothing of files.
+"""Owns converting any Arrow column to the exact type of a dlog column.  Knows nothing of files.
 
 Correct output: the same values in the type's own Arrow type, and which rows hold a value the type refuses.
 The rules are those of each type (`dlog.values`): nothing is rounded, except that an integer becomes the
-nearest float and a float the decimal it prints as.  A column that has the type already is not copied.
+nearest float and a float the decimal it prints as.  A column that already has the type is not copied.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dlog.values.arrows import bad_cell, fits
 
 
 class WrongKind(ValueError):
-    """The column as a whole is of another kind: no row can be taken."""
+    """The column as a whole is of another kind: no row can be converted."""
 
 
 @dataclass(frozen=True)
 class Exact:
-    """A column of the exact type, and the rows (rising) that it cannot hold; what stands there is void."""
+    """A column of the exact type, and the rows (ascending) that it cannot hold; their values mean nothing."""
 
     column: pa.ChunkedArray
     bad: np.ndarray
@@ -86,5 +86,5 @@ def _plain_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def _kind(arrow: pa.DataType) -> str:
-    """The name of the kind, or of the Arrow type if no type has such columns."""
+    """The name of the kind, or the Arrow type if no dlog type has such columns."""
     return next((name for type in TYPES for name, test in type.kinds().items() if test(arrow)), str(arrow))

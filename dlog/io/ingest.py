@@ -2,7 +2,7 @@
 arrays, mappings of columns.
 
 A value that does not fit is a `DataError` that names its row (from 0, as Python counts), its column and the
-reason.  pandas and polars are never imported here: their frames are known by what they can do.
+reason.  pandas and polars are never imported here: their frames are recognised by their methods.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ CHUNK_ROWS = 1 << 16
 def to_arrow(data: Any, columns: Columns, relation: str = "") -> pa.Table:
     """The data as a table of exactly these columns.
 
-    Columns with names are taken by name if all are there, otherwise by their place.  What has the right
-    type already is not copied; rows cost about 0.3 microseconds a value.
+    Columns with names are matched by name if all are present, otherwise by position.  Data of the right
+    type is not copied; rows cost about 0.3 microseconds a value.
 
-    >>> from dlog.types import INT, STRING
+    >>> from dlog.values import INT, STRING
     >>> to_arrow([(1, "a"), (2, "b")], [("x", INT), ("s", STRING)]).to_pylist()
     [{'x': 1, 's': 'a'}, {'x': 2, 's': 'b'}]
     """
@@ -103,7 +103,7 @@ def _from_columns(data: Mapping[str, Any], columns: Columns, relation: str) -> p
 
 
 def _column(values: Any, name: str, type: Any, relation: str) -> pa.ChunkedArray:
-    """One column of anything; numbers of numpy and pandas are taken as they are, NaN included."""
+    """One column of anything; numbers of numpy and pandas are taken unchanged, NaN included."""
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype):
         values = np.asarray(values)
@@ -118,7 +118,7 @@ def _column(values: Any, name: str, type: Any, relation: str) -> pa.ChunkedArray
         return _exact(chunked, name, type, relation)
     elif hasattr(values, "__arrow_c_stream__"):  # a column of polars, or of pandas with its own types
         return _exact(pa.chunked_array(values), name, type, relation)
-    elif hasattr(dtype, "__from_arrow__"):  # the same of an older pandas
+    elif hasattr(dtype, "__from_arrow__"):  # the same for an older pandas
         return _column(pa.array(values, from_pandas=True), name, type, relation)
     return pa.chunked_array([_typed(list(values), name, type, relation, 0)])
 

@@ -1,7 +1,7 @@
 """Owns reading JSON rows into typed columns: one row a line, or one array of rows.
 
 A row is an object with the column names (others are ignored) or an array.  Objects on lines are read by
-pyarrow, block by block; a block with a bad row, and every other form, row by row in Python.
+pyarrow, block by block; a block with a bad row, and every other format, row by row in Python.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _Parsed = tuple[int, str, Any, str | None]
 def read_json(
     source: Source, options: InputOptions, columns: Columns, progress: Progress | None = None
 ) -> Loaded:
-    """All rows.  O(bytes): objects about 0.2 microseconds a cell, other forms 1 to 2."""
+    """All rows.  O(bytes): objects about 0.2 microseconds a cell, other formats 1 to 2."""
     rejections = Rejections(source.name, options.keep_rejected)
     if _is_document(source.data, columns):
         text = _document_text(source)
@@ -104,10 +104,10 @@ def _line_tables(
 
 
 def _read_objects(block: pa.Buffer, columns: Columns) -> pa.Table | None:
-    """The table by pyarrow, or None when some row is bad or no object."""
+    """The table by pyarrow, or None when some row is bad or not an object."""
     schema = pa.schema([(name, type.json_arrow()) for name, type in columns])
     parsing = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    if not is_utf8(block):  # pyarrow does not look
+    if not is_utf8(block):  # pyarrow does not check
         return None
     try:
         table = arrow_json.read_json(pa.BufferReader(block), parse_options=parsing)
@@ -148,7 +148,7 @@ def _line_rows(block: pa.Buffer, line: int, columns: Columns) -> Iterator[_Parse
 
 
 def _odd_line(number: int, raw: bytes, decoder: json.JSONDecoder, error: Exception) -> Iterator[_Parsed]:
-    """A line that is not one value: why, or several values."""
+    """A line that is not one value: the reason, or several values."""
     text = raw.decode(errors="replace")
     if isinstance(error, UnicodeDecodeError):
         yield number, text, None, text_cells.NOT_UTF8
@@ -170,7 +170,7 @@ def _line_values(text: str, decoder: json.JSONDecoder) -> list[Any]:
 
 
 def _document_rows(text: str, columns: Columns) -> Iterator[_Parsed]:
-    """The rows of one array, or objects one after another; what follows a broken one cannot be read."""
+    """The rows of one array, or objects one after another; nothing after a broken one can be read."""
     decoder = _decoder(columns)
     position, line, counted = _next_value(text, 0), 1, 0
     array = text[position : position + 1] == "["
@@ -195,7 +195,7 @@ def _next_value(text: str, position: int, skipped: str = _SPACE + ",") -> int:
 
 
 def _decoder(columns: Columns) -> json.JSONDecoder:
-    """Floats are kept exactly where a decimal may need them."""
+    """Keep floats exact where a decimal may need them."""
     return json.JSONDecoder(parse_float=Decimal if _has_decimal(columns) else None)
 
 
@@ -212,7 +212,7 @@ def _malformed(error: Exception) -> str:
 def _table(
     parsed: list[_Parsed], options: InputOptions, columns: Columns, rejections: Rejections
 ) -> pa.Table:
-    """The good rows; the others go to `rejections` in line order."""
+    """The good rows; the others are added to `rejections` in line order."""
     rows: list[list[Any]] = []
     places: list[int] = []
     reasons: dict[int, str] = {}

@@ -1,8 +1,8 @@
 """Owns writing columns as JSON: an object with the column names, or an array, on each line.
 
-The lines stand alone, or in one array as Soufflé writes its `jsonfile`.
+The lines are separate, or in one array as in Soufflé's `jsonfile`.
 
-Valid JSON always: floats in full precision, those that are not finite as the strings "nan", "inf" and
+Always valid JSON: floats in full precision, those that are not finite as the strings "nan", "inf" and
 "-inf", decimals as numbers with all their digits, dates and times as ISO strings.  Knows nothing of files.
 """
 

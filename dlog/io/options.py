@@ -1,7 +1,7 @@
 """Owns the parameters of `.input` and `.output`: their names, defaults and checks.  Opens no file.
 
 A wrong parameter is a `ParameterError`, a `DataError` that names it in `parameter`; the front end, which
-knows where it stands, adds the span.
+knows where it is in the source, adds the span.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _KINDS = {
     "jsonfile": _Kind(JSON, ".json", ".json", document=True),  # Soufflé's
     "parquet": _Kind(PARQUET, ".parquet", ".parquet"),
     "arrow": _Kind(ARROW, ".arrow", ".arrow"),
-    "table": _Kind(TABLE, "", "", stream=True),  # of a catalog of Spark's
+    "table": _Kind(TABLE, "", "", stream=True),  # of a Spark catalog
     "stdin": _Kind(TEXT, "", "", stream=True),
     "stdinjson": _Kind(JSON, "", "", stream=True),
     "stdout": _Kind(TEXT, "", "", stream=True),
@@ -60,7 +60,7 @@ _KINDS = {
 _INPUT_KINDS = [kind for kind in _KINDS if not kind.startswith("stdout")]
 _OUTPUT_KINDS = [kind for kind in _KINDS if not kind.startswith("stdin")]
 
-# Without IO=, these endings say what the file is; `.csv` does not, because Soufflé's are tab-separated.
+# Without IO=, these suffixes determine the format; `.csv` does not, because Soufflé's are tab-separated.
 _KIND_BY_SUFFIX = {
     ".parquet": "parquet",
     ".json": "json",
@@ -81,10 +81,10 @@ _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 @dataclass(frozen=True)
 class InputOptions:
     """Where and how one relation is read.  `path` is None for standard input.  `far` is a URI, or a table
-    of a catalog: Spark alone reads it.
+    of a catalog: only Spark reads it.
 
-    `compress` changes nothing: what is compressed is known by its first bytes.  With `keep_rejected` every
-    row that is not taken is kept, whole, and not only the first few to show.
+    `compress` changes nothing: compressed data is recognised by its first bytes.  With `keep_rejected` every
+    rejected row is stored in full, not just the first few for display.
     """
 
     relation: str
@@ -130,14 +130,14 @@ class InputOptions:
 
     @classmethod
     def for_path(cls, path: Folder, **params: ParameterValue) -> InputOptions:
-        """The options for one file, its format told by its ending unless `IO` says it."""
+        """The options for one file; the suffix determines the format unless `IO` is given."""
         return cls.from_params(Path(path).stem, {"filename": os.fspath(path), **params})
 
 
 @dataclass(frozen=True)
 class OutputOptions:
     """Where and how one relation is written.  `path` is None for standard output.  `far` is a URI, or a
-    table of a catalog: Spark alone writes it."""
+    table of a catalog: only Spark writes it."""
 
     relation: str
     format: str = TEXT
@@ -259,7 +259,7 @@ def _text_form(params: Mapping[str, ParameterValue], kind: _Kind) -> tuple[bool,
 
 
 def _path(params: Mapping[str, ParameterValue], kind: _Kind, default: str, folder: Path) -> Path | None:
-    """Relative names start at the folder."""
+    """Relative names are relative to the folder."""
     return None if kind.stream else folder / _text(params, "filename", default)
 
 

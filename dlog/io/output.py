@@ -1,8 +1,9 @@
 """Owns where output goes: files that appear whole or not at all, and standard output.
 
-1 stage: each output is written beside its place under another name.  2 commit: all are renamed into place,
-then standard output is printed.  Or abort: what was staged is removed.  A process that dies between leaves
-at most hidden `.part` files, never half an output.  Knows nothing of formats but which function writes one.
+1 stage: each output is written next to its destination under another name.  2 commit: all are renamed into
+place, then standard output is printed.  Or abort: what was staged is removed.  A process that dies in between
+leaves at most hidden `.part` files, never half an output.  Knows nothing of formats except which function
+writes each.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dlog.io.csv_writer import printsize_line, write_text, write_to_console
 from dlog.io.json_writer import write_json
 from dlog.io.options import ARROW, JSON, PARQUET, TEXT, OutputOptions
 
-_SPOOLED_BYTES = 16 << 20  # standard output waits in memory up to here, then in a temporary file
+_SPOOLED_BYTES = 16 << 20  # standard output is buffered in memory up to this size, then in a temporary file
 
 _NUMBERS = count()  # makes the names of staged files differ within a process
 
@@ -50,7 +51,7 @@ def write(
     progress: Progress | None = None,
     stdout: BinaryIO | None = None,
 ) -> None:
-    """Writes one relation.  `columns` matter for decimals, whose declared precision Arrow does not keep."""
+    """Writes one relation.  `columns` matter for decimals, whose declared precision Arrow does not store."""
     with OutputSet(stdout=stdout) as outputs:
         outputs.write(table, options, columns, progress=progress)
 
@@ -98,7 +99,9 @@ class OutputSet:
         self._spool(None).write(printsize_line(name, rows).encode())
 
     def commit(self) -> None:
-        """Puts every staged output in its place.  On failure the rest is removed, and a DataError raised."""
+        """Moves every staged output to its destination.  On failure the rest is removed, and a DataError
+        raised.
+        """
         assert not self._closed
         try:
             for target, staged in list(self._staged.items()):
@@ -106,7 +109,7 @@ class OutputSet:
                 del self._staged[target]
             for device, spool in self._printed:
                 self._print(device, spool)
-        except BrokenPipeError:  # who reads our standard output has seen enough
+        except BrokenPipeError:  # the reader of our standard output has closed it
             self.abort()
             raise
         except OSError as error:
@@ -146,7 +149,7 @@ class OutputSet:
 
     @contextmanager
     def _sink(self, options: OutputOptions) -> Iterator[BinaryIO]:
-        """Where the bytes of one output go while staged.  Errors of the system become DataErrors."""
+        """Where the bytes of one output go while staged.  System errors become DataErrors."""
         target = None if options.path is None else Path(os.path.realpath(options.path))
         self._refuse_conflict(options.relation, target)
         is_device = target is not None and target.exists() and not target.is_file() and not target.is_dir()
@@ -172,7 +175,8 @@ class OutputSet:
             return self._staged[target]
         self._make_folder(target.parent)
         part = target.with_name(f".{target.name}.{os.getpid()}.{next(_NUMBERS)}.part")
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))  # the rights of any new file
+        # The permissions of any new file.
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         if target.exists():
             shutil.copymode(target, part)
         staged = self._staged[target] = _Staged(relation, part, target)
@@ -200,7 +204,7 @@ class OutputSet:
         for path in reversed(missing):
             try:
                 path.mkdir()
-            except FileExistsError:  # others write beside us and were faster
+            except FileExistsError:  # another process created it first
                 if not path.is_dir():
                     raise
             else:

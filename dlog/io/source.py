@@ -30,7 +30,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Source:
-    """The bytes of an input and the name that errors give it."""
+    """The bytes of an input and its name in errors."""
 
     name: str
     data: pa.Buffer
@@ -49,7 +49,7 @@ def open_source(options: InputOptions, stdin: BinaryIO | None = None, name: str 
 
 
 def find_file(options: InputOptions) -> Path:
-    """The file of the options; where it is missing, the same name with `.gz` if that is there."""
+    """The file of the options; if it is missing, the same name with `.gz` if that exists."""
     assert options.path is not None
     compressed = options.path.with_name(options.path.name + ".gz")
     for path in (options.path, compressed):
@@ -63,7 +63,7 @@ def find_file(options: InputOptions) -> Path:
 
 
 def _file_bytes(path: Path, options: InputOptions) -> pa.Buffer:
-    # The tables made of an Arrow file point into its bytes: mapped ones would change with the file.
+    # Tables of an Arrow file point into its bytes: mapped bytes would change with the file.
     try:
         status = path.stat()
         if stat.S_ISREG(status.st_mode) and status.st_size and options.format != ARROW:
@@ -75,7 +75,7 @@ def _file_bytes(path: Path, options: InputOptions) -> pa.Buffer:
 
 
 def _decompressed(raw: pa.Buffer, name: str) -> pa.Buffer:
-    """Gzip is known by its first bytes, as Soufflé's reader does, whatever `compress` says."""
+    """Gzip is recognised by its first bytes, as in Soufflé's reader, whatever `compress` says."""
     if raw[:2].to_pybytes() != _GZIP_MAGIC:
         if name.endswith(".gz") and raw.size:
             raise DataError(f'"{name}" is not a gzip file')
@@ -106,7 +106,7 @@ def count_newlines(data: pa.Buffer) -> int:
 
 
 def find_byte(data: pa.Buffer, byte: int) -> int:
-    """The place of the first such byte, or -1.  O(place)."""
+    """The position of the first such byte, or -1.  O(position)."""
     for start in range(0, data.size, 1 << 16):
         places = np.flatnonzero(byte_array(data[start : start + (1 << 16)]) == byte)
         if len(places):

@@ -1,9 +1,9 @@
 """Owns text cells as typed columns: the value of each cell, or the reason why it has none.
 
 Correct output: for each cell either its value or the reason why it has none; never a wrong value.  What a
-cell means is the type's affair (`dlog.values`).  Whatever pyarrow's CSV reader accepts for a type is accepted
-here with the same value, so a row is judged alike whether it was read by the fast path or by this one.
-Spaces around anything but a string are ignored; a string is taken as it stands.  Knows nothing of lines and
+cell means is up to the type (`dlog.values`).  Whatever pyarrow's CSV reader accepts for a type is accepted
+here with the same value, so a row is treated the same whether it is read by the fast path or by this one.
+Spaces around anything but a string are ignored; a string is taken verbatim.  Knows nothing of lines and
 files.
 """
 
@@ -25,7 +25,7 @@ from dlog.values.string import NOT_UTF8, utf8_cells
 
 @dataclass(frozen=True)
 class Misfits:
-    """The cells of a column that have no value: their places, rising, and the reason for each."""
+    """The cells of a column that have no value: their places, ascending, and the reason for each."""
 
     places: np.ndarray
     codes: np.ndarray  # places[i] has the reason reasons[codes[i]]
@@ -37,7 +37,7 @@ class Misfits:
         return self.reasons[self.codes[at]] if found else None
 
     def shifted(self, places: np.ndarray) -> Misfits:
-        """The same for a column where cell i of this one stands at places[i]."""
+        """The same for a column where cell i of this one is at places[i]."""
         return Misfits(places[self.places], self.codes, self.reasons)
 
     def check(self) -> None:
@@ -82,7 +82,7 @@ def convert(cells: pa.Array, type: Type) -> tuple[pa.Array, Misfits]:
 
 
 def _convert_where_utf8(cells: pa.Array, type: Type) -> tuple[pa.Array, Misfits]:
-    """Cells that are no text get the empty text and their own reason."""
+    """Cells that are not text get the empty text and their own reason."""
     valid = utf8_cells(cells)
     column, misfits = convert(pc.if_else(pa.array(valid), cells, b""), type)
     places = np.flatnonzero(~valid)
@@ -94,7 +94,7 @@ def _convert_where_utf8(cells: pa.Array, type: Type) -> tuple[pa.Array, Misfits]
 
 
 def _cast_plain(cells: pa.Array, plain: pa.Array, type: Type) -> pa.Array | None:
-    """The plain cells cast, null elsewhere; None when one of them looks right and is not (30 February)."""
+    """The plain cells cast, null elsewhere; None when one of them looks right but is not (30 February)."""
     try:
         values = type.read_plain(pc.if_else(plain, cells, None))
     except pa.ArrowInvalid:

@@ -2,7 +2,7 @@
 
 A primitive is a function or relation that is calculated on demand.  It is partial: where it is undefined, its
 literal is false.  What each one computes is in `dlog.lftj` (inside the join kernel) and
-`dlog.engine.column_functions` (on columns); this table has the types it takes and gives.
+`dlog.column_functions` (on columns); this table has the types it takes and gives.
 """
 
 from __future__ import annotations

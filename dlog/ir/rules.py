@@ -26,7 +26,7 @@ from dlog.aggregates import Aggregate as AggregateFunction
 from dlog.aggregates import aggregate_named
 from dlog.language import ast
 from dlog.language.source import Span
-from dlog.types import FLOAT, INT, STRING, Type
+from dlog.values import FLOAT, INT, STRING, Type
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,20 @@
 kernels do.
 
 Policy.  A kernel is compiled once per installation, when it is first called, together with those of its group
-that are missing too: numba types and lowers each function once, LLVM optimises each kernel with all that it
+that are also missing: numba types and lowers each function once, LLVM optimises each kernel with all that it
 calls, and its machine code is stored in a file, an image.  A later process links the images that it needs and
 calls them directly; it imports no numba.  A kernel therefore has one signature, written as the annotations of
 its parameters: `Words`, `Floats`, `Bytes`, `Bools`, `int` or `float`.
 
-Wheels contain no machine code.  It is made for the processor that it runs on: code for the oldest one of its
+Wheels contain no machine code.  It is made for the processor that it runs on: code for the oldest of its
 kind would lose wide vectors.  The kernels that a first program needs take about ten seconds on two cores.
 
 | module | owns |
 | --- | --- |
 | `kernels` | what `@kernel` and `@helper` make of a function, and how a call finds machine code |
 | `pointers` | arrays as bare pointers, and words among bytes |
-| `prefetch` | memory that is asked for before it is needed |
-| `operations` | functions that stand for instructions |
+| `prefetch` | prefetching of memory |
+| `operations` | functions that compile to instructions |
 | `vectors` | several floats or words at a time |
 | `image` | machine code in a file: finding it, linking it, making it callable |
 | `cache` | where such files are and how they are named |
@@ -23,10 +23,10 @@ kind would lose wide vectors.  The kernels that a first program needs take about
 | `compiling` | compilation on demand: one process at a time, on all cores, with a progress line |
 | `build` | a compiling process: kernels to images, by numba and LLVM |
 | `wrapper` | the code between Python's calls and a kernel |
-| `dispatch` | the other way: numba at the first call, for checks of bounds and for kernels outside of dlog |
+| `dispatch` | compilation by numba at the first call, for bounds checks and for kernels outside dlog |
 
-Environment: NUMBA_DISABLE_JIT=1 runs the same text uncompiled; DLOG_BOUNDSCHECK=1 compiles with checks of
-array bounds, through `dispatch`; DLOG_CACHE_DIR is where images are kept.
+Environment: NUMBA_DISABLE_JIT=1 runs the same source uncompiled; DLOG_BOUNDSCHECK=1 compiles with checks of
+array bounds, through `dispatch`; DLOG_CACHE_DIR is where images are stored.
 """
 
 from dlog.jit.cache import BOUNDSCHECK, DISABLED

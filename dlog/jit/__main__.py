@@ -1,4 +1,4 @@
-"""`python -m dlog.jit` compiles all kernels that have not been: before tests, or when an image is built."""
+"""`python -m dlog.jit` compiles all missing kernels: before tests, or when a container is built."""
 
 from dlog.jit.cache import BOUNDSCHECK, DISABLED
 from dlog.jit.compiling import compile_all

@@ -5,9 +5,9 @@ answers `kernel` for each one that is lowered, `image` for each one that is writ
 
 numba types and lowers each function once and optimises nothing.  All functions that a kernel reaches are then
 put into one LLVM module, in which only the kernel's wrapper is visible from outside, and optimised together.
-numba by itself optimises each function anew in each function that calls it.
+numba itself would optimise each function again in each function that calls it.
 
-This uses numba's internals, which is why it runs in a process of its own.
+This uses numba's internals, so it runs in a separate process.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class _RawCodegen(codegen.JITCPUCodegen):
 
 def prepare() -> None:
     """Make numba lower kernels without optimising or running them."""
-    # The garbage collector took a quarter of the time: numba makes much that lives as long as the process.
+    # The garbage collector took a quarter of the time: many of numba's objects live as long as the process.
     gc.disable()
     dispatch.keep_nothing()
     _remember_call_types()
     context = registry.cpu_target.target_context
     context._internal_codegen = _RawCodegen("dlog")
-    # What numba would call; it needs something of its own for each function.
+    # What numba would call; it needs a different object for each function.
     context.get_executable = lambda library, description, environment: [].append
 
 
@@ -116,7 +116,7 @@ def _write(file: Path, kernel: Kernel, result: Any) -> None:
 
 
 def _linked(libraries: list[Any]) -> Any:
-    """One LLVM module of all that these libraries reach."""
+    """One LLVM module with everything these libraries reach."""
     whole = llvm.parse_assembly(str(_codegen()._create_empty_module("dlog")))
     for library in _reached(libraries, set()):
         module = library._final_module.clone()
@@ -145,7 +145,7 @@ def _wrapper(name: str, kernel: Kernel, result: Any, whole: Any) -> str:
 
 
 def _optimised(whole: Any) -> bytes:
-    """The object file.  numba's own passes: a cheap round brings counts of references together."""
+    """The object file.  numba's own passes: a cheap round merges reference counts."""
     maker = _codegen()
     cheap = maker._module_pass_manager(loop_vectorize=False, slp_vectorize=False, opt=0, cost="cheap")
     for passes, builder in (cheap, maker._module_pass_manager()):

@@ -1,8 +1,8 @@
-"""Owns where machine code is kept and how it is named.  Knows nothing of its form.
+"""Owns where machine code is stored and how it is named.  Knows nothing of its format.
 
-A module's code is in a directory named by the module and by a digest of its text, of all modules of dlog
-that it imports, directly or not, and of all else that machine code depends on.  These directories are entries
-of the cache, see `dlog.places`.
+A module's code is in a directory named after the module and a digest of its source, of all modules of dlog
+that it imports, directly or not, and of everything else that machine code depends on.  These directories are
+entries of the cache, see `dlog.places`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dlog import places
 DISABLED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 BOUNDSCHECK = os.environ.get("DLOG_BOUNDSCHECK", "0") not in ("", "0")
 COMPILER = Path(__file__).resolve().parent
-CODE_MAKERS = ("build.py", "dispatch.py", "image.py", "wrapper.py")  # what of it changes machine code
+CODE_MAKERS = ("build.py", "dispatch.py", "image.py", "wrapper.py")  # files that affect machine code
 PACKAGE = COMPILER.parent
 
 
@@ -31,7 +31,7 @@ def is_ours(source: Path) -> bool:
 
 
 def find(source: Path, name: str) -> Path | None:
-    """The file `name` in the directory of a module's code, if there is one that may be trusted."""
+    """The file `name` in the directory of a module's code, if there is one that can be trusted."""
     for root in places.roots():
         file = root / directory_name(source) / name
         if places.is_trusted(file):
@@ -41,7 +41,7 @@ def find(source: Path, name: str) -> Path | None:
 
 
 def make_directory(source: Path, among: list[Path] | None = None) -> Path:
-    """The directory of a module's code, in the first root that can be written."""
+    """The directory of a module's code, in the first writable root."""
     for root in places.roots() if among is None else among:
         directory = root / directory_name(source)
         if places.is_writable(directory):
@@ -60,7 +60,7 @@ def directory_name(source: Path) -> str:
 
 
 def module_name(source: Path) -> str:
-    """The module of a file of dlog; of another file, a name for people who look into the directory.
+    """The module of a file of dlog; for another file, a readable name.
 
     >>> module_name(PACKAGE / "storage" / "index" / "sort_kernels.py")
     'dlog.storage.index.sort_kernels'
@@ -97,7 +97,7 @@ def reached_modules(source: Path, package: Path = PACKAGE) -> dict[Path, bytes]:
 
 @functools.cache
 def _compiler() -> bytes:
-    """What machine code depends on besides its source, as far as can be said without importing numba."""
+    """What machine code depends on besides its source, as far as known without importing numba."""
     parts = [str(sys.implementation.cache_tag), sys.abiflags, f"boundscheck {BOUNDSCHECK}"]
     parts += [(COMPILER / name).read_text(encoding="utf-8") for name in CODE_MAKERS]
     for name in ("numba", "llvmlite", "numpy"):
@@ -118,7 +118,7 @@ def _read_module(path: Path, package: Path) -> tuple[bytes, list[Path]]:
     """A digest of the module's text, and the files of the package's modules that it imports."""
     try:
         text = path.read_bytes()
-    except OSError:  # no source beside the code: its name has to do
+    except OSError:  # no source file: use its name
         text = str(path).encode()
     imported = []
     for origin, names, plain in _IMPORT.findall(text):
@@ -126,7 +126,7 @@ def _read_module(path: Path, package: Path) -> tuple[bytes, list[Path]]:
         if parts[0] == package.name:
             module = package.joinpath(*parts[1:])
             inner = [_file_of(module / name) for name in re.findall(r"\w+", names.decode())]
-            # A package's own text counts only where a name comes from it, not from a module in it.
+            # A package's own source matters only if a name comes from it, not from a module in it.
             imported += [f or _file_of(module) for f in inner] if inner else [_file_of(module)]
     return hashlib.sha256(text).digest(), [file for file in imported if file is not None]
 

@@ -1,9 +1,9 @@
-"""Owns compilation on demand: which kernels are missing, who compiles them, and what the screen says of it.
+"""Owns compilation on demand: which kernels are missing, who compiles them, and the progress line.
 
 One process compiles at a time and the others wait for what it makes: a lock on a file of the cache directory.
-Compilation runs in processes of its own (`dlog.jit.build`), one per core, so that neither numba nor what it
-leaves in memory gets into this one.  Each takes the next module when it is done with one.  What is finished
-when a compilation is interrupted stays.
+Compilation runs in separate processes (`dlog.jit.build`), one per core, so that neither numba nor what it
+leaves in memory gets into this one.  Each takes the next module when it has finished one.  What is finished
+when a compilation is interrupted is kept.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def compile_group(module: str, kernel: str) -> None:
     """Make the images that are missing of a kernel's group."""
     modules = kernel_modules()
     group = group_of(module, kernel, {name: m.kernels for name, m in modules.items()})
-    # Nothing has been changed when the first kernels are called.  Later, an interrupt could come out of the
+    # Nothing has been changed when the first kernels are called.  Later, an interrupt could arrive in the
     # middle of a transaction: it waits for the compiler and then for a safe point.
     hold = group is not FIRST
     with contextlib.nullcontext() if hold else immediate_interrupts():
@@ -98,23 +98,23 @@ def _note_failure(root: Path, module: Module, failure: str) -> None:
 
 @contextlib.contextmanager
 def _alone(root: Path) -> Iterator[None]:
-    """Wait until no other process compiles into this root.  A process that dies releases the lock."""
+    """Wait until no other process is compiling into this root.  A process that dies releases the lock."""
     try:
         import fcntl
-    except ImportError:  # Windows: several may compile the same, and the last one's files stay
+    except ImportError:  # Windows: several may compile the same kernel, and the last file wins
         yield
         return
     with open(root / "compiling.lock", "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("waiting for another process that compiles kernels ...", file=sys.stderr, flush=True)
+            print("waiting for another process to compile kernels ...", file=sys.stderr, flush=True)
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _compile(root: Path, missing: list[Module]) -> str | None:
-    """Make images; why it could not be done, if it could not."""
+    """Make images; returns the reason if that failed."""
     waiting = deque(sorted(missing, key=lambda module: -module.weight))  # the largest first
     progress = _Progress(missing)
     with tempfile.TemporaryFile("w+") as errors:
@@ -134,7 +134,7 @@ def _compile(root: Path, missing: list[Module]) -> str | None:
         errors.seek(0)
         reason = "\n".join(errors.read().strip().splitlines()[-1:])
     if any(status not in (0, 1) for status in statuses):
-        raise NoImage("the compiler was ended")  # from outside: the next process tries again
+        raise NoImage("the compiler was killed")  # from outside: the next process tries again
     return reason if any(statuses) else None
 
 
@@ -176,7 +176,7 @@ class _Progress:
     """One line on standard error; on a terminal it counts up."""
 
     TEXT = "compiling kernels (once per installation) ..."
-    PARTS = {"kernel": 0.6, "image": 0.4}  # of a kernel's time: until it is lowered, until it is optimised
+    PARTS = {"kernel": 0.6, "image": 0.4}  # shares of a kernel's time: to lower it, to optimise it
 
     def __init__(self, modules: list[Module]) -> None:
         self.total = sum(module.weight for module in modules)
@@ -189,7 +189,7 @@ class _Progress:
         with self.lock:
             self.done += self.PARTS[what] * module.weight / len(module.kernels)
             if self.is_terminal:
-                percent = int(100 * self.done / self.total)
+                percent = round(100 * self.done / self.total)
                 print(f"\r{self.TEXT} {percent}%", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:

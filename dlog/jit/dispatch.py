@@ -1,6 +1,6 @@
-"""Owns numba's side: kernels as numba's dispatchers, which compile at the first call and keep what they made.
+"""Owns numba's side: kernels as numba's dispatchers, which compile at the first call and cache the result.
 
-numba's own check does not notice an edit in a module that a kernel calls, so each module's code lies in a
+numba's own check does not notice an edit in a module that a kernel calls, so each module's code is in a
 directory named by a digest of that module and of all modules of dlog that it imports, directly or not.
 """
 
@@ -28,7 +28,7 @@ OPTIONS = {"nogil": True, "error_model": "numpy", "boundscheck": cache.BOUNDSCHE
 
 
 def make_dispatcher(function: Any, source: Path, is_entry: bool) -> Any:
-    """numba's form of a function.  Its machine code is kept on disk.
+    """numba's form of a function.  Its machine code is cached on disk.
 
     Without the wrapper that numba makes for callers from Python, with the whole function inlined, helpers
     took a quarter less time to compile.
@@ -37,8 +37,8 @@ def make_dispatcher(function: Any, source: Path, is_entry: bool) -> Any:
     if not _keeps:
         dispatcher = njit(no_cpython_wrapper=True, **OPTIONS)(function)
     else:
-        # numba settles a function's cache directory when it is decorated.  Set only meanwhile, so that a
-        # program that uses numba for itself keeps its own setting.
+        # numba fixes a function's cache directory when it is decorated.  Set only during that time, so that a
+        # program that uses numba itself keeps its own setting.
         config: Any = numba.config
         before = config.CACHE_DIR
         config.CACHE_DIR = str(_directory(source))
@@ -54,7 +54,7 @@ _keeps = True
 
 
 def keep_nothing() -> None:
-    """From now on dispatchers keep no machine code on disk and cannot be called: they only lead to images."""
+    """From now on dispatchers cache no machine code and cannot be called: they only produce images."""
     global _keeps
     _keeps = False
 
@@ -142,7 +142,7 @@ _made: list[Any] = []  # numba holds them weakly
 
 
 class _Announcer(numba.core.event.Listener):
-    """Says once, on standard error, that kernels are being compiled: only when no code is kept yet.
+    """Prints once, on standard error, that kernels are being compiled: only when no code is cached yet.
 
     numba reports "numba:compile" only when it found no machine code on disk.
     """

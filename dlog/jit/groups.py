@@ -1,8 +1,8 @@
 """Owns which kernels are compiled together, so that a program waits for the compiler once or twice, not at
 each new kernel.  Knows them by name only.
 
-A kernel named here is compiled with its group, any other one with the rest of its folder: a strategy or a
-structure has its kernels in one folder, and who calls one of them soon calls others.
+A kernel named here is compiled with its group, any other with the rest of its folder: a strategy or a
+structure has its kernels in one folder, and a program that calls one of them soon calls others.
 """
 
 from __future__ import annotations

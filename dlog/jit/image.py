@@ -1,8 +1,9 @@
-"""Owns machine code kept as a file: finding it, linking it into the process, making it callable from Python.
+"""Owns machine code stored as a file: finding it, linking it into the process, making it callable from
+Python.
 
 An image is the machine code of one kernel: one line of JSON, then an object file.  LLVM links it; numba is
-not needed.  Its function has the form that CPython calls with an array of arguments (METH_FASTCALL), and the
-kernel's name; its `self` is numpy's type of arrays.
+not needed.  Its function has the signature that CPython calls with an array of arguments (METH_FASTCALL), and
+the kernel's name; its `self` is numpy's type of arrays.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ HEADER = object.__basicsize__  # an object's count and type, before its own fiel
 
 
 class NoImage(Exception):
-    """Machine code could not be made, or cannot be used in this process.  The text says why."""
+    """Machine code could not be made, or cannot be used in this process.  The text is the reason."""
 
 
 def function_of(module: str, source: Path, kernel: str) -> Any:
@@ -48,12 +49,12 @@ def file_name(kernel: str) -> str:
 
 
 def failure_name(kernel: str) -> str:
-    """A file in the image's place when it could not be made.  It says why."""
+    """A file in place of an image that could not be made; it contains the reason."""
     return f"{kernel}.failure"
 
 
 def write(file: Path, name: str, undefined: list[str], code: bytes) -> None:
-    """Under another name first, so that no other process sees half of it."""
+    """Write under another name first, so that no other process sees half of it."""
     head = {"machine": machine(), "name": name, "undefined": undefined, "size": len(code)}
     handle, temporary = tempfile.mkstemp(dir=file.parent)
     with os.fdopen(handle, "wb") as out:
@@ -62,7 +63,7 @@ def write(file: Path, name: str, undefined: list[str], code: bytes) -> None:
 
 
 def find(source: Path, kernel: str) -> tuple[dict[str, Any], bytes] | None:
-    """Description and code of a kernel, if there is an image that is whole and for this machine."""
+    """Description and code of a kernel, if there is an image that is complete and for this machine."""
     file = cache.find(source, file_name(kernel))
     if file is None:
         return None
@@ -71,13 +72,13 @@ def find(source: Path, kernel: str) -> tuple[dict[str, Any], bytes] | None:
         head = json.loads(line)
         usable = head["machine"] == machine() and head["size"] == len(code)
     except (OSError, ValueError, KeyError):
-        return None  # cut off when the disk was full, or removed meanwhile: made again
+        return None  # truncated when the disk was full, or removed meanwhile: make it again
     return (head, code) if usable else None
 
 
 @functools.cache
 def machine() -> str:
-    """The processor that machine code is made for: a home directory may be shared by several kinds."""
+    """The processor that machine code is made for: several kinds may share a home directory."""
     try:
         features = llvm.get_host_cpu_features().flatten()
     except RuntimeError:
@@ -104,7 +105,7 @@ def _engine() -> Any:
 
 
 def _define(symbol: str) -> None:
-    """LLVM would end the process at a symbol that it does not find."""
+    """LLVM would abort the process at a symbol that it does not find."""
     try:
         llvm.add_symbol(symbol, ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, symbol)))
     except ValueError:
@@ -147,7 +148,7 @@ CONTIGUOUS_ALIGNED = 0x101
 
 
 def _check_layout() -> None:
-    """Look at an array as wrappers do: with another layout, machine code must not touch arrays."""
+    """Read an array as wrappers do: with another layout, machine code must not touch arrays."""
     sample = np.arange(7, dtype=np.int64)
     at = id(sample)
     description = ctypes.c_size_t.from_address(at + DESCRIPTION).value
@@ -162,4 +163,4 @@ def _check_layout() -> None:
     expected = (id(np.ndarray), sample.ctypes.data, 1, 7, id(sample.dtype), CONTIGUOUS_ALIGNED)
     number = ctypes.c_int.from_address(description + TYPE_NUMBER).value if seen == expected else None
     if number != sample.dtype.num or ctypes.c_char.from_address(description + BYTE_ORDER).value != b"=":
-        raise NoImage("this Python or numpy lays out arrays in another way")
+        raise NoImage("this version of Python or numpy has a different array layout")

@@ -1,7 +1,7 @@
 """Owns what `@kernel` and `@helper` make of a function, and how a call finds machine code.
 
-A call goes to the kernel's image.  Where there can be none, it goes to numba: for kernels of modules outside
-of dlog, with checks of array bounds, and when images cannot be made (which is said on standard error).
+A call goes to the kernel's image.  If there can be none, it goes to numba: for kernels of modules outside
+dlog, with checks of array bounds, and when images cannot be made (with a note on standard error).
 Uncompiled, decorators return the function itself.
 """
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from dlog.jit import cache
 from dlog.jit.cache import BOUNDSCHECK, DISABLED
 
-Words: TypeAlias = npt.NDArray[np.int64]  # what kernels work on, most of them on nothing else
+Words: TypeAlias = npt.NDArray[np.int64]  # most kernels work on nothing else
 Floats: TypeAlias = npt.NDArray[np.float64]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Bools: TypeAlias = npt.NDArray[np.bool_]
@@ -76,7 +76,9 @@ class Kernel:
 
     @property
     def kinds(self) -> list[str]:
-        """The kind of each parameter.  A missing or other annotation is a mistake in the kernel's text."""
+        """The kind of each parameter.  A missing or different annotation is a mistake in the kernel's
+        source.
+        """
         code = self.py_func.__code__
         names = code.co_varnames[: code.co_argcount]
         kinds = [str(self.py_func.__annotations__.get(name)) for name in names]
@@ -106,14 +108,14 @@ class Kernel:
 
     @property
     def _numba_type_(self) -> Any:
-        """How numba types the name of a kernel in another kernel's text."""
+        """How numba types the name of a kernel in another kernel's source."""
         from dlog.jit.dispatch import dispatcher_type
 
         return dispatcher_type(self.dispatcher)
 
     def _first_call(self, *args: Any) -> Any:
         if not self.is_entry:
-            raise TypeError(f"{self} can be called by kernels only")
+            raise TypeError(f"{self} can only be called by kernels")
         with _loading:
             if self.target == self._first_call:
                 _find_code(self)

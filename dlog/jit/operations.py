@@ -1,4 +1,4 @@
-"""Owns functions that stand for instructions of the processor, each defined beside those who need it."""
+"""Owns functions that compile to processor instructions, each defined next to its callers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Operation:
-    """Stands for instructions.  numba is imported when it asks for their type."""
+    """Compiles to instructions.  numba is imported when it asks for their type."""
 
     def __init__(self, define: Callable[..., Any]):
         self._define = define
@@ -26,4 +26,4 @@ class Operation:
         return self._type
 
     def __call__(self, *args: Any) -> Any:
-        raise TypeError("only kernels call this")
+        raise TypeError("only kernels can call this")

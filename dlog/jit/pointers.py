@@ -2,7 +2,7 @@
 
 A kernel that passes an array to another pays for seven words and for reference counts, two atomic operations
 a call (measured: 40 ns for a helper with four arrays, against 1 ns), and every index is checked for being
-negative.  So a kernel called from Python takes arrays, makes pointers of them at its start, and hands these
+negative.  So a kernel called from Python takes arrays, makes pointers of them at its start, and passes these
 on; a pointer is indexed like its array.  It lives as long as the array, which its maker holds.
 
 Uncompiled, and when compiled with checks of array bounds, a pointer is the array itself.
@@ -18,20 +18,20 @@ from dlog.jit.operations import Operation
 
 
 class _Intrinsic:
-    """A function that stands for instructions of its own.  numba is imported when it asks for them."""
+    """A function that compiles to instructions.  numba is imported when it asks for them."""
 
     def __init__(self, name: str):
         self.name = name
 
     @property
     def _numba_type_(self) -> Any:
-        """How numba types the name in a kernel's text."""
+        """How numba types the name in a kernel's source."""
         from dlog.jit.dispatch import intrinsic_type
 
         return intrinsic_type(self.name)
 
     def __call__(self, *args: Any) -> Any:
-        raise TypeError(f"only kernels call {self.name}")
+        raise TypeError(f"only kernels can call {self.name}")
 
 
 def _pointer(array: Any) -> Any:
@@ -69,14 +69,14 @@ _ARE_ARRAYS = DISABLED or BOUNDSCHECK
 # The address of an array's first element, typed.
 pointer: Any = helper(_pointer) if _ARE_ARRAYS else _Intrinsic("pointer")
 
-# The address of the element at an offset: for arrays that lie one after the other in a larger one.
+# The address of the element at an offset: for arrays stored one after the other in a larger one.
 pointer_at: Any = helper(_pointer_at) if _ARE_ARRAYS else _Intrinsic("pointer_at")
 
-# The same of a pointer.
+# The same for a pointer.
 shifted: Any = helper(_pointer_at) if _ARE_ARRAYS else Operation(_shifted)
 
-# Eight bytes from any place on as one word, the first of them the lowest.
+# Eight bytes from any offset as one word, the first of them the lowest.
 load_word: Any = helper(_load_word) if _ARE_ARRAYS else _Intrinsic("load_word")
 
-# The same to a place.
+# The same, written to an offset.
 store_word: Any = helper(_store_word) if _ARE_ARRAYS else _Intrinsic("store_word")

@@ -1,4 +1,4 @@
-"""Owns asking for memory before it is needed: the processor goes on while the line comes to the cache.
+"""Owns prefetching: the processor continues while the cache line is loaded.
 
 Uncompiled, and with checks of array bounds, nothing happens.
 """
@@ -13,14 +13,14 @@ from dlog.jit.kernels import helper
 
 
 class _Prefetch:
-    """Stands for the instruction.  numba is imported when it asks for its type."""
+    """Compiles to the instruction.  numba is imported when it asks for its type."""
 
     @property
     def _numba_type_(self) -> Any:
         return _intrinsic_type()
 
     def __call__(self, *args: Any) -> Any:
-        raise TypeError("only kernels call prefetch")
+        raise TypeError("only kernels can call prefetch")
 
 
 def _nothing(data: Any, at: int) -> None:

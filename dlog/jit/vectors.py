@@ -1,10 +1,10 @@
-"""Owns arithmetic on several floats at a time, and moving several words, as vectors of the processor: the
-compiler makes no vectors of short loops whose length is known only when they run, nor of moves of words to
+"""Owns arithmetic on several floats at a time, and moving several words, with vector instructions: the
+compiler does not vectorise short loops whose length is known only at run time, nor moves of words to
 places that overlap.
 
 Floats are bits in arrays of words.  Uncompiled, and with checks of array bounds, these are loops.
 
-Nothing is fused: then the product that was added to 0 can be taken away again and leaves 0.
+Nothing is fused: so a product that was added to 0 can be subtracted again and leaves 0.
 """
 
 from __future__ import annotations

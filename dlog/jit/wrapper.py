@@ -1,8 +1,8 @@
-"""Owns the code between a call from Python and a kernel, as LLVM's text.
+"""Owns the code between a call from Python and a kernel, as LLVM assembly.
 
 A wrapper checks and unpacks its arguments, releases the interpreter's lock, calls the kernel by numba's
-calling convention and packs the result.  Kernels that make arrays take their memory by functions of numba's
-runtime; here they are over malloc, so that a process needs no numba for them.
+calling convention and packs the result.  Kernels that make arrays get their memory from functions of numba's
+runtime; here these use malloc, so that a process does not need numba.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ raised:
 
 
 def _argument(i: int, kind: str, following: str) -> tuple[str, list[str]]:
-    """Blocks that unpack argument i and go on to `following`, and the values they leave."""
+    """Blocks that unpack argument i and continue at `following`, and the values they produce."""
     fetch = f"""
 a{i}:
   %p{i} = getelementptr ptr, ptr %arguments, i64 {i}
@@ -235,7 +235,7 @@ c{i}:
 
 
 def _array(i: int, kind: str, following: str) -> str:
-    # long and long long are the same on most machines, but have numbers of their own.
+    # long and long long are the same on most machines, but have different type numbers.
     dtype = np.dtype(ELEMENT[kind])
     twin = np.dtype(np.longlong) if dtype.kind == "i" else dtype
     return f"""

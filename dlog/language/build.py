@@ -15,7 +15,7 @@ from dlog.language.complaints import MISSING_END
 from dlog.language.declare import CANONICAL_TYPE, declaration_and_constraint
 from dlog.language.lexer import FactRun
 from dlog.language.source import Source, Span
-from dlog.types import BUILTIN_TYPES
+from dlog.values import BUILTIN_TYPES
 
 # Binding strength of binary operators, low to high; prefixes bind tighter than `*`, looser than `^`.
 PRECEDENCE: dict[str, int] = {

@@ -20,7 +20,7 @@ from dlog.language.context import OPENERS, OPERAND_ENDS
 from dlog.language.foreign import SIGN_CHARACTERS, SIGNS, WORDS, WORDS_BEFORE
 from dlog.language.source import Source, Span
 from dlog.language.vocabulary import AGGREGATES, DIRECTIVES, QUALIFIERS
-from dlog.types import BUILTIN_TYPES
+from dlog.values import BUILTIN_TYPES
 
 MISSING_END = "missing `.` at the end of the statement"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dlog.errors import Diagnostics
 from dlog.language import ast
 from dlog.language.source import Span
-from dlog.types import BUILTIN_TYPES
+from dlog.values import BUILTIN_TYPES
 
 # Names of the same type in both syntaxes, under the name that `format` prints.
 CANONICAL_TYPE = {name: type.name for name, type in BUILTIN_TYPES.items()}

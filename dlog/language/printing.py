@@ -18,7 +18,7 @@ from dlog.language import ast
 from dlog.language.build import PRECEDENCE, PREFIX_PRECEDENCE
 from dlog.language.fact_text import literal_places
 from dlog.language.vocabulary import AGGREGATES, KEYWORDS
-from dlog.types import BUILTIN_TYPES
+from dlog.values import BUILTIN_TYPES
 
 # Numbers that are not in base ten: 0x1F, 0b101u, 10.0.0.1.
 OTHER_NUMBER = re.compile(r"(?:-\s*)?(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|\d+(?:\.\d+){3})u?")

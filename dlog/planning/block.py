@@ -27,7 +27,7 @@ from dlog.planning.cost import AtomModel, Statistics
 from dlog.planning.key_order import EXHAUSTIVE, Implied, KeyOrder, choose_key_order
 from dlog.planning.pipeline import form_variables, own_variables
 from dlog.planning.primitive_steps import determines, try_primitive
-from dlog.types import Type
+from dlog.values import Type
 
 Encode = Callable[[Const, Type], int | None]
 _FLIP = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}

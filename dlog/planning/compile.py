@@ -28,7 +28,7 @@ from dlog.planning.block import Block, Compiler, Encode, cut
 from dlog.planning.cost import Statistics
 from dlog.planning.cross_products import cross_products
 from dlog.planning.key_order import Implied, KeyOrder
-from dlog.types import Type
+from dlog.values import Type
 
 Comparison: TypeAlias = Compare | RankCompare
 

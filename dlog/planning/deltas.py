@@ -31,7 +31,7 @@ from typing import TypeAlias
 
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Operand, Primitive, Rule, Var
 from dlog.planning.versions import base_name, erased_name, inserted_name, old_name
-from dlog.types import Type
+from dlog.values import Type
 
 INSERT, ERASE = 1, -1
 # The atom that reads a change, and what else must hold, in an order in which it can be evaluated.

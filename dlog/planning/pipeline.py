@@ -22,7 +22,7 @@ from dlog.ir.lower.grounding import ground
 from dlog.ir.primitives import SIGNATURES
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Operand, Primitive, Var
 from dlog.planning.versions import is_change
-from dlog.types import MAX_PRECISION, Type
+from dlog.values import MAX_PRECISION, Type
 
 Types: TypeAlias = Mapping[str, Type]
 

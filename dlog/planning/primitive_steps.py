@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dlog.ir.rules import Form, Operand, Primitive, Var
 from dlog.lftj.plan import Compare, Compute, Exists, RangeStep, RankCompare, Step
-from dlog.types import Type
+from dlog.values import Type
 
 if TYPE_CHECKING:
     from dlog.planning.block import Block

@@ -26,7 +26,7 @@ from dlog.language.typed import PROMPT, WORDS, Piece, Typed, is_complete
 from dlog.language.vocabulary import AGGREGATES, COFACTOR, DIRECTIVES, KEYWORDS, TOKEN
 from dlog.repl.commands import COMMANDS
 from dlog.repl.session import Session
-from dlog.types import BUILTIN_TYPES
+from dlog.values import BUILTIN_TYPES
 
 STYLE = Style.from_dict(
     {

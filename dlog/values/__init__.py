@@ -56,10 +56,10 @@ TYPES: tuple[Type, ...] = (
 # Every spelling of a type, LogiQL's and Soufflé's.
 BUILTIN_TYPES: dict[str, Type] = {name: type for type in TYPES for name in type.names}
 
-# Names that predicates cannot have.
+# Names that predicates cannot use.
 RESERVED_TYPES = frozenset(name for name, type in BUILTIN_TYPES.items() if type.reserved)
 
-# (operation, names of the input types) -> what types calculate themselves.
+# (operation, names of the input types) -> operations that types implement themselves.
 OPERATIONS: dict[tuple[str, ...], Operation] = {k: o for type in TYPES for k, o in type.operations.items()}
 
 

@@ -1,4 +1,4 @@
-"""Owns what types on the calendar share: the years they reach, ISO texts, and units of Arrow's times.
+"""Owns what calendar types share: the range of years, ISO texts, and units of Arrow's times.
 
 A day is a whole number of microseconds: there are no leap seconds.  Years are 1 to 9999, what four digits
 and Python's dates can show, so that every value has a text.
@@ -46,7 +46,7 @@ class CalendarType(Type):
         return (codes >= self.limits[0]) & (codes <= self.limits[1])
 
     def json_arrow(self) -> pa.DataType:
-        """pyarrow's JSON reader takes a date from a number only, and ignores what a zone means."""
+        """pyarrow's JSON reader accepts only numbers for dates, and ignores time zones."""
         return pa.string()
 
     def json(self, column: pa.Array) -> list[pa.Array | str]:
@@ -57,7 +57,7 @@ class CalendarType(Type):
 
 
 def date_of(text: str) -> dt.date | None:
-    """Python takes more forms than files may have."""
+    """Python accepts more formats than files may have."""
     try:
         return dt.date.fromisoformat(text) if _DATE.fullmatch(text) else None
     except ValueError:
@@ -86,7 +86,7 @@ def in_utc(moment: dt.datetime) -> dt.datetime | None:
 
 
 def plain_moment(moment: dt.datetime) -> dt.datetime:
-    """Without a subclass (as pandas has one) and without a zone."""
+    """Without a subclass (pandas has one) and without a zone."""
     return dt.datetime(*moment.timetuple()[:6], moment.microsecond)
 
 

@@ -1,5 +1,5 @@
 """The type `datetime`: a date and a time of day, without a time zone.  Its code is the number of microseconds
-since 1970-01-01.  Texts and values with a time zone are refused: they are for `timestamp`.
+since 1970-01-01.  Texts and values with a time zone are rejected: use `timestamp` for them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class DatetimeType(CalendarType):
 
     def _of_dates(self, column: pa.ChunkedArray) -> Converted:
         days, good = DATE.of_dates(column)
-        inside = fits(days, DATE)  # of days far outside, the microseconds would wrap around
+        inside = fits(days, DATE)  # for days far out of range, the microseconds would wrap around
         for other in (good, inside):
             if other is not None:
                 days = pc.if_else(other, days, pa.scalar(None, days.type))
@@ -99,7 +99,7 @@ class DatetimeType(CalendarType):
         return pc.replace_substring_regex(printed, r"\.000000$", "")
 
     def direct(self, values: Sequence[Any]) -> bool:
-        """Arrow would take the zone off silently."""
+        """Arrow would silently drop the zone."""
         return super().direct(values) and {v.tzinfo for v in values} <= {None}
 
     def take(self, value: Any) -> dt.datetime:
@@ -120,7 +120,7 @@ class DatetimeType(CalendarType):
         if moment is None:
             raise ValueError("is not a date and time (YYYY-MM-DDTHH:MM:SS)")
         if moment.tzinfo is not None:
-            raise ValueError("has a time zone, which a datetime has not: use the type timestamp")
+            raise ValueError("has a time zone, but a datetime has none: use the type timestamp")
         return moment
 
     def literal_text(self, value: dt.datetime) -> str:

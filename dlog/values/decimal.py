@@ -1,7 +1,7 @@
 """The type `decimal(precision, scale)`: exact, up to 18 digits.  Its code is the number without its point.
 
-Rules compute with decimals exactly, in wide columns (`dlog.engine.column_functions`), and heads round to the
-scale of their column.  A declared scale prints all its digits, the default one no zeros at the end but the
+Rules compute with decimals exactly, in wide columns (`dlog.column_functions`), and heads round to the
+scale of their column.  A declared scale prints all its digits, the default one no trailing zeros except the
 first.
 """
 
@@ -18,7 +18,7 @@ from dlog.values.heavy import np, pa, pc
 from dlog.values.misfit import BadValue, Misfit, is_not, not_a, outside, shown, wrong_kind
 from dlog.values.type import MAX_PRECISION, Codes, Converted, Literal, Type
 
-DECIMAL_DIGITS = 18  # of every Arrow decimal that is handed out
+DECIMAL_DIGITS = 18  # of every Arrow decimal that is returned
 DEFAULT_SCALE = 6
 _WIDE = Context(prec=100)
 
@@ -65,7 +65,7 @@ class DecimalType(Type):
         return low
 
     def _scaled(self, row: int, value: Decimal) -> int:
-        """One decimal, exactly, or the reason why not."""
+        """One decimal, exactly, or the reason why it does not fit."""
         number = value.scaleb(self.scale, _WIDE)
         if number != number.to_integral_value():
             raise BadValue(row, f"{value} has more than {self.scale} digits after the point")
@@ -79,7 +79,7 @@ class DecimalType(Type):
         scaled = numbers * 10.0**self.scale
         self.require(np.abs(scaled) < 10.0**self.precision, values)  # false for NaN too
         codes = np.rint(scaled).astype(np.int64)
-        # Beyond 2**52 the product is no longer the nearest number: go by the float's shortest text.
+        # Beyond 2**52 the product is no longer the nearest number: use the float's shortest text.
         for i in np.flatnonzero(np.abs(scaled) >= 2.0**52):
             text = Decimal(repr(float(numbers[i]))).scaleb(self.scale, _WIDE)
             codes[i] = int(text.to_integral_value(ROUND_HALF_EVEN))
@@ -136,7 +136,7 @@ class DecimalType(Type):
             raise not_a(text, self)
         try:
             return self.exact(Decimal(text))
-        except InvalidOperation:  # an exponent beyond Decimal's own
+        except InvalidOperation:  # an exponent beyond Decimal's range
             raise outside(text, self) from None
 
     def exact(self, value: Decimal) -> Decimal:
@@ -155,7 +155,7 @@ class DecimalType(Type):
         return scaled
 
     def texts(self, column: pa.Array, full_precision: bool = False) -> pa.Array:
-        """Arrow's own texts have exponents for small values."""
+        """Arrow's own texts use exponents for small values."""
         numbers = unscaled(column)
         size, unit = np.abs(numbers), 10**self.scale
         sign = pc.if_else(pa.array(numbers < 0), "-", "")
@@ -209,7 +209,7 @@ def decimal(precision: int, scale: int) -> Type:
 
 
 def unscaled(column: pa.ChunkedArray | pa.Array) -> Any:
-    """The integers behind a decimal128 column, as int64: the value times 10^scale.  Nulls give 0.
+    """The integers of a decimal128 column, as int64: the value times 10^scale.  Nulls give 0.
 
     REQUIRES: they fit an int64 (`DecimalType.inside` says whether they do).
     """

@@ -1,11 +1,11 @@
 """The type `duration`: a length of time, to the microsecond.  Its code is the number of microseconds.
 
 Texts are those of ISO 8601 with weeks, days, hours, minutes and seconds: `P1DT2H3M4.5S`, `-PT30M`, `PT0S`.
-Years and months have no fixed length and are refused.  A duration prints with days, hours below 24, minutes
+Years and months have no fixed length and are rejected.  A duration prints with days, hours below 24, minutes
 and seconds below 60, without parts that are zero.
 
 A duration has at most 106,751,991 days (292,000 years) and every one has its negative.  A result beyond that
-is undefined, as a date outside its years is.
+is undefined, like a date outside its years; a sum of a group beyond that is an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TEXT = re.compile(
     r"([+-]?)P(?=[0-9T])(?:([0-9]+)W)?(?:([0-9]+)D)?"
     r"(?:T(?=[0-9])(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+)(?:\.([0-9]{1,6})0*)?S)?)?"
 )
-# What Arrow reads at once: few enough digits that nothing overflows.
+# What Arrow reads in one step: few enough digits that nothing overflows.
 _SECONDS = r"[0-9]{1,6}(\.[0-9]{1,6})?S"
 _TIME = rf"T([0-9]{{1,6}}H([0-9]{{1,6}}M)?({_SECONDS})?|[0-9]{{1,6}}M({_SECONDS})?|{_SECONDS})"
 _PIECES = (
@@ -57,7 +57,7 @@ def _product(codes: Sequence[Any], result: Type) -> tuple[Any, Any]:
 
 
 def _quotient(codes: Sequence[Any], result: Type) -> tuple[Any, Any]:
-    """Towards zero, as that of ints; undefined where the divisor is zero."""
+    """Towards zero, as for ints; undefined where the divisor is zero."""
     a, b = codes
     divisor = np.where((b == 0) | (b == -(2**63)), 1, b)
     quotient = np.where(b == -(2**63), 0, a // divisor)  # every duration is smaller than the least int
@@ -103,7 +103,7 @@ def _operations() -> dict[tuple[str, ...], Operation]:
 class DurationType(Type):
     names = ("duration",)
     elsewhere = ("interval", "timedelta")
-    reserved = False  # younger than programs that have predicates of this name
+    reserved = False  # older programs may have predicates of this name
     preference = 9
     form = " (P1DT2H3M4.5S)"
     example = '"PT1H30M"'
@@ -117,6 +117,10 @@ class DurationType(Type):
     quoted_literal = True
     literal_shape = r"[+-]?P"
     some_literal = ("string", "PT0S")
+    codes_add_up = True
+    mean = "duration"
+    zero = ("string", "PT0S")
+    room = "a duration (106751991 days)"
     python = (dt.timedelta,)
 
     def arrow(self) -> pa.DataType:
@@ -235,7 +239,7 @@ DURATION = DurationType("duration")
 
 
 def duration_of(text: str) -> int | None:
-    """The microseconds of a text; None where it has another form.
+    """The microseconds of a text; None if it has another format.
 
     >>> duration_of("-P1DT0.5S")
     -86400500000

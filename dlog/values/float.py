@@ -1,6 +1,6 @@
 """The type `float`: 64 bits.  -0.0 is 0.0, and there is one NaN, which is last.
 
-The code is the bit pattern, with the lower bits turned when it is negative, so that codes have the order of
+The code is the bit pattern, with the lower bits inverted when it is negative, so that codes have the order of
 the numbers.  Numbers print as Soufflé prints them, with 9 significant digits (`%.9g`), unless the full,
 shortest text that reads back as the same float is asked for.
 """
@@ -77,7 +77,7 @@ class FloatType(Type):
         return shortest_float_texts(column) if full_precision else float_texts(column)
 
     def doubtful(self, column: pa.ChunkedArray) -> bool:
-        """1e400 reads as infinity: look at the texts again."""
+        """1e400 reads as infinity: check the texts again."""
         return bool(pc.any(pc.is_inf(column)).as_py())
 
     def json(self, column: pa.Array) -> list[pa.Array | str]:
@@ -140,7 +140,7 @@ def float_codes(numbers: Any) -> Codes:
 
 
 def float_code(number: float) -> int:
-    """The same of one number."""
+    """The same for one number."""
     (bits,) = _BITS.unpack(_FLOAT.pack(number + 0.0 if number == number else math.nan))
     return int(bits if bits >= 0 else bits ^ LOWER_BITS)
 

@@ -30,7 +30,7 @@ class IntegerType(Type):
     readable = r"^[+-]?([0-9]+|0[xX][0-9a-fA-F]+|0[bB][01]+)$"
     python = (int,)
     limits = RANGE
-    patterns = False  # whether a hexadecimal or binary number may set the sign
+    patterns = False  # whether a hexadecimal or binary number may set the sign bit
 
     def kinds(self) -> dict[str, Callable[[pa.DataType], bool]]:
         return {"integer": pa.types.is_integer}
@@ -59,7 +59,7 @@ class IntegerType(Type):
         return whole.cast(self.arrow(), safe=False), good
 
     def whole_numbers(self, values: pa.Array) -> Any:
-        """Floats that are whole and inside: a frame that once had a gap holds its integers so."""
+        """Whole floats in range: a data frame that once had a gap stores its integers this way."""
         numbers = values.to_numpy(zero_copy_only=False).astype(np.float64)
         inside = (numbers >= float(self.limits[0])) & (numbers < float(self.limits[1] + 1))
         self.require((numbers == np.floor(numbers)) & inside, values)
@@ -70,7 +70,7 @@ class IntegerType(Type):
             raise not_a(text, self)
         digits = text.lstrip("+-")
         base = {"0x": 16, "0b": 2}.get(digits[:2].lower(), 10)
-        if len(digits) > 80:  # far outside; Python refuses to convert some thousand digits
+        if len(digits) > 80:  # far out of range; Python refuses to convert thousands of digits
             raise outside(text, self)
         value = -int(digits, base) if text.startswith("-") else int(digits, base)
         if self.patterns and base != 10 and not text.startswith(("-", "+")) and 1 << 63 <= value < 1 << 64:
@@ -109,6 +109,7 @@ class IntType(IntegerType):
     literal_is_value = True
     widens_to = ("decimal", "float")
     patterns = True
+    codes_add_up = True
     m3 = "long"
 
     def arrow(self) -> pa.DataType:

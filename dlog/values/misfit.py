@@ -1,4 +1,4 @@
-"""Owns the reasons why a type refuses a value, and how messages show values.  Knows no type by name."""
+"""Owns the reasons why a type rejects a value, and how messages show values.  Knows no type by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KIND_NAMES = {"str": "string", "dict": "object", "NoneType": "null", "Decimal":
 
 
 class Misfit(ValueError):
-    """A value that its type does not hold; the text is the reason."""
+    """A value that its type does not have; the text is the reason."""
 
 
 class BadValue(DataError):
@@ -59,6 +59,6 @@ def shown(value: Any) -> str:
 
 
 def is_not(value: Any, type: Type) -> str:
-    """Why a value that was to be encoded has no code."""
+    """Why a value has no code."""
     shown = repr(value) if isinstance(value, str) else str(value)
     return f"{shown} is not {type.called}"

@@ -51,7 +51,7 @@ class StringType(Type):
         return {"string": self._from_string, "binary": self._from_binary}
 
     def _from_string(self, column: pa.ChunkedArray) -> Converted:
-        """Arrow and Parquet files may call bytes a string that are not UTF-8."""
+        """Arrow and Parquet files may have strings that are not valid UTF-8."""
         try:
             column.validate(full=True)
             return column, None
@@ -87,7 +87,7 @@ class StringType(Type):
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise Misfit(f"{shown(value)} holds half a surrogate pair and has no UTF-8") from None
+            raise Misfit(f"{shown(value)} contains half a surrogate pair, which has no UTF-8 form") from None
         return str(value)
 
     def literal(self, kind: str, value: Literal) -> str:

@@ -20,14 +20,14 @@ _COLUMN_ADVICE = "declare the column datetime, or give its times a zone"
 
 
 def _as_utc(codes: Any, result: Any) -> tuple[Any, Any]:
-    """The datetime is taken as the clock of UTC."""
+    """The datetime is taken as UTC."""
     return codes[0], None
 
 
 class TimestampType(CalendarType):
     names = ("timestamp",)
     elsewhere = ("timestamptz",)
-    reserved = False  # younger than programs that have predicates of this name
+    reserved = False  # older programs may have predicates of this name
     preference = 8
     form = " (YYYY-MM-DDTHH:MM:SSZ)"
     example = '"2026-01-31T10:00:00Z"'
@@ -60,7 +60,7 @@ class TimestampType(CalendarType):
         return {"timestamp": self._of_timestamps}
 
     def _of_timestamps(self, column: pa.ChunkedArray) -> Converted:
-        """Other units, and other zones: Arrow keeps the moment in UTC beside any zone."""
+        """Other units, and other zones: Arrow stores the moment in UTC whatever the zone."""
         return exact_units(column.cast(pa.timestamp(column.type.unit, "UTC")), self.arrow())
 
     def refusal(self, kind: str) -> str:
@@ -92,7 +92,7 @@ class TimestampType(CalendarType):
         return pc.replace_substring_regex(printed, r"\.000000Z$", "Z")
 
     def direct(self, values: Sequence[Any]) -> bool:
-        """Arrow would take a time without a zone for one of UTC."""
+        """Arrow would take a time without a zone as UTC."""
         return super().direct(values) and None not in {v.tzinfo for v in values}
 
     def take(self, value: Any) -> dt.datetime:

@@ -2,8 +2,8 @@
 
 A type is what a column holds; a subtype or a union of Soufflé's `.type` is a name for one of these.  A type
 answers everything that depends on it: its names, the int64 codes of its values, their order, texts, JSON,
-Arrow and Python values, literals, and which operations apply.  Other modules ask the object, and test no
-name.  `dlog.values` registers the types.
+Arrow and Python values, literals, and which operations apply.  Other modules ask the object and never test
+its name.  `dlog.values` registers the types.
 
 Codes have the order of the values wherever `ordered_codes` says so, and equal values have equal codes.
 There is no NULL.  Conversions work on whole columns; only `parse`, `take` and `literal` see one value.
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 MAX_PRECISION = 18  # digits of a decimal that fit an int64
 
-# How a conversion of an Arrow column answers: the typed values, and which of them are right (None: all that
-# are not null and inside the type).
+# The result of converting an Arrow column: the typed values, and which of them are right (None: all that
+# are not null and in range).
 Converted = tuple[Any, Any]
 Codes = Any  # an int64 array
 Literal = int | str | bool
@@ -52,14 +52,14 @@ class Type:
 
     # Names
     names: ClassVar[tuple[str, ...]] = ()  # every spelling, LogiQL's and Soufflé's; the first is `name`
-    preference: ClassVar[int] = 100  # of several possible types inference takes the lowest
+    preference: ClassVar[int] = 100  # inference picks the lowest of several possible types
     elsewhere: ClassVar[tuple[str, ...]] = ()  # what other languages call it, for messages
-    reserved: ClassVar[bool] = True  # False: a predicate or a `.type` may have the name as well
+    reserved: ClassVar[bool] = True  # False: a predicate or a `.type` may also have the name
     article: ClassVar[str] = "a"
-    form: ClassVar[str] = ""  # how its texts look, for messages: " (YYYY-MM-DD)"
+    form: ClassVar[str] = ""  # the format of its texts, for messages: " (YYYY-MM-DD)"
     example: ClassVar[str] = ""  # a literal, for messages
     range_note: ClassVar[str] = ""
-    becomes: ClassVar[Mapping[str, str]] = {}  # advice how a value becomes one of another type
+    becomes: ClassVar[Mapping[str, str]] = {}  # advice on converting a value to another type
 
     # Order and codes
     ordered_codes: ClassVar[bool] = True  # False: codes are compared by rank in the dictionary
@@ -67,25 +67,31 @@ class Type:
 
     # Which operations apply
     groups: ClassVar[frozenset[str]] = frozenset()  # classes of `dlog.ir.primitives` that it belongs to
-    conversion: ClassVar[str | None] = None  # the function that gives it: to_date
+    conversion: ClassVar[str | None] = None  # the function that converts to it: to_date
     converts: ClassVar[tuple[str, ...]] = ()  # the types that the function takes
     readable: ClassVar[str] = ""  # a pattern of the texts that the function reads
     operations: ClassVar[Mapping[tuple[str, ...], Operation]] = {}  # (operation, types of inputs)
     literals: ClassVar[tuple[str, ...]] = ()  # kinds of spelling that may denote a value
     some_literal: ClassVar[tuple[str, Literal]] = ("int", 0)  # of any one value
-    literal_is_value: ClassVar[bool] = False  # a literal holds the value itself, so that each value has one
+    literal_is_value: ClassVar[bool] = False  # a literal contains the value itself, so each value has one
     literal_shape: ClassVar[str] = ""  # a pattern: a text literal of this form is meant for this type
-    widens_to: ClassVar[tuple[str, ...]] = ()  # types that arithmetic turns it into beside one of them
-    day: ClassVar[int] = 0  # of a point in time, a day as a difference of codes
+    widens_to: ClassVar[tuple[str, ...]] = ()  # what it converts to beside an operand of that type
+    day: ClassVar[int] = 0  # for points in time, a day as a difference of codes
+
+    # Sums
+    codes_add_up: ClassVar[bool] = False  # the code of a sum is the sum of the codes
+    mean: ClassVar[str] = "float"  # the name of the type of a mean, if values can be summed
+    zero: ClassVar[tuple[str, Literal]] = ("int", 0)  # the literal of the sum of nothing
+    room: ClassVar[str] = "64 bits"  # what a sum that is too large does not fit, for messages
 
     # Python
     python: ClassVar[tuple[type, ...]] = ()  # types of values that Arrow converts exactly, or refuses
 
     # View trees
-    m3: ClassVar[str | None] = None  # the type that M3 has for it
+    m3: ClassVar[str | None] = None  # its type in M3
 
     # Spark
-    spark_bytes: ClassVar[int] = 8  # 4 or 8: how Spark's hash sees it; 0: as text
+    spark_bytes: ClassVar[int] = 8  # for Spark's hash: 4 or 8; 0: as text
 
     def __new__(cls, name: str = "", *sizes: Any, **named: Any) -> Type:
         return object.__new__(CLASSES.get(name, cls) if cls is Type else cls)
@@ -104,6 +110,16 @@ class Type:
     @property
     def is_numeric(self) -> bool:
         return "numeric" in self.groups
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether values can be summed; the sum has the same type."""
+        return self.is_numeric or self.codes_add_up
+
+    @property
+    def adds_up_exactly(self) -> bool:
+        """Whether a sum of values is a sum of integers."""
+        return self.adds_up and self.kernel != "float"
 
     @property
     def is_decimal(self) -> bool:
@@ -125,7 +141,7 @@ class Type:
         raise NotImplementedError
 
     def inside(self, column: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_] | None:
-        """Which values of an `arrow` column the type holds; None where its Arrow type reaches no further."""
+        """Which values of an `arrow` column the type can hold; None if its Arrow type has the same range."""
         return None
 
     def defined(self, codes: Codes) -> NDArray[np.bool_] | None:
@@ -133,23 +149,23 @@ class Type:
         return None
 
     def kinds(self) -> dict[str, Callable[[pa.DataType], bool]]:
-        """The kinds of Arrow types that conversions know by a name, and which types they are."""
+        """The named kinds of Arrow types for conversions, and which types they are."""
         return {}
 
     def conversions(self) -> dict[str, Callable[[pa.ChunkedArray], Converted]]:
-        """How columns of a kind, its own or that of another type, are brought to `arrow`."""
+        """How columns of a kind, its own or that of another type, are converted to `arrow`."""
         raise NotImplementedError
 
     def refusal(self, kind: str) -> str:
-        """Why a column of another kind is refused, and what to do."""
+        """Why a column of another kind is rejected, and what to do."""
         return f"holds {kind}, {self} expected"
 
-    unreadable: ClassVar[str | None] = None  # why a value of an Arrow column of its own kind is refused
+    unreadable: ClassVar[str | None] = None  # why a value of an Arrow column of its own kind is rejected
 
     # Text
 
     def plain(self) -> str:
-        """A pattern: cells that match are converted by `read_plain`, which fails on no number among them.
+        """A pattern: cells that match are converted by `read_plain`, which never fails on a matching number.
         Without one, each distinct cell is parsed."""
         return ""
 
@@ -165,9 +181,9 @@ class Type:
         """The column as text."""
         return column.cast(pa.string())
 
-    verbatim: ClassVar[bool] = False  # a cell is its value as it stands, spaces included
+    verbatim: ClassVar[bool] = False  # a cell is its value verbatim, spaces included
 
-    # How pyarrow's own readers see a column: as `string` where they judge a cell otherwise than `parse`.
+    # The column type for pyarrow's own readers: `string` if they treat a cell differently from `parse`.
 
     def csv_arrow(self) -> pa.DataType:
         return self.arrow()
@@ -202,7 +218,7 @@ class Type:
         raise NotImplementedError
 
     def plain_literal(self, kind: str, value: Any) -> bool:
-        """Whether a literal surely denotes a value: a quick test for large blocks of facts."""
+        """Whether a literal certainly denotes a value: a quick test for large blocks of facts."""
         return False
 
     def literal_text(self, value: Any) -> str:
@@ -212,24 +228,24 @@ class Type:
     quoted_literal: ClassVar[bool] = False
 
     def shown(self, value: Any) -> str:
-        """A value in a table for people."""
+        """A value in a table for display."""
         return str(value)
 
     # Spark
 
     def spark(self) -> str:
-        """How Spark keeps it, as DDL."""
+        """Its Spark type, as DDL."""
         raise NotImplementedError
 
     def to_spark(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """A column as Spark's type has it."""
+        """A column as values of the Spark type."""
         return column
 
     def spark_words(self, values: pa.Array) -> Any:
         """The integers that Spark's hash reads."""
         return values.to_numpy(zero_copy_only=False)
 
-    # Help for types
+    # Helpers for types
 
     def wrong_column(self, values: pa.Array) -> BadValue:
         return BadValue(0, is_not(values[0].as_py(), self))

@@ -1,4 +1,4 @@
-"""The type `unsigned`: 64 bits without a sign.  Its code is the number with the top bit turned."""
+"""The type `unsigned`: 64 bits without a sign.  Its code is the number with the top bit inverted."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from dlog.ir.types.decimals import literal_scale
 from dlog.language.source import Span
 from dlog.m3.syntax import ast
 from dlog.m3.syntax.ast import TypeRef
-from dlog.types import BUILTIN_TYPES, FLOAT
+from dlog.values import BUILTIN_TYPES, FLOAT
 from dlog.views.conditions import either
 from dlog.views.query import Aggregate, Atom, Query, Term, count, smallest_factors, variables_of
 

@@ -168,6 +168,14 @@ def itineraries(example: Example, flights: dict, delays: dict, hours: dict[str, 
     example.expected("missed", {(*fg, Duration(landed[fg[0]] - flights[fg[0]][3])) for fg in missed})
     example.expected("fastest", {(*ab, Duration(min(ds))) for ab, ds in routes.items()})
     example.expected("slowest", {(*ab, Duration(max(ds))) for ab, ds in routes.items()})
+    starts: dict[str, list[timedelta]] = {}
+    for f, (a, _, _, _) in flights.items():
+        starts.setdefault(a, []).append(air[f])
+    sums = {a: sum(ds, timedelta()) for a, ds in starts.items()}
+    example.expected("in_air", {(a, Duration(s)) for a, s in sums.items()})
+    example.expected("usual", {(a, Duration(s / len(starts[a]))) for a, s in sums.items()})  # half to even
+    lost = {a: sum((d for f, d in delays.items() if flights[f][1] == a), timedelta()) for a in hours}
+    example.expected("lost", {(a, Duration(s)) for a, s in lost.items()})
     example.expected("hours_in_air", {(f, d // timedelta(hours=1)) for f, d in air.items()})
     example.expected("at_night", {(f, flights[f][1]) for f, c in clock.items() if c.hour >= 23 or c.hour < 5})
     first = min(d for _, _, d, _ in flights.values())

@@ -7,6 +7,7 @@ bit by bit; in the end they are those of a database that was given the facts tha
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -112,6 +113,66 @@ def test_oracle_distinct_values_of_every_type(strategy: str | None) -> None:
                 tx.erase("q", present) if present else tx.insert("q", [row])
         as_expected(db, program)
         db.check()
+
+
+LONGEST = timedelta(106_751_991)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_oracle_durations_come_and_go(strategy: str | None) -> None:
+    """Sums and means: of groups, of products of groups that count several times, inline, over nothing."""
+    text = """
+        q(i, g, x) -> int(i), int(g), duration(x).  w(g, k) -> int(g), int(k).
+        total[g] = s, usual[g] = m, n[g] = c <- agg<<s = sum(x), m = mean(x), c = count()>> q(_, g, x).
+        sum_only[g] = s <- agg<<s = sum(x)>> q(_, g, x).
+        inline(g, s) <- w(g, _), s = sum x : { q(_, g, x), x > "PT0S" }.
+        late(g, d) <- w(g, _), d = mean x : { q(_, g, x) } + "PT1S".
+        every(s, m) <- agg<<s = total(2 * x), m = mean(x)>> q(_, _, x).
+        joined[k] = s, middle[k] = m <- agg<<s = sum(x), m = mean(x)>> q(_, g, x), w(g, k), w(_, h), h <= k.
+    """
+    chance = random.Random(3)
+    program, db = dlog.check(text), dlog.Database(source=text, strategy=strategy)
+    sizes = [LONGEST / 9, -LONGEST / 11, *(timedelta(0, 0, n) for n in (1, -1, 2, 3)), timedelta(hours=7)]
+    pool = [(i, chance.randrange(3), chance.choice(sizes)) for i in range(14)]
+    pairs = [(g, k) for g in range(3) for k in range(2)]
+    for size in (1, 1, 8, 1, 1, 2, 14, 1, 1):
+        before = {name: db[name].rows() for name in db.predicates()}
+        try:
+            with db.transaction() as tx:
+                for row in chance.sample(pool, size):
+                    (tx.insert if chance.random() < 0.6 else tx.erase)("q", [row])
+                for pair in chance.sample(pairs, min(size, 2)):
+                    (tx.insert if chance.random() < 0.6 else tx.erase)("w", [pair])
+        except DataError as error:
+            assert "does not fit a duration" in str(error)
+            assert before == {name: db[name].rows() for name in db.predicates()}
+        as_expected(db, program)
+        db.check()
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_sum_of_durations_that_does_not_fit_names_its_group(strategy: str | None) -> None:
+    """Beyond 64 bits, and beyond a duration only; means always fit."""
+    text = """
+        q(i, g, x) -> int(i), string(g), duration(x).
+        total[g] = s <- agg<<s = sum(x)>> q(_, g, x).
+        usual[g] = s <- agg<<s = mean(x)>> r(_, g, x).
+        r(i, g, x) -> int(i), string(g), duration(x).
+    """
+    db = dlog.Database(source=text, strategy=strategy)
+    with db.transaction() as tx:
+        tx.insert("q", [(0, "a", LONGEST), (1, "b", LONGEST), (2, "a", timedelta(0))])
+        tx.insert("r", [(0, "a", LONGEST), (1, "a", LONGEST - timedelta.resolution)])
+    before = db["total"].rows()
+    for more in (timedelta.resolution, LONGEST):
+        refused = pytest.raises(DataError, match=r"the sum of group \[b\] does not fit a duration")
+        with refused, db.transaction() as tx:
+            tx.insert("q", [(3, "b", more)])
+        assert db["total"].rows() == before
+    with db.transaction() as tx:
+        tx.insert("q", [(3, "b", -LONGEST)])
+    assert db["total"].rows() == [("a", LONGEST), ("b", timedelta(0))]
+    assert db["usual"].rows() == [("a", LONGEST)]  # a half microsecond less, rounded to an even number
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -26,7 +26,7 @@ def mixed(seed: int, restless: bool = False) -> Iterator[None]:
 
     def choose(question: offers.Question, rule: Rule) -> RuleChoice:
         drawn = random.Random(f"{seed} {rule} {next(times) if restless else 0}")
-        return own(replace(question, wanted=drawn.choice(methods)), rule)
+        return own(replace(question, requested=drawn.choice(methods)), rule)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(offers, "_choose_method", choose)

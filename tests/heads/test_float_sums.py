@@ -17,7 +17,7 @@ from dlog.heads.float_sums import apply_floats, check_sums, no_sums, words_of_su
 from dlog.storage.arena.arena import Arena
 from dlog.storage.relation.relation import Relation
 from dlog.storage.values import decode, encode
-from dlog.types import FLOAT
+from dlog.values import FLOAT
 
 # Huge and tiny ones, such that sums of a few of them stay finite: fsum refuses sums that overflow on the way.
 FINITE = st.one_of(

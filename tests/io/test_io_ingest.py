@@ -248,7 +248,7 @@ def test_nan_is_a_value_for_floats():
         ("1.5", FLOAT, '"1.5" is a string, float expected'),
         (1, STRING, "1 is an int, string expected"),
         (b"a", STRING, "b'a' is a bytes, string expected"),
-        ("\ud800", STRING, '"?" holds half a surrogate pair and has no UTF-8'),
+        ("\ud800", STRING, '"?" contains half a surrogate pair, which has no UTF-8 form'),
         (1, BOOL, "1 is an int, bool expected"),
         (dt.datetime(2024, 1, 1, 5), DATE, "2024-01-01T05:00:00 has a time of day, date expected"),
         ("2024-13-01", DATE, '"2024-13-01" is not a date (YYYY-MM-DD)'),
@@ -390,7 +390,7 @@ def test_no_frame_library_is_imported_unasked():
     code = (
         "import sys\n"
         "from dlog.io import to_arrow\n"
-        "from dlog.types import INT\n"
+        "from dlog.values import INT\n"
         "print(sorted({'pandas', 'polars', 'numba'} & set(sys.modules)))\n"
         "to_arrow([(1,)], [('x', INT)])\n"
         "print(sorted({'polars', 'numba'} & set(sys.modules)))\n"

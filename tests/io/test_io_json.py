@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dlog.errors import DataError
 from dlog.io import InputOptions, OutputOptions, json_reader, nullary_table, read, to_arrow, write
-from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED
+from dlog.values import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED
 
 XS = [("x", INT), ("s", STRING)]
 
@@ -89,7 +89,7 @@ def test_floats_that_are_not_finite(tmp_path):
             "x: 9223372036854775808 is outside the range of int (64 bits)",
         ),
         ('{"x": 1, "s": 5}', "s: 5 is an int, string expected"),
-        ('{"x": 1, "s": "\\ud800"}', 's: "?" holds half a surrogate pair and has no UTF-8'),
+        ('{"x": 1, "s": "\\ud800"}', 's: "?" contains half a surrogate pair, which has no UTF-8 form'),
         ('{"x": 1, "s": "a"', "malformed JSON: Expecting ',' delimiter at column 18"),
         ('{"x": 1 "s": "a"}', "malformed JSON: Expecting ',' delimiter at column 9"),
         ("[1]", "expected 2 columns, found 1"),

@@ -6,7 +6,7 @@ import pytest
 
 from dlog.errors import DataError
 from dlog.io import InputOptions, OutputOptions, ParameterError, read
-from dlog.types import INT
+from dlog.values import INT
 
 
 def test_input_defaults_are_souffles():

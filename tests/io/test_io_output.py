@@ -9,7 +9,7 @@ import pytest
 
 from dlog.errors import DataError
 from dlog.io import OutputOptions, OutputSet, output, to_arrow, write
-from dlog.types import INT
+from dlog.values import INT
 
 TABLE = to_arrow([(1,), (2,)], [("x", INT)])
 

@@ -12,7 +12,7 @@ from dlog.io.csv_reader import read_text
 from dlog.io.csv_splitter import rows_of
 from dlog.io.source import Source
 from dlog.io.text_cells import convert
-from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED
+from dlog.values import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED
 from tests.examples import relaxed
 
 CELLS = {

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog.io import OutputOptions, OutputSet, arrow_schema, nullary_table, to_arrow, write
-from dlog.types import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, decimal
+from dlog.values import BOOL, DATE, DATETIME, DECIMAL, FLOAT, INT, STRING, UNSIGNED, decimal
 from dlog.values.float import float_texts
 
 

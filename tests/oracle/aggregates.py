@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 
-from dlog.types import Type
+from dlog.values import Type
 
 from .values import EXACT, Value, canonical, fit, greatest, least, order
 
@@ -28,6 +29,8 @@ def aggregate(op: str, arguments: Sequence[Value], type: Type) -> Value:
         return greatest(arguments)
     if op == "concat":
         return "".join(arguments)
+    if type.name == "duration":
+        return _of_durations(op, arguments, type)
     if op == "mean":
         return canonical(_exact_quotient(arguments, len(arguments)))
     assert op == "sum", op
@@ -80,6 +83,12 @@ def _decimal_sum(arguments: Sequence[Decimal]) -> Decimal:
     for argument in arguments:
         total = EXACT.add(total, argument)
     return total
+
+
+def _of_durations(op: str, lengths: Sequence[timedelta], type: Type) -> timedelta:
+    """The exact sum or, to the microsecond and half to even, the mean."""
+    total = sum(length // timedelta.resolution for length in lengths)
+    return fit(total if op == "sum" else round(Fraction(total, len(lengths))), type)
 
 
 def _exact_quotient(numbers: Sequence[Value], divisor: int) -> float:

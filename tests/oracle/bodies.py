@@ -256,16 +256,19 @@ class Writer:
         """An aggregate over one of these variables: its name, its argument, the type of its result."""
         numeric = [v for v in candidates if scope.types[v] in NUMERIC]
         texts = [v for v in candidates if scope.types[v] == "string"]
-        ops = ["count"] + (["sum", "mean", "deviation"] if numeric else [])
+        summed = [v for v in candidates if scope.types[v] in (*NUMERIC, "duration")]
+        ops = ["count"] + (["sum", "mean"] if summed else []) + (["deviation"] if numeric else [])
         ops += ["min", "max", "count_distinct"] if candidates else []
         op = self.pick(ops + (["concat"] if texts and self.features.aggregates else []))
         if op == "count":
             return op, "", "int"
         if op in ("sum", "mean", "deviation"):
-            argument = self.pick(numeric)
+            argument = self.pick(numeric if op == "deviation" else summed)
         else:
             argument = self.pick(texts if op == "concat" else list(candidates))
         if op == "deviation":
             op = self.pick(["variance", "stddev", "variance_pop", "stddev_pop"])
             return op, argument, "float"
-        return op, argument, {"mean": "float", "count_distinct": "int"}.get(op, scope.types[argument])
+        type = scope.types[argument]
+        mean = "duration" if type == "duration" else "float"
+        return op, argument, {"mean": mean, "count_distinct": "int"}.get(op, type)

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from dlog.ir.rules import Program
-from dlog.types import Type
+from dlog.values import Type
 
 from .values import Row, Value
 
@@ -63,7 +63,7 @@ def difference(
 ) -> str:
     """What is different, in lines for a person; "" if nothing is.
 
-    >>> from dlog.types import INT
+    >>> from dlog.values import INT
     >>> print(difference([(1,), (2,), (2,)], {(1,), (3,)}, [INT], "p"))
     p: 3 rows, expected 2
       missing     p(3)

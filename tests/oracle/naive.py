@@ -31,7 +31,7 @@ from dlog.ir.rules import (
     Stratum,
     Var,
 )
-from dlog.types import DECIMAL, Type
+from dlog.values import DECIMAL, Type
 
 from .aggregates import UNDEFINED, aggregate
 from .primitives import holds, results

@@ -22,9 +22,9 @@ from collections.abc import Callable, Iterator
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 
-from dlog.types import Type
+from dlog.values import Type
 
-from .values import EXACT, Value, canonical, greatest, least, order, rounded, wrap
+from .values import EXACT, LONGEST, Value, canonical, greatest, least, order, rounded, wrap
 
 
 class Undefined(Exception):
@@ -78,7 +78,6 @@ RELATIONS: dict[str, Callable[..., bool]] = {
 # Arithmetic.  `type` is that of the result; where it is decimal an operand may be an int.
 
 
-LONGEST = datetime.timedelta(106_751_991)
 _TIMES = (datetime.datetime, datetime.timedelta)
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet
 
 from dlog.ir.rules import Predicate, Program
 from dlog.language.ast import Directive
-from dlog.types import Type
+from dlog.values import Type
 
 from .naive import Facts, Rows
 from .primitives import FUNCTIONS

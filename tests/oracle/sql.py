@@ -34,7 +34,7 @@ from dlog.ir.rules import (
     Stratum,
     Var,
 )
-from dlog.types import Type
+from dlog.values import Type
 
 from .aggregates import DEVIATIONS
 from .naive import Facts
@@ -46,6 +46,9 @@ def translate(program: Program) -> dict[str, str] | None:
     """A query for each derived predicate, over tables of predicates and, as "base NAME", of base facts."""
     queries: dict[str, str] = {}
     try:
+        for predicate in program.predicates.values():
+            for column in predicate.columns:
+                _type(column.type)
         for stratum in program.strata:
             queries.update(_translate_stratum(program, stratum))
     except Inexpressible:
@@ -106,7 +109,11 @@ _TYPES = {
 
 
 def _type(type: Type) -> str:
-    return f"DECIMAL({type.precision}, {type.scale})" if type.is_decimal else _TYPES[type.name]
+    if type.is_decimal:
+        return f"DECIMAL({type.precision}, {type.scale})"
+    if type.name not in _TYPES:
+        raise Inexpressible(type.name)
+    return _TYPES[type.name]
 
 
 def _name(name: str) -> str:
@@ -290,6 +297,8 @@ def _aggregate(rule: Rule, aggregate: Aggregate, places: dict[str, str]) -> str:
         text, argument_type = _constant(argument), argument.type
     if aggregate.op in ("sum", "mean") and argument_type.name == "float":
         raise Inexpressible("a sum of floats")
+    if aggregate.op in ("sum", "mean") and argument_type.name == "duration":
+        raise Inexpressible("a sum of durations")
     if aggregate.op == "mean":
         return _mean(text, argument_type)
     if aggregate.op == "count_distinct":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dlog.types import Type
+from dlog.values import Type
 
 
 class Inexpressible(Exception):

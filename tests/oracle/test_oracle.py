@@ -9,7 +9,7 @@ import pytest
 
 import dlog
 from dlog.errors import LimitError
-from dlog.types import BOOL, FLOAT, INT, Type
+from dlog.values import BOOL, FLOAT, INT, Type
 
 from . import naive
 from .compare import difference, same
@@ -206,7 +206,7 @@ def test_oracle_shares_no_code_with_the_engine() -> None:
     """Parsers, syntax trees and queries as data are shared: they say what a program is, not what it means."""
     allowed = (
         "dlog.errors",
-        "dlog.types",
+        "dlog.values",
         "dlog.language",
         "dlog.ir",
         "dlog.m3.syntax.ast",

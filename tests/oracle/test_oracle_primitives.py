@@ -15,7 +15,7 @@ from dlog.ir.primitives import SIGNATURES
 from .aggregates import DEVIATIONS
 from .naive import evaluate
 from .primitives import FUNCTIONS, GENERATORS, RELATIONS
-from .values import DoesNotFit
+from .values import LONGEST, DoesNotFit
 
 BIG = 2**63 - 1
 NONE: list = []  # the primitive is undefined
@@ -275,7 +275,8 @@ def test_every_primitive_has_a_meaning() -> None:
 
 def aggregate(op: str, type: str, values: list) -> object:
     """`op` over values, each with a number of its own so that equal ones count."""
-    result = "float" if op == "mean" or op in DEVIATIONS else "int" if op.startswith("count") else type
+    is_float = op in DEVIATIONS or (op == "mean" and type != "duration")
+    result = "float" if is_float else "int" if op.startswith("count") else type
     argument = "" if op == "count" else "v"
     declarations = f"q(i, v) -> int(i), {type}(v).  p[] = r -> {result}(r)."
     program = dlog.check(f"{declarations}  p[] = r <- agg<<r = {op}({argument})>> q(i, v).")
@@ -302,6 +303,12 @@ INF, NAN = math.inf, math.nan
         ("sum", "float", [NAN, 1.0], NAN),
         ("sum", "float", [-0.0, -0.0], 0.0),
         ("sum", "decimal", [Decimal("0.1"), Decimal("0.2")], Decimal("0.3")),
+        ("sum", "duration", [timedelta(hours=1), timedelta(hours=-1, microseconds=3)], timedelta(0, 0, 3)),
+        ("sum", "duration", [LONGEST, LONGEST, -LONGEST], LONGEST),
+        ("mean", "duration", [timedelta(0, 0, 1), timedelta(0, 0, 2)], timedelta(0, 0, 2)),
+        ("mean", "duration", [timedelta(0), timedelta(0, 0, -1)], timedelta(0)),
+        ("mean", "duration", [timedelta(0), timedelta(0), timedelta(0, 0, -2)], timedelta(0, 0, -1)),
+        ("mean", "duration", [LONGEST, LONGEST], LONGEST),
         ("total", "int", [1, 2], 3),
         ("mean", "int", [1, 2], 1.5),
         ("mean", "int", [BIG, BIG - 1], 2.0**63),
@@ -348,7 +355,10 @@ def test_example_of_one_value_there_is_no_sample(op: str) -> None:
     assert facts["p"] == set() and facts["n"] == {(1,)}
 
 
-TOO_LARGE = [("int", [BIG, 1]), ("int", [-BIG, -2]), ("unsigned", [2**63, 2**63])]
+TOO_LARGE = [
+    *(("int", [BIG, 1]), ("int", [-BIG, -2]), ("unsigned", [2**63, 2**63])),
+    *(("duration", [LONGEST, timedelta(0, 0, 1)]), ("duration", [-LONGEST, -LONGEST])),
+]
 
 
 @pytest.mark.parametrize(("type", "values"), TOO_LARGE)

@@ -14,12 +14,13 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
 from dlog.errors import DataError
-from dlog.types import Type
+from dlog.values import Type
 
 Value = Any  # int | float | Decimal | str | bool | date | datetime | timedelta
 Row = tuple[Value, ...]
 
 NAN = float("nan")
+LONGEST = datetime.timedelta(106_751_991)
 EXACT = Context(prec=1000, rounding=ROUND_HALF_EVEN)  # more digits than any rule can make
 
 
@@ -54,7 +55,7 @@ def greatest(values: Iterable[Value]) -> Value:
 def wrap(number: int, type: Type) -> int:
     """A whole number brought into the 64 bits of its type.
 
-    >>> from dlog.types import INT, UNSIGNED
+    >>> from dlog.values import INT, UNSIGNED
     >>> wrap(2**63, INT), wrap(-1, UNSIGNED)
     (-9223372036854775808, 18446744073709551615)
     """
@@ -77,4 +78,8 @@ def fit(value: Value, type: Type) -> Value:
         raise DoesNotFit(f"{value} does not fit 64 bits")
     elif type.name == "unsigned" and not 0 <= value < 2**64:
         raise DoesNotFit(f"{value} does not fit 64 bits without a sign")
+    elif type.name == "duration" and isinstance(value, int):  # microseconds
+        if abs(value) > LONGEST // datetime.timedelta.resolution:
+            raise DoesNotFit(f"{value} microseconds do not fit {type}")
+        return datetime.timedelta(microseconds=value)
     return canonical(value)

@@ -19,7 +19,7 @@ from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.diff.surgery import surgeries
 from dlog.storage.index.index import Index
 from dlog.storage.scan.interval_tree import GREATEST, LEAST
-from dlog.types import INT
+from dlog.values import INT
 
 ARENA = Arena(1 << 28)
 

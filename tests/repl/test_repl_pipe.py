@@ -58,7 +58,7 @@ def test_a_strategy_is_asked_for(tmp_path: Path) -> None:
     done = prompt(
         "+s(4, 5).\n.explain p\n+s(6, 7).\n.stats\n", "t.dl", "--strategy", "trace-exact", cwd=tmp_path
     )
-    assert "trace-exact, because it was asked for" in done.stdout and " intervals, " in done.stdout
+    assert "trace-exact, because it was requested" in done.stdout and " intervals, " in done.stdout
     assert "trace: p (" in done.stdout and "p re-examined at " in done.stdout
     assert done.returncode == 0, done.stderr
 

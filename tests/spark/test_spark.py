@@ -223,12 +223,17 @@ def test_times_of_tables_keep_their_meaning(spark: SparkSession, tmp_path: Path)
         .input times(IO="table", name="times")
         later(i, d - x, t + x, 2 * x, t - t) <- times(i, d, t, x).
         .output later(IO="table", name="hours.later")  .output later
+        twice(i, x) <- times(i, _, _, x).  twice(2, "PT0.000001S").  twice(3, x) <- times(_, _, _, x).
+        length[] = s, usual[] = m <- agg<<s = sum(x), m = mean(x)>> twice(_, x).
+        .output length, usual
     """)
     out = tmp_path / "out"
     run_on_spark(program, tmp_path, out, "local[2]", shards=2, stdout=io.BytesIO())
     assert (out / "later.csv").read_text() == (
         "1\t2026-03-30T03:30:00.500000\t2026-03-27T23:29:59.750000Z\t-P2DT4H1S\tPT0S\n"
     )
+    found = [(out / f"{name}.csv").read_text() for name in ("length", "usual")]
+    assert found == ["-P2DT4H0.999999S\n", "-PT17H20M0.333333S\n"]
     table = spark.table("hours.later")
     assert [kind for _, kind in table.dtypes][1:4] == ["timestamp_ntz", "timestamp", "interval day to second"]
     texts = table.selectExpr("string(c1)", "string(c2)", "string(c3)").collect()

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dlog.engine import column_functions
+from dlog import column_functions
 from dlog.engine.body.complements import Complement, find_complement
 from dlog.engine.body.decomposed import WEIGHT, Parts, Planned
 from dlog.engine.body.parallel import in_parallel, parts_of
@@ -45,7 +45,7 @@ from dlog.planning.pipeline import (
     form_variables,
 )
 from dlog.planning.sub_joins import Decomposition
-from dlog.types import INT, MAX_PRECISION, Type
+from dlog.values import INT, MAX_PRECISION, Type
 
 ROW = "$row"
 _MANY = 1024  # rows of each atom from which on a join leaves its last comparisons to arrays

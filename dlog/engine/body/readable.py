@@ -16,7 +16,7 @@ from dlog.engine.state.store import Store, column_estimate
 from dlog.storage.arena.arena import Arena
 from dlog.storage.index.index import Index
 from dlog.storage.index.sample import sample_places
-from dlog.types import INT, Type
+from dlog.values import INT, Type
 
 TABLE = "$table"
 """The name under which a join reads the table of bindings that it continues from."""

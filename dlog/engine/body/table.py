@@ -1,7 +1,7 @@
 """Owns tables of bindings: one column per variable, all of one length.  The data between stages of a body.
 
 A column holds int64 codes, or decimals of any size while a rule computes with them (see
-`dlog.engine.column_functions`).
+`dlog.column_functions`).
 """
 
 from __future__ import annotations

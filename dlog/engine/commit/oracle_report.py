@@ -13,7 +13,7 @@ from dlog.sensitivity.oracle import SHOWN, Oracle
 from dlog.sensitivity.oracle_kernels import GREATEST, LEAST
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode_value
-from dlog.types import Type
+from dlog.values import Type
 
 SHOWN_INTERVALS = 4  # intervals of one variable that are shown
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlog.ir.rules import Predicate, Program
 from dlog.language.printing import quoted
-from dlog.types import Type
+from dlog.values import Type
 
 if TYPE_CHECKING:
     from dlog.engine.commit.commits import Change

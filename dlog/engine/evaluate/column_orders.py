@@ -25,7 +25,7 @@ from dlog.planning.compile import CompiledJoin, compile_join
 from dlog.planning.indices import Order, choose_orders
 from dlog.planning.pipeline import Anti, Join, Pipeline, Union, bound_behind, form_variables, plan_pipeline
 from dlog.planning.versions import base_name, is_change, is_old
-from dlog.types import INT
+from dlog.values import INT
 
 # Rows from which on one column order costs more than planning dozens of rules once more, at 0.5 ms each.
 # With 300 rules over relations of 6,000 rows, ten fewer orders were not worth the planning.

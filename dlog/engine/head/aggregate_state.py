@@ -1,14 +1,14 @@
-"""Owns what an aggregation rule keeps of its groups, part by part: exact sums, float sums, scans, texts.
+"""Owns the state of an aggregation rule's groups, in parts: exact sums, float sums, scans, texts.
 
-Each part keeps one relation in the store and gives, from a version of it, the results of some aggregates for
-given groups.  What the parts give together is what `dlog.engine.head.groups` gives from all assignments.
+Each part has one relation in the store and computes, from a version of it, the results of some aggregates for
+given groups.  Together the parts give what `dlog.engine.head.groups` gives from all assignments.
 
-    sums      what moments of ints and decimals determine        (keys, count, words of sums)
+    sums      what moments of ints, decimals ... determine       (keys, count, words of sums)
     floats    what moments of floats determine                   (keys, number, place, word)
     scan      min and max of one value; shared between rules     (keys, value, count)
     texts     concat                                             (keys, order, code, count)
 
-`distinct_state` has one more.
+`distinct_state` has another one.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Protocol
 import numpy as np
 
 from dlog.aggregates import load
+from dlog.column_functions import Column
+from dlog.column_functions.columns import float_codes, float_values
+from dlog.column_functions.decimals import widen
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.table import Table, Values
-from dlog.engine.column_functions import Column
-from dlog.engine.column_functions.columns import float_codes, float_values
-from dlog.engine.column_functions.decimals import widen
 from dlog.engine.head.groups import joined_texts, partial_sums
 from dlog.engine.head.heads import concat_keys, sum_overflow, with_result
 from dlog.engine.head.power_sums import SUMS_AT_ONCE, SumOverflow, float_terms, sums_of_float
@@ -47,9 +47,7 @@ from dlog.ir.rules import Aggregate, Const, Program, Rule, Var
 from dlog.jit import Words
 from dlog.storage.arena.arena import Arena
 from dlog.storage.relation.relation import Relation
-from dlog.types import FLOAT, INT, MAX_PRECISION, STRING, Type
-
-_EXACT = ("int", "unsigned", "decimal")
+from dlog.values import FLOAT, INT, MAX_PRECISION, STRING, Type
 
 
 @dataclass(frozen=True)
@@ -72,9 +70,9 @@ class Assignments:
 
 
 class Part(Protocol):
-    """One part.  Its class is named by the aggregates that it keeps, and also has
+    """One part.  Its class is named by the aggregates that it maintains, and also has
 
-    holds(rule, item)                     whether it can keep this aggregate of this rule
+    holds(rule, item)                     whether it can maintain this aggregate of this rule
     parts(program, rule, items, state)    the parts for all such aggregates of a rule
     """
 
@@ -85,7 +83,7 @@ class Part(Protocol):
         """The state after changes of assignments."""
 
     def sizes(self, state: Relation, keys: Words) -> Words:
-        """How many assignments each group has; of a part that does not count them at least whether it has
+        """How many assignments each group has; for a part that does not count them, at least whether it has
         any.  O(groups log rows)."""
 
     def results(self, store: Store, state: Relation, keys: Words, counts: Words) -> dict[str, Values]:
@@ -100,12 +98,12 @@ class SumPart:
     def __init__(self, rule: Rule, items: Sequence[Aggregate], state: str):
         self.rule, self.items, self.state = rule, items, state
         self.groups = tuple(v.name for v in rule.groups)
-        self.summed: list[tuple[Var | Const, int]] = []  # arguments with the power whose sum is kept
+        self.summed: list[tuple[Var | Const, int]] = []  # arguments with the power whose sum is stored
         self.places: list[list[int]] = [self._place(item) for item in items]
 
     def _place(self, item: Aggregate) -> list[int]:
-        """The numbers of an aggregate's sums.  One that adds up has a sum of its own, in the order of the
-        rule's aggregates, which is where short ways look for it; others share."""
+        """The numbers of an aggregate's sums.  One that adds up has its own sum, in the order of the
+        rule's aggregates, where the short path expects it; others share."""
         found = []
         for power in item.function.moments or ():
             assert item.argument is not None
@@ -119,7 +117,7 @@ class SumPart:
 
     @classmethod
     def parts(cls, program: Program, rule: Rule, items: Sequence[Aggregate], state: str) -> list[Part]:
-        """Floats that cancel leave nothing, so groups are counted beside them."""
+        """Floats that cancel leave no row, so groups are counted separately."""
         parts: list[Part] = [SumPart(rule, [a for a in items if not is_float(rule, a)], state)]
         if floats := [a for a in items if is_float(rule, a)]:
             parts.append(FloatPart(rule, floats, f"{state}/floats"))
@@ -131,14 +129,14 @@ class SumPart:
 
     @staticmethod
     def is_exact(rule: Rule, item: Aggregate) -> bool:
-        """Whether exact sums of 256 bits determine the result: squares of what has no code may not fit."""
+        """Whether exact sums of 256 bits determine the result: squares of uncoded values may not fit."""
         if item.function.moments is None:
             return False
         if item.argument is None:
             return True
         type = argument_type(rule, item.argument)
         has_room = max(item.function.moments) == 1 or type.precision <= MAX_PRECISION
-        return type.name in _EXACT and has_room
+        return type.adds_up_exactly and has_room
 
     def empty(self, arena: Arena) -> Relation:
         return no_groups(arena, len(self.groups), len(self.summed))
@@ -151,7 +149,7 @@ class SumPart:
         return apply_groups(state, len(self.groups), parts)[0]
 
     def partial(self, runner: BodyRunner, table: Table, weights: Words | None = None) -> Groups:
-        """Counts and sums of a table's groups.  A row stands for as many assignments as it weighs."""
+        """Counts and sums of a table's groups.  A row represents as many assignments as its weight."""
         columns = [np.ascontiguousarray(table.columns[name], np.int64) for name in self.groups]
         arguments = [(runner.column(argument, table), power) for argument, power in self.summed]
         if weights is not None:
@@ -193,8 +191,8 @@ class SumPart:
 
     def explain(self) -> str:
         sums = [f"the sum for {a}" for a in self.items if a.function.moments]
-        kept = ["the number of assignments", *sums]
-        return f"keeps for each group {' and '.join(kept)}"
+        stored = ["the number of assignments", *sums]
+        return f"stores for each group {' and '.join(stored)}"
 
 
 class FloatPart:
@@ -210,6 +208,10 @@ class FloatPart:
             if (name, 2) in needed:
                 self.numbers[name, 2] = number
                 number += sums_of_float(2)
+
+    def number(self, item: Aggregate) -> int:
+        """Of the sum of an aggregate that adds up."""
+        return self.numbers[self._name(item), 1]
 
     @staticmethod
     def _name(item: Aggregate) -> str:
@@ -232,10 +234,10 @@ class FloatPart:
         return state
 
     def sizes(self, state: Relation, keys: Words) -> Words:
-        raise AssertionError("floats that cancel leave no row: groups are counted beside them")
+        raise AssertionError("floats that cancel leave no row: groups are counted separately")
 
     def results(self, store: Store, state: Relation, keys: Words, counts: Words) -> dict[str, Values]:
-        """Some groups at a time: the words of a sum take much more room than a float."""
+        """Some groups at a time: the words of a sum take much more space than a float."""
         out = np.empty((len(self.items), len(keys)), np.int64)
         for start in range(0, len(keys), SUMS_AT_ONCE):
             part = slice(start, start + SUMS_AT_ONCE)
@@ -259,7 +261,7 @@ class FloatPart:
         check_sums(state)
 
     def explain(self) -> str:
-        return f"keeps for each group the exact float sum for {' and '.join(map(str, self.items))}"
+        return f"stores for each group the exact float sum for {' and '.join(map(str, self.items))}"
 
 
 class ScanPart:
@@ -320,12 +322,12 @@ class ScanPart:
 
     def explain(self) -> str:
         shared = ", shared with rules of other groups" if self.shape.levels else ""
-        return f"keeps the values of each group in order for {' and '.join(map(str, self.items))}{shared}"
+        return f"stores the values of each group in order for {' and '.join(map(str, self.items))}{shared}"
 
 
 class TextPart:
-    """`concat`: the texts of a group with what they are ordered by.  A change costs O(log n) and, as the
-    result does, the group's texts."""
+    """`concat`: the texts of a group with what they are ordered by.  A change costs O(log n) and, like the
+    result, the group's texts."""
 
     def __init__(self, rule: Rule, item: Aggregate, state: str):
         assert isinstance(item.argument, Var)
@@ -368,7 +370,7 @@ class TextPart:
         return {self.item.result.name: joined_texts(np.repeat(codes[order], times), ends, store.dictionary)}
 
     def _places(self, store: Store, codes: Words) -> Words:
-        """Numbers that sort as the texts do.  O(texts of these groups): the rank of all is not needed."""
+        """Numbers that sort like the texts.  O(texts of these groups): ranks of all texts are not needed."""
         distinct, which = np.unique(codes, return_inverse=True)
         ordered = store.dictionary.in_order(distinct)
         place = np.empty(len(distinct), np.int64)
@@ -379,7 +381,7 @@ class TextPart:
         check_values(state)
 
     def explain(self) -> str:
-        return f"keeps the texts of each group for {self.item}, which are joined again when it changes"
+        return f"stores the texts of each group for {self.item}, joined again when it changes"
 
 
 def argument_type(rule: Rule, argument: Var | Const | None) -> Type:
@@ -389,7 +391,7 @@ def argument_type(rule: Rule, argument: Var | Const | None) -> Type:
 
 
 def has_codes(rule: Rule, argument: Var | Const | None) -> bool:
-    """Whether an argument is a variable whose values have codes: no decimal that the rule computes."""
+    """Whether an argument is a variable whose values have codes: not a decimal that the rule computes."""
     return isinstance(argument, Var) and rule.types[argument.name].precision <= MAX_PRECISION
 
 

@@ -1,4 +1,4 @@
-"""Owns what a state may not be: two values for one key of a function, or a broken constraint.
+"""Owns errors in the data: two values for one key of a function, or a broken constraint.
 
 The messages say why: a derivation of each of the two values, the facts that break a constraint.
 """
@@ -23,7 +23,7 @@ from dlog.planning.pipeline import plan_pipeline
 from dlog.storage.index.index import Index
 from dlog.storage.relation.relation import Relation
 from dlog.storage.values import decode
-from dlog.types import Type
+from dlog.values import Type
 
 _SHOWN = 5
 GOAL = "$goal"
@@ -50,7 +50,7 @@ def check_function(program: Program, store: Store, name: str) -> None:
 
 
 def check_new_values(program: Program, store: Store, name: str, inserted: np.ndarray) -> None:
-    """As `check_function`, when all but the inserted rows are known to agree.  O(inserted log n)."""
+    """Like `check_function`, when all but the inserted rows are known to agree.  O(inserted log n)."""
     n_keys = program.predicates[name].n_keys
     relation = store.relations[name]
     if not len(inserted) or len(relation) < 2:
@@ -85,7 +85,7 @@ def _violation(program: Program, store: Store, rule: Rule, row: np.ndarray) -> s
     atoms = [f for f in rule.body.forms if isinstance(f, Atom)]
     whole = (
         _one_binding(program, store, rule, rule.heads[0], row) or {}
-    ) | binding  # what `_` stands for, too
+    ) | binding  # including the values of `_`
     shown = [_show_atom(store, program.predicates[a.predicate], a, whole) for a in atoms]
     facts = ", ".join(shown) or ", ".join(
         f"{n} = {_show(store, rule.types[n], c)}" for n, c in binding.items()
@@ -98,7 +98,7 @@ def _violation(program: Program, store: Store, rule: Rule, row: np.ndarray) -> s
 def _failed(program: Program, store: Store, rule: Rule, row: np.ndarray) -> list[list[Form]]:
     """The parts of a constraint's right side that do not hold for a violation.
 
-    Conditions that share a variable of their own are one part: they must hold together.
+    Conditions that share a variable not on the left side are one part: they must hold together.
     """
     right = rule.body.forms[-1] if rule.body.forms else None
     if not isinstance(right, Negation) or not _is_right_side(right, rule):
@@ -117,7 +117,7 @@ def _failed(program: Program, store: Store, rule: Rule, row: np.ndarray) -> list
 
 
 def _is_right_side(negation: Negation, rule: Rule) -> bool:
-    """Not one of the left side, where the right one is `false`: nothing follows but the end."""
+    """A position that is not on the left side if the right one is `false`: only the end follows."""
     if negation.span is None or rule.span is None:
         return False
     return "->" not in rule.span.source.text[negation.span.end : rule.span.end]
@@ -142,7 +142,7 @@ def _show_part(program: Program, store: Store, part: list[Form], binding: dict[s
 
 
 def _only_one_atom(part: list[Form]) -> bool:
-    """An atom, and perhaps further names for its values that nothing else reads: exact decimals have some."""
+    """An atom, and perhaps other names for its values that nothing else reads, as for exact decimals."""
     names = [name for form in part for name in Conj((), (form,)).variables()]
     return all(
         isinstance(form, Primitive)
@@ -153,7 +153,7 @@ def _only_one_atom(part: list[Form]) -> bool:
 
 
 def derivation(program: Program, store: Store, name: str, row: np.ndarray) -> str:
-    """Why a row holds, in words: the rule and the facts that derive it, or that it is a base fact."""
+    """Why a row holds, as text: the rule and the facts that derive it, or that it is a base fact."""
     for rule in program.rules_of(name):
         head = next(h for h in rule.heads if h.predicate == name)
         where = f"{rule.span.file}:{rule.span.line}" if rule.span else "a rule"
@@ -180,7 +180,7 @@ def _one_binding(
 
 
 def _is_rounded(program: Program, rule: Rule, head: Atom) -> bool:
-    """Whether a head has decimals of other digits than its rule: its rows do not join with the body."""
+    """Whether a head has decimals with other digits than its rule: its rows do not join with the body."""
     columns = program.predicates[head.predicate].columns
     pairs = zip(head.args, columns, strict=True)
     return any(isinstance(a, Var) and not stored_as(rule, a, c.type) for a, c in pairs)
@@ -189,7 +189,7 @@ def _is_rounded(program: Program, rule: Rule, head: Atom) -> bool:
 def _one_rounded(
     program: Program, store: Store, rule: Rule, head: Atom, row: np.ndarray, names: tuple[str, ...]
 ) -> dict[str, int] | None:
-    """As `_one_binding`, by comparing what the head makes of each binding.  Runs the whole body."""
+    """Like `_one_binding`, by comparing the head's row for each binding.  Runs the whole body."""
     heads = (a.name for a in head.args if isinstance(a, Var))
     outputs = tuple(dict.fromkeys((*names, *heads)))
     pipeline = plan_pipeline(rule.body.forms, outputs, rule.types, False)
@@ -209,8 +209,8 @@ def _bound_by(
     forms: tuple[Form, ...],
     names: tuple[str, ...],
 ) -> dict[str, int] | None:
-    """Codes of variables in one way that forms hold together with a head row; None when there is none."""
-    view = store.snapshot()  # of its own: goals differ in their columns
+    """Codes of variables for which the forms hold together with a head row; None when there are none."""
+    view = store.snapshot()  # a separate one: goals differ in their columns
     view.predicates[GOAL] = program.predicates[head.predicate]
     view.relations[GOAL] = Relation.build(view.arena, row.reshape(1, -1), len(row))
     goal = Atom(GOAL, head.args, len(head.args))
@@ -226,7 +226,7 @@ def _top_variables(rule: Rule) -> list[Var]:
 
 
 def _aggregates_to(store: Store, rule: Rule, head: Atom, row: np.ndarray) -> bool:
-    """Whether an aggregation gives a row: a base fact may have the same key.  Runs its whole body."""
+    """Whether an aggregation derives a row: a base fact may have the same key.  Runs its whole body."""
     pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, True)
     table = aggregate_rule(BodyRunner(store, rule, Watch(), Measures()), rule, pipeline)
     return bool((head_rows(store, head, table, rule) == row).all(axis=1).any())

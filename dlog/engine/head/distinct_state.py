@@ -1,7 +1,7 @@
-"""Owns what a rule keeps to count the distinct values of a group: a part of `aggregate_state`.
+"""Owns the state that counts the distinct values of a group: a part of `aggregate_state`.
 
-The state has rows (keys, value, number of assignments), so that a value goes with its last assignment.  An
-index counts the rows that begin with a key without reading them, so a change costs O(log n), whatever the
+The state has rows (keys, value, number of assignments), so that a value disappears with its last assignment.
+An index counts the rows that begin with a key without reading them, so a change costs O(log n), whatever the
 number of values.
 """
 
@@ -61,4 +61,4 @@ class DistinctPart:
         check_values(state)
 
     def explain(self) -> str:
-        return f"keeps the distinct values of each group for {' and '.join(map(str, self.items))}"
+        return f"stores the distinct values of each group for {' and '.join(map(str, self.items))}"

@@ -42,7 +42,7 @@ class Grouping:
         return len(self.counts)
 
     def a_row(self, number: int) -> int:
-        """Some row of a group.  O(1), or O(n) where groups have no rows kept."""
+        """Some row of a group.  O(1), or O(n) if no rows are stored for groups."""
         if len(self.first):
             return int(self.first[number])
         return int(np.flatnonzero(self.ids == self.present[number] + self.base)[0])
@@ -77,7 +77,7 @@ class Grouping:
 
 @dataclass(frozen=True)
 class _Field:
-    """A column in its word, as value - least in so many bits; alone in its word it stays as it is."""
+    """A column in its word, as value - least in this many bits; alone in its word it is unchanged."""
 
     column: Words
     least: int
@@ -121,7 +121,7 @@ def _direct(fields: list[_Field], bits: int, n: int) -> Grouping:
 
 
 def _numbered(words: Words, n: int) -> tuple[Words, Words | None, Words, Words | None]:
-    """(numbers of words, the rows they stand for, first place of each number, bounds of parts).
+    """(numbers of words, the rows they represent, first place of each number, bounds of parts).
 
     The second and the last are None where there is one part: rows are in order.
 
@@ -165,7 +165,7 @@ def _fields(columns: list[Words], n: int) -> list[list[_Field]]:
 
 
 def _is_spread(column: Words, n: int) -> bool:
-    """Whether some values tell already that the column is no slot: then its range need not be known."""
+    """Whether a sample shows that the column cannot be a slot: then its range is not needed."""
     sample = column[: min(n, _SAMPLE)]
     return n > _SAMPLE and int(sample.max()) - int(sample.min()) > max(n, SMALL_TABLE)
 

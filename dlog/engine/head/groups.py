@@ -1,8 +1,8 @@
 """Owns aggregation: rows to groups, and the value of each aggregate for each group.  Knows nothing of rules.
 
 Correct output: one row for each distinct combination of group keys, in the order of the keys' codes; every
-row counts, equal ones too.  Sums are exact, so nothing depends on the order of rows; only `concat` has an
-order, the one it is given.
+row counts, including duplicates.  Sums are exact, so nothing depends on the order of rows; only `concat` has
+an order, the one it is given.
 
 1 number the groups, 2 reduce each column over these slots in a kernel, 3 read them in the order of the keys.
 """
@@ -21,8 +21,8 @@ from dlog.aggregates import AGGREGATES, Aggregate, load
 from dlog.algebra import float_means, float_sums
 from dlog.arithmetic import wide_kernels
 from dlog.arithmetic.digit_kernels import POWERS
-from dlog.engine.column_functions import Column
-from dlog.engine.column_functions.columns import (
+from dlog.column_functions import Column
+from dlog.column_functions.columns import (
     WORDS_PER_DECIMAL,
     Dictionary,
     aligned,
@@ -34,7 +34,7 @@ from dlog.engine.column_functions.columns import (
     taken,
     texts_of,
 )
-from dlog.engine.column_functions.decimals import quotients, widen
+from dlog.column_functions.decimals import widen
 from dlog.engine.head.grouping import Grouping, group_rows, sorted_rows
 from dlog.engine.head.power_kernels import SQUARE_PARTS, settle_squares, sum_squares
 from dlog.engine.head.power_sums import (
@@ -43,18 +43,19 @@ from dlog.engine.head.power_sums import (
     SUMS_AT_ONCE,
     SumOverflow,
     float_words,
+    mean_of_sums,
     squared_words,
 )
 from dlog.heads import grouping_kernels as kernels
 from dlog.jit import Words
 from dlog.storage.index.sort import as_words
 from dlog.storage.values import encode
-from dlog.types import FLOAT, INT, STRING, Type
+from dlog.values import FLOAT, INT, STRING, Type
 
 MIN, MAX = -(2**63), 2**63 - 1
 ROWS_LIMIT = 1 << 31
 _MOST_FIXED = 1900  # exponent up to which sums of fewer than 2^31 floats, and their halves, are finite
-_FEW_SLOTS = 1 << 17  # 2 MB of sums; for a million groups bringing floats together is faster
+_FEW_SLOTS = 1 << 17  # 2 MB of sums; for a million groups gathering floats is faster
 _EXPONENT_OF_ONE = 1023 + 52  # of a float whose last place is 1
 
 
@@ -68,7 +69,7 @@ def aggregate(
     """The distinct group keys, sorted by code, and a column for each aggregate.  O(n), O(n log n) for concat.
 
     `aggregates` are (name of the aggregate, argument).  Without group columns all rows are one group; no rows
-    are no group.  `order` gives what `concat` goes by: columns that
+    are no group.  `order` determines the order of `concat`: columns that
     sort as the values do (strings as ranks).  Raises SumOverflow.
     """
     assert n_rows < ROWS_LIMIT and all(c.dtype == np.int64 and len(c) == n_rows for c in groups)
@@ -101,10 +102,10 @@ class Partial:
 def partial_sums(
     groups: Sequence[Words], n_rows: int, arguments: Sequence[tuple[Column, int]], dictionary: Dictionary
 ) -> Partial:
-    """Counts and sums that others can be added to or taken from.  O(n).
+    """Counts and sums that others can be added to or subtracted from.  O(n).
 
-    Arguments are ints, unsigneds or decimals, with the power that is summed; squares of decimals fit 76
-    digits.  No sum is too large here: whether it fits is asked of a result (`power_sums`).
+    Arguments add up exactly (`Type.adds_up_exactly`); with each is the power that is summed; squares of
+    decimals fit 76 digits.  No sum is too large here: whether it fits is checked for a result (`power_sums`).
     """
     if n_rows == 0:
         none: Words = np.empty(0, np.int64)
@@ -132,11 +133,11 @@ class _Rows:
 
     @property
     def bounds(self) -> Words:
-        """Where each group begins when rows stand group by group, and where the last ends."""
+        """Where each group begins when rows are ordered by group, and where the last ends."""
         return np.concatenate([[0], np.cumsum(self.counts)])
 
     def values(self, codes: Words) -> Words:
-        """One word a row, in the order in which the grouping goes through rows."""
+        """One word a row, in the order of the grouping."""
         return self.grouping.in_parts(codes)
 
     def zeros(self, width: int) -> Words:
@@ -172,17 +173,19 @@ def fold_sum(rows: _Rows, column: Column | None) -> Column:
     if column.type.is_decimal:
         return decimal_column(_decimal_sums(rows, column), Type("decimal", column.type.scale, 38))
     high, low = _int_sums(rows, column.codes, column.type).reshape(-1, 2).T
-    if column.type == INT:
-        rows.overflow(high == low >> 63)
-        return Column(low.copy(), INT)
-    rows.overflow(high == 0)
-    return Column(low ^ np.int64(MIN), column.type)
+    if column.type.codes_add_up:
+        codes, fits = low.copy(), high == low >> 63
+    else:
+        codes, fits = low ^ np.int64(MIN), high == 0
+    inside = column.type.defined(codes)
+    rows.overflow(fits if inside is None else fits & inside, room=column.type.room)
+    return Column(codes, column.type)
 
 
 def _int_sums(rows: _Rows, values: Words, type: Type) -> Words:
     """128 bits for each group: high word, low word."""
     out = rows.zeros(2)
-    bias = 1 << 31 if type.name == "unsigned" else 0  # its codes are less by 2^63
+    bias = 1 << 31 if type.kernel == "unsigned" else 0  # its codes are less by 2^63
     grouping = rows.grouping
     kernels.sum_ints(grouping.ids, grouping.base, rows.values(values), len(values), bias, out)
     sums = rows.read(out, 2)
@@ -191,7 +194,7 @@ def _int_sums(rows: _Rows, values: Words, type: Type) -> Words:
 
 
 def _power_sums(rows: _Rows, column: Column, power: int) -> tuple[Words, np.ndarray]:
-    """The sum of this power of ints, unsigneds or decimals for each group, (n, 4) words, and which of them
+    """The sum of this power of what adds up exactly for each group, (n, 4) words, and which of them
     have at most 76 digits.  Raises SumOverflow where a square has more."""
     if power == 2:
         sums, fits = _square_sums(rows, column)
@@ -232,7 +235,7 @@ def _fold_powers(function: Aggregate, rows: _Rows, column: Column) -> Column:
 
 
 def _fold_floats(finish: Any, powers: Sequence[int], rows: _Rows, column: Column) -> Column:
-    """The same of floats, some groups at a time: the words of a sum take much more room than a float."""
+    """The same for floats, some groups at a time: the words of a sum take much more space than a float."""
     values, bounds = _segments(rows, column)
     out = np.empty(rows.grouping.slots, np.int64)
     for start in range(0, len(out), SUMS_AT_ONCE):
@@ -273,7 +276,7 @@ def _widened(pairs: Words) -> Words:
 
 
 def fold_mean(rows: _Rows, column: Column | None) -> Column:
-    """The exact mean, rounded once to a float."""
+    """The exact mean, rounded once."""
     assert column is not None
     if column.type == FLOAT:
         return Column(float_codes(rows.read(float_means(*_segments(rows, column)))), FLOAT)
@@ -281,12 +284,12 @@ def fold_mean(rows: _Rows, column: Column | None) -> Column:
         sums = _decimal_sums(rows, column)
     else:
         sums = _widened(_int_sums(rows, column.codes, column.type))
-    return Column(float_codes(quotients(sums, rows.counts, column.type.scale)), FLOAT)
+    return mean_of_sums(column.type, rows.counts, [sums.reshape(-1, WORDS_PER_DECIMAL)])
 
 
 def _float_sums(rows: _Rows, column: Column) -> np.ndarray:
     """Exact, rounded once.  Floats of about one size in few groups are summed as whole numbers of two words,
-    where they stand; others are brought together group by group.  O(n).
+    in place; others are gathered group by group.  O(n).
     """
     sums = _fixed_sums(rows, column) if rows.grouping.slots <= _FEW_SLOTS else None
     return rows.read(float_sums(*_segments(rows, column))) if sums is None else sums
@@ -380,7 +383,7 @@ def _extreme_rows(rows: _Rows, keys: Words, width: int, sign: int) -> Words:
 
 
 def fold_concat(rows: _Rows, column: Column | None) -> Column:
-    """Texts joined in the given order, equal places by text; the bytes of a group then lie side by side."""
+    """Texts joined in the given order, ties by text; the bytes of a group are then adjacent."""
     assert column is not None
     grouping = rows.grouping
     place = np.empty(grouping.slots, np.int64)

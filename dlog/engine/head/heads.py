@@ -1,4 +1,4 @@
-"""Owns the way from a body's bindings to rows of a head: projection, literals, rounding, aggregation.
+"""Owns making rows of a head from a body's bindings: projection, literals, rounding, aggregation.
 
 Architecture's `heads/` layer keeps derived predicates up to date; this module makes their rows in the first
 place.
@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from dlog import column_functions
 from dlog.aggregates import aggregate_named
 from dlog.aggregates.aggregate import ADDED, IGNORED, MULTIPLIED
 from dlog.aggregates.count import COUNT
-from dlog.engine import column_functions
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.decomposed import WEIGHT
 from dlog.engine.body.table import Table
@@ -23,7 +23,7 @@ from dlog.engine.state.store import Store
 from dlog.errors import DataError
 from dlog.ir.rules import Aggregate, Atom, Const, Form, Rule, Var
 from dlog.planning.pipeline import Join, Pipeline
-from dlog.types import INT, Type
+from dlog.values import INT, Type
 
 
 def head_variables(rule: Rule) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def body_outputs(rule: Rule) -> tuple[str, ...]:
 
 
 def concat_keys(rule: Rule) -> list[str]:
-    """The key variables of a body in the order of their first use: what concat goes by."""
+    """The key variables of a body in the order of their first use: the order of concat."""
     own = {v.name for v in (*rule.body.exists, *rule.universals)}
     used = dict.fromkeys(v.name for v in rule.body.occurrences())
     return [name for name in used if name in own and name in rule.keys]
@@ -71,9 +71,9 @@ def head_rows(store: Store, head: Atom, table: Table, rule: Rule) -> np.ndarray:
 
 
 def copied_rows(store: Store, head: Atom, forms: tuple[Form, ...], rule: Rule) -> np.ndarray | None:
-    """As `head_rows`, of a body that is one atom whose columns the head takes over; None when it is not.
+    """Like `head_rows`, for a body that is one atom whose columns the head copies; None when it is not.
 
-    Nothing is planned or joined for it: small recursions begin with such a rule.  O(rows).
+    It needs no plan and no join: small recursions begin with such a rule.  O(rows).
     """
     if rule.aggregates or len(forms) != 1 or not isinstance(forms[0], Atom):
         return None
@@ -99,7 +99,7 @@ def _shared_base(table: Table, names: list[str]) -> np.ndarray | None:
     base = values[0].base
     if base is None or base.shape != (len(names), table.n) or base.dtype != np.int64:
         return None
-    # Other columns, the number of a row for one, may lie in an array of the same shape.
+    # Other columns, such as the row number, may be in an array of the same shape.
     in_place = all(v.base is base and _address(v) == _address(base[i]) for i, v in enumerate(values))
     return base.T if in_place else None
 
@@ -109,7 +109,7 @@ def _address(values: np.ndarray) -> int:
 
 
 def stored_as(rule: Rule, operand: object, column: Type) -> bool:
-    """Whether a head's argument is a variable whose codes are stored as they are, without rounding."""
+    """Whether a head's argument is a variable whose codes are stored unchanged, without rounding."""
     if not isinstance(operand, Var):
         return False
     type = rule.types[operand.name]
@@ -126,7 +126,7 @@ def fits(store: Store, atom: Atom) -> bool:
 
 
 def is_stored(store: Store, rule: Rule, head: Atom, columns: int | None = None) -> bool:
-    """Whether a body's codes go into the head's (first) columns as they are, without rounding."""
+    """Whether a body's codes go into the head's (first) columns unchanged, without rounding."""
     types = store.column_types(head.predicate)
     pairs = list(zip(head.args, types, strict=True))[:columns]
     return all(isinstance(a, Const) or stored_as(rule, a, type) for a, type in pairs)
@@ -193,7 +193,7 @@ def _sizes(groups: list[np.ndarray], n: int, dictionary: Any) -> np.ndarray:
     return aggregate(groups, n, [(COUNT.name, None)], dictionary)[1][0].codes
 
 
-_DEFINED = "defined "  # begins the name of a column that says which groups have a value
+_DEFINED = "defined "  # prefix of the name of a column that tells which groups have a value
 
 
 def with_result(
@@ -238,18 +238,18 @@ def argument_column(runner: BodyRunner, item: Aggregate, table: Table) -> column
     return None if item.argument is None else runner.column(item.argument, table)
 
 
-# A row that stands for several assignments
+# Rows that represent several assignments
 
 
 def takes_weights(rule: Rule) -> bool:
-    """Whether a rule's aggregates can be had from rows with weights."""
+    """Whether a rule's aggregates can be computed from rows with weights."""
     return bool(rule.aggregates) and all(_takes_weights(rule, item) for item in rule.aggregates)
 
 
 def _takes_weights(rule: Rule, item: Aggregate) -> bool:
     if item.function.weights != MULTIPLIED:
         return item.function.weights is not None
-    return isinstance(item.argument, Var) and rule.types[item.argument.name] == INT
+    return isinstance(item.argument, Var) and rule.types[item.argument.name].codes_add_up
 
 
 def apart(table: Table) -> tuple[Table, np.ndarray | None]:
@@ -283,11 +283,11 @@ def _weighted(
         assert function.merged_by is not None
         return function.merged_by, column_functions.Column(weights, INT)
     assert argument is not None
-    return op, column_functions.Column(argument.values * weights, INT)
+    return op, column_functions.Column(argument.values * weights, argument.type)
 
 
 def _concat_order(runner: BodyRunner, rule: Rule, table: Table) -> list[np.ndarray] | None:
-    """The columns that concat goes by, in the order of their values: strings by text."""
+    """The columns that determine the order of concat, comparable by value: strings by text."""
     if not any(a.function.in_order for a in rule.aggregates):
         return None
     rank = runner.store.dictionary.rank

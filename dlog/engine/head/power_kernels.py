@@ -68,7 +68,7 @@ ROOT_BITS: Final = 58
 
 @kernel
 def sum_squares(ids: Words, base: int, values: Words, n: int, out: Words) -> None:
-    """Values are h 2^32 + l with |h|, |l| <= 2^31.  The halves of l^2, h l and h^2 are summed apart.
+    """Values are h 2^32 + l with |h|, |l| <= 2^31.  The halves of l^2, h l and h^2 are summed separately.
 
     No sum of fewer than 2^31 values wraps.  REQUIRES: out is zero, SQUARE_PARTS words a slot.
     """
@@ -84,7 +84,7 @@ def sum_squares(ids: Words, base: int, values: Words, n: int, out: Words) -> Non
 
 @kernel
 def settle_squares(parts: Words, n: int, out: Words) -> None:
-    """What `sum_squares` made becomes 256 bits, the least significant word first."""
+    """Convert the result of `sum_squares` to 256 bits, the least significant word first."""
     for g in range(n):
         at, carry = SQUARE_PARTS * g, 0
         for k in range(8):
@@ -267,7 +267,7 @@ def rounded(
     """The float nearest to top * 2^exponent / bottom, or to its root.  `more`: top and a fraction.
 
     Whole digits of zeros go below top, so that the quotient has more than 60 bits, for a root more than 120.
-    REQUIRES: with `more`, top has so many digits already.
+    REQUIRES: with `more`, top already has this many digits.
     """
     if n_top == 0:
         return 0.0

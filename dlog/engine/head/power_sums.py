@@ -1,10 +1,10 @@
 """Owns what follows from power sums: the results of aggregates that the number of a group's values, their
 exact sum and the exact sum of their squares determine.  Knows nothing of rules or of groups' keys.
 
-Correct output: what the aggregate means on the values themselves, rounded once.  Sums are Abelian groups, so
-no order of insertions and deletions matters.
+Correct output: the aggregate of the values themselves, rounded once.  Sums are Abelian groups, so
+the order of insertions and deletions does not matter.
 
-    of ints, unsigneds and decimals    a sum is 256 bits, (n, 4) words, without regard to the point
+    of ints, decimals, durations ...   a sum is 256 bits, (n, 4) words, without regard to the point
     of floats                          a sum is exact (`dlog.algebra`), (n, WORDS_PER_SUM) words; of squares
                                        three such sums, (n, SCALES, WORDS_PER_SUM) words
 """
@@ -18,13 +18,19 @@ import numpy as np
 from dlog.algebra import WORDS_PER_SUM
 from dlog.arithmetic import wide_kernels
 from dlog.arithmetic.digit_kernels import HALF_EVEN, POWERS
-from dlog.engine.column_functions.columns import Column, decimal_column, float_codes
-from dlog.engine.column_functions.decimals import quotients
+from dlog.column_functions.columns import (
+    WORDS_PER_DECIMAL,
+    Column,
+    decimal_column,
+    decimal_words,
+    float_codes,
+)
+from dlog.column_functions.decimals import divide, quotients
 from dlog.engine.head import power_kernels as kernels
 from dlog.engine.head.power_kernels import SCALES
 from dlog.errors import DataError
 from dlog.jit import Floats, Words
-from dlog.types import FLOAT, INT, Type
+from dlog.values import BUILTIN_TYPES, FLOAT, INT, Type
 
 MIN = -(2**63)
 MAX_DECIMAL = 10**76 - 1
@@ -60,7 +66,7 @@ def sums_of_float(power: int) -> int:
 def float_terms(values: Floats, power: int) -> list[Floats]:
     """For each of these sums the floats that it adds up: as many for each value as the power says.
 
-    Infinities and NaN have no squares here: the sum of values tells of them.
+    Infinities and NaN have no squares here: the sum of values shows them.
 
     >>> [terms.tolist() for terms in float_terms(np.array([3.0]), 2)]
     [[0.0, 0.0], [2359296.0, 0.0], [0.0, 0.0]]
@@ -75,7 +81,7 @@ def float_terms(values: Floats, power: int) -> list[Floats]:
 
 
 def _squares(values: Floats, exponent: int) -> Floats:
-    """The square of each value * 2^exponent as a float and what this leaves out, both exact (Dekker)."""
+    """The square of each value * 2^exponent as a float and its rounding error, both exact (Dekker)."""
     out = np.zeros((len(values), 2))
     if values.any():
         scaled = np.ldexp(values, exponent)
@@ -124,7 +130,12 @@ def mean_of_sums(type: Type, counts: Words, sums: Sequence[Words]) -> Column:
     if type == FLOAT:
         return _rounded(words, counts)
     flat = np.ascontiguousarray(words).reshape(-1)
-    return Column(float_codes(quotients(flat, counts, type.scale)), FLOAT)
+    mean = BUILTIN_TYPES[type.mean]
+    if mean == FLOAT:
+        return Column(float_codes(quotients(flat, counts, type.scale)), FLOAT)
+    whole = Type("decimal", 0, 38)
+    exact, _ = divide([decimal_column(flat, whole), Column(np.ascontiguousarray(counts), INT)], whole, None)
+    return Column(decimal_words(exact)[::WORDS_PER_DECIMAL].copy(), mean)
 
 
 def sum_of_sums(type: Type, counts: Words, sums: Sequence[Words]) -> Column:
@@ -136,11 +147,14 @@ def sum_of_sums(type: Type, counts: Words, sums: Sequence[Words]) -> Column:
         require(fits_decimal(words))
         return decimal_column(np.ascontiguousarray(words).reshape(-1), Type("decimal", type.scale, 38))
     sign = high >> 63
-    if type == INT:
-        require((high == low >> 63) & (words[:, 2] == sign) & (words[:, 3] == sign))
-        return Column(low.copy(), INT)
-    require((words[:, 1:] == 0).all(axis=1))
-    return Column(low ^ np.int64(MIN), type)
+    if type.codes_add_up:
+        codes = low.copy()
+        fits = (high == low >> 63) & (words[:, 2] == sign) & (words[:, 3] == sign)
+    else:
+        codes, fits = low ^ np.int64(MIN), (words[:, 1:] == 0).all(axis=1)
+    inside = type.defined(codes)
+    require(fits if inside is None else fits & inside, room=type.room)
+    return Column(codes, type)
 
 
 def sample_variance_of_sums(type: Type, counts: Words, sums: Sequence[Words]) -> Column:
@@ -180,7 +194,7 @@ def _rounded(words: Words, divisors: Words) -> Column:
 
 
 def fits_decimal(words: Words) -> np.ndarray:
-    """Whether wide numbers have at most 76 digits: nearly all are told by their highest word."""
+    """Whether wide numbers have at most 76 digits: for nearly all, the highest word decides."""
     high = words[:, 3]
     clear = np.abs(high) < MAX_DECIMAL >> 192
     for i in np.flatnonzero(~clear | (high == MIN)):  # the least int64 has no absolute value

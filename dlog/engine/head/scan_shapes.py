@@ -77,7 +77,7 @@ def _values(rule: Rule) -> Iterable[Var]:
 
 
 def _chain(levels: set[frozenset[int]], own: frozenset[int]) -> list[frozenset[int]]:
-    """The chain of levels that holds one: they go, the smallest first, to the first chain that they fit."""
+    """The chain of levels that contains one: each is added, smallest first, to the first chain that fits."""
     chains: list[list[frozenset[int]]] = []
     for level in sorted(levels, key=lambda s: (len(s), sorted(s))):
         fitting = next((c for c in chains if c[-1] < level), None)
@@ -101,7 +101,7 @@ def _numbers(rule: Rule) -> dict[str, int]:
 
 
 def _identity(rule: Rule, argument: Var) -> object:
-    """Equal for rules that mean the same by body and value, but for the names of their variables."""
+    """Equal for rules whose body and value are the same up to the names of variables."""
     numbers = _numbers(rule)
     types = tuple(str(rule.types[name]) for name in numbers)
     return _form(rule.body.forms, numbers), numbers[argument.name], types

@@ -1,1 +1,1 @@
-"""How derived predicates follow a transaction.  One folder for each strategy: see `strategies`."""
+"""How a transaction updates derived predicates.  One folder for each strategy: see `strategies`."""

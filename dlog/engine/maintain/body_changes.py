@@ -1,7 +1,7 @@
-"""Owns what all methods of finding a body's change share: the interface, plans that last, the bound query.
+"""Owns what all methods of finding a body's change share: the interface, reusable plans, the bound query.
 
-Correct output of a method: the assignments of a rule's body that are no more, with sign -, and those that
-are new, with sign +.  Knows nothing of heads, which take these in (`dlog.engine.maintain.heads`), nor of
+Correct output of a method: the assignments of a rule's body that no longer hold, with sign -, and those that
+are new, with sign +.  Knows nothing of heads, which absorb these (`dlog.engine.maintain.heads`), nor of
 strategies.
 """
 
@@ -28,9 +28,9 @@ from dlog.planning.deltas import Variant, in_old_version
 from dlog.planning.indices import Requirement, choose_orders
 from dlog.planning.pipeline import Join, Pipeline, plan_pipeline
 from dlog.planning.versions import base_name, is_change, is_old
-from dlog.types import INT, Type
+from dlog.values import INT, Type
 
-_TABLE_ROWS = 16  # what a plan takes a table of bindings to have: few
+_TABLE_ROWS = 16  # the size that plans assume for a table of bindings
 NO_TYPES: Mapping[str, Type] = {}
 
 
@@ -41,20 +41,20 @@ class Planned:
 
     @property
     def join(self) -> Join | None:
-        """What it begins with, if that is a join."""
+        """The first operation, if it is a join."""
         first = self.pipeline.operations[0]
         return first if isinstance(first, Join) and first.forms else None
 
 
 class BodyChanges:
-    """The change of one rule's body over one store.  A method overrides `signed`, and what it keeps."""
+    """The change of one rule's body over one store.  A method overrides `signed` and adds its state."""
 
-    variants: Sequence[Planned] = ()  # that a trigger may fire with a changed row
+    variants: Sequence[Planned] = ()  # a trigger may fire these with a changed row
 
     def __init__(
         self, store: Store, rule: Rule, outputs: tuple[str, ...] = (), types: Mapping[str, Type] = NO_TYPES
     ):
-        """`outputs`: the variables that are wanted, where these are not what the rule itself needs; `types`
+        """`outputs`: the variables to return, if not those that the rule itself needs; `types`
         has those of variables that a method adds."""
         self.rule = rule
         self.outputs = outputs or body_outputs(rule)
@@ -63,7 +63,7 @@ class BodyChanges:
         self._bodies: dict[tuple[bool, tuple[str, ...]], Pipeline] = {}
 
     def begin(self, cycle: Cycle) -> None:
-        """Take a cycle's limits and measures.  O(1)."""
+        """Use a cycle's limits and measures.  O(1)."""
         evaluation = cycle.evaluation
         self.runner.watch = evaluation.watch
         self.runner.measures = evaluation.measures
@@ -76,7 +76,7 @@ class BodyChanges:
 
     def all_assignments(self, cycle: Cycle, weighted: bool = False) -> tuple[BodyRunner, Table]:
         """Of the body in the new version, with what runs on its tables, and the state of the method.
-        `weighted`: a row may stand for several, and have their number."""
+        `weighted`: a row may represent several, with their count."""
         raise NotImplementedError
 
     def body(self, bound: tuple[str, ...], table: Table | None, old: bool, bag: bool) -> Table:
@@ -89,7 +89,7 @@ class BodyChanges:
             self._bodies[old, bound] = pipeline
         return self.runner.run(self._bodies[old, bound], table)
 
-    # State, of methods that have some
+    # State, for methods that have any
 
     def ready(self, store: Store) -> bool:
         return True
@@ -98,29 +98,29 @@ class BodyChanges:
         """Drop the state."""
 
     def plans_as(self, other: BodyChanges) -> bool:
-        """Whether the state that would be made now is planned as that of another one of the same method."""
+        """Whether state built now would have the same plan as that of another object of the same method."""
         return True
 
     def check(self, store: Store, fresh: Store) -> None:
-        """Assert that the state agrees with one that was made anew."""
+        """Assert that the state agrees with a freshly built one."""
 
     # Estimates and explanations
 
     def uses(self) -> Iterator[tuple[AtomUse, ...]]:
-        """What each plan reads that asks for column orders, one plan after the other."""
+        """What each plan that needs column orders reads, plan by plan."""
         yield from ()
 
     def share(self, cycle: Cycle) -> float:
-        """What a change is of all that the rule reads."""
+        """The size of a change as a share of everything the rule reads."""
         return changed_share(cycle, self.reads)
 
     def explain(self) -> Iterator[str]:
-        """How the change is found, and what that is expected to cost, in words."""
+        """How the change is found and its estimated cost, as text."""
         yield from ()
 
 
 def changed_share(cycle: Cycle, names: frozenset[str] | set[str]) -> float:
-    """The rows of some predicates that change, as a share of their rows."""
+    """The changed rows of some predicates, as a share of all their rows."""
     return sum(
         (len(change.inserted) + len(change.erased)) / max(1, cycle.store.rows(name))
         for name in names
@@ -142,15 +142,15 @@ class _Plan:
 
 
 class LastingRunner(BodyRunner):
-    """A body runner for plans that are kept from transaction to transaction."""
+    """A body runner for plans that are reused from transaction to transaction."""
 
     def __init__(self, store: Store, rule: Rule):
         super().__init__(store, rule, Watch(), Measures())
-        self.kept: dict[tuple[int, bool, tuple[str, ...]], _Plan] = {}
+        self.reusable: dict[tuple[int, bool, tuple[str, ...]], _Plan] = {}
 
     def arrange(self) -> None:
-        """Forget the plans that would read other column orders now; they are made anew when they run."""
-        self.kept = {key: plan for key, plan in self.kept.items() if self._is_arranged(plan.compiled)}
+        """Drop the plans that would read other column orders now; they are rebuilt when they next run."""
+        self.reusable = {key: plan for key, plan in self.reusable.items() if self._is_arranged(plan.compiled)}
 
     def _is_arranged(self, compiled: CompiledJoin) -> bool:
         view = Standing(self.store, None)
@@ -174,10 +174,10 @@ class LastingRunner(BodyRunner):
         count: bool = False,
         late: bool = False,
     ) -> _Plan:
-        """The plan of a join; made anew when a relation has grown or shrunk a lot.  It is never `late`: a
+        """The plan of a join; rebuilt when a relation has grown or shrunk a lot.  It is never `late`: a
         single row is given to the same plans."""
         key = (id(join), count, () if table is None else tuple(table.columns))
-        plan = self.kept.get(key)
+        plan = self.reusable.get(key)
         statistics = Standing(self.store, table)
         if plan is not None:
             sizes = tuple(statistics.rows(use.predicate) for use in plan.compiled.atoms)
@@ -195,15 +195,15 @@ class LastingRunner(BodyRunner):
             count=count,
         )
         sizes = tuple(statistics.rows(use.predicate) for use in compiled.atoms)
-        self.kept[key] = plan = _Plan(compiled, assemble(compiled.plan), sizes)
+        self.reusable[key] = plan = _Plan(compiled, assemble(compiled.plan), sizes)
         return plan
 
 
 class Standing:
-    """The store as a plan that is kept sees it: any index may be had, since it will be kept, too.
+    """The store as a reusable plan sees it: any index is available, because it will be reused, too.
 
-    An old version has the statistics of the new one.  Changes and tables of bindings are small, with no value
-    twice: so a plan begins with them.
+    An old version has the statistics of the new one.  Changes and tables of bindings are small and have no
+    repeated values, so a plan begins with them.
     """
 
     def __init__(self, store: Store, table: Table | None):
@@ -243,7 +243,7 @@ def _measured(name: str) -> str:
 
 
 def assignments(store: Store, rule: Rule) -> float:
-    """About how many assignments a rule's body has."""
+    """An estimate of the number of assignments of a rule's body."""
     pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, True)
     first = pipeline.operations[0]
     if not isinstance(first, Join) or not first.forms:
@@ -256,7 +256,7 @@ def assignments(store: Store, rule: Rule) -> float:
 
 
 def missing_orders(store: Store, uses: Iterable[AtomUse]) -> tuple[int, float]:
-    """How many column orders are not there that some plans read, and their bytes."""
+    """How many of the column orders that some plans read are missing, and their bytes."""
     needed: dict[str, set[Requirement]] = {}
     for use in uses:
         if not is_change(use.predicate) and use.columns:

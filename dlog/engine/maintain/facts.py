@@ -1,4 +1,4 @@
-"""Owns changes of base facts: what a transaction collected, in order, as one net change of each predicate."""
+"""Owns changes of base facts: a transaction's statements, in order, as one net change of each predicate."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def change_facts(cycle: Cycle, statements: Sequence[Statement], derived: Collect
 
 
 def changed(relation: Relation, ops: list[tuple[str, Any]], n_keys: int) -> tuple[Relation, Change]:
-    """All statements on one predicate, in order; runs of them are put together first.  O(m log n)."""
+    """All statements on one predicate, in order; runs of them are merged first.  O(m log n)."""
     if len(ops) == 1:
         return _apply(relation, *ops[0], n_keys)
     later = relation
@@ -54,7 +54,7 @@ def changed(relation: Relation, ops: list[tuple[str, Any]], n_keys: int) -> tupl
 
 
 def _last_words(said: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """(Rows to insert, rows to erase) by what `+` and `-` say last of each row.  O(rows)."""
+    """(Rows to insert, rows to erase) by the last `+` or `-` of each row.  O(rows)."""
     rows = np.concatenate([rows for _, rows in said])
     comes = np.concatenate([np.full(len(rows), op == "+") for op, rows in said])
     if comes.all() or not comes.any():
@@ -93,7 +93,7 @@ def rows_with_keys(relation: Relation, rows: Any, n_keys: int) -> np.ndarray:
 
 
 def net_change(relation: Relation, ops: list[tuple[str, Any]], n_keys: int) -> Change:
-    """What statements on one predicate change of its base facts, net."""
+    """The net change of a predicate's base facts by the statements on it."""
     return changed(relation, ops, n_keys)[1] if ops else net_difference(relation, relation)
 
 
@@ -105,7 +105,7 @@ def _as_array(codes: Any, arity: int) -> np.ndarray:
 
 
 def _last_of_key(rows: np.ndarray, n_keys: int) -> np.ndarray:
-    """Of rows with one key, the last."""
+    """The last row of each key."""
     if n_keys == 0:
         return rows[-1:]
     backwards = rows[::-1]

@@ -1,11 +1,11 @@
-"""Owns the path of a transaction through the strata: which are touched, in which order, how each follows.
+"""Owns the path of a transaction through the strata: which are touched, in which order, how each is updated.
 
 Correct output: after `maintain` every derived predicate is what evaluation from scratch gives on the new base
-facts.  Only strata that read something that changed are touched, so rules that a transaction does not concern
+facts.  Only strata that read something that changed are touched, so rules that a transaction does not affect
 cost nothing.
 
 1 base facts change.  2 strata in order: changes of what a stratum reads become changes of its predicates.
-3 constraints are checked.  Knows no strategy by name: see `dlog.engine.maintain.offers` for the choice.
+3 constraints are checked.  Knows no strategy by name: `dlog.engine.maintain.offers` chooses.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from dlog.language import ast
 from dlog.planning.versions import facts_name
 from dlog.storage.relation.relation import Relation
 
-SMALL_CHANGE = 64  # rows up to which a change is always followed, whatever the estimate
-# The share of the work of evaluating from scratch from which on that is done instead.  It goes through whole
-# columns, where deltas look rows up: on group counts it was three times as fast at a change of 10%.
+SMALL_CHANGE = 64  # changes of up to this many rows are always maintained, whatever the estimate
+# At this share of the work of evaluating from scratch, that is done instead.  It processes whole
+# columns, while deltas look up rows: on group counts it was three times as fast at a change of 10%.
 BULK = 0.08
-# Rows up to which sums of groups are made anew with their state: the next change of that size then goes the
-# short way (`few_rows`), which is faster than evaluating even a few thousand rows.
+# Up to this many rows, sums of groups are rebuilt with their state: the next change of that size then takes
+# the short path (`small_transaction`), which is faster than evaluating even a few thousand rows.
 KEEP_GROUPS = 1024
 
 
 @dataclass
 class Account:
-    """What a stratum took in transactions that it followed in one way."""
+    """The cost of a stratum in the transactions in which one strategy maintained it."""
 
     times: int = 0
     seconds: float = 0.0
@@ -55,40 +55,40 @@ class Account:
 
 
 class Spent(dict[str, Account]):
-    """The accounts of one stratum by the way it followed."""
+    """The accounts of one stratum by strategy."""
 
     def __missing__(self, way: str) -> Account:
         account = self[way] = Account()
         return account
 
     def __str__(self) -> str:
-        """Empty if there is nothing to tell."""
+        """Empty if nothing was measured."""
         parts = [f"{way} in {account}" for way, account in self.items() if account.times]
         return f"measured: {'; '.join(parts)}" if parts else ""
 
 
 @dataclass
 class Maintenance:
-    """What is known of a program between transactions: who reads what, and the strategies made so far."""
+    """What persists between transactions of a program: who reads what, and the strategies made so far."""
 
     program: Program
     readers: dict[str, tuple[int, ...]] = field(default_factory=dict)  # predicate -> strata that read it
     owner: dict[str, int] = field(default_factory=dict)  # derived predicate -> its stratum
     strategies: dict[int, Strategy] = field(default_factory=dict)
     given_up: dict[int, dict[str, str]] = field(default_factory=dict)  # strategies that failed, and why
-    sizes: dict[int, list[int]] = field(default_factory=dict)  # of what strata read when these were chosen
+    sizes: dict[int, list[int]] = field(default_factory=dict)  # of what strata read, at that time
     spent: dict[int, Spent] = field(default_factory=dict)  # by stratum, in the transactions that touched it
-    wanted: str | None = None  # the strategy that a user asked for
+    requested: str | None = None  # the strategy that the user asked for
     tables: Mapping[str, ast.Directive] = field(default_factory=dict)  # predicates that never change
     triggers: dict[tuple[str, int], Any] = field(
         default_factory=dict
     )  # see `dlog.engine.maintain.trigger_search`
     shared: frozenset[str] = frozenset()  # predicates whose column orders are a choice
     shared_readers: frozenset[int] = frozenset()  # strata that read them
-    prepared: set[int] = field(default_factory=set)  # strata for whose plans column orders have been chosen
+    prepared: set[int] = field(default_factory=set)  # strata whose plans have their column orders
 
     @classmethod
-    def of(cls, program: Program, wanted: str | None = None) -> Maintenance:
+    def of(cls, program: Program, requested: str | None = None) -> Maintenance:
         """O(program)."""
         readers: dict[str, dict[int, None]] = {}
         owner = {}
@@ -104,7 +104,7 @@ class Maintenance:
             program,
             found,
             owner,
-            wanted=wanted,
+            requested=requested,
             tables=tables,
             shared=shared,
             shared_readers=shared_readers,
@@ -112,8 +112,8 @@ class Maintenance:
 
     @property
     def forced(self) -> bool:
-        """Whether strategies are used even where evaluation from scratch looks cheaper."""
-        return self.wanted is not None
+        """Whether strategies are used even where evaluation from scratch seems cheaper."""
+        return self.requested is not None
 
     def strategy(self, number: int, store: Store) -> Strategy:
         if number not in self.strategies:
@@ -125,9 +125,9 @@ class Maintenance:
         return choose(self._question(number, store))
 
     def _question(self, number: int, store: Store) -> Question:
-        known, stratum = self.strategies.values(), self.program.strata[number]
+        others, stratum = self.strategies.values(), self.program.strata[number]
         given_up = self.given_up.get(number, {})
-        return Question(self.program, stratum, store, self.wanted, known, given_up)
+        return Question(self.program, stratum, store, self.requested, others, given_up)
 
     def _sizes(self, number: int, store: Store) -> list[int]:
         return [store.rows(name) for name in sorted(self.program.strata[number].reads)]
@@ -139,20 +139,20 @@ class Maintenance:
         return number not in self.sizes or not alike(self._sizes(number, store), self.sizes[number])
 
     def reconsidered(self, number: int, store: Store) -> Strategy:
-        """The strategy of a stratum, chosen anew if the last one is outgrown.  What that has kept goes when
-        another one does otherwise, which then evaluates the stratum once: O(1) for each row that has come
-        since, as there are 16 times as many, or a 16th.
+        """The strategy of a stratum, chosen again if the data has outgrown the last one.  Its state is
+        dropped if the new one is not equivalent; the stratum is then evaluated once: O(1) for each row added
+        since, because there are 16 times as many, or a 16th.
 
         REQUIRES: `store.relations` is the transaction's own.
         """
-        known = self.strategy(number, store)
+        current = self.strategy(number, store)
         if not self.is_outgrown(number, store):
-            return known
+            return current
         chosen = self._choose(number, store)
-        return known if chosen.does_as(known) else self._replace(number, store, chosen)
+        return current if chosen.equivalent_to(current) else self._replace(number, store, chosen)
 
     def another(self, number: int, store: Store, why: str) -> Strategy:
-        """In place of a strategy that cannot follow any more."""
+        """Replace a strategy that can no longer maintain its stratum."""
         failed = self.strategies[number]
         self.given_up[number] = {**self.given_up.get(number, {}), failed.way: why}
         return self._replace(number, store, self._choose(number, store))
@@ -164,31 +164,31 @@ class Maintenance:
         return chosen
 
     def go_back(self, strategies: dict[int, Strategy]) -> None:
-        """A transaction that has chosen some anew is taken back."""
+        """Undo the choices of a transaction that is rolled back."""
         if self.strategies is not strategies:
             self.strategies = strategies
             self.sizes.clear()  # so that the next one chooses again
             self.triggers.clear()
 
     def note(self, number: int, way: str, seconds: float) -> None:
-        """Remember what a stratum took in a transaction.  O(1)."""
+        """Record the cost of a stratum in a transaction.  O(1)."""
         account = self.account(number, way)
         account.times += 1
         account.seconds += seconds
 
     def account(self, number: int, way: str) -> Account:
-        """Of a stratum that follows in some way."""
+        """The account of a stratum for one strategy."""
         return self.spent.setdefault(number, Spent())[way]
 
     def explain(self, number: int, store: Store, all: bool = False) -> list[str]:
-        """How a stratum follows transactions and why, what that is expected to cost, and what it did cost.
+        """How a stratum is maintained and why, with the expected and the measured cost.
         `all`: also what every other strategy would cost, or why it refuses.  Runs nothing."""
         strategy = self.strategy(number, store)
         first, *others = strategy.explain(store)
         lines = [f"{strategy.named} {first}", *(f"  {line}" for line in others)]
         if strategy.way != FROM_SCRATCH:
-            if strategy.stratum.recursive and self.wanted is not None:
-                lines.append(f"  {self.wanted} was asked for, which is for rules without recursion")
+            if strategy.stratum.recursive and self.requested is not None:
+                lines.append(f"  {self.requested} was requested, but it is for rules without recursion")
             if not self.forced:
                 lines.append(f"  from scratch when more than about {BULK:.0%} of what it reads changes")
         if measured := str(self.spent.get(number, "")):
@@ -199,7 +199,7 @@ class Maintenance:
         return lines
 
     def prepare(self, numbers: Iterable[int], store: Store) -> None:
-        """Choose column orders for the delta variants of strata that are going to follow changes, once.
+        """Choose column orders for the delta variants of strata that are going to be maintained, once.
 
         They are planned for that only where there is a choice: see `dlog.engine.evaluate.column_orders`.
         """
@@ -221,11 +221,11 @@ class Maintenance:
 
         Strata that stay the same keep their strategies; the state of the others is dropped from the store.
         """
-        later = Maintenance.of(program, self.wanted)
-        known = {_identity(stratum): number for number, stratum in enumerate(self.program.strata)}
+        later = Maintenance.of(program, self.requested)
+        remaining = {_identity(stratum): number for number, stratum in enumerate(self.program.strata)}
         new = set()
         for number, stratum in enumerate(program.strata):
-            before = known.pop(_identity(stratum), None)
+            before = remaining.pop(_identity(stratum), None)
             if before is None:
                 new.add(number)
             elif before in self.strategies:
@@ -235,7 +235,7 @@ class Maintenance:
                     later.sizes[number] = self.sizes[before]
                 if before in self.spent:
                     later.spent[number] = self.spent[before]
-        for number in known.values():
+        for number in remaining.values():
             if number in self.strategies:
                 self.strategies[number].forget(store)
         return later, new
@@ -244,8 +244,8 @@ class Maintenance:
 def maintain(
     maintenance: Maintenance, cycle: Cycle, renewed: Collection[int] = (), done: Collection[int] = ()
 ) -> None:
-    """Bring all derived predicates to the new version.  `renewed` strata are evaluated from scratch, those
-    that are `done` have published their changes.
+    """Bring all derived predicates to the new version.  `renewed` strata are evaluated from scratch,
+    those that are `done` have published their changes.
 
     REQUIRES: base changes are published.  Raises what evaluation from scratch would raise.
     """
@@ -298,15 +298,16 @@ def _follow(strategy: Strategy, stratum: Stratum, cycle: Cycle, from_scratch: bo
 
 
 def check_tables(tables: Mapping[str, ast.Directive], cycle: Cycle) -> None:
-    """Raises when a cycle changes a predicate that is said never to change.  O(tables)."""
+    """Raises when a cycle changes a predicate that is declared never to change.  O(tables)."""
     for name, directive in tables.items():
         if name in cycle.changes or name in cycle.facts:
-            help = f"take `.table {name}` away if transactions are to change it"
-            raise SourceError(f"{name} is a table: no transaction changes it", span=directive.span, help=help)
+            help = f"remove `.table {name}` to let transactions change it"
+            message = f"{name} is a table: transactions cannot change it"
+            raise SourceError(message, span=directive.span, help=help)
 
 
 def _is_bulk(strategy: Strategy, cycle: Cycle) -> bool:
-    """Whether a change is so large that evaluating from scratch is expected to cost less."""
+    """Whether a change is so large that evaluating from scratch should cost less."""
     return _changed_rows(strategy, cycle) > SMALL_CHANGE and strategy.estimate(cycle) > BULK
 
 
@@ -335,7 +336,7 @@ def _owners(maintenance: Maintenance, names: Iterable[str]) -> set[int]:
 
 
 def _identity(stratum: Stratum) -> object:
-    """Equal for strata that mean the same."""
+    """Equal for strata with the same meaning."""
     rules = tuple(
         (r.heads, r.body, r.aggregates, tuple(sorted((n, str(t)) for n, t in r.types.items())))
         for r in stratum.rules
@@ -344,7 +345,7 @@ def _identity(stratum: Stratum) -> object:
 
 
 def change_program(cycle: Cycle, before: Program) -> None:
-    """Give every predicate of a changed program its relation, and base facts to those that have rules now.
+    """Give every predicate of a changed program its relation, and base facts to those that now have rules.
 
     REQUIRES: the store has the new program's predicates already.
     """

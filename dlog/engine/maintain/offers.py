@@ -1,6 +1,6 @@
-"""Owns the choice of a stratum's strategy: each offers what it would cost, or refuses; the cheapest is taken.
+"""Owns the choice of a stratum's strategy: each makes an offer with its cost, or refuses; the cheapest wins.
 
-Reads statistics only.  Knows no strategy by name: `dlog.engine.maintain.strategies` lists them.
+Uses statistics only.  Knows no strategy by name: `dlog.engine.maintain.strategies` lists them.
 
     cost  =  per_transaction + per_row + build / transactions that the choice is expected to last
              + bytes * a weight                                   of a transaction of one row, in us
@@ -20,9 +20,9 @@ from dlog.engine.state.store import Store
 from dlog.errors import UnsupportedError
 from dlog.ir.rules import Program, Rule, Stratum
 
-# Joins went through 8 million assignments a second on a star of six relations.
+# Joins produced 8 million assignments a second on a star of six relations.
 PER_ASSIGNMENT = 1 / 8
-LASTS = 15  # transactions of one row, for each row: then there are 16 times as many, and all are asked again
+LASTS = 15  # one-row transactions for each row: then there are 16 times as many rows, and all are asked again
 PER_BYTE = 1e-8  # so that memory decides only where times are about equal
 RECURSIVE = "it is recursive"
 
@@ -33,12 +33,12 @@ class Offer:
     reason: str
     per_row: float  # us for each changed row
     per_transaction: float  # us
-    bytes: float  # beyond the relations and column orders that are there
+    bytes: float  # beyond the relations and column orders that exist
     build: float  # us, once
-    on_request: str = ""  # why it is not taken unless a user asks for it
+    on_request: str = ""  # why it is chosen only if the user asks for it
 
     def cost(self, rows: int) -> float:
-        """Of a transaction of one row, where a stratum reads so many."""
+        """Of a transaction of one row, for a stratum that reads this many."""
         shared = self.build / (LASTS * max(rows, 1))
         return self.per_transaction + self.per_row + shared + PER_BYTE * self.bytes
 
@@ -56,11 +56,11 @@ class Question:
     program: Program
     stratum: Stratum
     store: Store
-    wanted: str | None = None  # the strategy that a user asked for
-    known: Collection[Strategy] = ()  # strategies of other strata, which may share state
+    requested: str | None = None  # the strategy that the user asked for
+    others: Collection[Strategy] = ()  # strategies of other strata, which may share state
     given_up: Mapping[str, str] = field(default_factory=dict)  # strategies that failed, and why
-    refused: list[str] = field(default_factory=list)  # why those that were asked first refused
-    refusals: list[Refusal] = field(default_factory=list)  # of all that were asked
+    refused: list[str] = field(default_factory=list)  # the reasons of those that were asked first
+    refusals: list[Refusal] = field(default_factory=list)  # of all strategies asked
 
     @cached_property
     def rows(self) -> int:
@@ -69,12 +69,12 @@ class Question:
 
     @cached_property
     def assignments(self) -> float:
-        """About how many the bodies have."""
+        """The estimated number of assignments of the bodies."""
         return sum(assignments(self.store, rule) for rule in self.stratum.rules)
 
     @property
     def assignments_of_row(self) -> float:
-        """About how many a row is part of."""
+        """The estimated number of assignments that a row is part of."""
         return self.assignments / max(self.rows, 1)
 
     @cached_property
@@ -87,12 +87,12 @@ class Question:
         """The method of each rule.  REQUIRES: the stratum is not recursive."""
         return [_choose_method(self, rule) for rule in self.stratum.rules]
 
-    def told_choices(self) -> list[RuleChoice]:
-        """The same; their reasons say why a strategy that was asked first refused."""
+    def explained_choices(self) -> list[RuleChoice]:
+        """The same; their reasons include why strategies asked earlier refused."""
         if not self.refused:
             return self.rule_choices
         why = "; ".join(self.refused)
-        if self.wanted is not None:
+        if self.requested is not None:
             return [replace(choice, reason=why) for choice in self.rule_choices]
         return [replace(choice, reason=f"{choice.reason}; {why}") for choice in self.rule_choices]
 
@@ -101,7 +101,7 @@ class Question:
 
 
 def choose(question: Question) -> Strategy:
-    """The strategy that is wanted, if it can be; else the cheapest, ties to the earlier in the list."""
+    """The requested strategy, if possible; else the cheapest, the earlier in the list if equal."""
     for entry in _candidates(question):
         try:
             strategy: Strategy = entry.offers.make(entry.name, question)
@@ -114,20 +114,22 @@ def choose(question: Question) -> Strategy:
 
 
 def _candidates(question: Question) -> Iterator[Entry]:
-    """From the one to try first."""
+    """Best first."""
     entries = [entry for entry in SUPPORTED if not entry.last_resort]
-    if question.wanted is None:
+    if question.requested is None:
         able = [entry for entry in entries if _refusal(entry, question) is None]
-        if len(able) > 1:  # else there is nothing to compare
+        if len(able) > 1:  # otherwise there is nothing to compare
             able.sort(key=lambda entry: _offer(entry, question).cost(question.rows))
         yield from able
     else:
-        entries.sort(key=lambda entry: entry.name != question.wanted)
+        entries.sort(key=lambda entry: entry.name != question.requested)
         for entry in entries:
             refusal = _refusal(entry, question)
             if refusal is None:
                 yield entry
-            elif entry.name == question.wanted and not entry.by_rule:  # else each rule says why
+            elif (
+                entry.name == question.requested and not entry.by_rule
+            ):  # otherwise each rule gives its reason
                 question.refused = [refusal]
     yield from (entry for entry in SUPPORTED if entry.last_resort)
 
@@ -148,13 +150,13 @@ def _offer(entry: Entry, question: Question) -> Offer:
 
 
 def all_offers(question: Question) -> Iterator[Offer | Refusal]:
-    """What every strategy says, in the order of the list.  Each is asked as if a user had asked for it."""
+    """The answer of every strategy, in list order.  Each is asked as if the user had requested it."""
     for entry in REGISTRY:
         if not entry.folder:
-            yield Refusal(entry.name, "it is not supported yet")
+            yield Refusal(entry.name, "not supported yet")
             continue
         reason = _unless_made(entry, replace(question, refused=[], refusals=[]))
-        wished = replace(question, wanted=entry.name, refused=[], refusals=[])
+        wished = replace(question, requested=entry.name, refused=[], refusals=[])
         if reason is not None and (refusal := _unless_made(entry, wished)) is not None:
             yield Refusal(entry.name, refusal)
         else:
@@ -162,7 +164,7 @@ def all_offers(question: Question) -> Iterator[Offer | Refusal]:
 
 
 def _unless_made(entry: Entry, question: Question) -> str | None:
-    """Why a strategy refuses, if it does: some reasons show only when it is made."""
+    """Why a strategy refuses, if it does: some reasons appear only when it is made."""
     if (reason := _refusal(entry, question)) is not None:
         return reason
     try:
@@ -186,31 +188,31 @@ class RuleOffer:
 
 @dataclass(frozen=True)
 class Need:
-    """What a method needs beyond what is there, and how that is said."""
+    """What a method needs beyond what exists, and the text for it."""
 
     bytes: float
     text: str
-    weight: float = 1.0  # of a byte, compared with those of other methods
+    weight: float = 1.0  # of a byte, relative to other methods
 
 
 def _choose_method(question: Question, rule: Rule) -> RuleChoice:
     said = [
         entry.offers.rule_offer(entry.name, question, rule)
         for entry in SUPPORTED
-        if entry.by_rule and (entry.name == question.wanted or not entry.on_request)
+        if entry.by_rule and (entry.name == question.requested or not entry.on_request)
     ]
     offers = [one for one in said if isinstance(one, RuleOffer)]
     refusals = {one.strategy: one.reason for one in said if isinstance(one, Refusal)}
-    if question.wanted is None:
+    if question.requested is None:
         return _least(offers, "; ".join(refusals.values()))
     for offer in offers:
-        if offer.way == question.wanted:
-            return RuleChoice(offer.way, "it was asked for", offer.method)
-    return RuleChoice(offers[0].way, refusals.get(question.wanted, ""), offers[0].method)
+        if offer.way == question.requested:
+            return RuleChoice(offer.way, "it was requested", offer.method)
+    return RuleChoice(offers[0].way, refusals.get(question.requested, ""), offers[0].method)
 
 
 def _least(offers: Sequence[RuleOffer], refusals: str) -> RuleChoice:
-    """The method that needs the least; the first is taken at once if it needs nothing."""
+    """The method that needs the least; the first one, without asking others, if it needs nothing."""
     first, *others = offers
     if not others:
         return RuleChoice(first.way, refusals, first.method)

@@ -1,8 +1,8 @@
-"""Owns strategies that follow the rules of a stratum without recursion, one by one.
+"""Owns strategies that maintain a stratum without recursion rule by rule.
 
-Two parts that know nothing of each other: how the change of a rule's body is found, by a method for each rule
-(`dlog.engine.maintain.body_changes`), and how the head takes it in (`dlog.engine.maintain.heads`).  A
-strategy's folder has the method; all heads are the same whatever the methods are.
+There are two independent parts: how the change of a rule's body is found, by a method for each rule
+(`dlog.engine.maintain.body_changes`), and how the head absorbs it (`dlog.engine.maintain.heads`).  A
+strategy's folder has the method; the heads are the same for all methods.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dlog.planning.arrange import AtomUse
 from dlog.planning.deltas import ERASE, INSERT
 from dlog.planning.versions import facts_name
 
-# (store, rule, how names of its state begin, the variables that are wanted, whether all assignments count)
+# (store, rule, prefix of the names of its state, variables to return, whether all assignments are counted)
 Method = Callable[[Store, Rule, str, tuple[str, ...], bool], BodyChanges]
 
 
@@ -61,7 +61,7 @@ class RuleStrategy(Strategy):
             else:
                 self.plain.append(choice.method(store, rule, state, (), not self.by_existence))
         self.bodies = [*self.plain, *(a.deltas for a in self.aggregates)]
-        self._parts: list[BodyChanges | GroupHead] = [*self.bodies, *self.aggregates]  # that may have state
+        self._parts: list[BodyChanges | GroupHead] = [*self.bodies, *self.aggregates]  # may have state
 
     @property
     def by_existence(self) -> bool:
@@ -79,8 +79,8 @@ class RuleStrategy(Strategy):
     def ready(self, store: Store) -> bool:
         return all(part.ready(store) for part in self._parts) and self.head.ready(store)
 
-    def does_as(self, other: Strategy) -> bool:
-        """Counts that are there stay, so how a head is kept makes no difference."""
+    def equivalent_to(self, other: Strategy) -> bool:
+        """Existing counts are maintained, so how the head is stored makes no difference."""
         if self.way != other.way:
             return False
         known = cast(RuleStrategy, other)
@@ -100,9 +100,9 @@ class RuleStrategy(Strategy):
         self.head.rebuild(cycle, *self.derivations(cycle))
 
     def derivations(self, cycle: Cycle) -> tuple[Words, Words | None]:
-        """(Rows of all derivations in the new version, for how many each stands; None: for one).
+        """(Rows of all derivations in the new version, how many each represents; None: one).
 
-        Makes the state of all rules.
+        Builds the state of all rules.
         """
         parts: list[tuple[Words, Words | None]] = [
             (cycle.store.relations[facts_name(self.name)].rows(), None)
@@ -131,7 +131,7 @@ class RuleStrategy(Strategy):
         self.head.apply(cycle, self._signed(cycle), self._derivable)
 
     def _signed(self, cycle: Cycle) -> Iterator[Signed]:
-        """Derivations that rules and base facts add (1) or take away (-1)."""
+        """Derivations that rules and base facts add (1) or remove (-1)."""
         facts = cycle.facts.get(self.name)
         if facts is not None:
             yield _signs(facts.erased, ERASE)
@@ -182,7 +182,7 @@ class RuleStrategy(Strategy):
         for body in self.bodies:
             body.runner.arrange()
 
-    # Looking inside
+    # Inspection
 
     def estimate(self, cycle: Cycle) -> float:
         """If every row of a relation costs the same."""
@@ -195,7 +195,7 @@ class RuleStrategy(Strategy):
         return lines
 
     def _reasons(self) -> Iterator[str]:
-        """The way of each rule and why; one line where that is the same for all."""
+        """The method of each rule and why; one line if that is the same for all."""
         found = [f"{choice.way}, because {choice.reason}" for choice in self.choices]
         if len(set(found)) == 1:
             yield found[0]
@@ -205,7 +205,7 @@ class RuleStrategy(Strategy):
             yield f"line {rule.span.line}: {text}" if rule.span else text
 
     def check(self, store: Store) -> None:
-        """Counts, sums and what methods keep, against what is made anew from all derivations."""
+        """Compare counts, sums and the state of methods with what all derivations give."""
         if not self.ready(store):
             return
         fresh = store.under(store.predicates)

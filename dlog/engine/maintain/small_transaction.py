@@ -42,7 +42,7 @@ NO_WAYS: Mapping[str, str] = {}  # of a step whose strata, and what they cost, a
 class Step:
     """Rows that were followed, and what there is to tell of them: see `commits.CommitSummary`."""
 
-    __slots__ = ("_costs", "derived", "looked", "rows", "touched", "trigger", "ways")
+    __slots__ = ("_costs", "derived", "later", "looked", "rows", "trigger", "ways")
 
     def __init__(
         self,
@@ -53,7 +53,8 @@ class Step:
         derived: Mapping[str, Change] = NO_DERIVED,
         looked: ReportsOnRequest = no_reports,
     ):
-        self.trigger, self.touched = trigger, [trigger]  # that which was fired first, and all
+        self.trigger = trigger  # that which was fired first
+        self.later: Sequence[Trigger] = ()  # those that were fired then
         self.rows = rows  # those that changed something
         self.ways = ways
         self._costs = costs  # by the names of `ways`, or of the only one
@@ -77,7 +78,10 @@ class Step:
         return {**self.derived, self.trigger.name: change}
 
     def note(self, seconds: float) -> None:
-        for trigger in self.touched:
+        for account in self.trigger.accounts:
+            account.times += 1
+            account.seconds += seconds
+        for trigger in self.later:
             for account in trigger.accounts:
                 account.times += 1
                 account.seconds += seconds
@@ -110,7 +114,7 @@ class Steps:
         return [looked for step in self._steps for looked in step.looked()]
 
     def note(self, seconds: float) -> None:
-        triggers = [trigger for step in self._steps for trigger in step.touched]
+        triggers = [trigger for step in self._steps for trigger in (step.trigger, *step.later)]
         touched = {id(account): account for trigger in triggers for account in trigger.accounts}
         for account in touched.values():
             account.times += 1
@@ -273,7 +277,7 @@ def _fire_derived(
         outputs += trigger.outputs() if given else []
         for head, operations in trigger.costs_by_name().items():
             step.add_costs(head, trigger.ways[head], operations)
-    step.touched += found[:1]
+    step.later = [*step.later, found[0]]
     return found[0], outputs, signs[0][1]
 
 
@@ -297,7 +301,7 @@ def _with_cycle(fired: Step, cycle: Cycle) -> Step:
     told = (lambda: [*looked(), *later]) if later else looked
     ways, costs = {**fired.ways, **cycle.ways}, {**fired.costs(), **cycle.costs}
     step = Step(fired.trigger, fired.rows, ways, costs, fired.derived, told)
-    step.touched = fired.touched
+    step.later = fired.later
     return step
 
 
@@ -373,11 +377,10 @@ def _follow_group(relations: dict[str, Relation], last: Step, outputs: Sequence[
     group = last.trigger.alone
     assert group is not None
     given = _assignments(outputs)
-    changed = None if given is None else group.follow(relations, *given)
+    changed = None if given is None else group.follow(relations, {}, *given)
     if changed is None:
         return None
-    relations[group.name], change = changed
-    last.derived = {group.name: change}
+    relations[group.name], last.derived = changed
     return last
 
 
@@ -426,7 +429,8 @@ def _changed_head(
             tables = [(o.use.sign, [o.column(c).copy() for c in range(n_columns)]) for o in outputs]
             return group.follow_tables(store, followed, tables)
         given = _assignments(outputs)
-        return None if given is None else group.follow(relations, *given)
+        changed = None if given is None else group.follow(relations, followed, *given)
+        return None if changed is None else (changed[0], changed[1][group.name])
     rows = np.concatenate([_head_rows(head, output) for output in outputs for head in output.use.heads])
     counts, head = counts_name(strategy.name), relations[strategy.name]
     if not len(relations[counts]) and strategy.counts_are_one(store):

@@ -18,18 +18,18 @@ from dlog.errors import DlogError, UnsupportedError, did_you_mean
 class Entry:
     """`offer.py` of its folder has the functions
 
-    refuse(name, question)              why it cannot maintain a stratum, if it cannot; quick
+    refuse(name, question)              why it cannot maintain a stratum, if it cannot; cheap
     offer(name, question)               what it would cost, an `Offer`
-    make(name, question)                the strategy; raises UnsupportedError for what shows only now
+    make(name, question)                the strategy; raises UnsupportedError for what is found only now
     rule_offer(name, question, rule)    the same for one rule, if it finds changes rule by rule
     """
 
     name: str
-    folder: str = ""  # none: the name is reserved, and not supported yet
-    selectable: bool = True  # by a user, for all rules that allow it
-    by_rule: bool = False  # whether rules of one stratum may differ in it
-    on_request: bool = False  # never chosen otherwise
-    last_resort: bool = False  # asked when all others refuse: it is never cheaper
+    folder: str = ""  # empty: the name is reserved but not supported yet
+    selectable: bool = True  # by the user, for all rules that allow it
+    by_rule: bool = False  # whether it is chosen for each rule of a stratum
+    on_request: bool = False  # chosen only if the user asks for it
+    last_resort: bool = False  # asked only when all others refuse: it is never cheaper
 
     @property
     def offers(self) -> Any:
@@ -53,7 +53,7 @@ SELECTABLE = tuple(entry.name for entry in SUPPORTED if entry.selectable)
 
 
 def require_strategy(name: str | None) -> None:
-    """Raises for the name of a strategy that a user cannot select."""
+    """Raises for the name of a strategy that the user cannot select."""
     if name is None or name in SELECTABLE:
         return
     if not isinstance(name, str):
@@ -61,5 +61,5 @@ def require_strategy(name: str | None) -> None:
     reserved = [entry.name for entry in REGISTRY if not entry.folder]
     if name in reserved:
         raise UnsupportedError(f"not supported yet: {name}")
-    known = did_you_mean(name, (*SELECTABLE, *reserved), f"there are {', '.join(SELECTABLE)}")
+    known = did_you_mean(name, (*SELECTABLE, *reserved), f"the strategies are {', '.join(SELECTABLE)}")
     raise DlogError(f"unknown strategy {name}", help=known)

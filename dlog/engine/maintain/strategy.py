@@ -1,7 +1,7 @@
 """Owns the interface between a transaction and the strategy that maintains one stratum's predicates.
 
-Knows no strategy by name.  A strategy may keep state of its own: relations under names of its own in the
-store, so that they are versions as the data is, are committed with it, and cost an abort nothing; or arrays
+Knows no strategy by name.  A strategy may have its own state: relations under its own names in the
+store, which are versioned and committed with the data, and cost an abort nothing; or arrays
 beside the store, see `dlog.engine.state.side_state`.
 """
 
@@ -23,15 +23,15 @@ from dlog.storage.diff.delta import difference
 from dlog.storage.index.batch import Change
 from dlog.storage.relation.relation import Relation, in_order
 
-# State that strata may share, before (None: there was none) and after: whoever comes first changes it.
+# State that strata may share, before (None: there was none) and after: the first one changes it.
 Followed = dict[str, tuple[Relation | None, Relation]]
 
 
 @dataclass
 class Cycle:
-    """One transaction on its way through the strata.
+    """One transaction passing through the strata.
 
-    `store.relations` is a dict of the transaction's own: nothing of it is seen outside before the commit, and
+    `store.relations` is the transaction's own dict: nothing in it is visible outside before the commit, and
     an abort drops it.  For a predicate p in it:
 
         p              the new version, once the stratum of p is done; until then the old one
@@ -41,8 +41,9 @@ class Cycle:
         facts_name(p)  the base facts of a derived predicate, new version
 
     `changes` has the net change of every predicate that changed so far; `facts` has that of the base facts of
-    derived predicates, for their strata to take in.  `ways` tells how each stratum that was touched followed:
-    the `way` of its strategy, or FROM_SCRATCH; by its first predicate.  `costs` has the operations of each.
+    derived predicates, for their strata to absorb.  `ways` tells how each touched stratum was updated:
+    the `way` of its strategy, or FROM_SCRATCH; keyed by its first predicate.  `costs` has the operations of
+    each.
     """
 
     program: Program
@@ -51,21 +52,19 @@ class Cycle:
     changes: dict[str, Change] = field(default_factory=dict)
     facts: dict[str, Change] = field(default_factory=dict)
     ways: dict[str, str] = field(default_factory=dict)
-    looked: list[OracleReport] = field(
-        default_factory=list
-    )  # where rules that keep traces were looked at again
-    operations: int = 0  # of strategies, besides those of `evaluation.measures`
+    looked: list[OracleReport] = field(default_factory=list)  # where traced rules were re-examined
+    operations: int = 0  # of strategies, in addition to those of `evaluation.measures`
     costs: dict[str, int] = field(default_factory=dict)
     versions: set[str] = field(default_factory=set)  # names of relations that end with the cycle
     followed: Followed = field(default_factory=dict)
 
     def operations_of(self, stratum: Stratum) -> int:
-        """Operations so far: of a stratum's rules, and of all that is not counted by rule.  O(rules)."""
+        """Operations so far: those of a stratum's rules, and those not counted by rule.  O(rules)."""
         measured = self.evaluation.measures.rules
         return self.operations + sum(measured[r.id].operations for r in stratum.rules if r.id in measured)
 
     def publish(self, name: str, relation: Relation, change: Change) -> None:
-        """Make a predicate's new version known.  `change` is the net difference, sorted.
+        """Publish a predicate's new version.  `change` is the net difference, sorted.
 
         REQUIRES: once for each predicate; relations[name] is still the old version, and stays as it is.
         """
@@ -78,11 +77,11 @@ class Cycle:
         self.changes[name] = change
 
     def publish_difference(self, name: str, relation: Relation) -> None:
-        """The same for a version that was made anew.  O(rows), or O(change) if the two share pages."""
+        """The same for a version that was rebuilt.  O(rows), or O(change) if the two share pages."""
         self.publish(name, relation, net_difference(self.store.relations[name], relation))
 
     def open(self, names: Iterable[str], changes: bool = True) -> None:
-        """Make sure that all versions of these predicates can be read, their changes, too, as relations.
+        """Make all versions of these predicates, and their changes, readable as relations.
         O(names + changes).
         """
         relations = self.store.relations
@@ -95,11 +94,11 @@ class Cycle:
                     self._keep(version, self._relation(version, rows))
 
     def keep_old(self, name: str, relation: Relation) -> None:
-        """The old version of what changes without being published."""
+        """The old version of a relation that changes without being published."""
         self._keep(old_name(name), relation)
 
     def _keep(self, name: str, relation: Relation) -> None:
-        """Until the end of the cycle."""
+        """Keep a relation until the end of the cycle."""
         self.store.relations[name] = relation
         self.versions.add(name)
 
@@ -109,7 +108,7 @@ class Cycle:
     def close(self) -> None:
         """The end of a cycle that is committed: only new versions stay.
 
-        A column order that a plan asked of an old version is kept by the new one, too, so that it is not
+        A column order that a plan added to an old version is added to the new one, too, so that it is not
         made again in every transaction.
         """
         relations = self.store.relations
@@ -127,7 +126,7 @@ class Cycle:
 
 
 class CannotFollow(Exception):
-    """A strategy cannot maintain its stratum any more, and says why: another one takes its place."""
+    """A strategy can no longer maintain its stratum, for the given reason: another one replaces it."""
 
 
 class Strategy:
@@ -138,21 +137,21 @@ class Strategy:
     stratum, and raise what evaluation from scratch would raise, or CannotFollow.
     """
 
-    way: str  # its name to a user
+    way: str  # its name shown to the user
     offered_as = ""  # its name in the list of strategies, once it is chosen there
     named = "maintained by strategy"  # how an explanation begins
-    reads_changes = False  # as relations, which the engine makes before `apply`
+    reads_changes = False  # as relations, which the engine creates before `apply`
     fires_joins = False  # whether a trigger may run its rules as plain joins with the changed row
-    has_short_path = False  # whether it may have one of its own: see `short_path`
+    has_short_path = False  # whether it may have its own: see `short_path`
     stratum: Stratum
     reads: frozenset[str]
 
     def ready(self, store: Store) -> bool:
-        """Whether the state that `apply` needs is there."""
+        """Whether the state that `apply` needs exists."""
         raise NotImplementedError
 
-    def does_as(self, other: Strategy) -> bool:
-        """Whether this one, which has kept nothing yet, would do as another one of the stratum does."""
+    def equivalent_to(self, other: Strategy) -> bool:
+        """Whether this strategy, which has no state yet, would work like another one of the stratum."""
         return self.way == other.way
 
     def rebuild(self, cycle: Cycle) -> None:
@@ -167,35 +166,35 @@ class Strategy:
         """Drop the state: the stratum is going to change without it."""
 
     def estimate(self, cycle: Cycle) -> float:
-        """The work of `apply` as a share of the work of evaluating the stratum from scratch; a guess."""
+        """The work of `apply` as a share of the work of evaluating the stratum from scratch; an estimate."""
         raise NotImplementedError
 
     @property
     def has_only_groups(self) -> bool:
-        """Whether the stratum is nothing but groups of which something is kept."""
+        """Whether the stratum consists of groups with state only."""
         return False
 
     def column_order_uses(self) -> Iterator[tuple[AtomUse, ...]]:
-        """What each plan reads that is going to run in transactions, one plan after the other."""
+        """What each plan that will run in transactions reads, plan by plan."""
         yield from ()
 
     def arrange(self) -> None:
-        """Column orders have been chosen: plans are to read these."""
+        """Column orders have been chosen: plans must use these."""
 
     def trigger(self, maintenance: Any, store: Store, name: str, sign: int) -> Any:
-        """A trigger of its own for rows of a predicate that it reads: see `trigger_search`; or None."""
+        """Its own trigger for rows of a predicate that it reads, if any: see `trigger_search`."""
         return None
 
     def short_path(self, store: Store, name: str, sign: int) -> Any:
-        """What follows rows of a predicate in one call, as part of a trigger; None: nothing does."""
+        """Its short path for rows of a predicate, as part of a trigger, if any."""
         return None
 
     def index_size(self, store: Store) -> tuple[str, int, int] | None:
-        """Granularity, intervals and bytes of sensitivity indices, if it keeps some."""
+        """Granularity, intervals and bytes of sensitivity indices, if it has any."""
         return None
 
     def explain(self, store: Store) -> list[str]:
-        """How the stratum is maintained and why, in words; runs nothing."""
+        """How the stratum is maintained and why, as text; runs nothing."""
         raise NotImplementedError
 
     def check(self, store: Store) -> None:

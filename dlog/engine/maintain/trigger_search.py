@@ -67,7 +67,8 @@ def find_derived(
         return trigger
     readers = [maintenance.program.strata[number] for number in maintenance.readers.get(name, ())]
     others = {p for stratum in readers for p in stratum.reads - {*stratum.predicates, name}}
-    if others & {*first.following, first.name} or maintenance.program.predicates[name].is_functional:
+    is_met = first.name in others or not first.following.isdisjoint(others)
+    if is_met or maintenance.program.predicates[name].is_functional:
         maintenance.triggers[key] = NEVER
         return None
     if any(maintenance.is_outgrown(number, store) for number in maintenance.readers.get(name, ())):
@@ -88,7 +89,8 @@ def _prepared(maintenance: Maintenance, store: Store, key: tuple[str, int]) -> T
     paths = [strategy.short_path(store, name, sign) for strategy in recursive]
     made = None if None in paths else _make(maintenance, store, key, strategies)
     if made is not None:
-        made.following = frozenset(_following(maintenance, name))
+        if abs(key[1]) == 1:  # of a base predicate: whatever it derives may be asked for what follows
+            made.following = frozenset(_following(maintenance, name))
         made.follow_in([path for path in paths if path is not None])
     maintenance.triggers[key] = NEVER if made is None else made
     return made

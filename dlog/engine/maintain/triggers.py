@@ -1,7 +1,7 @@
 """Owns triggers: what a row of a base predicate that comes or goes sets off, ready to be fired.
 
-All indices and all delta joins are one call of a kernel, for one row or for some.  Knows nothing of which
-predicates have one, see `trigger_search`, nor of what becomes of the rows that joins give, see `few_rows`.
+All indices and all delta joins are one call of a kernel, for one row or for some.  `trigger_search` knows
+which predicates have one, `small_transaction` what becomes of the rows that joins give.
 """
 
 from __future__ import annotations
@@ -208,13 +208,20 @@ class Trigger:
     def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
         """See `kernels.fire`."""
         relation.put_roots(self.places)
-        if len(rows) > MOST_ROWS:
+        n, kernel, room = len(rows), self.kernel, self.one
+        if n == 1:
+            words = self.row_words
+            for place, code in enumerate(rows[0]):
+                words[place] = code
+        elif n > MOST_ROWS:
             return k.TOO_LARGE
-        room, kernel = self._room_with(arena, rows), self.kernel
+        else:
+            room = self._room_with(arena, rows)
+        self.used = room
         with arena.lock:
             arena.hand_over()
             ranks = NO_WORDS if self.ranks is None else self.ranks()
-            found: int = kernel(arena.A, room.layout, room.written, ranks, len(rows))
+            found: int = kernel(arena.A, room.layout, room.written, ranks, n)
         if kernel is k.fire:  # from now on its machine code, without the 0.2 us of finding it
             self.kernel = getattr(kernel, "target", kernel)
         return found
@@ -226,17 +233,11 @@ class Trigger:
         return self.fire(arena, before, rows)
 
     def _room_with(self, arena: Arena, rows: Rows) -> JoinRoom:
-        """Room with these rows in it."""
-        if len(rows) == 1:
-            room, words = self.one, self.row_words
-            for place, code in enumerate(rows[0]):
-                words[place] = code
-        else:
-            room = self.some = self.some or JoinRoom(self, arena, MOST_ROWS)
-            kept = len(room.available) - len(room.marks)
-            room.available[:kept] = self.one.available[:kept]
-            room.rows[: len(rows) * self.arity] = np.asarray(rows, np.int64).reshape(-1)
-        self.used = room
+        """Room with several rows in it."""
+        room = self.some = self.some or JoinRoom(self, arena, MOST_ROWS)
+        kept = len(room.available) - len(room.marks)
+        room.available[:kept] = self.one.available[:kept]
+        room.rows[: len(rows) * self.arity] = np.asarray(rows, np.int64).reshape(-1)
         return room
 
     def state(self) -> Mapping[str, Relation]:

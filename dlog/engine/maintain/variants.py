@@ -1,6 +1,6 @@
 """Owns delta variants as plans: each begins with a change, so that its work follows the change.
 
-Knows nothing of when they run: `explain` of any strategy says by them what a changed row costs.
+Knows nothing of when they run: `explain` of any strategy uses them to show what a changed row costs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dlog.planning.versions import base_name, is_change
 
 
 def plan_variants(variants: Sequence[Variant], outputs: tuple[str, ...], bag: bool) -> list[Planned]:
-    """`bag`: every assignment counts, so that signed sums are exact."""
+    """`bag`: every assignment is counted, so that signed sums are exact."""
     return [Planned(v, _pipeline(v, outputs, bag)) for v in variants]
 
 
@@ -43,14 +43,14 @@ def explain_variants(runner: LastingRunner, variants: Iterable[Planned]) -> Iter
             continue
         uses = [u for u in compiled_variant(runner, join).atoms if not is_change(u.predicate)]
         reads = ", ".join(f"{u.predicate} by {_columns(runner, u)}" for u in uses) or "nothing else"
-        shown = re.sub(r"~\d+", "", str(planned.variant.change))  # a copy of a variable is the variable
+        shown = re.sub(r"~\d+", "", str(planned.variant.change))  # show a copy of a variable as the variable
         later = dict.fromkeys(_read(planned.pipeline.operations[1:]))
         then = f", then row by row {', '.join(later)}" if later else ""
         yield f"{shown}: reads {reads}{then}; {_estimate(runner, join)}"
 
 
 def _estimate(runner: LastingRunner, join: Join) -> str:
-    """What one changed row costs, in words."""
+    """The cost of one changed row, as text."""
     statistics = DefaultStatistics(Standing(runner.store, None))
     order = estimate_join(join.forms, join.outputs, join.bag, statistics)
     bindings = order.sizes[-1] if order.sizes else 1.0

@@ -26,7 +26,7 @@ from dlog.storage.index.index import Index
 from dlog.storage.index.sample import sample
 from dlog.storage.relation.relation import Relation
 from dlog.storage.values import encode
-from dlog.types import MAX_PRECISION, Type
+from dlog.values import MAX_PRECISION, Type
 
 STALE = 2.5  # estimates are for at most as many times the current rows
 _SAMPLE = 1 << 14

@@ -17,7 +17,7 @@ from dlog.engine.why.alternatives import Alternative, Bodies
 from dlog.engine.why.founded import Founded, Instance, Key, is_base
 from dlog.ir.rules import Atom, Form, Predicate, Rule, Stratum, Var
 from dlog.storage.values import decode
-from dlog.types import MAX_PRECISION, Type
+from dlog.values import MAX_PRECISION, Type
 
 SHOWN = 10  # assignments of an aggregate
 

@@ -1,11 +1,11 @@
-"""Owns the kernels that go from facts to derivations: plans, run once for each fact given to them.
+"""Owns the kernels that find derivations from facts: plans, run once for each given fact.
 
 No table of the given facts is built: their columns are written into the plan's slots.  What a plan finds is
-handed on in small batches, while it is in the cache.  `expand` runs one plan over given facts; `drive` runs
+passed on in small batches, while it is in the cache.  `expand` runs one plan over given facts; `drive` runs
 all plans over the facts that die, round by round, or are born, step by step, until there are none; `follow`
 is a whole transaction of a few rows.  Nothing is built or called between rounds.
 
-Plans are one array: PLAN words for each plan, which tell where its parts begin; then the parts.  Whoever
+Plans are one array: PLAN words for each plan, which tell where its parts begin; then the parts.  Code that
 writes new roots into a plan sets its P_READY to 0; it is attached to them when it first runs.
 """
 
@@ -36,33 +36,33 @@ from dlog.jit import Words, helper, kernel, pointer, shifted
 from dlog.lftj.machine import attach_on, run_on
 from dlog.lftj.opcodes import DONE, NEXTS, OUTPUT_FULL, PC, SCRATCH, SCRATCH_END, SCRATCH_NEXT, SEEKS, STATUS
 
-# Words of a job: how far it has come.
+# Words of a job: its progress.
 NEXT_FACT: Final = 0
-ROWS: Final = 1  # derivations found and not yet taken
+ROWS: Final = 1  # derivations found but not yet processed
 RUNNING: Final = 2  # 1: the plan is in the middle of a fact
 FIRST_FACT: Final = 3  # of the batch
-LAST_FACT: Final = 4  # behind it
-CURRENT: Final = 5  # the plan that is at work
+LAST_FACT: Final = 4  # exclusive
+CURRENT: Final = 5  # the plan that is running
 NUMBER: Final = 6  # of the round or step
 LIMIT: Final = 7  # of work: see `dlog.engine.maintain.stages.keep`
 MODE: Final = 8  # what derivations mean to their heads
 FROM_BATCH: Final = 9  # 1: facts are records of the batch, those of the plan's predicate; 0: rows
 FIRST_PLAN: Final = 10
-LAST_PLAN: Final = 11  # behind it
-SLICE: Final = 12  # join operations between two looks at the clock
+LAST_PLAN: Final = 11  # exclusive
+SLICE: Final = 12  # join operations between two checks of the clock
 # Words of a transaction of a few rows: it begins with plans [0, CHANGING) for the rows, then come plans
 # through facts of the recursion up to THROUGH, then the bound queries.
 CHANGING: Final = 13
 THROUGH: Final = 14
 ALL_PLANS: Final = 15
 PREDICATES: Final = 16
-CAPACITY: Final = 17  # derivations that are taken at a time
+CAPACITY: Final = 17  # derivations processed at a time
 JOB: Final = 18
 
-# What a job answers.
+# What a job returns.
 FINISHED: Final = 0
 NEEDS_ROOM: Final = 1
-LOOK: Final = 2  # time to look at the clock, and at the work
+LOOK: Final = 2  # time to check the clock and the work
 
 # Words of a plan.
 P_PREDICATE: Final = 0
@@ -81,11 +81,11 @@ PLAN: Final = 11
 # Parameters: [first instruction, columns of a fact], then (kind, operand) for each column.
 INTO: Final = 0  # write into the slot at this address
 EQUALS: Final = 1  # must be this code
-SAME: Final = 2  # must be as in this column
+SAME: Final = 2  # must equal this column
 ANY: Final = 3
 
-OPERATIONS: Final = 1 << 18  # join operations between two looks at the clock, unless there is a reason
-FACTS: Final = 1 << 16  # facts between two looks
+OPERATIONS: Final = 1 << 18  # join operations between two checks of the clock, unless there is a reason
+FACTS: Final = 1 << 16  # facts between two checks
 
 
 @kernel
@@ -100,8 +100,8 @@ def expand(
     head_words: Words,
     out_words: Words,
 ) -> int:
-    """Run the only plan for facts [NEXT_FACT, LAST_FACT) and let the derivations act; goes on where the job
-    stands.  Column c of fact i is fact_words[i * k + c], unless the facts are in the batch.
+    """Run the only plan for facts [NEXT_FACT, LAST_FACT) and apply the derivations; resumes where the job
+    stopped.  Column c of fact i is fact_words[i * k + c], unless the facts are in the batch.
 
     `out` is room for the numbers of facts, CAPACITY words, and columns of derivations, as many words each.
     """
@@ -126,9 +126,9 @@ def drive(
     head_words: Words,
     out_words: Words,
 ) -> int:
-    """All rounds of deaths (LOSE) or steps of births (GAIN) to come; goes on where the job stands.
+    """All rounds of deaths (LOSE) or steps of births (GAIN); resumes where the job stopped.
 
-    All that died is in the batch at the end, one round after the other.  REQUIRES: at the start job[CURRENT]
+    At the end the batch has all dead facts, round by round.  REQUIRES: at the start job[CURRENT]
     is job[LAST_PLAN], and job[NUMBER] the number of the last round or step.
     """
     return int(
@@ -152,7 +152,7 @@ def follow(
     out_words: Words,
 ) -> int:
     """A transaction of LAST_FACT rows that only gain derivations (MODE is BOUND) or only lose them
-    (LOWER_LOSE): FINISHED, or anything else if it is not a short one, and is to be undone.
+    (LOWER_LOSE): FINISHED, or anything else if there is too much work, and it must be undone.
 
     At the end `out` has, for each predicate, how many facts are new and gone, then the rows of these.
     REQUIRES: the table has room for CAPACITY derivations; values do not combine.
@@ -297,7 +297,7 @@ def run_facts(arena, ranks, plans, job, facts, table, records, head, out):
 
 @helper
 def make_ready(arena, plans, plan):
-    """Attach a plan to its roots; what earlier versions left in its state would lead astray."""
+    """Attach a plan to its roots; what earlier versions left in its state would be wrong."""
     state, initial = shifted(plans, plan[P_STATE]), shifted(plans, plan[P_INITIAL])
     for w in range(plan[P_INITIAL_WORDS]):
         state[w] = initial[w]
@@ -308,7 +308,7 @@ def make_ready(arena, plans, plan):
 
 @helper
 def set_parameters(state, parameters, facts, at):
-    """Make the plan ready for the fact at an address; False if its columns are not as they must be."""
+    """Prepare the plan for the fact at an address; False if its columns do not match."""
     for c in range(parameters[1]):
         kind, operand = parameters[2 + 2 * c], parameters[3 + 2 * c]
         value = facts[at + c]

@@ -93,13 +93,13 @@ def swap(heap, i, j):
 
 @kernel
 def next_births(record_words: Words, head_words: Words, step: int, out_words: Words) -> int:
-    """Let the first pending facts, all of one value and stage, be born; returns how many there are."""
+    """Add the first pending facts, all of one value and stage; returns how many there are."""
     return int(births(pointer(record_words), pointer(head_words), step, pointer(out_words)))
 
 
 @kernel
 def next_deaths(record_words: Words, head_words: Words, number: int, out_words: Words) -> int:
-    """Let what has fallen die in the round of this number; returns how many facts these are."""
+    """Mark the fallen facts as dead in the round of this number; returns how many there are."""
     return int(deaths(pointer(record_words), pointer(head_words), number, pointer(out_words)))
 
 
@@ -112,7 +112,7 @@ def births(records, head, step, out):
         r = record * RECORD
         if n > 0 and (heap[0] != first or heap[1] != second):
             break
-        # A fact that was placed again, further to the front, has been born or stands elsewhere in the heap.
+        # A fact that was placed again, further to the front, has been born or is elsewhere in the heap.
         if records[r + WHEN] == PENDING and records[r + STAGE] == heap[1]:
             first, second = heap[0], heap[1]
             records[r + WHEN] = step

@@ -1,7 +1,7 @@
 """Owns what derivations do to their heads: support counts, facts that fall, facts that are derived.
 
 A derivation is a row of columns and a *shape*, which tells where in it the head and the recursive body facts
-are.  Its body facts must be there, each in the sense of the mode (`stage_layout`); it counts for its head if
+are.  Its body facts must exist, each in the sense of the mode (`layout`); it counts for its head if
 their stages are all below the head's.
 """
 
@@ -60,7 +60,7 @@ def take(
     record_words: Words,
     head_words: Words,
 ) -> None:
-    """Let n derivations act on their heads.  REQUIRES: has_room(n)."""
+    """Apply n derivations to their heads.  REQUIRES: has_room(n)."""
     take_on(
         pointer(row_words), stride, n, pointer(source_words), pointer(shape_words), mode, step,
         pointer(table_words), pointer(record_words), pointer(head_words),
@@ -91,7 +91,7 @@ def fact_words(head):
 
 @helper
 def warm(table, head, shape, rows, stride, n):
-    """Read the entries that derivations are going to look for, all at once: the processor then waits for many
+    """Read the entries that derivations will search for, all at once: the processor then waits for many
     of them together, which takes a fraction of the time."""
     width, slots = head[WIDTH], head[SLOTS]
     read = np.int64(0)
@@ -135,8 +135,8 @@ def greatest_stage(table, records, head, shape, rows, stride, i, source, mode, s
 def body_stage(table, records, head, predicate, mode, step, before):
     """The stage of the body fact at KEY, or -1 when a derivation with it does not count here.
 
-    `before`: the fact stands before the changed one in the body; a derivation through several changed facts
-    counts where it stands first.
+    `before`: the fact comes before the changed one in the body; a derivation through several changed facts
+    counts at the first of them.
     """
     slot = find(table, head, predicate)
     if slot < 0:
@@ -245,7 +245,9 @@ def gain(table, records, head, predicate, top, mode):
 
 @helper
 def note(table, records, head, record, predicate, value, stage, mode):
-    """A fact that is not there has a derivation: it is pending or, while facts may fall, to be asked for."""
+    """A fact that does not exist has a derivation: it is pending or, while facts may fall, to be searched
+    for.
+    """
     if mode == LOWER_GAIN:
         records[head[ABSENT_LIST] + head[N_ABSENT]] = record
         head[N_ABSENT] += 1
@@ -255,7 +257,7 @@ def note(table, records, head, record, predicate, value, stage, mode):
 
 @helper
 def improve(table, records, head, slot, mode):
-    """A better value for a key has been derived: the one it has will fall, and what rests on it."""
+    """A better value for a key has been derived: its current one will fall, and what depends on it."""
     record = touch(table, records, head, slot)
     r = record * RECORD
     if records[r + IMPROVED] == 0:

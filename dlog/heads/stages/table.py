@@ -5,15 +5,15 @@ facts have a stage below its own.  Base facts and rules without recursive body f
 nothing.  Invariant: the count is exact and at least 1.  So every fact has a derivation from facts of lower
 stages, and by induction one from the strata below alone: no facts keep each other alive.
 
-Where values combine (recursive min and max), a fact is a key with its value, and only derivations of that
-very value count.
+If values combine (recursive min and max), a fact is a key with its value, and only derivations of that
+value count.
 
-Lifecycle of a transaction.  1 `take`, or `expand_kernels`, lets derivations act.  2 `fall` and `births` hand
-out the facts whose derivations come next.  3 `changes` reads the outcome.  4 `keep` or `undo`: whoever begins
-the next transaction knows whether this one was committed.
+Lifecycle of a transaction.  1 `take`, or `expand_kernels`, applies derivations.  2 `fall` and `births`
+return the facts whose derivations come next.  3 `changes` reads the outcome.  4 `keep` or `undo`: the next
+transaction knows whether this one was committed.
 
 Knows nothing of rules and relations.  Not versioned, unlike relations: readers never see it, and `undo`
-brings back what the last transaction changed, in time proportional to that.
+restores what the last transaction changed, in time proportional to that.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from dlog.heads.stages.table_kernels import (
 from dlog.jit import DISABLED, Words
 from dlog.storage.index.batch import Change
 
-CHUNK = 1024  # derivations that are taken at a time: their rows stay in the first cache
-_FILLED = 1 << 16  # facts put in at a time
+CHUNK = 1024  # derivations processed at a time: their rows stay in the first-level cache
+_FILLED = 1 << 16  # facts inserted at a time
 _LEAST_SLOTS = 4 * CHUNK
 _LEAST_RECORDS = 2 * CHUNK
 _LISTS = {
@@ -57,7 +57,7 @@ _take, _rehash, _settle, _fill = _quietly(take), _quietly(rehash), _quietly(sett
 
 
 def _direction(combine: str) -> int:
-    """How a kernel knows which of two values of a key is better; 0: values do not combine."""
+    """How a kernel decides which of two values of a key is better; 0: values do not combine."""
     if not combine:
         return 0
     return k.MIN if aggregate_named(combine).direction > 0 else k.MAX
@@ -65,7 +65,7 @@ def _direction(combine: str) -> int:
 
 @dataclass(frozen=True)
 class FactKind:
-    """A predicate as the table sees it: its first `identity` columns tell its facts apart."""
+    """A predicate as the table sees it: its first `identity` columns identify its facts."""
 
     columns: int
     identity: int
@@ -96,17 +96,17 @@ class StageTable:
             combine = _direction(kind.combine)
             self.head[at : at + k.PREDICATE_WORDS] = kind.columns, kind.identity, combine
         self.table = self.records = np.zeros(0, np.int64)
-        self.words = self.head.data  # which are read one at a time in a third of the time
+        self.words = self.head.data  # single words are read in a third of the time
         self._resize(_LEAST_SLOTS)
         self._more_records(_LEAST_RECORDS)
 
     def __len__(self) -> int:
-        """The number of entries: facts, and during a transaction those it takes away or asks about."""
+        """The number of entries: facts, and during a transaction those it removes or searches for."""
         return int(self.head[k.LIVE])
 
     @property
     def touched(self) -> int:
-        """How many facts the transaction has looked at closely."""
+        """How many facts the transaction has touched."""
         return int(self.head[k.N_RECORDS])
 
     @property
@@ -116,7 +116,7 @@ class StageTable:
 
     @property
     def derivations(self) -> int:
-        """Derivations looked at since the transaction began."""
+        """Derivations examined since the transaction began."""
         return int(self.head[k.WORK])
 
     # Room
@@ -130,15 +130,15 @@ class StageTable:
             self._more_records(2 * fullest)
 
     def reserve(self, facts: int, touched: bool) -> None:
-        """Make room for so many facts, all of them touched or none.  REQUIRES: it is empty.  O(facts)."""
+        """Make room for this many facts, all of them touched or none.  REQUIRES: it is empty.  O(facts)."""
         self._resize(max(_LEAST_SLOTS, _slots_for(facts + CHUNK)))
         if touched:
             self._more_records(facts + _LEAST_RECORDS)
 
     def clear(self, facts: int) -> None:
-        """Forget everything, and make room for so many facts that no transaction touches.
+        """Clear the table, and make room for this many facts that no transaction touches.
 
-        Memory that suits is taken again, which costs less than asking for new.  O(slots).
+        Memory of a suitable size is reused, which costs less than allocating new.  O(slots).
         """
         self.head[[k.LIVE, *_COUNTERS]] = 0
         wanted = max(_LEAST_SLOTS, _slots_for(facts + CHUNK))
@@ -170,7 +170,7 @@ class StageTable:
         self.head[k.MOST_RECORDS] = n
 
     def _shrink(self) -> None:
-        """Give back what a large transaction needed."""
+        """Release the memory of a large transaction."""
         slots = int(self.head[k.SLOTS])
         if slots > _LEAST_SLOTS and len(self) * 8 < slots:
             self._resize(max(_LEAST_SLOTS, _slots_for(2 * len(self))))
@@ -179,7 +179,7 @@ class StageTable:
             self._more_records(_LEAST_RECORDS)
 
     def fill(self, predicate: int, block: Words) -> None:
-        """Put in facts that are not there, a (columns + 1, n) array with their supports last (see
+        """Insert facts that do not exist, a (columns + 1, n) array with their supports last (see
         `storage.queue.support_kernels`).  REQUIRES: no transaction.  O(n) expected.
         """
         n = block.shape[1]
@@ -208,7 +208,7 @@ class StageTable:
         return out
 
     def take(self, columns: Words, source: Words, shape: Words, mode: int, step: int) -> None:
-        """Let derivations act.  `columns` is (columns, n); source[i] is the record of the changed fact of i.
+        """Apply derivations.  `columns` is (columns, n); source[i] is the record of the changed fact of i.
 
         In step `step` of the births, round `step` of the deaths.  O(n) expected.
         """
@@ -234,13 +234,13 @@ class StageTable:
         return out
 
     def questions(self) -> Words:
-        """Facts that a change may have derived, and that were not there."""
+        """Facts that a change may have derived, and that did not exist."""
         n = int(self.head[k.N_ABSENT])
         self.head[k.N_ABSENT] = 0
         return self._list(k.ABSENT_LIST, n).copy()
 
     def batch(self, n: int) -> Words:
-        """The first n records of the last batch; not to be kept."""
+        """The first n records of the last batch; valid until the next one."""
         return self._list(k.BATCH, n)
 
     def _list(self, name: int, n: int) -> Words:
@@ -252,7 +252,7 @@ class StageTable:
         return bool(self.head[k.N_FALLEN])
 
     def births(self, step: int) -> Words:
-        """The pending facts of the least value and stage, as records; from now on they are there."""
+        """The pending facts of the least value and stage, as records; from now on they exist."""
         pending = int(self.head[k.N_HEAP])
         if not pending:
             return NO_IDS
@@ -269,7 +269,7 @@ class StageTable:
     # Outcome
 
     def changes(self, predicate: int, batch: Words | None = None, *, shown: bool = False) -> Change:
-        """Rows of a predicate that are new and gone since the transaction began.
+        """Rows of a predicate that were added and removed since the transaction began.
 
         `shown`: since they were last shown, instead; and from now on they are.  O(touched), or O(batch).
         """
@@ -289,7 +289,7 @@ class StageTable:
         self._shrink()
 
     def undo(self) -> None:
-        """Everything is as it was before the transaction.  O(touched)."""
+        """Restore the state before the transaction.  O(touched)."""
         _settle(self.table, self.records, self.head, 1)
         self._shrink()
 
@@ -302,7 +302,7 @@ class StageTable:
 
 
 def _slots_for(facts: int) -> int:
-    """Slots for so many facts: not more than five in eight are used.
+    """Slots for this many facts: at most five in eight are used.
 
     >>> _slots_for(100)
     161

@@ -1,6 +1,6 @@
 """Owns the kernels of the table of stages: finding facts, touching them, and ending a transaction.
 
-Knows nothing of derivations.  Callers see to it that there is room (`has_room`).
+Knows nothing of derivations.  Callers make sure that there is room (`has_room`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from dlog.heads.stages.layout import (
 from dlog.jit import Words, helper, kernel, pointer
 from dlog.storage.queue.support_kernels import COUNT_BITS
 
-FILLED: Final = 64  # facts that are put into the table at a time
+FILLED: Final = 64  # facts inserted into the table at a time
 HALF_MASK: Final = (1 << 32) - 1
 
 
@@ -61,7 +61,7 @@ def info(head, predicate, word):
 
 @helper
 def home_of(words, at, n, predicate, slots):
-    """The slot where a fact belongs whose first n columns lie at `at`."""
+    """The home slot of a fact whose first n columns are at `at`."""
     h = hash_start(predicate)
     for c in range(n - 1):
         h = hash_word(h, words[at + c])
@@ -93,21 +93,21 @@ def home(h, last, slots):
 
 @helper
 def after(slot, slots):
-    """Where to look next: not among the neighbours, which tend to be there, too."""
+    """Where to search next: not among the neighbours, which tend to be taken, too."""
     slot += STRIDE
     return slot if slot < slots else slot - slots
 
 
 @helper
 def steps(start, end, head):
-    """How many slots are looked at on the way from one to another."""
+    """How many slots a search visits from one to another."""
     slots = head[SLOTS]
     return (end - start if end >= start else end - start + slots) * head[INVERSE] % slots
 
 
 @helper
 def find(table, head, predicate):
-    """The slot of the fact whose row lies at KEY, or ~slot where it would go."""
+    """The slot of the fact whose row is at KEY, or ~slot where it would go."""
     n = info(head, predicate, IDENTITY)
     width, key, slots = head[WIDTH], head[KEY], head[SLOTS]
     slot = home_of(head, key, n, predicate, slots)
@@ -144,7 +144,7 @@ def touch(table, records, head, slot):
 
 @helper
 def new_record(table, records, head, slot, predicate):
-    """A record for an entry whose columns are set; the fact was not there before the transaction."""
+    """A record for an entry whose columns are set; the fact did not exist before the transaction."""
     width = head[WIDTH]
     record = head[N_RECORDS]
     head[N_RECORDS] = record + 1
@@ -163,7 +163,7 @@ def new_record(table, records, head, slot, predicate):
 
 @helper
 def insert(table, records, head, slot, predicate):
-    """A fact that was not there, from the row at KEY, as absent; returns its record."""
+    """Add a fact that did not exist, from the row at KEY, as absent; returns its record."""
     at = slot * head[WIDTH]
     for c in range(info(head, predicate, COLUMNS)):
         table[at + c] = head[head[KEY] + c]
@@ -175,7 +175,7 @@ def insert(table, records, head, slot, predicate):
 
 @helper
 def remove(table, records, head, slot):
-    """Take an entry out; those behind it move up, so that no search ends too early."""
+    """Remove an entry; those after it move up, so that no search ends too early."""
     width, slots = head[WIDTH], head[SLOTS]
     hole = slot
     at = slot
@@ -198,7 +198,7 @@ def remove(table, records, head, slot):
 
 @helper
 def has_room(head, n):
-    """Whether n derivations can be taken in without growing anything."""
+    """Whether n derivations can be applied without growing anything."""
     most = head[MOST_RECORDS]
     return head[N_RECORDS] + n <= most and head[N_HEAP] + n <= most and head[LIVE] + n <= head[MOST_LIVE]
 
@@ -228,10 +228,10 @@ def rehash(
 def fill(
     predicate: int, block: Words, n: int, home_words: Words, table_words: Words, head_words: Words
 ) -> None:
-    """Put n facts in that are not there, as no transaction has touched them.  REQUIRES: room for them.
+    """Insert n facts that do not exist, untouched by any transaction.  REQUIRES: room for them.
 
-    Column c of fact i is block[c * n + i]; behind the columns come the supports.  Where facts belong is found
-    out for some of them at a time, and looked at: so the table's memory is waited for once, not for each.
+    Column c of fact i is block[c * n + i]; after the columns come the supports.  The home slots are computed
+    for some of them at a time, and read: so the processor waits for memory once, not for each.
     """
     columns, homes = pointer(block), pointer(home_words)
     table, head = pointer(table_words), pointer(head_words)
@@ -253,13 +253,13 @@ def fill(
             support = columns[k * n + i]
             table[at + width - 2] = (support >> COUNT_BITS) << STAGE_BITS | predicate << 1
             table[at + width - 1] = support & ((1 << COUNT_BITS) - 1)
-    homes[0] = used  # so that looking is not left out
+    homes[0] = used  # so that the reads are not optimised away
     head[LIVE] += n
 
 
 @helper
 def home_in_columns(columns, i, stride, n, predicate, slots):
-    """As `home_of`, of a row that lies in columns."""
+    """Like `home_of`, for a row that is stored in columns."""
     h = hash_start(predicate)
     for c in range(n - 1):
         h = hash_word(h, columns[c * stride + i])
@@ -303,10 +303,10 @@ def read_changes(
     old_words: Words,
     counts: Words,
 ) -> None:
-    """Which facts of a batch have become new or gone rows of a predicate, since the transaction began.
+    """Which facts of a batch became added or removed rows of a predicate, since the transaction began.
 
     `shown`: since they were last shown instead, and from now on they are.  `counts` gets the number of new
-    and gone ones.  Rows lie one after the other.
+    and removed ones.  Rows are written one after the other.
     """
     table, records, head = pointer(table_words), pointer(record_words), pointer(head_words)
     new, old = pointer(new_words), pointer(old_words)
@@ -343,7 +343,8 @@ def read_changes(
 
 @helper
 def put_changes(predicate, table, records, head, gone, to):
-    """Write the rows of a predicate that are new, or gone, since the transaction began; returns how many.
+    """Write the rows of a predicate that were added, or removed, since the transaction began; returns how
+    many.
 
     REQUIRES: values do not combine."""
     width, k = head[WIDTH], info(head, predicate, COLUMNS)
@@ -394,7 +395,7 @@ def settle_on(table, records, head, back):
 
 @kernel
 def read_stages(predicate: int, table_words: Words, head_words: Words, out_words: Words) -> int:
-    """Every fact of a predicate with its stage and count behind its columns; returns how many."""
+    """Every fact of a predicate with its stage and count after its columns; returns how many."""
     table, head, out = pointer(table_words), pointer(head_words), pointer(out_words)
     width, k = head[WIDTH], info(head, predicate, COLUMNS)
     n = np.int64(0)

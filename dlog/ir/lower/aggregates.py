@@ -1,10 +1,10 @@
-"""Owns aggregates: what `agg<<...>>` may say, and inline aggregates -> auxiliary predicates with rules.
+"""Owns aggregates: what `agg<<...>>` may contain, and inline aggregates -> auxiliary predicates with rules.
 
     # n = count : { edge(x, _) }         becomes, with x a group,
     # (aux[x] = n ; !aux[x] = _, n = 0)  where  aux[x] = n <- agg<<n = count()>> edge(x, _).
 
 An aggregate whose body does not bind its groups ranges over a *domain*: an auxiliary predicate over the forms
-around it that do.  It may hold more groups than the rule asks for, never fewer.
+around it that do.  It may have more groups than the rule needs, never fewer.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from dlog.ir.lower.grounding import (
     providers,
     raw,
 )
+from dlog.ir.lower.literals import ZERO
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.names import Shape
 from dlog.ir.lower.scope import Scope, variables
@@ -62,7 +63,7 @@ def aggregation(scope: Scope, node: ast.Aggregation, forms: list[RawForm]) -> Ag
         scope.error(f"{node.op} takes {need}", node.span, f"write {form}")
     elif node.result in variables(scope.root.body):
         message = f"{node.result} is the result of {node.op}, but the body uses it too"
-        scope.error(message, node.span, "give the result a name of its own")
+        scope.error(message, node.span, "give the result a different name")
     elif not _uses_results(scope, node):
         argument = scope.term(node.args[0], forms) if node.args else None
         return Aggregate(aggregate_named(node.op).name, Var(node.result, node.span), argument, node.span)
@@ -78,18 +79,18 @@ def _uses_results(scope: Scope, node: ast.Aggregation) -> bool:
                 message = (
                     f"{inner.name} is the result of an aggregate and cannot be the argument of {node.op}"
                 )
-                scope.error(message, inner.span, "compute it in a rule of its own first")
+                scope.error(message, inner.span, "compute it in a separate rule first")
                 return True
     return False
 
 
 def check_aggregates(scope: Scope, aggregates: list[Aggregate], heads: list[Atom]) -> None:
-    """Every result is one aggregate's, and used by a head."""
+    """Every result belongs to one aggregate, and is used by a head."""
     seen: set[str] = set()
     for aggregate in aggregates:
         if aggregate.result.name in seen:
             message = f"{aggregate.result} is the result of two aggregates"
-            scope.error(message, aggregate.span, "give each result a name of its own")
+            scope.error(message, aggregate.span, "give each result a different name")
         elif not any(aggregate.result in h.args for h in heads):
             message = f"the result {aggregate.result} of {aggregate.op} is not used in the head"
             scope.error(message, aggregate.span, f"add a head such as total[...] = {aggregate.result}")
@@ -97,7 +98,7 @@ def check_aggregates(scope: Scope, aggregates: list[Aggregate], heads: list[Atom
 
 
 def check_head_terms(scope: Scope, args: Iterable[ast.Node]) -> None:
-    """A result is stored as it is: expressions over it belong into another rule."""
+    """A result is stored unchanged: expressions over it belong in another rule."""
     assert isinstance(scope.root, ast.Rule)
     results = {a.result for a in scope.root.aggregations}
     for node in (n for a in args if not isinstance(a, ast.Variable) for n in a.walk()):
@@ -105,13 +106,13 @@ def check_head_terms(scope: Scope, args: Iterable[ast.Node]) -> None:
             message = (
                 f"{node.name} is the result of an aggregate and cannot be used in an expression of the head"
             )
-            scope.error(message, node.span, "store it as it is, and compute with it in a second rule")
+            scope.error(message, node.span, "store it unchanged, and compute with it in a second rule")
 
 
 def by_group(
     heads: list[Atom], aggregates: list[Aggregate]
 ) -> list[tuple[tuple[Atom, ...], tuple[Aggregate, ...]]]:
-    """Heads that share their group keys stay one rule; others become rules of their own."""
+    """Heads with the same group keys stay one rule; others become separate rules."""
     if not aggregates:
         return [(tuple(heads), ())]
     results = {a.result.name for a in aggregates}
@@ -199,7 +200,7 @@ class RuleMaker:
     def or_empty(self, form: AggregateForm, value: int, head: Atom) -> Form:
         """The aggregate's value, or the one it has over nothing."""
         absent = replace(head, args=(*head.keys, self.scope.fresh(form.span)))
-        empty = Const("int", value, None, form.span)
+        empty = Const(ZERO if aggregate_named(form.op).adds_up else "int", value, None, form.span)
         equal = Primitive("eq", (form.result, empty), None, form.span)
         otherwise = Conj((), (Negation(Conj((), (absent,)), form.span), equal))
         return Disjunction((Conj((), (head,)), otherwise), form.span, exclusive=True)

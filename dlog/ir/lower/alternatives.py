@@ -1,8 +1,8 @@
 """Owns alternatives under an aggregate: it ranges over assignments of *all* variables of its body.
 
 A variable that only some branches of a disjunction have is undefined in the others; assignments that differ
-in what is defined are different ones.  To make that plain to whoever evaluates the rule, every branch gives
-a value to every variable, a fixed one where it is undefined, and a number tells which are defined.
+in what is defined are different.  To make that explicit for evaluation, every branch gives
+a value to every variable, a fixed one if it is undefined, and a number tells which are defined.
 
     # agg<<n = count()>> (a(x, y) ; b(x))     becomes
     # agg<<n = count()>> (a(x, y), t = 0 ; b(x), y = 0, t = 1)
@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from dlog.ir.lower.quantify import bindings
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Operand, Primitive, Rule, Var
-from dlog.types import INT, Type
+from dlog.values import INT, Type
 
 
 def complete_alternatives(rule: Rule) -> Rule:

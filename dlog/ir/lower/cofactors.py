@@ -1,15 +1,15 @@
-"""Owns `agg<<m = cofactor(a, b)>>`: the rule that it stands for, and how its parts are named.
+"""Owns `agg<<m = cofactor(a, b)>>`: the rule that it abbreviates, and how its parts are named.
 
 The cofactor of variables is the number of assignments, the sums of the variables and the sums of their
 products: a symmetric matrix over 1 and the variables.  There are no records, so the matrix is stored by its
-entries: in a head, m stands for the names of a row and a column, and the entry.
+entries: in a head, m represents the names of a row and a column, and the entry.
 
     # model[r] = m <- agg<<m = cofactor(a, b)>> sale(r, a, b).         is, with each entry on both sides,
     # model[r, "1", "1"] = m'1'1, model[r, "1", "a"] = m'1'a, .. model[r, "a", "b"] = m'a'b, ..
     #     <- agg<<m'1'1 = sum(m'1), m'1'a = sum(m'a), .. m'a'b = sum(m'a * m'b), ..>>
     #        sale(r, a, b), m'1 = 1, m'a = a * 1, m'b = b * 1.
 
-The products with 1 let whole numbers become decimals or floats where another variable is one: all entries
+The products with 1 convert integers to decimals or floats if another variable is one: all entries
 have one type.  Knows no types.
 """
 
@@ -30,7 +30,7 @@ ONE = "1"  # the name of the row and the column of sums
 
 
 def with_entries(program: ast.Program, diagnostics: Diagnostics) -> tuple[ast.Program, list[ast.Rule]]:
-    """The program with every cofactor as the sums that it is made of, and the rules in it that were reported:
+    """The program with every cofactor replaced by its sums, and the rules in it that were reported:
     these have one entry, so that their predicates are known.
     """
     statements: list[ast.Node] = []
@@ -94,13 +94,13 @@ def _check(rule: ast.Rule, aggregation: ast.Aggregation, diagnostics: Diagnostic
         diagnostics.error("cofactor takes variables", other.span, help)
     elif len(set(names)) < len(names):
         twice = next(a for i, a in enumerate(aggregation.args) if names[i] in names[:i])
-        diagnostics.error("cofactor takes each variable once", twice.span, "its square is there already")
+        diagnostics.error("cofactor takes each variable once", twice.span, "its square is already included")
     elif rule.body is not None and result in variables(rule.body):
         message = f"{result} is the result of cofactor, but the body uses it too"
-        diagnostics.error(message, span, "give the result a name of its own")
+        diagnostics.error(message, span, "give the result a different name")
     elif sum(a.result == result for a in rule.aggregations) > 1:
         diagnostics.error(
-            f"{result} is the result of two aggregates", span, "give each result a name of its own"
+            f"{result} is the result of two aggregates", span, "give each result a different name"
         )
     else:
         _check_heads(rule, result, span, diagnostics)
@@ -112,7 +112,7 @@ def _check_heads(rule: ast.Rule, result: str, span: Span, diagnostics: Diagnosti
         places = _arguments(head)
         uses = _uses(head, result)
         if len(uses) > 1 or any(use not in places for use in uses):
-            message = f"{result} is a cofactor and stands alone, and once, in a head"
+            message = f"{result} is a cofactor: it must be the only value of a head, and occur once"
             diagnostics.error(
                 message, uses[-1].span, "compute with its entries in a second rule, as in model[r, i, j] * 2"
             )
@@ -158,7 +158,7 @@ def _sum(result: str, row: str, column: str, span: Span) -> ast.Aggregation:
 
 
 def _heads(head: ast.Node, result: str, entries: Iterable[tuple[str, str]]) -> Iterator[ast.Node]:
-    """The head for every entry; an entry off the diagonal stands on both sides of it."""
+    """The head for every entry; an entry off the diagonal is on both sides of it."""
     if not any(_uses(a, result) for a in _arguments(head)):
         yield head
         return

@@ -1,4 +1,4 @@
-"""Owns which predicates need each other, by name, as far as it can be told before anything else is known."""
+"""Owns which predicates depend on each other, by name, before anything else is known."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _components(program: ast.Program) -> dict[str, int]:
 
 
 def head_name(head: ast.Node) -> str:
-    """The predicate of `R(x)` or `F[x] = y`; "" for what is no head."""
+    """The predicate of `R(x)` or `F[x] = y`; "" for what is not a head."""
     if isinstance(head, ast.Comparison):
         head = head.left
     return head.name if isinstance(head, ast.Call | ast.Application) else ""

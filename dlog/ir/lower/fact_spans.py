@@ -1,4 +1,4 @@
-"""Owns where facts and their literals stand: a block keeps only an offset for each, to stay cheap."""
+"""Owns the positions of facts and their literals: a block stores only an offset for each, to stay cheap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dlog.ir.rules import Const, FactBlock, FactDelta
 from dlog.language.fact_text import STRING, literal_places
 from dlog.language.source import Span
 
-# Up to the point that ends it: points also stand in strings, numbers and qualified names.
+# Up to the period that ends it: periods also occur in strings, numbers and qualified names.
 _FACT = re.compile(rf"(?:{STRING}|\w\.\w|[^\".])*", re.DOTALL)
 
 
@@ -40,7 +40,7 @@ def delta_literals(delta: FactDelta) -> Iterator[Const]:
 
 
 def _argument_spans(fact: Span, arity: int) -> list[Span]:
-    """The text of each argument of a fact or delta over literals; all of it where that cannot be told."""
+    """The text of each argument of a fact or delta over literals; all of it if that cannot be determined."""
     places = literal_places(fact.text())
     if len(places) != arity:
         return [fact] * arity

@@ -1,7 +1,7 @@
-"""Owns which variables forms give values to, before they are typed and put in order.
+"""Owns which variables forms bind, before they are typed and ordered.
 
-Among the forms of a statement that is being lowered inline aggregates still stand where they were written, as
-`AggregateForm`s; everything here understands them.
+In a statement that is being lowered, inline aggregates are still where they were written, as
+`AggregateForm`s; everything here handles them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dlog.language.source import Span
 
 @dataclass(frozen=True)
 class AggregateForm:
-    """An inline aggregate on its way to a rule of its own: `result = op(argument) : { forms }`.
+    """An inline aggregate that will become a separate rule: `result = op(argument) : { forms }`.
 
-    `groups` are the variables that it shares with what stands around it.
+    `groups` are the variables that it shares with its surroundings.
     """
 
     op: str
@@ -38,19 +38,19 @@ class AggregateForm:
 
     @cached_property
     def own(self) -> frozenset[str]:
-        """What stands around the aggregate's body: its groups, its argument and its result."""
+        """What is outside the aggregate's body: its groups, its argument and its result."""
         return frozenset(a.name for a in (*self.groups, self.argument, self.result) if isinstance(a, Var))
 
     @cached_property
     def needed(self) -> tuple[Var, ...]:
-        """What it needs from outside, as long as it is not known what there is to have."""
+        """What it needs from outside, while it is not known what is available."""
         return self.missing(frozenset())
 
     def missing(self, available: Set[str]) -> tuple[Var, ...]:
         """Groups that must come from outside for the aggregate's own body to bind the others.
 
-        First those that no form of the body gives values to, then, while forms wait for each other, one
-        more, if possible of those that are `available` outside.
+        First those that no form of the body binds, then, while forms wait for each other, one
+        more, if possible one that is `available` outside.
         """
         offered = set().union(*map(_offers, self.forms))
         given = {g.name for g in self.groups if g.name not in offered}
@@ -60,7 +60,7 @@ class AggregateForm:
         return tuple(g for g in self.groups if g.name in given)
 
     def binds(self, bound: Set[str]) -> set[str]:
-        """Its result, and groups too, unless it has a value for every group, being 0 over nothing."""
+        """Its result, and its groups, unless it has a value for every group, because it is 0 over nothing."""
         if not {v.name for v in self.needed} <= bound:
             return set()
         groups = {g.name for g in self.groups}
@@ -73,23 +73,23 @@ RawForm: TypeAlias = Form | AggregateForm
 
 
 def raw(conj: Conj) -> tuple[Any, ...]:
-    """The forms of a conjunction that may still hold aggregates."""
+    """The forms of a conjunction that may still contain aggregates."""
     return conj.forms
 
 
 def ground(
     forms: Iterable[RawForm], bound: Set[str] = frozenset(), around: Set[str] = frozenset()
 ) -> set[str]:
-    """Variables that forms bind together, given what is bound and what else is used around them.
+    """Variables that forms bind together, given what is bound and what is used around them.
 
-    As `safety` has it: a disjunction binds nothing before each of its branches binds all that it shares with
+    As in `safety`: a disjunction binds nothing before each of its branches binds all that it shares with
     its surroundings.  O(forms^2).
     """
     return set(_providers(tuple(forms), frozenset(bound), frozenset(around)))
 
 
 def providers(forms: Iterable[RawForm], wanted: Iterable[str]) -> list[RawForm]:
-    """Some of the forms that together bind all that is wanted, as few as going backwards finds."""
+    """Some of the forms that together bind all `wanted` variables, as few as a backward search finds."""
     wanted = tuple(wanted)
     by_name = _providers(tuple(forms), frozenset(), frozenset(wanted))
     chosen: list[RawForm] = []
@@ -103,7 +103,7 @@ def providers(forms: Iterable[RawForm], wanted: Iterable[str]) -> list[RawForm]:
 
 
 def needs(form: RawForm) -> set[str]:
-    """Variables that the aggregates inside a form need from outside of it."""
+    """Variables that the aggregates inside a form need from outside it."""
     if isinstance(form, AggregateForm):
         return {v.name for v in form.needed}
     inner: set[str] = set()
@@ -155,7 +155,7 @@ def _shared(forms: list[RawForm], around: frozenset[str]) -> dict[int, frozenset
 
 
 def _names(form: RawForm) -> set[str]:
-    """The variables of a form; of an aggregate those that it shows to its surroundings."""
+    """The variables of a form; for an aggregate those visible to its surroundings."""
     if isinstance(form, AggregateForm):
         return {form.result.name, *(g.name for g in form.groups)}
     if isinstance(form, Atom | Primitive):
@@ -202,7 +202,7 @@ def _offers(form: RawForm) -> set[str]:
 def _inputs(form: RawForm) -> set[str]:
     """Variables that must be bound before a form can bind others.
 
-    All of a disjunction's: a negation inside it would say something else if they were free.
+    All of a disjunction's: a negation inside it would mean something else if they were free.
     """
     if isinstance(form, Primitive):
         return {a.name for a in form.inputs if isinstance(a, Var)}

@@ -1,4 +1,4 @@
-"""Owns which types a literal may have.  What it denotes in a type is the type's affair (`dlog.values`)."""
+"""Owns which types a literal may have.  What it denotes is up to the type (`dlog.values`)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from typing import TypeAlias
 from dlog.values import TYPES, Type
 from dlog.values.float import NOT_FINITE
 
-__all__ = ["CANDIDATES", "NOT_FINITE", "Value", "candidates", "literal_value", "meant_by"]
+__all__ = ["CANDIDATES", "NOT_FINITE", "ZERO", "Value", "candidates", "literal_value", "meant_by"]
 
 Value: TypeAlias = int | float | str | bool | Decimal | datetime.date | datetime.datetime | datetime.timedelta
 
+ZERO = "zero"  # the kind of the sum of nothing, whose spelling depends on its type
 KINDS = ("int", "unsigned", "float", "string", "bool")
 # Types that a literal may have, by the kind of its spelling; the first is the default.
 CANDIDATES: dict[str, tuple[str, ...]] = {
     kind: tuple(type.name for type in TYPES if kind in type.literals) for kind in KINDS
 }
+_SUMMED = tuple(type.name for type in TYPES if type.adds_up)
 
 
 def candidates(kind: str, value: int | str | bool) -> tuple[str, ...]:
@@ -27,11 +29,13 @@ def candidates(kind: str, value: int | str | bool) -> tuple[str, ...]:
     >>> candidates("float", "1.5"), candidates("bool", True)
     (('float', 'decimal'), ('bool',))
     """
+    if kind == ZERO:
+        return _SUMMED
     return (*CANDIDATES[kind], "float") if kind == "string" and value in NOT_FINITE else CANDIDATES[kind]
 
 
 def meant_by(kind: str, value: int | str | bool) -> tuple[str, ...]:
-    """The types that a literal may have by its form, where several are possible: of times and durations.
+    """The types that a literal may have by its form, if several are possible: times and durations.
 
     >>> meant_by("string", "PT1H"), meant_by("string", "2026-01-31T10:00:00")
     (('duration',), ('date', 'datetime', 'timestamp'))

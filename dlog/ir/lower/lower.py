@@ -1,8 +1,8 @@
 """Owns syntax tree -> rules, statement by statement.
 
-After it every inline aggregate is a rule of its own, every constraint a rule that derives its violations,
-every query a rule over its variables.  A statement that was reported is left out, so that what follows does
-not complain of it again.  Types, safety and strata are the business of the modules that follow.
+Afterwards every inline aggregate is a separate rule, every constraint a rule that derives its violations,
+every query a rule over its variables.  A statement that was reported is omitted, so that later passes do
+not report it again.  Types, safety and strata are handled by later modules.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dlog.ir.primitives import RELATIONS
 from dlog.ir.rules import Atom, Constraint, FactBlock, FactDelta, Operand, Query, Var
 from dlog.language import ast
 from dlog.language.foreign import type_help
-from dlog.types import BUILTIN_TYPES
+from dlog.values import BUILTIN_TYPES
 
 
 def lower(program: ast.Program, diagnostics: Diagnostics) -> Lowered:
@@ -54,7 +54,7 @@ def _lower_statement(statement: ast.Node, lowered: Lowered, dependencies: Depend
                 lowered.directives.append(statement)
         case ast.Pragma():
             lowered.pragmas.append(statement)
-        case _:  # declarations were taken before, .plan is a hint that changes no result
+        case _:  # declarations were handled before, .plan is a hint that changes no result
             known = ast.Declaration | ast.TypeDeclaration | ast.Plan | ast.Include
             assert isinstance(statement, known), type(statement).__name__
 
@@ -103,7 +103,7 @@ def _head(scope: Scope, node: ast.Node, forms: list[RawForm]) -> Atom | None:
     operands: list[Operand] = []
     for arg in args:
         if isinstance(arg, ast.Wildcard):
-            scope.error("_ cannot stand in a head", arg.span, "every argument of a head needs a value")
+            scope.error("_ cannot be used in a head", arg.span, "every argument of a head needs a value")
         elif not scope.failed:
             operands.append(scope.term(arg, forms))
     return None if scope.failed else Atom(atom.name, tuple(operands), len(atom.args), node.span)
@@ -123,7 +123,7 @@ def _not_a_head(scope: Scope, node: ast.Node) -> None:
         scope.diagnostics.add(UnsupportedError("not supported yet: subsumption", span=node.span))
         return
     if isinstance(node, ast.Negation):
-        help = "a head cannot be negated; rules say what is true"
+        help = "a head cannot be negated; rules derive what is true"
     elif isinstance(node, ast.Disjunction):
         help = "a head cannot be a disjunction; write two rules"
     elif isinstance(node, ast.Application):
@@ -163,7 +163,7 @@ def _declares_nothing(node: ast.Constraint, lowered: Lowered) -> bool:
             continue
         if item.name.split("[")[0] in BUILTIN_TYPES:
             help = "a type is declared for the arguments of one atom over variables, as in R(x, y) -> int(x)"
-            diagnostics.error("this declares no type, and a type is no condition", node.span, help)
+            diagnostics.error("this does not declare a type, and a type is not a condition", node.span, help)
             return True
         help = type_help(item.name) or did_you_mean(item.name, BUILTIN_TYPES) or ""
         if help and item.name not in lowered.names.shapes and item.name not in RELATIONS:
@@ -194,7 +194,7 @@ def _auxiliary_rule(
 
 
 def _text(node: ast.Node) -> str:
-    """A statement as it was written, on one line."""
+    """A statement as written, on one line."""
     return " ".join(node.span.text().split())
 
 
@@ -216,8 +216,6 @@ def _lower_delta(delta: ast.Delta, lowered: Lowered) -> None:
     row = tuple((a.kind, a.value) for a in args if isinstance(a, ast.Constant))
     if len(row) < len(args):
         other = next(a for a in args if not isinstance(a, ast.Constant))
-        diagnostics.error(
-            "a delta takes constants only", other.span, "a fact to insert or erase is known in full"
-        )
+        diagnostics.error("a delta takes constants only", other.span, "write out the fact to insert or erase")
     elif lowered.names.use(atom.name, len(args), bool(value), delta.span):
         lowered.deltas.append(FactDelta(delta.op, atom.name, row, delta.span))

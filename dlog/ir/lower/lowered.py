@@ -1,4 +1,4 @@
-"""Owns a program in rules before it is typed: what lowering gives and typing takes."""
+"""Owns a program as rules before it is typed: the output of lowering and the input of typing."""
 
 from __future__ import annotations
 

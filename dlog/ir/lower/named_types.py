@@ -11,7 +11,7 @@ from dlog.values import BUILTIN_TYPES, DECIMAL, MAX_PRECISION, RESERVED_TYPES, T
 
 
 class NamedTypes:
-    """Resolves type names.  A name whose declaration is wrong stands for None: it was reported."""
+    """Resolves type names.  A name whose declaration is wrong resolves to None: it was reported."""
 
     def __init__(self, declarations: Iterable[ast.TypeDeclaration], diagnostics: Diagnostics):
         self.diagnostics = diagnostics
@@ -36,7 +36,7 @@ class NamedTypes:
             self.diagnostics.error(f"type {declaration.name} is declared twice", declaration.span, help)
 
     def resolve(self, reference: ast.TypeRef) -> Type | None:
-        """The built-in type behind a reference, None when it has none (and that was reported)."""
+        """The built-in type of a reference, None when it has none (and that was reported)."""
         if reference.name not in self.known:
             otherwise = f"declare it: .type {reference.name} <: symbol"
             meant = type_help(reference.name) or did_you_mean(
@@ -65,7 +65,7 @@ class NamedTypes:
         return decimal(precision, scale)
 
     def base(self, name: str, path: tuple[str, ...]) -> Type | None:
-        """The built-in type behind a declared name, found through the names it is declared by."""
+        """The built-in type of a declared name, found through the names in its declaration."""
         if name in self.known:
             return self.known[name]
         if name in path:

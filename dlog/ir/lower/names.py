@@ -27,7 +27,7 @@ class Shape:
     functional: bool
     span: Span | None
     declaration: ast.Declaration | None = None
-    auxiliary: bool = False  # made by lowering
+    auxiliary: bool = False  # created by lowering
     input: bool = False  # filled from a file or a stream
 
     @property
@@ -39,7 +39,7 @@ class Shape:
         return (*self.declaration.keys, *((value,) if value else ()))
 
     def argument(self, name: str, index: int) -> str:
-        """How a message calls an argument."""
+        """The name of an argument in messages."""
         if self.parameters:
             return f"argument {self.parameters[index].name} of {name}"
         is_value = self.functional and index == self.arity - 1
@@ -52,7 +52,7 @@ class Names:
     def __init__(self, diagnostics: Diagnostics):
         self.shapes: dict[str, Shape] = {}
         self.diagnostics = diagnostics
-        self.complained: set[str] = set()  # names that were reported already
+        self.complained: set[str] = set()  # names that are already reported
 
     # What exists
 
@@ -81,7 +81,7 @@ class Names:
         for parameter in (*declaration.keys, *((declaration.value,) if declaration.value else ())):
             if parameter.name in seen:
                 message = f"two arguments of {declaration.name} are named {parameter.name}"
-                self.diagnostics.error(message, parameter.span, "give each argument a name of its own")
+                self.diagnostics.error(message, parameter.span, "give each argument a different name")
             seen.add(parameter.name)
 
     def check_arity(self, name: str, arity: int, span: Span | None) -> None:
@@ -113,7 +113,7 @@ class Names:
     # How it is used
 
     def use(self, name: str, arity: int, functional: bool, span: Span) -> bool:
-        """Whether a predicate exists and is used as it is defined; a complaint if not."""
+        """Whether a predicate exists and is used as it is defined; reports it if not."""
         shape = self.shapes.get(name)
         if shape is None:
             self.unknown(name, span)
@@ -160,7 +160,7 @@ class Names:
 
 
 def collect_names(program: ast.Program, diagnostics: Diagnostics) -> Names:
-    """Declarations first, then whatever else defines a predicate: uses may stand before it."""
+    """Declarations first, then whatever else defines a predicate: uses may come before it."""
     names = Names(diagnostics)
     for statement in program.statements:
         if isinstance(statement, ast.Declaration):
@@ -173,7 +173,7 @@ def collect_names(program: ast.Program, diagnostics: Diagnostics) -> Names:
                 names.define_atom(head)
         elif isinstance(statement, ast.DeltaStatement):
             for delta in statement.deltas:
-                if delta.op != "-":  # what is only erased does not exist
+                if delta.op != "-":  # a predicate that is only erased does not exist
                     names.define_atom(delta.atom)
     _adopt_inputs(program, names)
     return names

@@ -24,7 +24,7 @@ def with_heads(rule: Rule, heads: tuple[Atom, ...], aggregates: tuple[Aggregate,
 
 
 def bindings(conj: Conj) -> frozenset[str]:
-    """Variables that a safe conjunction gives values, or found bound: all outside negations that every
+    """Variables that a safe conjunction binds, or finds bound: all outside negations that every
     branch has."""
     return frozenset().union(*map(form_bindings, conj.forms))
 
@@ -49,7 +49,7 @@ def _quantified(conj: Conj, visible: frozenset[str]) -> Conj:
 
 
 def _belongs(name: str, users: list[Form]) -> bool:
-    """Whether a variable exists in the conjunction of its users itself, not in one below it."""
+    """Whether a variable is quantified in the conjunction of its users itself, not in one below it."""
     if len(users) > 1 or isinstance(users[0], Atom | Primitive):
         return True
     if isinstance(users[0], Negation):

@@ -1,6 +1,6 @@
 """Owns the flattening of one statement: formulas and terms of the syntax tree become forms.
 
-After it every term is a variable or a literal and every function application an atom.  Inline aggregates
+Afterwards every term is a variable or a literal and every function application an atom.  Inline aggregates
 become `AggregateForm`s with their groups; `aggregates` makes rules of them.
 """
 
@@ -21,7 +21,7 @@ from dlog.language.source import Span
 
 
 class Scope:
-    """The variables of one statement.  `failed` is set once something in it was reported."""
+    """The variables of one statement.  `failed` is set once an error in it is reported."""
 
     def __init__(self, root: ast.Node, lowered: Lowered):
         self.root = root
@@ -85,7 +85,7 @@ class Scope:
     def negate(self, inner: list[RawForm], span: Span, forms: list[RawForm]) -> None:
         """Adds the negation of a conjunction; that of `true` is `false`, that of `false` needs no form.
 
-        Three in a row are one, so that a long row of them stays cheap to check.
+        Three in a row are one, so that a long chain of them stays cheap to check.
         """
         if not inner:
             forms.append(Disjunction((), span))
@@ -116,7 +116,7 @@ class Scope:
             self.term(left, forms, self.argument(right, forms))
             return
         operands = (self.term(left, forms), self.term(right, forms))
-        # x = x gives x no value: it is a test as x <= x is.
+        # x = x does not bind x: it is a test like x <= x.
         op = "<=" if node.op == "=" and operands[0] == operands[1] else node.op
         forms.append(Primitive(primitives.COMPARISONS[op], operands, None, node.span))
 
@@ -131,7 +131,7 @@ class Scope:
     # Terms
 
     def argument(self, node: ast.Node, forms: list[RawForm]) -> Operand:
-        """A term in an argument place, where a wildcard may stand."""
+        """A term in an argument position, where a wildcard is allowed."""
         return self.fresh(node.span) if isinstance(node, ast.Wildcard) else self.term(node, forms)
 
     def term(self, node: ast.Node, forms: list[RawForm], target: Operand | None = None) -> Operand:
@@ -231,7 +231,7 @@ class Scope:
                 f"{node.name} is a function", node.span, f"write its keys in brackets: {node.name}[...]"
             )
         elif shape is not None or node.name in primitives.RELATIONS:
-            help = "use it as a condition of its own"
+            help = "use it as a separate condition"
             self.error(f"{node.name} is a relation and has no value", node.span, help)
         elif node.name in AGGREGATES:
             aggregate = AGGREGATES[node.name]
@@ -248,7 +248,7 @@ class Scope:
             self.error(f"unknown function {node.name}", node.span, meant)
 
     def cast(self, node: ast.Cast, forms: list[RawForm], target: Operand | None) -> Operand:
-        """`as(e, T)` tells the type of a value; between int and unsigned it keeps the bits."""
+        """`as(e, T)` asserts the type of a value; between int and unsigned it keeps the bits."""
         type = self.lowered.types.resolve(node.type)
         if type is None:
             self.failed = True
@@ -259,14 +259,14 @@ class Scope:
         return self.primitive(f"as_{type.name}", (node.term,), node, forms, target)
 
     def not_a_variable(self, node: ast.Variable) -> None:
-        help = "values have no parts; write a space behind a `.` that ends a statement"
+        help = "values have no parts; write a space after a `.` that ends a statement"
         self.error(f"{node.name} can name a predicate, not a variable", node.span, help)
 
     def not_a_value(self, node: ast.Node) -> None:
         if isinstance(node, ast.Wildcard):
-            self.error("_ has no value that could be used here", node.span, "give it a name")
+            self.error("_ has no value that can be used here", node.span, "give it a name")
         else:
-            self.error("this is a condition, not a value", node.span, "use it as a condition of its own")
+            self.error("this is a condition, not a value", node.span, "use it as a separate condition")
 
     # Inline aggregates
 
@@ -308,7 +308,7 @@ def _conj(forms: list[RawForm]) -> Conj:
 
 
 def _negated(forms: Sequence[RawForm]) -> tuple[RawForm, ...] | None:
-    """What stands under a conjunction that is one negation."""
+    """The body of a conjunction that is one negation."""
     return raw(forms[0].body) if len(forms) == 1 and isinstance(forms[0], Negation) else None
 
 
@@ -321,5 +321,5 @@ def _compound(node: ast.Node) -> bool:
 
 
 def _nothing(node: ast.Node) -> Const:
-    """Stands for a term that was reported."""
+    """Represents a term that was reported."""
     return Const("int", 0, None, node.span)

@@ -1,6 +1,6 @@
-"""Owns which variables stand around an inline aggregate: those it shares with them are its groups.
+"""Owns which variables occur around an inline aggregate: those that it also uses are its groups.
 
-What another aggregate uses inside is its own, and alternatives of the aggregate's branch are apart.
+Variables inside another aggregate are local to it, and other branches of the same disjunction do not count.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dlog.language import ast
 
 
 class Surroundings:
-    """Of the inline aggregates of one statement.  Looks at the statement once, when first asked."""
+    """Of the inline aggregates of one statement.  Visits the statement once, on first use."""
 
     def __init__(self, root: ast.Node):
         self.root = root
-        self.seen: dict[int, frozenset[str]] = {}  # what a node shows, by its id
+        self.seen: dict[int, frozenset[str]] = {}  # the visible variables of a node, by its id
 
     def of(self, aggregate: ast.InlineAggregate) -> set[str]:
         """O(nodes above it and beside these)."""
@@ -35,7 +35,7 @@ class Surroundings:
         return {id(child): node for node in self.root.walk() for child in node.children()}
 
     def shown(self, node: ast.Node) -> frozenset[str]:
-        """The variables that a node shows to what stands around it."""
+        """The variables of a node that are visible to its surroundings."""
         if id(node) not in self.seen:
             self.seen[id(node)] = self._shown(node)
         return self.seen[id(node)]

@@ -2,9 +2,9 @@
 
 A column has the digits it was declared with, a literal those it is written with.  Results are exact, so a
 product has the digits of both factors; a quotient has QUOTIENT_SCALE at least.  Heads round to their
-column.  Where a variable gets digits from several places it has the most of them, but what atoms bind has
+column.  A variable that gets digits from several places has the most of them, but what atoms bind has
 the digits of their columns.  An atom whose column has other digits than its variable is read through a
-variable of its own.
+separate variable.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 
 from dlog.ir.rules import Const, Operand, Primitive, Rule, Var
-from dlog.types import DECIMAL, MAX_PRECISION, Type, decimal
+from dlog.values import DECIMAL, MAX_PRECISION, Type, decimal
 
 QUOTIENT_SCALE = 12
 EXACT_PRECISION = 38  # digits of a value that a rule computes
 _MAX_SCALE = 30
-_MINMAX_SCALE = 9  # digits that an auxiliary predicate keeps of a min or max
+_MINMAX_SCALE = 9  # digits of a min or max in an auxiliary predicate
 
 ColumnType = Callable[[str, int], Type]
 
@@ -54,9 +54,9 @@ def literal_scale(literal: Const) -> int:
 
 
 def auxiliary_column(rule: Rule, types: dict[str, Type], operand: Operand) -> Type | None:
-    """What an auxiliary predicate keeps of a decimal: keys as they are, results as far as they fit.
+    """The decimal type in an auxiliary predicate: keys unchanged, results as far as they fit.
 
-    A sum keeps room for large numbers, as a column that the user declares would.
+    A sum leaves room for large numbers, like a column declared by the user.
     """
     if not isinstance(operand, Var) or not types[operand.name].is_decimal:
         return None
@@ -88,7 +88,7 @@ def _spread(rule: Rule, types: dict[str, Type], scales: dict[str, int], stored: 
 
 
 def _results(rule: Rule, scale_of: Callable[[Operand], int | None]) -> Iterable[tuple[Operand | None, int]]:
-    """(operand, digits) for all that can be told of results now."""
+    """(operand, digits) for all results known so far."""
     for form in rule.body.walk():
         if not isinstance(form, Primitive):
             continue

@@ -11,10 +11,10 @@ from dlog.ir.lower.lowered import Lowered
 from dlog.ir.rules import Const, FactBlock, Predicate
 from dlog.ir.types.retype import literal_fits
 from dlog.language.source import Span
-from dlog.types import Type
+from dlog.values import Type
 
 Literal = tuple[str, "int | str | bool"]
-Place = tuple[FactBlock, int] | Span  # a row of a block keeps its place until it is asked for
+Place = tuple[FactBlock, int] | Span  # the place of a row in a block is computed on demand
 Values = dict[object, tuple[Literal, Place]]  # the values of one key, and where each was stated
 
 

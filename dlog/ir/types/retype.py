@@ -1,6 +1,6 @@
 """Owns typed rules: types on every variable and literal, and conversions made explicit.
 
-An int operand beside a float becomes `to_float` of it; beside a decimal it stays, being one without digits.
+An int operand of a float operation becomes `to_float` of it; with decimals it stays: it is one with scale 0.
 `as(x, T)` that changes no bits becomes an equality.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dlog.errors import Diagnostics
-from dlog.ir.lower.literals import candidates, literal_value
+from dlog.ir.lower.literals import ZERO, candidates, literal_value
 from dlog.ir.primitives import SIGNATURES
 from dlog.ir.rules import Atom, Conj, Const, Form, Negation, Operand, Primitive, Rule, Var
 from dlog.ir.types.decimals import (
@@ -20,11 +20,11 @@ from dlog.ir.types.decimals import (
     scale_decimals,
 )
 from dlog.ir.types.typecheck import TypeChecker
-from dlog.types import Type
+from dlog.values import Type
 
 
 def typed_rule(checker: TypeChecker, rule: Rule) -> Rule:
-    """REQUIRES: all types are settled, and auxiliary predicates of the body were typed before."""
+    """REQUIRES: all types are known, and auxiliary predicates of the body were typed before."""
     types = {name: checker.type_of(node) for name, node in checker.variables[rule.id].items()}
     scale_decimals(rule, types, checker.column_type)
     for head in rule.heads:
@@ -36,9 +36,9 @@ def typed_rule(checker: TypeChecker, rule: Rule) -> Rule:
 
 
 def literal_fits(literal: Const, type: Type, diagnostics: Diagnostics) -> bool:
-    """Whether a literal denotes a value of a type; a complaint if its type is right and its value is not."""
+    """Whether a literal denotes a value of a type; reports it if its type is right and its value is not."""
     if type.name not in candidates(literal.kind, literal.value):
-        return False  # a conflict that was reported already
+        return False  # a conflict that is already reported
     try:
         literal_value(literal.kind, literal.value, type)
     except ValueError as error:
@@ -75,6 +75,9 @@ class _Retyper:
         if isinstance(operand, Var):
             return operand
         type = self.checker.type_of(self.checker.node(self.rule, operand))
+        if operand.kind == ZERO:
+            kind, value = type.zero
+            operand = replace(operand, kind=kind, value=value)
         if type.is_decimal:
             type = Type("decimal", literal_scale(operand), EXACT_PRECISION)
         return self.literal(operand, type)
@@ -97,7 +100,7 @@ class _Retyper:
         return replace(conj, forms=tuple(forms))
 
     def aligned(self, atom: Atom) -> list[Form]:
-        """An atom of a body, with variables of its own where its columns have other digits."""
+        """An atom of a body, with separate variables where its columns have other digits."""
         forms: list[Form] = []
         args = list(atom.args)
         for index, operand in enumerate(atom.args):

@@ -1,7 +1,7 @@
-"""Owns types that are still to be found: which built-in types remain possible, and why.
+"""Owns types that are not known yet: which built-in types remain possible, and why.
 
-A node stands for the type of a column, a variable or a literal.  Nodes that must have the same type are
-joined (union-find).  Restrictions only take candidates away, so the result does not depend on their order.
+A node represents the type of a column, a variable or a literal.  Nodes that must have the same type are
+joined (union-find).  Restrictions only remove candidates, so the result does not depend on their order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Reason:
 
 
 class Node:
-    """One type to be found.  A `spoiled` one was reported, and is left alone from then on."""
+    """One unknown type.  A `spoiled` one was reported, and is ignored from then on."""
 
     __slots__ = ("candidates", "declared", "parent", "reasons", "spoiled")
 
@@ -40,7 +40,7 @@ class Node:
         self.spoiled = False
 
     def find(self) -> Node:
-        """The node that stands for all it was joined with.  Amortised O(log n): paths are halved."""
+        """The node that represents all it was joined with.  Amortised O(log n): paths are halved."""
         node = self
         while node.parent is not None:
             if node.parent.parent is not None:
@@ -59,7 +59,7 @@ class Node:
         return name
 
     def against(self, candidates: Candidates) -> Reason | None:
-        """The reason that rules out some candidates: one that excludes all of them, if there is."""
+        """The reason that rules out some candidates: one that excludes all of them, if there is one."""
         reasons = self.find().reasons
         for reason in reasons:
             if not set(reason.candidates) & set(candidates):
@@ -68,7 +68,7 @@ class Node:
 
 
 def restrict(node: Node, candidates: Candidates, reason: Reason | None = None) -> bool:
-    """Keeps only some candidates; False, with nothing changed, when none would be left."""
+    """Restricts the candidates; False, with nothing changed, when none would be left."""
     root = node.find()
     left = tuple(c for c in root.candidates if c in candidates)
     if not left:
@@ -96,20 +96,20 @@ def join(a: Node, b: Node) -> bool:
 
 
 def because(name: str, reason: Reason | None, span: Span | None) -> str | None:
-    """Why something has its type, unless that stands where the message points anyway."""
+    """Why something has its type, unless the message points there anyway."""
     if reason is None or reason.span is None or (span is not None and reason.span.start == span.start):
         return None
     return f"{name} is {spell(reason.candidates)} by {reason.what} at {place(reason.span, span)}"
 
 
 def spell(candidates: Iterable[str]) -> str:
-    """How a message calls a set of types."""
+    """The name of a set of types in messages."""
     names = tuple(candidates)
     special = {
         frozenset(ANY): "any value",
         frozenset(DATES): "a date",
         frozenset(CANDIDATES["string"]): "string",
     }
-    if set(NUMERIC) <= set(names) and "string" not in names:  # what arithmetic takes before more is known
+    if set(NUMERIC) <= set(names) and "string" not in names:  # what arithmetic accepts before more is known
         return "a number"
     return special.get(frozenset(names)) or " or ".join(names)

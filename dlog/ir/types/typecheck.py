@@ -1,7 +1,7 @@
 """Owns types: every column of every predicate and every variable of every rule gets one.
 
 Types flow both ways between columns, variables and literals, by joining type nodes.  Declarations come first,
-then facts, then rules, so that a conflict blames the latter.  Arithmetic on mixed numbers is settled by
+then facts, then rules, so that a conflict is reported at the latter.  Arithmetic on mixed numbers is typed by
 `widening`, digits of decimals by `decimals`.
 """
 
@@ -11,12 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
+from dlog.aggregates import Aggregate as Function
 from dlog.errors import Diagnostics
 from dlog.ir.lower.fact_spans import delta_literals, literal_spans
 from dlog.ir.lower.literals import CANDIDATES, NOT_FINITE, candidates
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.names import Shape
-from dlog.ir.primitives import ANY, COMPARISONS, SIGNATURES, show
+from dlog.ir.primitives import ANY, COMPARISONS, NUMERIC, SIGNATURES, show
 from dlog.ir.rules import Aggregate, Atom, Column, Const, FactBlock, Operand, Predicate, Primitive, Rule, Var
 from dlog.ir.types.type_nodes import Candidates, Node, Reason, because, join, restrict, spell
 from dlog.language.source import Span
@@ -28,7 +29,7 @@ _NOT_FINITE_TYPES = {*CANDIDATES["string"], "float"}
 
 
 class TypeChecker:
-    """Collects what a program says of types.  `columns` and `variables` hold the nodes."""
+    """Collects the type constraints of a program.  `columns` and `variables` hold the nodes."""
 
     def __init__(self, lowered: Lowered, diagnostics: Diagnostics):
         self.lowered = lowered
@@ -40,10 +41,11 @@ class TypeChecker:
         self.declarations: dict[tuple[str, int], Reason] = {}
         self.columns = {name: self.column_nodes(name, shape) for name, shape in self.shapes.items()}
         self.variables: dict[int, dict[str, Node]] = defaultdict(dict)  # by rule and name
-        self.uses: dict[tuple[int, str], Reason] = {}  # the first use that told a variable's type
+        self.uses: dict[tuple[int, str], Reason] = {}  # the first use that determined a variable's type
         self.blamed: set[tuple[int, str]] = set()  # variables that were reported
         self.literals: dict[int, Node] = {}  # by id of the Const
-        self.widening: list[tuple[Rule, Primitive]] = []  # settled by `widening`
+        self.widening: list[tuple[Rule, Primitive]] = []  # typed by `widening`
+        self.quotients: list[tuple[Rule, Aggregate]] = []  # whose type depends on the argument's, too
 
     def column_nodes(self, name: str, shape: Shape) -> list[Node]:
         nodes = []
@@ -68,7 +70,7 @@ class TypeChecker:
         return self.literals[id(operand)]
 
     def collect(self) -> None:
-        """All that declarations, facts and rules say, except for mixed arithmetic."""
+        """The constraints of declarations, facts and rules, except for mixed arithmetic."""
         for block in self.lowered.facts:
             self.visit_facts(block)
         for delta in self.lowered.deltas:
@@ -135,7 +137,7 @@ class TypeChecker:
         misfits = [d for d in demands if not self.could_be(rule, *d)]
         for operand, demanded in misfits[:1] or demands:
             self.demand(rule, operand, demanded, text_of(form), operand.span or form.span, form.name)
-        if misfits:  # what its result is cannot be told, and is not wrong again
+        if misfits:  # the type of the result is unknown, and is not another error
             self.blamed |= {(rule.id, a.name) for a in (form.output,) if isinstance(a, Var)}
             return
         if signature.promotes:
@@ -148,10 +150,15 @@ class TypeChecker:
 
     def visit_aggregate(self, rule: Rule, aggregate: Aggregate) -> None:
         if aggregate.argument is not None:
-            candidates = tuple(name for name in ANY if name in aggregate.function.argument)
-            self.demand(rule, aggregate.argument, candidates, aggregate.op, aggregate.argument.span)
+            taken = self.taken_by(aggregate.function, self.node(rule, aggregate.argument))
+            self.demand(rule, aggregate.argument, taken, aggregate.op, aggregate.argument.span)
         result = self.node(rule, aggregate.result)
         given = aggregate.function.result_types()
+        if aggregate.function.is_quotient and aggregate.argument is not None:
+            self.quotients.append((rule, aggregate))
+            known = self.node(rule, aggregate.argument).find().candidates
+            names = [n for n in known if n in aggregate.function.argument]
+            given = tuple(dict.fromkeys(map(aggregate.function.result_name, names))) or given
         if given is None and aggregate.argument is not None:
             value = self.node(rule, aggregate.argument)
         else:
@@ -160,10 +167,20 @@ class TypeChecker:
         if types[0] != ANY:
             self.used(rule, aggregate.result, Reason(f"the {aggregate.op}", types[0], aggregate.span))
         if not join(value, result):
-            name = str(aggregate.result)
-            message = f"the result of {aggregate.op} is {spell(types[0])}, but {name} is {spell(types[1])}"
-            why = self.why(rule, aggregate.result, types[0])
-            self.conflict(message, aggregate.span, [(name, why)], rule, [aggregate.result])
+            self.result_conflict(rule, aggregate, types[0])
+
+    def result_conflict(self, rule: Rule, aggregate: Aggregate, given: Candidates) -> None:
+        name, there = str(aggregate.result), self.node(rule, aggregate.result).find().candidates
+        message = f"the result of {aggregate.op} is {spell(given)}, but {name} is {spell(there)}"
+        why = self.why(rule, aggregate.result, given)
+        self.conflict(message, aggregate.span, [(name, why)], rule, [aggregate.result])
+
+    def taken_by(self, function: Function, node: Node) -> Candidates:
+        """The types that an aggregate takes; where texts alone describe an argument, it is none to sum."""
+        here = set(node.find().candidates)
+        is_text = set(CANDIDATES["string"]) <= here and not here & set(NUMERIC)
+        taken = NUMERIC if is_text and "string" not in function.argument else function.argument
+        return tuple(name for name in ANY if name in taken)
 
     def demand(
         self,
@@ -174,7 +191,7 @@ class TypeChecker:
         span: Span | None,
         primitive: str | None = None,
     ) -> None:
-        """What a primitive or an aggregate needs of an operand."""
+        """What a primitive or an aggregate requires of an operand."""
         node = self.node(rule, operand)
         if restrict(node, candidates, Reason(user, candidates, span)):
             if candidates != ANY:
@@ -195,7 +212,7 @@ class TypeChecker:
     # Conflicts
 
     def why(self, rule: Rule | None, operand: Operand, wanted: Candidates) -> Reason | None:
-        """Why an operand has none of the wanted types: by a use in its own rule, if that tells it."""
+        """Why an operand has none of the wanted types: by a use in its own rule, if that determines it."""
         if isinstance(operand, Const) or rule is None:
             return None
         use = self.uses.get((rule.id, operand.name))
@@ -250,7 +267,7 @@ class TypeChecker:
         candidates = node.find().candidates
         if (
             set(candidates) == _NOT_FINITE_TYPES
-        ):  # only "inf", "-inf" or "nan" says anything: a text as others
+        ):  # only "inf", "-inf" or "nan" is special: other texts are just texts
             return STRING
         return BUILTIN_TYPES[next(n for n in _PREFERENCE if n in candidates)]
 
@@ -276,7 +293,7 @@ class TypeChecker:
         )
 
     def check_inputs(self) -> None:
-        """What comes from a file needs types: nothing else may tell them."""
+        """Columns read from a file need types: nothing else may determine them."""
         for name, shape in self.shapes.items():
             for index, node in enumerate(self.columns[name]):
                 if shape.input and not node.find().spoiled and node.find().candidates == ANY:
@@ -294,14 +311,14 @@ def _example(name: str, shape: Shape) -> str:
 
 
 def called(operand: Operand) -> str:
-    """How a message calls an operand: by its name, its text, or the text that computes it."""
+    """An operand in messages: its name, its text, or the text that computes it."""
     if isinstance(operand, Var) and operand.name.startswith("_") and operand.span is not None:
         return quote(operand.span.text())
     return str(operand)
 
 
 def advise(here: Candidates, there: Candidates) -> list[str]:
-    """What to write instead: of a number where a date is expected, or of another kind of time."""
+    """What to write instead of a number where a date is expected, or of another kind of time."""
     if len(there) != 1:
         return []
     type = BUILTIN_TYPES[there[0]]
@@ -311,7 +328,7 @@ def advise(here: Candidates, there: Candidates) -> list[str]:
 
 
 def _conversion(here: Candidates, there: Candidates) -> list[str]:
-    """How a value becomes one of another type, where its own type says so."""
+    """How to convert a value to another type, if its own type has advice."""
     ways = BUILTIN_TYPES[here[0]].becomes if len(here) == 1 else {}
     return [ways[name] for name in there if name in ways][:1]
 
@@ -322,7 +339,7 @@ def text_of(form: Primitive) -> str:
 
 
 def quote(text: str, length: int = 50) -> str:
-    """A text on one line between quotes, cut if it is long, without brackets that hold all of it."""
+    """A text on one line between quotes, truncated if it is long, without brackets around all of it."""
     text = " ".join(text.split())
     if text.startswith("(") and text.find(")") == len(text) - 1:
         text = text[1:-1].strip()

@@ -1,9 +1,9 @@
 """Owns arithmetic on mixed numbers: integers widen to decimals or floats.
 
-`c = a op b` allows a, b and c of one type, or one int operand beside a decimal or float one, with the wider
-type as its result, or what types calculate themselves, as a timestamp plus a duration.  Candidates that take
-part in no allowed triple are removed until nothing changes; that has one outcome, whatever the order.  Then,
-for all that is still open at once: operands take the type of a known result; where nothing is known, operands
+`c = a op b` allows a, b and c of one type, or one int operand with a decimal or float one, with the wider
+type as its result, or operations that types implement, as a timestamp plus a duration.  Candidates that take
+part in no allowed triple are removed until nothing changes; the outcome does not depend on the order.  Then,
+for everything still open at once: operands take the type of a known result; if nothing is known, operands
 and result are one type.
 """
 
@@ -14,7 +14,7 @@ from itertools import product
 
 from dlog.ir.lower.literals import meant_by
 from dlog.ir.primitives import ANY, NUMERIC
-from dlog.ir.rules import Const, Primitive, Rule, Var
+from dlog.ir.rules import Aggregate, Const, Primitive, Rule, Var
 from dlog.ir.types.type_nodes import Candidates, Node, Reason, join, restrict, spell
 from dlog.ir.types.typecheck import TypeChecker, advise, called, text_of
 from dlog.values import OPERATIONS, TYPES
@@ -34,18 +34,22 @@ def allowed(name: str) -> frozenset[tuple[str, ...]]:
 
 @cache
 def own_triples(name: str) -> frozenset[tuple[str, ...]]:
-    """Those that types calculate themselves."""
+    """Those that types implement themselves."""
     return frozenset((*k[1:], o.result) for k, o in OPERATIONS.items() if k[0] == name and len(k) == 3)
 
 
 def settle(checker: TypeChecker) -> None:
     """Types for the operands of all mixed arithmetic.  O(forms) per round, a round for each type found."""
     pending = [_Form(checker, rule, form) for rule, form in checker.widening]
-    while pending:
+    quotients = [_Quotient(checker, rule, aggregate) for rule, aggregate in checker.quotients]
+    while pending or quotients:
         changed = [form.narrow() for form in pending]
+        changed += [quotient.narrow() for quotient in quotients]
         pending = [form for form in pending if not form.done]
+        quotients = [quotient for quotient in quotients if not quotient.done]
         if (
             any(changed)
+            or _take_numbers(quotients)
             or _take_results(pending)
             or _take_one_type(pending)
             or _refuse_texts(pending)
@@ -94,12 +98,12 @@ class _Form:
         return changed
 
     def is_own(self) -> bool:
-        """Whether only types that calculate it themselves remain."""
+        """Whether only types that implement it themselves remain."""
         own = own_triples(self.form.name)
         return all(t in own for t in self.triples())
 
     def join_beside_int(self) -> bool:
-        """Beside an int operand, the other operand and the result have one type."""
+        """With an int operand, the other operand and the result have one type."""
         a, b, c = (node.find() for node in self.nodes)
         for known, other in ((a, b), (b, a)):
             if known.candidates == ("int",) and other.find() is not c.find():
@@ -128,7 +132,7 @@ class _Form:
                 node.candidates = ("string",)
 
     def conflict(self) -> None:
-        """Either the operands do not go together, or the result is not what its place wants."""
+        """Either the operands do not fit together, or the result does not fit its place."""
         a, b, c = self.candidates()
         text = text_of(self.form)
         place = self.text()
@@ -154,8 +158,47 @@ class _Form:
         self.checker.conflict(message, self.form.span, sides, self.rule, self.form.args, advice=advice)
 
 
+class _Quotient:
+    """A mean: of numbers it is a float, of a type with means of its own one of these."""
+
+    def __init__(self, checker: TypeChecker, rule: Rule, aggregate: Aggregate):
+        assert aggregate.argument is not None
+        self.checker, self.rule, self.aggregate = checker, rule, aggregate
+        self.argument = checker.node(rule, aggregate.argument)
+        self.result = checker.node(rule, aggregate.result)
+        self.done = False
+
+    def narrow(self) -> bool:
+        """Removes what the other side rules out; whether anything changed."""
+        argument, result, item = self.argument.find(), self.result.find(), self.aggregate
+        if argument.spoiled or result.spoiled:
+            self.done = True
+            return False
+        function = item.function
+        pairs = [(a, function.result_name(a)) for a in argument.candidates if a in function.argument]
+        fitting = [pair for pair in pairs if pair[1] in result.candidates]
+        if not fitting:
+            self.done = True
+            if pairs:  # else the argument was reported
+                self.checker.result_conflict(self.rule, item, tuple(dict.fromkeys(r for _, r in pairs)))
+            return bool(pairs)
+        before = argument.candidates, result.candidates
+        restrict(argument, tuple(a for a, _ in fitting), Reason(item.op, function.argument, item.span))
+        results = tuple(dict.fromkeys(r for _, r in fitting))
+        restrict(result, results, Reason(f"the {item.op}", results, item.span))
+        self.done = result.settled and all(given == result.only for _, given in fitting)
+        return before != (argument.candidates, result.candidates)
+
+
+def _take_numbers(quotients: list[_Quotient]) -> bool:
+    """A mean of what may be numbers is one of numbers; whether that told anything."""
+    open = [quotient for quotient in quotients if not quotient.result.settled]
+    told = [restrict(quotient.argument, NUMERIC) for quotient in open]
+    return any(told)
+
+
 def _take_results(pending: list[_Form]) -> bool:
-    """`x * 2` with a decimal result makes 2 a decimal; whether that told anything."""
+    """`x * 2` with a decimal result makes 2 a decimal; returns whether anything changed."""
     todo: list[tuple[Node, Candidates]] = []
     for form in pending:
         result = form.nodes[2]
@@ -167,7 +210,7 @@ def _take_results(pending: list[_Form]) -> bool:
 
 
 def _take_one_type(pending: list[_Form]) -> bool:
-    """Where nothing is known, everything is of one type; whether that told anything."""
+    """If nothing is known, everything has one type; returns whether anything changed."""
     todo = [form for form in pending if not any(node.settled for node in form.nodes) and not form.is_own()]
     todo = [form for form in todo if len({id(node.find()) for node in form.nodes}) > 1]
     for form in todo:
@@ -192,7 +235,7 @@ def _refuse_texts(pending: list[_Form]) -> bool:
 
 
 def _take_own(pending: list[_Form]) -> bool:
-    """Of several operations that types calculate themselves, the first; whether that told anything."""
+    """Of several operations that types implement, the first; returns whether anything changed."""
     form = next((f for f in pending if f.is_own() and len(f.triples()) > 1), None)
     if form is None:
         return False

@@ -20,7 +20,7 @@ from dlog.m3.syntax import ast
 from dlog.m3.syntax.dialects import RANGES
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import encode, float_codes
-from dlog.types import Type
+from dlog.values import Type
 
 
 def columns_of(source: ast.Source) -> list[tuple[str, Type]]:

@@ -27,7 +27,7 @@ from dlog.jit import Words
 from dlog.m3.runtime.encoding import beyond_type, columns_of, one_by_one, said_beyond
 from dlog.m3.runtime.runtime import Runtime, Step
 from dlog.m3.syntax import ast
-from dlog.types import INT
+from dlog.values import INT
 
 Progress = Callable[[str, str, int, int], None]  # as of `dlog.progress.Screen`
 

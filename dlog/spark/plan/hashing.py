@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from dlog.jit import Words
 from dlog.spark.plan import hash_kernels as kernels
-from dlog.types import Type
+from dlog.values import Type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

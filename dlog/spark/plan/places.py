@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dlog.ir.rules import Const, Program, Rule
-from dlog.types import Type
+from dlog.values import Type
 
 WHOLE = -1  # a place: all rows in every shard; other places are columns, or columns with a split
 Place = int

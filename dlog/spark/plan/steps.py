@@ -34,7 +34,7 @@ from dlog.planning.versions import delta_name
 from dlog.spark.plan.places import Place, RulePlan
 from dlog.spark.plan.shards import StratumPlan
 from dlog.spark.plan.sub_programs import Input, SubProgram, copy_name, named, renamed, sub_program
-from dlog.types import Type
+from dlog.values import Type
 
 
 @dataclass(frozen=True)

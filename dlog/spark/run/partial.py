@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from dlog.aggregates.count import COUNT
 from dlog.aggregates.sum import SUM
+from dlog.column_functions.columns import Column
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.table import Table
-from dlog.engine.column_functions.columns import Column
 from dlog.engine.head.groups import aggregate
 from dlog.engine.head.heads import (
     argument_column,
@@ -37,7 +37,7 @@ from dlog.jit import Words
 from dlog.planning.pipeline import Join, plan_pipeline
 from dlog.spark.run.partial_values import NUMBER, Gathered, Shard, partial_values, stored
 from dlog.storage.values import decode
-from dlog.types import FLOAT, INT
+from dlog.values import FLOAT, INT
 
 # In a shard
 

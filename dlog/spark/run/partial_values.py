@@ -24,7 +24,7 @@ from dlog.aggregates import load
 from dlog.aggregates.count import COUNT
 from dlog.aggregates.minimum import MIN
 from dlog.aggregates.sum import SUM
-from dlog.engine.column_functions.columns import (
+from dlog.column_functions.columns import (
     Column,
     decimal_column,
     decimal_words,
@@ -39,7 +39,7 @@ from dlog.io.columns import type_of_arrow
 from dlog.ir.rules import Aggregate, Rule, Var
 from dlog.jit import Words
 from dlog.storage.values import decode, encode
-from dlog.types import FLOAT, INT, Type
+from dlog.values import FLOAT, INT, Type
 
 NUMBER = "n"  # the column with the number of assignments of each group
 Wanted = list[
@@ -154,7 +154,7 @@ class SumValues:
             return self._of_floats(gathered)
         words = [decimal_words(column).reshape(-1, 4) for column in results]
         type = self.type
-        if results and type.name not in ("int", "unsigned"):
+        if results and type.is_decimal:
             type = Type("decimal", results[0].type.scale, 38)
         assert self.item.function.finish is not None
         return load(self.item.function.finish)(type, gathered.counts, words)

@@ -34,7 +34,7 @@ from dlog.spark.cluster.session import gave_up, quiet
 from dlog.spark.plan.places import UNKNOWN_ROWS, Place
 from dlog.spark.run.copies import Copies
 from dlog.spark.run.tables import schema_of
-from dlog.types import Type
+from dlog.values import Type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

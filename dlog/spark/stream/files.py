@@ -23,7 +23,7 @@ from dlog.io.columns import empty_table
 from dlog.io.options import ARROW, JSON, PARQUET, TEXT, ParameterValue
 from dlog.ir.rules import Predicate
 from dlog.spark.stream.operations import COLUMN_NAMES, INSERT, UNKNOWN, UPSERT, meanings
-from dlog.types import INT, STRING, Type
+from dlog.values import INT, STRING, Type
 
 Params = Mapping[str, ParameterValue]
 

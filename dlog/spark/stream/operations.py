@@ -53,7 +53,7 @@ def last_operations(rows: np.ndarray, signs: np.ndarray, n_keys: int) -> list[St
     The last upsert of a key overrides everything before it; of the rest the last of each row counts.
 
     >>> rows = np.array([[1, 5], [1, 6], [2, 7], [1, 5]])
-    >>> [(op, found.tolist()) for op, found in last_words(rows, np.array(["+", "^", "+", "-"]), 1)]
+    >>> [(op, found.tolist()) for op, found in last_operations(rows, np.array(["+", "^", "+", "-"]), 1)]
     [('^', [[1, 6]]), ('-', [[1, 5]]), ('+', [[2, 7]])]
     """
     statements: list[Statement] = []

@@ -237,6 +237,14 @@ class Relation:
             place += 1
         return place
 
+    def put_roots_of(self, orders: tuple[Order, ...], words: memoryview) -> bool:
+        """The same if these are its orders, else nothing and False."""
+        if self._made is not None or self._orders != orders:
+            return False
+        for place, root in enumerate(self.bare_roots):
+            words[place] = root
+        return True
+
     def of_roots(self, roots: memoryview | list[int]) -> Relation:
         """The version with these roots; takes ownership.  REQUIRES: a list has no more than these."""
         made = self._made

@@ -15,7 +15,7 @@ from dlog.engine.commit.printed_facts import fact_text, literal_text
 from dlog.ir.check import check_program
 from dlog.ir.lower.literals import literal_value
 from dlog.language.parse import parse
-from dlog.types import BUILTIN_TYPES, decimal
+from dlog.values import BUILTIN_TYPES, decimal
 
 VALUES = {
     "int": st.integers(-(2**63), 2**63 - 1),

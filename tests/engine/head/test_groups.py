@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlog import jit
-from dlog.engine.column_functions import Column, widen
-from dlog.engine.column_functions.columns import DECIMAL_DIGITS
+from dlog.column_functions import Column, widen
+from dlog.column_functions.columns import DECIMAL_DIGITS
 from dlog.engine.head import grouping
 from dlog.engine.head.grouping import group_rows, sorted_rows
 from dlog.engine.head.groups import aggregate
 from dlog.engine.head.power_sums import SumOverflow
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode, encode
-from dlog.types import BOOL, DATE, FLOAT, INT, STRING, UNSIGNED, Type, decimal
+from dlog.values import BOOL, DATE, FLOAT, INT, STRING, UNSIGNED, Type, decimal
 
 D2, WIDE = decimal(9, 2), Type("decimal", 12, 38)
 INTS = st.integers(-(2**62), 2**62) | st.integers(-9, 9)

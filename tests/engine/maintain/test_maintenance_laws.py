@@ -378,8 +378,8 @@ SALES = """
 """
 
 
-def test_oracle_sums_of_single_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The short way of one row through sums: values that cancel, sums that do not fit, heads with facts."""
+def counted_groups(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each change of groups on the short path whether it was simple."""
     from dlog.engine.maintain.delta.group_trigger import GroupTrigger
 
     simple: list[bool] = []
@@ -391,6 +391,12 @@ def test_oracle_sums_of_single_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         return found
 
     monkeypatch.setattr(GroupTrigger, "follow", counted)
+    return simple
+
+
+def test_oracle_sums_of_single_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The short way of one row through sums: values that cancel, sums that do not fit, heads with facts."""
+    simple = counted_groups(monkeypatch)
     rng = random.Random(5)
     db = dlog.Database(source=SALES)
     db.apply(insert={"shop": [(s, s % 2) for s in range(4)], "sale": [(0, 0, 1), (1, 1, 2)]})
@@ -414,6 +420,60 @@ def test_oracle_sums_of_single_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         db.check()
         db.verify()
     assert refused and sum(simple) > 100
+
+
+MIXED_GROUPS = """
+    s(k, g, h, v, w) -> int(k), int(g), int(h), int(v), float(w).  near(g, c) -> int(g), int(c).
+    both(g, t, m) <- agg<<t = sum(v), m = max(v)>> s(_, g, _, v, _).
+    all(h, n, t, f, a, 7, b, g) <- agg<<a = min(v), n = count(), f = sum(w), t = sum(v), b = max(w)>>
+        s(_, g, h, v, w), v != 3.
+    two(g, a, b) <- agg<<a = min(v), b = max(k)>> s(k, g, _, v, _).
+    coarse[g] = m <- agg<<m = max(w)>> s(_, g, _, _, w).
+    fine(h, g, m, f) <- agg<<m = min(w), f = sum(w)>> s(_, g, h, _, w).
+    total(m, n) <- agg<<m = max(w), n = count()>> s(_, _, _, _, w).
+    joined[c] = m <- agg<<m = max(v)>> s(_, g, _, v, _), near(g, c).
+    detail(c, h, m, t) <- agg<<m = max(v), t = sum(v)>> s(_, g, h, v, _), near(g, c).
+    large(g, m) <- coarse[g] = m, m > 2.0.
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_oracle_mixed_and_shared_groups(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Sums, float sums, min and max in one rule, and rules that share the values of groups."""
+    simple = counted_groups(monkeypatch)
+    rng = random.Random(seed)
+    db = dlog.Database(source=MIXED_GROUPS)
+
+    def row() -> tuple[object, ...]:
+        v = rng.choice((0, 1, 3, -5, 2**62, -(2**62)))
+        return (
+            rng.randrange(6),
+            rng.randrange(3),
+            rng.randrange(3),
+            v,
+            rng.choice((0.0, 0.1, 3.5, -1e300, 1e-300)),
+        )
+
+    db.apply(insert={"near": [(g, g % 2) for g in range(3)], "s": [row() for _ in range(5)]})
+    for step in range(150):
+        before = contents(db)
+        try:
+            with db.transaction() as tx:
+                for _ in range(rng.choice((1, 1, 1, 2, 5))):
+                    found = db["s"].rows()
+                    if rng.random() < 0.5 and found:
+                        tx.erase("s", [rng.choice(found)])
+                    else:
+                        tx.insert("s", [row()])
+                if rng.random() < 0.1:
+                    (tx.insert if rng.random() < 0.5 else tx.erase)("near", [(rng.randrange(3), 2)])
+        except DataError as error:
+            assert "does not fit" in str(error) and contents(db) == before
+        if step == 120:
+            db.apply(insert={"both": [(9, 9, 9)]})
+        db.check()
+        db.verify()
+    assert sum(simple) > 200
 
 
 def test_oracle_few_rows_at_once() -> None:

@@ -23,7 +23,7 @@ GOLDEN = Path(__file__).with_name("strategy_choices.txt")
 FILES = [p for p in sorted(PROGRAMS.rglob("*.dl")) if not {"errors", "includes"} & {*p.parts}]
 WISHES = ("delta", "trace", "trace-exact", "views")
 HEADS = ("a row that may be lost", "each row has one derivation", "the number of derivations")
-ASKED = "was asked for"
+ASKED = "was requested"
 
 
 class Grown(Store):
@@ -52,7 +52,7 @@ def test_the_choices_differ() -> None:
     text = GOLDEN.read_text()
     for way in ("delta, because", "trace, because", "views: a view tree", "stages,"):
         assert text.count(f"] {way}") > 3, way
-    assert text.count("trace-exact] as asked for") > 100
+    assert text.count("trace-exact] as requested") > 100
     assert "] maintained from scratch" in text
 
 
@@ -87,10 +87,10 @@ def _circumstances(path: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 
 def _maintained(database: dlog.Database, store: Store) -> Iterator[tuple[str, str]]:
-    maintenance = database._maintenance.of(database.program, database._maintenance.wanted)
+    maintenance = database._maintenance.of(database.program, database._maintenance.requested)
     for number, stratum in enumerate(database.program.strata):
         first, *others = (line.strip() for line in maintenance.explain(number, store))
-        wish = maintenance.wanted
+        wish = maintenance.requested
         heads = HEADS if wish is None else ()  # they do not depend on a wish
         shown = [line for line in others if ", because " in line or line.startswith(heads) or ASKED in line]
         text = " | ".join([first.removeprefix("maintained by strategy "), *shown])

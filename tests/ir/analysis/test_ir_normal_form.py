@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Negation, Primitive, Rule, Var, check_rule
-from dlog.types import INT
+from dlog.values import INT
 from tests.ir.helpers import check, rule
 
 X, Y, Z = Var("x"), Var("y"), Var("z")

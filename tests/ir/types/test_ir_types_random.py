@@ -122,6 +122,7 @@ class _Checker:
     def __init__(self, op: str, *candidates: tuple[str, ...]):
         self.nodes = dict(zip("abc", map(Node, candidates), strict=True))
         self.widening = [(None, Primitive(op, (Var("a"), Var("b")), Var("c")))]
+        self.quotients: list = []
         self.conflicts = 0
 
     def node(self, _: object, operand: Var) -> Node:
@@ -154,6 +155,28 @@ def test_widening_settles_on_an_allowed_triple(op: str) -> None:
             assert chosen in ALLOWED[op] and all(t in c for t, c in zip(chosen, candidates, strict=True)), (
                 candidates
             )
+
+
+MEANS = {**dict.fromkeys(NUMBERS, "float"), "duration": "duration"}
+
+
+@pytest.mark.parametrize("form", ["m[] = r <- agg<<r = mean(x)>> q(x).", "m[] = r <- r = mean x : { q(x) }."])
+@pytest.mark.parametrize("argument", [None, *MEANS])
+@pytest.mark.parametrize("result", [None, "float", "duration", "int"])
+def test_the_type_of_a_mean_follows_from_its_argument_and_back(
+    form: str, argument: str | None, result: str | None
+) -> None:
+    """Where nothing says more, it is one of numbers."""
+    text = f"q(x) -> {argument}(x)." if argument else "q(x) <- q(x)."
+    text += f" m[] = r -> {result}(r)." if result else ""
+    fitting = [a for a in MEANS if argument in (None, a) and result in (None, MEANS[a])]
+    if not fitting:
+        with pytest.raises(dlog.DlogError, match="type conflict: "):
+            dlog.check(f"{text} {form}")
+        return
+    program = dlog.check(f"{text} {form}")
+    (x,), (r,) = (program.predicates[name].columns for name in "qm")
+    assert (x.type.name, r.type.name) == (fitting[0], MEANS[fitting[0]])
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.sets(st.sampled_from(ANY), min_size=1)), max_size=8))

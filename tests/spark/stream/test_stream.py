@@ -223,7 +223,7 @@ def test_a_checkpoint_is_of_one_stream(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(DlogError, match="stopped here"):
         run(places)
     places.program.write_text(PROGRAM + "open(x) <- road(x, _).\n")
-    with pytest.raises(StoreError, match=r"program.dl has changed since .*state was made"):
+    with pytest.raises(StoreError, match=r"program.dl has changed since .*state was created"):
         run(places)
     places = places_of(tmp_path)
     (tmp_path / "in" / "road").mkdir()
@@ -250,7 +250,7 @@ def test_options_that_cannot_be(tmp_path: Path) -> None:
         ({"format": "xml"}, "unknown format xml"),
         ({"master": "here"}, "unknown Spark master: here"),
         ({"settings": ["x"]}, "bad setting: x"),
-        ({"master": "yarn", "shards": 2}, "in processes of this machine, and yarn is elsewhere"),
+        ({"master": "yarn", "shards": 2}, "in processes of this machine, but yarn is elsewhere"),
     ):
         with pytest.raises(DlogError, match=reported):
             run(places, **options)

@@ -1,87 +1,104 @@
-"""Owns the short path of a few rows through an aggregation: what is kept of groups, and the head's rows.
+"""Owns the short path of a few rows through an aggregation: what is stored of groups, and the head's rows.
 
 For rules alone in their stratum, each group in a row of its own: one kernel call for counts and sums of ints,
-for min and max of one value, and for sums of floats.  All else goes through `aggregate_deltas`.
+sums of floats, min and max, in any combination.  All else goes through `aggregate_deltas`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from dlog.algebra import WORDS_PER_SUM
 from dlog.engine.body.table import Table
-from dlog.engine.head.aggregate_state import FloatPart, ScanPart, SumPart
+from dlog.engine.head.aggregate_state import FloatPart, Part, ScanPart, SumPart
 from dlog.engine.head.heads import stored_as
-from dlog.engine.head.scan_shapes import is_shared
+from dlog.engine.maintain.delta.terminal_head import HeadChange
 from dlog.engine.maintain.heads.groups import Kept, Sums
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Followed
 from dlog.engine.state.store import Store
 from dlog.heads import group_kernels as k
 from dlog.heads.counts import net_rows
-from dlog.heads.group_kernels import GROUP, LITERAL, RESULT_OF, change_groups
-from dlog.heads.kept_kernels import change_floats, change_values
+from dlog.heads.group_kernels import (
+    ADDED,
+    BEFORE,
+    GAINED_STRIDE,
+    GROUP,
+    LITERAL,
+    LOST_STRIDE,
+    MOST_ORDERS,
+    ORDERS,
+    RELATION,
+    RELATIONS,
+    RESULT_OF,
+    TAKEN,
+    change_groups,
+)
 from dlog.heads.kernels import WIDE
+from dlog.heads.part_kernels import FLOATS, PLACE, SUMS, VALUES
 from dlog.ir.rules import Const, Rule, Var
 from dlog.jit import Words
 from dlog.planning.versions import facts_name
 from dlog.storage.arena.arena_kernels import RESULT
 from dlog.storage.index.batch import Change
-from dlog.storage.relation.relation import Relation
-from dlog.types import INT
+from dlog.storage.relation.relation import Order, Relation
+from dlog.values import INT
 
 Place = tuple[int, int]  # of a column of the head: see `group_kernels`
 Assignments = tuple[Words, int, int]  # (words, stride, n): column c begins at c * stride
 NONE: Assignments = (np.zeros(1, np.int64), 1, 0)
-KEPT = 16  # assignments for which there is always room
+FEW = 16  # assignments for which there is always room
+
+
+class GroupPart(NamedTuple):
+    """A relation that a rule keeps, as the kernel has it."""
+
+    state: str
+    shape: tuple[int, ...]  # but for the place in the record: see `part_kernels`
+    results: tuple[tuple[str, int], ...]  # of its aggregates: name, place among the part's results
+    n_results: int
+    width: int  # of a row
+    most_rows: int = 1  # that an assignment changes, new ones and those that are gone each
 
 
 @dataclass(frozen=True)
 class GroupTrigger:
-    """A rule as a kernel has it: its layout tells where in a join's output its groups and arguments are, and
-    where in its head they go; `widths` are the words for each assignment that its relations need room for."""
+    """A rule as the kernel has it: where in a join's output its groups are, what is stored of them, and where
+    in its head they go."""
 
     name: str
-    states: tuple[str, ...]  # relations that it keeps, one or two
-    kernel: Any
-    layout_words: tuple[int, ...]
-    widths: tuple[int, ...]
     groups: tuple[int, ...]  # columns of a join's output
     head: tuple[Place, ...]
+    parts: tuple[GroupPart, ...]
 
     def follow(
-        self, relations: dict[str, Relation], added: Assignments, taken: Assignments
-    ) -> tuple[Relation, Change] | None:
-        """Take assignments in: (the head, how it changed), and what is kept in its place.  None: not simple,
-        and nothing has been done."""
-        versions, head = (
-            [relations[state] for state in self.states if state in relations],
-            relations[self.name],
-        )
-        if len(versions) < len(self.states) or self._has_facts(relations) or head.n_orders > k.MOST_ORDERS:
+        self, relations: dict[str, Relation], followed: Followed, added: Assignments, taken: Assignments
+    ) -> tuple[Relation, HeadChange] | None:
+        """Take assignments in: (the head, how it changed), with the parts in their places; `followed` has the
+        parts that this transaction has changed so far.  None: not simple, and nothing has been done."""
+        n, head = added[2] + taken[2], relations[self.name]
+        room = self._rooms[0] if n <= FEW else self._room_for(n)
+        if self._has_facts(relations) or not room.bring(head, relations, followed):
             return None
-        arena, room = head.arena, self._room_for(added[2] + taken[2])
-        room.bring((*versions, head), added, taken)
-        before = [room.roots_of[number][0] for number in range(len(versions))]
+        job, arena = room.job, head.arena
+        words, job[GAINED_STRIDE], job[ADDED] = added
+        lost, job[LOST_STRIDE], job[TAKEN] = taken
         with arena.lock:
             arena.release_many()
-            found = self.kernel(
-                arena.A, self.layout, room.job, added[0], taken[0], room.orders, room.roots, room.words
-            )
+            found = room.kernel(arena.A, room.block, words, lost)
             if found < 0:
                 return None
             new = arena.words[RESULT]
-        for number, version in enumerate(versions):  # groups that lose what they gain stay as they are
-            if room.roots_of[number][0] != before[number]:
-                relations[self.states[number]] = version.of_roots(room.roots_of[number])
-        net = room.words[room.net : room.net + found * head.arity].reshape(-1, head.arity).copy()
-        change = Change(net[:new], net[new:])
-        return (head.of_roots(room.roots_of[k.HEAD]), head.in_order(change)) if found else (head, change)
+        if room.kernel is change_groups:  # from now on its machine code, without the 0.2 us of finding it
+            room.kernel = getattr(change_groups, "target", change_groups)
+        room.take_parts(relations, followed)
+        change = HeadChange(self.name, room.orders[0][0], room.net[: found * room.h].tobytes(), new)
+        return (head.of_roots(room.views[0].tolist()) if found else head), change
 
     def _has_facts(self, relations: dict[str, Relation]) -> bool:
         """Whether the head has base facts: then a row may have another derivation."""
@@ -94,15 +111,21 @@ class GroupTrigger:
 
     def _room_for(self, n: int) -> _Room:
         """That of the last time, if it is large enough: fresh memory costs more than all else."""
-        if n <= KEPT:
-            return self._rooms[0]
         if len(self._rooms) == 1 or self._rooms[1].n < n:
             self._rooms[1:] = [_Room(2 * n, self)]
         return self._rooms[1]
 
-    @cached_property
-    def layout(self) -> Words:
-        return np.array(self.layout_words, np.int64)
+    def layout(self) -> list[int]:
+        """See `group_kernels`."""
+        g, starts, shapes = len(self.groups), list[int](), list[int]()
+        size = g
+        for part in self.parts:
+            starts.append(k.STARTS + len(self.parts) + len(shapes))
+            shapes += (*part.shape[:PLACE], size, *part.shape[PLACE + 1 :])
+            size += part.n_results
+        work = max(2 * part.width for part in self.parts)
+        pairs = k.STARTS + len(starts) + len(shapes)
+        return [g, len(starts), size, work, pairs, *starts, *shapes, *(w for pair in self.head for w in pair)]
 
     @cached_property
     def _facts(self) -> str:
@@ -111,44 +134,92 @@ class GroupTrigger:
     @cached_property
     def _rooms(self) -> list[_Room]:
         """For a few assignments, and for many."""
-        return [_Room(KEPT, self)]
+        return [_Room(FEW, self)]
 
 
 class _Room:
-    """What a kernel is given and writes on the way, for so many assignments.  What it does not touch takes no
-    memory."""
+    """What the kernel is given and writes on the way, for so many assignments.  What it does not touch takes
+    no memory."""
 
     def __init__(self, n: int, group: GroupTrigger):
         self.n, self.h = n, len(group.head)
         self.empty: Relation | None = None  # base facts that are known to be none
-        self.roots, self.job = np.zeros(3 * k.MOST_ORDERS, np.int64), np.zeros(k.JOB, np.int64)
-        views = self.roots.data
-        self.roots_of = [views[r * k.MOST_ORDERS : (r + 1) * k.MOST_ORDERS] for r in range(3)]
-        self.orders: Words = np.zeros(0, np.int64)
-        self._layouts: dict[int, Words | None] = dict.fromkeys(range(3))
-        state, second = (2 * n * width for width in (*group.widths, 0)[:2])
-        head = 2 * n * max(self.h, 1)
-        parts = [state, second, head, max(state, second), head, 2 * WORDS_PER_SUM]
-        *starts, end = np.cumsum([0, *parts]).tolist()
-        self.words, self.net = np.empty(end, np.int64), starts[4]
-        self.words[starts[5] :] = 0
-        self.job[k.ROWS : k.ROWS + 6] = starts
-        self.job_words, self.numbers = self.job.data, (*range(len(group.states)), k.HEAD)
+        self.is_followed = False  # whether the last time another rule had changed parts
+        layout = group.layout()
+        widths, n_relations = [self.h, *(part.width for part in group.parts)], 1 + len(group.parts)
+        rows = [2 * n * max(self.h, 1), *(2 * n * part.most_rows * part.width for part in group.parts)]
+        sizes = [
+            RELATIONS + n_relations * RELATION,
+            len(layout),
+            *(MOST_ORDERS for _ in widths),
+            *(MOST_ORDERS * width for width in widths),
+            *rows,
+            max(rows),
+            rows[0],
+            2 * WORDS_PER_SUM,
+        ]
+        *starts, end = np.cumsum([0, *sizes]).tolist()
+        self.block = block = np.empty(end, np.int64)
+        block[k.LAYOUT], block[k.UNREAD : k.DIGITS + 1] = starts[1], starts[-3:]
+        block[starts[1] : starts[2]], block[starts[-1] :] = layout, 0
+        for r, width in enumerate(widths):
+            at = RELATIONS + r * RELATION
+            block[at + k.ROOTS], block[at + k.COLUMNS], block[at + k.ROWS] = starts[2 + r :: n_relations][:3]
+            block[at + k.WIDTH], block[at + BEFORE] = width, -1
+        self.job, self.kernel = block.data, change_groups
+        self.net = self.job[starts[-2] : starts[-1]]
+        self.views = [self.job] * n_relations  # of the roots of each relation
+        self.orders: list[tuple[Order, ...]] = [()] * n_relations
+        self.parts = list(enumerate((part.state for part in group.parts), 1))
+        self.before: list[tuple[Relation, int]] = []  # the version of each part, and its first root
 
-    def bring(self, relations: Sequence[Relation], added: Assignments, taken: Assignments) -> None:
-        """Have the roots of relations, their column orders and how many assignments there are in place."""
-        job = self.job_words
-        _, job[k.GAINED_STRIDE], job[k.ADDED] = added
-        _, job[k.LOST_STRIDE], job[k.TAKEN] = taken
-        same = True
-        for number, relation in zip(self.numbers, relations, strict=True):
-            job[k.ORDERS + number] = relation.put_roots(self.roots_of[number])
-            same = same and relation.layout() is self._layouts[number]
-        if not same:
-            self.orders, at = np.concatenate([relation.layout() for relation in relations]), 0
-            for number, relation in zip(self.numbers, relations, strict=True):
-                job[k.COLUMNS + number], self._layouts[number] = at, relation.layout()
-                at += len(relation.layout())
+    def bring(self, head: Relation, relations: Mapping[str, Relation], followed: Followed) -> bool:
+        """Have the roots and column orders of all relations in place; False: not possible."""
+        views, orders, before = self.views, self.orders, self.before
+        if not head.put_roots_of(orders[0], views[0]) and not self._lay_out(0, head):
+            return False
+        before.clear()
+        for number, name in self.parts:
+            part = relations.get(name)
+            if part is None:
+                return False
+            if not part.put_roots_of(orders[number], views[number]) and not self._lay_out(number, part):
+                return False
+            before.append((part, views[number][0]))
+            if followed or self.is_followed:
+                self._follow(number, followed.get(name))
+        self.is_followed = bool(followed)
+        return True
+
+    def take_parts(self, relations: dict[str, Relation], followed: Followed) -> None:
+        """Have the new versions of parts in place, and noted, unless they were when this began."""
+        for (number, name), (part, root) in zip(self.parts, self.before, strict=True):
+            roots = self.views[number].tolist()
+            if roots[0] != root:  # groups that lose what they gain stay as they are
+                relations[name] = part.of_roots(roots)
+            if name not in followed:
+                followed[name] = part, relations[name]
+        self.before.clear()
+
+    def _follow(self, number: int, versions: tuple[Relation | None, Relation] | None) -> None:
+        """Say which version of a part was there before, if it has been changed already."""
+        old = versions[0] if versions is not None else None
+        root = -1 if old is None else old.root_of(tuple(range(old.arity)))
+        assert root is not None, "a part has its natural order"
+        self.job[RELATIONS + number * RELATION + BEFORE] = root
+
+    def _lay_out(self, number: int, relation: Relation) -> bool:
+        """Have a relation's roots and column orders in place; False: there are too many."""
+        at, orders = RELATIONS + number * RELATION, tuple(relation.orders)
+        if len(orders) > MOST_ORDERS:
+            return False
+        if orders != self.orders[number]:
+            layout, start = relation.layout(), self.job[at + k.COLUMNS]
+            self.block[start : start + len(layout)] = layout
+            self.job[at + ORDERS], self.orders[number] = len(orders), orders
+            self.views[number] = self.job[self.job[at + k.ROOTS] :][: len(orders)]
+        relation.put_roots(self.views[number])
+        return True
 
 
 @dataclass(frozen=True)
@@ -185,98 +256,62 @@ def group_trigger(
     if strategy.plain or len(strategy.aggregates) != 1 or not strategy.counts_are_one(store):
         return None
     aggregate = strategy.aggregates[0]
+    if not isinstance(aggregate, Sums | Kept):
+        return None
+    rule, parts = aggregate.rule, [aggregate.part] if isinstance(aggregate, Sums) else aggregate.parts
+    names = [v.name for v in rule.groups]
+    needed = aggregate.outputs if isinstance(aggregate, Kept) else names
+    places = _head_places(store, strategy, rule, exact=isinstance(aggregate, Sums))
+    if not places or not set(needed) <= set(outputs):
+        return None
+    groups = tuple(map(outputs.index, names))
+    made = [_part(store, rule, part, outputs) for part in parts]
+    found = tuple(part for part in made if part is not None)
+    if len(found) == len(made):
+        return GroupTrigger(strategy.name, groups, _head(rule, found, places), found)
     if isinstance(aggregate, Sums):
-        return _sums(store, strategy, aggregate, outputs)
-    if not isinstance(aggregate, Kept) or not set(aggregate.outputs) <= set(outputs):
         return None
-    places = _head_places(store, strategy, aggregate.rule, exact=False)
-    if places is None:
-        return None
-    found: GroupTrigger | None = None
-    match aggregate.parts:
-        case [ScanPart() as part]:
-            found = _values(strategy, aggregate, part, places, outputs)
-        case [SumPart() as counts, FloatPart() as sums]:
-            found = _floats(strategy, aggregate, counts, sums, places, outputs)
-    if found is not None:
-        return found
-    groups = tuple(outputs.index(name) for name in aggregate.groups)
     return OtherGroups(strategy.name, aggregate, outputs, groups, places)
 
 
-def _sums(store: Store, strategy: RuleStrategy, sums: Sums, outputs: tuple[str, ...]) -> GroupTrigger | None:
-    """Counts, and sums of ints."""
-    rule = sums.rule
-    arguments = _int_arguments(store, rule, outputs)
-    places = _head_places(store, strategy, rule, exact=True)
-    groups = [v.name for v in rule.groups]
-    if arguments is None or not places or not set(groups) <= set(outputs):
+def _head(rule: Rule, parts: Sequence[GroupPart], places: Sequence[Place]) -> tuple[Place, ...]:
+    """With results by their place in the record."""
+    results, size = dict[str, int](), len(rule.groups)
+    for part in parts:
+        results |= {name: size + place for name, place in part.results}
+        size += part.n_results
+    named = [results[item.result.name] for item in rule.aggregates]
+    return tuple((kind, named[number] if kind == RESULT_OF else number) for kind, number in places)
+
+
+def _part(store: Store, rule: Rule, part: Part, outputs: tuple[str, ...]) -> GroupPart | None:
+    """None: not simple."""
+    names = [v.name for v in rule.groups]
+    groups = [outputs.index(name) for name in names]
+    g = len(groups)
+    if isinstance(part, SumPart):
+        arguments = _int_arguments(store, part, outputs)
+        if arguments is None:
+            return None
+        s, given = len(arguments), [word for pair in arguments for word in pair]
+        sums = [1 + place[0] if place else 0 for place in part.places]
+        results = tuple((item.result.name, place) for item, place in zip(part.items, sums, strict=True))
+        return GroupPart(part.state, (g, s, SUMS, 0, g, *groups, *given), results, 1 + s, g + 1 + WIDE * s)
+    if isinstance(part, FloatPart):
+        if not all(item.function.adds_up for item in part.items):
+            return None
+        s, given = len(part.arguments), [outputs.index(name) for name in part.arguments]
+        results = tuple((item.result.name, part.number(item)) for item in part.items)
+        shape = (g, s, FLOATS, 0, g, *groups, *given)
+        return GroupPart(part.state, shape, results, s, g + 3, s * WORDS_PER_SUM)
+    if not isinstance(part, ScanPart) or part.is_text or part.type.is_decimal:
         return None
-    numbers = iter(range(len(rule.aggregates)))
-    results = [-1 if a.argument is None else next(numbers) for a in rule.aggregates]
-    head = tuple((kind, results[number] if kind == RESULT_OF else number) for kind, number in places)
-    width = len(groups) + 1 + WIDE * len(arguments)
-    columns = [outputs.index(name) for name in groups]
-    given = [word for pair in arguments for word in pair]
-    return _made(strategy, (sums.state,), change_groups, columns, given, head, (width,), len(arguments))
-
-
-def _values(
-    strategy: RuleStrategy, kept: Kept, part: ScanPart, places: tuple[Place, ...], outputs: tuple[str, ...]
-) -> GroupTrigger | None:
-    """Min and max of one value."""
-    if part.is_text or part.type.is_decimal or part.shape.levels or is_shared(strategy.program, part.state):
-        return None
-    keys, items = part.shape.keys, {item.result.name: item for item in part.items}
-    results = [items[item.result.name] for item in kept.rule.aggregates]
-    head = []
-    for kind, number in places:
-        if kind == GROUP:
-            head.append((GROUP, keys.index(kept.groups[number])))
-        elif kind == RESULT_OF:
-            head.append((RESULT_OF, len(keys) + (1 if results[number].function.direction > 0 else 2)))
-        else:
-            head.append((LITERAL, number))
-    columns = [outputs.index(name) for name in (*keys, part.value)]
-    return _made(strategy, (part.state,), change_values, columns, [], tuple(head), (len(keys) + 2,), 0)
-
-
-def _floats(
-    strategy: RuleStrategy,
-    kept: Kept,
-    counts: SumPart,
-    sums: FloatPart,
-    places: tuple[Place, ...],
-    outputs: tuple[str, ...],
-) -> GroupTrigger | None:
-    """Sums of floats, and counts."""
-    if counts.summed or not all(item.function.adds_up for item in sums.items):
-        return None
-    g, s = len(kept.groups), len(sums.arguments)
-    results = []
-    for item in kept.rule.aggregates:
-        number = sums.arguments.index(item.argument.name) if isinstance(item.argument, Var) else -1
-        results.append(g if item.argument is None else g + 1 + number)
-    head = tuple((kind, results[number] if kind == RESULT_OF else number) for kind, number in places)
-    columns, given = ([outputs.index(n) for n in names] for names in (kept.groups, sums.arguments))
-    widths = (g + 1, max(s, 1) * WORDS_PER_SUM * (g + 3))
-    return _made(strategy, (counts.state, sums.state), change_floats, columns, given, head, widths, s)
-
-
-def _made(
-    strategy: RuleStrategy,
-    states: tuple[str, ...],
-    kernel: Any,
-    columns: Sequence[int],
-    arguments: Sequence[int],
-    head: tuple[Place, ...],
-    widths: tuple[int, ...],
-    sums: int,
-) -> GroupTrigger:
-    pairs = [word for pair in head for word in pair]
-    layout = (len(columns), sums, len(head), *columns, *arguments, *pairs)
-    groups = tuple(columns[:-1] if kernel is change_values else columns)
-    return GroupTrigger(strategy.name, states, kernel, layout, widths, groups, head)
+    keys = part.shape.keys
+    columns = [*names, *(key for key in keys if key not in names)]
+    given = [outputs.index(name) for name in (*columns, part.value)]
+    results = tuple((a.result.name, 1 if a.function.direction > 0 else 2) for a in part.items)
+    shape = (len(given), 0, VALUES, 0, g, *given, *map(columns.index, keys))
+    return GroupPart(part.state, shape, results, 3, len(keys) + 2)
 
 
 def _head_places(store: Store, strategy: RuleStrategy, rule: Rule, exact: bool) -> tuple[Place, ...] | None:
@@ -301,17 +336,17 @@ def _head_places(store: Store, strategy: RuleStrategy, rule: Rule, exact: bool) 
     return tuple(places)
 
 
-def _int_arguments(store: Store, rule: Rule, outputs: tuple[str, ...]) -> list[tuple[int, int]] | None:
+def _int_arguments(store: Store, part: SumPart, outputs: tuple[str, ...]) -> list[tuple[int, int]] | None:
     """Of each sum of ints: (is a column, its number or the code itself); None: not simple."""
     found: list[tuple[int, int]] = []
-    for item in rule.aggregates:
+    for item in part.items:
         argument = item.argument
         if argument is None:
             continue
         if not item.function.adds_up:
             return None
         if isinstance(argument, Var):
-            if rule.types[argument.name] != INT or argument.name not in outputs:
+            if part.rule.types[argument.name] != INT or argument.name not in outputs:
                 return None
             found.append((1, outputs.index(argument.name)))
         else:

@@ -1,4 +1,4 @@
-"""Owns the delta strategy: every rule of a stratum without recursion is followed by its delta variants."""
+"""Owns the delta strategy: every rule of a stratum without recursion is maintained by its delta variants."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ class DeltaStrategy(RuleStrategy):
 
 
 def rule_deltas(store: Store, rule: Rule, state: str, outputs: tuple[str, ...], bag: bool) -> RuleDeltas:
-    """The method of deltas.  Without `bag` it is enough that each lost or new row is found once."""
+    """The method of deltas.  Without `bag` it is enough to find each lost or new row once."""
     find = rule_variants if bag else cover_variants
     return RuleDeltas(store, rule, find(rule, rule.body.predicates()), bag, outputs)

@@ -1,4 +1,4 @@
-"""Owns what the delta strategy costs: the column orders that its variants read, beyond those that are there.
+"""Owns what the delta strategy costs: the column orders that its variants read, beyond those that exist.
 
 Variants begin with the changed row, so each atom that may change asks for column orders of the others.
 Predicates that never change ask for nothing.
@@ -23,7 +23,7 @@ from dlog.engine.maintain.offers import (
 from dlog.ir.rules import Rule
 from dlog.planning.deltas import rule_variants
 
-PER_TRANSACTION = 20.0  # of one row that goes the short way
+PER_TRANSACTION = 20.0  # of one row on the short path
 
 
 def refuse(name: str, question: Question) -> str | None:
@@ -43,7 +43,7 @@ def offer(name: str, question: Question) -> Offer:
 
 
 def make(name: str, question: Question) -> DeltaStrategy:
-    choices = [replace(choice, way=name, method=rule_deltas) for choice in question.told_choices()]
+    choices = [replace(choice, way=name, method=rule_deltas) for choice in question.explained_choices()]
     return DeltaStrategy(question.program, question.stratum, question.store, choices)
 
 
@@ -54,10 +54,10 @@ def rule_offer(name: str, question: Question, rule: Rule) -> RuleOffer:
 def rule_need(question: Question, rule: Rule) -> Need:
     store, reads = question.store, rule.body.predicates()
     if max((store.rows(name) for name in reads), default=0) < LARGE:
-        return Need(0.0, "what it reads is small: any index is soon made")
+        return Need(0.0, "it reads little data, so any index is cheap to build")
     deltas = RuleDeltas(store, rule, rule_variants(rule, reads - question.tables), bag=True)
     orders, size = missing_orders(store, (use for uses in deltas.uses() for use in uses))
     if orders == 0:
-        return Need(0.0, "it needs no further column order")
-    lacks = "one further column order" if orders == 1 else f"{orders} further column orders"
+        return Need(0.0, "it needs no additional column order")
+    lacks = "one additional column order" if orders == 1 else f"{orders} additional column orders"
     return Need(size, f"deltas need {lacks} of {size / 1e6:,.1f} MB")

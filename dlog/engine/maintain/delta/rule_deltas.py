@@ -1,7 +1,7 @@
 """Owns the change of one rule's body found by its delta variants, which are planned once and run often.
 
 Correct output: see `dlog.planning.deltas`.  The column orders that the plans need are added to the relations
-once and kept in all their later versions.
+once and are part of all their later versions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RuleDeltas(BodyChanges):
         bag: bool,
         outputs: tuple[str, ...] = (),
     ):
-        """`bag`: every assignment counts, so that signed sums are exact."""
+        """`bag`: every assignment is counted, so that signed sums are exact."""
         super().__init__(store, rule, outputs, {n: t for v in variants for n, t in v.types.items()})
         self.bag = bag
         self.variants = plan_variants(variants, self.outputs, bag)
@@ -61,13 +61,13 @@ class RuleDeltas(BodyChanges):
         return (planned for planned in self.variants if _given(planned.variant, cycle))
 
     def uses(self) -> Iterator[tuple[AtomUse, ...]]:
-        """What each plan reads, of all variants that begin with a join; one is made after the other."""
+        """What the plan of each variant that begins with a join reads; plans are made one at a time."""
         for planned in self.variants:
             if planned.join is not None:
                 yield compiled_variant(self.runner, planned.join).atoms
 
     def share(self, cycle: Cycle) -> float:
-        """The work that a change makes, as a share of what is read; a guess."""
+        """The work that a change causes, as a share of what is read; an estimate."""
         share = 0.0
         for planned in self._active(cycle):
             share += _given(planned.variant, cycle) / max(1, cycle.store.rows(planned.variant.changed))

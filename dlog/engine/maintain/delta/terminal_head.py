@@ -25,7 +25,7 @@ from dlog.jit import Words
 from dlog.planning.versions import facts_name
 from dlog.storage.arena.arena import Arena
 from dlog.storage.index.batch import Change
-from dlog.storage.relation.relation import Relation, in_order
+from dlog.storage.relation.relation import Order, Relation, in_order
 
 MOST_ROWS = 256  # that are sorted by comparing them
 
@@ -57,22 +57,22 @@ class Head:
 class HeadChange(Mapping[str, Change]):
     """The change of a head, put together when somebody asks."""
 
-    __slots__ = ("_gained", "_head", "_words", "name")
+    __slots__ = ("_first", "_gained", "_words", "name")
 
-    def __init__(self, head: Head, words: bytes, gained: int):
+    def __init__(self, name: str, first: Order, words: bytes, gained: int):
         """Rows that came, so many, and then rows that went, in the order of the first index."""
-        self.name, self._head, self._words, self._gained = head.name, head, words, gained
+        self.name, self._first, self._words, self._gained = name, first, words, gained
 
     def __getitem__(self, name: str) -> Change:
-        if name != self._head.name:
+        if name != self.name:
             raise KeyError(name)
-        rows = np.frombuffer(self._words, np.int64).reshape(-1, self._head.arity).copy()
+        rows = np.frombuffer(self._words, np.int64).reshape(-1, len(self._first)).copy()
         change = Change(rows[: self._gained], rows[self._gained :])
-        is_natural = self._head.orders[0] == tuple(range(self._head.arity))
+        is_natural = self._first == tuple(range(len(self._first)))
         return change if is_natural else Change(*map(in_order, change))
 
     def __iter__(self) -> Iterator[str]:
-        return iter((self._head.name,))
+        return iter((self.name,))
 
     def __len__(self) -> int:
         return 1
@@ -108,4 +108,4 @@ class JoinedHead(Head):
             return None
         relations[self.name] = self.changed(arena)
         gained = changed if self._shape[H_INSERTS] else 0
-        return HeadChange(self, self._words[: changed * self.arity].tobytes(), gained)
+        return HeadChange(self.name, self.orders[0], self._words[: changed * self.arity].tobytes(), gained)

@@ -1,1 +1,1 @@
-"""How a head takes in the change of its rules' bodies, however that was found: rows with counts, groups."""
+"""How a head absorbs the change of its rules' bodies, however that was found: rows with counts, groups."""

@@ -1,11 +1,11 @@
 """Owns aggregation rules under change: which groups a transaction touches, and their rows before and after.
 
 Correct output: for each touched group its old row with -1 and its new row with 1, exactly as evaluation from
-scratch gives them; a row that stays is left out or cancels.
+scratch gives them; a row that stays is omitted or cancels out.
 
-    sums    count, sum and mean of ints and decimals: counts and exact sums per group, kept in a relation
+    sums    count, sum and mean of ints and decimals: counts and exact sums per group, in a relation
     kept    with min, max, concat or floats: several relations, each for some of the aggregates
-    again   what has no codes (decimals that the rule computes): touched groups are evaluated again, twice
+    again   values without codes (decimals that the rule computes): touched groups are evaluated again, twice
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dlog.ir.rules import Atom, Program, Rule
 from dlog.jit import Words
 from dlog.planning.deltas import ERASE, INSERT
 from dlog.storage.relation.relation import Relation
-from dlog.types import MAX_PRECISION
+from dlog.values import MAX_PRECISION
 
 
 class GroupHead(Protocol):
@@ -38,7 +38,7 @@ class GroupHead(Protocol):
 
     rule: Rule
     deltas: BodyChanges
-    states: tuple[str, ...]  # names of the relations that the rule keeps
+    states: tuple[str, ...]  # names of the relations with the rule's state
 
     def ready(self, store: Store) -> bool: ...
     def forget(self, store: Store) -> None: ...
@@ -54,7 +54,7 @@ class GroupHead(Protocol):
         """
 
     def check(self, store: Store, fresh: Store) -> None:
-        """Assert that the state is sound, and equal to one that was made anew."""
+        """Assert that the state is sound and equal to a freshly built one."""
 
     def explain(self) -> str: ...
 
@@ -66,7 +66,7 @@ def group_head(
     state: str,
     method: Callable[[Store, Rule, str, tuple[str, ...], bool], BodyChanges],
 ) -> GroupHead:
-    """`state` is how names of what the rule keeps end; `method` finds the change of its body."""
+    """`state` is the suffix of the names of the rule's state; `method` finds the change of its body."""
     own = f"%{state}"
 
     def deltas(outputs: tuple[str, ...] = ()) -> BodyChanges:
@@ -139,7 +139,7 @@ class Sums:
 
 
 class Kept:
-    """Groups that are kept in several parts; min, max, concat and sums of floats among them."""
+    """Groups with state in several parts; min, max, concat and sums of floats among them."""
 
     def __init__(self, rule: Rule, parts: list[Part], outputs: tuple[str, ...], deltas: BodyChanges):
         self.rule, self.parts, self.outputs, self.deltas = rule, parts, outputs, deltas
@@ -169,7 +169,7 @@ class Kept:
     def follow_tables(
         self, store: Store, followed: Followed, heads: list[Atom], tables: list[tuple[int, Table]]
     ) -> Iterator[Signed]:
-        """The same without a cycle: `followed` has what was changed so far for the same changes."""
+        """The same without a cycle: `followed` has the relations changed so far for the same changes."""
         changes = self._assignments(tables)
         states = [self._changed(store.relations, followed, part, changes) for part in self.parts]
         for sign, version in ((ERASE, 0), (INSERT, 1)):
@@ -177,7 +177,7 @@ class Kept:
                 yield rows, np.full(len(rows), sign)
 
     def _built(self, cycle: Cycle, part: Part, changes: Assignments, runner: BodyRunner) -> Relation:
-        """A part's relation, made anew unless a rule that shares it has done so in this cycle."""
+        """A part's relation, rebuilt unless a rule that shares it has rebuilt it in this cycle."""
         relations = cycle.store.relations
         if part.state not in cycle.followed:
             later = part.changed(part.empty(cycle.store.arena), changes, runner)
@@ -188,13 +188,13 @@ class Kept:
     def _changed(
         self, relations: dict[str, Relation], followed: Followed, part: Part, changes: Assignments
     ) -> tuple[Relation, Relation]:
-        """A part's relation before and after.  One that rules share changes once in a cycle."""
+        """A part's relation before and after.  A relation shared by rules changes once in a cycle."""
         runner = self.deltas.runner
         before, after = followed.get(part.state, (None, None))
         if after is None:
             before = relations[part.state]
             after = part.changed(before, changes, runner)
-        elif before is None:  # it was made in this cycle, from nothing: what changed is taken back
+        elif before is None:  # it was built from nothing in this cycle: undo the change
             before = part.changed(after, changes.negative(), runner)
         followed[part.state] = (before, after)
         relations[part.state] = after
@@ -245,7 +245,7 @@ def _check(part: Part, store: Store, fresh: Store) -> None:
 
 
 def _parts(program: Program, rule: Rule, state: str) -> list[Part]:
-    """What a rule keeps; the first part tells which groups there are."""
+    """The parts of a rule's state; the first one has a row for every group."""
     parts: list[Part] = []
     for reference in states():
         if items := [a for a in rule.aggregates if a.function.state == reference]:
@@ -254,7 +254,7 @@ def _parts(program: Program, rule: Rule, state: str) -> list[Part]:
 
 
 def _outputs(rule: Rule, parts: list[Part]) -> tuple[str, ...]:
-    """What a body has to give: a scan predicate that rules share may have further keys."""
+    """The variables a body must return: a scan predicate shared by rules may have more keys."""
     extra = [name for part in parts if isinstance(part, ScanPart) for name in part.shape.keys]
     return tuple(dict.fromkeys((*body_outputs(rule), *extra)))
 

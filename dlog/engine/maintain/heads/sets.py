@@ -1,8 +1,8 @@
-"""Owns a head as a set of rows: which of them a change of derivations brings or takes away.
+"""Owns a head as a set of rows: which of them a change of derivations adds or removes.
 
     counts      each row's number of derivations, over all rules and its base facts.  Where no row can have
                 two, nothing is stored
-    existence   no counts: a row that may have lost its last derivation is looked for once more, up to the
+    existence   no counts: a row that may have lost its last derivation is searched for again, up to the
                 first match.  For heads whose counts would be far larger than the head itself
 
 Knows nothing of how derivations are found.
@@ -29,7 +29,7 @@ from dlog.planning.versions import facts_name, old_name
 from dlog.storage.index.batch import Change
 from dlog.storage.relation.relation import Relation
 
-FAR_LARGER = 8  # counts are not kept when there are so many times more derivations than rows
+FAR_LARGER = 8  # counts are not stored when there are this many times more derivations than rows
 
 Signed = tuple[Words, Words]  # rows of a head, and how many derivations each gains or loses
 
@@ -53,22 +53,22 @@ class SetHead:
         return [h for h in rule.heads if h.predicate == self.name]
 
     def _prefers_existence(self) -> bool:
-        """Whether counts would be far larger than the head.  Reads statistics only.
+        """Whether counts would be far larger than the head.  Uses statistics only.
 
-        Counts that are there stay: nothing would maintain them, and a later strategy would rely on them.
+        Existing counts are maintained: a later strategy would rely on them.
         """
         if self.counts in self.store.relations:
             return False
         if any(r.aggregates or not is_stored(self.store, r, h) for r in self.rules for h in self.atoms(r)):
             return False
         rows = self.store.rows(self.name)
-        if not rows:  # few derivations to count, or nothing is evaluated yet
+        if not rows:  # few derivations to count, or not evaluated yet
             return False
         projecting = [r for r in self.rules if not is_projection_free(self.store, r, self.atoms(r)[0])]
         return any(assignments(self.store, r) > FAR_LARGER * rows for r in projecting)
 
     def counts_are_one(self, store: Store) -> bool:
-        """Whether no row can have two derivations: then no counts are needed to begin with."""
+        """Whether no row can have two derivations: then no counts are needed."""
         return self._derives_once and not len(store.relations[facts_name(self.name)])
 
     @cached_property
@@ -97,7 +97,7 @@ class SetHead:
         return False
 
     def _had_facts(self, store: Store) -> bool:
-        """Whether there were base facts before the transaction: a rule may derive them, too."""
+        """Whether there were base facts before the transaction: rules may derive them, too."""
         before = store.relations.get(old_name(facts_name(self.name)))
         return before is not None and len(before) > 0
 
@@ -107,7 +107,7 @@ class SetHead:
     # From scratch and from changes
 
     def rebuild(self, cycle: Cycle, rows: Words, weights: Words | None) -> None:
-        """Publish the head from the rows of all derivations, and for how many each stands (None: one)."""
+        """Publish the head from the rows of all derivations, and how many each represents (None: one)."""
         store = cycle.store
         if not self.by_existence:
             if self.counts_are_one(store):
@@ -122,7 +122,7 @@ class SetHead:
             check_function(cycle.program, store, self.name)
 
     def apply(self, cycle: Cycle, signed: Iterable[Signed], derivable: Callable[[Words], np.ndarray]) -> None:
-        """Publish the head after derivations that were added (1) or taken away (-1); `derivable` says which
+        """Publish the head after derivations were added (1) or removed (-1); `derivable` tells which
         rows the rules still derive."""
         if self.by_existence:
             later, change = self._apply_existence(cycle, signed, derivable)
@@ -152,7 +152,7 @@ class SetHead:
     def _apply_existence(
         self, cycle: Cycle, signed: Iterable[Signed], derivable: Callable[[Words], np.ndarray]
     ) -> tuple[Relation, Change]:
-        """ERASE before INSERT: what was derived before and is no more, then what is derived now."""
+        """ERASE before INSERT: rows that are no longer derived, then rows that are derived now."""
         relations = cycle.store.relations
         lost, gained = [np.empty((0, self._arity), np.int64)], [np.empty((0, self._arity), np.int64)]
         for rows, signs in signed:
@@ -165,17 +165,17 @@ class SetHead:
         stays[~stays] = derivable(doubtful[~stays])
         return relations[self.name].apply(inserts=new, erases=doubtful[~stays])
 
-    # Looking inside
+    # Inspection
 
     def explain(self, store: Store) -> str:
         if self.by_existence:
-            return "a row that may be lost is looked for again, as counts would be far larger"
+            return "a row that may be lost is searched for again, because counts would be far larger"
         if facts_name(self.name) in store.relations and self.counts_are_one(store):
-            return "each row has one derivation, which is not counted"
-        return "the number of derivations of each row is kept"
+            return "each row has one derivation, so none are counted"
+        return "the number of derivations of each row is stored"
 
     def check(self, store: Store, derivations: Words, weights: Words | None) -> None:
-        """Rows and counts against those of all derivations."""
+        """Compare rows and counts with those of all derivations."""
         head = store.relations[self.name]
         rows, counts = count_rows(store.arena, derivations, self._arity, weights)
         assert np.array_equal(head.rows(), rows), f"{self.name} is not what its rules derive"
@@ -186,7 +186,7 @@ class SetHead:
 
 
 def check_new_rows(cycle: Cycle, name: str, rows: Words) -> None:
-    """Raises when a new row's key has another value, too.  REQUIRES: they are published."""
+    """Raises when a new row's key also has another value.  REQUIRES: the rows are published."""
     predicate = cycle.program.predicates[name]
     if predicate.is_functional and len(rows):
         keys = np.ascontiguousarray(rows[:, : predicate.n_keys])
@@ -195,12 +195,12 @@ def check_new_rows(cycle: Cycle, name: str, rows: Words) -> None:
 
 
 def is_projection_free(store: Store, rule: Rule, head: Atom) -> bool:
-    """Whether each row of a head has one assignment: the head has all keys of the body, unrounded."""
+    """Whether each row of a head has one assignment: the head contains all keys of the body, unrounded."""
     return rule.keys & set(outer_variables(rule)) <= _shown(store, rule, head)
 
 
 def _shown(store: Store, rule: Rule, head: Atom) -> set[str]:
-    """The variables whose values a head's rows have, unrounded."""
+    """The variables whose values are in a head's rows, unrounded."""
     given = zip(head.args, store.column_types(head.predicate), strict=True)
     return {a.name for a, type in given if isinstance(a, Var) and stored_as(rule, a, type)}
 

@@ -1,4 +1,4 @@
-"""Owns strata that are evaluated from scratch whenever they are touched.  Keeps nothing."""
+"""Owns strata that are evaluated from scratch whenever they are touched.  Has no state."""
 
 from __future__ import annotations
 

@@ -3,10 +3,10 @@
 Correct output: the relations hold what evaluation from scratch gives, and the table of stages has all facts,
 each with a stage and the exact number of its derivations from lower stages (`dlog.heads.stages.table`).
 
-The driven fixpoint meets every derivation once, when the last of its recursive facts drives; the set that
-tells what is new then gives the head's support, too.  So being ready for change costs a wider row in a
-queue, and a table that is filled in the end.  Bodies that do not run inside the kernel, and recursive min and
-max, go the long way (`dlog.engine.maintain.stages.keep`).
+The driven fixpoint finds every derivation once, when the last of its recursive facts drives; the set that
+detects new rows then also gives the head's support.  So preparing for changes costs a wider row in a
+queue, and a table that is filled at the end.  Bodies that do not run inside the kernel, and recursive min and
+max, take the general path (`dlog.engine.maintain.stages.keep`).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _seed(recursion: Recursion, start: Sequence[Expansion]) -> dict[str, Words]:
 
 
 def _heads(expansion: Expansion) -> tuple[Words, Words | None]:
-    """(Heads of all derivations of a body, for how many each stands; None: for one)."""
+    """(Heads of all derivations of a body, how many each represents; None: one)."""
     shared, rule = expansion.recursion, expansion.rule
     evaluation = shared.evaluation
     evaluation.watch.doing = f"evaluating {expansion.body.head.predicate}"
@@ -105,7 +105,7 @@ def _weights(parts: Sequence[tuple[Words, Words | None]]) -> Words | None:
 
 def _variants(recursion: Recursion, bodies: Sequence[Body]) -> Iterator[Driven]:
     """A driven rule for each recursive fact of each body.  Those before it are of earlier rounds, those
-    behind it of this one, too: so every derivation comes once."""
+    after it also of this one: so every derivation is found once."""
     measures = recursion.evaluation.measures
     for body in bodies:
         facts = body.facts[1:]

@@ -1,4 +1,4 @@
-"""Owns the way from given facts to the derivations that they take part in, or that derive them.
+"""Owns finding the derivations that given facts take part in, or that derive them.
 
 An expansion is a rule's body with one atom left out, whose facts are given: changed facts of a stratum
 below, facts of the recursion that were born or died, or, for the bound query, the head.  Correct output:
@@ -35,10 +35,10 @@ from dlog.planning.pipeline import Join, plan_pipeline
 from dlog.planning.versions import base_name, is_old
 from dlog.storage.index.index import Index
 from dlog.storage.relation.relation import Order
-from dlog.types import Type
+from dlog.values import Type
 
 _expand = np.errstate(all="ignore")(kernels.expand) if DISABLED else kernels.expand
-_FEW = 16  # bindings for a given fact up to which the table is asked about each, rather than an index
+_FEW = 16  # up to this many bindings for a given fact, each is looked up in the table rather than in an index
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Recursion:
     evaluation: Evaluation
     table: StageTable
     numbers: Mapping[str, int]  # of the stratum's predicates in the table
-    generation: int = 0  # rises whenever relations have changed: indices are looked up again
+    generation: int = 0  # incremented whenever relations have changed: indices are looked up again
     buffer: Words = field(default_factory=lambda: np.empty(0, np.int64))
     attached: list[Plans] = field(default_factory=list)  # those that may have run, until they are measured
 
@@ -60,7 +60,7 @@ class Recursion:
         return self.store.index(name, columns)
 
     def output(self, columns: int) -> Words:
-        """Room for CHUNK derivations of so many columns, and the facts that they are through."""
+        """Room for CHUNK derivations of this many columns, and the facts that they go through."""
         if len(self.buffer) < (1 + columns) * CHUNK:
             self.buffer = np.empty((1 + columns) * CHUNK, np.int64)
         return self.buffer
@@ -107,7 +107,7 @@ class Expansion:
         self.predicate = "" if given is None else given.predicate
         self.columns = len(self.args) if columns is None else columns
         self.variables = tuple(dict.fromkeys(a.name for a in self.args[: self.columns] if isinstance(a, Var)))
-        # Branches of a disjunction can give the same assignment, too.
+        # Branches of a disjunction can also give the same assignment.
         self.repeats = repeats or any(isinstance(f, Disjunction) for f in forms)
         read = [atom for i, atom in enumerate(body.facts) if i - 1 != changed or changed < 0]
         self.outputs = tuple(dict.fromkeys(a.name for atom in read for a in atom.args if isinstance(a, Var)))
@@ -135,8 +135,8 @@ class Expansion:
         self.own_plans = Plans(recursion, [self])
 
     def _without_bound_facts(self) -> tuple[Form, ...]:
-        """The forms without recursive atoms whose variables the others bind: the table, which is asked for
-        their stages anyway, tells whether such facts are there."""
+        """The forms without recursive atoms whose variables the others bind: the table, which is searched for
+        their stages anyway, shows whether such facts exist."""
         left = list(self.forms)
         for fact in self.body.facts[1:]:
             others = [f for f in left if f is not fact]
@@ -147,7 +147,7 @@ class Expansion:
         return tuple(left)
 
     def run(self, rows: Words, ids: Words, mode: int, step: int) -> None:
-        """Let the derivations with the given facts act.  `rows` is (n, k), contiguous; ids: their records."""
+        """Apply the derivations with the given facts.  `rows` is (n, k), contiguous; ids: their records."""
         if not len(rows) or self._is_empty():
             return
         if self.in_kernel:
@@ -159,7 +159,7 @@ class Expansion:
             self.act(found, ids[found.columns[ROW]] if len(ids) else NO_IDS, mode, step)
 
     def _is_empty(self) -> bool:
-        """Whether a relation that every derivation needs has no rows."""
+        """Whether a relation that every derivation needs is empty."""
         store = self.recursion.store
         return any(store.rows(name) == 0 for name in self.needed)
 
@@ -186,7 +186,7 @@ class Expansion:
             watch.check()
 
     def plan(self) -> None:
-        """Have a plan for relations of their present sizes."""
+        """Make sure there is a plan for the current sizes of the relations."""
         if self.compiled is None or not alike(self._sizes(), self.sizes):
             self._plan()
 
@@ -229,7 +229,7 @@ class Expansion:
         return [self.recursion.store.rows(use.predicate) for use in self.compiled.atoms]
 
     def _parameters(self, start: int) -> Words:
-        """How a given fact gets into the plan's slots: see `expand_kernels`."""
+        """How a given fact is put into the plan's slots: see `expand_kernels`."""
         assert self.compiled is not None
         slots = dict(self.compiled.given)
         out = [start, len(self.args)]
@@ -269,12 +269,12 @@ class Expansion:
         given = Table(len(rows), {**columns, ROW: np.arange(len(rows))}).filter(mask)
         evaluation = self.recursion.evaluation  # of this transaction
         self.runner.watch, self.runner.measures = evaluation.watch, evaluation.measures
-        if self.rule.id >= 0:  # not that of base facts
+        if self.rule.id >= 0:  # not the one for base facts
             self.runner.measure = evaluation.measures.measure(self.rule)
         return self.runner.run(self.pipeline, given)
 
     def act(self, found: Table, ids: Words, mode: int, step: int) -> None:
-        """Let the derivations of a table of assignments act."""
+        """Apply the derivations of a table of assignments."""
         if not found.n:
             return
         head = head_rows(self.recursion.store, self.body.head, found, self.rule).T
@@ -343,7 +343,7 @@ class Plans:
         return self.words
 
     def prepare(self) -> None:
-        """Have plans for relations of their present sizes."""
+        """Make sure there are plans for the current sizes of the relations."""
         for expansion in self.expansions:
             expansion.plan()
         assembled = [e.assembled for e in self.expansions]
@@ -354,14 +354,14 @@ class Plans:
         self.ranks = self.recursion.store.dictionary.rank if uses_ranks else NO_WORDS
 
     def measure(self) -> list[tuple[Rule, int, int]]:
-        """(Rule, seeks, nexts) of the kernel since this was last asked for.  O(expansions)."""
+        """(Rule, seeks, nexts) of the kernel since the last call.  O(expansions)."""
         self._count()
         measured = [(e.rule, *counts) for e, counts in zip(self.expansions, self.counts, strict=True)]
         self.counts = [(0, 0)] * len(self.counts)
         return measured
 
     def _count(self) -> None:
-        """Take the states' operations out of them."""
+        """Move the operation counts out of the states."""
         for number, state in enumerate(self.states):
             seeks, nexts = self.counts[number]
             self.counts[number] = seeks + int(state[o.SEEKS]), nexts + int(state[o.NEXTS])

@@ -13,7 +13,7 @@ from dlog.planning.deltas import rule_variants
 
 
 def explain_stages(stratum: Stratum, reads: frozenset[str], store: Store) -> list[str]:
-    """In words; `reads` are all predicates that may change."""
+    """As text; `reads` are all predicates that may change."""
     lines = [
         "stages, because it is recursive",
         "each fact has a stage and the number of its derivations from lower stages",

@@ -6,19 +6,19 @@ published is the net difference.  The state is a stage and a support count for e
 
 One transaction, F being the facts of the recursion before it:
 
-1 change   Derivations that hold now and did not, or the other way round, because of the strata below, over F:
-           counts of their heads follow.  A head that is not there is noted.
+1 change   Derivations that hold now and did not, or vice versa, because of the strata below, over F:
+           the counts of their heads change.  A head that does not exist is noted.
 2 deaths   Round by round, facts without a derivation from lower stages die, and derivations through them are
-           lost.  A fact that keeps one stays, and nothing goes on from there.
-3 births   Facts that died or were noted are asked for (the bound query): has one still a derivation?  Then it
-           is born at the stage behind its body's, and derivations through it are gained.  In order of stages.
-4 outcome  What is different from F.
+           lost.  A fact that still has one stays, and nothing propagates from there.
+3 births   Facts that died or were noted are searched for (the bound query): if one still has a derivation, it
+           is born at the stage after its body's, and derivations through it are gained.  In order of stages.
+4 outcome  The difference from F.
 
 Where values combine, a better value for a key makes the fact with the old one die as well (in 1, or from 3
 back to 2), and pending facts are born in the order of their values.
 
-Every derivation is found once in each step: of a body with several facts that changed, where the first of
-them stands.  Cost: the derivations of facts that change, or change their stage.
+Every derivation is found once in each step: in a body with several changed facts, at the first of
+them.  Cost: the derivations of facts that change, or change their stage.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ from dlog.storage.relation.relation import Relation, in_order
 
 # One fact without columns: what an expansion without a given needs.
 NOTHING: Words = np.empty((1, 0), np.int64)
-_LEAST_WORK = 1 << 16  # below, nothing is worth giving up for
-_SHARE = 1  # of the work of building the state: a transaction with more gives up, since then it is built anew
-_LOOPS = 100  # from births back to deaths; values that improve themselves would go on for ever
+_LEAST_WORK = 1 << 16  # with less work, never give up
+_SHARE = 1  # of the work of building the state: a transaction with more gives up, and the state is rebuilt
+_LOOPS = 100  # from births back to deaths; values that improve themselves would loop forever
 
 
 class TooMuchWork(Exception):
@@ -63,7 +63,7 @@ class TooMuchWork(Exception):
 
 
 class _Beside(SideState):
-    """The table of a recursion, which is another one when it is built anew."""
+    """The table of a recursion; rebuilding creates another one."""
 
     def __init__(self, recursion: Recursion):
         self.recursion = recursion
@@ -76,7 +76,7 @@ class _Beside(SideState):
 
 
 class StageStrategy(Strategy):
-    """Keeps one recursive stratum.  REQUIRES: not `unsupported`.
+    """Maintains one recursive stratum.  REQUIRES: not `unsupported`.
 
     There are values without a derivation from lower stages: F[a] = 5 and F[b] = 3 from each other, by
     F[b] = F[a] - 2 and F[a] = max(F[b], 5), after greater values that led there.  The strategy is then never
@@ -105,11 +105,11 @@ class StageStrategy(Strategy):
         self.side = _Beside(self.recursion)
         self.total_work = 0  # of evaluation from scratch, when the state was built
         self.limit = 0
-        self.is_grounded = True  # every value has a derivation from lower stages, as far as is known
+        self.is_grounded = True  # as far as known, every value has a derivation from lower stages
         self._expand_bodies()
 
     def _expand_bodies(self) -> None:
-        """All expansions but those of changes below, which are made when such a change first comes."""
+        """All expansions except those of changes below, which are made at the first such change."""
         shared = self.recursion
         self.through: list[tuple[int, Expansion]] = []  # (predicate, derivations through its facts)
         self.bound: list[tuple[int, Expansion]] = []  # (predicate, derivations of its facts)
@@ -177,7 +177,7 @@ class StageStrategy(Strategy):
         self.side.forget(store, self.stamp)
 
     def estimate(self, cycle: Cycle) -> float:
-        """Derivations are taken to be spread evenly over the facts below."""
+        """Assumes that derivations are spread evenly over the facts below."""
         return sum(
             (len(change.inserted) + len(change.erased)) / max(1, cycle.store.rows(name))
             for name, change in self._changes(cycle).items()
@@ -208,7 +208,7 @@ class StageStrategy(Strategy):
         full = {name: store.relations[name] for name in self.names}
         facts = sum(map(len, full.values()))
         shared.table.reserve(facts, touched=True)
-        if self.stratum.combine:  # facts with values that are not final must be seen as they are
+        if self.stratum.combine:  # facts whose values are not final must be visible
             for name in self.names:
                 store.relations[name] = Relation(store.arena, full[name].arity, full[name].orders)
         self.shows = bool(self.stratum.combine)
@@ -267,9 +267,9 @@ class StageStrategy(Strategy):
 
     @contextmanager
     def _measured(self, cycle: Cycle) -> Iterator[None]:
-        """Tells rules what their expansions did, and their share of the time.  O(expansions that ran).
+        """Charge rules for their expansions and their share of the time.  O(expansions that ran).
 
-        Looking for base facts, and for facts in the table of stages, is no rule's."""
+        Searches for base facts and in the table of stages belong to no rule."""
         started, attached = time.perf_counter(), self.recursion.attached
         try:
             yield
@@ -303,13 +303,13 @@ class StageStrategy(Strategy):
         self.recursion.generation += 1
 
     def _changes(self, cycle: Cycle) -> dict[str, Change]:
-        """What has changed of that which the bodies read."""
+        """The changes of the predicates that the bodies read."""
         changes = {**cycle.changes, **{facts_name(n): c for n, c in cycle.facts.items()}}
         return {name: change for name, change in changes.items() if name in self.reads}
 
     def _change(self, cycle: Cycle) -> None:
-        """Where no derivation is lost and no value improves, nothing falls.  What a change derives is then
-        born without being asked for: all its derivations from facts that were there are among these."""
+        """If no derivation is lost and no value improves, no fact dies.  What a change derives is then
+        born without a bound query: all its derivations from existing facts are among these."""
         changes = self._changes(cycle)
         given = [
             (variants[0].sign, expansion, [_rows(changes[v.changed], v) for v in variants])
@@ -351,7 +351,7 @@ class StageStrategy(Strategy):
     # 2 deaths, 3 births
 
     def _settle(self) -> None:
-        """From facts that have fallen, or may have been derived, to a state without either."""
+        """Process facts that have lost support or may have been derived, until there are none of either."""
         table = self.recursion.table
         asked = [table.questions()]
         for _ in range(_LOOPS):
@@ -365,7 +365,7 @@ class StageStrategy(Strategy):
         raise TooMuchWork
 
     def _deaths(self) -> Iterator[Words]:
-        """Lets all die that has no derivation from lower stages; yields their records."""
+        """Remove all facts without a derivation from lower stages; yields their records."""
         table = self.recursion.table
         if self.rounds.possible and table.has_fallen:
             batch, self.round = self.rounds.deaths(self.round, self.limit, self._look)
@@ -377,11 +377,11 @@ class StageStrategy(Strategy):
             yield batch
 
     def _ask(self, batch: Words) -> None:
-        """The bound query: derivations of facts that are not there."""
+        """The bound query: derivations of facts that do not exist."""
         self._expand(self.bound, batch, k.BOUND, self.step)
 
     def _births(self) -> None:
-        """Lets all be born that is pending, and what is derived from it."""
+        """Add all pending facts, and what is derived from them."""
         table = self.recursion.table
         if self.rounds.possible and not self.shows:
             self.step = self.rounds.births(self.step, self.limit, self._look)
@@ -411,7 +411,7 @@ class StageStrategy(Strategy):
     # 4 outcome
 
     def _show(self, batch: Words | None) -> list[Change]:
-        """Let the relations have what the table has, of a batch or of all; returns the changes, sorted."""
+        """Copy a batch, or everything, from the table to the relations; returns the changes, sorted."""
         shown = []
         for name, number in self.numbers.items():
             change = self.recursion.table.changes(number, batch, shown=True)
@@ -427,7 +427,7 @@ class StageStrategy(Strategy):
         last = self._show(None)
         for name, number in self.numbers.items():
             change = Change(*map(in_order, table.changes(number))) if earlier else last[number]
-            if not change:  # the same rows, and column orders that were made on the way
+            if not change:  # the same rows, and column orders that were added meanwhile
                 continue
             new, store.relations[name] = store.relations[name], old[name]
             cycle.publish(name, new, change)

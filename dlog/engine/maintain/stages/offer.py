@@ -10,7 +10,7 @@ from dlog.engine.state.store import Store
 from dlog.ir.rules import Negation, Program, Stratum
 
 PER_TRANSACTION = 100.0
-PER_ROW = 2 * PER_ASSIGNMENT  # derivations are looked at when they go and when they come
+PER_ROW = 2 * PER_ASSIGNMENT  # derivations are examined when they are lost and when they are gained
 SLOT = 8 * 8 / 5  # bytes of a word in the table of stages, five eighths full
 
 
@@ -38,7 +38,7 @@ def make(name: str, question: Question) -> StageStrategy:
 
 
 def unsupported(program: Program, stratum: Stratum, store: Store) -> str | None:
-    """Why a recursive stratum cannot be kept by stages; None when it can."""
+    """Why a recursive stratum cannot be maintained by stages; None when it can."""
     names = set(stratum.predicates)
     for name in stratum.predicates:
         if name in program.directed("limitsize"):

@@ -1,8 +1,8 @@
 """Owns the rules of a recursive stratum as stages see them: one head, recursive atoms outermost.
 
 A derivation is an assignment of a body's outer variables.  How often a rule is split, by heads and by
-branches of disjunctions that read the recursion, decides what counts as one; any way is right that is always
-the same.
+branches of disjunctions that read the recursion, decides what counts as one; any choice is right as long as
+it is always the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dlog.planning.versions import facts_name
 
 
 def bodies(stratum: Stratum) -> list[Body]:
-    """A body for each head of each rule, and for each way through disjunctions that read the recursion."""
+    """A body for each head of each rule, and for each path through disjunctions that read the recursion."""
     names = set(stratum.predicates)
     found = []
     for rule in stratum.rules:

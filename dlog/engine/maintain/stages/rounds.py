@@ -38,7 +38,7 @@ class Rounds:
         return self._run(k.GAIN, number, limit, look)
 
     def _run(self, mode: int, number: int, limit: int, look: Callable[[], None]) -> int:
-        """`look` is called now and then, and when the work is beyond the limit; it may raise."""
+        """`look` is called from time to time, and when the work exceeds the limit; it may raise."""
         shared, table, job = self.recursion, self.recursion.table, self.job
         plans, n_plans = self.plans.bring(), len(self.expansions)
         job[:] = 0

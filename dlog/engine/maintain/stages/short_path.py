@@ -2,7 +2,7 @@
 
 There is one where every rule is one join inside the kernel, no rule reads the recursion twice, no values
 combine, and rows of one sign only gain derivations or only lose them.  What the kernel does is what `keep`
-does round by round.  A transaction that turns out to be a longer one is undone, and takes the general path.
+does round by round.  A transaction that turns out to need more work is undone, and takes the general path.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ MOST_ROWS = 64  # of a transaction
 BUDGET = 1 << 14  # derivations and join operations: about 200 us
 _follow = np.errstate(all="ignore")(kernels.follow) if DISABLED else kernels.follow
 
-# A relation that plans read: its name, whether in the old version, its order; where plans have its root.
+# A relation that plans read: its name, whether the old version, its order; where plans have its root.
 _Read = tuple[str, bool, Order, list[int]]
 
 
 def short_path(strategy: StageStrategy, store: Store, name: str, sign: int) -> ShortPath | None:
-    """For rows of a predicate that come (1) or go (-1); None: there is none.  REQUIRES: it is ready."""
+    """The short path of inserted (1) or erased (-1) rows of a predicate, if any.  REQUIRES: ready."""
     given = (inserted_name if sign == INSERT else erased_name)(name)
     found = [
         (vs[0], e) for vs, e in strategy.changed_bodies(frozenset([name])) if vs[0].change.predicate == given
@@ -56,7 +56,7 @@ def short_path(strategy: StageStrategy, store: Store, name: str, sign: int) -> S
 
 
 class ShortPath:
-    """Of one stratum, for rows of one predicate that come, or go."""
+    """Of one stratum, for rows of one predicate that are inserted, or erased."""
 
     def __init__(
         self, strategy: StageStrategy, store: Store, name: str, changing: Sequence[Expansion], gains: bool
@@ -81,7 +81,7 @@ class ShortPath:
         self.outgrown = False
 
     def _prepare(self, store: Store) -> list[_Read]:
-        """Have plans and the indices that they read."""
+        """Make sure there are plans and the indices that they read."""
         relations = store.relations
         store.relations = {**relations, old_name(self.name): relations[self.name]}
         try:
@@ -100,8 +100,9 @@ class ShortPath:
     def follow(
         self, store: Store, before: Relation, rows: Sequence[Sequence[int]] | Words
     ) -> dict[str, tuple[Relation, Change]] | None:
-        """(New version, net change) of the predicates of the stratum that changed; None: it is not short, and
-        the stratum has not changed.  `before` is the old version of the predicate, the store has the new one.
+        """(New version, net change) of the stratum's predicates that changed; None: there is too much work,
+        and the stratum has not changed.  `before` is the old version of the predicate, the store has the new
+        one.
         """
         strategy, table, job = self.strategy, self.strategy.recursion.table, self.job_words
         if len(rows) > MOST_ROWS or not self._bring_roots(store.relations, before):
@@ -128,7 +129,7 @@ class ShortPath:
         return self.strategy.recursion.table.work
 
     def _bring_roots(self, relations: Mapping[str, Relation], before: Relation) -> bool:
-        """Have the roots of all indices in the plans; False: one is missing, or a relation has grown or
+        """Put the roots of all indices into the plans; False: one is missing, or a relation has grown or
         shrunk so much that another plan may be better."""
         words, plans = before.arena.words, self.plan_words
         for name, old, order, places in self.reads:
@@ -144,7 +145,7 @@ class ShortPath:
         return True
 
     def _changes(self, relations: Mapping[str, Relation]) -> dict[str, tuple[Relation, Change]]:
-        """From what the kernel has left."""
+        """From what the kernel has written."""
         names = self.strategy.names
         counts = self.out[: 2 * len(names)].tolist()
         found, start = {}, len(counts)

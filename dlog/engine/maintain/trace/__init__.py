@@ -1,1 +1,1 @@
-"""The trace strategy: sensitivity indices record where a join looked; a change re-examines only that."""
+"""The trace strategy: sensitivity indices record where a join searched; a change re-examines only that."""

@@ -16,31 +16,31 @@ if TYPE_CHECKING:
 def explain_traces(
     rule: Rule, traces: Traces, granularity: str, intervals: Sequence[Intervals] | None
 ) -> Iterator[str]:
-    """`intervals` are the sensitivity indices, if they are there."""
+    """`intervals` are the sensitivity indices, if they exist."""
     keys = ", ".join(name for name, _ in traces.keys)
     where = f"line {rule.span.line}: " if rule.span else ""
     yield f"{where}trace ({granularity}) in the key order [{keys}]"
     if intervals is None:
-        yield "  not there yet: the next transaction evaluates the rule again and notes where it looks"
+        yield "  not built yet: the next transaction evaluates the rule again and records where it looks"
         yield f"  {_expected(traces, granularity)}"
     for watch in traces.upkeep.watched.watches:
         yield f"  {_watch(traces, watch, intervals)}"
 
 
 def _expected(traces: Traces, granularity: str) -> str:
-    """The size of a trace that is not there yet."""
+    """The size of a trace that is not built yet."""
     size = traces.expected_bytes()
     if not size:
-        return "it keeps no intervals"
+        return "it needs no intervals"
     shown = f"{size / 1e6:,.1f} MB" if size >= 1e5 else f"{size:,.0f} bytes"
-    several = " at the least, one for each operation" if granularity == EXACT else ""
-    return f"it is expected to keep {shown} of intervals{several}"
+    several = " at least, one for each operation" if granularity == EXACT else ""
+    return f"it is expected to need {shown} of intervals{several}"
 
 
 def _watch(traces: Traces, watch: Watch, intervals: Sequence[Intervals] | None) -> str:
     use, atom = traces.atoms[watch.atom], traces.compiled.read[watch.atom]
     if watch.level < 0:
-        return f"{atom}: evaluated again when its first row comes or its last row goes"
+        return f"{atom}: evaluated again when its first row is inserted or its last row erased"
     where = f"{atom} by {', '.join(str(atom.args[c]) for c in use.columns[: watch.level + 1])}"
     return f"{where}: {_found(traces, watch, intervals)}"
 
@@ -49,15 +49,15 @@ def _found(traces: Traces, watch: Watch, intervals: Sequence[Intervals] | None) 
     """What leads from a changed row to where it was used."""
     names = {slot: name for name, slot in traces.compiled.names}
     if watch.how == FREE and watch.depth == 0:
-        return "all of the body is evaluated again, since nothing leads to a part of it"
+        return "the whole body is evaluated again, since nothing leads to a part of it"
     if watch.how == FREE:
-        return "needs no sensitivity index, a changed row tells where it was used"
+        return "needs no sensitivity index: a changed row tells where it was used"
     if watch.how == WILD:
         roaming = ", ".join(names.get(traces.upkeep.watched.keys[d], "?") for d in watch.wild)
-        return f"needs no sensitivity index, few values of {roaming} go with a changed row"
+        return f"needs no sensitivity index: few values of {roaming} go with a changed row"
     assert watch.how == TRACED
     if watch.below:
-        return "by the sensitivity index of the column behind it"
+        return "by the sensitivity index of the next column"
     others = ", ".join(names.get(slot, "?") for slot in watch.others)
     index = None if intervals is None else intervals[watch.note]
     size = "" if index is None else f": {len(index):,} intervals, {index.bytes:,} bytes"

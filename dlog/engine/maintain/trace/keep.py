@@ -1,4 +1,4 @@
-"""Owns the trace strategy: a stratum without recursion, some or all of whose rules are followed by their
+"""Owns the trace strategy: a stratum without recursion, some or all of whose rules are maintained by their
 traces."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Owns what the trace strategy costs: sensitivity indices, and column orders that the evaluation reads.
 
-A row costs about the same as by the default method where both have what they need, and single rows go a
-shorter way there: so a trace has to need much less memory.
+A row costs about the same as with the default method if both have what they need, and single rows take a
+shorter path there, so a trace must need much less memory.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from dlog.sensitivity.watches import COARSE, EXACT
 
 GRANULARITY = {"trace": COARSE, "trace-exact": EXACT}
 TRACE, TRACE_EXACT = GRANULARITY
-PER_TRANSACTION = 20.0  # of one row that goes the short way
-MUCH_LARGER = 2.0  # what else is needed must be so many times as large
+PER_TRANSACTION = 20.0  # of one row on the short path
+MUCH_LARGER = 2.0  # the alternative must need this many times as much
 
 
 def refuse(name: str, question: Question) -> str | None:
     if question.stratum.recursive:
         return RECURSIVE
-    if name == TRACE_EXACT and name != question.wanted:
+    if name == TRACE_EXACT and name != question.requested:
         return "its indices are many times larger"
     choices = question.rule_choices
     if any(choice.way in GRANULARITY for choice in choices):
@@ -39,7 +39,7 @@ def refuse(name: str, question: Question) -> str | None:
 
 
 def offer(name: str, question: Question) -> Offer:
-    """What rules need that are not traced is left out: other strategies need it, too."""
+    """Leaves out the needs of rules that are not traced: other strategies have the same."""
     choices = zip(question.stratum.rules, question.rule_choices, strict=True)
     needs = [rule_need(question, rule) for rule, choice in choices if choice.way in GRANULARITY]
     return Offer(
@@ -53,7 +53,7 @@ def offer(name: str, question: Question) -> Offer:
 
 
 def make(name: str, question: Question) -> TraceStrategy:
-    return TraceStrategy(question.program, question.stratum, question.store, question.told_choices())
+    return TraceStrategy(question.program, question.stratum, question.store, question.explained_choices())
 
 
 def rule_offer(name: str, question: Question, rule: Rule) -> RuleOffer | Refusal:

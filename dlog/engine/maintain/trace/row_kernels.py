@@ -1,10 +1,10 @@
-"""Owns the kernel of transactions of one row over a rule that is kept by its trace, in one call from Python.
+"""Owns the kernel of transactions of one row over a rule maintained by its trace, in one call from Python.
 
 1 the row goes into every index.  2 its surgeries are matched with the watches of the rule: contributions.
-3 old and new version are evaluated under the oracle.  4 what their outputs and notes differ in is found, and
-the notes go into new versions of the sensitivity indices.
+3 old and new version are evaluated under the oracle.  4 the differences of their outputs and notes are found,
+and the notes go into new versions of the sensitivity indices.
 
-What is done is as `dlog.sensitivity.upkeep` does it in steps.  All that a rule needs is data: its tables lie
+It does what `dlog.sensitivity.upkeep` does step by step.  All that a rule needs is data: its tables are
 in one array, all that is written in another, and the shape says where each begins.
 """
 
@@ -97,7 +97,7 @@ def fire_traced(
     rows its assignments changed by.
 
     `available`: roots of the predicate's orders, then room for the new ones; those of other atoms; those of
-    sensitivity indices, which new ones take the places of.  Afterwards contributions have -1 - depth in the
+    sensitivity indices, which new ones replace.  Afterwards contributions have -1 - depth in the
     place of their depth.
     """
     roots, to = pointer(available), pointer(room)
@@ -136,7 +136,7 @@ def follow_row(A, shape, tables, available, room, ranks, row):
         return TOO_LARGE
     if shape[HEAD_KEPT] > 0:
         change_head(A, shape, tables, available, room)
-    for o in range(n_orders):  # the next row finds what this one has left
+    for o in range(n_orders):  # for the next row
         available[o] = available[n_orders + o]
     return room[results + ERASED] + room[results + INSERTED]
 
@@ -146,9 +146,9 @@ def follow_row(A, shape, tables, available, room, ranks, row):
 
 @helper
 def evaluate(A, shape, tables, available, room, ranks, m):
-    """Run old and new under the contributions; False if there is too much to do.
+    """Run old and new under the contributions; False if there is too much work.
 
-    Where assignments can only become more, and the new version has none, the old one has none either, and
+    If assignments can only be added, and the new version has none, the old one has none either, and
     reaches no context that the new one does not reach: it is not run.
     """
     todo = m
@@ -211,11 +211,11 @@ def place_guide(shape, room, m):
 
 @helper
 def run_version(A, shape, tables, available, room, ranks, version, rows):
-    """Run one version behind `rows` rows; -1 if there is too much to do."""
+    """Run one version, writing after `rows` rows; -1 if there is too much work."""
     n_notes, n_atoms, capacity = shape[N_NOTES], shape[N_ATOMS], shape[CAPACITY]
     state, initial, levels, roots = shape[STATE], shape[INITIAL], shape[LEVELS], shape[ROOTS]
     words = shape[INITIAL_WORDS]
-    for x in range(tables[initial + SCRATCH]):  # what lies there is written before it is read
+    for x in range(tables[initial + SCRATCH]):  # these words are written before they are read
         room[state + x] = tables[initial + x]
     room[state + shape[GUIDE]] = room[state + words]
     room[state + shape[GUIDE] + 1] = room[state + words + 1]
@@ -243,7 +243,7 @@ def run_version(A, shape, tables, available, room, ranks, version, rows):
     return n if room[state + STATUS] == DONE else np.int64(-1)
 
 
-# ---- what came of it
+# ---- results
 
 
 @helper
@@ -272,7 +272,7 @@ def compare_outputs(shape, room):
 
 @helper
 def change_head(A, shape, tables, available, room):
-    """A new version of the head, if its rows are few beside it; the net rows are left in their places."""
+    """A new version of the head, if few of its rows change; the net rows are left in their places."""
     results, roots = shape[RESULTS], shifted(available, shape[HEAD_ROOT])
     inserted, erased = room[results + INSERTED], room[results + ERASED]
     if inserted + erased == 0:
@@ -300,8 +300,8 @@ def change_head(A, shape, tables, available, room):
 def change_notes(A, shape, tables, available, room):
     """New versions of the indices whose notes differ; False, with nothing done, if one needs a batch.
 
-    Of each index the rows that it gained and then those that it lost lie in the edits afterwards, and its new
-    roots in the places of those before.
+    Afterwards the edits have, for each index, the rows it gained and then those it lost, and its new
+    roots are in the places of the old ones.
     """
     at, words = shape[EDITS], 0
     for i in range(shape[N_INDICES]):
@@ -326,7 +326,7 @@ def change_notes(A, shape, tables, available, room):
 
 @helper
 def change_index(A, shape, tables, available, room, i):
-    """Carry out the edit of index i.  REQUIRES: it is small, and finds memory."""
+    """Apply the edit of index i.  REQUIRES: it is small, and there is memory."""
     note, found = shape[NOTES] + i * NOTE, shape[RESULTS] + CHANGED + i * INDEX_RESULT
     gained, lost = room[found + GAINED], room[found + LOST]
     if gained + lost == 0:
@@ -379,7 +379,7 @@ def note_edit(A, shape, tables, available, room, i, sizes, edit):
 
 @helper
 def covered_edit(A, shape, tables, available, room, i, noted, m, sizes, edit):
-    """The same of an index kept by context; its operations by context are left in their place."""
+    """The same for an index by context; its operations by context are left in their place."""
     note, cover = shape[NOTES] + i * NOTE, tables[shape[NOTES] + i * NOTE + N_COVER]
     p, k, capacity = tables[note + N_PREFIX], tables[note + N_ARITY], shape[CAPACITY]
     fills = shape[RESULTS] + CHANGED + INDEX_RESULT * shape[N_INDICES] + cover

@@ -16,8 +16,8 @@ N_WATCHES: Final = 4
 N_WIDE: Final = 5
 WIDTH: Final = 6  # key variables
 N_INDICES: Final = 7  # sensitivity indices: the first notes
-N_NOTES: Final = 8  # all notes, those of what is covered too
-IN_PLACE: Final = 9  # whether pages of sensitivity indices are changed where they lie: 0 or 1
+N_NOTES: Final = 8  # all notes, including those of what is covered
+IN_PLACE: Final = 9  # whether pages of sensitivity indices are changed in place: 0 or 1
 CAPACITY: Final = 10  # rows of an output, of a note, and contributions
 BUDGET: Final = 11
 COLUMNS: Final = 12
@@ -36,7 +36,7 @@ NOTES: Final = 22
 CODE: Final = 23
 INITIAL: Final = 24
 LEVELS: Final = 25
-# Where begins what is written.
+# Where the written parts begin.
 RESULTS: Final = 26
 STATE: Final = 27
 ROOTS: Final = 28
@@ -46,15 +46,15 @@ TRACE: Final = 31  # the notes of both versions
 WORK: Final = 32
 EDITS: Final = 34  # what the indices gain and lose
 ROWS: Final = 35  # what is inserted and then what is erased, row by row
-# The head that ends here: how many orders it has, 0 to leave it alone, where these are in the tables, and the
-# place of its first root; new ones come behind all of them.
+# The terminal head: how many orders it has, 0 to leave it alone, where these are in the tables, and the
+# place of its first root; new ones come after all of them.
 HEAD_KEPT: Final = 36
 HEAD_LAYOUT: Final = 37
 HEAD_ROOT: Final = 38
 OPS: Final = 39  # the same by context, for each index OPS_WORDS words: see `put_ops`
 OPS_WORDS: Final = 40
-GROWS: Final = 41  # 1: a row that comes takes no assignment away, and every index is kept by context
-LEAST: Final = 42  # rows that the predicate must have, and the most
+GROWS: Final = 41  # 1: an inserted row removes no assignment, and every index is by context
+LEAST: Final = 42  # the fewest rows that the predicate may have, and the most
 MOST: Final = 43
 SHARED: Final = 44  # for each order how many first columns the row has in common with another one
 SHAPE: Final = 45
@@ -97,12 +97,12 @@ ERASED: Final = 0
 INSERTED: Final = 1
 OPERATIONS: Final = 2
 CONTRIBUTIONS: Final = 3
-HEAD_CHANGED: Final = 4  # rows of the head that are new or gone, or NEEDS_BATCH; 0 if it was left alone
+HEAD_CHANGED: Final = 4  # rows of the head that were added or removed, or NEEDS_BATCH; 0 if it was left alone
 HEAD_GAINED: Final = 5
 EDIT_WORDS: Final = 6  # of the edits of all indices
-COVERS: Final = 7  # the version whose covers count: 1 if the old one was not run
+COVERS: Final = 7  # the version whose covers are used: 1 if the old one was not run
 CHANGED: Final = 8
-# Words of an index: how many rows it gained and lost, and where these lie among the edits.
+# Words of an index: how many rows it gained and lost, and where these are in the edits.
 GAINED: Final = 0
 LOST: Final = 1
 EDIT: Final = 2

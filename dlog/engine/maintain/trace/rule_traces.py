@@ -1,8 +1,8 @@
 """Owns the change of one rule's assignments in a transaction, found by its trace (maintenance paper, 4).
 
-Correct output: assignments of the body's outer variables that are no more, with sign -, and that are new,
-with sign +, each once.  Sensitivity indices are a group of relations of the store, under a name of its own:
-versions as the data is, committed with it; an abort costs nothing.
+Correct output: assignments of the body's outer variables that no longer hold, with sign -, and new ones,
+with sign +, each once.  Sensitivity indices are a group of relations of the store, under their own name:
+versioned and committed with the data; an abort costs nothing.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from dlog.storage.diff.surgery import Surgeries, surgeries
 from dlog.storage.index.batch import Change
 from dlog.storage.index.index import Index
 from dlog.storage.relation.relation_group import RelationGroup
-from dlog.types import INT, Type
+from dlog.values import INT, Type
 
-ROAM = 512  # values that an oracle may leave open, for one changed row, before a trace is kept instead
+ROAM = 512  # values that an oracle may leave open, for one changed row, before a trace is recorded instead
 
 
 def untraceable(rule: Rule) -> str | None:
-    """Why a rule cannot be kept by its trace; None when it can."""
+    """Why a rule cannot be maintained by its trace; None when it can."""
     first, *others = trace_pipeline(rule).operations
     if not isinstance(first, Join) or not any(isinstance(f, Atom) for f in rule.body.walk()):
         return "it reads nothing"
@@ -62,19 +62,19 @@ def trace_pipeline(rule: Rule) -> Pipeline:
 
 @dataclass(frozen=True)
 class Traces:
-    """A plan whose trace is kept, and under which name."""
+    """A plan whose trace is recorded, and under which name."""
 
     compiled: CompiledJoin
     upkeep: Upkeep
     name: str
-    keys: tuple[tuple[str, Type | None], ...]  # key variables and their types, for people
+    keys: tuple[tuple[str, Type | None], ...]  # key variables and their types, for display
 
     @property
     def atoms(self) -> tuple[AtomUse, ...]:
         return self.compiled.atoms
 
     def expected_bytes(self) -> float:
-        """About how large the sensitivity indices will be, if coarse: one row for each context."""
+        """The estimated size of coarse sensitivity indices: one row for each context."""
         slots = dict(self.compiled.names)
         order = self.compiled.key_order
         pairs = zip(order.variables, order.sizes, strict=True)
@@ -111,13 +111,13 @@ class TraceDeltas(BodyChanges):
     def _head(self) -> str:
         return self.rule.heads[0].predicate
 
-    # What is kept
+    # State
 
     def ready(self, store: Store) -> bool:
         return self.traces is not None and self.traces.name in store.relations
 
     def plans_as(self, other: BodyChanges) -> bool:
-        """Whether the trace that would be made now has the key order of one that is there."""
+        """Whether a trace built now would have the key order of the existing one."""
         if not isinstance(other, TraceDeltas) or other.traces is None:
             return True
         return self.planned_traces().keys == other.traces.keys
@@ -128,7 +128,7 @@ class TraceDeltas(BodyChanges):
             del store.relations[name]
 
     def planned_traces(self) -> Traces:
-        """A plan for what the data is like now.  Runs nothing."""
+        """A plan for the current data.  Runs nothing."""
         join = self.pipeline.operations[0]
         assert isinstance(join, Join)
         view = Readable(self.store, {})
@@ -155,7 +155,7 @@ class TraceDeltas(BodyChanges):
         return tuple(Intervals(spec, part) for spec, part in zip(specs, group.parts, strict=True))
 
     def size(self, store: Store) -> tuple[int, int]:
-        """(Intervals, bytes) of all sensitivity indices; nothing is there before the first transaction."""
+        """(Intervals, bytes) of all sensitivity indices; there are none before the first transaction."""
         group = store.relations.get(self.traces.name) if self.traces is not None else None
         return group.size() if isinstance(group, RelationGroup) else (0, 0)
 
@@ -166,7 +166,7 @@ class TraceDeltas(BodyChanges):
     # Recording
 
     def all_assignments(self, cycle: Cycle, weighted: bool = False) -> tuple[BodyRunner, Table]:
-        """From the run that is recorded: the body is evaluated once."""
+        """From the recorded run: the body is evaluated once."""
         with cycle.evaluation.measures.of(self.rule):
             return body_runner(cycle, self.rule), self.record(cycle)
 
@@ -176,7 +176,7 @@ class TraceDeltas(BodyChanges):
             self.traces = self.planned_traces()
         self.begin(cycle)
         store, upkeep = cycle.store, self.traces.upkeep
-        cycle.evaluation.watch.doing = f"noting where a rule of {self._head} looks"
+        cycle.evaluation.watch.doing = f"recording where a rule of {self._head} looks"
         roots = [store.index(use.predicate, use.columns).root for use in self.traces.atoms]
         watch = cycle.evaluation.watch
         traced = upkeep.record(store.arena.A, roots, self._ranks(), between=watch.check)
@@ -190,7 +190,7 @@ class TraceDeltas(BodyChanges):
         return self.store.dictionary.rank if self.traces.compiled.uses_ranks else NO_WORDS
 
     def _finished(self, rows: Words) -> Table:
-        """Rows of the join, taken through the primitives on whole columns."""
+        """Rows of the join, after the primitives on whole columns."""
         join, *others = self.pipeline.operations
         assert isinstance(join, Join)
         table = Table.of_rows(join.outputs, rows)
@@ -210,7 +210,7 @@ class TraceDeltas(BodyChanges):
         cycle.looked.append(self.looked(oracle))
         roots = [index.root for index in old], [index.root for index in new]
         watch = cycle.evaluation.watch
-        watch.doing = f"looking again at a rule of {self._head}"
+        watch.doing = f"re-examining a rule of {self._head}"
         upkept = upkeep.maintain(store.arena.A, oracle, roots, intervals, self._ranks(), watch.check)
         self._count(upkept, len(upkept.erased) + len(upkept.inserted))
         self.keep(store, upkept.intervals)
@@ -225,7 +225,7 @@ class TraceDeltas(BodyChanges):
         measure.rows += rows
 
     def looked(self, oracle: Oracle) -> OracleReport:
-        """What is told of an oracle.  O(variables)."""
+        """The report of an oracle.  O(variables)."""
         assert self.traces is not None
         return OracleReport.of(self._head, self.traces.keys, oracle, self.store.dictionary)
 
@@ -270,7 +270,7 @@ class TraceDeltas(BodyChanges):
             return change
         return Change(*(sorted_rows(rows[:, list(order)]) for rows in change))
 
-    # Looking inside
+    # Inspection
 
     def explain(self) -> Iterator[str]:
         intervals = self.intervals(self.store) if self.ready(self.store) else None

@@ -1,4 +1,4 @@
-"""Owns what one changed row of a predicate contributes to the oracle of a rule that is kept by its trace.
+"""Owns what one changed row of a predicate contributes to the oracle of a rule maintained by its trace.
 
 The row's surgeries, one for each column order and level that is new to the index, are matched with the
 watches of the rule; for the layout see `dlog.engine.maintain.trace.row_layout`.  Knows nothing of evaluation.
@@ -65,7 +65,7 @@ def put_key(A, row, tables, shape, o):
 
 @helper
 def contributions(A, shape, tables, available, room, row):
-    """How many contributions there are; -1 if they are too many."""
+    """How many contributions there are; -1 if there are too many."""
     for o in range(shape[N_ORDERS]):
         put_key(A, row, tables, shape, o)
         root = available[o] if shape[OP] == INSERT else available[shape[N_ORDERS] + o]

@@ -1,7 +1,7 @@
-"""Owns triggers of rules that are kept by their traces: one row of a base predicate in one call of a kernel.
+"""Owns triggers of rules maintained by their traces: one row of a base predicate in one call of a kernel.
 
-There is one where a single rule reads the predicate, keeps a trace and is one join with plain heads;
-other rows go the general way.  See `dlog.engine.maintain.trace.row_kernels`.
+There is one if a single rule reads the predicate, has a trace and is one join with plain heads;
+other rows take the general path.  See `dlog.engine.maintain.trace.row_kernels`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ BUDGET = 1 << 14
 class TraceTrigger(Trigger):
     deltas: TraceDeltas = field(kw_only=True)
     traces: Traces = field(kw_only=True)
-    # For each sensitivity index its first root among those of all, and how many it has; where these stand.
+    # For each sensitivity index its first root among those of all, and how many it has; their places.
     note_roots: list[tuple[int, int]] = field(kw_only=True)
     note_places: memoryview = field(kw_only=True)
     tables: Words = field(kw_only=True)  # what the kernel reads
@@ -61,7 +61,7 @@ class TraceTrigger(Trigger):
     edits: memoryview = field(init=False)
     shape: memoryview = field(init=False)
     later: Relation | None = None
-    head: Head | None = field(kw_only=True)  # the only one, if it has the outputs and nobody reads it
+    head: Head | None = field(kw_only=True)  # the only one, if it has the outputs and no rule reads it
     changed_head: HeadChange | None = None
     keeps_state: ClassVar[bool] = True
 
@@ -85,7 +85,7 @@ class TraceTrigger(Trigger):
         self.kernel = fire_traced
 
     def fits(self, relation: Relation) -> bool:
-        """What the last firing has left fits, unless the next one finds that it has grown or shrunk much."""
+        """Still valid, unless the next firing finds that the data has grown or shrunk a lot."""
         if self.outgrown or self.deltas.traces is not self.traces:
             return False
         roots = self.held.roots
@@ -116,7 +116,7 @@ class TraceTrigger(Trigger):
         return True
 
     def _has_orders(self, others: tuple[Relation | None, ...]) -> bool:
-        """Whether the head has no more orders than those that stand at its places: they may be added."""
+        """Whether the head has no more orders than there are in its places: orders may have been added."""
         if self.head is None:
             return True
         head = others[0]
@@ -127,7 +127,7 @@ class TraceTrigger(Trigger):
         self.held.roots = self.held.others = ()
 
     def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
-        """REQUIRES: `bring_roots` has said that all stands in its place."""
+        """REQUIRES: `bring_roots` has returned true."""
         held, kernel = self.held, self.kernel
         if len(rows) > 1:
             held.version = None
@@ -145,7 +145,7 @@ class TraceTrigger(Trigger):
             self.changed_head = self._take_head(arena) if found and self.head is not None else None
         roots, version = self.one.new_roots.tolist(), held.version
         self.later = relation.of_roots(roots)
-        # The kernel has left the new roots in the places of the old ones.
+        # The kernel has put the new roots into the places of the old ones.
         held.roots = (roots, version.bare_roots) if version is not None and version.is_bare else ()
         if self.changed_head is not None:
             held.others = (self.changed_notes[self.changed_head.name], *held.others[1:])
@@ -155,17 +155,17 @@ class TraceTrigger(Trigger):
         return found
 
     def version(self, relation: Relation) -> Relation:
-        """Told once, as `state`."""
+        """Returned once, like `state`."""
         later, self.later = self.later, None
         assert later is not None
         return later
 
     def undo(self) -> Undone:
-        """What takes back the change of the sensitivity indices by the last firing.  Lock held."""
+        """Undoes the last firing's change of the sensitivity indices.  REQUIRES: the lock is held."""
         return self.edits[: self.results[k.EDIT_WORDS]].tobytes(), self.changed_words.tobytes()
 
     def _take_notes(self, in_place: bool) -> dict[str, Relation]:
-        """The new version of the sensitivity indices, from the roots that a firing made.  Lock held."""
+        """The new version of the sensitivity indices, from a firing's roots.  REQUIRES: the lock is held."""
         held, results = self.held, self.results
         version = held.version
         if version is None or not results[k.EDIT_WORDS]:
@@ -190,15 +190,16 @@ class TraceTrigger(Trigger):
         if n <= 0 or head is None:
             return None
         self.changed_notes[head.name] = head.changed(arena)
-        return HeadChange(head, self.rows_written[: n * head.arity].tobytes(), self.results[k.HEAD_GAINED])
+        words, gained = self.rows_written[: n * head.arity].tobytes(), self.results[k.HEAD_GAINED]
+        return HeadChange(head.name, head.orders[0], words, gained)
 
     def state(self) -> Mapping[str, Relation]:
-        """Told once, so that a trigger holds no version that one of the other sign could change in place."""
+        """Returned once, so that a trigger holds no version that another could change in place."""
         changed, self.changed_notes = self.changed_notes, {}
         return changed
 
     def looked(self) -> ReportsOnRequest:
-        """The contributions are copied, since the next firing writes over them; the rest waits."""
+        """The contributions are copied, since the next firing overwrites them; the rest is lazy."""
         rows = self.contributions[: self.results[k.CONTRIBUTIONS] * self.contribution_words].tobytes()
         return lambda: [self._looked(rows)]
 
@@ -229,7 +230,7 @@ class TraceTrigger(Trigger):
 
 
 def _only_grows(traces: Traces) -> bool:
-    """Whether one more row takes no assignment away, and all indices are kept by context."""
+    """Whether one more row removes no assignment, and all indices are by context."""
     upkeep = traces.upkeep
     has_not = any(isinstance(step, Not) for step in walk(upkeep.watched.traced.plan.steps))
     return not has_not and all(number in upkeep.covers for number in range(len(upkeep.specs)))
@@ -241,7 +242,7 @@ def _oracle(found: Words, width: int) -> Oracle:
 
 
 def trace_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -> TraceTrigger | None:
-    """A trigger for rows of a predicate; None: they go the general way."""
+    """A trigger for rows of a predicate; None: they take the general path."""
     readers = maintenance.readers.get(name, ())
     strategy = maintenance.strategy(readers[0], store) if len(readers) == 1 else None
     if not isinstance(strategy, TraceStrategy) or strategy.by_existence or len(strategy.stratum.rules) > 1:
@@ -344,7 +345,7 @@ def _assembled(
 
 @dataclass
 class _Layout:
-    """Tables, one behind the other, and how much room there must be for what is written."""
+    """Tables, one after the other, and how much room is needed for what is written."""
 
     shape: Words = field(default_factory=lambda: np.zeros(k.SHAPE, np.int64))
     tables: list[int] = field(default_factory=list)

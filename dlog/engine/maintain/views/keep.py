@@ -1,9 +1,9 @@
 """Owns the view strategy: an aggregation rule over a join, maintained by its view tree.
 
-For rules that count, or sum whole numbers or decimals, over a conjunction of atoms: the join is never made, a
-changed row costs look-ups in the views beside its path (`dlog.views`).  Decimals are whole numbers of their
-last digit.  Sums of floats are left to others: a product of sums rounds elsewhere than a sum of products, and
-answers do not depend on the strategy.  How views follow a transaction: see `shared_views`.
+For rules that count, or sum integers or decimals, over a conjunction of atoms: the join is never computed, a
+changed row costs look-ups in the views beside its path (`dlog.views`).  Decimals are integers in units of
+their last digit.  Sums of floats are left to others: a product of sums rounds differently from a sum of
+products, and answers must not depend on the strategy.  How a transaction updates views: see `shared_views`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from dlog.engine import column_functions
+from dlog import column_functions
 from dlog.engine.body.table import Table, Values
 from dlog.engine.head.heads import head_rows
 from dlog.engine.maintain.body_changes import changed_share
@@ -27,7 +27,7 @@ from dlog.ir.rules import Program, Rule, Stratum
 from dlog.jit import Words
 from dlog.planning.versions import facts_name
 from dlog.storage.relation.relation import Relation
-from dlog.types import Type
+from dlog.values import Type
 from dlog.views.query import Query
 from dlog.views.rules import source_name
 from dlog.views.run.groups import Groups
@@ -44,31 +44,33 @@ class ViewStrategy(Strategy):
         stratum: Stratum,
         query: Query,
         reason: str,
-        known: Iterable[Strategy] = (),
+        others: Iterable[Strategy] = (),
     ):
-        """`known` are strategies of other strata, whose views it may share."""
+        """`others` are strategies of other strata, whose views it may share."""
         (self.name,) = stratum.predicates
         self.program, self.stratum, self.query, self.reason = program, stratum, query, reason
         self.rule: Rule = stratum.rules[0]
         self.heads = [h for h in self.rule.heads if h.predicate == self.name]
         self.reads = stratum.reads
         self.stamp = f"views {self.name}"
-        self.kept = self._shared(known) or RuleViews(query, {source_name(name): name for name in self.reads})
+        self.views = self._shared(others) or RuleViews(
+            query, {source_name(name): name for name in self.reads}
+        )
 
-    def _shared(self, known: Iterable[Strategy]) -> RuleViews | None:
+    def _shared(self, others: Iterable[Strategy]) -> RuleViews | None:
         """The views of another stratum with the same query."""
-        others = (one for one in known if isinstance(one, ViewStrategy) and one.reads == self.reads)
-        return next((one.kept for one in others if one.query == self.query), None)
+        shareable = (one for one in others if isinstance(one, ViewStrategy) and one.reads == self.reads)
+        return next((one.views for one in shareable if one.query == self.query), None)
 
     # The interface of strategies
 
     def ready(self, store: Store) -> bool:
-        return self.kept.is_known(store, self.stamp) and not len(store.relations[facts_name(self.name)])
+        return self.views.is_known(store, self.stamp) and not len(store.relations[facts_name(self.name)])
 
     def rebuild(self, cycle: Cycle) -> None:
         store = cycle.store
         try:
-            groups = self.kept.rebuild(cycle)
+            groups = self.views.rebuild(cycle)
         except DataError as error:
             self._give_up(error)
         rows = np.concatenate([self._rows(store, groups, 1), store.relations[facts_name(self.name)].rows()])
@@ -78,15 +80,15 @@ class ViewStrategy(Strategy):
         cycle.evaluation.watch.derived(len(later))
         cycle.publish_difference(self.name, later)
         check_new_rows(cycle, self.name, later.rows())
-        self.kept.end(store, self.stamp)
+        self.views.end(store, self.stamp)
 
     def apply(self, cycle: Cycle) -> None:
         store = cycle.store
-        if self.name in cycle.facts:  # base facts that were and are no more
+        if self.name in cycle.facts:  # base facts that no longer exist
             self.rebuild(cycle)
             return
         try:
-            groups = self.kept.apply(cycle, self.stamp)
+            groups = self.views.apply(cycle, self.stamp)
         except DataError as error:
             self._give_up(error)
         erased, inserted = self._rows(store, groups, 0), self._rows(store, groups, 1)
@@ -94,26 +96,26 @@ class ViewStrategy(Strategy):
         cycle.evaluation.watch.derived(len(change.inserted))
         cycle.publish(self.name, later, change)
         check_new_rows(cycle, self.name, change.inserted)
-        self.kept.end(store, self.stamp)
+        self.views.end(store, self.stamp)
 
     def _give_up(self, error: DataError) -> NoReturn:
-        """A view cannot hold a value that the result may never have."""
-        self.kept.drop()
-        raise CannotFollow(f"views could not hold its values ({error.message})") from None
+        """A view cannot hold an intermediate value, even if the result would fit."""
+        self.views.drop()
+        raise CannotFollow(f"views cannot hold its values ({error.message})") from None
 
     def forget(self, store: Store) -> None:
-        self.kept.forget(store, self.stamp)
+        self.views.forget(store, self.stamp)
 
     def estimate(self, cycle: Cycle) -> float:
         return changed_share(cycle, self.reads)
 
     def explain(self, store: Store) -> list[str]:
-        return explain_views(self.query, self.kept.sizes(store), self.reason)
+        return explain_views(self.query, self.views.sizes(store), self.reason)
 
     def check(self, store: Store) -> None:
         """The maps are sound, and the head is what its rule derives, by a join."""
-        if self.ready(store) and self.kept.is_current(store, self.stamp):
-            self.kept.check()
+        if self.ready(store) and self.views.is_current(store, self.stamp):
+            self.views.check()
             expected = evaluated_anew(self.program, self.stratum, store)[self.name]
             same = np.array_equal(store.relations[self.name].rows(), expected.rows())
             assert same, f"{self.name} is not what its rule derives"

@@ -1,4 +1,4 @@
-"""Owns what the view strategy costs.  Imports M3 only where views would be the cheapest."""
+"""Owns what the view strategy costs.  Imports M3 only if views would be the cheapest."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dlog.engine.maintain.offers import RECURSIVE, Offer, Question
 from dlog.engine.maintain.strategy import Strategy
 from dlog.errors import UnsupportedError
 
-# A transaction of one row; views never go through the assignments that the row is part of.
+# A transaction of one row; views never enumerate the assignments that the row is part of.
 PER_TRANSACTION = 240.0
 PER_ROW = 40.0
-BUILD, BUILD_ROW = 100_000.0, 2.0  # the M3 program is written and compiled, then every row goes through it
+BUILD, BUILD_ROW = 100_000.0, 2.0  # the M3 program is generated and compiled, then run on every row
 ROW_BYTES = 64.0  # of the maps, for each row that is read
 
 
@@ -19,9 +19,9 @@ def refuse(name: str, question: Question) -> str | None:
         return RECURSIVE
     if not any(rule.aggregates for rule in stratum.rules):
         return _none(name, question, "it has no aggregate")
-    if name != question.wanted and len(stratum.rules) > 1:
+    if name != question.requested and len(stratum.rules) > 1:
         return _none(name, question, "several rules derive it")
-    if name != question.wanted and len(stratum.reads) < 2:
+    if name != question.requested and len(stratum.reads) < 2:
         return _none(name, question, "it reads one relation")
     return None
 
@@ -30,7 +30,7 @@ def offer(name: str, question: Question) -> Offer:
     each = question.assignments_of_row
     return Offer(
         name,
-        f"a row is part of about {each:,.0f} assignments of the body, which views never make",
+        f"a row is part of about {each:,.0f} assignments of the body, which views never enumerate",
         per_row=PER_ROW,
         per_transaction=PER_TRANSACTION,
         bytes=ROW_BYTES * question.rows,
@@ -44,17 +44,15 @@ def make(name: str, question: Question) -> Strategy:
 
     try:
         query = view_query(question.program, question.stratum)
-        if name != question.wanted and len(query.atoms) < 2:
+        if name != question.requested and len(query.atoms) < 2:
             raise UnsupportedError("it reads one relation")
-        if name != question.wanted and not query.is_acyclic:
-            raise UnsupportedError(
-                "the join is cyclic, where deltas need no views and join in the best order"
-            )
+        if name != question.requested and not query.is_acyclic:
+            raise UnsupportedError("the join is cyclic: deltas need no views and join in the best order")
     except UnsupportedError as error:
         raise UnsupportedError(_none(name, question, error.message)) from None
-    reason = "it was asked for" if name == question.wanted else offer(name, question).reason
-    return ViewStrategy(question.program, question.stratum, query, reason, question.known)
+    reason = "it was requested" if name == question.requested else offer(name, question).reason
+    return ViewStrategy(question.program, question.stratum, query, reason, question.others)
 
 
 def _none(name: str, question: Question, reason: str) -> str:
-    return f"it has no view tree: {reason}" if name == question.wanted else f"no view tree: {reason}"
+    return f"it has no view tree: {reason}" if name == question.requested else f"no view tree: {reason}"

@@ -1,10 +1,10 @@
-"""Owns the views of one query in transactions, which strata share: whoever comes first changes them.
+"""Owns the views of one query in transactions, which strata share: the first one to ask changes them.
 
-The heads of a rule are strata of their own, and each asks for its rows; the views have all aggregates of the
-rule, and a transaction goes through them once.  Knows no heads.
+Each head of a rule is a stratum and asks for its rows; the views have all aggregates of the
+rule, and a transaction updates them once.  Knows no heads.
 
-The maps of the views are not in the store (see `dlog.engine.state.side_state`); what a transaction changed is
-changed back if it is rolled back, which whole numbers allow.
+The maps of the views are not in the store (see `dlog.engine.state.side_state`); a transaction that is
+rolled back is undone by applying the inverse changes, which is exact for integers.
 
 1 a stratum that finds a stamp it knows applies the changes.  2 others with the stamp it found get the same
 groups.  3 each publishes, and has the new stamp.
@@ -37,7 +37,7 @@ class RuleViews(SideState):
         self._changed: Groups | None = None
 
     def rebuild(self, cycle: Cycle) -> Groups:
-        """All groups: all rows of what is read go through the views.  Raises DataError for what these cannot
+        """All groups: all rows of the inputs go through the views.  Raises DataError for what these cannot
         hold."""
         if self._is_of(cycle) and self._all is not None:
             return self._all
@@ -50,7 +50,7 @@ class RuleViews(SideState):
         return self._all
 
     def apply(self, cycle: Cycle, stamp: str) -> Groups:
-        """The groups that changed since a stamp.  REQUIRES: it is known.  Raises as `rebuild` does."""
+        """The groups that changed since a stamp.  REQUIRES: it is known.  Raises like `rebuild`."""
         if self._is_of(cycle) and self._changed is not None:
             assert cycle.store.relations[stamp] is self.before
             return self._changed
@@ -66,7 +66,7 @@ class RuleViews(SideState):
         return self._changed
 
     def drop(self) -> None:
-        """A view cannot hold a value: nothing is known any more."""
+        """A view cannot hold a value: the state is invalid now."""
         self.restart()
         self.views, self.changes, self._cycle, self._all, self._changed = None, [], None, None, None
 
@@ -80,7 +80,7 @@ class RuleViews(SideState):
         self.changes, self._cycle, self._all, self._changed = [], weakref.ref(cycle), None, None
 
     def _empty(self, store: Store) -> GroupViews:
-        """New views, or those that are there, when the relations are about as large as they were."""
+        """New views, or the existing ones if the relations have about the same sizes as before."""
         sizes = self.sizes(store)
         if self.views is not None and all(_alike(n, self.views.sizes[name]) for name, n in sizes.items()):
             self.views.reset()

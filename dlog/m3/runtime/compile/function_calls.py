@@ -27,7 +27,7 @@ from dlog.m3.syntax import ast
 from dlog.m3.types.functions import Function
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import encode
-from dlog.types import STRING
+from dlog.values import STRING
 
 
 def call_function(

@@ -28,7 +28,7 @@ from dlog.m3.runtime.compile.values import (
 from dlog.m3.syntax import ast
 from dlog.m3.types import functions
 from dlog.storage.values import encode_value
-from dlog.types import DATE, STRING
+from dlog.values import DATE, STRING
 
 COMPARISON = {op: i for i, op in enumerate(("=", "!=", "<", "<=", ">", ">="))}
 

@@ -26,7 +26,7 @@ from dlog.m3.runtime.compile.cofactors import Factor, Target, block_words, new_b
 from dlog.m3.runtime.machine.cofactor_plan import BLOCK, LIFTED
 from dlog.m3.syntax.ast import TypeRef
 from dlog.m3.types.typing import FLOATS, INTEGERS, TEXTS
-from dlog.types import DATE, FLOAT, INT, STRING, Type
+from dlog.values import DATE, FLOAT, INT, STRING, Type
 
 INT_KIND, FLOAT_KIND, STRING_KIND, DATE_KIND, RING_KIND = "int", "float", "string", "date", "ring"
 KEY_TYPES: dict[str, Type] = {INT_KIND: INT, FLOAT_KIND: FLOAT, STRING_KIND: STRING, DATE_KIND: DATE}

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dlog.engine.column_functions.columns import Column, Mask, float_codes, float_values
-from dlog.engine.column_functions.kernels import range_sizes, range_values
+from dlog.column_functions.columns import Column, Mask, float_codes, float_values
+from dlog.column_functions.kernels import range_sizes, range_values
 from dlog.errors import LimitError
 from dlog.jit import Words
-from dlog.types import FLOAT, UNSIGNED, Type
+from dlog.values import FLOAT, UNSIGNED, Type
 
 
 def ranges(inputs: Sequence[Column], output: Type, most: int) -> tuple[Words, Column]:

@@ -46,7 +46,7 @@ def parts_hold(text: Bytes, ends: Words, parts: Words, rows: Words, kind: int, o
 
 @helper
 def after_characters(text: Bytes, at: int, end: int, count: int) -> int:
-    """Where a text goes on after some characters: bytes 10xxxxxx continue one."""
+    """Where a text continues after some characters: bytes 10xxxxxx continue one."""
     while count > 0 and at < end:
         at += 1
         while at < end and (int(text[at]) & 0xC0) == 0x80:

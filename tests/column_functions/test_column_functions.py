@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlog.engine import column_functions
-from dlog.engine.column_functions import Column, texts
-from dlog.engine.column_functions.columns import DECIMAL_DIGITS, distinct
+from dlog import column_functions
+from dlog.column_functions import Column, texts
+from dlog.column_functions.columns import DECIMAL_DIGITS, distinct
 from dlog.errors import LimitError
 from dlog.ir.primitives import SIGNATURES
 from dlog.storage.dictionary.dictionary import Dictionary

@@ -1,4 +1,4 @@
-"""Owns primitives on whole columns: what runs between joins, for it makes strings, exact decimals or rows.
+"""Owns primitives on whole columns: those that make strings, exact decimals or rows and run between joins.
 
 Correct output: for each row what the primitive means on its values (`dlog.ir.primitives` has the table), or
 undefined.  Nothing here knows rules or relations: columns come in, columns go out.  A column of one row is a
@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dlog.engine.column_functions import arithmetic, conversions, dates, decimals, texts
-from dlog.engine.column_functions.columns import Column, Dictionary, Mask, Result, aligned
-from dlog.engine.column_functions.decimals import narrow, widen
-from dlog.engine.column_functions.ranges import ranges
+from dlog.column_functions import arithmetic, conversions, dates, decimals, texts
+from dlog.column_functions.columns import Column, Dictionary, Mask, Result, aligned
+from dlog.column_functions.decimals import narrow, widen
+from dlog.column_functions.ranges import ranges
 from dlog.jit import Words
 from dlog.values import OPERATIONS, Type
 
@@ -46,7 +46,7 @@ def compute(name: str, inputs: Sequence[Column], output: Type, dictionary: Dicti
         return conversions.FUNCTIONS[name](inputs, output, dictionary)
     if name.startswith("to_"):
         return conversions.of_text(inputs, output, dictionary)
-    if name == f"as_{inputs[0].type.name}":  # only tells the type
+    if name == f"as_{inputs[0].type.name}":  # only asserts the type
         return decimals.rescaled(inputs[0], output) if output.is_decimal else (inputs[0], None)
     if output.is_decimal:
         return decimals.FUNCTIONS[name](inputs, output, dictionary)
@@ -90,7 +90,7 @@ _COMPARISONS: dict[str, Callable[..., Mask]] = {
 
 
 def _comparable(name: str, inputs: Sequence[Column], dictionary: Dictionary) -> tuple[np.ndarray, np.ndarray]:
-    """Two arrays that compare as the values do."""
+    """Two arrays that compare like the values."""
     a, b = inputs
     if a.type.is_decimal or b.type.is_decimal:
         return decimals.comparable(a, b)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from dlog.jit import Floats, Words
 from dlog.storage.index.sort import as_words
 from dlog.storage.values import decode, encode
-from dlog.types import FLOAT, STRING, Type
+from dlog.values import FLOAT, STRING, Type
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Dictionary: TypeAlias = Any  # dlog.storage.dictionary.dictionary.Dictionary
@@ -52,12 +52,12 @@ class Column:
             assert self.values.null_count == 0
 
 
-# What a primitive gives: the values, and which rows have one (None: all do).  Other rows hold anything.
+# The result of a primitive: the values, and which rows have one (None: all).  Other rows are arbitrary.
 Result: TypeAlias = tuple[Column, Mask | None]
 
 
 def aligned(columns: Sequence[Column]) -> list[Column]:
-    """Columns of one length: a column of one row stands for a constant.  O(1) where none is."""
+    """Columns of one length: a column of one row represents a constant.  O(1) if there is none."""
     lengths = {len(c) for c in columns}
     if len(lengths) <= 1:
         return list(columns)
@@ -157,7 +157,7 @@ def row_texts(column: Column, dictionary: Dictionary) -> pa.Array:
 
 
 def text_result(texts: pa.Array, places: Words | None, dictionary: Dictionary) -> Result:
-    """Strings for rows whose texts stand at `places` (None: in order); null is undefined."""
+    """Strings for rows whose texts are at `places` (None: in order); null is undefined."""
     codes = np.zeros(len(texts), np.int64)
     valid = pc.is_valid(texts).to_numpy(zero_copy_only=False)
     codes[valid] = encode(texts.drop_null(), STRING, dictionary)
@@ -165,21 +165,21 @@ def text_result(texts: pa.Array, places: Words | None, dictionary: Dictionary) -
 
 
 def at_places(codes: Words, valid: Mask, type: Type, places: Words | None) -> Result:
-    """Codes calculated once for each distinct input, brought to the rows."""
+    """Codes calculated once for each distinct input, expanded to the rows."""
     if places is not None:
         codes, valid = codes[places], valid[places]
     return Column(codes, type), unless_all(valid)
 
 
 def ranks_of(column: Column, dictionary: Dictionary) -> Words:
-    """Numbers in the order of the texts, to be compared with each other alone."""
+    """Numbers in the order of the texts, comparable only with each other."""
     return dictionary.ranks(column.codes)[0]
 
 
 def distinct(codes: Words) -> tuple[Words, Words]:
-    """Distinct codes, rising, and the place of each row's code among them.
+    """Distinct codes, ascending, and the position of each row's code among them.
 
-    O(n) where the codes lie close together, as those of one dictionary do; else O(n log n).
+    O(n) if the codes are close together, like those of one dictionary; else O(n log n).
 
     >>> [a.tolist() for a in distinct(np.array([7, 5, 7]))]
     [[5, 7], [1, 0, 1]]

@@ -1,6 +1,6 @@
 """Owns arithmetic on columns of ints, unsigneds and floats, by the same kernels that joins use row by row.
 
-What an operation means, and where it is undefined, stands in `dlog.lftj.plan.Compute`.
+For the meaning of each operation, and where it is undefined, see `dlog.lftj.plan.Compute`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dlog.engine.column_functions.columns import (
+from dlog.column_functions.columns import (
     Column,
     Dictionary,
     Result,
@@ -17,10 +17,10 @@ from dlog.engine.column_functions.columns import (
     float_values,
     unless_all,
 )
-from dlog.engine.column_functions.kernels import compute_column
+from dlog.column_functions.kernels import compute_column
 from dlog.lftj.opcodes import KIND
 from dlog.lftj.primitives import OPERATION
-from dlog.types import FLOAT, Type
+from dlog.values import FLOAT, Type
 
 NO_WORDS = np.zeros(1, np.int64)
 

@@ -15,8 +15,8 @@ import numpy as np
 from dlog.arithmetic import wide_kernels
 from dlog.arithmetic.digit_kernels import CEIL, FLOOR, HALF_EVEN, MAX_POWER, POWERS, TRUNCATE
 from dlog.arithmetic.wide_kernels import ADD, COPY, DIV, MUL, SUB
-from dlog.engine.column_functions.arithmetic import NO_WORDS
-from dlog.engine.column_functions.columns import (
+from dlog.column_functions.arithmetic import NO_WORDS
+from dlog.column_functions.columns import (
     WORDS_PER_DECIMAL,
     Column,
     Dictionary,
@@ -28,12 +28,12 @@ from dlog.engine.column_functions.columns import (
     narrow_words,
     unless_all,
 )
-from dlog.engine.column_functions.kernels import compute_column
+from dlog.column_functions.kernels import compute_column
 from dlog.jit import Words
 from dlog.lftj.opcodes import KIND
 from dlog.lftj.primitives import OPERATION
 from dlog.storage.index.sort import as_words
-from dlog.types import INT, Type
+from dlog.values import INT, Type
 
 LIMIT = 2**63
 _EXACT_INT = 2**53  # integers up to here, and powers of ten up to 10^22, are floats
@@ -41,7 +41,7 @@ _EXACT_POWER = 22
 
 
 class Scaling(NamedTuple):
-    """Powers of ten that bring operands to a result's scale: see `wide_kernels.combine`."""
+    """Powers of ten that scale operands to a result's scale: see `wide_kernels.combine`."""
 
     a: int = 0
     b: int = 0
@@ -54,7 +54,7 @@ class Scaling(NamedTuple):
 
 
 def widen(codes: Words, type: Type) -> Column:
-    """The column that stored codes stand for: decimals become exact ones."""
+    """The column of stored codes: decimals become exact ones."""
     column = Column(as_words(codes), type)
     return decimal_column(decimal_words(column), type) if type.is_decimal else column
 
@@ -160,7 +160,7 @@ def to_whole(mode: int) -> Callable[..., Result]:
 
 
 def to_int(column: Column) -> tuple[Words, Mask | None]:
-    """Truncated towards zero; undefined where that is no int64."""
+    """Truncated towards zero; undefined where that is not an int64."""
     whole, _ = to_whole(TRUNCATE)([column], Type("decimal", 0), None)
     rows = decimal_words(whole).reshape(-1, WORDS_PER_DECIMAL)
     return rows[:, 0].copy(), unless_all(_one_word(rows))
@@ -227,7 +227,7 @@ def _combine(op: int, a: Column, b: Column, scaling: Scaling, output: Type) -> R
 
 
 def _combine_small(op: int, a: Words, b: Words, scaling: Scaling) -> Words | None:
-    """The result when every number on the way fits one word; division is left to the kernel."""
+    """The result if every intermediate number fits one word; division is left to the kernel."""
     if op == DIV or scaling.divisor > 18 or scaling.factor > 18:
         return None
     x = _scaled(a, scaling.a)
@@ -268,7 +268,7 @@ def _scaled(words: Words, power: int) -> Words | None:
 
 
 def _reach(values: Words) -> int:
-    """The greatest absolute value, as a number that does not wrap."""
+    """The greatest absolute value, without wrapping."""
     return max(int(values.max()), -int(values.min())) if len(values) else 0
 
 

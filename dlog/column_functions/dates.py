@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dlog.engine.column_functions.columns import Column, Dictionary, Result, unless_all
+from dlog.column_functions.columns import Column, Dictionary, Result, unless_all
 from dlog.storage.values import decode
 from dlog.values import INT, Type
 
-_FAR = 4_000_000  # days: more than there are between the first and the last date
+_FAR = 4_000_000  # days: more than between the first and the last date
 
 
 def date_part(function: Callable[[pa.Array], pa.Array]) -> Callable[..., Result]:
@@ -48,7 +48,7 @@ FUNCTIONS: dict[str, Callable[..., Result]] = {
     "day": date_part(pc.day),
     "weekday": date_part(
         partial(pc.day_of_week, count_from_zero=False, week_start=1)
-    ),  # 1 is Monday, as ISO says
+    ),  # 1 is Monday, as in ISO
     "hour": date_part(pc.hour),
     "minute": date_part(pc.minute),
     "second": date_part(pc.second),

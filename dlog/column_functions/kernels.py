@@ -47,7 +47,7 @@ def range_sizes(start: Floats, end: Floats, step: Floats, n: int, most: int, out
 
 @helper
 def before(value: float, end: float, step: float) -> bool:
-    """Whether a range goes on from here.  No comparison with NaN holds."""
+    """Whether a range continues from here.  No comparison with NaN holds."""
     return (step >= 0.0 and value < end) or (step < 0.0 and value > end)
 
 

@@ -2,7 +2,7 @@
 
 A function of one column, or of one column and constants, runs in Arrow once for each distinct text.  Where
 several columns vary, kernels go over the dictionary's bytes; only `replace` and `split` by a varying text,
-and patterns that RE2 does not know, are left to Python's own functions, 0.1 to 0.3 microseconds a row.  In
+and patterns that RE2 does not support, are left to Python's own functions, 0.1 to 0.3 microseconds a row.  In
 an Arrow result, null is undefined.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dlog.engine.column_functions.columns import (
+from dlog.column_functions.columns import (
     Column,
     Dictionary,
     Mask,
@@ -27,7 +27,7 @@ from dlog.engine.column_functions.columns import (
     texts_of,
     unless_all,
 )
-from dlog.engine.column_functions.text_kernels import (
+from dlog.column_functions.text_kernels import (
     CONTAINS,
     ENDS,
     STARTS,
@@ -36,7 +36,7 @@ from dlog.engine.column_functions.text_kernels import (
     slice_ends,
 )
 from dlog.jit import Words
-from dlog.types import INT, STRING, Type
+from dlog.values import INT, STRING, Type
 
 _SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace())  # there is none beyond
 _LONGEST = 2**31  # characters
@@ -63,7 +63,7 @@ def upper(texts: pa.Array) -> pa.Array:
 
 
 def _ascii_or(texts: pa.Array, simple: Callable[..., pa.Array], full: Callable[[str], str]) -> pa.Array:
-    """Arrow changes one character into one; some letters need two, which Python knows."""
+    """Arrow maps one character to one; some letters need two, which Python handles."""
     if pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
         return simple(texts)
     return pa.array(list(map(full, texts.to_pylist())), pa.string())
@@ -80,7 +80,7 @@ def length(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Re
 
 
 def code(inputs: Sequence[Column], output: Type, _: Dictionary) -> Result:
-    """`ord`: the number under which the dictionary keeps a text."""
+    """`ord`: the number of a text in the dictionary."""
     return Column(inputs[0].codes, INT), None
 
 
@@ -93,7 +93,7 @@ def cat(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Resul
 
 
 def _encoded(data: Any, ends: Words, dictionary: Dictionary) -> Words:
-    """Codes of texts that lie one after the other."""
+    """Codes of texts stored one after the other."""
     buffers = (pa.py_buffer(ends), pa.py_buffer(data))
     return dictionary.encode(pa.LargeStringArray.from_buffers(len(ends) - 1, *buffers))
 
@@ -128,7 +128,7 @@ def replace(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> R
     old, new = (_constant(c.codes) for c in inputs[1:])
     if old is not None and new is not None:
         (pattern,), (replacement,) = (row_texts(_first(c), dictionary).to_pylist() for c in inputs[1:])
-        if not pattern:  # Arrow would go on for ever
+        if not pattern:  # Arrow would loop forever
             return inputs[0], None
         texts, places = texts_of(inputs[0], dictionary)
         replaced = pc.replace_substring(texts, pattern=pattern, replacement=replacement)
@@ -190,7 +190,7 @@ def _distinct_parts(lists: pa.ListArray, numbers: Words) -> tuple[pa.Array, Word
     return encoded.dictionary, encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-# ---- relations: the first argument is what is looked for
+# ---- relations: the first argument is what to search for
 
 
 def relation(
@@ -212,7 +212,7 @@ def relation(
 
 
 def _held(kind: int) -> Callable[[Column, Column, Dictionary], Mask]:
-    """Parts looked for in texts, row by row."""
+    """Search for parts in texts, row by row."""
 
     def calculate(parts: Column, rows: Column, dictionary: Dictionary) -> Mask:
         text, ends = dictionary.buffers()
@@ -224,12 +224,12 @@ def _held(kind: int) -> Callable[[Column, Column, Dictionary], Mask]:
 
 
 def _match_one(texts: pa.Array, pattern: str) -> pa.Array:
-    """Whole texts, by RE2, which is linear; what only Python's engine knows (look-ahead, \\1), by that.
+    """Whole texts, by RE2, which is linear; what only Python's engine supports (look-ahead, \\1), by that.
 
-    A pattern that neither takes matches nothing.
+    A pattern that neither accepts matches nothing.
     """
     try:
-        pc.match_substring_regex(pa.array([""]), pattern)  # by itself: "a)(b" must not match inside our group
+        pc.match_substring_regex(pa.array([""]), pattern)  # alone: "a)(b" must not match inside our group
         return pc.match_substring_regex(texts, rf"\A(?:{pattern})\z")
     except pa.ArrowInvalid:
         return pa.array(

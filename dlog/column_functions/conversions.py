@@ -1,4 +1,4 @@
-"""Owns conversions between types: to_string, to_number and its kin.
+"""Owns conversions between types: to_string, to_number and others.
 
 Texts of numbers are those of C's printf (`%f` for floats); texts that are read have no spaces around them.
 """
@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dlog.engine.column_functions import decimals
-from dlog.engine.column_functions.arithmetic import compute_codes
-from dlog.engine.column_functions.columns import (
+from dlog.column_functions import decimals
+from dlog.column_functions.arithmetic import compute_codes
+from dlog.column_functions.columns import (
     DECIMAL_DIGITS,
     WORDS_PER_DECIMAL,
     Column,
@@ -39,7 +39,7 @@ from dlog.engine.column_functions.columns import (
 from dlog.io.text_cells import convert
 from dlog.jit import Words
 from dlog.storage.values import decode, encode
-from dlog.types import FLOAT, STRING, UNSIGNED, Type
+from dlog.values import FLOAT, STRING, UNSIGNED, Type
 
 PRINTED_DIGITS = 6  # after the point, of a float's text
 _EXACT = Context(prec=2 * DECIMAL_DIGITS, rounding=ROUND_HALF_EVEN)
@@ -88,7 +88,7 @@ def to_float(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> 
 
 
 def to_decimal(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
-    """Rounded half to even to the result's scale; a float is taken as the number it is exactly."""
+    """Rounded half to even to the result's scale; a float is converted exactly."""
     column = inputs[0]
     if column.type == FLOAT:
         return _decimals_of_floats(float_values(column.codes), output)
@@ -137,7 +137,7 @@ def _unscaled(text: str, scale: int) -> int | None:
 
 
 def _float_texts(values: np.ndarray) -> pa.Array:
-    """C's `%f`: six digits after the point, by one multiplication wherever that is sure to be right."""
+    """C's `%f`: six digits after the point, by one multiplication wherever that is certain to be right."""
     scaled, sure = _scaled_floats(values, PRINTED_DIGITS)
     result = _fixed_texts(scaled, PRINTED_DIGITS)
     sure &= ~((scaled == 0) & (values < 0))  # "-0.000000"
@@ -179,8 +179,8 @@ def _fixed_texts(numbers: Words, scale: int) -> pa.Array:
 
 
 def _scaled_floats(values: np.ndarray, scale: int) -> tuple[Words, Mask]:
-    """values * 10^scale rounded to integers, and where that is sure: the product has an error of half a last
-    place, so it must not lie that near to the middle of two integers.  REQUIRES: scale <= 22."""
+    """values * 10^scale rounded to integers, and where that is certain: the product has an error of half a
+    last place, so it must not be that close to the middle of two integers.  REQUIRES: scale <= 22."""
     with np.errstate(all="ignore"):
         product = values * 10.0**scale
         whole = np.rint(product)
