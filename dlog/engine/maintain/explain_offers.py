@@ -13,7 +13,7 @@ def explain_offers(offers: Iterable[Offer | Refusal], chosen: str) -> Iterator[s
     >>> offers = [Refusal("views", "it has no aggregate"), Offer("delta", "it is small", 0.3, 20, 0, 12)]
     >>> print("\\n".join(explain_offers(offers, "delta")))
     strategy      per transaction   per row     memory    to build
-    delta                   20 us    0.3 us          0       12 us   chosen: it reads little data ...
+    delta                   20 us    0.3 us          0       12 us   chosen: it is small
     views         refused: it has no aggregate
     """
     said = sorted(offers, key=lambda one: one.strategy != chosen)

@@ -55,7 +55,7 @@ def test_a_rule_without_recursion() -> None:
     assert "no aggregate" in answers["views"].reason and "recursive" in answers["stages"].reason
     assert answers["multilevel"].reason == answers["join_graph"].reason == "not supported yet"
     trace = answers["trace"]
-    assert isinstance(trace, Offer) and "small" in trace.on_request
+    assert isinstance(trace, Offer) and "little data" in trace.on_request
 
 
 def test_recursive_rules() -> None:

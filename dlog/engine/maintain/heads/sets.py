@@ -169,7 +169,7 @@ class SetHead:
 
     def explain(self, store: Store) -> str:
         if self.by_existence:
-            return "a row that may be lost is searched for again, because counts would be far larger"
+            return "a row that may be lost is searched for again: counts would be far larger"
         if facts_name(self.name) in store.relations and self.counts_are_one(store):
             return "each row has one derivation, so none are counted"
         return "the number of derivations of each row is stored"
