@@ -222,11 +222,11 @@ def _carry_on(
         for head, (changed, change) in changes.items():
             derived[head] = relations[head], changed, change
             relations[head] = changed
-        checked = {output.use.strategy.name for output in outputs if not output.use.ends}
+        checked = [output.use.strategy.name for output in outputs if not output.use.ends]
         read = [
             head
             for head, (_, change) in changes.items()
-            if change and (head in checked or is_read(maintenance, head))
+            if (head in checked or is_read(maintenance, head)) and change
         ]
         if not read:
             break
@@ -290,7 +290,7 @@ def _change_recursions(
         if changes is None or own is None:
             trigger.outgrown = trigger.outgrown or path.outgrown
             return None
-        changes = {**changes, **own}
+        changes.update(own)
         step.add_costs(path.strategy.names[0], path.strategy.way, path.operations)
     return changes
 

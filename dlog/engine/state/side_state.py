@@ -57,7 +57,8 @@ class SideState:
     def end(self, store: Store, name: str) -> None:
         """The state is that of the relations in the store; a state that strata share has one new stamp."""
         if self.after is None:
-            self.after = Relation(store.arena, 0)
+            before = self.before  # another handle on an empty relation is made faster than another relation
+            self.after = Relation(store.arena, 0) if before is None else before.snapshot()
         store.relations[name] = self.after
 
     def forget(self, store: Store, name: str) -> None:

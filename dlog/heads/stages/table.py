@@ -112,7 +112,7 @@ class StageTable:
     @property
     def work(self) -> int:
         """Derivations and join operations since the transaction began."""
-        return int(self.head[k.WORK] + self.head[k.SEARCHED])
+        return self.head.item(k.WORK) + self.head.item(k.SEARCHED)
 
     @property
     def derivations(self) -> int:
@@ -123,10 +123,11 @@ class StageTable:
 
     def grow(self) -> None:
         """Make room for CHUNK derivations.  O(1) amortised."""
-        if self.head[k.LIVE] + CHUNK > self.head[k.MOST_LIVE]:
-            self._resize(2 * int(self.head[k.SLOTS]))
-        fullest = int(max(self.head[k.N_RECORDS], self.head[k.N_HEAP])) + CHUNK
-        if fullest > self.head[k.MOST_RECORDS]:
+        word = self.head.item  # faster than indexing
+        if word(k.LIVE) + CHUNK > word(k.MOST_LIVE):
+            self._resize(2 * word(k.SLOTS))
+        fullest = max(word(k.N_RECORDS), word(k.N_HEAP)) + CHUNK
+        if fullest > word(k.MOST_RECORDS):
             self._more_records(2 * fullest)
 
     def reserve(self, facts: int, touched: bool) -> None:
@@ -171,7 +172,7 @@ class StageTable:
 
     def _shrink(self) -> None:
         """Release the memory of a large transaction."""
-        slots = int(self.head[k.SLOTS])
+        slots = self.head.item(k.SLOTS)
         if slots > _LEAST_SLOTS and len(self) * 8 < slots:
             self._resize(max(_LEAST_SLOTS, _slots_for(2 * len(self))))
         if self.head[k.MOST_RECORDS] > 64 * _LEAST_RECORDS:

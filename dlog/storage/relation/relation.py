@@ -154,7 +154,7 @@ class Relation:
         few = self._changed_by_rows(rows, n_inserts, 0) if len(rows) <= COMPARISON_SORT_ROWS else None
         if few is None or not few[1]:
             return self.apply(rows[:n_inserts], rows[n_inserts:])
-        return self.of_roots(few[0].data), few[1]
+        return self.of_roots(few[0].tolist()), few[1]
 
     def apply_in_place(self, inserts: Any = None, erases: Any = None) -> Change:
         """The same on this handle, as `Index.apply_in_place`.

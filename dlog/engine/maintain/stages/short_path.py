@@ -32,8 +32,9 @@ MOST_ROWS = 64  # of a transaction
 BUDGET = 1 << 14  # derivations and join operations: about 200 us
 _follow = np.errstate(all="ignore")(kernels.follow) if DISABLED else kernels.follow
 
-# A relation that plans read: its name, whether the old version, its order; where plans have its root.
-_Read = tuple[str, bool, Order, list[int]]
+# A relation that plans read: its name, whether in the old version, its order; where plans have its root;
+# whether its size is looked at, which is so for one of each name.
+_Read = tuple[str, bool, Order, list[int], bool]
 
 
 def short_path(strategy: StageStrategy, store: Store, name: str, sign: int) -> ShortPath | None:
@@ -95,7 +96,11 @@ class ShortPath:
             at = int(self.plans.words[number * kernels.PLAN + kernels.P_ROOTS])
             for atom, read in enumerate(expansion.orders):
                 found.setdefault(read, []).append(at + atom)
-        return [(base_name(n) if is_old(n) else n, is_old(n), order, at) for (n, order), at in found.items()]
+        names = [base_name(n) if is_old(n) else n for n, _ in found]
+        return [
+            (name, is_old(n), order, at, name not in names[:number])
+            for number, (name, ((n, order), at)) in enumerate(zip(names, found.items(), strict=True))
+        ]
 
     def follow(
         self, store: Store, before: Relation, rows: Sequence[Sequence[int]] | Words
@@ -131,11 +136,11 @@ class ShortPath:
     def _bring_roots(self, relations: Mapping[str, Relation], before: Relation) -> bool:
         """Put the roots of all indices into the plans; False: one is missing, or a relation has grown or
         shrunk so much that another plan may be better."""
-        words, plans = before.arena.words, self.plan_words
-        for name, old, order, places in self.reads:
+        words, plans, sizes = before.arena.words, self.plan_words, self.sizes
+        for name, old, order, places, is_sized in self.reads:
             root = (before if old else relations[name]).root_of(order)
             rows = 0 if root is None else words[root + N_ROWS]
-            if root is None or not is_alike(rows, self.sizes.setdefault(name, rows)):
+            if root is None or (is_sized and not is_alike(rows, sizes.setdefault(name, rows))):
                 self.outgrown = True
                 return False
             for place in places:
