@@ -366,11 +366,13 @@ def test_a_first_recursive_program_calls_two_groups(tmp_path: Path) -> None:
 def test_what_an_interrupted_compilation_has_finished_is_used(tmp_path: Path) -> None:
     """The process ends when the first of two images is there; the next one makes the other only."""
     stop = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores it
 count = compiling._Progress.count
 def interrupt(self, what, module):
     count(self, what, module)
     if what == "image":
-        import os, signal
+        import os
         os.kill(os.getpid(), signal.SIGINT)
 compiling._Progress.count = interrupt
 """
