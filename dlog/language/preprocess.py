@@ -121,7 +121,7 @@ def _expander() -> type[Any]:
             if directive.value == "error":
                 text = "".join(token.value for token in toks).strip()
                 self.on_error(directive.source, directive.lineno, f"#error {text}".strip())
-            # `#line` marks where generated text came from, nobody would see a `#warning`, and for the rest
+            # `#line` marks where generated text came from, a `#warning` would go unseen, and for the rest
             # the lexer reports an unexpected `#`.
             return None if directive.value not in ("error", "warning") else True
 

@@ -160,7 +160,7 @@ class Trigger:
     recursions: Sequence[ShortPath] = ()  # recursive strata that read the predicate
     following: frozenset[str] = frozenset()  # all that may follow from the predicate
     used: JoinRoom = field(init=False)  # by the last firing
-    alone: GroupTrigger | None = field(init=False)  # what the only join leads to, if nobody reads its head
+    alone: GroupTrigger | None = field(init=False)  # what the only join leads to, if no rule reads its head
     reads_others: bool = field(init=False)  # roots besides those of the predicate
     keeps_state: ClassVar[bool] = False  # firing changes what strategies keep: see `state` and `looked`
 
