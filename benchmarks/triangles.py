@@ -18,7 +18,7 @@ from dlog.lftj.plan import Count, Emit, Leap, Plan
 from dlog.lftj.triejoin import Join
 from dlog.storage.arena.pointer import pointer
 from dlog.storage.index.trie_kernels import lub
-from dlog.storage.layout import ENTRY, FANOUT, LEAF_ROWS, NODE_FIRST
+from dlog.storage.layout import ENTRY, FANOUT, FOLD, LEAF_ROWS, NODE_FIRST, NODE_ROWS, ROOT_HEADER
 
 EDGES, CLIQUE_EDGES = 1_000_000, 100_000
 RUNS = 9
@@ -108,7 +108,7 @@ def power_law(edges: int, vertices: int, exponent: float = 0.6) -> tuple[Words, 
 def flat(source: Words, target: Words) -> tuple[Words, int]:
     """(Words, root) of a freshly loaded index."""
     n = len(source)
-    return np.concatenate([[0, n, 2, 8, n, 0, 0, 0], source, target]), 0
+    return np.concatenate([header(0, n, 2, ROOT_HEADER, n), source, target]), 0
 
 
 def paged(source: Words, target: Words) -> tuple[Words, int]:
@@ -132,10 +132,19 @@ def paged(source: Words, target: Words) -> tuple[Words, int]:
         tail += [len(part), sum(entry[2] for entry in part), 0, 0]
         tail += [word for entry in part for word in entry] + [0] * (ENTRY * (FANOUT - len(part)))
         tail += [int(words[place]) for place, _, _, _ in part]  # first keys
-    root = len(words) + len(tail)
     firsts = [tail[node - len(words) + NODE_FIRST] for node in nodes]
-    header = [len(nodes), n, 2, -1, 0, len(nodes), 0, 0]
-    return np.concatenate([words, tail, header, nodes, firsts]).astype(np.int64), root
+    folds, sums = len(words) + len(tail), [tail[node - len(words) + NODE_ROWS] for node in nodes]
+    while len(sums) >= FOLD:  # rows below FOLD nodes, below FOLD of these, and so on
+        sums = [sum(sums[i : i + FOLD]) for i in range(0, len(sums), FOLD)]
+        tail += sums
+    root = len(words) + len(tail)
+    first_words = header(len(nodes), n, 2, -1, 0, len(nodes), 0, 0, folds)
+    return np.concatenate([words, tail, first_words, nodes, firsts]).astype(np.int64), root
+
+
+def header(*words: int) -> list[int]:
+    """Of a root."""
+    return [*words, *[0] * (ROOT_HEADER - len(words))]
 
 
 @kernel

@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks (default: all that both have)")
     parser.add_argument("--turns", type=int, default=3, help="runs of each side (default: 3)")
     parser.add_argument("--scale", type=float, default=1.0, help="sizes as a fraction of the full ones")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()  # options may stand between names
     speeds: dict[str, dict[Key, float]] = {}
     for name in arguments.names or common(arguments.checkout):
         before, after = measure(name, arguments.checkout, arguments.turns, arguments.scale)

@@ -128,7 +128,7 @@ def round_sum(words: Words, at: int, used: int) -> float:
         return np.inf
     if words[at + NEGATIVE_INFINITIES] > 0:
         return -np.inf
-    return round_limbs(words, at, used, 0)
+    return round_limbs(words, at, 0, used, 0)
 
 
 @kernel
@@ -157,7 +157,7 @@ def mean_of_sum(words: Words, at: int, used: int, count: int, quotient: Words) -
         digit = (rest << 32) | quotient[k]
         quotient[k] = digit // count
         rest = digit - quotient[k] * count
-    result = round_limbs(quotient, 0, top + 1, rest + abs(below))
+    result = round_limbs(quotient, 0, 0, top + 1, rest + abs(below))
     for k in range(last, top + 1):
         quotient[k] = 0
     return sign * result
@@ -211,10 +211,11 @@ def highest_limb(words: Words, at: int, n: int) -> int:
 
 
 @helper
-def round_limbs(words: Words, at: int, n: int, rest: int) -> float:
+def round_limbs(words: Words, at: int, first: int, n: int, rest: int) -> float:
     """The nearest float, ties to even.  `rest` > 0: a little more than the limbs say, in absolute value.
 
-    1 take 62 bits from the highest limb down, 2 what lies below them only matters by its sign, 3 round.
+    Limbs below `first` are 0 and not read, unless all from there on are 0.  1 take 62 bits from the highest
+    limb down, 2 what lies below them only matters by its sign, 3 round.
     """
     top = highest_limb(words, at, n)
     if top < 0:
@@ -225,13 +226,13 @@ def round_limbs(words: Words, at: int, n: int, rest: int) -> float:
     low, k, exponent = 0, top, 0
     while missing > 0:
         k -= 1
-        limb = sign * words[at + k] if k >= 0 else 0
+        limb = sign * words[at + k] if k >= first else 0
         width = min(missing, LIMB_BITS)
         taken = (taken << width) + (limb >> (LIMB_BITS - width))
         low = limb & ((1 << (LIMB_BITS - width)) - 1)
         missing -= width
         exponent = LOWEST + LIMB_BITS * k + LIMB_BITS - width
-    below = 1 if low != 0 else sign * sign_of(words, at, k)
+    below = 1 if low != 0 else sign * sign_of(words, at + first, k - first)
     if below < 0:
         taken -= 1
     return sign * round_bits(taken, exponent, below != 0 or rest > 0)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 _QUIET_SECONDS = 1.5  # work that is done by then shows nothing
 _LINE_SECONDS = 5.0  # between two plain lines
-_WORDS = {
+PHASES = {
     "load": "loading",
     "evaluate": "evaluating",
     "run": "running over",
@@ -34,7 +34,7 @@ class _Step(NamedTuple):
     def text(self) -> str:
         """In names that the user knows: p'count1 is a part of p, constraint'1 a constraint."""
         names = dict.fromkeys(name.split("'")[0] for name in self.what.split(", "))
-        return f"{_WORDS.get(self.phase, self.phase)} {', '.join(names)}".strip()
+        return f"{PHASES.get(self.phase, self.phase)} {', '.join(names)}".strip()
 
 
 class Screen:

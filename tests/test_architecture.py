@@ -46,6 +46,21 @@ def test_the_table_of_rooms_is_the_list_of_layers() -> None:
     assert table == layers
 
 
+def test_the_rooms_of_a_package_are_in_the_order_of_its_layers() -> None:
+    """A room imports only from those after it in the table."""
+    rooms: dict[str, list[str]] = {}
+    current = ""
+    for package, inside, _ in rooms_table():
+        current = names(package)[0] if package else current
+        rooms.setdefault(current, []).extend(names(re.sub(r"\(.*?\)", "", inside)))
+    for package, listed in rooms.items():
+        contract = contracts().get(f"Rooms of dlog.{package}")
+        if contract is not None:
+            level = {name: i for i, row in enumerate(contract["layers"]) for name in re.findall(r"\w+", row)}
+            assert listed, package
+            assert [level[name] for name in listed] == sorted(level[name] for name in listed), package
+
+
 def test_every_package_is_in_the_table() -> None:
     listed = {name for package, _, _ in rooms_table() for name in names(package)}
     found = {p.stem for p in PACKAGE.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}

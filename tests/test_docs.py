@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 import dlog
+from dlog import progress
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
     "README.md",
     "docs/language.md",
     "docs/durable.md",
+    "docs/levels.md",
     "docs/m3.md",
     "docs/spark.md",
     "docs/sql.md",
@@ -103,7 +105,7 @@ def test_sessions_in_documents_are_as_shown(document: str, number: int) -> None:
         text=True,
         cwd=ROOT,
     )
-    notices = r"^(compiling kernels|evaluating|loading) .*\n"
+    notices = rf"^({'|'.join(['compiling kernels', *progress.PHASES.values()])}) .*\n"  # if it took long
     printed = re.sub(notices, "", done.stdout, flags=re.MULTILINE).replace("<stdin>", "<prompt>")
     if shown:
         assert _without_times(printed) == _without_times("".join(f"{line}\n" for line in shown))

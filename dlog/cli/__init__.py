@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from dlog.cli import process, programs, transactions, views
+from dlog.cli import listing, process, programs, transactions, views
 from dlog.cli.cache import cache
 
 HELP = """A Datalog engine whose answers stay up to date.
@@ -53,6 +53,7 @@ def version(
 
 COMMANDS: dict[str, Callable[..., None]] = {  # in the order of --help
     "check": programs.check,
+    "list": listing.list_rows,
     "m3": views.m3,
     "m3-check": views.m3_check,
     "m3-run": views.m3_run,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,6 +47,10 @@ VariableOrder = Annotated[
 Dialect = Annotated[
     str | None, typer.Option(metavar="a5|dbtoaster", help="the dialect; default: detected from the text")
 ]
+Functions = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.py", help="Python that registers functions and rings of the program"),
+]
 
 
 def read_limits(timeout: float | None, max_rows: int | None, max_memory: str | None) -> Limits:
@@ -73,6 +78,32 @@ def read_dialect(dialect: str | None) -> str | None:
     if dialect not in (None, *DIALECTS):
         raise DlogError(f"unknown dialect {dialect}", help=f"one of {', '.join(DIALECTS)}")
     return dialect
+
+
+def run_python(path: Path | None) -> None:
+    """Runs a file that registers functions.  An error in it is reported with its line."""
+    if path is None:
+        return
+    try:
+        code = compile(path.read_bytes(), str(path), "exec")
+        exec(code, {"__name__": "__main__", "__file__": str(path)})
+    except OSError as error:
+        if error.filename != str(path) and str(error.filename) != str(path):
+            raise
+        raise DlogError(f"cannot read {path}: {error.strerror}") from None
+    except DlogError:
+        raise
+    except Exception as error:
+        raise DlogError(f"{_line(error, path)}: {type(error).__name__}: {error}") from None
+
+
+def _line(error: Exception, path: Path) -> str:
+    """The last line of the file that was running; of a syntax error, its own."""
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
+    ]
+    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+    return f"{path}:{line}" if line else str(path)
 
 
 def check_each(programs: list[Path], check: Callable[[Path], object]) -> None:

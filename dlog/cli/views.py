@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlog.cli.common import Dialect, VariableOrder, check_each, read_dialect
+from dlog.cli.common import Dialect, Functions, VariableOrder, check_each, read_dialect, run_python
 from dlog.errors import DlogError
 
 if TYPE_CHECKING:
@@ -22,10 +22,13 @@ def m3(
         str | None, typer.Argument(help="of a program: what the rule with aggregates derives")
     ] = None,
     dtree: VariableOrder = None,
-    dialect: Annotated[str, typer.Option(metavar="a5|dbtoaster", help="the dialect to write")] = "dbtoaster",
+    consumer: Annotated[
+        str | None,
+        typer.Option("--for", "--dialect", metavar="a5|dbtoaster|fivm", help="the program that reads the M3"),
+    ] = None,
     batch: Annotated[
-        bool, typer.Option("--batch/--single", help="triggers for batches, or for single rows")
-    ] = False,
+        bool | None, typer.Option("--batch/--single", help="triggers for batches, or for single rows")
+    ] = None,
     optimise: Annotated[
         bool,
         typer.Option(
@@ -34,6 +37,12 @@ def m3(
             help="without, every view and every change is a map",
         ),
     ] = True,
+    one_payload: Annotated[
+        bool,
+        typer.Option(
+            "--compound/--separate", help="all aggregates as one element of a ring, as F-IVM has them"
+        ),
+    ] = False,
     facts: Annotated[
         Path | None,
         typer.Option("--facts", "-F", help="folder of the .input files; default: the program's folder"),
@@ -42,12 +51,17 @@ def m3(
         Path | None, typer.Option(metavar="FILE.svg|.pdf|.dot", help="draw the view tree into a file")
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", help="write the M3 program into a file")] = None,
+    log: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="write what was decided and why into a file")
+    ] = None,
 ) -> None:
     """Print the M3 program that keeps the result of an aggregation query up to date."""
-    from dlog.views.m3.export import exported
+    from dlog.views.log.log import recorded
+    from dlog.views.m3.export import exported, target
 
-    read_dialect(dialect)
-    query, found, text = exported(program, predicate, dtree, dialect, batch, optimise, facts)
+    to = target(consumer, batch, optimise, one_payload)
+    with recorded(log, f"{program} {predicate or ''}".strip(), to, dtree) as observer:
+        query, found, text = exported(program, predicate, dtree, to, facts, observer)
     if tree is not None:
         draw(program, predicate, found, query, tree)
     if output is None:
@@ -72,10 +86,12 @@ def draw(program: Path, predicate: str | None, tree: ViewTree, query: Query, pic
 def m3_check(
     programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.m3...", help="M3 programs")],
     dialect: Dialect = None,
+    functions: Functions = None,
 ) -> None:
     """Check M3 programs: print their errors, or nothing."""
     from dlog.m3 import check, parse_file
 
+    run_python(functions)
     dialect = read_dialect(dialect)
     check_each(programs, lambda path: check(parse_file(path, dialect)))
 
@@ -91,7 +107,12 @@ def m3_run(
         bool, typer.Option("--skip-bad-rows", help="skip rows that cannot be read, and count them")
     ] = False,
     dialect: Dialect = None,
+    functions: Functions = None,
     stats: Annotated[bool, typer.Option("--stats", help="rows, time and memory on standard error")] = False,
+    jobs: Annotated[int | None, typer.Option("--jobs", "-j", min=1, help="cores to use")] = None,
+    floats: Annotated[
+        str, typer.Option(metavar="exact|doubled|plain", help="how floats are added")
+    ] = "exact",
 ) -> None:
     """Run an M3 program over the files that it names, and print its queries."""
     import time
@@ -104,7 +125,8 @@ def m3_run(
 
     if format not in FORMATS:
         raise DlogError(f"unknown format {format}", help=f"one of {', '.join(FORMATS)}")
-    runtime = Runtime(parse_file(program, read_dialect(dialect)))
+    run_python(functions)
+    runtime = Runtime(parse_file(program, read_dialect(dialect)), floats=floats, threads=jobs)
     started = time.perf_counter()
     with Screen() as screen:
         reader = Reader(facts or program.parent, skip_bad_rows, screen.print)
@@ -117,5 +139,5 @@ def m3_run(
         print(f"left out, as their files cannot be read: {', '.join(reader.left_out)}", file=sys.stderr)
     if stats:
         seconds = time.perf_counter() - started
-        memory = f"{runtime.maps.memory() / 1e6:,.1f} MB of maps"
+        memory = f"{runtime.memory() / 1e6:,.1f} MB of maps"
         print(f"{runtime.rows:,} rows in {seconds:.2f} s, {memory}", file=sys.stderr)

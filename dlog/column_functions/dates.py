@@ -14,13 +14,15 @@ import pyarrow.compute as pc
 from dlog.column_functions.columns import Column, Dictionary, Result, unless_all
 from dlog.storage.values import decode
 from dlog.values import INT, Type
+from dlog.values.calendar import utc_clock
 
 _FAR = 4_000_000  # days: more than between the first and the last date
 
 
 def date_part(function: Callable[[pa.Array], pa.Array]) -> Callable[..., Result]:
     def calculate(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
-        parts = function(decode(inputs[0].codes, inputs[0].type, dictionary))
+        values = decode(inputs[0].codes, inputs[0].type, dictionary)
+        parts = function(utc_clock(values) if pa.types.is_timestamp(values.type) else values)
         return Column(parts.to_numpy(zero_copy_only=False).astype(np.int64), INT), None
 
     return calculate

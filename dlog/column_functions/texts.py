@@ -156,7 +156,7 @@ def part(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Resu
 
 
 def parts(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> tuple[Words, Column]:
-    """All parts of each row's text: the rows they come from, and the parts."""
+    """The different parts of each row's text: the rows they come from, rising, and the parts."""
     lists, places = _split(inputs, dictionary)
     sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     sizes = sizes[places]
@@ -165,7 +165,16 @@ def parts(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> tup
     within = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     found, found_places = _distinct_parts(lists, np.repeat(starts, sizes) + within)
     column, _ = text_result(found, found_places, dictionary)
-    return rows, column
+    kept = np.sort(_first_of_kind(rows, column.codes))
+    return rows[kept], Column(column.codes[kept], output)
+
+
+def _first_of_kind(rows: Words, codes: Words) -> Words:
+    """Numbers of the pairs that are the first of their kind.  O(n log n)."""
+    order = np.lexsort((codes, rows))
+    fresh = np.ones(len(order), bool)
+    fresh[1:] = (rows[order][1:] != rows[order][:-1]) | (codes[order][1:] != codes[order][:-1])
+    return order[fresh]
 
 
 def _split(inputs: Sequence[Column], dictionary: Dictionary) -> tuple[pa.ListArray, Words]:

@@ -253,7 +253,7 @@ class Database(Branching):
         if self.program is not before.program:
             old = base_relations(before.program, before.relations)
             return changes_between(old, base_relations(self.program, relations), self.store.arena)
-        differences, owner = changes.differences, self._maintenance.owner
+        owner = self._maintenance.owner
         found: dict[str, Difference] = {}
         for _, name, _ in transaction.changes:
             if name in owner:
@@ -261,8 +261,8 @@ class Database(Branching):
                 change = net_difference(before.relations[facts], relations[facts])
                 if change:
                     found[name] = change
-            elif name in differences:
-                found[name] = differences[name]
+            elif (difference := changes.difference(name)) is not None:
+                found[name] = difference
         return found
 
     def _acknowledge(self) -> None:

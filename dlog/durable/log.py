@@ -1,4 +1,4 @@
-"""Owns the log: records are appended, and are on the disk before anyone is notified.
+"""Owns the log: records are appended and synced to the disk, when the durability says so.
 
 Lifecycle of a record.  1 `append` writes it; if the process ends now it is safe, if the machine crashes it
 may be lost.  2 `sync` writes it to the disk with all before it.  Threads that wait for the disk at the same

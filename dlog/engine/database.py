@@ -37,6 +37,7 @@ from dlog.errors import (
 from dlog.interrupts import begin, end, poll, uninterrupted
 from dlog.language import ast
 from dlog.language.parse import expand_includes, parse
+from dlog.planning.stored_primitives import with_stored_primitives
 
 VERIFY = os.environ.get("DLOG_VERIFY", "0") not in ("", "0")  # check everything after each transaction
 NOT_MEASURED = Measures()
@@ -218,6 +219,8 @@ class Database(Evaluated):
 
     def _commit_rows(self, transaction: Transaction) -> CommitSummary | None:
         """The short path for a few rows; None if the transaction needs the general path."""
+        if self._maintenance.lacks_primitives(self.store):
+            return None
         rows = transaction.few_rows() if self.limits.none else None
         if rows is None:
             return None
@@ -243,12 +246,15 @@ class Database(Evaluated):
         with interruptible(watch):
             watch.doing = "changing facts"
             store.relations = store.relations.copy()
-            cycle = Cycle(program, store, self._evaluation(program, watch))
+            evaluation = self._evaluation(program, watch)
+            if self._maintenance.lacks_primitives(store):
+                self._maintenance.store_primitives(store, evaluation)
+            cycle = Cycle(with_stored_primitives(program), store, evaluation)
             renewed: set[int] = set()
             if program is not before:
-                store.predicates = dict(program.predicates)
+                store.predicates = dict(cycle.program.predicates)
                 self._maintenance, renewed = self._maintenance.renewed(program, store)
-                change_program(cycle, before)
+                change_program(cycle, with_stored_primitives(before))
             change_facts(cycle, transaction.changes, self._maintenance.owner)
             check_tables(tables, cycle)
             maintain(self._maintenance, cycle, renewed)

@@ -97,8 +97,9 @@ class Evaluated(View):
         if path is not None:
             source = read_source(path)
         tree, program = self._program_of(source if isinstance(source, Source) else text_source(source or ""))
-        super().__init__(settled(tree, program), program, Store(program.predicates), limits or Limits(), 0)
         self._maintenance = Maintenance.of(program, strategy)
+        store = Store(self._maintenance.program.predicates)
+        super().__init__(settled(tree, program), program, store, limits or Limits(), 0)
         self.store.options = Options.of(program.pragmas)
         watch = Watch(self.limits)
         load_facts(self.program, self.store)
@@ -108,7 +109,7 @@ class Evaluated(View):
                 self._load_inputs(facts)
             apply_deltas(self.program.deltas, self.store)
             self._restore()
-            for name in self._maintenance.owner:
+            for name in derived_predicates(self.program):
                 self.store.relations[facts_name(name)] = self.store.relations[name]
             self.store.relations = self._start()
             self.pending = derived_predicates(self.program)
@@ -230,7 +231,7 @@ class Evaluated(View):
             store.relations = self._start()
             with interruptible(watch):
                 self._evaluate(watch)
-            derived = {n for n in self._maintenance.owner if not self.program.predicates[n].auxiliary}
+            derived = {s for s in self.program.stratum_of if not self.program.predicates[s].auxiliary}
             found = {
                 name: net_difference(maintained[name], store.relations[name]) for name in sorted(derived)
             }
@@ -241,7 +242,7 @@ class Evaluated(View):
             raise VerifyError(_disagreement(differences))
 
     def _start(self) -> dict[str, Relation]:
-        return start_relations(self.program, self.store.relations, self._maintenance.owner)
+        return start_relations(self.program, self.store.relations, derived_predicates(self.program))
 
     @uninterrupted
     def explain(self, predicate: str | None = None, all: bool = False) -> str:

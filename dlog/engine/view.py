@@ -20,6 +20,7 @@ from dlog.ir.lower.scope import free_variables
 from dlog.ir.rules import Column, Program, Rule
 from dlog.language import ast
 from dlog.language.parse import parse
+from dlog.storage.relation.deferred import NO_TEXTS, DeferredRelation
 from dlog.storage.relation.relation import Relation
 
 
@@ -60,7 +61,9 @@ class View:
 
     @uninterrupted
     def _result(self, name: str, columns: tuple[Column, ...], relation: Relation) -> Result:
-        return Result(name, columns, relation.rows(), self.store.dictionary)
+        shown = relation.shown() if isinstance(relation, DeferredRelation) else None
+        rows, texts = (relation.rows(), NO_TEXTS) if shown is None else shown
+        return Result(name, columns, rows, self.store.dictionary, texts)
 
     def query(self, text: str) -> Result:
         """The answer of `?- body.` over the current state: one column per variable.  Its `?-` and its `.`

@@ -131,6 +131,8 @@ VARIADIC = frozenset({"cat", "min", "max"})
 PARTIAL = frozenset({"div", "mod", "pow", "substr", "split", "sqrt", "log", "add_days"}) | {
     name for name, _ in SIGNATURES if name.startswith(("to_", "as_"))
 }
+# Those that have a value for all numbers; of times they may have none.
+TOTAL = frozenset({"add", "sub", "mul", "neg"})
 # Names that a program can call as functors or relations.
 _OPERATORS_ONLY = {*COMPARISONS.values(), *OPERATORS.values(), *PREFIXES.values()} | {f"as_{t}" for t in ANY}
 FUNCTORS = frozenset(name for name, _ in SIGNATURES if name not in _OPERATORS_ONLY)

@@ -209,6 +209,7 @@ class Rule:
     types: Mapping[str, Type] = field(default_factory=dict, compare=False)
     keys: frozenset[str] = frozenset()
     span: Span | None = field(default=None, compare=False, repr=False)
+    order: tuple[str, ...] | None = None  # of `concat`, if it is not that of the keys in the body
 
     def __str__(self) -> str:
         heads = ", ".join(map(str, self.heads))
@@ -220,6 +221,15 @@ class Rule:
         """The group keys of an aggregation rule: the head's variables that are not an aggregate's result."""
         results = {a.result.name for a in self.aggregates}
         return tuple(v for v in self.universals if v.name not in results)
+
+
+def concat_keys(rule: Rule) -> list[str]:
+    """The key variables of a body in the order of their first use: the order of concat."""
+    if rule.order is not None:
+        return list(rule.order)
+    own = {v.name for v in (*rule.body.exists, *rule.universals)}
+    used = dict.fromkeys(v.name for v in rule.body.occurrences())
+    return [name for name in used if name in own and name in rule.keys]
 
 
 @dataclass(frozen=True)
@@ -333,6 +343,11 @@ class Program:
     directives: tuple[ast.Directive, ...]
     pragmas: tuple[ast.Pragma, ...]
     source: ast.Program = field(repr=False)
+    # See `dlog.planning.stored_primitives`.
+    maintained: Program | None = field(default=None, compare=False, repr=False)
+    written: Program | None = field(
+        default=None, compare=False, repr=False
+    )  # what this one is maintained for
 
     @cached_property
     def inclusions(self) -> frozenset[tuple[str, str]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from lark import Token
 
-from dlog.errors import SourceError
+from dlog.errors import SourceError, did_you_mean
 from dlog.language import foreign
 from dlog.language.context import OPENERS, OPERAND_ENDS
 from dlog.language.foreign import SIGN_CHARACTERS, SIGNS, WORDS, WORDS_BEFORE
@@ -249,6 +249,19 @@ def _aggregates(s: Situation) -> SourceError | None:
     return None
 
 
+def _foreign_aggregates(s: Situation) -> SourceError | None:
+    """`stdev x : { ... }` and `count(distinct x)`."""
+    previous = s.previous
+    if previous is None or previous.type != "NAME" or s.kind != "NAME":
+        return None
+    if previous.lower() == "distinct":
+        return s.error(f"unexpected {s.show(previous)}", previous, "count_distinct counts distinct values")
+    if [token.type for token in s.tokens[s.index + 1 : s.index + 2]] != ["COLON"]:
+        return None
+    help = foreign.function_help(previous) or did_you_mean(previous, AGGREGATES)
+    return s.error(f"unknown aggregate {previous}", previous, help)
+
+
 def _chains(s: Situation) -> SourceError | None:
     """`1 < x < 3`."""
     if s.kind not in ("CMP", "EQ") or "COMMA" not in s.accepts:
@@ -346,6 +359,7 @@ _RULES: list[Callable[[Situation], SourceError | None]] = [
     _signs,
     _words,
     _aggregates,
+    _foreign_aggregates,
     _chains,
     _declarations,
     _missing_head,

@@ -67,7 +67,7 @@ class _TraceAssembler(Assembler):
         self.start = len(self.words)
         *steps, end = self.traced.plan.steps
         batch = None
-        if steps and not self.is_guided and not self.traced.exact and self.is_batched(steps[-1]):
+        if steps and not self.is_guided and self.is_quick(steps[-1]):
             batch = steps.pop()
         for step in steps:
             fail = self.step(step, fail)
@@ -83,7 +83,7 @@ class _TraceAssembler(Assembler):
     def step(self, step: Step, fail: Label, first: bool = False) -> Label:
         match step:
             case Leap():
-                if self.traced.exact:
+                if self.traced.is_exact(step):
                     return self.exact_leap(step, fail)
                 self.before_leap(step, fail)
                 depth = self.depth(step)
@@ -96,6 +96,10 @@ class _TraceAssembler(Assembler):
             case Value():
                 self.note_at(step.atom, step.level, fail, self.least, self.greatest)
         return super().step(step, fail, False)
+
+    def is_quick(self, step: Step) -> bool:
+        """Whether a last step may be evaluated in batches."""
+        return self.is_batched(step) and not (isinstance(step, Leap) and self.traced.is_exact(step))
 
     def depth(self, step: Leap) -> int:
         """The depth at which a leap is guided; -1 if it is not."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 import numpy as np
 
@@ -40,6 +41,10 @@ class Traced:
         return [_joined(parts, width) for parts, width in zip(self.parts, self.widths, strict=True)]
 
 
+class TooMuchNoted(Exception):
+    """The notes of a run are larger than its caller allowed."""
+
+
 def run_trace(
     assembled: AssembledTrace,
     words: Words,
@@ -48,10 +53,12 @@ def run_trace(
     guide: Words = NO_WORDS,
     rows: int = FIRST_ROWS,
     between: Callable[[], None] | None = None,
+    most_words: float = inf,
 ) -> Traced:
     """Run a plan to its end.  `guide` is as in `dlog.lftj.guide`, its child addresses counted from its
     own start; its first two words are begin and end of the node of the first depth.  `rows` is the first
-    size of buffers.  `between` is called after every slice of operations, and may raise.
+    size of buffers.  `between` is called after every slice of operations, and may raise.  If the notes have
+    more than `most_words`, raises `TooMuchNoted`.
     """
     plain = assembled.assembled
     state = np.concatenate([plain.initial, _placed(guide, len(plain.initial))])
@@ -75,6 +82,8 @@ def run_trace(
         budget = min(2 * budget, BUDGET)
         if between is not None:
             between()
+        if sum(part.size for parts in notes for part in parts) > most_words:
+            raise TooMuchNoted
     found = np.concatenate(emitted, axis=1).T if emitted else np.empty((0, max(k, 0)), np.int64)
     operations = int(state[o.SEEKS] + state[o.NEXTS] + state[o.OPENS])
     return Traced(found, notes, assembled.widths, operations, int(state[o.NEXTS]))

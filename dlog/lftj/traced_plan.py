@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from dlog.lftj.plan import Participant, Plan, Slot
+from dlog.lftj.plan import Leap, Participant, Plan, Slot
 
 # The content of a note: the value of a slot, or an end of the interval that is noted.
 Word: TypeAlias = Slot | Literal["a", "b"]
@@ -38,12 +38,15 @@ class Note:
 class TracedPlan:
     """`guided` are the slots of the leaps that a guide may restrict to some values, in order.
 
-    REQUIRES: they are leaps at the top of the plan, before any other choice.  With `exact`, participants of
-    guided leaps are in the order of the rule, the first is advanced after a match, and every operation is
-    noted separately.
+    REQUIRES: they are leaps at the top of the plan, before any other choice.  In a leap of `exact`
+    participants these are in the order of the rule, the first is advanced after a match, and every operation
+    is noted separately.  A leap is exact for all of its participants or for none.
     """
 
     plan: Plan
     notes: tuple[Note, ...]
     guided: tuple[Slot, ...]
-    exact: bool = False
+    exact: frozenset[Participant] = frozenset()
+
+    def is_exact(self, step: Leap) -> bool:
+        return not self.exact.isdisjoint(step.participants)

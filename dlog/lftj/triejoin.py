@@ -135,12 +135,18 @@ class Join:
             yield out[:, :n].T
 
     def buffers(
-        self, rows: int = BATCH_ROWS, budget: int = BUDGET, between: Callable[[], None] | None = None
+        self,
+        rows: int = BATCH_ROWS,
+        budget: int = BUDGET,
+        between: Callable[[], None] | None = None,
+        first: int = FIRST_ROWS,
     ) -> Iterator[tuple[Words, int]]:
-        """As `batches`, each as a contiguous (k, capacity) array and the number of its rows."""
+        """As `batches`, each as a contiguous (k, capacity) array and the number of its rows; the first has at
+        most `first`.
+        """
         k = self.assembled.n_columns
         assert k >= 0 and rows > 0 and budget > 0
-        capacity = min(rows, FIRST_ROWS)
+        capacity = min(rows, first)
         out = np.empty((k, capacity), np.int64)
         while not self.done:
             n = self._slice(out.reshape(-1), capacity, budget)

@@ -26,6 +26,7 @@ __all__ = [
     "check",
     "check_axioms",
     "convert",
+    "matrix_ring",
     "parse",
     "parse_file",
     "print_program",
@@ -38,8 +39,9 @@ __all__ = [
 _LATER = {
     "Runtime": "dlog.m3.runtime.runtime",
     "check_axioms": "dlog.m3.rings.axioms",
+    "matrix_ring": "dlog.m3.rings.matrices",
     "product_ring": "dlog.m3.rings.rings",
-    "register_ring": "dlog.m3.rings.rings",
+    "register_ring": "dlog.m3.rings.registry",
 }
 
 

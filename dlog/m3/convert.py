@@ -7,17 +7,15 @@ equivalent (batches, `if`, user types in a5; input variables in dbtoaster) are e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import fields, replace
-from typing import Any, TypeVar
+from dataclasses import replace
 
 from dlog.errors import Diagnostics
 from dlog.m3.syntax import ast
 from dlog.m3.syntax.ast import A5, TypeRef
 from dlog.m3.syntax.dialect_support import VALUES_ONLY, check_dialect_support
 from dlog.m3.syntax.dialects import RANGES, is_reserved, require_dialect
+from dlog.m3.syntax.rewrite import N, rewritten
 from dlog.m3.types.typecheck import check
-
-N = TypeVar("N", bound=ast.Node)
 
 # a5's integers have 63 bits, so only long holds them; its floats are doubles.
 _TYPES = {
@@ -120,23 +118,9 @@ class _Converter:
             taken.add(name)
             return name
 
-        return self._rewritten(node, lambda n: self._node(n, renamed, fresh))
+        return rewritten(node, lambda n: self._node(n, renamed, fresh))
 
     # Nodes
-
-    def _rewritten(self, node: N, change: Callable[[ast.Node], ast.Node]) -> N:
-        """From the leaves up."""
-        changes = {}
-        for f in fields(node):
-            value = getattr(node, f.name)
-            if f.name != "span" and isinstance(value, ast.Node | tuple):
-                changes[f.name] = self._rewritten_part(value, change)
-        return change(replace(node, **changes))  # type: ignore[return-value]
-
-    def _rewritten_part(self, value: Any, change: Callable[[ast.Node], ast.Node]) -> Any:
-        if isinstance(value, tuple):
-            return tuple(self._rewritten_part(item, change) for item in value)
-        return self._rewritten(value, change) if isinstance(value, ast.Node) else value
 
     def _node(self, node: ast.Node, renamed: dict[str, str], fresh: Callable[[], str]) -> ast.Node:
         if isinstance(node, TypeRef):

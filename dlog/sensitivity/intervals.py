@@ -46,7 +46,7 @@ class Spec:
 
     @classmethod
     def of(cls, watch: Watch, exact: bool) -> Spec:
-        return cls(len(watch.prefix), len(watch.others), exact and watch.is_leap)
+        return cls(len(watch.prefix), len(watch.others), exact)
 
     @property
     def arity(self) -> int:

@@ -6,7 +6,7 @@ An oracle is all contributions of one cycle, as guides for the machine: one for 
 is never expanded into the tuples it stands for.
 
 Users see an oracle variable by variable, as merged intervals.  Those are few and not time-critical: the
-`intervaltree` package merges them.  `flatten` makes the form for kernels.
+`intervaltree` package merges them.  `flatten` makes the form for kernels, a thousand times faster.
 """
 
 from __future__ import annotations

@@ -10,25 +10,32 @@ rules; an atom is a number, its two versions are indices whose first columns are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 
 import numpy as np
 
 from dlog.jit import Words
+from dlog.lftj.plan import Slot
 from dlog.lftj.trace_assemble import AssembledTrace, assemble_trace
 from dlog.lftj.traced import NO_WORDS, Traced, run_trace
 from dlog.lftj.traced_plan import COVER, EACH
 from dlog.sensitivity.intervals import Intervals, Spec, covered_changes, recorded
 from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.rows import changes
-from dlog.sensitivity.watches import ANY, FREE, KEY, PREFIX, TRACED, Watch, Watched
+from dlog.sensitivity.shared import OwnPlan
+from dlog.sensitivity.watches import ANY, COARSE, FREE, KEY, PREFIX, TRACED, Watch, Watched, watched
 from dlog.storage.arena.arena import Arena
-from dlog.storage.diff.surgery import Surgeries
+from dlog.storage.diff.surgery import Surgeries, surgeries
 from dlog.storage.index.batch import Change
+from dlog.storage.index.index import Index
 
-__all__ = ["CycleResult", "Upkeep"]
+__all__ = ["CycleResult", "Upkeep", "contexts_of"]
+
+
+NO_POINTS: Mapping[Watch, Words] = {}
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,7 @@ class Upkeep:
     """A watched plan, ready to run."""
 
     watched: Watched
+    exact_at: frozenset[Slot] = frozenset()  # the shared leaps whose own traces are exact
 
     @cached_property
     def whole(self) -> AssembledTrace:
@@ -56,6 +64,15 @@ class Upkeep:
     @cached_property
     def guided(self) -> AssembledTrace:
         return assemble_trace(self.watched.traced, guided=True)
+
+    @cached_property
+    def shared(self) -> tuple[SharedLeap, ...]:
+        return tuple(
+            SharedLeap(watch, watch.own, Upkeep(watched(watch.own.plan, COARSE, exact_at=at)))
+            for watch in self.watched.watches
+            if watch.own is not None
+            for at in [[s for s in self.exact_at if s == watch.key]]
+        )
 
     # Recording
 
@@ -66,21 +83,33 @@ class Upkeep:
         ranks: Words = NO_WORDS,
         rows: int = 1 << 10,
         between: Callable[[], None] | None = None,
+        most_words: float = inf,
     ) -> Traced:
         """Evaluate all of a plan, and record what it is sensitive to."""
-        return run_trace(self.whole, words, roots, ranks, rows=rows, between=between)
+        return run_trace(self.whole, words, roots, ranks, rows=rows, between=between, most_words=most_words)
 
-    def intervals(self, arena: Arena, traced: Traced) -> tuple[Intervals, ...]:
-        """Sensitivity indices of the noted rows."""
-        return tuple(
+    def intervals(self, arena: Arena, traced: Traced, roots: Sequence[int] = ()) -> tuple[Intervals, ...]:
+        """Sensitivity indices of the noted rows; then those of each shared leap.
+
+        REQUIRES: the `roots` of the atoms, if a leap is shared."""
+        own = tuple(
             recorded(arena, spec, parts)  # covers, which come last, are in no index
-            for spec, parts in zip(self.specs, traced.parts[: len(self.specs)], strict=True)
+            for spec, parts in zip(self.own_specs, traced.parts[: len(self.own_specs)], strict=True)
         )
+        found = [own]
+        for leap in self.shared:
+            run = leap.upkeep.record(arena.A, [*roots, own[leap.watch.note].tree.root])
+            found.append(leap.upkeep.intervals(arena, run))
+        return tuple(index for part in found for index in part)
+
+    @cached_property
+    def own_specs(self) -> tuple[Spec, ...]:
+        return tuple(Spec.of(watch, self.watched.is_exact(watch)) for watch in self.watched.indexed)
 
     @cached_property
     def specs(self) -> tuple[Spec, ...]:
         """The forms of the sensitivity indices."""
-        return tuple(Spec.of(watch, self.watched.traced.exact) for watch in self.watched.indexed)
+        return (*self.own_specs, *(spec for leap in self.shared for spec in leap.upkeep.specs))
 
     @cached_property
     def covers(self) -> dict[int, int]:
@@ -95,14 +124,71 @@ class Upkeep:
 
     # Maintenance
 
+    def cycle(
+        self,
+        words: Words,
+        changed: Mapping[int, Surgeries],
+        roots: tuple[Sequence[int], Sequence[int]],
+        intervals: Sequence[Intervals],
+        emptied: Sequence[int] = (),
+        ranks: Words = NO_WORDS,
+        between: Callable[[], None] | None = None,
+    ) -> tuple[Oracle, CycleResult]:
+        """One cycle, those of shared leaps included.  `changed` are the surgeries of atoms, `roots` those of
+        both versions of each atom."""
+        own, *parts = self._parted(intervals)
+        reached = [own[leap.watch.note].tree for leap in self.shared]
+        first = [
+            leap.follow(words, changed, roots, (before, before), part)
+            for leap, part, before in zip(self.shared, parts, reached, strict=True)
+        ]
+        points = {leap.watch: leap.points(run) for leap, run in zip(self.shared, first, strict=True)}
+        oracle = self.oracle(changed, own, emptied, points)
+        result = self.maintain(words, oracle, roots, own, ranks, between)
+        second = [
+            leap.follow(
+                words,
+                {},
+                (roots[1], roots[1]),
+                (before, result.intervals[leap.watch.note].tree),
+                run.intervals,
+            )
+            for leap, run, before in zip(self.shared, first, reached, strict=True)
+        ]
+        runs = (result, *first, *second)
+        later = (*result.intervals, *(index for run in second for index in run.intervals))
+        operations, nexts = sum(run.operations for run in runs), sum(run.nexts for run in runs)
+        return oracle, CycleResult(result.erased, result.inserted, later, operations, nexts)
+
+    def shared_intervals(
+        self, intervals: Sequence[Intervals]
+    ) -> Iterator[tuple[SharedLeap, Sequence[Intervals]]]:
+        """Each shared leap with its indices, if there are any."""
+        return zip(self.shared, self._parted(intervals)[1:], strict=True)
+
+    def _parted(self, intervals: Sequence[Intervals]) -> list[Sequence[Intervals]]:
+        """The indices of the plan, and those of each shared leap."""
+        parts, start = [], 0
+        for specs in (self.own_specs, *(leap.upkeep.specs for leap in self.shared)):
+            parts.append(intervals[start : start + len(specs)])
+            start += len(specs)
+        return parts
+
     def oracle(
-        self, surgeries: Mapping[int, Surgeries], intervals: Sequence[Intervals], emptied: Sequence[int] = ()
+        self,
+        surgeries: Mapping[int, Surgeries],
+        intervals: Sequence[Intervals],
+        emptied: Sequence[int] = (),
+        points: Mapping[Watch, Words] = NO_POINTS,
     ) -> Oracle:
         """The contributions of changes of some atoms.  `emptied` are atoms that gained their first row, or
-        lost their last."""
+        lost their last; `points` are the rows of shared leaps that changed."""
         oracle = Oracle(len(self.watched.keys))
         for watch in self.watched.watches:
-            if watch.level < 0:
+            if watch.own is not None:
+                if watch in points and len(points[watch]):
+                    self._contribute(oracle, watch, points[watch], intervals)
+            elif watch.level < 0:
                 if watch.atom in emptied:
                     oracle.add(np.empty((1, 0), np.int64))
             elif watch.atom in surgeries:
@@ -116,17 +202,17 @@ class Upkeep:
     ) -> None:
         if watch.how != TRACED:
             points = self._fitting(watch, points)
-            contexts = _contexts(watch, points, points)
-            if watch.how == FREE and watch.is_leap and self.watched.traced.exact:
+            contexts = contexts_of(watch, points, points)
+            if watch.how == FREE and self.watched.is_exact(watch):
                 oracle.add(*self._widened(watch, contexts, intervals), watch.wild)
             else:
                 oracle.add(contexts, None, watch.wild)
             return
         index = intervals[watch.note]
         matches = index.beginning(points) if watch.below else index.stabbing(points)
-        contexts = _contexts(watch, points[matches.points], matches.rows)
+        contexts = contexts_of(watch, points[matches.points], matches.rows)
         ends: Words | None = None
-        if watch.is_leap and self.watched.traced.exact:
+        if self.watched.is_exact(watch):
             level = len(watch.prefix)
             contexts[:, -1] = matches.rows[:, level]
             ends = matches.rows[:, level + 1]
@@ -197,11 +283,41 @@ class Upkeep:
         return CycleResult(erased, inserted, tuple(later), operations, nexts)
 
 
+@dataclass(frozen=True)
+class SharedLeap:
+    """A leap with a plan of its own; `watch` is that of its leader in the rule's plan."""
+
+    watch: Watch
+    own: OwnPlan
+    upkeep: Upkeep
+
+    def follow(
+        self,
+        words: Words,
+        changed: Mapping[int, Surgeries],
+        roots: tuple[Sequence[int], Sequence[int]],
+        reached: tuple[Index, Index],
+        intervals: Sequence[Intervals],
+    ) -> CycleResult:
+        """A cycle of the own plan, `reached` being what the rule's plan reaches before and after."""
+        before, after = reached
+        found = dict(changed)
+        if before.root != after.root:
+            found[len(roots[0])] = surgeries(before, after)
+        oracle = self.upkeep.oracle(found, intervals)
+        both = [*roots[0], before.root], [*roots[1], after.root]
+        return self.upkeep.maintain(words, oracle, both, intervals)
+
+    def points(self, run: CycleResult) -> Words:
+        """The changed rows of the leader."""
+        return self.own.points(np.concatenate([run.erased, run.inserted]))
+
+
 def _both(change: Change) -> Words:
     return np.concatenate([change.inserted, change.erased])
 
 
-def _contexts(watch: Watch, points: Words, rows: Words) -> Words:
+def contexts_of(watch: Watch, points: Words, rows: Words) -> Words:
     """The contexts that points (prefix, key) lead to, with the rows that hold them."""
     contexts = np.empty((len(points), watch.depth), np.int64)
     level = len(watch.prefix)

@@ -22,19 +22,23 @@ Granularity.  `exact` notes each operation of an iterator, as the paper does.  `
     span      every other participant from the first to the last key of those that are sensitive everywhere
     all       one participant, if none is sensitive everywhere: it becomes so
 
+Of a *shared* leap, which does not depend on all of its context, only one participant has a watch, for what
+is reached; what changes there is found by a plan of its own: see `dlog.sensitivity.shared`.
+
 What coarse notes of a context follows from what is sensitive everywhere, so it changes only where the oracle
 leads: after every cycle the index is the one that a fresh evaluation would make.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from math import inf
 
 from dlog.lftj.plan import Exists, Holds, Leap, Not, Or, Participant, Plan, RangeStep, Seek, Slot, Step, Value
 from dlog.lftj.traced_plan import ALL, COVER, EACH, POINT, SPAN, Note, TracedPlan, Word
+from dlog.sensitivity.shared import OwnPlan, leader_of, own_plan
 
 FREE, WILD, TRACED = "free", "wild", "traced"
 EXACT, COARSE = "exact", "coarse"
@@ -62,6 +66,7 @@ class Watch:
     leap: int = -1  # its number, if it is one
     note: int = -1  # the number of the note, if it is traced
     below: bool = False  # whether the note is that of the level below: all rows of a prefix are meant
+    own: OwnPlan | None = None  # of a shared leap: what finds the rows that matter
 
     @property
     def wild(self) -> tuple[int, ...]:
@@ -78,9 +83,9 @@ class Watched:
     keys: tuple[Slot, ...]
     constants: dict[Slot, int] = field(default_factory=dict, compare=False)
 
-    @property
-    def granularity(self) -> str:
-        return EXACT if self.traced.exact else COARSE
+    def is_exact(self, watch: Watch) -> bool:
+        """Whether a watch is that of an exact leap that a guide can lead to."""
+        return watch.is_leap and (watch.atom, watch.level) in self.traced.exact
 
     @property
     def indexed(self) -> tuple[Watch, ...]:
@@ -106,9 +111,16 @@ def watched(
     granularity: str,
     may_roam: MayRoam = lambda depths: False,
     drop_free: bool = True,
+    exact_at: Collection[Slot] = (),
+    shared_at: Collection[Slot] = (),
 ) -> Watched:
-    """O(size of the plan)^2.  Without `drop_free` also free watches are traced: for the paper's examples."""
-    survey = _Survey(plan, granularity, may_roam, drop_free)
+    """O(size of the plan)^2.
+
+    In a coarse trace the leaps that bind `exact_at` are exact, and those that bind key variables of
+    `shared_at` are shared if they can be.  Without `drop_free` also free watches are traced: for the paper's
+    examples.
+    """
+    survey = _Survey(plan, granularity, may_roam, drop_free, frozenset(exact_at), frozenset(shared_at))
     steps = survey.walk(plan.steps[:-1], True)
     survey.share_notes()
     guided = {(w.atom, w.level) for w in survey.watches if w.is_leap}
@@ -117,7 +129,7 @@ def watched(
         replace(plan, steps=(*steps, plan.steps[-1])),
         (*survey.notes, *covers),
         tuple(survey.keys),
-        granularity == EXACT,
+        frozenset(survey.exact),
     )
     return Watched(traced, tuple(survey.watches), tuple(survey.keys), dict(plan.constants))
 
@@ -128,9 +140,12 @@ class _Survey:
     granularity: str
     may_roam: MayRoam
     drop_free: bool
+    exact_at: frozenset[Slot]
+    shared_at: frozenset[Slot]
     keys: list[Slot] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
+    exact: set[Participant] = field(default_factory=set)
     columns: dict[int, list[Slot]] = field(default_factory=dict)  # of each atom, what its levels hold
     at_top: bool = True  # before any choice but leaps
     most_keys: float = inf  # in the branches of a disjunction
@@ -186,6 +201,7 @@ class _Survey:
 
     def watch(self, atom: int, level: int, key: Slot | None, is_leap: bool) -> Watch:
         """How contexts are found for a change of this level.  A leap's key is not bound yet."""
+        is_exact = (atom, level) in self.exact or (self.granularity == EXACT and not is_leap)
         prefix = tuple(self.columns.get(atom, [])[:level])
         depth = len(self.keys) + is_leap
         known = dict.fromkeys([*prefix, *([key] if key is not None else [])])
@@ -194,7 +210,7 @@ class _Survey:
         missing = tuple(d for d, slot in enumerate(context) if slot not in known)
         how = FREE if self.drop_free else TRACED
         if missing:
-            roams = self.granularity == COARSE and 0 not in missing and self.may_roam(missing)
+            roams = not is_exact and 0 not in missing and self.may_roam(missing)
             how = WILD if roams else TRACED
         sources = tuple(_source(slot, prefix, key, others, how) for slot in context)
         leap = self.n_leaps if is_leap else -1
@@ -222,7 +238,7 @@ class _Survey:
         then disappears would not be missed, and one that reappears after the failure would lead nowhere.  For
         the same reason exact indices are not shared: an exact leap need not examine all of its participants.
         """
-        for i, watch in enumerate(self.watches if self.granularity == COARSE else ()):
+        for i, watch in enumerate(self.watches):
             if watch.note < 0 or self.notes[watch.note].form != POINT or watch.key is None:
                 continue
             for lower in self.watches:
@@ -231,6 +247,7 @@ class _Survey:
                     is_next
                     and lower.is_leap
                     and lower.how == TRACED
+                    and (lower.atom, lower.level) not in self.exact
                     and (lower.atom, lower.level) == (watch.atom, watch.level + 1)
                 ):
                     kept = self.notes[lower.note]
@@ -248,9 +265,16 @@ class _Survey:
     # Leaps
 
     def leap(self, step: Leap, guided: bool) -> Iterator[Step]:
+        if self.granularity == EXACT or step.slot in self.exact_at:
+            self.exact.update(step.participants)
         found = {p: self.watch(*p, step.slot if guided else None, guided) for p in step.participants}
-        sought, kept = self.parted(step, found)
-        self.note_leap(kept, found)
+        leader = self.leader(step, found) if guided and step.slot in self.shared_at else None
+        if leader is None:
+            sought, kept = self.parted(step, found)
+            self.note_leap(kept, found)
+        else:
+            sought, kept = [], list(step.participants)
+            self.share(step, leader, found)
         if guided:
             self.keys.append(step.slot)
             self.n_leaps += 1
@@ -262,18 +286,38 @@ class _Survey:
             self.previous = (atom, level)
             yield Seek(atom, level, step.slot)
 
+    def leader(self, step: Leap, found: dict[Participant, Watch]) -> Participant | None:
+        """The leader of a leap that does not depend on all of its context."""
+        prefixes = {p: watch.prefix for p, watch in found.items()}
+        leader = leader_of(step, prefixes, {slot for slot, _ in self.plan.constants})
+        return leader if leader is not None and found[leader].how != FREE else None
+
+    def share(self, step: Leap, leader: Participant, found: dict[Participant, Watch]) -> None:
+        """Only the leader has a watch: its index has the contexts that are reached."""
+        watch = found[leader]
+        if watch.how == WILD:
+            sources = tuple(
+                _source(slot, watch.prefix, watch.key, watch.others, TRACED)
+                for slot in (*self.keys, step.slot)
+            )
+            watch = replace(watch, how=TRACED, sources=sources)
+        prefixes = {p: watch.prefix for p, watch in found.items()}
+        arity = len(watch.prefix) + 2 + len(watch.others)
+        own = own_plan(self.plan, step, leader, prefixes, arity)
+        self.add(replace(watch, own=own), ALL, (leader,))
+
     def parted(
         self, step: Leap, found: dict[Participant, Watch]
     ) -> tuple[list[Participant], list[Participant]]:
         """(Participants to be sought, those that stay in the leap)."""
         sought = [p for p, watch in found.items() if watch.how == TRACED and not watch.prefix]
-        if self.granularity == EXACT or len(sought) == len(step.participants):
+        if not self.exact.isdisjoint(step.participants) or len(sought) == len(step.participants):
             return [], list(step.participants)
         return sought, [p for p in step.participants if p not in sought]
 
     def note_leap(self, kept: list[Participant], found: dict[Participant, Watch]) -> None:
         everywhere = tuple(p for p in kept if found[p].how != TRACED)
-        if self.granularity == EXACT:
+        if not self.exact.isdisjoint(kept):
             for p in kept:
                 self.add(found[p], EACH)
             return

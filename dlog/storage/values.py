@@ -73,7 +73,7 @@ def encode_value(value: Any, type: Type, dictionary: Dictionary) -> int:
 
 def decode_value(code: int, type: Type, dictionary: Dictionary) -> Any:
     """The Python value of one code."""
-    return decode(np.array([code], np.int64), type, dictionary)[0].as_py()
+    return type.python_values(decode(np.array([code], np.int64), type, dictionary))[0]
 
 
 def _as_arrow(values: Any) -> pa.Array | list[Any]:

@@ -90,6 +90,13 @@ def plain_moment(moment: dt.datetime) -> dt.datetime:
     return dt.datetime(*moment.timetuple()[:6], moment.microsecond)
 
 
+def utc_clock(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Times in microseconds without their time zone, which is UTC or none.  For texts, parts and Python
+    values of times with a zone, even UTC, Arrow needs a database of time zones, which not every system has.
+    """
+    return column.cast(pa.int64()).cast(pa.timestamp("us"))
+
+
 def is_finer(value: Any) -> bool:
     """Whether pandas' own datetime or timedelta has nanoseconds."""
     return bool(getattr(value, "nanosecond", None) or getattr(value, "nanoseconds", None))

@@ -9,7 +9,7 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dlog.values.calendar import CalendarType, in_utc, is_finer, moment_of, moments
+from dlog.values.calendar import CalendarType, in_utc, is_finer, moment_of, moments, utc_clock
 from dlog.values.datetime import exact_units
 from dlog.values.heavy import np, pa, pc
 from dlog.values.misfit import BadValue, Misfit, not_a, outside, quoted, shown, wrong_kind
@@ -88,8 +88,11 @@ class TimestampType(CalendarType):
 
     def texts(self, column: pa.Array, full_precision: bool = False) -> pa.Array:
         """ISO 8601 with T and Z; six digits of a second's fraction, or none."""
-        printed = pc.replace_substring(column.cast(pa.string()), " ", "T")
-        return pc.replace_substring_regex(printed, r"\.000000Z$", "Z")
+        printed = pc.replace_substring(utc_clock(column).cast(pa.string()), " ", "T")
+        return pc.binary_join_element_wise(pc.replace_substring_regex(printed, r"\.000000$", ""), "Z", "")
+
+    def python_values(self, column: pa.Array | pa.ChunkedArray) -> list[dt.datetime]:
+        return [value.replace(tzinfo=dt.UTC) for value in utc_clock(column).to_pylist()]
 
     def direct(self, values: Sequence[Any]) -> bool:
         """Arrow would take a time without a zone as UTC."""

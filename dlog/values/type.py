@@ -148,6 +148,11 @@ class Type:
         """Which results of arithmetic on codes are values; None where all are."""
         return None
 
+    @property
+    def has_undefined_sums(self) -> bool:
+        """Whether the sum of two values may be no value."""
+        return type(self).defined is not Type.defined
+
     def kinds(self) -> dict[str, Callable[[pa.DataType], bool]]:
         """The named kinds of Arrow types for conversions, and which types they are."""
         return {}
@@ -202,6 +207,10 @@ class Type:
         return [self.texts(column, full_precision=True)]
 
     # Python values
+
+    def python_values(self, column: pa.Array | pa.ChunkedArray) -> list[Any]:
+        """The values of an `arrow` column."""
+        return column.to_pylist()
 
     def direct(self, values: Sequence[Any]) -> bool:
         """Whether `pa.array` converts these values exactly, or refuses."""

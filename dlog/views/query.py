@@ -5,6 +5,7 @@ Meaning.  A query joins its atoms on variables of the same name.  Every assignme
 satisfies all atoms and conditions counts as often as the product of its rows' multiplicities.  For each
 assignment of the free variables that has any, the result is one row: the free variables and, for each
 aggregate, the sum over assignments of the sum of its terms.  Without free variables there is one row always.
+Without aggregates the result is a relation: each assignment of the free variables that has any, once.
 
 Relations, types, conditions and factors are nodes of M3 in the dialect dbtoaster (`dlog.m3.syntax.ast`): a
 relation is an `ast.Source`, a factor any scalar made of `Variable`, `Constant`, `Product`, `Sum` and `Call`,
@@ -169,8 +170,8 @@ class Query:
         for aggregate in self.aggregates:
             if aggregate.divisor is not None and aggregate.divisor not in names:
                 raise self._error(f"there is no aggregate {aggregate.divisor}")
-        if not self.aggregates:
-            raise self._error("the query has no aggregate")
+        if not (self.aggregates or self.free):
+            raise self._error("the query has neither an aggregate nor a free variable")
 
     def _check_atoms(self) -> None:
         if not self.atoms:

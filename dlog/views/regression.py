@@ -72,12 +72,19 @@ def ring_of_sums(query: Query, order: VariableOrder | None = None) -> Query:
 
 
 def _lifted(query: Query, values: Sequence[ast.Node], order: VariableOrder | None, name: str) -> Query:
+    return lifted_values(query, values, order, name)[0]
+
+
+def lifted_values(
+    query: Query, values: Sequence[ast.Node], order: VariableOrder | None, name: str
+) -> tuple[Query, list[ast.Node]]:
+    """The query with the cofactor of some values as its aggregate, and the values as they are numbered."""
     bare = replace(query, aggregates=(Aggregate(name, (Term(),)),))
     places = {v: i for i, v in enumerate((order or find_order(bare)).variables)}
     ordered = sorted(values, key=lambda value: max((places[v] for v in variables_of(value)), default=-1))
     factors = tuple(_lift(number, (value,)) for number, value in enumerate(ordered))
     types = (*(t for t in query.types if t.name != RING), DEFINITION)
-    return replace(query, aggregates=(Aggregate(name, (Term(factors),)),), types=types)
+    return replace(query, aggregates=(Aggregate(name, (Term(factors),)),), types=types), ordered
 
 
 def lift(number: int, *variables: str) -> ast.Call:
@@ -153,7 +160,7 @@ class Model:
 
 
 def regression(db: Any, predicate: str, label: str, group: Sequence[Any] = (), ridge: float = 0.0) -> Model:
-    """The least squares of one variable from the others, by a cofactor that a database maintains: a predicate
+    """A least-squares fit of one variable on the others, by a cofactor that a database maintains: a predicate
     whose rule is `predicate[group] = m <- agg<<m = cofactor(..)>> ..`.  Computed from the current state.
 
     >>> import dlog

@@ -11,10 +11,11 @@ import sys
 from pathlib import Path
 
 import dlog
+from dlog import progress
 from tests.test_docs import ROOT, _without_times, blocks
 
 _TYPED = "dlog> "
-_NOTICE = re.compile(r"^(compiling kernels|evaluating|loading|recovering) ")
+_NOTICE = re.compile(rf"^({'|'.join(['compiling kernels', *progress.PHASES.values()])}) ")
 
 
 def run(block: str, folder: Path) -> tuple[list[str], list[str]]:

@@ -36,6 +36,7 @@ from tests.oracle.bodies import Draw, Features, Predicate
 from tests.oracle.changes import Change, Transaction, apply_all, transactions
 from tests.oracle.compare import same_program
 from tests.oracle.domains import VALUES, literal
+from tests.oracle.heads import one_head_each
 from tests.oracle.naive import Facts, base_facts, evaluate_base
 from tests.oracle.programs import ALL, Author
 from tests.oracle.values import DoesNotFit
@@ -127,8 +128,10 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @property
     def text(self) -> str:
-        """The program for the oracles: every predicate is declared, also where its rules are gone."""
-        return "\n".join([*self.author.undeclared(), *self.author.lines, *self.constraints]) + "\n"
+        """The program for the oracles: every predicate is declared, also where its rules are gone, and every
+        head has a rule of its own."""
+        lines = [*self.author.undeclared(), *self.author.lines, *self.constraints]
+        return "\n".join(map(one_head_each, lines)) + "\n"
 
     # Transactions
 

@@ -22,6 +22,7 @@ import dlog
 from benchmarks.program_size import chain
 from dlog.apply import Options, apply_file
 from dlog.engine.database import plan_only
+from dlog.engine.maintain.small_transaction import Step
 from dlog.engine.run import run_program
 from dlog.ir.check import load_program
 from dlog.language.format import format_program
@@ -148,6 +149,26 @@ def test_linear_one_row(shape: str, tmp_path: Path) -> None:
         later.append(lines_run(insert))
     require_linear(*first)
     require_linear(*later)
+
+
+def test_linear_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a change costs is not copied for each rule: a copy is one line, however long it takes."""
+    database = opened(written(tmp_path, "chain", N))
+    accounts: list[tuple[object, ...]] = []
+    add_costs = Step.add_costs
+
+    def noted(step: Step, name: str, way: str, operations: int) -> None:
+        add_costs(step, name, way, operations)
+        accounts.append((step.ways, step.costs(), step.later))
+
+    monkeypatch.setattr(Step, "add_costs", noted)
+    for _ in range(2):  # what belongs to a trigger is copied, so the next change begins anew
+        commit = database.apply(insert={"p0": [(4,)]})
+        assert len(commit.ways) == len(commit.costs) == N
+        assert len(accounts) == N - 1
+        assert len({tuple(map(id, parts)) for parts in accounts}) == 1
+        database.apply(erase={"p0": [(4,)]})
+        accounts.clear()
 
 
 @pytest.mark.parametrize("action", ["check", "format", "explain", "apply", "add a rule", "reopen"])

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dlog.storage.layout import ENTRY, FANOUT, NODE_FIRST
+from dlog.storage.layout import ENTRY, FANOUT, FOLD, NODE_FIRST, ROOT_HEADER
 
 Words = npt.NDArray[np.int64]
 Row = tuple[int, ...]
@@ -27,9 +27,7 @@ class Memory:
         ordered = sorted(set(rows))
         stride = len(ordered) + 2
         base = self._leaf(ordered, arity, stride)
-        root = len(self._words)
-        self._words += [0, len(ordered), arity, base, stride, 0, 0, 0]
-        return root
+        return self._root([0, len(ordered), arity, base, stride])
 
     def paged(self, rows: Iterable[Row], arity: int, fills: Sequence[int], node_fills: Sequence[int]) -> int:
         """Cut rows into leaves and leaves into nodes, both of the given sizes in turn; return the root."""
@@ -46,10 +44,24 @@ class Memory:
                 self._words += [base, stride, fill, -9]
             self._words += [-7] * (ENTRY * (FANOUT - len(entries)))
             self._words += [self._words[base] if arity else -7 for base, _, _ in entries]
-        root = len(self._words)
+        folds = self._folds([self._words[node + 1] for node in nodes])
         firsts = [self._words[node + NODE_FIRST] for node in nodes]
-        self._words += [len(nodes), len(ordered), arity, -1, 0, len(nodes), 0, 0, *nodes, *firsts]
+        return self._root([len(nodes), len(ordered), arity, -1, 0, len(nodes), 0, 0, folds], nodes, firsts)
+
+    def _root(self, header: list[int], *lists: list[int]) -> int:
+        root = len(self._words)
+        self._words += header + [0] * (ROOT_HEADER - len(header))
+        for words in lists:
+            self._words += words
         return root
+
+    def _folds(self, rows: list[int]) -> int:
+        """Numbers of rows below FOLD nodes, below FOLD of these, and so on; return where they begin."""
+        start = len(self._words)
+        while len(rows) >= FOLD:
+            rows = [sum(part) for part in _cut(rows, [FOLD])]
+            self._words += rows
+        return start
 
     def _leaf(self, rows: Sequence[Row], arity: int, stride: int) -> int:
         base = len(self._words)

@@ -12,9 +12,11 @@ from dlog.m3.syntax import ast
 from dlog.m3.syntax.ast import A5, DBTOASTER
 from dlog.m3.syntax.parse import parse, parse_file
 from dlog.m3.syntax.print import print_program
+from dlog.m3.types import functions as known
 from dlog.m3.types.typecheck import check
 from tests.oracle.m3_naive import Naive
 from tests.oracle.m3_shipped import FOLDER, PROGRAMS, Cofactor, Relations, apply, events_of, sql_of, tables_of
+from tests.test_errors import command
 
 IDS = [path.name for path in PROGRAMS]
 STEP = 11  # events between two comparisons
@@ -87,3 +89,69 @@ def agree_on_cofactors(oracle: Naive, relations: Relations, path: Path) -> int:
     if counted[0]:
         assert found[()].flat(2) == pytest.approx([float(x or 0) for x in (*counted, sums)])
     return int(bool(counted[0]))
+
+
+# ---- functions of a program's users
+
+
+FUNCTIONS = """import numpy as np
+from dlog import m3
+
+m3.register_function("ATOI", lambda texts: np.array([int(text) for text in texts]), ("string",))
+m3.register_function("vec_length", lambda x, y, z: x + y + z, ("number", "number", "number"))
+"""
+PROGRAM = """CREATE STREAM R(name string, x double) FROM FILE 'r.csv' LINE DELIMITED CSV (delimiter := '|');
+DECLARE MAP Q(double)[][] := 0;
+DECLARE QUERY Q := Q(double)[][];
+ON BATCH UPDATE OF R {
+  Q(double)[][] += AggSum([], (DELTA R)(name, x) * [ATOI: long](name) * [vec_length: double](x, x, 1));
+}
+"""
+
+
+def test_functions_come_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known, "_registered", {})
+    functions, program = tmp_path / "own.py", tmp_path / "p.m3"
+    functions.write_text(FUNCTIONS)
+    program.write_text(PROGRAM)
+    (tmp_path / "r.csv").write_text("2|3.5|1\n10|0.5|1\n")
+    assert "unknown function ATOI" in command("m3-check", str(program))[1]
+    assert command("m3-check", str(program), "--functions", str(functions)) == ("", "", 0)
+    out, err, status = command("m3-run", str(program), "--functions", str(functions), "--format", "csv")
+    assert (err, status) == ("", 0) and out.split() == ["value", str(2 * 8.0 + 10 * 2.0)]
+
+
+def test_functions_that_fail_are_named_with_their_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    functions, program = tmp_path / "own.py", tmp_path / "p.m3"
+    program.write_text(PROGRAM)
+    (tmp_path / "r.csv").write_text("2|3.5|1\nten|0.5|1\n")
+    for body, message, help in (
+        ("np.array([int(t) for t in texts])", "ATOI failed with ValueError: invalid literal", "in line 4 of"),
+        ("np.array([7])", "ATOI returned a column of length 1 for 2 rows", ""),
+    ):
+        monkeypatch.setattr(known, "_registered", {})
+        functions.write_text(FUNCTIONS.replace("np.array([int(text) for text in texts])", body))
+        out, err, status = command("m3-run", str(program), "--functions", str(functions))
+        assert (out, status) == ("", 1)
+        assert f"{program}:5:52: error: {message}" in err
+        assert help in err and "Traceback" not in err
+
+
+def test_errors_in_a_file_of_functions_name_the_line(tmp_path: Path) -> None:
+    functions = tmp_path / "own.py"
+    program = "programs/m3/vwap.m3"
+    for text, message in (
+        ("x = 1\ny = x / 0\n", "own.py:2: ZeroDivisionError: division by zero"),
+        ("x = (\n", "own.py:1: SyntaxError: '(' was never closed (own.py, line 1)"),
+        ("import nothing_of_that_name\n", "own.py:1: ModuleNotFoundError: No module named"),
+        (
+            "from dlog import m3\nm3.register_function('abs', abs, ('number',))\n",
+            "abs is already a function of M3",
+        ),
+    ):
+        functions.write_text(text)
+        err = command("m3-check", program, "--functions", str(functions))[1]
+        assert message in err and "Traceback" not in err
+    assert "cannot read" in command("m3-check", program, "--functions", str(tmp_path / "none.py"))[1]

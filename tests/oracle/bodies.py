@@ -30,6 +30,32 @@ EXPRESSIONS = {
     "duration": ("{a} + {b}", "{a} - {b}", "-{a}", "abs({b})", "{a} * 3", "{a} / 7", "{b} * ({a} / {b})"),
     "string": ("cat({a}, {b})", "substr({a}, 0, 1)", "upper({a})", "min({a}, {b})"),
 }
+# Those that run on whole columns, and generators: (type of the argument, type of a value, term).
+FUNCTIONS = (
+    *(("string", "string", f"{name}({{a}})") for name in ("upper", "lower", "trim")),
+    *(("string", "string", term) for term in ('split({a}, "b")', 'cat({a}, "b")', 'replace({a}, "a", "b")')),
+    *(("string", "int", term) for term in ("strlen({a})", "to_number({a})")),
+    *(("int", "string", "to_string({a})"), ("date", "int", "day({a})"), ("date", "date", "add_days({a}, 1)")),
+    *(("int", "int", term) for term in ("range({a}, 3)", "range(0, {a})", "range({a}, -3, -2)", "{a} + 1")),
+    *(("unsigned", "unsigned", "range({a}, 2, 1)"), ("float", "float", "range({a}, 1.5, 0.5)")),
+    *(
+        ("float", "float", "floor({a})"),
+        ("float", "int", "to_number({a})"),
+        ("int", "float", "to_float({a})"),
+    ),
+    *(("decimal", "decimal", term) for term in ("{a} * 2", "{a} / 4", "{a} + 0.25", "abs({a})")),
+    *(
+        ("datetime", "int", "hour({a})"),
+        ("datetime", "date", "to_date({a})"),
+        ("bool", "string", "to_string({a})"),
+    ),
+)
+GENERATORS = (
+    *(("int", term) for term in ("range(0, 4)", "range(3, -1)", "range(-1, 4, 2)", "range(2, 2)")),
+    *(("string", 'split("a,ab,c,a", ",")'), ("unsigned", "range(1, 4)"), ("float", "range(0.0, 2.0, 0.5)")),
+)
+TESTS = ('contains("a", {a})', "starts_with({b}, {a})", 'match("a.*", {a})', "ends_with({a}, {b})")
+PARTIAL = {"int": ("{a} / {b}", "{b} % {a}") * 5, "string": ("substr({a}, 1, 1)",) * 4}
 
 
 @dataclass(frozen=True)
@@ -43,6 +69,7 @@ class Features:
     negated_conjunctions: bool = False
     disjunctions: bool = False
     inline_aggregates: bool = False
+    primitives: bool = False
     functions: bool = False
     aggregates: bool = False
     several_heads: bool = False
@@ -158,6 +185,9 @@ class Writer:
             (f.disjunctions and depth < 2, self.test_disjunction),
             (f.disjunctions and depth < 2, self.binding_disjunction),
             (f.inline_aggregates and depth == 0, self.inline_aggregate),
+            (f.primitives and self.between(scope), self.function_between),
+            (f.primitives and self.given(), self.generated),
+            (f.primitives and scope.of("string"), self.test),
         ]
         return [write for allowed, write in table if allowed]
 
@@ -206,6 +236,47 @@ class Writer:
         scope.computed.add(result)
         scope.opaque |= {result} if {a, b} & scope.opaque else set()
         return f"{result} = {expression}"
+
+    def expression(self, scope: Scope, a: str) -> str:
+        """A term of the type of a variable, often one that may have no value."""
+        type = scope.types[a]
+        b = self.constant(type) if self.sometimes() else self.pick(scope.of(type))
+        return self.pick((*PARTIAL.get(type, ()), *EXPRESSIONS[type])).format(a=a, b=b)
+
+    # Primitives that run on whole columns, and generators
+
+    def between(self, scope: Scope) -> list[tuple[str, str, str]]:
+        """Functions of what is bound whose values some predicate has."""
+        known = {type for predicate in self.lower for type in predicate.types}
+        return [f for f in FUNCTIONS if f[1] in known and scope.of(f[0])]
+
+    def function_between(self, scope: Scope, depth: int = 0) -> str:
+        """A value is computed and then looked up; both are bound, or joined in any order."""
+        given, type, term = self.pick(self.between(scope))
+        a = self.pick(scope.of(given))
+        result = self.fresh(scope, type)
+        source = self.pick([p for p in self.lower if type in p.types])
+        literals = [f"{result} = {term.format(a=a)}", self.atom(scope, source, result)]
+        scope.opaque |= (scope.types.keys() - {a}) if a in scope.opaque else set()
+        return ", ".join(self.draw(st.permutations(literals)))
+
+    def given(self) -> list[tuple[str, str]]:
+        known = {type for predicate in self.lower for type in predicate.types}
+        return [g for g in GENERATORS if g[0] in known]
+
+    def generated(self, scope: Scope, depth: int = 0) -> str:
+        """Values of a generator, mostly looked up."""
+        type, term = self.pick(self.given())
+        result = self.fresh(scope, type)
+        if self.sometimes():
+            scope.computed.add(result)
+            return f"{result} = {term}"
+        source = self.pick([p for p in self.lower if type in p.types])
+        return f"{result} = {term}, {self.atom(scope, source, result)}"
+
+    def test(self, scope: Scope, depth: int = 0) -> str:
+        names = scope.of("string")
+        return self.pick(TESTS).format(a=self.pick(names), b=self.pick(names))
 
     def negated_atom(self, scope: Scope, depth: int = 0) -> str:
         predicate = self.pick(self.lower)

@@ -340,6 +340,36 @@ def _substring(text: str, start: Any, length: Any = None) -> str:
     return text[start:] if length is None else text[start : start + max(int(length), 0)]
 
 
+def _angle(*v: Any) -> float:
+    lengths = math.hypot(*v[:3]) * math.hypot(*v[3:])
+    product = sum(a * b for a, b in zip(v[:3], v[3:], strict=True))
+    return math.acos(max(-1.0, min(1.0, product / lengths))) if lengths else 0.0
+
+
+def _dihedral_angle(*v: Any) -> float:
+    """The angle by which the first edge must be turned about the second to lie in the plane of the others:
+    in coordinates whose z axis is the second edge.
+    """
+    a, b, c, d = (v[i : i + 3] for i in range(0, 12, 3))
+    z = _minus(c, b)
+    size = math.hypot(*z)
+    x = _minus(a, b)
+    y = tuple(p / size for p in _cross(z, x)) if size else (0.0, 0.0, 0.0)
+    end = _minus(d, c)
+    along = sum(p * q for p, q in zip(x, end, strict=True)) * size * size
+    along -= sum(p * q for p, q in zip(x, z, strict=True)) * sum(p * q for p, q in zip(end, z, strict=True))
+    across = sum(p * q for p, q in zip(y, end, strict=True)) * size * size
+    return math.atan2(across, along) if size else 0.0
+
+
+def _minus(a: Any, b: Any) -> tuple[float, ...]:
+    return tuple(float(x) - float(y) for x, y in zip(a, b, strict=True))
+
+
+def _cross(a: Any, b: Any) -> tuple[float, ...]:
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "/": _divide,
     "div": _divide,
@@ -351,6 +381,12 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sqrt": lambda x: math.sqrt(max(x, 0)),
     "pow": lambda x, y: float(x) ** float(y),
     "cos": lambda x: math.cos(x),
+    "sin": lambda x: math.sin(x),
+    "tan": lambda x: math.tan(x),
+    "vec_length": lambda *v: math.hypot(*v),
+    "vec_dot": lambda *v: float(sum(a * b for a, b in zip(v[:3], v[3:], strict=True))),
+    "vector_angle": _angle,
+    "dihedral_angle": _dihedral_angle,
     "radians": lambda x: math.radians(x),
     "degrees": lambda x: math.degrees(x),
     "cast_int": math.trunc,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import dlog
 from dlog.errors import DlogError
 
-from .bodies import NUMERIC, Draw, Features, Predicate, Scope, Writer
+from .bodies import EXPRESSIONS, NUMERIC, Draw, Features, Predicate, Scope, Writer
 from .domains import DECLARED, VALUES, fact, literal
 from .naive import evaluate
 from .values import Row
@@ -35,7 +35,7 @@ TYPES = (
 )
 NONRECURSIVE = Features(TYPES).with_(
     *("comparisons", "arithmetic", "negation", "negated_conjunctions", "disjunctions"),
-    *("inline_aggregates", "functions", "aggregates", "several_heads"),
+    *("inline_aggregates", "functions", "aggregates", "several_heads", "primitives"),
 )
 RECURSIVE = ("linear_recursion", "nonlinear_recursion", "mutual_recursion", "recursive_min")
 ALL = NONRECURSIVE.with_(*RECURSIVE, "deltas")
@@ -209,12 +209,18 @@ class Author:
         body = writer.body(scope)
         heads, defined = [], []
         for _ in range(2):
-            args = self.head(writer, scope)
+            args = [self.term(writer, scope, *arg) for arg in self.head(writer, scope)]
             predicate = self.define([type for _, type in args])
             heads.append(predicate.apply([text for text, _ in args]))
             defined.append(predicate)
         self.rule(", ".join(heads), body)
         self.predicates += defined
+
+    def term(self, writer: Writer, scope: Scope, text: str, type: str) -> tuple[str, str]:
+        """A head argument that may be computed in the head, and may then have no value."""
+        if text in scope.types and self.features.arithmetic and type in EXPRESSIONS and writer.sometimes():
+            text = writer.expression(scope, text)
+        return text, type
 
     def function(self) -> None:
         """The value is computed from the keys alone, so that no key gets two values."""
@@ -244,6 +250,12 @@ class Author:
             op, argument, type = writer.aggregation(scope, candidates)
             predicate = self.define([*(scope.types[g] for g in groups), type], functional=True)
             heads.append(predicate)
+            if (
+                self.features.arithmetic
+                and scope.types.get(argument) in ("int", "float")
+                and writer.sometimes()
+            ):
+                argument = writer.expression(scope, argument)
             parts.append(f"result{number} = {op}({argument})")
         texts = [p.apply([*groups, f"result{number}"]) for number, p in enumerate(heads, 1)]
         self.rule(", ".join(texts), body, f"agg<<{', '.join(parts)}>> ")

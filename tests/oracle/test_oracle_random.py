@@ -64,6 +64,9 @@ def test_every_feature_is_generated(feature: str) -> None:
         "negated_conjunctions": lambda p: "!(" in p,
         "disjunctions": lambda p: " ; " in p,
         "inline_aggregates": lambda p: " : {" in p,
+        "primitives": lambda p: any(
+            f"{name}(" in p for name in ("range", "split", "upper", "to_string", "contains")
+        ),
         "functions": lambda p: "f2[" in p or "p1[" in p,
         "aggregates": lambda p: "agg<<" in p,
         "several_heads": lambda p: any("), p" in line.split("<-")[0] for line in p.splitlines()),

@@ -61,7 +61,7 @@ def shown(query: Query, found: list[list[Any]]) -> tuple[Any, ...]:
         if a.divisor is None:
             result.append(sums[a.name])
         else:
-            result.append(sums[a.name] / sums[a.divisor] if sums[a.divisor] else None)
+            result.append(sums[a.name] / sums[a.divisor] if sums[a.divisor] else 0)
     return tuple(r for r, a in zip(result, query.aggregates, strict=True) if not a.hidden)
 
 

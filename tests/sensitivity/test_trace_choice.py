@@ -85,7 +85,8 @@ def test_a_forced_strategy_that_is_ignored_is_reported() -> None:
 
 
 def test_rules_of_one_head_report_their_own_strategies() -> None:
-    rules = "s(x) -> string(x).  p(x) <- a(x), b(x).\np(y) <- s(x), y = to_number(x), b(y).  a(1).  b(1)."
+    rules = "s(x) -> string(x).  t(x) -> string(x).  p(x) <- a(x), b(x).  a(1).  b(1).\n"
+    rules += "p(y) <- s(x), t(z), y = to_number(cat(x, z)), b(y)."
     reported = dlog.Database(source=rules, strategy="trace").explain("p")
     assert "maintained by strategy trace, rule by rule\n" in reported
     assert (

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.maintain.trace import triggers
+from dlog.engine.maintain.trace import granularity, rule_traces, triggers
 from dlog.engine.maintain.trace.keep import TraceStrategy
 from dlog.engine.maintain.trace.offer import TRACE, TRACE_EXACT
 from dlog.engine.maintain.trace.row_kernels import TOO_LARGE, fire_traced
@@ -23,9 +23,20 @@ from tests.examples import relaxed
 from tests.oracle.programs import ALL, CONJUNCTIVE, NONRECURSIVE, programs
 
 WANTED = (TRACE, TRACE_EXACT)
+CROWDED, GROWING = "every leap a crowd", "crowds that come and go"
 
 
-@pytest.mark.parametrize("wanted", WANTED)
+@pytest.fixture(params=(*WANTED, CROWDED, GROWING))
+def wanted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A strategy.  Small databases have crowds only where few contexts are many."""
+    wanted = str(request.param)
+    if wanted in WANTED:
+        return wanted
+    monkeypatch.setattr(granularity, "CONTEXTS", -1 if wanted == CROWDED else 1)
+    monkeypatch.setattr(rule_traces, "LEAST_LED", 1)
+    return TRACE
+
+
 def test_oracle_bodies(wanted: str) -> None:
     @relaxed(35)
     @given(st.data(), programs(CONJUNCTIVE.with_("negation", "disjunctions", "negated_conjunctions")))
@@ -71,7 +82,6 @@ def test_the_cost_of_a_nested_body_follows_the_rows_it_matches(wanted: str, rule
     assert worst[16_000] <= 6 * worst[1_000] + 100, worst
 
 
-@pytest.mark.parametrize("wanted", WANTED)
 def test_oracle_nonrecursive(wanted: str) -> None:
     @relaxed(35)
     @given(st.data(), programs(NONRECURSIVE))
@@ -82,7 +92,6 @@ def test_oracle_nonrecursive(wanted: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("wanted", WANTED)
 def test_oracle_one_row(wanted: str) -> None:
     short = follow_single_rows(25, wanted)
     assert sum(short) > len(short) / 10
@@ -128,7 +137,6 @@ GONE = {
 
 
 @pytest.mark.parametrize("case", GONE)
-@pytest.mark.parametrize("wanted", WANTED)
 def test_keys_that_go_while_something_else_fails(wanted: str, case: str) -> None:
     text, facts, changes, expected = GONE[case]
     many = {
@@ -147,7 +155,6 @@ def test_keys_that_go_while_something_else_fails(wanted: str, case: str) -> None
     assert expected in db["r"].rows()
 
 
-@pytest.mark.parametrize("wanted", WANTED)
 @pytest.mark.parametrize(
     "bound", ["x < 0", "x > 18446744073709551615u", "y < 0", "y > 18446744073709551615u"]
 )
@@ -169,7 +176,6 @@ EDGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, ma
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("wanted", WANTED)
 def test_differential_short_way(wanted: str, rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One row at a time, in one kernel call and in steps: the same rows and the same sensitivity indices."""
     fired: list[int] = []
@@ -197,10 +203,19 @@ def test_differential_short_way(wanted: str, rule: str, monkeypatch: pytest.Monk
                 db.apply(**{change: {name: [row]}})
             kernel.check()
             assert sorted(kernel["r"].rows()) == sorted(steps["r"].rows())
-            assert noted(kernel) == noted(steps)
+            if crowds_of(kernel) == crowds_of(steps):  # each checks when changes have led it to enough
+                assert noted(kernel) == noted(steps)
 
     check()
     assert sum(found != TOO_LARGE for found in fired) > 10
+
+
+def crowds_of(db: dlog.Database) -> list[object]:
+    """Where traces are shared or exact."""
+    traced = (
+        t for s in db._maintenance.strategies.values() if isinstance(s, TraceStrategy) for t in s.traced
+    )
+    return [t.shown_granularity for t in traced]
 
 
 def noted(db: dlog.Database) -> list[tuple[tuple[int, ...], bytes]]:

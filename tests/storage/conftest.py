@@ -13,7 +13,16 @@ import dlog.storage
 from dlog import jit
 
 TINY = os.environ.get("DLOG_TINY_PAGES") == "1"
-TINY_CONSTANTS = {"LEAF_ROWS": 8, "FANOUT": 4, "NODE_FIRST": 4 + 4 * 4, "NODE_SCAN": 4 + 4 * 4 + 4}
+TINY_CONSTANTS = {
+    "LEAF_ROWS": 8,
+    "FANOUT": 4,
+    "NODE_FIRST": 4 + 4 * 4,
+    "NODE_SCAN": 4 + 4 * 4 + 4,
+    "FOLD_BITS": 1,
+    "FOLD": 2,
+    "FOLD_MASK": 1,
+    "BUNCH": 4,
+}
 
 
 def _shrink_pages() -> None:

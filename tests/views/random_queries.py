@@ -84,6 +84,8 @@ def aggregations(draw, relations, types):
     aggregates = [Aggregate(f"a{i}", tuple(parts)) for i, parts in enumerate(found)]
     if draw(st.booleans()):
         aggregates += [count("n"), Aggregate("mean", aggregates[0].terms, divisor="n")]
+    if draw(st.booleans()):  # the divisor may be 0
+        aggregates.append(Aggregate("ratio", aggregates[0].terms, divisor=f"a{len(found) - 1}"))
     conditions = draw(st.lists(comparisons(variables), max_size=1))
     return Query(tuple(sources), tuple(atoms), tuple(aggregates), free, tuple(conditions))
 

@@ -127,24 +127,25 @@ def test_printed_as_it_was_written() -> None:
     assert format_program(tree).startswith(text)
 
 
-@pytest.mark.parametrize(("dialect", "batch"), [("dbtoaster", True), ("dbtoaster", False), ("a5", False)])
-def test_exported_m3_gives_the_same(dialect: str, batch: bool, tmp_path: Path) -> None:
-    """As one element of the ring in batches, as the sums elsewhere; what is computed is lifted, too."""
+@pytest.mark.parametrize("consumer", ["fivm", "dbtoaster", "a5"])
+def test_exported_m3_gives_the_same(consumer: str, tmp_path: Path) -> None:
+    """As one element of the ring for F-IVM, as the sums elsewhere; what is computed is lifted, too."""
     path = tmp_path / "p.dl"
     rule = "whole[] = m <- agg<<m = cofactor(d, c)>> r(k, a), s(k, c), d = a + a * k."
     path.write_text("r(k, a) -> int(k), int(a). s(k, c) -> int(k), int(c).\n" + rule)
-    text = export(path, dialect=dialect, batch=batch)
-    assert ("RingCofactor" in text) == batch
-    runtime = m3.Runtime(m3.parse(text, dialect=dialect))
+    text = export(path, consumer=consumer)
+    in_ring = consumer == "fivm"
+    assert ("RingCofactor" in text) == in_ring
+    runtime = m3.Runtime(m3.parse(text, dialect="a5" if consumer == "a5" else "dbtoaster"))
     r, s = [(1, 2), (1, 5), (2, -1)], [(1, 4), (2, 3), (2, 6)]
-    upper = dialect == "a5"
-    runtime.apply("R" if upper else "r", r)
-    runtime.apply("S" if upper else "s", s)
+    prefix = "" if consumer == "a5" else "REL_"
+    runtime.apply(f"{prefix}R", r)
+    runtime.apply(f"{prefix}S", s)
     data = np.array([(1, a + a * k, c) for (k, a), (q, c) in itertools.product(r, s) if k == q])
     found = dict(runtime.results())
-    if batch:
-        (row,) = found["m"].to_pylist()
-        if "[lift<0>: RingCofactor<0, double, 1>](c)" in text:
+    if in_ring:
+        (row,) = found["m_m"].to_pylist()
+        if "[lift<0>: RingCofactor<0, double, 1>](v_c)" in text:
             data = data[:, [0, 2, 1]]
         assert row["value"]["1"] == len(data)
         assert row["value"]["2"] == data.sum(axis=0)[1:].tolist()

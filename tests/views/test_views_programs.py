@@ -117,7 +117,7 @@ def test_streams_with_deletions(
 def test_update_r_is_as_the_paper_has_it() -> None:
     sql = PROGRAMS / "sql"
     text = export(sql / "update_r_ring.sql", dtree=sql / "update_r.dtree", batch=True)
-    assert "AGG_VIEW_C(Ring)[][a]" in text and "ON SYSTEM READY" in text
+    assert "AGG_VIEW_C(Ring)[][v_a]" in text and "ON SYSTEM READY" in text
 
 
 def test_errors_of_rules() -> None:

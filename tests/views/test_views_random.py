@@ -29,9 +29,9 @@ def rows_of(kept: Maintained) -> dict:
     return {row[:n]: row[n:] for row in zip(*columns, strict=True)}
 
 
-def follow(case: Case, style: Style) -> None:
+def follow(case: Case, style: Style, threads: int | None = None) -> None:
     """After every batch, the result of the views is that of the query on what the relations hold."""
-    kept = Maintained(case.query, case.order, style)
+    kept = Maintained(case.query, case.order, style, threads=threads)
     present = {s.name: Counter(case.tables.get(s.name, ())) for s in case.query.sources}
     for table, rows in case.tables.items():
         kept.load(table, rows)
@@ -50,6 +50,19 @@ def follow(case: Case, style: Style) -> None:
 @given(case=cases())
 def test_oracle_trees(style: Style, case: Case) -> None:
     follow(case, style)
+
+
+@pytest.mark.parametrize("style", STYLES, ids=["none", "once", "all", "single"])
+@relaxed(20)
+@given(case=cases(), threads=st.integers(2, 5))
+def test_oracle_several_machines(style: Style, case: Case, threads: int) -> None:
+    follow(case, style, threads)
+
+
+@relaxed(20)
+@given(case=cases(cyclic=True), threads=st.integers(2, 5))
+def test_oracle_cycles_on_several_machines(case: Case, threads: int) -> None:
+    follow(case, Style(inline=ALL), threads)
 
 
 @pytest.mark.parametrize("style", STYLES, ids=["none", "once", "all", "single"])

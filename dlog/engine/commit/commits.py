@@ -16,6 +16,7 @@ from dlog.engine.commit.result import Result
 from dlog.ir.rules import Predicate, Program
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.index.batch import Change as Difference
+from dlog.storage.relation.deferred import DeferredChange
 
 
 class CommitSummary(Protocol):
@@ -69,15 +70,31 @@ class Changes(Mapping[str, Change]):
     @property
     def differences(self) -> dict[str, Difference]:
         """The same in codes."""
+        return {name: change for name, change in self._visible.items() if change}
+
+    def difference(self, name: str) -> Difference | None:
+        """The same of one predicate, if it changed."""
+        return self._visible.get(name) or None
+
+    @property
+    def _visible(self) -> dict[str, Difference]:
+        """Of predicates that may have changed."""
         if self._known is None:
-            given = self._given()
-            self._known = {n: d for n, d in given.items() if not self._predicates[n].auxiliary and d}
+            self._known = {n: d for n, d in self._given().items() if self._is_shown(n)}
         return self._known
 
+    def _is_shown(self, name: str) -> bool:
+        return name in self._predicates and not self._predicates[name].auxiliary
+
     def __getitem__(self, name: str) -> Change:
-        columns = self._predicates[name].columns
-        inserted, erased = (Result(name, columns, rows, self._dictionary) for rows in self.differences[name])
-        return Change(name, inserted, erased)
+        columns, change = self._predicates[name].columns, self.difference(name)
+        if change is None:
+            raise KeyError(name)
+        if isinstance(change, DeferredChange):
+            results = [Result(name, columns, rows, self._dictionary, texts) for rows, texts in change.shown()]
+        else:
+            results = [Result(name, columns, rows, self._dictionary) for rows in change]
+        return Change(name, *results)
 
     def predicate(self, name: str) -> Predicate:
         """The predicate of the rows of a change."""

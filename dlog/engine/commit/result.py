@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from dlog.io import arrow_schema, nullary_table
 from dlog.ir.rules import Column
-from dlog.storage.dictionary.dictionary import Dictionary, codes_of
+from dlog.storage.dictionary.dictionary import MOST_STRING_BYTES, Dictionary, codes_of
 from dlog.storage.index.sort import sorted_columns
+from dlog.storage.relation.deferred import NO_TEXTS
 from dlog.storage.values import decode
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """Rows at the time of the request.
+    """The rows as they were when requested; later commits do not change them.
 
     >>> import dlog
     >>> db = dlog.Database(source='name(1, "one"). name(2, "two").')
@@ -28,8 +29,17 @@ class Result:
     [(1, 'one'), (2, 'two')]
     """
 
-    def __init__(self, name: str, columns: tuple[Column, ...], codes: np.ndarray, dictionary: Dictionary):
+    def __init__(
+        self,
+        name: str,
+        columns: tuple[Column, ...],
+        codes: np.ndarray,
+        dictionary: Dictionary,
+        texts: Mapping[int, pa.Array] = NO_TEXTS,
+    ):
+        """A column of `texts` has numbers of texts in place of codes, and follows from earlier columns."""
         self.name = name
+        self._texts = texts
         self.columns = columns
         self._codes = codes
         self._dictionary = dictionary
@@ -52,7 +62,8 @@ class Result:
         """All rows as tuples of Python values, sorted."""
         if not self.columns:
             return [()] * len(self)
-        return list(zip(*(column.to_pylist() for column in self.to_arrow().columns), strict=True))
+        typed = zip(self.columns, self.to_arrow().columns, strict=True)
+        return list(zip(*(c.type.python_values(values) for c, values in typed), strict=True))
 
     def to_arrow(self) -> pa.Table:
         """A pyarrow Table, sorted; integers, dates and the like without copying their codes again."""
@@ -76,12 +87,18 @@ class Result:
         codes = [np.ascontiguousarray(self._codes[:, i]) for i in range(len(self.columns))]
         if not all(c.type.ordered_codes for c in self.columns):
             codes = self._in_order(codes)
-        arrays = [decode(codes[i], c.type, self._dictionary) for i, c in enumerate(self.columns)]
+        arrays = [self._values(i, codes[i]) for i in range(len(codes))]
         return pa.Table.from_arrays(arrays, schema=arrow_schema([(c.name, c.type) for c in self.columns]))
+
+    def _values(self, i: int, codes: np.ndarray) -> pa.Array:
+        if i in self._texts:
+            texts = self._texts[i].take(pa.array(codes))
+            return texts.cast(pa.string()) if texts.nbytes < MOST_STRING_BYTES else texts
+        return decode(codes, self.columns[i].type, self._dictionary)
 
     def _in_order(self, codes: list[np.ndarray]) -> list[np.ndarray]:
         """Rows sorted by value: strings by rank, which is turned back into codes."""
-        strings = [not c.type.ordered_codes for c in self.columns]
+        strings = [not c.type.ordered_codes and i not in self._texts for i, c in enumerate(self.columns)]
         texts = [c for c, text in zip(codes, strings, strict=True) if text]
         rank, order = self._dictionary.ranking(codes_of(texts))
         keys = [rank[c] if text else c for c, text in zip(codes, strings, strict=True)]

@@ -2,9 +2,9 @@
 
 The plans are those that would be made now, from the current statistics: what is derived later is assumed to
 have a usual size, and joins in parts are treated as if they were one.  If a plan turns out different, the
-order it needs is built on demand.  So the number of orders is the least for what was foreseen, and not
-guaranteed for what was not.  Each plan sees what was chosen for those before it: of key orders with the
-same cost it takes one that needs no other column order.  Answers and the cost of joins do not depend on it.
+order it needs is built on demand.  So the number of orders is minimal for the plans foreseen, with no
+guarantee for others.  Each plan sees what was chosen for those before it: of key orders with the same cost it
+takes one that needs no other column order.  Answers and the cost of joins do not depend on it.
 
 A predicate of two columns leaves no choice: its own order always exists, and there is one other.  If
 everything is small the planning would cost more than the orders it saves, so orders are built on demand.
@@ -27,7 +27,8 @@ from dlog.planning.pipeline import Anti, Join, Pipeline, Union, bound_behind, fo
 from dlog.planning.versions import base_name, is_change, is_old
 from dlog.values import INT
 
-# Rows from which on one column order costs more than planning dozens of rules once more, at 0.5 ms each.
+# From this many rows on, building one column order costs more than planning dozens of rules again, at 0.5 ms
+# each.
 # With 300 rules over relations of 6,000 rows, ten fewer orders were not worth the planning.
 LARGE = 1 << 17
 
@@ -43,7 +44,7 @@ def choose_for_program(program: Program, store: Store, bodies: Iterable[Body]) -
 
 
 def forget(store: Store) -> None:
-    """What was foreseen has happened, or will not."""
+    """Drops the orders chosen in advance; they are no longer needed."""
     store.chosen_orders.clear()
     store.requirements.clear()
 

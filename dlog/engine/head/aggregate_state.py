@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from dlog.aggregates import load
 from dlog.column_functions import Column
@@ -25,8 +26,8 @@ from dlog.column_functions.columns import float_codes, float_values
 from dlog.column_functions.decimals import widen
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.table import Table, Values
-from dlog.engine.head.groups import joined_texts, partial_sums
-from dlog.engine.head.heads import concat_keys, sum_overflow, with_result
+from dlog.engine.head.groups import join_texts, partial_sums
+from dlog.engine.head.heads import sum_overflow, with_result
 from dlog.engine.head.power_sums import SUMS_AT_ONCE, SumOverflow, float_terms, sums_of_float
 from dlog.engine.head.scan_shapes import ScanShape, scan_shape
 from dlog.engine.state.store import Store
@@ -43,10 +44,11 @@ from dlog.heads.scans import (
     text_values,
 )
 from dlog.heads.sums import Groups, apply_groups, check_groups, groups_of, no_groups
-from dlog.ir.rules import Aggregate, Const, Program, Rule, Var
+from dlog.ir.rules import Aggregate, Const, Program, Rule, Var, concat_keys
 from dlog.jit import Words
 from dlog.storage.arena.arena import Arena
 from dlog.storage.relation.relation import Relation
+from dlog.storage.values import encode
 from dlog.values import FLOAT, INT, MAX_PRECISION, STRING, Type
 
 
@@ -190,9 +192,8 @@ class SumPart:
         check_groups(state, len(self.groups))
 
     def explain(self) -> str:
-        sums = [f"the sum for {a}" for a in self.items if a.function.moments]
-        stored = ["the number of assignments", *sums]
-        return f"stores for each group {' and '.join(stored)}"
+        sums = [f"{_sums(a)} for {a}" for a in self.items if a.function.moments]
+        return f"stores for each group {' and '.join(['the number of assignments', *sums])}"
 
 
 class FloatPart:
@@ -261,7 +262,12 @@ class FloatPart:
         check_sums(state)
 
     def explain(self) -> str:
-        return f"stores for each group the exact float sum for {' and '.join(map(str, self.items))}"
+        sums = [f"{_sums(a, 'exact float ')} for {a}" for a in self.items]
+        return f"stores for each group {' and '.join(sums)}"
+
+
+def _sums(item: Aggregate, kind: str = "") -> str:
+    return f"the {kind}sums of values and of squares" if item.function.moments == (1, 2) else f"the {kind}sum"
 
 
 class ScanPart:
@@ -326,8 +332,10 @@ class ScanPart:
 
 
 class TextPart:
-    """`concat`: the texts of a group with what they are ordered by.  A change costs O(log n) and, like the
-    result, the group's texts."""
+    """`concat`: the texts of a group with what they are ordered by.
+
+    The rows of a group in a version of the state are a rope (maintenance paper, 2.3.3): a change costs
+    O(log n), versions share what did not change, and a text is joined when it is read."""
 
     def __init__(self, rule: Rule, item: Aggregate, state: str):
         assert isinstance(item.argument, Var)
@@ -357,6 +365,10 @@ class TextPart:
         return look_up(state, keys)[0]
 
     def results(self, store: Store, state: Relation, keys: Words, counts: Words) -> dict[str, Values]:
+        return {self.item.result.name: encode(self.texts(store, state, keys), STRING, store.dictionary)}
+
+    def texts(self, store: Store, state: Relation, keys: Words) -> pa.Array:
+        """The joined texts of groups.  O(bytes, and m log m for m pieces)."""
         rows, bounds = runs(state, keys)
         group = np.repeat(np.arange(len(keys)), np.diff(bounds))
         by = [
@@ -367,7 +379,7 @@ class TextPart:
         order = np.lexsort([self._places(store, codes), *by[::-1], group])
         times = rows[order, -1]
         ends = np.concatenate([[0], np.cumsum(times)])[bounds]
-        return {self.item.result.name: joined_texts(np.repeat(codes[order], times), ends, store.dictionary)}
+        return join_texts(np.repeat(codes[order], times), ends, store.dictionary)
 
     def _places(self, store: Store, codes: Words) -> Words:
         """Numbers that sort like the texts.  O(texts of these groups): ranks of all texts are not needed."""
@@ -381,7 +393,7 @@ class TextPart:
         check_values(state)
 
     def explain(self) -> str:
-        return f"stores the texts of each group for {self.item}, joined again when it changes"
+        return f"stores the texts of each group for {self.item}, joined when the result is read"
 
 
 def argument_type(rule: Rule, argument: Var | Const | None) -> Type:

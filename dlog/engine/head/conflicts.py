@@ -22,7 +22,7 @@ from dlog.lftj.triejoin import Join
 from dlog.planning.pipeline import plan_pipeline
 from dlog.storage.index.index import Index
 from dlog.storage.relation.relation import Relation
-from dlog.storage.values import decode
+from dlog.storage.values import decode_value
 from dlog.values import Type
 
 _SHOWN = 5
@@ -67,6 +67,7 @@ def check_new_values(program: Program, store: Store, name: str, inserted: np.nda
 
 def check_constraints(program: Program, store: Store) -> None:
     """Raises ConstraintError for the first constraint that has violations, with the facts that break it."""
+    program = program.written or program  # messages show the user's conditions
     for constraint in program.constraints:
         rows = store.relations[constraint.violations].rows()
         if not len(rows):
@@ -252,4 +253,4 @@ def _show_operand(store: Store, operand: Operand, type: Type, binding: dict[str,
 
 def _show(store: Store, type: Type, code: int) -> str:
     """A value as it is written in a program."""
-    return literal_text(decode(np.array([code], np.int64), type, store.dictionary)[0].as_py(), type)
+    return literal_text(decode_value(code, type, store.dictionary), type)

@@ -395,12 +395,16 @@ def fold_concat(rows: _Rows, column: Column | None) -> Column:
 
 def joined_texts(codes: Words, bounds: Words, dictionary: Dictionary) -> Words:
     """The codes of texts that are joined from codes[bounds[i]:bounds[i + 1]].  O(bytes)."""
+    return encode(join_texts(codes, bounds, dictionary), STRING, dictionary)
+
+
+def join_texts(codes: Words, bounds: Words, dictionary: Dictionary) -> pa.Array:
+    """The texts themselves, which do not enter the dictionary."""
     texts, places = texts_of(Column(codes, STRING), dictionary)
     joined = texts.cast(pa.large_string()).take(pa.array(places))
     offsets = np.frombuffer(joined.buffers()[1], np.int64)[: len(joined) + 1]
     buffers = [None, pa.py_buffer(offsets[bounds]), joined.buffers()[2]]
-    whole = pa.Array.from_buffers(pa.large_string(), len(bounds) - 1, buffers)
-    return encode(whole, STRING, dictionary)
+    return pa.Array.from_buffers(pa.large_string(), len(bounds) - 1, buffers)
 
 
 def _argument(column: Column | None, n_rows: int) -> Column | None:

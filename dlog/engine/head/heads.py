@@ -21,8 +21,9 @@ from dlog.engine.head.groups import aggregate
 from dlog.engine.head.power_sums import SumOverflow
 from dlog.engine.state.store import Store
 from dlog.errors import DataError
-from dlog.ir.rules import Aggregate, Atom, Const, Form, Rule, Var
+from dlog.ir.rules import Aggregate, Atom, Const, Form, Rule, Var, concat_keys
 from dlog.planning.pipeline import Join, Pipeline
+from dlog.storage.values import decode_value
 from dlog.values import INT, Type
 
 
@@ -40,13 +41,6 @@ def body_outputs(rule: Rule) -> tuple[str, ...]:
     if any(a.function.in_order for a in rule.aggregates):
         names += concat_keys(rule)
     return tuple(dict.fromkeys(names))
-
-
-def concat_keys(rule: Rule) -> list[str]:
-    """The key variables of a body in the order of their first use: the order of concat."""
-    own = {v.name for v in (*rule.body.exists, *rule.universals)}
-    used = dict.fromkeys(v.name for v in rule.body.occurrences())
-    return [name for name in used if name in own and name in rule.keys]
 
 
 def head_rows(store: Store, head: Atom, table: Table, rule: Rule) -> np.ndarray:
@@ -253,7 +247,7 @@ def _takes_weights(rule: Rule, item: Aggregate) -> bool:
 
 
 def apart(table: Table) -> tuple[Table, np.ndarray | None]:
-    """A table without the weights of its rows, and these, if it has any."""
+    """Splits a table into its rows and their weights (None if it has none)."""
     if WEIGHT not in table.columns:
         return table, None
     return table.only(tuple(v for v in table.columns if v != WEIGHT)), table.columns[WEIGHT]
@@ -300,11 +294,12 @@ def _concat_order(runner: BodyRunner, rule: Rule, table: Table) -> list[np.ndarr
 
 def sum_overflow(store: Store, rule: Rule, table: Table, error: SumOverflow) -> DataError:
     """The error that names the group of a row."""
-    from dlog.storage.values import decode
-
-    row = error.row
-    keys = ", ".join(
-        str(decode(table.columns[v.name][row : row + 1], rule.types[v.name], store.dictionary)[0])
-        for v in rule.groups
-    )
+    keys = ", ".join(_group_text(store, table, v.name, rule.types[v.name], error.row) for v in rule.groups)
     return DataError(f"the {error.what} of group [{keys}] does not fit {error.room}", span=rule.span)
+
+
+def _group_text(store: Store, table: Table, name: str, type: Type, row: int) -> str:
+    column = table.columns[name]
+    if table.is_wide(name):
+        return str(column[row])
+    return type.shown(decode_value(column[row], type, store.dictionary))

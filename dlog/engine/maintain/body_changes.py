@@ -242,15 +242,16 @@ def _measured(name: str) -> str:
     return base_name(name) if is_old(name) else name
 
 
-def assignments(store: Store, rule: Rule) -> float:
-    """An estimate of the number of assignments of a rule's body."""
-    pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, True)
+def assignments(store: Store, rule: Rule, bag: bool = True) -> float:
+    """An estimate of the number of assignments of a rule's body; without `bag`, of those that a join finds
+    which stops at the first match where only existence matters."""
+    pipeline = plan_pipeline(rule.body.forms, body_outputs(rule), rule.types, bag)
     first = pipeline.operations[0]
     if not isinstance(first, Join) or not first.forms:
         return 0.0
     view = Standing(store, None)
     compiled = compile_join(
-        first.forms, first.outputs, rule.types, view.column_types, view, store.encode, bag=True
+        first.forms, first.outputs, rule.types, view.column_types, view, store.encode, bag=bag
     )
     return compiled.key_order.sizes[-1] if compiled.key_order.sizes else 1.0
 

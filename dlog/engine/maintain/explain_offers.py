@@ -52,9 +52,11 @@ def time_text(microseconds: float) -> str:
 
 def size_text(size: float) -> str:
     """
-    >>> size_text(0), size_text(1200), size_text(8.6e6)
-    ('0', '1,200 B', '8.6 MB')
+    >>> size_text(0), size_text(1200), size_text(8.6e6), size_text(1.7e12)
+    ('0', '1,200 B', '8.6 MB', '1,700.0 GB')
     """
+    if size >= 1e10:
+        return f"{size / 1e9:,.1f} GB"
     if size >= 1e5:
         return f"{size / 1e6:,.1f} MB"
     return f"{size:,.0f} B" if size else "0"

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from dlog.engine.body.replan import alike
 from dlog.engine.evaluate import column_orders
 from dlog.engine.evaluate.column_orders import LARGE, shared_predicates
+from dlog.engine.evaluate.evaluate import Evaluation, evaluate_stratum
 from dlog.engine.head.conflicts import check_constraints, check_function
 from dlog.engine.maintain.explain_offers import explain_offers
 from dlog.engine.maintain.offers import Question, all_offers, choose
@@ -29,7 +30,9 @@ from dlog.errors import SourceError
 from dlog.heads.lookup import look_up
 from dlog.ir.rules import Program, Stratum
 from dlog.language import ast
+from dlog.planning.stored_primitives import stored_primitives, with_stored_primitives
 from dlog.planning.versions import facts_name
+from dlog.storage.relation.deferred import DeferredChange
 from dlog.storage.relation.relation import Relation
 
 SMALL_CHANGE = 64  # changes of up to this many rows are always maintained, whatever the estimate
@@ -76,7 +79,7 @@ class Maintenance:
     owner: dict[str, int] = field(default_factory=dict)  # derived predicate -> its stratum
     strategies: dict[int, Strategy] = field(default_factory=dict)
     given_up: dict[int, dict[str, str]] = field(default_factory=dict)  # strategies that failed, and why
-    sizes: dict[int, list[int]] = field(default_factory=dict)  # of what strata read, at that time
+    sizes: dict[int, list[int]] = field(default_factory=dict)  # of what strata read and derive, at that time
     spent: dict[int, Spent] = field(default_factory=dict)  # by stratum, in the transactions that touched it
     requested: str | None = None  # the strategy that the user asked for
     tables: Mapping[str, ast.Directive] = field(default_factory=dict)  # predicates that never change
@@ -86,10 +89,13 @@ class Maintenance:
     shared: frozenset[str] = frozenset()  # predicates whose column orders are a choice
     shared_readers: frozenset[int] = frozenset()  # strata that read them
     prepared: set[int] = field(default_factory=set)  # strata whose plans have their column orders
+    stored: tuple[str, ...] = ()  # stored primitives
 
     @classmethod
     def of(cls, program: Program, requested: str | None = None) -> Maintenance:
-        """O(program)."""
+        """O(program).  Has strata that the program has not: see `dlog.planning.stored_primitives`."""
+        stored = stored_primitives(program)
+        program = with_stored_primitives(program)
         readers: dict[str, dict[int, None]] = {}
         owner = {}
         for number, stratum in enumerate(program.strata):
@@ -108,7 +114,21 @@ class Maintenance:
             tables=tables,
             shared=shared,
             shared_readers=shared_readers,
+            stored=stored,
         )
+
+    def lacks_primitives(self, store: Store) -> bool:
+        """Whether primitives are to be stored that are not: none are before the first transaction."""
+        return bool(self.stored) and facts_name(self.stored[-1]) not in store.relations
+
+    def store_primitives(self, store: Store, evaluation: Evaluation) -> None:
+        """Evaluate what `lacks_primitives`.  REQUIRES: `store.relations` is the transaction's own."""
+        store.predicates = dict(self.program.predicates)
+        for name in self.stored:
+            store.clear(name)
+            store.relations[facts_name(name)] = store.relations[name].snapshot()
+            alone = Stratum((name,), self.program.rules_of(name), False)  # what it reads is complete
+            evaluate_stratum(self.program, alone, store, evaluation)
 
     @property
     def forced(self) -> bool:
@@ -130,7 +150,8 @@ class Maintenance:
         return Question(self.program, stratum, store, self.requested, others, given_up)
 
     def _sizes(self, number: int, store: Store) -> list[int]:
-        return [store.rows(name) for name in sorted(self.program.strata[number].reads)]
+        stratum = self.program.strata[number]
+        return [store.rows(name) for name in sorted(stratum.reads.union(stratum.predicates))]
 
     def is_outgrown(self, number: int, store: Store) -> bool:
         """Whether a strategy was chosen for sizes so different that another may be better.  O(reads)."""
@@ -191,12 +212,22 @@ class Maintenance:
                 lines.append(f"  {self.requested} was requested, but it is for rules without recursion")
             if not self.forced:
                 lines.append(f"  from scratch when more than about {BULK:.0%} of what it reads changes")
+        lines += [f"  {line}" for line in self._explain_primitives(strategy, store)]
         if measured := str(self.spent.get(number, "")):
             lines.append(f"  {measured}")
         if all:
             offers = all_offers(self._question(number, store))
             lines += [f"  {line}" for line in explain_offers(offers, strategy.offered_as)]
         return lines
+
+    def _explain_primitives(self, strategy: Strategy, store: Store) -> Iterator[str]:
+        for name in self.stored:
+            if name in strategy.reads:
+                (rule,) = self.program.rules_of(name)
+                when = ", from the first transaction on" if self.lacks_primitives(store) else ""
+                yield f"stores {rule.heads[0]} <- {rule.body}{when}"
+                other = self.strategy(self.owner[name], store)
+                yield from (f"  {line}" for line in other.explain(store) if other is not strategy)
 
     def prepare(self, numbers: Iterable[int], store: Store) -> None:
         """Choose column orders for the delta variants of strata that are going to be maintained, once.
@@ -222,6 +253,7 @@ class Maintenance:
         Strata that stay the same keep their strategies; the state of the others is dropped from the store.
         """
         later = Maintenance.of(program, self.requested)
+        program = later.program
         remaining = {_identity(stratum): number for number, stratum in enumerate(self.program.strata)}
         new = set()
         for number, stratum in enumerate(program.strata):
@@ -321,6 +353,8 @@ def check_base_functions(cycle: Cycle) -> None:
     """Raises when an inserted base fact gives a key a second value."""
     for name, change in cycle.changes.items():
         predicate = cycle.program.predicates[name]
+        if isinstance(change, DeferredChange):  # one row for each group
+            continue
         if predicate.is_functional and len(change.inserted):
             found, _ = look_up(cycle.store.relations[name], change.inserted[:, : predicate.n_keys])
             if (found > 1).any():

@@ -7,8 +7,9 @@ strategy's folder has the method; the heads are the same for all methods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -17,8 +18,9 @@ from dlog.engine.body.table import Table
 from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.head.heads import apart, head_rows
 from dlog.engine.maintain.body_changes import BodyChanges
-from dlog.engine.maintain.heads.groups import GroupHead, group_head
+from dlog.engine.maintain.heads.groups import GroupHead, Kept, group_head
 from dlog.engine.maintain.heads.sets import SetHead, Signed, among
+from dlog.engine.maintain.heads.text_heads import follow_later, has_texts
 from dlog.engine.maintain.strategy import Cycle, Strategy
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Atom, Const, Program, Rule, Stratum
@@ -26,6 +28,8 @@ from dlog.jit import Words
 from dlog.planning.arrange import AtomUse
 from dlog.planning.deltas import ERASE, INSERT
 from dlog.planning.versions import facts_name
+from dlog.storage.index.batch import Change
+from dlog.storage.relation.relation import Relation
 
 # (store, rule, prefix of the names of its state, variables to return, whether all assignments are counted)
 Method = Callable[[Store, Rule, str, tuple[str, ...], bool], BodyChanges]
@@ -51,7 +55,7 @@ class RuleStrategy(Strategy):
         self.program, self.stratum, self.store, self.choices = program, stratum, store, choices
         self.ways = [choice.way for choice in choices]
         self.reads = stratum.reads
-        self.head = SetHead(store, stratum)
+        self.head = SetHead(store, stratum, looks_up=self.fires_joins)
         self.plain: list[BodyChanges] = []
         self.aggregates: list[GroupHead] = []
         for number, (rule, choice) in enumerate(zip(stratum.rules, choices, strict=True)):
@@ -80,10 +84,11 @@ class RuleStrategy(Strategy):
         return all(part.ready(store) for part in self._parts) and self.head.ready(store)
 
     def equivalent_to(self, other: Strategy) -> bool:
-        """Existing counts are maintained, so how the head is stored makes no difference."""
         if self.way != other.way:
             return False
         known = cast(RuleStrategy, other)
+        if self.by_existence != known.by_existence:
+            return False
         pairs = zip(self.bodies, known.bodies, strict=True)
         return self.ways == known.ways and all(own.plans_as(body) for own, body in pairs)
 
@@ -128,7 +133,44 @@ class RuleStrategy(Strategy):
     # From changes
 
     def apply(self, cycle: Cycle) -> None:
+        if self.defers_texts and self.name not in cycle.facts and self.counts_are_one(cycle.store):
+            self._apply_later(cycle)
+        else:
+            self._apply(cycle)
+
+    @cached_property
+    def defers_texts(self) -> bool:
+        """Whether the head's rows are groups with joined texts, and may be made when something reads them."""
+        if self.plain or len(self.aggregates) != 1:
+            return False
+        (aggregate,) = self.aggregates
+        heads = self.head.atoms(aggregate.rule)
+        if not isinstance(aggregate, Kept) or len(heads) != 1:
+            return False
+        return has_texts(self.store, aggregate.rule, aggregate, heads[0])
+
+    def _apply_later(self, cycle: Cycle) -> None:
+        (aggregate,) = self.aggregates
+        assert isinstance(aggregate, Kept)
+        body, rule = aggregate.deltas, aggregate.rule
+        body.begin(cycle)
+        with cycle.evaluation.measures.of(rule):
+            tables = [(sign, table) for sign, table in body.signed(cycle) if table.n]
+            if not tables:
+                return
+            (head,) = self.head.atoms(rule)
+            later, change = follow_later(aggregate, cycle.store, cycle.followed, head, tables)
+        cycle.evaluation.watch.derived(len(change.source.keys))
+        cycle.publish(self.name, later, change)
+
+    def _apply(self, cycle: Cycle) -> None:
         self.head.apply(cycle, self._signed(cycle), self._derivable)
+
+    def changed_rows(self, cycle: Cycle, signed: Iterable[Signed]) -> tuple[Relation, Change]:
+        """The head after rows lost and gained derivations, where none are counted.  A part has one sign."""
+        for body in self.plain:
+            body.begin(cycle)
+        return self.head.changed_rows(cycle.store.relations, signed, self._derivable)
 
     def _signed(self, cycle: Cycle) -> Iterator[Signed]:
         """Derivations that rules and base facts add (1) or remove (-1)."""

@@ -1,9 +1,9 @@
-"""Owns the short way of a transaction of a few rows: steps of one predicate and one sign, each one firing.
+"""Owns the short path of a transaction of a few rows: steps of one predicate and one sign, each one firing.
 
 Correct output: as `maintain` on all rows at once.  A state between two steps may break a constraint or a
 function that the last state does not: any error on the way, and whatever is not simple, leaves everything as
-it was, and the transaction goes the general way.  Most single rows derive nothing and cost one call of a
-kernel; what rows derive for rules that others read goes on by the general way.
+it was, and the transaction takes the general path.  Most single rows derive nothing and cost one call of a
+kernel; what rows derive for rules that others read takes the general path from there on.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.maintain.delta.group_trigger import NONE, Assignments, OtherGroups
 from dlog.engine.maintain.delta.kernels import NOTHING, TOO_LARGE
 from dlog.engine.maintain.heads.sets import counts_name
+from dlog.engine.maintain.heads.text_heads import joined_changes
 from dlog.engine.maintain.maintain import Maintenance, maintain
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Cycle, Followed
@@ -31,6 +32,7 @@ from dlog.heads.lookup import look_up
 from dlog.jit import Words
 from dlog.planning.deltas import ERASE, INSERT
 from dlog.storage.index.batch import Change
+from dlog.storage.relation.deferred import DeferredChange, may_differ
 from dlog.storage.relation.relation import Relation
 
 NO_DERIVED: Mapping[str, Change] = {}
@@ -42,7 +44,7 @@ NO_WAYS: Mapping[str, str] = {}  # of a step whose strata, and what they cost, a
 class Step:
     """Rows that were followed, and what there is to tell of them: see `commits.CommitSummary`."""
 
-    __slots__ = ("_costs", "derived", "later", "looked", "rows", "trigger", "ways")
+    __slots__ = ("_costs", "_own", "derived", "later", "looked", "rows", "trigger", "ways")
 
     def __init__(
         self,
@@ -54,10 +56,11 @@ class Step:
         looked: ReportsOnRequest = no_reports,
     ):
         self.trigger = trigger  # that which was fired first
-        self.later: Sequence[Trigger] = ()  # those that were fired then
+        self.later: list[Trigger] = []  # those that were fired then
         self.rows = rows  # those that changed something
         self.ways = ways
         self._costs = costs  # by the names of `ways`, or of the only one
+        self._own: tuple[dict[str, str], dict[str, int]] | None = None  # ways and costs, if no trigger's
         self.derived = derived
         self.looked = looked
 
@@ -65,10 +68,12 @@ class Step:
         return dict.fromkeys(self.ways, self._costs) if isinstance(self._costs, int) else self._costs
 
     def add_costs(self, name: str, way: str, operations: int) -> None:
-        """What another stratum did."""
-        costs = self.costs()
-        self.ways = {**self.ways, name: way}
-        self._costs = {**costs, name: costs.get(name, 0) + operations}
+        """What another stratum did.  O(1): what belongs to the trigger is copied once."""
+        if self._own is None:
+            self.ways, self._costs = self._own = {**self.ways}, {**self.costs()}
+        ways, costs = self._own
+        ways[name] = way
+        costs[name] = costs.get(name, 0) + operations
 
     def differences(self) -> dict[str, Change]:
         if not len(self.rows):
@@ -108,7 +113,7 @@ class Steps:
         for step in self._steps:
             for name, change in step.differences().items():
                 of_name.setdefault(name, []).append(change)
-        return {name: net_change(found) for name, found in of_name.items()}
+        return {name: _net(found) for name, found in of_name.items()}
 
     def looked(self) -> Sequence[OracleReport]:
         return [looked for step in self._steps for looked in step.looked()]
@@ -119,6 +124,14 @@ class Steps:
         for account in touched.values():
             account.times += 1
             account.seconds += seconds
+
+
+def _net(changes: Sequence[Change]) -> Change:
+    """Of consecutive changes of a predicate."""
+    deferred = [change for change in changes if isinstance(change, DeferredChange)]
+    if len(deferred) == len(changes):
+        return joined_changes(deferred)
+    return net_change([c.change if isinstance(c, DeferredChange) else c for c in changes])
 
 
 def follow_rows(
@@ -215,7 +228,7 @@ def _carry_on(
     done: set[int] = set()
     while True:
         done |= trigger.strata
-        changes = _change_heads(store, outputs, followed)
+        changes = _change_heads(maintenance, store, step, outputs, followed, evaluation)
         changes = _change_recursions(store, step, before, changes, trigger, rows)
         if changes is None:
             return None
@@ -226,7 +239,7 @@ def _carry_on(
         read = [
             head
             for head, (_, change) in changes.items()
-            if (head in checked or is_read(maintenance, head)) and change
+            if (head in checked or is_read(maintenance, head)) and may_differ(change)
         ]
         if not read:
             break
@@ -246,7 +259,7 @@ def _carry_on(
             step.derived = cycle.changes
             return _with_cycle(step, cycle)
         trigger, outputs, rows = fired
-    step.derived = {head: change for head, (_, _, change) in derived.items() if change}
+    step.derived = {head: change for head, (_, _, change) in derived.items() if may_differ(change)}
     return step
 
 
@@ -277,7 +290,7 @@ def _fire_derived(
         outputs += trigger.outputs() if given else []
         for head, operations in trigger.costs_by_name().items():
             step.add_costs(head, trigger.ways[head], operations)
-    step.later = [*step.later, found[0]]
+    step.later.append(found[0])
     return found[0], outputs, signs[0][1]
 
 
@@ -296,7 +309,7 @@ def _change_recursions(
 
 
 def _with_cycle(fired: Step, cycle: Cycle) -> Step:
-    """What was fired, and what followed from it by the general way."""
+    """What was fired, and what followed from it on the general path."""
     looked, later = fired.looked, cycle.looked
     told = (lambda: [*looked(), *later]) if later else looked
     ways, costs = {**fired.ways, **cycle.ways}, {**fired.costs(), **cycle.costs}
@@ -402,7 +415,14 @@ def _is_function(trigger: Trigger, later: Relation, rows: Rows) -> bool:
     return bool((look_up(later, keys)[0] == 1).all())
 
 
-def _change_heads(store: Store, outputs: list[Output], followed: Followed) -> HeadChanges | None:
+def _change_heads(
+    maintenance: Maintenance,
+    store: Store,
+    step: Step,
+    outputs: list[Output],
+    followed: Followed,
+    evaluation: Callable[[], Evaluation],
+) -> HeadChanges | None:
     """(New version, net change) of the heads of joins that gave rows, counts and sums in their places; None:
     not simple, the relations must be dropped."""
     by_strategy: dict[RuleStrategy, list[Output]] = {}
@@ -410,7 +430,13 @@ def _change_heads(store: Store, outputs: list[Output], followed: Followed) -> He
         by_strategy.setdefault(output.use.strategy, []).append(output)
     changes = {}
     for strategy, own in by_strategy.items():
-        changed = _changed_head(store, strategy, own, followed) if strategy.ready(store) else None
+        changed = None
+        if strategy.by_existence:
+            cycle = Cycle(maintenance.program, store, evaluation())
+            changed = strategy.changed_rows(cycle, ((_rows(o), _signs([o])) for o in own))
+            step.add_costs(strategy.name, strategy.way, cycle.operations_of(strategy.stratum))
+        elif strategy.ready(store):
+            changed = _changed_head(store, strategy, own, followed)
         if changed is None:
             return None
         changes[strategy.name] = changed
@@ -431,7 +457,7 @@ def _changed_head(
         given = _assignments(outputs)
         changed = None if given is None else group.follow(relations, followed, *given)
         return None if changed is None else (changed[0], changed[1][group.name])
-    rows = np.concatenate([_head_rows(head, output) for output in outputs for head in output.use.heads])
+    rows = np.concatenate([_rows(output) for output in outputs])
     counts, head = counts_name(strategy.name), relations[strategy.name]
     if not len(relations[counts]) and strategy.counts_are_one(store):
         if all(output.use.sign == sign for output in outputs):
@@ -440,6 +466,11 @@ def _changed_head(
         return head.apply(inserts=rows[signs > 0], erases=rows[signs < 0])
     later, relations[counts], change = apply_counts(head, relations[counts], rows, _signs(outputs))
     return later, change
+
+
+def _rows(output: Output) -> Words:
+    """Rows of the heads of a join."""
+    return np.concatenate([_head_rows(head, output) for head in output.use.heads])
 
 
 def _head_rows(head: tuple[tuple[bool, int], ...], output: Output) -> Words:

@@ -21,6 +21,7 @@ from dlog.planning.arrange import AtomUse
 from dlog.planning.versions import erased_name, facts_name, inserted_name, old_name
 from dlog.storage.diff.delta import difference
 from dlog.storage.index.batch import Change
+from dlog.storage.relation.deferred import may_differ
 from dlog.storage.relation.relation import Relation, in_order
 
 # State that strata may share, before (None: there was none) and after: the first one changes it.
@@ -68,7 +69,7 @@ class Cycle:
 
         REQUIRES: once for each predicate; relations[name] is still the old version, and stays as it is.
         """
-        if not change:
+        if not may_differ(change):
             return
         assert name not in self.changes
         relations = self.store.relations

@@ -1,7 +1,7 @@
 """Owns the search for triggers: which predicates have one, and how it is put together.
 
-There is one when every stratum that reads the predicate keeps support counts, or the sums of groups, and has
-only plain joins over it.  What it does when it is fired: see `triggers`.
+There is one when every stratum that reads the predicate has rows, or groups with their state, and only plain
+joins over it.  What it does when it is fired: see `triggers`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from dlog.lftj.assemble import Assembled
 from dlog.lftj.opcodes import CHUNK
 from dlog.planning.deltas import ERASE, INSERT
 from dlog.planning.pipeline import Join
-from dlog.planning.versions import is_change, old_name
+from dlog.planning.versions import erased_name, inserted_name, is_change, old_name
 from dlog.storage.relation.relation import Order, Relation
 
-NEVER: Any = object()  # in place of a trigger: rows of a predicate always go the general way
+NEVER: Any = object()  # in place of a trigger: rows of a predicate always take the general path
 
 # A join, assembled, the atoms it reads as (predicate, columns), and whether it compares strings.
 _Found = tuple[Use, Assembled, tuple[tuple[str, tuple[int, ...]], ...], bool]
 
 
 def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -> Trigger | None:
-    """The trigger of a predicate, made at its first use; None: its rows go the general way."""
+    """The trigger of a predicate, made at its first use; None: its rows take the general path."""
     key = (name, sign)
     trigger = maintenance.triggers.get(key)
     if trigger is NEVER:
@@ -46,7 +46,7 @@ def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -
     if trigger is not None and trigger.fits(store.relations[name]):
         return trigger
     if any(maintenance.is_outgrown(number, store) for number in maintenance.readers.get(name, ())):
-        return None  # the general way chooses anew
+        return None  # the general path chooses again
     if not _may_trigger(maintenance, name):
         maintenance.triggers[key] = NEVER
         return None
@@ -97,7 +97,7 @@ def _prepared(maintenance: Maintenance, store: Store, key: tuple[str, int]) -> T
 
 
 def let_go(maintenance: Maintenance) -> None:
-    """Before a transaction that goes the general way: triggers hold no versions that it replaces."""
+    """Before a transaction that takes the general path: triggers hold no versions that it replaces."""
     for trigger in maintenance.triggers.values():
         if trigger is not NEVER:
             trigger.let_go()
@@ -150,7 +150,7 @@ def _is_simple(maintenance: Maintenance, store: Store, name: str) -> bool:
     recursive = _recursive(maintenance, store, name)
     if len(strategies) + len(recursive) < len(maintenance.readers.get(name, ())):
         return False
-    return not any(s.by_existence or (s.aggregates and s.plain) for s in strategies)
+    return not any(s.aggregates and s.plain for s in strategies)
 
 
 def _meets_table(maintenance: Maintenance, name: str) -> bool:
@@ -162,6 +162,7 @@ def _make(
     maintenance: Maintenance, store: Store, key: tuple[str, int], strategies: list[RuleStrategy]
 ) -> Trigger | None:
     (name, sign), found = key, list[_Found]()
+    changed = (inserted_name if sign > 0 else erased_name)(name)
     for strategy in strategies:
         for deltas in (*strategy.plain, *(a.deltas for a in strategy.aggregates)):
             for planned in deltas.variants:
@@ -169,7 +170,7 @@ def _make(
                     continue
                 if planned.variant.group >= 0:
                     return None
-                if (planned.variant.sign > 0) == (sign > 0):
+                if planned.variant.change.predicate == changed:
                     made = _use(store, strategy, deltas, planned, is_read(maintenance, strategy.name))
                     if made is None:
                         return None
@@ -291,7 +292,7 @@ def _assembled(maintenance: Maintenance, store: Store, key: tuple[str, int], fou
 
 def head_alone(uses: Sequence[Use], store: Store, width: int | None = None) -> str | None:
     """The head of joins if it is the only one, has the columns that they give first (or all, if these are
-    `width`), nobody reads it and no row of it has two derivations."""
+    `width`), no rule reads it and no row of it has two derivations."""
     if not uses or any(use.strategy is not uses[0].strategy or not use.ends for use in uses):
         return None
     strategy = uses[0].strategy

@@ -35,7 +35,7 @@ from dlog.storage.relation.relation import Order, Relation
 Rows = Sequence[tuple[int, ...]] | Words  # of codes
 
 MOST_ROWS = 1024  # of a transaction
-CAPACITY = 256  # rows of a join that the short way takes
+CAPACITY = 256  # rows of a join that the short path takes
 CAPACITY_OF_SOME = 1 << 13  # the same for several rows at once
 BUDGET = 1 << 14  # operations of a join: about 100 us
 BUDGET_OF_SOME = 1 << 17  # the same for several rows at once
@@ -155,7 +155,7 @@ class Trigger:
     seen: dict[str, Relation] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)  # of the other predicates when plans were made
     outgrown: bool = False  # the plans are for other sizes of these
-    ended: JoinedHead | None = None  # what all joins lead to, if nobody reads it
+    ended: JoinedHead | None = None  # what all joins lead to, if no rule reads it
     partner: Trigger | None = None  # of the other sign, once it is known to lead to the same groups
     recursions: Sequence[ShortPath] = ()  # recursive strata that read the predicate
     following: frozenset[str] = frozenset()  # all that may follow from the predicate

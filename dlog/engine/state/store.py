@@ -132,6 +132,8 @@ class Store:
         as evaluating a small rule, and a bulk change that is undone needs none.
         """
         n = self.rows(name)
+        if name not in self.relations:
+            return [(1.0, 1.0)] * self.predicates[base_name(name)].arity
         known = self._estimates.get(name)
         if known is None or not known[0] <= n * STALE or n > known[0] * 1.5:
             known = (n, _column_estimates(self.relations[name], n))

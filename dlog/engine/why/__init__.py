@@ -17,7 +17,7 @@ from dlog.engine.view import View
 from dlog.engine.why.text import tree_text
 from dlog.engine.why.tree import Derivation, derive
 from dlog.errors import DataError
-from dlog.storage.values import decode
+from dlog.storage.values import decode_value
 
 __all__ = ["Derivation", "derivation", "derivation_tree"]
 
@@ -28,7 +28,7 @@ def derivation(view: View, fact: str) -> Derivation:
     predicate = view.program.predicates[name]
     if not view.store.relations[name].contains(codes[0].tolist()):
         columns = enumerate(predicate.columns)
-        row = [decode(codes[:, i], c.type, view.store.dictionary)[0].as_py() for i, c in columns]
+        row = [decode_value(codes[0, i], c.type, view.store.dictionary) for i, c in columns]
         raise DataError(f"{fact_text(predicate, row)} does not hold")
     return derive(view, name, tuple(codes[0].tolist()))
 

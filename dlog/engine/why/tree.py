@@ -16,7 +16,7 @@ from dlog.engine.view import View, interruptible
 from dlog.engine.why.alternatives import Alternative, Bodies
 from dlog.engine.why.founded import Founded, Instance, Key, is_base
 from dlog.ir.rules import Atom, Form, Predicate, Rule, Stratum, Var
-from dlog.storage.values import decode
+from dlog.storage.values import decode_value
 from dlog.values import MAX_PRECISION, Type
 
 SHOWN = 10  # assignments of an aggregate
@@ -173,4 +173,4 @@ class _Tree:
 
     def value(self, code: int, type: Type) -> Any:
         stored = Type(type.name, type.scale, min(type.precision, MAX_PRECISION))
-        return decode(np.array([code], np.int64), stored, self.view.store.dictionary)[0].as_py()
+        return decode_value(code, stored, self.view.store.dictionary)

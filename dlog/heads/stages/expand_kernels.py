@@ -22,6 +22,7 @@ from dlog.heads.stages.layout import (
     GAIN,
     LOSE,
     LOWER_LOSE,
+    N_RECORDS,
     PREDICATE_MASK,
     RECORD,
     SEARCHED,
@@ -57,7 +58,8 @@ THROUGH: Final = 14
 ALL_PLANS: Final = 15
 PREDICATES: Final = 16
 CAPACITY: Final = 17  # derivations processed at a time
-JOB: Final = 18
+ROOM: Final = 18  # words of `out`
+JOB: Final = 19
 
 # What a job returns.
 FINISHED: Final = 0
@@ -155,7 +157,7 @@ def follow(
     (LOWER_LOSE): FINISHED, or anything else if there is too much work, and it must be undone.
 
     At the end `out` has, for each predicate, how many facts are new and gone, then the rows of these.
-    REQUIRES: the table has room for CAPACITY derivations; values do not combine.
+    REQUIRES: the table has room for CAPACITY derivations; values do not combine; `out` has ROOM words.
     """
     arena, ranks, plans = pointer(arena_words), pointer(rank_words), pointer(plan_words)
     job, table, records = pointer(job_words), pointer(table_words), pointer(record_words)
@@ -181,6 +183,8 @@ def follow(
     if answer == FINISHED:
         answer = run_all_rounds(GAIN, arena, ranks, plans, job, table, records, head, out)
     if answer == FINISHED:
+        if 2 * job[PREDICATES] + head[N_RECORDS] * (head[WIDTH] - 2) > job[ROOM]:
+            return NEEDS_ROOM
         write_changes(job, table, records, head, out)
     return int(answer)
 

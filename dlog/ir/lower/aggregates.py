@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypeAlias
 
 from dlog.aggregates import AGGREGATES, COFACTOR, aggregate_named
 from dlog.errors import did_you_mean
@@ -109,17 +110,24 @@ def check_head_terms(scope: Scope, args: Iterable[ast.Node]) -> None:
             scope.error(message, node.span, "store it unchanged, and compute with it in a second rule")
 
 
+# What computes the terms of a head or the argument of an aggregate.
+OwnForms: TypeAlias = dict[Atom | Aggregate, tuple[RawForm, ...]]
+
+
 def by_group(
-    heads: list[Atom], aggregates: list[Aggregate]
+    heads: list[Atom], aggregates: list[Aggregate], computed: OwnForms
 ) -> list[tuple[tuple[Atom, ...], tuple[Aggregate, ...]]]:
-    """Heads with the same group keys stay one rule; others become separate rules."""
-    if not aggregates:
-        return [(tuple(heads), ())]
+    """Heads with the same group keys stay one rule, unless something is computed for one of them alone.
+
+    Others become separate rules, so that what has no value for one head has no effect on another.
+    """
     results = {a.result.name for a in aggregates}
-    parts: dict[frozenset[str], list[Atom]] = {}
+    parts: dict[tuple[object, ...], list[Atom]] = {}
     for head in heads:
         groups = frozenset(a.name for a in head.args if isinstance(a, Var) and a.name not in results)
-        parts.setdefault(groups, []).append(head)
+        own = tuple(a for a in used_by([head], aggregates) if a in computed)
+        alone = head if head in computed else None
+        parts.setdefault((groups if aggregates else None, own, alone), []).append(head)
     return [(tuple(part), used_by(part, aggregates)) for part in parts.values()]
 
 

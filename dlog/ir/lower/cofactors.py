@@ -142,6 +142,7 @@ def _with_sums(rule: ast.Rule, aggregation: ast.Aggregation) -> ast.Rule:
         value = ast.Binary("*", variable, one, span=variable.span)
         columns.append(_equation(_column(result, name, span), value))
     entries = list(itertools.combinations_with_replacement((ONE, *given), 2))
+    columns += [_product(result, *entry, span) for entry in entries if ONE not in entry]  # of the body
     sums = tuple(_sum(result, row, column, span) for row, column in entries)
     heads = tuple(new for head in rule.heads for new in _heads(head, result, entries))
     others = tuple(a for a in rule.aggregations if a is not aggregation)
@@ -151,10 +152,13 @@ def _with_sums(rule: ast.Rule, aggregation: ast.Aggregation) -> ast.Rule:
 
 
 def _sum(result: str, row: str, column: str, span: Span) -> ast.Aggregation:
-    value: ast.Node = _column(result, column, span)
-    if row != ONE:
-        value = ast.Binary("*", _column(result, row, span), value, span=span)
+    value = _column(result, column if row == ONE else f"{row}*{column}", span)
     return ast.Aggregation(_entry(result, row, column), SUM.name, (value,), span=span)
+
+
+def _product(result: str, row: str, column: str, span: Span) -> ast.Comparison:
+    value = ast.Binary("*", _column(result, row, span), _column(result, column, span), span=span)
+    return _equation(_column(result, f"{row}*{column}", span), value)
 
 
 def _heads(head: ast.Node, result: str, entries: Iterable[tuple[str, str]]) -> Iterator[ast.Node]:

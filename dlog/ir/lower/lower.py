@@ -1,14 +1,22 @@
 """Owns syntax tree -> rules, statement by statement.
 
 Afterwards every inline aggregate is a separate rule, every constraint a rule that derives its violations,
-every query a rule over its variables.  A statement that was reported is omitted, so that later passes do
+every query a rule over its variables.  A head whose terms are computed is a separate rule, too: if they have
+no value, other heads still do.  A statement that was reported is omitted, so that later passes do
 not report it again.  Types, safety and strata are handled by later modules.
 """
 
 from __future__ import annotations
 
 from dlog.errors import Diagnostics, UnsupportedError, did_you_mean
-from dlog.ir.lower.aggregates import RuleMaker, aggregation, by_group, check_aggregates, check_head_terms
+from dlog.ir.lower.aggregates import (
+    OwnForms,
+    RuleMaker,
+    aggregation,
+    by_group,
+    check_aggregates,
+    check_head_terms,
+)
 from dlog.ir.lower.cofactors import with_entries
 from dlog.ir.lower.dependencies import Dependencies
 from dlog.ir.lower.fact_spans import fact_span
@@ -17,8 +25,8 @@ from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.named_types import NamedTypes
 from dlog.ir.lower.names import collect_names
 from dlog.ir.lower.scope import Scope, free_variables, variables
-from dlog.ir.primitives import RELATIONS
-from dlog.ir.rules import Atom, Constraint, FactBlock, FactDelta, Operand, Query, Var
+from dlog.ir.primitives import RELATIONS, TOTAL
+from dlog.ir.rules import Aggregate, Atom, Constraint, FactBlock, FactDelta, Operand, Primitive, Query, Var
 from dlog.language import ast
 from dlog.language.foreign import type_help
 from dlog.values import BUILTIN_TYPES
@@ -28,12 +36,24 @@ def lower(program: ast.Program, diagnostics: Diagnostics) -> Lowered:
     """REQUIRES: includes are expanded."""
     types = NamedTypes((s for s in program.statements if isinstance(s, ast.TypeDeclaration)), diagnostics)
     program, wrong = with_entries(program, diagnostics)
-    lowered = Lowered(collect_names(program, diagnostics), types)
+    lowered = Lowered(collect_names(program, diagnostics), types, has_times=_declares_times(program))
     dependencies = Dependencies(program)
     for statement in program.statements:
         if statement not in wrong:
             _lower_statement(statement, lowered, dependencies)
     return lowered
+
+
+def _declares_times(program: ast.Program) -> bool:
+    """Whether a column is declared whose type has sums that are no values."""
+    named: set[str] = set()
+    for statement in program.statements:
+        if isinstance(statement, ast.TypeDeclaration):
+            named.update(base.name for base in statement.bases)
+        elif isinstance(statement, ast.Declaration):
+            columns = (*statement.keys, statement.value)
+            named.update(c.type.name for c in columns if c is not None and c.type is not None)
+    return any(BUILTIN_TYPES[name].has_undefined_sums for name in named & BUILTIN_TYPES.keys())
 
 
 def _lower_statement(statement: ast.Node, lowered: Lowered, dependencies: Dependencies) -> None:
@@ -79,15 +99,46 @@ def _lower_rule(node: ast.Rule, lowered: Lowered, dependencies: Dependencies) ->
     forms: list[RawForm] = []
     if node.body is not None:
         scope.formula(node.body, forms)
-    aggregates = [a for x in node.aggregations if (a := aggregation(scope, x, forms)) is not None]
-    heads = [h for x in node.heads if (h := _head(scope, x, forms)) is not None]
+    computed: OwnForms = {}
+    aggregates = [a for x in node.aggregations if (a := _aggregate(scope, x, computed)) is not None]
+    heads = [h for x in node.heads if (h := _head_with_terms(scope, x, computed)) is not None]
+    if not lowered.has_times:
+        forms += _always_defined(computed)
     if not scope.failed:
         check_aggregates(scope, aggregates, heads)
     if scope.failed:
         return
     maker = RuleMaker(scope, dependencies)
-    for part, used in by_group(heads, aggregates):
-        maker.add(part, forms, used, node.span)
+    for part, used in by_group(heads, aggregates, computed):
+        items: tuple[Atom | Aggregate, ...] = (*used, part[0])
+        own = (form for item in items for form in computed.get(item, ()))
+        maker.add(part, (*forms, *own), used, node.span)
+
+
+def _always_defined(computed: OwnForms) -> list[RawForm]:
+    """Takes out what always has a value: it may be computed for all heads, which then stay one rule."""
+    total = [
+        item
+        for item, forms in computed.items()
+        if all(isinstance(form, Primitive) and form.name in TOTAL for form in forms)
+    ]
+    return [form for item in total for form in computed.pop(item)]
+
+
+def _aggregate(scope: Scope, node: ast.Aggregation, computed: OwnForms) -> Aggregate | None:
+    forms: list[RawForm] = []
+    found = aggregation(scope, node, forms)
+    if found is not None and forms:
+        computed[found] = tuple(forms)
+    return found
+
+
+def _head_with_terms(scope: Scope, node: ast.Node, computed: OwnForms) -> Atom | None:
+    forms: list[RawForm] = []
+    head = _head(scope, node, forms)
+    if head is not None and forms:
+        computed[head] = tuple(forms)
+    return head
 
 
 def _head(scope: Scope, node: ast.Node, forms: list[RawForm]) -> Atom | None:

@@ -14,6 +14,7 @@ from dlog.language import ast
 class Lowered:
     names: Names
     types: NamedTypes
+    has_times: bool = False  # whether a column has a type of times, whose sums may be undefined
     rules: list[Rule] = field(default_factory=list)
     facts: list[FactBlock] = field(default_factory=list)
     deltas: list[FactDelta] = field(default_factory=list)

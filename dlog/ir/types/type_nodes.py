@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dlog.aggregates.aggregate import SUMMED
 from dlog.errors import place
 from dlog.ir.lower.literals import CANDIDATES
 from dlog.ir.primitives import ANY, DATES, NUMERIC
@@ -108,8 +109,9 @@ def spell(candidates: Iterable[str]) -> str:
     special = {
         frozenset(ANY): "any value",
         frozenset(DATES): "a date",
+        frozenset(SUMMED): "a number or a duration",
         frozenset(CANDIDATES["string"]): "string",
     }
-    if set(NUMERIC) <= set(names) and "string" not in names:  # what arithmetic accepts before more is known
-        return "a number"
+    if frozenset(names) not in special and set(NUMERIC) <= set(names) and "string" not in names:
+        return "a number"  # what arithmetic accepts before more is known
     return special.get(frozenset(names)) or " or ".join(names)

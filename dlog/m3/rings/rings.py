@@ -1,16 +1,17 @@
-"""Owns the rings of M3 map values, and which ring a type has.
+"""Owns the rings of M3 map values.  Knows no types: see `registry`.
 
 A payload is a fixed number of 64-bit words, so that maps hold payloads in arrays; columns of elements are
 arrays of int64 of shape (n, words), floats as their bits.  Rings of dlog come with code for kernels
-(`ring_kernels`); rings of users come as functions on whole columns.
+(`kernels`); rings of users come as functions on whole columns.
 
-`ring_axioms` tests the laws.  Integers are checked: a sum or product beyond 64 bits is an error, never a
+`axioms` tests the laws.  Integers are checked: a sum or product beyond 64 bits is an error, never a
 wrong number.  Floats are sums of two floats, 106 bits, so that inserting and deleting rows leaves no
 remainder; one float is shown.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -18,12 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from dlog.errors import DataError, DlogError, did_you_mean
+from dlog.errors import DataError
 from dlog.jit import Words
 from dlog.m3.rings import kernels as kernels
 from dlog.m3.rings.kernels import COFACTOR, DECIMAL, FLOAT, INTEGER, PART, PLAIN_FLOAT
-from dlog.m3.syntax.ast import Call, MapAccess, MapDeclaration, Program, TypeRef
-from dlog.m3.types.typing import FLOATS, INTEGERS
 
 INT_WORD, FLOAT_WORD = "int", "float"
 Binary = Callable[[Words, Words], Words]
@@ -35,9 +34,12 @@ Lifting = Callable[[tuple[int, ...], Sequence[np.ndarray]], Words]
 class Ring:
     """`layout` says for each word whether it holds an int or the bits of a float.
 
-    `kernel` describes the ring to `ring_kernels`; it is None for a ring that has functions on columns
+    `kernel` describes the ring to `kernels`; it is None for a ring that has functions on columns
     instead.  `encode` makes the words of a value, `decode` the value of words.  `lift` makes elements from
     columns of floats, for `[lift<k>: T](..)`, and `lifts` has those with other names.
+    `commutes`: a * b is b * a; otherwise products are computed in the order in which they are written.
+    `by_float` multiplies elements by a column of floats, and `sample` gives a random value for the test of
+    the laws; both may be missing.
     `variables` are those of a ring of cofactors that its elements have numbers for, of `most` in all.
     """
 
@@ -52,6 +54,9 @@ class Ring:
     one: Any = 1
     lift: Lifting | None = None
     is_exact: bool = True
+    commutes: bool = True
+    by_float: Callable[[Words, np.ndarray], Words] | None = None
+    sample: Callable[[random.Random], Any] | None = None
     lifts: Mapping[str, Lifting] = field(default_factory=dict)
     variables: tuple[int, ...] | None = None
     most: int = 0
@@ -79,6 +84,13 @@ class Ring:
     def lifts_natively(self, name: str) -> bool:
         """Whether kernels make the elements of `[name: T](..)`."""
         return self.variables is not None and name == "lift" and name not in self.lifts
+
+    @property
+    def takes_floats(self) -> bool:
+        """Whether elements can be multiplied by floats."""
+        if self.kernel is None:
+            return self.by_float is not None
+        return not {INTEGER, DECIMAL} & set(self.kernel.reshape(-1, PART)[:, 0].tolist())
 
     def narrowed(self, variables: tuple[int, ...]) -> Ring:
         """The ring of those of its elements that have no other variables.  REQUIRES: a ring of cofactors."""
@@ -155,6 +167,15 @@ class Ring:
         self._fine(kernels.scale_columns(self.kernel, self.words, _flat(out), times, len(out)))
         return out
 
+    def multiply_by_floats(self, x: Words, numbers: np.ndarray) -> Words:
+        """Each element times a float.  REQUIRES: `takes_floats`."""
+        if self.kernel is None:
+            assert self.by_float is not None
+            return self.by_float(x, numbers)
+        factors = self.zeros(len(x))  # the number in the first word of each part stands for itself
+        factors[:, self.kernel.reshape(-1, PART)[:, 1]] = np.asarray(numbers, float).view(np.int64)[:, None]
+        return self.multiply(x, factors)
+
     def is_zero(self, x: Words) -> np.ndarray:
         if self.kernel is None:
             floats = np.array([kind == FLOAT_WORD for kind in self.layout])
@@ -178,11 +199,14 @@ class Ring:
         """By doubling: one addition of columns for each bit."""
         out, power = self.zeros(len(x)), np.where((times < 0)[:, None], self.negate(x), x)
         left = np.abs(times)
+        if (left == 1).all():
+            return power
         while left.any():
             odd = left & 1 == 1
             out[odd] = self.add(out[odd], power[odd])
             left >>= 1
-            power = self.add(power, power)
+            more = left > 0  # no element is doubled further than needed: it might be out of range
+            power[more] = self.add(power[more], power[more])
         return out
 
     def _segments(self, x: Words, bounds: Words, out: Words) -> Words:
@@ -215,14 +239,22 @@ def _part(code: int, words: int, parameter: int = 0) -> Words:
     return np.array([code, 0, words, parameter], np.int64)
 
 
-INTEGER_RING = Ring("integer", (INT_WORD,), lambda v: (v,), lambda w: w[0], _part(INTEGER, 1))
+def _whole(source: random.Random) -> int:
+    return source.randint(-9, 9)
+
+
+def _real(source: random.Random) -> float:
+    return source.uniform(-9, 9)
+
+
+INTEGER_RING = Ring("integer", (INT_WORD,), lambda v: (v,), lambda w: w[0], _part(INTEGER, 1), sample=_whole)
 FLOAT_RING = Ring(
     "float", (FLOAT_WORD, FLOAT_WORD), lambda v: (float(v), 0.0), lambda w: w[0] + w[1], _part(FLOAT, 2),
-    one=1.0, is_exact=False,
+    one=1.0, is_exact=False, sample=_real,
 )  # fmt: skip
 PLAIN_FLOAT_RING = Ring(
     "plain float", (FLOAT_WORD,), lambda v: (float(v),), lambda w: w[0], _part(PLAIN_FLOAT, 1),
-    one=1.0, is_exact=False,
+    one=1.0, is_exact=False, sample=_real,
 )  # fmt: skip
 
 
@@ -243,7 +275,7 @@ def decimal_ring(scale: int) -> Ring:
 
     return Ring(
         f"decimal({scale})", (INT_WORD,), encode, lambda w: Decimal(w[0]) / unit,
-        _part(DECIMAL, 1, unit), one=Decimal(1),
+        _part(DECIMAL, 1, unit), one=Decimal(1), sample=_whole,
     )  # fmt: skip
 
 
@@ -269,16 +301,27 @@ def product_ring(*rings: Ring) -> Ring:
     result = Ring(
         f"({' x '.join(ring.name for ring in rings)})", layout, encode, decode,
         one=tuple(ring.one for ring in rings), is_exact=all(ring.is_exact for ring in rings),
+        commutes=all(ring.commutes for ring in rings), sample=_sample_of_each(rings),
     )  # fmt: skip
     if all(ring.kernel is not None for ring in rings):
         return replace(result, kernel=_joined(rings, bounds))
     cuts = list(zip(rings, bounds[:-1], bounds[1:], strict=True))
+
+    def by_float(x: Words, numbers: np.ndarray) -> Words:
+        return np.hstack([r.multiply_by_floats(x[:, a:b], numbers) for r, a, b in cuts])
+
     return replace(
         result,
+        by_float=by_float if all(ring.takes_floats for ring in rings) else None,
         plus=lambda x, y: np.hstack([r.add(x[:, a:b], y[:, a:b]) for r, a, b in cuts]),
         times=lambda x, y: np.hstack([r.multiply(x[:, a:b], y[:, a:b]) for r, a, b in cuts]),
         minus=lambda x: np.hstack([r.negate(x[:, a:b]) for r, a, b in cuts]),
     )
+
+
+def _sample_of_each(rings: Sequence[Ring]) -> Callable[[random.Random], Any] | None:
+    samples = [ring.sample for ring in rings if ring.sample is not None]
+    return (lambda source: tuple(s(source) for s in samples)) if len(samples) == len(rings) else None
 
 
 def _joined(rings: Sequence[Ring], bounds: Sequence[int]) -> Words:
@@ -336,63 +379,15 @@ def cofactor_ring(size: int, variables: tuple[int, ...] | None = None) -> Ring:
         out[:, 1 + n :] = full[:, rows] * full[:, columns]
         return out.view(np.int64)
 
+    def sample(source: random.Random) -> Any:
+        square = np.zeros((size, size))
+        square[rows, columns] = square[columns, rows] = [_real(source) for _ in rows]
+        sums = [_real(source) if v in variables else 0.0 for v in range(size)]
+        return _real(source), sums, square.tolist()
+
     zero = [0.0] * size
     return Ring(
         f"cofactor({size})", (FLOAT_WORD,) * words, encode, decode, _part(COFACTOR, words, n),
-        one=(1.0, zero, [zero] * size), lift=lift, is_exact=False, variables=variables, most=size,
+        one=(1.0, zero, [zero] * size), lift=lift, is_exact=False, sample=sample, variables=variables,
+        most=size,
     )  # fmt: skip
-
-
-# Which ring a type means
-
-RingMaker = Callable[[Sequence[TypeRef]], Ring]
-_registered: dict[str, RingMaker] = {}
-
-
-def register_ring(name: str, ring: Ring | RingMaker) -> None:
-    """Give the M3 type `name` its ring.
-
-    A type with parameters has a function instead: it gets all types of that name in a program, each with its
-    parameters, and makes the one ring that they are all elements of.
-    """
-    if name in (*INTEGERS, *FLOATS):
-        raise DlogError(f"type {name} already has a ring")
-    _registered[name] = (lambda _: ring) if isinstance(ring, Ring) else ring
-
-
-def rings_of(program: Program) -> dict[str, Ring]:
-    """The ring of every type that maps, or calls of functions, of a program have, by the type's name."""
-    types: dict[str, list[TypeRef]] = {}
-    for node in program.walk():
-        if isinstance(node, MapDeclaration | MapAccess | Call) and node.type is not None:
-            types.setdefault(node.type.name, []).append(node.type)
-    keys = ("string", "char", "date")
-    return {name: _ring(name, found) for name, found in types.items() if name not in keys}
-
-
-def ring_of(type_: TypeRef) -> Ring:
-    """The ring of one type.  Raises if it is a user type without a registered ring.
-
-    >>> ring_of(TypeRef("long")).name, ring_of(TypeRef("double")).words
-    ('integer', 2)
-    """
-    return _ring(type_.name, [type_])
-
-
-def _ring(name: str, types: Sequence[TypeRef]) -> Ring:
-    if name in INTEGERS:
-        return INTEGER_RING
-    if name in FLOATS:
-        return FLOAT_RING
-    if name in _registered:
-        return _registered[name](types)
-    help = did_you_mean(name, _registered, "register one with dlog.m3.register_ring")
-    raise DlogError(f"no ring is registered for type {name}", span=types[0].span, help=help)
-
-
-def _cofactor_of(types: Sequence[TypeRef]) -> Ring:
-    """RingCofactor<first, double, number> has variables first .. first + number - 1 of all."""
-    return cofactor_ring(max(sum(p for p in t.params if isinstance(p, int)) or 1 for t in types))
-
-
-register_ring("RingCofactor", _cofactor_of)

@@ -7,6 +7,12 @@ and no code of a float, date or string is that low; the rest of such a slot is u
 with at most one key and one value word has 0 there.  A slot whose value is 0 is dead: it keeps its key, so
 that probes continue after it, and is left out when the table is rebuilt.
 
+An exact sum of floats has EXACT_WORDS words: a head and WINDOW digits in base 2^32, balanced as those of
+`dlog.algebra`.  The head is 1 + the place of the first digit; 0 if the sum is 0.  A sum whose digits span
+more, or that has infinities or NaN, is wide: it has WORDS_PER_SUM words elsewhere in the arena, and its head
+is minus their address.  M_SPARE lists wide sums that no slot has; there is one at least whenever a row is
+added.
+
 Wide values may be stored apart: a slot then has, after its keys, one word that says where in the arena its
 element is.  Elements never move while a table grows; each slot that is not empty has one.  There are at least
 M_LIMIT of them, so that kernels find one wherever there is room for a slot.  Columns of slots that
@@ -44,17 +50,21 @@ M_UPDATES: Final = 10  # rows added since the live slots were counted
 M_INDICES: Final = 11  # how many
 M_INDEX: Final = 12  # where in the array of all maps their key places are: each a count, then that many
 M_APART: Final = 13  # words of an element that lies apart from its slot; 0: values are in the slots
-M_SPARE: Final = 14  # the first element that was freed, whose first word gives the next; 0: none
+M_SPARE: Final = 14  # the first element, or wide sum, that is free; its first word gives the next; 0: none
 M_FRESH: Final = 15  # the next element that was never used
 M_WORDS_OF_MAP: Final = 16
 
 # Kinds of value words.  A float of 106 bits is two words, whose sum it is: what was added to it can be
 # subtracted without a remainder.
-INT, FLOAT, DOUBLED, LOW = range(4)
+INT, FLOAT, DOUBLED, LOW, EXACT, DIGIT = range(6)
+
+WINDOW: Final = 5  # digits of an exact sum in a slot: with head and two keys, a line of the cache
+EXACT_WORDS: Final = WINDOW + 1
 
 DIRECT: Final = 1 << 62
 
 LINKS: Final = -1  # asked for as room: memory for chains
+WIDE: Final = -2  # the same: for wide sums
 
 END_OF_CHAIN: Final = -1
 UNLINKED: Final = -2  # the link of a slot that no chain holds
@@ -74,6 +84,8 @@ BY_ROW: Final = 10  # whether the event's rows go one by one through code for on
 ONE: Final = 11  # always 1: the frame of such code
 BUDGET: Final = 12  # how many instructions, or rows one by one, until the machine pauses
 HELD: Final = 13  # the first sum of cofactors that is deferred until rows are done; 0: none
+RESUME: Final = 14  # the row that an instruction on exact sums continues with after it got memory
+SELECTED: Final = 15  # 1: the rows of the event are those that another array lists
 STATE_HEADER: Final = 16
 
 # Words of an event: rows of one relation, `step` of them at a time.
@@ -84,6 +96,7 @@ E_FIRST: Final = 3
 E_END: Final = 4
 E_STEP: Final = 5
 E_ROWS: Final = 6  # where the code for one row begins; -1: there is none, or the rows are many
+E_SELECTED: Final = 7  # 1: its rows are numbers of rows, in another array than the input
 E_WORDS: Final = 8
 
 # Words of a step, from which events are made: rows of one relation.  Each sign has its trigger.
@@ -150,6 +163,9 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     ELEMENTS,  # frame, map or block, slots, factor, plan, columns..: adds products of cofactors
     BLOCK_ZERO,  # frame, block, words: an element of each row, in the state
     BLOCK_NONZERO,  # frame, block, words, out
+    EXACT_ADD,  # frame, map, slots, weights, high, low: adds integers times doubled floats to exact sums
+    EXACT_MERGE,  # frame, map, slots, weights, source, source slots: and integers times exact sums
+    EXACT_LOAD,  # frame, map, slots, high, low: exact sums as doubled floats
     CALL_PYTHON,  # which, frame
     ROW_AHEAD,  # whether any is wide, (input column, n, maps..).., -1: maps of one key that will be read
     ROW_LOADS,  # n, then n times: out, input column
@@ -160,7 +176,7 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     ROW_ADD,  # map, key, value: to an entry of a plain map
     ROW_TOTAL,  # map, value: of a plain map without keys
     ROW_HOLD,  # map, factor, plan, columns..: ELEMENTS of a map without keys that no trigger reads
-) = range(57)  # fmt: skip
+) = range(60)  # fmt: skip
 
 # How CONVERT converts.  A float in a value is its bits; in a key it is its code, in the order of floats.
 INT_TO_BITS, BITS_TO_CODE, CODE_TO_BITS, INT_TO_CODE, CODE_TO_INT, BITS_TO_INT = range(6)

@@ -7,7 +7,7 @@ by one in order, insertions before deletions of the same row where a multiplicit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,41 +17,30 @@ import pyarrow as pa
 from dlog.errors import DataError, DlogError, did_you_mean
 from dlog.io import to_arrow
 from dlog.jit import Words
-from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING
+from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING, PLAIN_FLOAT_RING
 from dlog.m3.runtime import layout as o
-from dlog.m3.runtime.compile.code import Label, Word
 from dlog.m3.runtime.compile.compiler import Compiled, compile_program
-from dlog.m3.runtime.compile.statements import LOAD, QUERY
-from dlog.m3.runtime.compile.stores import Store
+from dlog.m3.runtime.compile.partition import partition
+from dlog.m3.runtime.compile.statements import QUERY
+from dlog.m3.runtime.compile.stores import EXACT, FLOATS, Store
 from dlog.m3.runtime.compile.values import KEY_TYPES
 from dlog.m3.runtime.encoding import columns_of, encode_table, multiplicities_of, one_by_one, plain_codes
-from dlog.m3.runtime.machine.event_kernels import make_events, start
-from dlog.m3.runtime.machine.machine import run
+from dlog.m3.runtime.feeder import Feeder, Step, has_batch_trigger
 from dlog.m3.runtime.maps.maps import Maps
+from dlog.m3.runtime.parts import Parts, is_exact
+from dlog.m3.runtime.waiting import MOST_WAITING, SMALL_BATCH, Waiting
+from dlog.m3.runtime.worker import Worker
 from dlog.m3.syntax import ast
 from dlog.m3.types.typecheck import check
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode
-
-LONGEST_BATCH = 1 << 40
-BUDGET = 1 << 16  # instructions before Python can handle interrupts: less than a second
-ROWS_AT_ONCE = 1 << 15  # of several relations: the machine's input then stays in the cache
-_NO_RANKS = np.zeros(1, np.int64)
-
-
-@dataclass(frozen=True)
-class Step:
-    """Rows of a relation as codes: (columns + 1, rows), the last multiplicities."""
-
-    relation: str
-    words: Words
 
 
 @dataclass(frozen=True)
 class Saved:
     """A state for `Runtime.restore`; it belongs to the runtime that gave it."""
 
-    maps: list[Words]
+    maps: list[list[Words]]
     is_ready: bool
     rows: int
 
@@ -71,21 +60,49 @@ class Runtime:
     [{'a': 1, 'value': 30}]
     """
 
-    def __init__(self, program: ast.Program, checked: bool = False, dictionary: Dictionary | None = None):
-        """`dictionary`: that of the caller who gives texts as codes, by `apply_words`."""
+    def __init__(
+        self,
+        program: ast.Program,
+        checked: bool = False,
+        dictionary: Dictionary | None = None,
+        floats: str = EXACT,
+        threads: int | None = None,
+    ):
+        """`dictionary`: that of the caller who gives texts as codes, by `apply_words`.  `floats`: how sums of
+        floats are computed, "exact", "doubled" (106 bits) or "plain" (53 bits).  `threads`: machines share
+        the rows, if the program allows it, and small batches wait for others until something is read.
+        """
+        if floats not in FLOATS:
+            raise DlogError(f"unknown sums of floats: {floats}", help=f"one of {', '.join(FLOATS)}")
         self.program = program if checked else check(program)
         self.dictionary = Dictionary() if dictionary is None else dictionary
-        self.compiled: Compiled = compile_program(self.program, self.dictionary)
-        self.maps = Maps([store.shape for store in self.compiled.stores.all])
-        self._state = _in_lines(max(self.compiled.state_words, 64))
-        self._columns = self.compiled.columns.copy()
-        self._taken = self._events = np.empty(0, np.int64)  # memory of `apply_steps`
-        self._registers = self._columns[:: o.CHUNK].copy()
-        self._arrays = _Arrays(self._columns, self._state, self.maps)
+        self.compiled: Compiled = compile_program(self.program, self.dictionary, floats)
+        self._parts = self._divided(threads)
+        self._workers = self._parts.workers if self._parts else [Worker(self.compiled, self.dictionary)]
+        self._feeder = Feeder(self._workers[0])
+        self._waiting = Waiting(self.compiled.columns_read)
         self._is_ready = False
         self._broken: str | None = None
-        self._coming = dict.fromkeys([s.name for s in self.program.sources], 0)  # rows announced by `expect`
         self.rows = 0  # that were applied
+
+    def _divided(self, threads: int | None) -> Parts | None:
+        """Several machines, if several threads can run them, or if bits would depend on the number of
+        threads.
+        """
+        if threads is None or self.compiled.calls or (threads == 1 and is_exact(self.compiled)):
+            return None
+        found = partition(self.program)
+        return None if found is None else Parts(self.compiled, self.dictionary, found, threads)
+
+    @property
+    def maps(self) -> Maps:
+        """The maps of the program; of several machines, those of the first."""
+        self._apply_waiting()
+        return self._workers[0].maps
+
+    def memory(self) -> int:
+        """Bytes of all maps."""
+        return self._parts.memory() if self._parts else self.maps.memory()
 
     # ---- changes
 
@@ -98,12 +115,8 @@ class Runtime:
 
     def load_words(self, table: str, words: Words) -> None:
         """Of encoded columns: (columns + 1, rows), multiplicities last."""
-        n = words.shape[1]
-        entry = self.compiled.entries[table, LOAD]
-        events = np.array([entry, 0, n, 0, n, LONGEST_BATCH, -1, 0], np.int64)
-        self._coming[table] = max(self._coming[table], n)
-        self._run(events, np.ascontiguousarray(words).reshape(-1))
-        self._coming[table] -= n
+        self._check_width(table, words)
+        self._run(lambda: (self._parts or self._feeder).load(table, words))
 
     def expect(self, relation: str, rows: int) -> None:
         """Announce this many rows of a relation: maps that it changes grow in fewer steps.
@@ -111,7 +124,10 @@ class Runtime:
         More or fewer may come.  Costs nothing by itself.
         """
         self._source(relation)
-        self._coming[relation] = rows
+        if self._parts:
+            self._parts.expect(relation, rows)
+        else:
+            self._feeder.coming[relation] = rows
 
     def ready(self) -> None:
         """All tables are loaded: run ON SYSTEM READY.  The first change does it, unless it was called
@@ -121,7 +137,7 @@ class Runtime:
             self._is_ready = True
             entry = self.compiled.entries.get((None, ast.READY))
             if entry is not None:
-                self._run(_once(entry), np.zeros(1, np.int64))
+                self._run(lambda: (self._parts or self._feeder).once(entry))
 
     def apply(self, relation: str, rows: Any, multiplicities: Any = None) -> None:
         """Change a stream by rows (a list of tuples, an Arrow table, a data frame, an array), each inserted
@@ -146,23 +162,22 @@ class Runtime:
 
     def apply_words(self, relation: str, words: Words) -> None:
         """The same of encoded columns: an array (columns + 1, rows) of codes, the last multiplicities."""
+        self._check_width(relation, words)
         if not self.has_batch_trigger(relation) and np.any(np.abs(words[-1]) != 1):
             words = one_by_one(words)
+        self.ready()
         n = words.shape[1]
-        sign = int(words[-1, 0]) if n else 0
-        if self.has_batch_trigger(relation) or np.all(words[-1] == sign):
-            self.ready()
-            self._coming[relation] = max(self._coming[relation], n)
-            entry, step, rows = self._entry(relation, sign)
-            if n and entry >= 0:
-                few = n == 1 or (n <= o.ROW_CODE_ROWS and step < LONGEST_BATCH)
-                events = np.array([entry, 0, n, 0, n, step, rows if few else -1, 0], np.int64)
-                self._run(events, np.ascontiguousarray(words).reshape(-1))
-            self._coming[relation] -= n
-            self.rows += n
+        if self._parts is None:
+            self._run(lambda: self._feeder.apply(relation, words))
+        elif n < SMALL_BATCH:
+            self._require_right()
+            self._waiting.add(relation, words)
+            if self._waiting.rows >= MOST_WAITING:
+                self._apply_waiting()
         else:
             nothing = np.zeros(n, np.int64)
-            self.apply_steps([Step(relation, words)], nothing, nothing)
+            self._apply_parts([Step(relation, words)], nothing, nothing)
+        self.rows += n
 
     def apply_steps(self, steps: Sequence[Step], which: Words, batch: Words) -> None:
         """Rows of several relations, in the order that `which` gives: for each row its step; the rows of a
@@ -170,102 +185,46 @@ class Runtime:
 
         REQUIRES: multiplicities of 1 or -1 where there is no batch trigger.
         """
-        self.ready()
         which, batch = (np.ascontiguousarray(words, np.int64) for words in (which, batch))
-        done = np.zeros(len(steps), np.int64)
-        for step in steps:
-            self._coming[step.relation] = max(self._coming[step.relation], step.words.shape[1])
-        for first, end in _slices(batch):
-            n = end - first
-            counts = np.bincount(which[first:end], minlength=len(steps))
-            inputs, table = self._inputs(steps, done, counts)
-            self._events = _room(self._events, n * o.E_WORDS)
-            made = make_events(which[first:end], batch[first:end], inputs, table, self._events, n)
-            self._run(self._events[: made * o.E_WORDS], inputs)
-            done += counts
-            for step, came in zip(steps, counts.tolist(), strict=True):
-                self._coming[step.relation] = max(self._coming[step.relation] - came, 0)
-            self.rows += n
+        self._check_steps(steps, which, batch)
+        self.ready()
+        if self._parts is None:
+            self._run(lambda: self._feeder.apply_steps(steps, which, batch))
+        else:
+            self._apply_parts(steps, which, batch)
+        self.rows += len(which)
 
-    def _inputs(self, steps: Sequence[Step], done: Words, counts: Words) -> tuple[Words, Words]:
-        """The next rows of each step, those of their columns that a trigger reads, and the words of steps."""
-        sizes = [step.words.shape[0] * n for step, n in zip(steps, counts.tolist(), strict=True)]
-        self._taken = _room(self._taken, sum(sizes))
-        table = np.zeros((len(steps), o.S_WORDS), np.int64)
-        base = 0
-        for words, step, first, n, size in zip(table, steps, done, counts, sizes, strict=True):
-            rows = self._taken[base : base + size].reshape(-1, n) if n else step.words[:, :0]
-            for column in {*self.compiled.columns_read.get(step.relation, ()), len(rows) - 1}:
-                rows[column] = step.words[column, first : first + n]
-            signs = -1 if self.has_batch_trigger(step.relation) else base + size - n
-            words[: o.S_INSERT] = base, n, signs, 0
-            words[o.S_INSERT : o.S_DELETE] = self._entry(step.relation, 1)
-            words[o.S_DELETE :] = self._entry(step.relation, -1)
-            base += size
-        return self._taken, table.reshape(-1)
+    def _apply_parts(self, steps: Sequence[Step], which: Words, batch: Words) -> None:
+        assert self._parts is not None
+        parts = self._parts
+        self._apply_waiting()
+        self._run(lambda: parts.apply_steps(steps, which, batch))
 
-    def _entry(self, relation: str, sign: int) -> tuple[int, int, int]:
-        """Where the trigger for rows begins, and how many of them it processes at a time; where its code for
-        one row begins.  -1: there is none.
-        """
-        entries, rows = self.compiled.entries, self.compiled.row_entries
-        key: tuple[str, str] = (relation, ast.BATCH)
-        if key in entries:
-            return entries[key], LONGEST_BATCH, rows.get(key, -1)
-        key = (relation, ast.INSERT if sign > 0 else ast.DELETE)
-        return entries.get(key, -1), o.CHUNK if key in self.compiled.together else 1, rows.get(key, -1)
+    def _apply_waiting(self) -> None:
+        """What was said to be applied."""
+        if self._waiting.rows and self._parts is not None:
+            parts, given = self._parts, self._waiting.take()
+            self._run(lambda: parts.apply_steps(*given))
 
     def has_batch_trigger(self, relation: str) -> bool:
-        return (relation, ast.BATCH) in self.compiled.entries
+        return has_batch_trigger(self.compiled, relation)
 
-    def _run(self, events: Words, inputs: Words) -> None:
-        """Run the machine to the end, serving its requests."""
+    def _run(self, action: Callable[[], None]) -> None:
+        """Change maps, all or nothing: after an error they are no longer valid."""
         self._require_right()
-        maps, state, n = self.maps, self._state, len(events) // o.E_WORDS
-        code, columns = self.compiled.code, self._columns
-        if not start(state, events, n):
-            return
         try:
-            while True:
-                ranks = self.dictionary.rank if self.compiled.stores.uses_ranks else _NO_RANKS
-                ranks = ranks if len(ranks) else _NO_RANKS
-                status = run(
-                    maps.arena.A, maps.words, code, state, columns, self._registers, inputs, events, ranks, n,
-                    BUDGET,
-                )  # fmt: skip
-                if status == o.DONE:
-                    break
-                if status == o.PAUSE:
-                    continue
-                if status == o.GROW:
-                    self._give_memory(int(state[o.ASKED]), int(state[o.ROOM]))
-                else:
-                    self._call(int(state[o.ASKED]))
+            action()
         except BaseException as error:
             self._broken = f"a batch was left half done: {error}"
             raise
-        if state[o.OVERFLOW]:
-            self._raise_overflow(int(state[o.OVERFLOW]) - 1)
-        maps.settle()
-
-    def _give_memory(self, address: int, room: int) -> None:
-        """To a map that the machine asks it for."""
-        if room == o.LINKS:
-            self.maps.give_links(address)
-        else:
-            relations = self.compiled.feeding.get(address, ())
-            self.maps.grow(address, room, sum(self._coming[r] for r in relations))
+        for worker in self._workers:
+            if worker.overflow is not None:
+                self._raise_overflow(worker.overflow)
 
     def _require_right(self) -> None:
         if self._broken:
             help = "go back with restore() to what save() returned before, or start over with another Runtime"
             raise DlogError(f"the maps are no longer valid, since {self._broken}", help=help)
-
-    def _call(self, which: int) -> None:
-        call = self.compiled.calls[which]
-        self._arrays.rows = int(self._state[call.frame])
-        if self._arrays.rows:
-            call.run(self._arrays)
 
     def _raise_overflow(self, address: int) -> None:
         statement = self.compiled.statement_at(address)
@@ -281,14 +240,18 @@ class Runtime:
 
     def save(self) -> Saved:
         """All maps, to go back to.  O(memory of maps)."""
+        self._apply_waiting()
         self._require_right()
-        return Saved(self.maps.copies(), self._is_ready, self.rows)
+        return Saved([worker.maps.copies() for worker in self._workers], self._is_ready, self.rows)
 
     def restore(self, saved: Saved) -> None:
         """Go back to what `save` returned, also after a failed change.  O(memory of maps)."""
-        self.maps.put_back(saved.maps)
+        self._waiting = Waiting(self.compiled.columns_read)
+        for worker, maps in zip(self._workers, saved.maps, strict=True):
+            worker.restore(maps)
+        if self._parts is not None:
+            self._parts.forget()
         self._is_ready, self.rows, self._broken = saved.is_ready, saved.rows, None
-        self._state[:] = 0
 
     # ---- results
 
@@ -297,13 +260,12 @@ class Runtime:
 
         Sorted by keys.  A result without keys has one row.  Raises DlogError after a failed change.
         """
+        self._apply_waiting()
         self._require_right()
         result = self.compiled.results.get(name)
         if result is not None:
             if not result.is_map:
-                entry = self.compiled.entries[name, QUERY]
-                self.ready()
-                self._run(_once(entry), np.zeros(1, np.int64))
+                self._query(name)
             return self._table(result.store, result.names)
         declared = self.program.map(name)
         if declared is None:
@@ -318,17 +280,50 @@ class Runtime:
             yield query.name, self[query.name]
 
     def _table(self, store: Store, names: Sequence[str]) -> pa.Table:
-        words = self.maps.entries(store.number)
         k = len(store.key_kinds)
-        words = words[: k + store.ring.words]
+        words = self.words_of(store)
         if store.keeps:  # entries of value 0 exist but are not shown
             words = words[:, words[k:].any(axis=0)]
         if k == 0 and words.shape[1] == 0:
-            words = np.zeros((store.ring.words, 1), np.int64)
+            words = np.zeros((len(words) - k, 1), np.int64)
         keys = [decode(words[j], KEY_TYPES[kind], self.dictionary) for j, kind in enumerate(store.key_kinds)]
         value = "value" if "value" not in names else "value of map"
         table = pa.table([*keys, _values(store, words[k:])], names=[*_distinct(names), value])
         return table.sort_by([(name, "ascending") for name in table.column_names[:k]]) if k else table
+
+    def _query(self, name: str) -> None:
+        """Compute a query."""
+        self.ready()
+        entry = self.compiled.entries[name, QUERY]
+        if self._parts is None:
+            self._run(lambda: self._feeder.once(entry))
+            return
+        parts, stores = self._parts, self.compiled.stores
+        query = next(query for query in self.program.queries if query.name == name)
+        reads = [stores.map(n.name) for n in query.walk() if isinstance(n, ast.MapAccess)]
+        tables = [stores.table(n.name) for n in query.walk() if isinstance(n, ast.Relation)]
+        self._run(lambda: parts.query(entry, [*reads, *tables]))
+        self._check_sums()
+
+    def words_of(self, store: Store) -> Words:
+        """(words, entries): the keys and value words of all entries; of exact sums the bits of floats."""
+        self._apply_waiting()
+        maps = self._workers[0].maps
+        if self._parts is not None:
+            maps = self._parts.maps_with(store)
+            self._check_sums(store)
+        if store.is_exact:
+            keys, sums = maps.sums(store.number)
+            return np.vstack([keys, sums.view(np.int64)])
+        return maps.entries(store.number)[: len(store.key_kinds) + store.ring.words]
+
+    def _check_sums(self, store: Store | None = None) -> None:
+        """Sums of what several machines have may not fit."""
+        assert self._parts is not None
+        if self._parts.total.overflow is not None:
+            self._parts.forget()
+            target = f" of {store.name}" if store is not None else ""
+            raise DataError(f"an integer is beyond 64 bits in a value{target}")
 
     # ---- rows
 
@@ -341,6 +336,24 @@ class Runtime:
             raise DlogError(f"{name} is a {source.kind}, not a {kind}")
         return source
 
+    def _check_width(self, relation: str, words: Words) -> None:
+        """Kernels copy as many columns as the relation has."""
+        width = len(self._source(relation).columns) + 1
+        if len(words) != width:
+            message = f"{relation} has {width - 1} columns and multiplicities: {width} rows of codes"
+            raise DlogError(f"{message}, not {len(words)}")
+
+    def _check_steps(self, steps: Sequence[Step], which: Words, batch: Words) -> None:
+        """Kernels have room for as many rows as the order has."""
+        for step in steps:
+            self._check_width(step.relation, step.words)
+        rows = [step.words.shape[1] for step in steps]
+        is_order = not len(which) or 0 <= which.min() <= which.max() < len(steps)
+        if not is_order or np.bincount(which, minlength=len(steps)).tolist() != rows:
+            raise DlogError("`which` needs the number of a step for each row of every step")
+        if len(batch) != len(which):
+            raise DlogError(f"{len(which)} rows need as many numbers of batches, not {len(batch)}")
+
     def _encoded(self, source: ast.Source, rows: Any, multiplicities: Any = None) -> Words:
         table = to_arrow(rows, columns_of(source), source.name)
         return self.encode_table(source, table, multiplicities_of(multiplicities, table.num_rows))
@@ -350,69 +363,26 @@ class Runtime:
         return encode_table(source, self.program.dialect, table, multiplicities, self.dictionary)
 
     def check(self) -> None:
-        self.maps.check()
-
-
-class _Arrays:
-    """The arguments of a call to Python: columns of the current frame, and tables of maps."""
-
-    def __init__(self, columns: Words, state: Words, maps: Maps):
-        self._columns, self._state, self._maps = columns, state, maps
-        self.rows = 0
-
-    def __call__(self, column: Word, rows: int | None = None) -> Words:
-        at = column.address if isinstance(column, Label) else column
-        return self._columns[at : at + (self.rows if rows is None else rows)]
-
-    def block(self, base: int, words: int) -> Words:
-        """(rows, words): elements of cofactors."""
-        return self._state[base : base + self.rows * words].reshape(self.rows, words)
-
-    def table(self, number: int) -> Words:
-        return self._maps.table(number)
-
-
-def _once(entry: int) -> Words:
-    """The event that runs code once, without rows."""
-    return np.array([entry, 0, 0, 0, 1, 1, -1, 0], np.int64)
-
-
-def _in_lines(n: int) -> Words:
-    """Zeros aligned to a cache line."""
-    words = np.zeros(n + o.LINE, np.int64)
-    first = -words.ctypes.data // words.itemsize % o.LINE
-    return words[first : first + n]
-
-
-def _room(words: Words, n: int) -> Words:
-    """An array of at least this many words: the given one, if it is large enough."""
-    return words if len(words) >= n else np.empty(2 * n, np.int64)
-
-
-def _slices(batch: Words) -> Iterator[tuple[int, int]]:
-    """Where to split rows, about ROWS_AT_ONCE apart and between batches."""
-    start, n = 0, len(batch)
-    while start < n:
-        end = min(start + ROWS_AT_ONCE, n)
-        while end < n and batch[end] == batch[end - 1]:
-            end += 1
-        yield start, end
-        start = end
+        self._apply_waiting()
+        for worker in self._workers:
+            worker.maps.check()
 
 
 def _values(store: Store, words: Words) -> pa.Array:
     if store.ring is INTEGER_RING:
         return pa.array(words[0].copy())
+    if store.is_exact or store.ring is PLAIN_FLOAT_RING:
+        return pa.array(words[0].view(np.float64).copy())
     if store.ring is FLOAT_RING:
         high, low = (np.ascontiguousarray(w).view(np.float64) for w in words)
         return pa.array(high + low)
-    return pa.array([_plain(value) for value in store.ring.values(np.ascontiguousarray(words.T))])
+    return pa.array([plain(value) for value in store.ring.values(np.ascontiguousarray(words.T))])
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """An element of a ring as an Arrow value: a tuple has the fields 1, 2, and so on."""
     if isinstance(value, tuple):
-        return {str(i): _plain(part) for i, part in enumerate(value, 1)}
+        return {str(i): plain(part) for i, part in enumerate(value, 1)}
     return value
 
 

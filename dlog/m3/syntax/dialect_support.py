@@ -158,7 +158,7 @@ _DBTOASTER_RULES: tuple = (
 
 
 class _Names:
-    """Every name can be read in the dialect, in the case that it distinguishes."""
+    """Checks that each name is not reserved and has the case the dialect requires."""
 
     def __init__(self, dialect: str, diagnostics: Diagnostics):
         self.dialect, self.diagnostics = dialect, diagnostics

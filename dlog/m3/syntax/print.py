@@ -39,6 +39,11 @@ def print_program(program: ast.Program) -> str:
     return "\n\n".join(group for group in groups if group) + "\n"
 
 
+def print_expression(node: ast.Node, dialect: str = ast.DBTOASTER) -> str:
+    """The text of an expression, in one line."""
+    return _Printer(dialect).flat(node)
+
+
 class _Printer:
     def __init__(self, dialect: str):
         self.in_a5 = dialect == A5
@@ -109,7 +114,7 @@ class _Printer:
         return self.flats[id(node)]
 
     def operand(self, node: ast.Node) -> str:
-        """As part of a sum, product or comparison."""
+        """The text of an operand, in parentheses if it needs them."""
         return f"({self.flat(node)})" if self._needs_parentheses(node) else self.flat(node)
 
     def _needs_parentheses(self, node: ast.Node) -> bool:

@@ -142,7 +142,8 @@ class Expressions:
         if self.types.is_custom(node.type):
             pass  # a function of the ring, which is known when the program runs
         elif function is None:
-            help = did_you_mean(node.function, functions.known(), "add it by dlog.m3.register_function")
+            otherwise = "add it by dlog.m3.register_function, in a file for --functions"
+            help = did_you_mean(node.function, functions.known(), otherwise)
             self.error(f"unknown function {node.function}", node, help)
         else:
             self._check_arguments(node, function, results)

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from dlog.m3.types import vector_columns
+
 Columns = Callable[..., np.ndarray]
 
 
@@ -88,6 +90,8 @@ COMPUTE: dict[str, Columns] = {
     "sqrt": lambda x: np.sqrt(np.maximum(x, 0.0)),
     "pow": lambda x, y: np.power(x.astype(float), y.astype(float)),
     "cos": np.cos,
+    "sin": np.sin,
+    "tan": np.tan,
     "radians": np.radians,
     "degrees": np.degrees,
     "cast_int": lambda x: np.trunc(x).astype(np.int64),
@@ -97,5 +101,9 @@ COMPUTE: dict[str, Columns] = {
     "month_part": _month,
     "day_part": _day,
     "substring": _texts(_substring, object),
+    "vec_length": vector_columns.length,
+    "vec_dot": vector_columns.dot,
+    "vector_angle": vector_columns.angle,
+    "dihedral_angle": vector_columns.dihedral_angle,
     "regexp_match": _texts(lambda pattern, text: int(_regular(pattern).search(text) is not None), np.int64),
 }

@@ -62,6 +62,8 @@ BUILTIN = {
         Function("sqrt", (NUMBER,), NUMBER),
         Function("pow", (NUMBER, NUMBER), NUMBER),
         Function("cos", (NUMBER,), NUMBER),
+        Function("sin", (NUMBER,), NUMBER),
+        Function("tan", (NUMBER,), NUMBER),
         Function("radians", (NUMBER,), NUMBER),
         Function("degrees", (NUMBER,), NUMBER),
         Function("cast_int", (NUMBER,), NUMBER),
@@ -72,14 +74,20 @@ BUILTIN = {
         Function("day_part", (DATE,), NUMBER),
         Function("substring", (STRING, NUMBER, NUMBER), STRING, optional=1),
         Function("regexp_match", (STRING, STRING), NUMBER),
+        Function("vec_length", 3 * (NUMBER,), NUMBER),
+        Function("vec_dot", 6 * (NUMBER,), NUMBER),
+        Function("vector_angle", 6 * (NUMBER,), NUMBER),
+        Function("dihedral_angle", 12 * (NUMBER,), NUMBER),
         Function("lift", (ANY,), ANY, more=True, optional=1),
     )
 }
+REPLACEABLE = frozenset(("sin", "tan", "vec_length", "vec_dot", "vector_angle", "dihedral_angle"))
 _registered: dict[str, Function] = {}
 
 
 def register_function(name: str, compute: Columns, takes: tuple[str, ...], gives: str = NUMBER) -> Function:
     """Make `[name: type](..)` available.  `compute` takes and returns whole columns, as numpy arrays.
+    Functions of geometry may be replaced: programs bring their own of the same names.
 
     >>> register_function("twice", lambda x: 2 * x, ("number",)).takes
     ('number',)
@@ -87,7 +95,7 @@ def register_function(name: str, compute: Columns, takes: tuple[str, ...], gives
     >>> lookup("twice").compute(np.array([1, 2])).tolist()
     [2, 4]
     """
-    if name in BUILTIN:
+    if name in BUILTIN and name not in REPLACEABLE:
         raise DlogError(f"{name} is already a function of M3")
     unknown = next((kind for kind in (*takes, gives) if kind not in (NUMBER, STRING, DATE)), None)
     if unknown is not None:

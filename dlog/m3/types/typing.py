@@ -66,13 +66,15 @@ class Types:
         return self.sum(left, right)
 
     def multiplies(self, left: TypeRef | None, right: TypeRef | None) -> bool:
-        """Numbers with numbers; elements of one ring; and an element with an integer multiplicity."""
+        """Numbers with numbers; elements of one ring; and an element with a number (whether the ring has
+        products with floats is known when the program runs).
+        """
         if left is None or right is None:
             return True
         if self.is_custom(left) and self.is_custom(right):
             return left.name == right.name
         if self.is_custom(left) or self.is_custom(right):
-            return (right if self.is_custom(left) else left).name in INTEGERS
+            return self.is_number(right if self.is_custom(left) else left)
         return self.is_number(left) and self.is_number(right)
 
     def compares(self, left: TypeRef | None, right: TypeRef | None) -> bool:

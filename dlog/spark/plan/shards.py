@@ -233,5 +233,5 @@ def _combinable(shape: Shape, stratum: Stratum, plan: RulePlan) -> bool:
 
 
 def _unmerged(stratum: Stratum, plan: RulePlan) -> RulePlan:
-    """In a recursion min and max combine candidates: nothing is partial."""
+    """In a recursion min and max combine candidates, so no shard holds a partial aggregate."""
     return RulePlan(plan.rule, plan.variable, plan.places)

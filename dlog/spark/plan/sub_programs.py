@@ -28,7 +28,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Partial:
-    """A rule whose aggregates the shards have in part; `number` distinguishes it from others of the block."""
+    """A rule whose aggregates each shard computes in part; `number` tells it from others of the block."""
 
     number: int
     plan: RulePlan

@@ -92,7 +92,7 @@ class Copies:
         return sorted(f for f in os.listdir(self.root) if f.startswith(prefix) and f.endswith(".arrow"))
 
     def _write(self, name: str, place: Place, shard: int, table: pa.Table, writer: str) -> None:
-        """All files are in one folder: creating and removing folders took a third of a small run."""
+        """All files are in one folder: creating and removing folders took a third of a small run's time."""
         if table.num_rows:
             write_table(table, self.root / f"{self._prefix(name, place, shard)}{writer}.arrow")
 

@@ -27,7 +27,7 @@ MOST_BYTES = 16 << 20  # of files that can only be read as a whole
 
 
 def sample(source: Source, spark: SparkSession | None, rows: int) -> pa.Table | None:
-    """About this many rows, from distant places; None if they cannot be read cheaply."""
+    """About this many rows, from places spread over the files; None if they cannot be read cheaply."""
     random = np.random.default_rng(0)
     try:
         if source.table is not None:

@@ -2,7 +2,7 @@
 
 A batch.  1 Spark's tasks read its files and split their rows by shard; each shard takes its rows in one
 transaction, with the batch's number, up to its commit.  2 What shards changed of scattered predicates is
-merged by the rules of `stream_placing`, in a database of this process.  3 When all that succeeded the
+merged by the rules of `placing`, in a database of this process.  3 When all that succeeded the
 shards commit, then this database, with the batch's number too: it is the last to have it, so a batch that it
 has is done everywhere.  If stopped in between, the batch comes again; shards that had it say so, and their
 partial changes still exist.

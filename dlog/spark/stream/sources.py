@@ -93,7 +93,7 @@ def watched(
 
     frames = []
     for name, place in sources.items():
-        # Spark forgets files that are a week older than the newest one: late facts are just facts.
+        # By default Spark forgets files that are a week older than the newest one; late facts count, too.
         reader = spark.readStream.format("binaryFile").schema(_SCHEMA).option("maxFileAge", "36500d")
         if batch_files is not None:
             reader = reader.option("maxFilesPerTrigger", batch_files)

@@ -20,15 +20,20 @@ from typing import Final
 
 from dlog.jit import Words, helper
 from dlog.storage.layout import (
+    BUNCH,
     CAPACITY,
     ENTRY,
     FANOUT,
+    FOLD,
+    FOLD_BITS,
     N_ENTRIES,
     N_NODES,
     NODE_HEADER,
     NODE_REFERENCES,
     NODE_SCAN,
     OWNER,
+    ROOT_BUNCHES,
+    ROOT_FOLDS,
     ROOT_HEADER,
     ROOT_REFERENCES,
     ROOT_SCAN,
@@ -245,30 +250,120 @@ def new_root(A: Words, n_nodes: int) -> int:
     # Exact, as free_root needs it: ROOT_HEADER is a line, and then the words of all classes are even.
     A[root + CAPACITY] = (class_words(size_class(ROOT_HEADER + 2 * n_nodes)) - ROOT_HEADER) // 2
     A[root + ROOT_REFERENCES] = 1
+    A[root + ROOT_FOLDS] = 0
+    A[root + ROOT_BUNCHES] = 0
     return root
 
 
 @helper
+def fold_words(scan: int) -> int:
+    """Words of one fold: the number of rows, and the scan."""
+    return 1 + (SCAN_WORDS if scan > 0 else 0)
+
+
+@helper
+def folds_words(capacity: int, scan: int) -> int:
+    """Words of all folds over so many nodes; 0: there are none."""
+    folds = 0
+    while capacity >= FOLD:
+        capacity = (capacity + FOLD - 1) >> FOLD_BITS
+        folds += capacity
+    return folds * fold_words(scan)
+
+
+@helper
 def free_root(A: Words, root: int) -> None:
-    """Free only the block: what it held has been moved."""
+    """Free only the root's own blocks: what it held has been moved.  REQUIRES: it has no bunches."""
+    if A[root + ROOT_FOLDS] != 0:
+        free_block(A, A[root + ROOT_FOLDS], folds_words(A[root + CAPACITY], A[root + ROOT_SCAN]))
     free_block(A, root, ROOT_HEADER + 2 * A[root + CAPACITY])
 
 
 @helper
 def clone_root(A: Words, root: int) -> int:
-    """A second root that holds the same nodes.  O(n_nodes)."""
-    n = A[root + N_NODES]
-    copy = new_root(A, n)
-    capacity = A[copy + CAPACITY]
+    """A second root that holds the same nodes.  O(n_nodes), one word after the other."""
+    n, capacity = A[root + N_NODES], A[root + CAPACITY]
+    gather_bunches(A, root)
+    copy = new_root(A, capacity)
     for i in range(ROOT_HEADER + n):
         A[copy + i] = A[root + i]
-    A[copy + CAPACITY] = capacity
     A[copy + ROOT_REFERENCES] = 1
-    before, after = root + ROOT_HEADER + A[root + CAPACITY], copy + ROOT_HEADER + capacity
+    before, after = root + ROOT_HEADER + capacity, copy + ROOT_HEADER + capacity
     for i in range(n):
         A[after + i] = A[before + i]
-        A[A[copy + ROOT_HEADER + i] + NODE_REFERENCES] += 1
+    if A[root + ROOT_FOLDS] != 0:
+        words = folds_words(capacity, A[root + ROOT_SCAN])
+        A[copy + ROOT_FOLDS] = new_block(A, words)
+        for i in range(words):
+            A[A[copy + ROOT_FOLDS] + i] = A[A[root + ROOT_FOLDS] + i]
+    if A[root + ROOT_BUNCHES] == 0:
+        for i in range(n):
+            A[A[copy + ROOT_HEADER + i] + NODE_REFERENCES] += 1
+        return copy
+    A[copy + ROOT_BUNCHES] = new_block(A, bunches_of(capacity))
+    for b in range(bunches_of(n)):
+        A[A[copy + ROOT_BUNCHES] + b] = A[A[root + ROOT_BUNCHES] + b]
+        A[A[A[root + ROOT_BUNCHES] + b]] += 1
     return copy
+
+
+# Bunches: each is one word, how many roots share it.
+
+
+@helper
+def bunches_of(n_nodes: int) -> int:
+    """How many bunches so many nodes are."""
+    return (n_nodes + BUNCH - 1) // BUNCH
+
+
+@helper
+def gather_bunches(A: Words, root: int) -> None:
+    """Let bunches hold the nodes of a root, unless they do or it is small.  O(n_nodes / BUNCH)."""
+    n = A[root + N_NODES]
+    if A[root + ROOT_BUNCHES] != 0 or n < BUNCH:
+        return
+    A[root + ROOT_BUNCHES] = new_block(A, bunches_of(A[root + CAPACITY]))
+    for b in range(bunches_of(n)):
+        bunch = new_block(A, 1)
+        A[bunch] = 1
+        A[A[root + ROOT_BUNCHES] + b] = bunch
+
+
+@helper
+def own_bunch(A: Words, root: int, b: int) -> None:
+    """Let no other root share a bunch.  O(BUNCH)."""
+    bunch = A[A[root + ROOT_BUNCHES] + b]
+    if A[bunch] == 1:
+        return
+    A[bunch] -= 1
+    own = new_block(A, 1)
+    A[own] = 1
+    A[A[root + ROOT_BUNCHES] + b] = own
+    retain_nodes(A, root, b)
+
+
+@helper
+def retain_nodes(A: Words, root: int, b: int) -> None:
+    """One more reference to each node of a bunch."""
+    for i in range(b * BUNCH, min((b + 1) * BUNCH, A[root + N_NODES])):
+        A[A[root + ROOT_HEADER + i] + NODE_REFERENCES] += 1
+
+
+@helper
+def dissolve_bunches(A: Words, root: int) -> None:
+    """Let a root hold its nodes itself: its list is going to change.  O(n_nodes)."""
+    bunches = A[root + ROOT_BUNCHES]
+    if bunches == 0:
+        return
+    for b in range(bunches_of(A[root + N_NODES])):
+        bunch = A[bunches + b]
+        A[bunch] -= 1
+        if A[bunch] == 0:
+            free_block(A, bunch, 1)
+        else:
+            retain_nodes(A, root, b)
+    free_block(A, bunches, bunches_of(A[root + CAPACITY]))
+    A[root + ROOT_BUNCHES] = 0
 
 
 @helper
@@ -281,11 +376,22 @@ def release_handed(A: Words) -> None:
 
 @helper
 def release_root(A: Words, root: int) -> None:
-    """One handle less; the last one frees what no other version holds.  O(n_nodes + what is freed)."""
+    """One handle less; the last one frees what no other version holds.  O(n_nodes / BUNCH + what is
+    freed), and O(BUNCH) if there are no bunches."""
     A[root + ROOT_REFERENCES] -= 1
     if A[root + ROOT_REFERENCES] > 0:
         return
-    scan = A[root + ROOT_SCAN]
-    for i in range(A[root + N_NODES]):
-        release_node(A, A[root + ROOT_HEADER + i], scan)
+    scan, n, bunches = A[root + ROOT_SCAN], A[root + N_NODES], A[root + ROOT_BUNCHES]
+    if bunches == 0:
+        for i in range(n):
+            release_node(A, A[root + ROOT_HEADER + i], scan)
+    else:
+        for b in range(bunches_of(n)):
+            bunch = A[bunches + b]
+            A[bunch] -= 1
+            if A[bunch] == 0:
+                free_block(A, bunch, 1)
+                for i in range(b * BUNCH, min((b + 1) * BUNCH, n)):
+                    release_node(A, A[root + ROOT_HEADER + i], scan)
+        free_block(A, bunches, bunches_of(A[root + CAPACITY]))
     free_root(A, root)

@@ -17,14 +17,17 @@ from dlog.storage.arena.arena_kernels import (
     EXTENT_BASE,
     LINE,
     RESULT,
+    dissolve_bunches,
     free_block,
     free_root,
     new_block,
     new_extent,
     new_root,
     node_words,
+    own_bunch,
     retain_entries,
 )
+from dlog.storage.index.fold_kernels import add_scan, fold_root, refold
 from dlog.storage.index.leaf_kernels import (
     ITEM,
     ITEM_FIRST,
@@ -32,7 +35,6 @@ from dlog.storage.index.leaf_kernels import (
     OP,
     ORDINAL,
     POSITION,
-    add_scan,
     change_leaf,
     join_last,
     merge_rows,
@@ -44,12 +46,14 @@ from dlog.storage.index.tree_kernels import copy_rows
 from dlog.storage.layout import (
     ARITY,
     BASE,
+    BUNCH,
     CAPACITY,
     ENTRY,
     FANOUT,
     FILL,
     FLAT_BASE,
     FLAT_STRIDE,
+    FOLD,
     LEAF_ROWS,
     N_ENTRIES,
     N_NODES,
@@ -60,7 +64,9 @@ from dlog.storage.layout import (
     NODE_ROWS,
     NODE_SCAN,
     OWNER,
+    ROOT_BUNCHES,
     ROOT_HEADER,
+    ROOT_REFERENCES,
     ROOT_SCAN,
     SCAN_HIGH,
     SCAN_LOW,
@@ -81,8 +87,15 @@ TOGETHER: Final = 256  # operations whose leaves are prefetched together
 def build_tree(A: Words, owner: int, base: int, stride: int, n: int, k: int, scan: int) -> int:
     """A flat index over n sorted rows of one extent; each leaf takes a reference.  O(n / LEAF_ROWS)."""
     rows = max(LEAF_ROWS // 2 + 1, LEAF_ROWS * 15 // 16 * 2 // max(k, 2))
+    return build_pages(A, owner, base, stride, n, k, scan, rows, FANOUT * 15 // 16)
+
+
+@helper
+def build_pages(
+    A: Words, owner: int, base: int, stride: int, n: int, k: int, scan: int, rows: int, per_node: int
+) -> int:
+    """The same with so many rows in each leaf and leaves in each node."""
     leaves = (n + rows - 1) // rows if k > 0 else 0
-    per_node = FANOUT * 15 // 16
     n_nodes = (leaves + per_node - 1) // per_node
     root = new_root(A, n_nodes)
     set_root(A, root, n_nodes, n, k, scan)
@@ -107,6 +120,7 @@ def build_tree(A: Words, owner: int, base: int, stride: int, n: int, k: int, sca
                 scan_leaf(A, column, A[entry + FILL], node + NODE_SCAN + SCAN_WORDS * (ei + 1))
         finish_node(A, node, scan)
         set_first(A, root, ni)
+    fold_root(A, root)
     return root
 
 
@@ -142,6 +156,7 @@ def spread_tree(A: Words, base: int, stride: int, n: int, k: int, scan: int) -> 
                 scan_leaf(A, to + (scan - 1) * room, fill, node + NODE_SCAN + SCAN_WORDS * (ei + 1))
         finish_node(A, node, scan)
         set_first(A, root, ni)
+    fold_root(A, root)
     set_flat(A, root)
     return root
 
@@ -195,6 +210,7 @@ def apply_ops(A: Words, root: int, ops: int, s: int, m: int, k: int, items: int,
             ask_for_leaves(A, root, ops, s, m, k)
         change_touched(A, root, ops, s, m, k)
         return root
+    dissolve_bunches(A, root)
     scan = A[root + ROOT_SCAN]
     n_nodes = A[root + N_NODES]
     n_out, i, rows = 0, 0, A[root + N_ROWS]
@@ -250,6 +266,7 @@ def change_touched(A: Words, root: int, ops: int, s: int, m: int, k: int) -> Non
         change_leaves(A, node, ni, ops, s, i, j, k, scan)
         A[root + N_ROWS] += A[node + NODE_ROWS]
         set_first(A, root, ni)
+        refold(A, root, ni)
         i = j
     set_flat(A, root)
 
@@ -357,6 +374,8 @@ def scan_again(A: Words, node: int, e: int, ops: int, s: int, i: int, j: int, k:
 @helper
 def own_node(A: Words, root: int, ni: int) -> int:
     """The root's node, copied first if other roots hold it too."""
+    if A[root + ROOT_BUNCHES] != 0:
+        own_bunch(A, root, ni // BUNCH)
     node = A[root + ROOT_HEADER + ni]
     if A[node + NODE_REFERENCES] == 1:
         return node
@@ -467,17 +486,20 @@ def make_node(A: Words, items: int, n: int, scan: int) -> int:
 
 @helper
 def finish_root(A: Words, root: int, nodes: int, n: int, rows: int) -> int:
-    """Give the root its new list of nodes, of this many rows; another root if the list has no room."""
-    if n > A[root + CAPACITY]:
-        larger = new_root(A, n + n // 8)
-        set_root(A, larger, 0, 0, A[root + ARITY], A[root + ROOT_SCAN])
+    """Give the root its new list of nodes, of this many rows; another root if the list has no room, or would
+    leave most of it empty."""
+    if n > A[root + CAPACITY] or A[root + CAPACITY] > 4 * n + FOLD:
+        other = new_root(A, n + n // 8)
+        set_root(A, other, 0, 0, A[root + ARITY], A[root + ROOT_SCAN])
+        A[other + ROOT_REFERENCES] = A[root + ROOT_REFERENCES]
         free_root(A, root)
-        root = larger
+        root = other
     for i in range(n):
         A[root + ROOT_HEADER + i] = A[nodes + i]
         set_first(A, root, i)
     A[root + N_NODES] = n
     A[root + N_ROWS] = rows
+    fold_root(A, root)
     set_flat(A, root)
     return root
 

@@ -31,6 +31,7 @@ def check_index(arena: Arena, root: int, arity: int) -> None:
     first_keys = A[firsts : firsts + n_nodes]
     assert np.array_equal(first_keys, A[nodes + layout.NODE_FIRST]), "a first key is not that of its node"
     _check_neighbours([int(A[node + layout.N_ENTRIES]) for node in nodes], layout.FANOUT)
+    _check_folds(A, root, nodes, scan)
     columns = np.concatenate(leaves, axis=1) if leaves else np.empty((arity, 0), np.int64)
     assert columns.shape[1] == n_rows
     _check_sorted(columns)
@@ -71,6 +72,25 @@ def _check_scan(A: Words, node: int, columns: list[Words]) -> None:
         least, most, low, high = A[area + layout.SCAN_WORDS * e : area + layout.SCAN_WORDS * (e + 1)].tolist()
         assert (least, most) == (values.min(), values.max())
         assert (high << 32) + low == sum(values.tolist())
+
+
+def _check_folds(A: Words, root: int, nodes: Words, scan: int) -> None:
+    """Every fold is that of the nodes below it."""
+    room, at, span = int(A[root + layout.CAPACITY]), int(A[root + layout.ROOT_FOLDS]), layout.FOLD
+    assert (at != 0) == (room >= layout.FOLD)
+    rows = A[nodes + layout.NODE_ROWS]
+    scans = A[nodes[:, None] + layout.NODE_SCAN + np.arange(layout.SCAN_WORDS)] if scan else None
+    while room >= layout.FOLD:
+        room = -(-room // layout.FOLD)
+        for start in range(0, len(nodes), span):
+            assert A[at] == rows[start : start + span].sum(), "a fold of rows"
+            if scans is not None:
+                of = scans[start : start + span]
+                folded = [of[:, 0].min(), of[:, 1].max(), of[:, 2].sum(), of[:, 3].sum()]
+                assert A[at + 1 : at + 1 + layout.SCAN_WORDS].tolist() == folded, "a fold of scans"
+            at += 1 + (layout.SCAN_WORDS if scan else 0)
+        at += (room - -(-len(nodes) // span)) * (1 + (layout.SCAN_WORDS if scan else 0))
+        span *= layout.FOLD
 
 
 def _check_sorted(columns: Words) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 
 from dlog.jit import Words, helper, move_four
 from dlog.storage.arena.arena_kernels import COUNT, EXTENT_BASE, RESULT, new_extent, release_extent
+from dlog.storage.index.fold_kernels import add_scan
 from dlog.storage.index.tree_kernels import copy_rows
 from dlog.storage.layout import (
     BASE,
@@ -76,15 +77,6 @@ def scan_leaf(A: Words, base: int, fill: int, at: int) -> None:
     A[at + SCAN_MAX] = most
     A[at + SCAN_LOW] = low
     A[at + SCAN_HIGH] = high
-
-
-@helper
-def add_scan(A: Words, at: int, other: int) -> None:
-    """Add the scan words at `other` to those at `at`."""
-    A[at + SCAN_MIN] = min(A[at + SCAN_MIN], A[other + SCAN_MIN])
-    A[at + SCAN_MAX] = max(A[at + SCAN_MAX], A[other + SCAN_MAX])
-    A[at + SCAN_LOW] += A[other + SCAN_LOW]
-    A[at + SCAN_HIGH] += A[other + SCAN_HIGH]
 
 
 @helper

@@ -17,6 +17,7 @@ from dlog.storage.arena.arena_kernels import (
     release_extent,
 )
 from dlog.storage.index.change_kernels import own_node, set_first, set_flat, total_scan
+from dlog.storage.index.fold_kernels import refold
 from dlog.storage.index.leaf_kernels import INSERT, is_private, page_rows, scan_leaf, shift_left, shift_right
 from dlog.storage.index.tree_kernels import compare, copy_rows, entry_bound, leaf_bound, node_bound
 from dlog.storage.layout import (
@@ -69,6 +70,7 @@ def change_row(A: Words, root: int, k: int, op: int, in_place: int) -> int:
     A[node + NODE_ROWS] += 2 * op - 1
     A[root + N_ROWS] += 2 * op - 1
     set_first(A, root, ni)
+    refold(A, root, ni)
     set_flat(A, root)
     return root
 

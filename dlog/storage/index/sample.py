@@ -1,6 +1,6 @@
 """Owns samples of rows, for statistics.  They are random, but the same for the same rows.
 
-Rows at equal distances would not do: they never meet two rows of a small group.
+Evenly spaced rows would not do: they never include two rows of a small group.
 """
 
 from __future__ import annotations

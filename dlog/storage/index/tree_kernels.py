@@ -7,6 +7,7 @@ Comparisons use the first d columns only, so that a prefix is a key too.
 from __future__ import annotations
 
 from dlog.jit import Words, helper
+from dlog.storage.index.fold_kernels import rows_before
 from dlog.storage.layout import (
     BASE,
     CAPACITY,
@@ -19,7 +20,6 @@ from dlog.storage.layout import (
     N_ROWS,
     NODE_FIRST,
     NODE_HEADER,
-    NODE_ROWS,
     ROOT_HEADER,
     STRIDE,
 )
@@ -140,7 +140,7 @@ def entry_bound(A: Words, node: int, lo: int, kb: int, ks: int, j: int, d: int, 
 def rank(A: Words, root: int, kb: int, ks: int, j: int, d: int, bias: int) -> int:
     """How many rows are before the key (bias 0), or not after it (bias 1).
 
-    O(log n) if flat, else O(log n + n_nodes + FANOUT).
+    O(log n) if flat, else O(log n + FANOUT).
     """
     if A[root + FLAT_BASE] >= 0:
         base = A[root + FLAT_BASE]
@@ -150,8 +150,7 @@ def rank(A: Words, root: int, kb: int, ks: int, j: int, d: int, bias: int) -> in
     ei = entry_bound(A, node, 0, kb, ks, j, d, bias)
     entry = node + NODE_HEADER + ENTRY * ei
     before = leaf_bound(A, A[entry + BASE], A[entry + STRIDE], 0, A[entry + FILL], kb, ks, j, d, bias)
-    for i in range(ni):
-        before += A[A[root + ROOT_HEADER + i] + NODE_ROWS]
+    before += rows_before(A, root, ni)
     for e in range(ei):
         before += A[node + NODE_HEADER + ENTRY * e + FILL]
     return before

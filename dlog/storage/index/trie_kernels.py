@@ -19,6 +19,7 @@ import numpy as np
 from dlog.jit import Words, helper, kernel, prefetch
 from dlog.storage.arena.arena_kernels import LINE
 from dlog.storage.arena.pointer import pointer
+from dlog.storage.index.fold_kernels import node_of_row, rows_before
 from dlog.storage.layout import (
     BASE,
     CAPACITY,
@@ -32,7 +33,6 @@ from dlog.storage.layout import (
     N_ROWS,
     NODE_FIRST,
     NODE_HEADER,
-    NODE_ROWS,
     OFFSET_BITS,
     ROOT_HEADER,
     STRIDE,
@@ -103,13 +103,11 @@ def run_end(arena: Words, root: int, column: int, lo: int, hi: int) -> int:
 
 @kernel
 def position_of(arena: Words, root: int, row: int) -> int:
-    """The position of a row by its number, below n_rows.  O(1) if flat, else O(nodes + FANOUT)."""
+    """The position of a row by its number, below n_rows.  O(1) if flat, else O(log n + FANOUT)."""
     if arena[root + FLAT_BASE] >= 0:
         return row
-    n = 0
-    while row >= arena[arena[root + ROOT_HEADER + n] + NODE_ROWS]:
-        row -= arena[arena[root + ROOT_HEADER + n] + NODE_ROWS]
-        n += 1
+    n = node_of_row(pointer(arena), root, row)
+    row -= rows_before(pointer(arena), root, n)
     entry = arena[root + ROOT_HEADER + n] + NODE_HEADER
     e = 0
     while row >= arena[entry + ENTRY * e + FILL]:
@@ -120,7 +118,7 @@ def position_of(arena: Words, root: int, row: int) -> int:
 
 @kernel
 def rows_between(arena: Words, root: int, lo: int, hi: int) -> int:
-    """The number of rows in [lo, hi).  O(1) if flat or in one leaf, else O(FANOUT + nodes between)."""
+    """The number of rows in [lo, hi).  O(1) if flat or in one leaf, else O(log n + FANOUT)."""
     return count_rows(pointer(arena), root, lo, hi)
 
 
@@ -368,11 +366,9 @@ def _last_entry_below(words, node, column, low, high, key):
 
 @helper
 def _rows_before(words, root, position):
-    """The number of rows before a position.  O(FANOUT + nodes)."""
+    """The number of rows before a position.  O(log n + FANOUT)."""
     ordinal = position >> OFFSET_BITS
-    rows = position & OFFSET_MASK
-    for n in range(ordinal >> FANOUT_BITS):
-        rows += words[words[root + ROOT_HEADER + n] + NODE_ROWS]
+    rows = (position & OFFSET_MASK) + rows_before(words, root, ordinal >> FANOUT_BITS)
     if ordinal >> FANOUT_BITS < words[root + N_NODES]:
         node = words[root + ROOT_HEADER + (ordinal >> FANOUT_BITS)]
         for e in range(ordinal & FANOUT_MASK):

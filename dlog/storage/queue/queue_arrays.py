@@ -84,7 +84,7 @@ class QueueArrays:
     # Room for rows
 
     def reserve(self, q: int, capacity: int) -> None:
-        """Room for so many rows in all.  Costs what `move` costs when it grows."""
+        """Makes room for this many rows in total; costs as much as `move` if the queue grows."""
         if capacity <= self[q, Q_CAPACITY]:
             return
         self.move(q, max(capacity, GROWTH * self[q, Q_CAPACITY]))

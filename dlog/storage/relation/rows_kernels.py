@@ -115,7 +115,7 @@ def change_located(A, k, orders, roots, rows, n_inserts, n_erases, located, in_p
 
 @helper
 def is_small(A, root, m, k):
-    """Whether a batch of m rows is small compared with an index, and surely finds memory."""
+    """Whether a batch of m rows is small compared with an index, and certain to find enough memory."""
     n, n_nodes = A[root + N_ROWS], A[root + N_NODES]
     if n == 0 or (m > n and n + m > LEAF_ROWS):  # to be merged into a new flat extent
         return False
@@ -148,7 +148,7 @@ def nodes_bound(m, n_nodes):
 
 @helper
 def items_bound(m):
-    """Of the items that one node becomes."""
+    """An upper bound of the number of items one node is split into."""
     return 4 * FANOUT + m // (LEAF_ROWS // 4) + 8
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 from dlog.jit import Words, helper, kernel
 from dlog.storage.arena.pointer import pointer
+from dlog.storage.index.fold_kernels import node_reaching
 from dlog.storage.layout import (
     BASE,
     CAPACITY,
@@ -107,11 +108,14 @@ def stab_one(
     ni, ei, row = state[PLACE], state[PLACE + 1], state[PLACE + 2]
     last, last_entry, last_row = state[END], state[END + 1], state[END + 2]
     while ni < last or (ni == last and ei <= last_entry):
+        if ei == 0:
+            reaching = node_reaching(A, root, ni, last, x, state, WORK)
+            if reaching > last:
+                break
+            if reaching > ni:
+                ni, row = reaching, 0
         node = A[root + ROOT_HEADER + ni]
         state[WORK] += 1
-        if ei == 0 and A[node + NODE_SCAN + SCAN_MAX] < x:
-            ni, row = ni + 1, 0
-            continue
         stop = last_entry + 1 if ni == last else A[node + N_ENTRIES]
         while ei < stop:
             state[WORK] += 1

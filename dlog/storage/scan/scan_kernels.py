@@ -6,16 +6,19 @@ from typing import Final
 
 from dlog.jit import Words, helper
 from dlog.storage.arena.arena_kernels import RESULT
-from dlog.storage.index.leaf_kernels import add_scan, scan_leaf
+from dlog.storage.index.fold_kernels import add_scan, level_above, rows_of, scan_of
+from dlog.storage.index.leaf_kernels import scan_leaf
 from dlog.storage.index.tree_kernels import entry_bound, leaf_bound, node_bound
 from dlog.storage.layout import (
     BASE,
+    CAPACITY,
     ENTRY,
     FILL,
+    FOLD,
+    FOLD_BITS,
     N_ENTRIES,
     N_NODES,
     NODE_HEADER,
-    NODE_ROWS,
     NODE_SCAN,
     ROOT_HEADER,
     ROOT_SCAN,
@@ -35,7 +38,7 @@ def scan_rows(A: Words, root: int, lower: int, d: int, upper: int, e: int, colum
     """Scan a column over the rows from the key at `lower` (d columns) to the one at `upper` (e columns).
 
     Both ends belong to it, as prefixes; d = 0 or e = 0 leaves that end open.  Returns the number of rows.
-    O(log n + n_nodes + FANOUT + LEAF_ROWS) if the index has scans of the column, else O(log n + rows).
+    O(log n + FANOUT + LEAF_ROWS) if the index has scans of the column, else O(log n + rows).
     """
     for x in range(RESULT, WORK_AT + 1):
         A[x] = 0
@@ -53,8 +56,8 @@ def scan_rows(A: Words, root: int, lower: int, d: int, upper: int, e: int, colum
     while ni < last or (ni == last and (ei < last_entry or (ei == last_entry and row < last_row))):
         node = A[root + ROOT_HEADER + ni]
         if kept and ei == 0 and row == 0 and ni < last:
-            add_part(A, node + NODE_SCAN, A[node + NODE_ROWS])
-            ni += 1
+            add_nodes(A, root, ni, last)
+            ni = last
             continue
         entry = node + NODE_HEADER + ENTRY * ei
         end = last_row if ni == last and ei == last_entry else A[entry + FILL]
@@ -69,6 +72,22 @@ def scan_rows(A: Words, root: int, lower: int, d: int, upper: int, e: int, colum
         if ei == A[node + N_ENTRIES]:
             ni, ei = ni + 1, 0
     return A[COUNT_AT]
+
+
+@helper
+def add_nodes(A: Words, root: int, lo: int, hi: int) -> None:
+    """Add the scans of the nodes lo to before hi to the result.  O(FOLD log n_nodes)."""
+    level, room = 0, A[root + CAPACITY]
+    while lo < hi:
+        while lo < hi and lo & (FOLD - 1):
+            add_part(A, scan_of(A, root, level, lo), rows_of(A, root, level, lo))
+            lo += 1
+        while lo < hi and hi & (FOLD - 1):
+            hi -= 1
+            add_part(A, scan_of(A, root, level, hi), rows_of(A, root, level, hi))
+        if lo < hi:
+            level, room = level_above(A, root, level, room)
+            lo, hi = lo >> FOLD_BITS, hi >> FOLD_BITS
 
 
 @helper

@@ -3,10 +3,11 @@
 Knows nothing of aggregation rules or types: min and max are those of int64 codes, the sum is exact.
 
 An index built with `scan=column` stores min, max and sum of that column for every leaf and node, under copy
-on write; a scan then adds up whole nodes and leaves and examines rows of only two leaves.  A leaf has at most
-LEAF_ROWS rows, whatever n is, so partial scans inside leaves would save a constant, and cost as much at
-each update: a scan takes 2.5 us over 200 rows and 7 us over 4,000,000.  Other indices and columns are scanned
-row by row.
+on write, and folds over the nodes of its root (`dlog.storage.index.fold_kernels`); a scan then adds up whole
+folds, nodes and leaves and examines rows of only two leaves.  A leaf has at most LEAF_ROWS rows, whatever n
+is, so partial scans inside leaves would save a constant, and cost as much at each update.  A scan visits 367
+entries and rows at 1 million rows, and 398 at 100 million (8.9 us; 1,533 and 14 us when all nodes of the root
+were visited).  Other indices and columns are scanned row by row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Owns files in, M3 out: the query of an SQL file, or of an aggregation rule of a program, as an M3 program.
+"""Owns the export to M3: the query of an SQL file, or of an aggregation rule of a program, as an M3 program.
 
 Reads no data: the program's files are only named.
 """
@@ -6,7 +6,9 @@ Reads no data: the program's files are only named.
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from dlog.errors import DlogError, UnsupportedError, did_you_mean
 from dlog.io import InputOptions
@@ -16,8 +18,14 @@ from dlog.ir.check import load_program
 from dlog.ir.lower.aggregates import used_by
 from dlog.ir.lower.quantify import with_heads
 from dlog.language.source import read_source
+from dlog.m3.consumers.consumers import CONSUMERS, Consumer, consumer_named, fitted
 from dlog.m3.syntax import ast
-from dlog.views.m3.program import NONE, ONCE, Style, m3_text
+from dlog.m3.syntax.parse import parse
+from dlog.m3.syntax.print import print_program
+from dlog.m3.types.typecheck import check
+from dlog.views.compound import compound
+from dlog.views.m3.program import NONE, ONCE, Style, Writer
+from dlog.views.m3.results import ResultWriter
 from dlog.views.orders.dtree import read_dtree
 from dlog.views.orders.orders import find_order
 from dlog.views.query import Query
@@ -51,37 +59,99 @@ def read_tree(query: Query, dtree: str | Path | None = None, optimise: bool = Tr
     return view_tree(query, order, optimise, NEEDED if optimise else PATHS)
 
 
+@dataclass(frozen=True)
+class Target:
+    """Which program reads the M3, whether triggers are for batches, whether it is optimised, and whether all
+    aggregates are one element of a ring.
+    """
+
+    consumer: Consumer = CONSUMERS["dbtoaster"]
+    batch: bool = False
+    optimise: bool = True
+    one_payload: bool = False
+
+    @property
+    def has_rings(self) -> bool:
+        """Whether a cofactor is one element of a ring, as F-IVM reads it, instead of its sums."""
+        return self.consumer.name == "fivm"
+
+
+def target(
+    consumer: str | None = None, batch: bool | None = None, optimise: bool = True, one_payload: bool = False
+) -> Target:
+    """By the consumer's name.  Without one, batches are for F-IVM and single rows for DBToaster's compiler;
+    without `batch`, triggers are for single rows if the consumer runs these.
+
+    >>> [(target(*given).consumer.name, target(*given).batch) for given in ((), (None, True), ("fivm",))]
+    [('dbtoaster', False), ('fivm', True), ('fivm', True)]
+    """
+    found = consumer_named(consumer or ("fivm" if batch else "dbtoaster"))
+    in_batches = not found.rows if batch is None else batch
+    found.require_triggers(in_batches)
+    return Target(found, in_batches, optimise, one_payload)
+
+
 def export(
     path: str | Path,
     predicate: str | None = None,
     dtree: str | Path | None = None,
-    dialect: str = ast.DBTOASTER,
-    batch: bool = False,
+    consumer: str | None = None,
+    batch: bool | None = None,
     optimise: bool = True,
     facts: str | Path | None = None,
+    one_payload: bool = False,
 ) -> str:
     """The M3 text of a file's query, checked.  Unless optimised, every view and every change is a map."""
-    return exported(path, predicate, dtree, dialect, batch, optimise, facts)[2]
+    return exported(path, predicate, dtree, target(consumer, batch, optimise, one_payload), facts)[2]
+
+
+class Observer(Protocol):
+    """Is given what each stage of an export made, as soon as it is made."""
+
+    def read(self, query: Query) -> None: ...
+    def ordered(self, query: Query, tree: ViewTree) -> None: ...
+    def written(self, writer: Writer, program: ast.Program) -> None: ...
+    def adapted(self, program: ast.Program, text: str) -> None: ...
 
 
 def exported(
     path: str | Path,
     predicate: str | None,
     dtree: str | Path | None,
-    dialect: str,
-    batch: bool,
-    optimise: bool,
+    to: Target,
     facts: str | Path | None,
+    observer: Observer | None = None,
 ) -> tuple[Query, ViewTree, str]:
-    """The same with the query and its tree.
-
-    The cofactor of a rule is one element of a ring in batches, which is what F-IVM reads; else its sums.
-    """
+    """The same with the query and its tree."""
     query = read_query(path, predicate, facts)
-    if batch and dialect == ast.DBTOASTER:
+    if to.one_payload:
+        query = compound(query, None if dtree is None else read_dtree(dtree, query)).query
+    elif to.has_rings:
         query = ring_of_sums(query, None if dtree is None else read_dtree(dtree, query))
-    tree = read_tree(query, dtree, optimise)
-    return query, tree, m3_text(query, tree, Style(dialect, batch, ONCE if optimise else NONE))
+    if observer is not None:
+        observer.read(query)
+    tree = read_tree(query, dtree, to.optimise)
+    if observer is not None:
+        observer.ordered(query, tree)
+    return query, tree, consumer_text(query, tree, to, observer)
+
+
+def consumer_text(query: Query, tree: ViewTree, to: Target, observer: Observer | None = None) -> str:
+    """The text of the M3 program that maintains a view tree, as a consumer reads it; read back and checked
+    before it is returned.
+    """
+    style = Style(ast.DBTOASTER, to.batch, ONCE if to.optimise else NONE)
+    writer = (ResultWriter if to.consumer.in_cpp else Writer)(query, tree, style)
+    program = writer.program()
+    check(program)
+    if observer is not None:
+        observer.written(writer, program)
+    adapted = fitted(program, to.consumer)
+    text = print_program(adapted)
+    check(parse(text, dialect=to.consumer.dialect))
+    if observer is not None:
+        observer.adapted(adapted, text)
+    return text
 
 
 def program_query(

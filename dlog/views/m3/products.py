@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dlog.errors import DlogError
+from dlog.errors import DlogError, UnsupportedError
 from dlog.m3.convert import convert
 from dlog.m3.syntax import ast
 from dlog.m3.syntax.ast import BATCH, DBTOASTER, STREAM, TypeRef
@@ -41,7 +41,11 @@ def product_program(
         _check_parts(query, relation, parts)
     if not style.batch or style.dialect != DBTOASTER:
         raise DlogError("updates that factorise need batch triggers", help="use the dialect dbtoaster")
-    return convert(check(_ProductWriter(query, tree, style, products).program()), style.dialect)
+    writer = _ProductWriter(query, tree, style, products)
+    if writer.payloads.elements:
+        help = "apply the rows of the product with apply()"
+        raise UnsupportedError("updates that factorise need a ring that commutes", span=query.span, help=help)
+    return convert(check(writer.program()), style.dialect)
 
 
 def _check_parts(query: Query, relation: str, parts: Parts) -> None:

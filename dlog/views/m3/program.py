@@ -18,8 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from dlog.errors import DlogError, UnsupportedError
 from dlog.m3.convert import convert
@@ -28,8 +27,10 @@ from dlog.m3.syntax.ast import A5, BATCH, DBTOASTER, DELETE, INSERT, READY, STRE
 from dlog.m3.syntax.dialects import is_reserved, require_dialect
 from dlog.m3.syntax.parse import parse
 from dlog.m3.syntax.print import print_program
+from dlog.m3.syntax.rewrite import rewritten
 from dlog.m3.types.typecheck import check
 from dlog.views.m3.appearing import Appearing, appearing
+from dlog.views.m3.arranged import arranged
 from dlog.views.query import Atom, Query
 from dlog.views.regression import merged_lifts
 from dlog.views.tree.payloads import Payload, Payloads, Shown
@@ -89,6 +90,7 @@ class Writer:
         self.results = _distinct(results, ())
         self.parameters: tuple[str, ...] = ()  # of the current trigger
         self.deltas: dict[str, ast.MapDeclaration] = {}
+        self.changes: dict[tuple[str, str], str] = {}  # (leaf, target): how the change is written
 
     def program(self) -> ast.Program:
         used = [s for s in self.query.sources if self.query.atoms_of(s.name)]
@@ -140,15 +142,15 @@ class Writer:
             rows = ast.Relation(atom.relation, self._variables(atom.variables))
             same = view.keys == atom.variables
             return rows if same else ast.AggSum(self._variables(view.keys), rows)
-        parts: list[ast.Node] = []
+        parts: list[tuple[View, list[ast.Node]]] = []
         for child in view.children:
             below = self.payloads.below(child, payload)
             if kept and child.materialised:
-                parts.append(self._read(child, below))
+                parts.append((child, [self._read(child, below)]))
             else:
                 found = self._definition(child, below, kept)
-                parts.append(ast.Exists(found) if child.is_indicator else found)
-        return self._summed(view, [*parts, *self._own(view, payload)])
+                parts.append((child, [ast.Exists(found) if child.is_indicator else found]))
+        return self._summed(view, self._multiplied(view, payload, parts))
 
     # ---- triggers
 
@@ -245,6 +247,8 @@ class Writer:
             for payload in self._of(view):
                 parts = self._changed(view, payload, child, changes)
                 once = self.inline == ONCE and self._readers(above, depth, payload) == 1
+                target = self.payloads.name(view, payload)
+                self.changes[name, target] = "a map" if as_map and not once else "read once" if once else ""
                 found[payload] = self._write(view, payload, parts, as_map and not once, statements)
             if as_map:
                 bound = set(view.keys)
@@ -256,11 +260,12 @@ class Writer:
     ) -> list[ast.Node]:
         """The change of a view: that of one child times the others (3.2.4)."""
         others = [
-            self._read(other, self.payloads.below(other, payload))
+            (other, [self._read(other, self.payloads.below(other, payload))])
             for other in view.children
             if other is not child
         ]
-        return [*changes[self.payloads.below(child, payload)], *others, *self._own(view, payload)]
+        change = changes[self.payloads.below(child, payload)]
+        return self._multiplied(view, payload, [(child, change), *others])
 
     def _write(
         self, view: View, payload: Payload, parts: list[ast.Node], as_map: bool, out: list[ast.Assign]
@@ -313,6 +318,21 @@ class Writer:
         """The conditions and factors of a view, in M3's names."""
         nodes = [*view.conditions, *merged_lifts(list(self.payloads.own(view, payload)))]
         return [substituted(node, self.names) for node in nodes]
+
+    def _multiplied(
+        self, view: View, payload: Payload, parts: list[tuple[View, list[ast.Node]]]
+    ) -> list[ast.Node]:
+        """The product of what children contribute and the view's own factors; in the order of the query if
+        the ring does not commute.
+        """
+        if not self.payloads.is_ordered(payload):
+            return [node for _, nodes in parts for node in nodes] + self._own(view, payload)
+        places = [(self.payloads.place(child, payload), nodes) for child, nodes in parts]
+        places += [(-1, [substituted(node, self.names)]) for node in view.conditions]
+        places += [
+            (place, [substituted(node, self.names)]) for place, node in self.payloads.placed(view, payload)
+        ]
+        return arranged([nodes for _, nodes in sorted(places, key=lambda one: one[0])], self.parameters)
 
     def _summed(self, view: View, parts: list[ast.Node]) -> ast.Node:
         """The sum of a product by the view's keys.  Parameters of a trigger are bound: a product of nothing
@@ -384,13 +404,10 @@ def _identifier(name: str) -> str:
     return plain if re.match(r"[A-Za-z_]", plain) else f"x{plain}"
 
 
-def substituted(node: Any, names: Mapping[str, str]) -> Any:
+def substituted(node: ast.Node, names: Mapping[str, str]) -> ast.Node:
     """An expression with other names of its variables."""
-    if isinstance(node, ast.Variable):
-        return replace(node, name=names[node.name])
-    if isinstance(node, tuple):
-        return tuple(substituted(part, names) for part in node)
-    if not isinstance(node, ast.Node):
-        return node
-    changes = {f.name: substituted(getattr(node, f.name), names) for f in fields(node) if f.name != "span"}
-    return replace(node, **changes)
+
+    def renamed(part: ast.Node) -> ast.Node:
+        return replace(part, name=names[part.name]) if isinstance(part, ast.Variable) else part
+
+    return rewritten(node, renamed)

@@ -18,7 +18,7 @@ variables are on top unless that costs more than `WORTH` times as much.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlog.errors import DlogError
@@ -32,17 +32,32 @@ WORTH = 4.0
 DEGREE = 10.0  # rows that one value of a variable is expected to have, if nothing is known
 
 
-def find_order(query: Query, sizes: Mapping[str, int] | None = None) -> VariableOrder:
-    """A variable order for the query; `sizes` are rows of atoms, by name.
+def find_order(
+    query: Query, sizes: Mapping[str, int] | None = None, free_on_top: bool = False
+) -> VariableOrder:
+    """A variable order for the query; `sizes` are rows of atoms, by name.  `free_on_top`: free variables are
+    on top, whatever it costs.
 
     O((MOST_TRIES + classes^2) * atoms).
     """
-    search, on_top = _Search(query, sizes or {}), _Search(query, sizes or {}, True)
     parents: dict[str, str | None] = {}
-    for part in search.parts(frozenset(range(len(search.classes)))):
-        better = on_top if on_top.solve(part)[0][0] <= WORTH * search.solve(part)[0][0] else search
-        better.chain(part, None, parents)
+    for search, _, part in searches(query, sizes, free_on_top):
+        search.chain(part, None, parents)
     return arrange(query, parents)
+
+
+def searches(
+    query: Query, sizes: Mapping[str, int] | None = None, free_on_top: bool = False
+) -> Iterator[tuple[Search, Search, frozenset[int]]]:
+    """For each connected part of a query the search whose order is taken, and the other: free variables on
+    top or anywhere.
+    """
+    anywhere, on_top = Search(query, sizes or {}), Search(query, sizes or {}, True)
+    for part in anywhere.parts(frozenset(range(len(anywhere.classes)))):
+        if free_on_top or on_top.solve(part)[0][0] <= WORTH * anywhere.solve(part)[0][0]:
+            yield on_top, anywhere, part
+        else:
+            yield anywhere, on_top, part
 
 
 def arrange(query: Query, parents: Mapping[str, str | None], cached: Iterable[str] = ()) -> VariableOrder:
@@ -141,7 +156,7 @@ class _Class:
     free: bool
 
 
-class _Search:
+class Search:
     def __init__(self, query: Query, sizes: Mapping[str, int], free_first: bool = False):
         self.query, self.tries, self.free_first, streams = query, 0, free_first, set(query.streams)
         self.scopes = query.scopes
@@ -211,22 +226,22 @@ class _Search:
         known = self.best.get(part)
         if known is not None:
             return known
-        candidates = self._candidates(part)
+        candidates = self.candidates(part)
         self.tries += len(candidates)
         if len(candidates) > MOST_ROOTS or self.tries > MOST_TRIES:
             candidates = [min(candidates, key=lambda c: self._greedy(part, c))]
-        found = min((self._with_root(part, root), root) for root in candidates)
+        found = min((self.with_root(part, root), root) for root in candidates)
         self.best[part] = found
         return found
 
-    def _candidates(self, part: frozenset[int]) -> list[int]:
+    def candidates(self, part: frozenset[int]) -> list[int]:
         """Variables that cut the part, and free ones; if there are none, any: they are one class."""
         if self.free_first and part & self.free:
             return sorted(part & self.free)
         cutting = [c for c in part if len(self.classes[c].scopes) > 1 or c in self.free]
         return sorted(cutting or part)
 
-    def _with_root(self, part: frozenset[int], root: int) -> Cost:
+    def with_root(self, part: frozenset[int], root: int) -> Cost:
         cost = self.local(part, root)
         for below in self.parts(part - {root}):
             work, keys = self.solve(below)[0]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dlog.m3.syntax import ast
 from dlog.views.picture.text import DELTA, LOWERED, PLUS, RAISED, TIMES, Text, lowered, plain, raised
-from dlog.views.query import Query
+from dlog.views.query import Query, Term
 from dlog.views.tree.tree import EXISTS, View, ViewTree, atom_of
 
 _MOST_RELATIONS = 7  # that are listed below a V
@@ -101,7 +101,7 @@ class Notation:
 
 def _lifted(tree: ViewTree, query: Query) -> dict[int, list[list[str]]]:
     """By a view's identity: the products of its factors that terms need, each once."""
-    terms = [term for aggregate in query.aggregates for term in aggregate.terms]
+    terms = [term for aggregate in query.aggregates for term in aggregate.terms] or [Term()]
     found: dict[int, list[list[str]]] = {}
     for view in tree.walk():
         products = (tuple(f for f in term.factors if f in view.factors) for term in terms)

@@ -47,7 +47,7 @@ def write_picture(
 ) -> str:
     """Into a file whose name ends in .svg, .pdf or .dot.  The query gives what aggregates need at a view.
 
-    Returns the letters that the format cannot show: PDF has those of Western European languages only.
+    Returns the characters that the format cannot show: PDF has those of Western European languages only.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in _WRITERS:
@@ -252,7 +252,7 @@ def _legend(
     y: float,
     room: float,
 ) -> float:
-    """The y below it."""
+    """Draws it; returns the y coordinate below it."""
     y = _heading(scene, "Legend", y)
     x, mark = MARGIN + 14, MARGIN + 36
     rows: list[tuple[list[Ellipse | Rectangle | Line | Polygon], str]] = [

@@ -42,7 +42,13 @@ class Groups:
 class GroupViews:
     """The views of a query, and which groups changed.  REQUIRES: `is_integral(query)`."""
 
-    def __init__(self, query: Query, dictionary: Dictionary, sizes: Mapping[str, int] | None = None):
+    def __init__(
+        self,
+        query: Query,
+        dictionary: Dictionary,
+        sizes: Mapping[str, int] | None = None,
+        threads: int | None = None,
+    ):
         query.check()
         self.query, self.sizes = query, dict(sizes or {})
         self.tree: ViewTree = view_tree(query, find_order(query, sizes))
@@ -53,7 +59,7 @@ class GroupViews:
         program = m3_program(query, self.tree, NATIVE)
         if self.tree.root.keys:
             program = with_changes(program, tuple(self.wanted.values()))
-        self.runtime = Runtime(check(program), checked=True, dictionary=dictionary)
+        self.runtime = Runtime(check(program), checked=True, dictionary=dictionary, threads=threads)
         self.empty = self.runtime.save()
         self.totals: dict[Payload, Words] = {p: np.zeros(1, np.int64) for p in self.wanted}
 
@@ -113,7 +119,7 @@ class GroupViews:
         return {s.aggregate.name: _added(s, values) for s in self.payloads.shown}
 
     def _entries(self, name: str) -> Words:
-        return self.runtime.maps.entries(self.runtime.compiled.stores.map(name).number)
+        return self.runtime.words_of(self.runtime.compiled.stores.map(name))
 
 
 def with_count(query: Query) -> Query:

@@ -29,7 +29,8 @@ import numpy as np
 import pyarrow as pa
 
 from dlog.errors import DlogError
-from dlog.m3.runtime.runtime import Runtime
+from dlog.m3.runtime.compile.stores import EXACT
+from dlog.m3.runtime.runtime import Runtime, plain
 from dlog.views.m3.products import Parts, part_name, product_program
 from dlog.views.m3.program import NATIVE, Style, m3_program
 from dlog.views.orders.orders import find_order
@@ -53,8 +54,12 @@ class Maintained:
         style: Style = NATIVE,
         sizes: Mapping[str, int] | None = None,
         products: Mapping[str, Parts] | None = None,
+        floats: str = EXACT,
+        threads: int | None = None,
     ):
-        """`products`: streams whose updates may come as products, with their columns part by part."""
+        """`products`: streams whose updates may come as products, with their columns part by part.  `floats`
+        and `threads` are those of `Runtime`.
+        """
         query.check()
         self.query, self.products = query, dict(products or {})
         self.tree: ViewTree = view_tree(query, order or find_order(query, sizes))
@@ -62,7 +67,7 @@ class Maintained:
         program = m3_program(query, self.tree, style)
         if self.products:
             program = product_program(query, self.tree, self.products, style)
-        self.runtime = Runtime(program)
+        self.runtime = Runtime(program, floats=floats, threads=threads)
 
     def load(self, table: str, rows: Any) -> None:
         self.runtime.load(table, rows)
@@ -94,17 +99,29 @@ class Maintained:
         self.runtime.ready()
         shown = [s for s in self.payloads.shown if not s.aggregate.hidden]
         if not self.query.free:
-            values = [self._totals(s) for s in shown]
+            values = [self._element(s) if self._is_element(s) else self._totals(s) for s in shown]
             return pa.table([pa.array([v]) for v in values], names=[s.aggregate.name for s in shown])
-        groups = self._map(())
+        groups = self._groups()
         keys = list(self.tree.root.keys)
         table = groups.select(keys)
         for one in shown:
-            table = table.append_column(one.aggregate.name, self._column(one, groups, keys))
+            column = self._elements(one, groups) if self._is_element(one) else self._column(one, groups, keys)
+            table = table.append_column(one.aggregate.name, column)
         order = [(key, "ascending") for key in self.query.free]
         return table.select([*self.query.free, *(s.aggregate.name for s in shown)]).sort_by(order)
 
     # ---- columns of the result
+
+    def _groups(self) -> pa.Table:
+        """The groups that have rows: those that are counted, or whose element has a count of rows.  The other
+        numbers of an element may be left with a rounding error.
+        """
+        payloads = self.payloads.of(self.tree.root)
+        if () in payloads:
+            return self._map(())
+        table = self._map(payloads[0])
+        elements = table["value of the map"].to_pylist()
+        return table.filter(pa.array([bool(element["1"]) for element in elements], pa.bool_()))
 
     def _map(self, payload: Payload) -> pa.Table:
         """The entries of one payload of the root, under the query's names."""
@@ -122,20 +139,46 @@ class Maintained:
         if shown.aggregate.divisor is None:
             return total
         by = next(s for s in self.payloads.shown if s.aggregate.name == shown.aggregate.divisor)
-        return pc.divide(pc.cast(total, pa.float64()), pc.cast(self._column(by, groups, keys), pa.float64()))
+        return _quotients(pc.cast(total, pa.float64()), pc.cast(self._column(by, groups, keys), pa.float64()))
 
     def _totals(self, shown: Shown) -> Any:
-        """Without groups: a number, or an element of a ring as Arrow shows it; None if there is none."""
+        """A number, without groups."""
         parts = [self._map(payload)["value of the map"] for payload in shown.payloads]
-        values = [part[0].as_py() if len(part) else None for part in parts]
-        if not self.payloads.types.is_number(self.payloads.type(shown.payloads[0])):
-            return values[0]
-        total = sum(value or 0 for value in values)
+        total = sum(part[0].as_py() if len(part) else 0 for part in parts)
         if shown.aggregate.divisor is None:
             return total
         by = next(s for s in self.payloads.shown if s.aggregate.name == shown.aggregate.divisor)
         count = self._totals(by)
-        return total / count if count else None
+        return total / count if count else 0.0
+
+    # ---- elements of rings, which the program's queries add
+
+    def _is_element(self, shown: Shown) -> bool:
+        return not self.payloads.types.is_number(self.payloads.type(shown.payloads[0]))
+
+    def _name(self, shown: Shown) -> str:
+        """Of its query in the program."""
+        return self.runtime.program.queries[self.payloads.shown.index(shown)].name
+
+    def _element(self, shown: Shown) -> Any:
+        """As Arrow shows it."""
+        return self.runtime[self._name(shown)].column(0)[0].as_py()
+
+    def _elements(self, shown: Shown, groups: pa.Table) -> pa.Array:
+        """Group by group; zero where the sum has no entry.  O(groups) in Python."""
+        *keys, values = self.runtime[self._name(shown)].columns
+        found = dict(zip(zip(*(k.to_pylist() for k in keys), strict=True), values.to_pylist(), strict=True))
+        names = list(self.tree.root.keys)
+        rows = zip(*(groups[name].to_pylist() for name in names), strict=True)
+        ring = self.runtime.compiled.results[self._name(shown)].store.ring
+        zero = plain(ring.values(ring.zeros(1))[0])
+        return pa.array([found.get(row, zero) for row in rows])
+
+
+def _quotients(totals: pa.ChunkedArray, divisors: pa.ChunkedArray) -> pa.Array:
+    """Quotients; 0 where the divisor is 0, as in M3."""
+    above, below = (np.asarray(column, np.float64) for column in (totals, divisors))
+    return pa.array(np.divide(above, below, out=np.zeros(len(above)), where=below != 0))
 
 
 def _looked_up(groups: pa.Table, entries: pa.Table, keys: list[str]) -> pa.ChunkedArray:

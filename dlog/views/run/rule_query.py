@@ -13,6 +13,7 @@ from dlog.views.rules import query_of
 from dlog.views.run.groups import is_integral, with_count
 
 _NO_RING = "{op} cannot be maintained under deletion as a sum can: a ring has no {op}"
+_FROM_SUMS = "a view tree maintains counts and sums, not {op}, which is computed from them"
 _ROUNDED = "sums of floats are rounded, and a product of sums rounds elsewhere than a sum of products"
 
 
@@ -56,7 +57,8 @@ def _check_aggregates(rule: Rule) -> None:
         raise UnsupportedError("it has no aggregate")
     for aggregate in rule.aggregates:
         if not aggregate.function.in_ring:
-            raise UnsupportedError(_NO_RING.format(op=aggregate.op))
+            why = _FROM_SUMS if aggregate.function.is_exact_under_deletion else _NO_RING
+            raise UnsupportedError(why.format(op=aggregate.op))
         type = rule.types[aggregate.result.name]
         if type.kernel == "float":
             raise UnsupportedError(_ROUNDED)

@@ -154,7 +154,7 @@ class Conditions:
         return ast.Comparison(op, left.node, right.node, span=self.places.span(node))
 
     def _like_typed(self, found: Scalar, node: exp.Expr, other: Scalar) -> Scalar:
-        """A text that is compared with a date is one."""
+        """Text compared with a date is read as a date."""
         literal = node.unnest() if isinstance(node, exp.Paren) else node
         if found.type == STRING and other.type == DATE and isinstance(literal, exp.Literal):
             return self.expressions.date(literal)

@@ -2,7 +2,7 @@
 
 Types are promoted as in M3's dialect dbtoaster: byte, short, int, long, float, double, each part of those
 after it; values of user-defined types (rings) multiply with each other and with integers.  Conditions are
-`sql_conditions`' business.
+the business of `conditions`.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ _FUNCTIONS: dict[type[exp.Expr], tuple[str, TypeRef | None]] = {
     exp.Sqrt: ("sqrt", DOUBLE),
     exp.Pow: ("pow", DOUBLE),
     exp.Cos: ("cos", DOUBLE),
+    exp.Sin: ("sin", DOUBLE),
+    exp.Tan: ("tan", DOUBLE),
     exp.Radians: ("radians", DOUBLE),
     exp.Degrees: ("degrees", DOUBLE),
     exp.Greatest: ("listmax", None),

@@ -28,13 +28,12 @@ MOST_TERMS = 64  # to which a product of sums is multiplied out
 # Clauses of SELECT outside the fragment, by sqlglot's names.
 _CLAUSES = {
     "with_": ("WITH is not supported", "create a relation for it"),
-    "distinct": ("SELECT DISTINCT is not supported", "group by the columns"),
     "having": ("HAVING is not supported", "filter the result when it is read"),
-    "order": ("ORDER BY is not supported", "a result is maintained, not listed: sort it when it is read"),
+    "order": ("ORDER BY is not supported", "sort the result when it is read"),
     "limit": ("LIMIT is not supported", "a result is maintained as a whole"),
     "offset": ("OFFSET is not supported", "a result is maintained as a whole"),
 }
-_READ = {"expressions", "from_", "joins", "where", "group", "kind", "hint", "operation_modifiers"}
+_READ = {"expressions", "from_", "joins", "where", "group", "distinct", "kind", "hint", "operation_modifiers"}
 # The supported arguments of each node; if sqlglot has more in one, the query uses something unsupported.
 _PARTS: dict[type[exp.Expr], set[str]] = {
     exp.Between: {"this", "low", "high"},
@@ -157,6 +156,8 @@ class _Reader:
 
     def read(self, select: exp.Select) -> tuple[tuple[str, ...], tuple[Aggregate, ...]]:
         """The free variables, in the order of SELECT, and the aggregates."""
+        if select.args.get("distinct") is not None:
+            return self._listed(select), ()
         grouped = self._grouped(select)
         free: list[str] = []
         sums: list[tuple[Sums, exp.Expr]] = []
@@ -171,13 +172,39 @@ class _Reader:
                 help = f"SELECT {variable}, ..."
                 raise self.places.outside(f"{variable} is grouped by but not selected", node, help)
         if not sums:
-            raise self.places.outside("the query has no aggregate", select, "select COUNT(*) too")
+            help = "SELECT DISTINCT gives each row once; or select COUNT(*) too"
+            raise self.places.outside("the query has no aggregate", select, help)
         self.taken.update(variable.lower() for variable in free)
         for found, item in sums:
             self._add(found, item)
         return tuple(free), tuple(self.aggregates)
 
     # Columns
+
+    def _listed(self, select: exp.Select) -> tuple[str, ...]:
+        """The columns of SELECT DISTINCT; `*` is all variables."""
+        if select.args["distinct"].args.get("on") is not None:
+            raise self.places.outside("DISTINCT ON is not supported", select, "select all columns")
+        if select.args.get("group") is not None or select.find(exp.AggFunc) is not None:
+            help = "GROUP BY gives each group once: leave out DISTINCT"
+            raise self.places.outside("SELECT DISTINCT has no groups", select, help)
+        free: list[str] = []
+        for item in select.expressions:
+            plain = item.unalias()
+            if isinstance(plain, exp.Star):
+                free += [v for atom in self.atoms for v in atom.variables if v not in free]
+            elif isinstance(plain, exp.Column):
+                free.append(self._variable(plain, free))
+            else:
+                raise self.places.outside("SELECT DISTINCT has only columns", item, "name the columns")
+        return tuple(dict.fromkeys(free))
+
+    def _variable(self, column: exp.Column, free: list[str]) -> str:
+        variable = self.scope.variable(self.scope.resolve(column))
+        if variable in free:
+            message = f"{column.name} is selected twice"
+            raise self.places.outside(message, column, "select it once: equal columns are one")
+        return variable
 
     def _grouped(self, select: exp.Select) -> dict[str, exp.Expr]:
         group = select.args.get("group")
@@ -215,10 +242,7 @@ class _Reader:
             raise SourceError(
                 message, span=self.places.span(column), help=f"GROUP BY {self.places.text(column)}"
             )
-        if variable in free:
-            message = f"{column.name} is selected twice"
-            raise self.places.outside(message, column, "select it once: equal columns are one")
-        return variable
+        return self._variable(column, free)
 
     # Aggregates
 

@@ -5,13 +5,14 @@ Knows no M3 statements.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from dlog.m3.syntax import ast
 from dlog.views.query import Query, variables_of
 from dlog.views.tree.indicators import with_indicators
 from dlog.views.tree.tree import OrderNode, VariableOrder, View, ViewTree, atom_of
+from dlog.views.tree.written_order import contiguous_homes
 
 NEEDED, PATHS = "needed", "paths"  # which views are materialised
 
@@ -41,8 +42,8 @@ class _Builder:
         self.paths = {v: order.path(v) for v in order.variables}
         self.bound = _bound(query, order)
         self.needed_up_to: dict[str, set[str | None]] = {v: set() for v in order.variables}
-        self.factors = self._at_home(query.factors)
-        self.conditions = self._at_home(query.conditions)
+        self.factors = self._applied(contiguous_homes(query, self._homes(query.factors), order.parents))
+        self.conditions = self._applied(self._homes(query.conditions))
 
     def root(self) -> View:
         roots = tuple(map(self._view, self.order.roots))
@@ -92,16 +93,18 @@ class _Builder:
         above: tuple[str | None, ...] = (None, *self.paths[variable][:-1]) if variable is not None else ()
         return any(home in above for home in self.needed_up_to[key])
 
-    def _at_home(self, nodes: Iterable[ast.Node]) -> dict[str | None, tuple[ast.Node, ...]]:
-        """Expressions by the variable at whose view they are applied: from their lowest variable upwards, the
-        first below which atoms have all of their variables.  Under None: above all roots.
+    def _homes(self, nodes: Iterable[ast.Node]) -> dict[ast.Node, str | None]:
+        """The variable at whose view each expression is applied: from its lowest variable upwards, the
+        first below which atoms have all of its variables.  None: above all roots.
         """
+        return {node: self._home(used) if (used := variables_of(node)) else None for node in nodes}
+
+    def _applied(self, homes: Mapping[ast.Node, str | None]) -> dict[str | None, tuple[ast.Node, ...]]:
+        """Expressions by their homes; their variables stay keys up to there."""
         found: dict[str | None, tuple[ast.Node, ...]] = {}
-        for node in nodes:
-            used = variables_of(node)
-            home = self._home(used) if used else None
+        for node, home in homes.items():
             found[home] = (*found.get(home, ()), node)
-            for variable in used:
+            for variable in variables_of(node):
                 self.needed_up_to[variable].add(home)
         return found
 
@@ -147,15 +150,34 @@ def _marked(
     view: View, parent: View | None, streams: frozenset[str], counted: frozenset[str], keep: str
 ) -> View:
     changes = tuple(r for r in view.relations if atom_of(r) in streams)
-    # Fig. 4.5: (rels(parent) \ rels) ∩ U is not empty.
-    needed = parent is None or any(
-        atom_of(r) in streams and r not in view.relations for r in parent.relations
-    )
-    on_path = keep == PATHS and bool(changes) and not view.is_leaf
-    counts = view.atom in counted or (view.is_indicator and bool(changes))
     return replace(
         view,
         children=tuple(_marked(child, view, streams, counted, keep) for child in view.children),
         changes=changes,
-        materialised=needed or on_path or counts or view.cache,
+        materialised=bool(_reasons(view, parent, streams, counted, keep)),
     )
+
+
+def _reasons(
+    view: View, parent: View | None, streams: frozenset[str], counted: frozenset[str], keep: str
+) -> list[str]:
+    """Why a view is materialised; none if it is not.  O(relations)."""
+    changes = any(atom_of(r) in streams for r in view.relations)
+    found = ["it is the result"] if parent is None else []
+    if parent is not None:  # Fig. 4.5: (rels(parent) \ rels) ∩ U is not empty
+        readers = [r for r in parent.relations if atom_of(r) in streams and r not in view.relations]
+        found += [f"changes of {', '.join(readers)} read it at {parent.name}"] if readers else []
+    if keep == PATHS and changes and not view.is_leaf:
+        found.append("it is on a delta path, and nothing is optimised")
+    if view.atom in counted or (view.is_indicator and changes):
+        found.append("an indicator counts its rows")
+    return [*found, "the variable order asks for it"] if view.cache else found
+
+
+def materialised_because(
+    tree: ViewTree, query: Query, keep: str = NEEDED
+) -> Iterator[tuple[View, list[str]]]:
+    """Every view, parents first, with the reasons for which it is materialised."""
+    streams, counted = frozenset(query.streams), _counted(tree.root, query)
+    for view in tree.walk():
+        yield view, _reasons(view, tree.parents.get(id(view)), streams, counted, keep)

@@ -20,9 +20,13 @@ from dlog.m3.syntax.dialects import CONDITION, MULTIPLICITY
 from dlog.m3.types.typing import Types
 from dlog.views.query import Aggregate, Query, Term, count
 from dlog.views.tree.tree import View, ViewTree
+from dlog.views.tree.written_order import in_written_order, ordered_products
 
+COUNTING = ("RingAvg", "RingCofactor")
 COUNT = TypeRef(MULTIPLICITY[DBTOASTER])
-Payload = tuple[int, ...]  # numbers of factors of the query, ascending, as often as they occur
+# Numbers of factors of the query, as often as they occur: ascending, but elements of a ring that does not
+# commute come last, in their order.
+Payload = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,12 @@ class Shown:
     payloads: tuple[Payload, ...]
 
 
+def has_count(aggregate: Aggregate) -> bool:
+    """Whether it is an element that counts rows, besides sums: it is zero only where there are none."""
+    factors = aggregate.terms[0].factors if len(aggregate.terms) == 1 else ()
+    return any(isinstance(f, ast.Call) and f.type.name in COUNTING for f in factors)
+
+
 class Payloads:
     """The payloads of all views of a tree."""
 
@@ -40,6 +50,7 @@ class Payloads:
         self.query, self.tree = query, tree
         self.numbers = {factor: i for i, factor in enumerate(query.factors)}
         self.types = Types(DBTOASTER, query.types)
+        self.elements = frozenset(self.numbers[f] for product in ordered_products(query) for f in product)
         self._below: dict[int, frozenset[int]] = {}
         self._own: dict[int, frozenset[int]] = {}
         self._note(tree.root)
@@ -54,7 +65,7 @@ class Payloads:
     def aggregates(self) -> tuple[Aggregate, ...]:
         """Those of the query, and a hidden count if groups have to be distinguished from none."""
         given = self.query.aggregates
-        if not self.query.free or any(a.terms == (Term(),) for a in given):
+        if not self.query.free or any(a.terms == (Term(),) or has_count(a) for a in given):
             return given
         name = "count"
         while any(a.name == name for a in given):
@@ -67,7 +78,11 @@ class Payloads:
 
     def payload(self, term: Term) -> Payload:
         """What a term needs at the root."""
-        return tuple(sorted(self.numbers[factor] for factor in term.factors))
+        return in_written_order((self.numbers[factor] for factor in term.factors), self.elements)
+
+    def is_ordered(self, payload: Payload) -> bool:
+        """Whether the order of its factors matters."""
+        return sum(i in self.elements for i in payload) > 1
 
     def of(self, view: View) -> tuple[Payload, ...]:
         """All payloads of a view, each once, in the order of the query's aggregates."""
@@ -80,7 +95,19 @@ class Payloads:
 
     def own(self, view: View, payload: Payload) -> tuple[ast.Node, ...]:
         """The factors of a payload that are applied at the view itself."""
-        return tuple(self.query.factors[i] for i in payload if i in self._own[id(view)])
+        return tuple(factor for _, factor in self.placed(view, payload))
+
+    def placed(self, view: View, payload: Payload) -> list[tuple[int, ast.Node]]:
+        """The factors of a payload that are applied at the view itself, with their places in it."""
+        own = self._own[id(view)]
+        return [(place, self.query.factors[i]) for place, i in enumerate(payload) if i in own]
+
+    def place(self, view: View, payload: Payload) -> int:
+        """Where the part of a parent's payload that a view contributes begins among the elements; -1 if it
+        has none.
+        """
+        below = self._below[id(view)] & self.elements
+        return next((place for place, i in enumerate(payload) if i in below), -1)
 
     def type(self, payload: Payload) -> TypeRef:
         """The type of a product of rows' multiplicities and factors."""

@@ -5,6 +5,5 @@ DECLARE MAP B(Other)[][];
 DECLARE MAP C(long)[][k: Other];
 DECLARE QUERY P := A[][] * B[][];
 DECLARE QUERY S := A[][] + B[][];
-DECLARE QUERY F := A[][] * 1.5;
 DECLARE QUERY L := (x ^= A[][]);
 ON SYSTEM READY { A[][] := A[][] * A[][]; B[][] := A[][]; }

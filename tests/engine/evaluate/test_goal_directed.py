@@ -100,7 +100,7 @@ def test_random_queries_are_mostly_restricted() -> None:
     """What the random tests compare is goal-directed in fact, through negations and aggregates too."""
     seen: list[tuple[str, Rewriting]] = []
 
-    @relaxed(200)
+    @relaxed(400)
     @given(asking(ALL, derived=5))
     def sample(text: str) -> None:
         seen.append((text, goal_directed(accepted(text))))

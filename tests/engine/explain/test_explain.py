@@ -100,3 +100,18 @@ def test_every_program_is_explained(text: str, strategy: str | None) -> None:
     db = dlog.Database(source=text, evaluated=False, strategy=strategy)
     reported = db.explain()
     assert ("stratum 1: " in reported) == any(stratum.rules for stratum in db.program.strata)
+
+
+def test_explanation_names_all_sums_that_aggregates_store() -> None:
+    """A variance needs the sum of squares, too."""
+    source = """
+        item(g, x, y) -> string(g), int(x), float(y).
+        total[g] = s <- agg<<s = sum(x)>> item(g, x, _).
+        spread[g] = v <- agg<<v = variance(x)>> item(g, x, _).
+        wide[g] = d <- agg<<d = stddev_pop(y)>> item(g, _, y).
+    """
+    explained = dlog.Database(source=source).explain()
+    lines = [line for line in explained.splitlines() if "stores for each group" in line]
+    stored = [line.partition(" and ")[2] for line in lines]
+    assert stored[:2] == ["the sum for s = sum(x)", "the sums of values and of squares for v = variance(x)"]
+    assert "the exact float sums of values and of squares for d = stddev_pop(y)" in explained

@@ -280,8 +280,8 @@ def test_a_part_of_a_rule_may_get_the_name_of_another_one() -> None:
 
 
 def test_counts_survive_interrupts_whatever_is_preferred_meanwhile() -> None:
-    """An interrupt lets strategies be chosen again: counts would be far larger than the head by then, and
-    are not at the next one.  They were kept all the time."""
+    """An interrupt lets strategies be chosen again: derivations are far more than rows by then, and are not
+    at the next one.  Counts are not trusted after a time in which they were not maintained."""
     rules = "e(x, y) -> int(x), int(y).  f(y, z) -> int(y), int(z).  p(x) <- e(x, y), f(y, z)."
     db = dlog.Database(source=rules + " p(x) <- e(x, _), f(x, _).  e(1, 2).  f(2, 3).", strategy="delta")
 
@@ -395,7 +395,7 @@ def counted_groups(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def test_oracle_sums_of_single_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The short way of one row through sums: values that cancel, sums that do not fit, heads with facts."""
+    """The short path of one row through sums: values that cancel, sums that do not fit, heads with facts."""
     simple = counted_groups(monkeypatch)
     rng = random.Random(5)
     db = dlog.Database(source=SALES)

@@ -13,8 +13,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dlog.errors import DataError, DlogError
-from dlog.m3.rings import rings
+from dlog.m3.rings import registry, rings
+from dlog.m3.rings.averages import average_ring
 from dlog.m3.rings.axioms import check_axioms
+from dlog.m3.rings.matrices import matrix_ring
 from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING, PLAIN_FLOAT_RING, Ring, product_ring
 from dlog.m3.syntax.ast import TypeRef
 from dlog.m3.syntax.parse import parse
@@ -130,6 +132,14 @@ LAWS = {
         lambda r: ((number(r), number(r)), number(r)),
     ),
     "cofactor": (rings.cofactor_ring(3), cofactor(3)),
+    "average": (average_ring(), lambda r: (number(r), real(r))),
+    "matrices of integers": (
+        matrix_ring(2, INTEGER_RING),
+        lambda r: [[number(r) for _ in "ab"] for _ in "ab"],
+    ),
+    "matrices of floats": (matrix_ring(3), None),
+    "matrices of matrices": (matrix_ring(2, matrix_ring(2, INTEGER_RING)), None),
+    "matrices and integers": (product_ring(matrix_ring(2), INTEGER_RING), None),
     "cofactor and count": (
         product_ring(rings.cofactor_ring(2), INTEGER_RING),
         lambda r: (cofactor(2)(r), number(r)),
@@ -140,6 +150,80 @@ LAWS = {
 @pytest.mark.parametrize("name", LAWS)
 def test_laws_of_rings(name: str) -> None:
     check_axioms(*LAWS[name])
+
+
+@given(st.integers(1, 4), st.data())
+def test_oracle_matrices(size: int, data: st.DataObject) -> None:
+    """Sums, products and multiples against numpy's, over integers of any size; what is beyond 64 bits is
+    refused.
+    """
+    ring = matrix_ring(size, INTEGER_RING)
+    a, b = (
+        np.array(data.draw(st.lists(integers, min_size=size**2, max_size=size**2)), dtype=object).reshape(
+            size, size
+        )
+        for _ in range(2)
+    )
+    steps = [a[:, k : k + 1] @ b[k : k + 1] for k in range(size)]
+    partial = [*steps, *(sum(steps[: k + 1]) for k in range(size))]
+    for op, exact, seen in (("add", a + b, [a + b]), ("multiply", a @ b, partial)):
+        if all(MIN <= entry <= MAX for matrix in seen for entry in matrix.reshape(-1)):
+            assert binary(ring, op, a.tolist(), b.tolist()) == exact.tolist()
+        else:
+            with pytest.raises(DataError, match="out of range"):
+                binary(ring, op, a.tolist(), b.tolist())
+
+
+def test_entries_of_matrices_are_what_they_were() -> None:
+    ring = matrix_ring(2, INTEGER_RING)
+    assert ring.lift is not None
+    columns = [np.array([1.0, 2.0**53]), np.array([0.0, -3.0]), np.zeros(2), np.ones(2)]
+    assert ring.values(ring.lift((), columns)) == [[[1, 0], [0, 1]], [[2**53, -3], [0, 1]]]
+    for bad in (0.5, 2.0**54, np.nan):
+        with pytest.raises(DataError, match="not an integer up to"):
+            ring.lift((), [np.array([bad]), *(np.zeros(1) for _ in range(3))])
+    with pytest.raises(DataError, match="takes 4 values, not 1"):
+        ring.lift((), columns[:1])
+    with pytest.raises(DataError, match="is not a matrix of 2 rows"):
+        ring.column([[[1, 2, 3], [4, 5, 6]]])
+
+
+REFUSED = {
+    "a commuting ring that does not": (
+        replace(matrix_ring(2, INTEGER_RING), commutes=True), "breaks a \\* b = b \\* a, for a = \\[\\["
+    ),
+    "no unit from the left": (
+        replace(matrix_ring(1), times=lambda x, y: x, commutes=False), "breaks 1 \\* a = a, for a ="
+    ),
+    "products with floats": (
+        replace(matrix_ring(2), by_float=lambda x, s: x), "breaks 2.0 \\* a = a \\+ a, for a = .*"
+    ),
+    "one": (replace(INTEGER_RING, one=2), "breaks a \\* 1 = a, for a = 3"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_rings_are_tested_when_they_are_registered(name: str) -> None:
+    ring, message = REFUSED[name]
+    with pytest.raises(DlogError, match=message):
+        registry.register_ring("Refused", ring)
+    registry.register_ring("Tested", lambda types: ring)
+    with pytest.raises(DlogError, match=message):
+        registry.ring_of(TypeRef("Tested", (1,)))
+    with pytest.raises(DlogError, match="no ring is registered for type Refused"):
+        registry.ring_of(TypeRef("Refused"))
+
+
+def test_a_ring_without_samples_is_tested_with_what_it_lifts() -> None:
+    """x * x * y is a product only of 0 and 1, which a ring has anyhow."""
+    squares = replace(
+        modulo(7), times=lambda x, y: x * x * y % 7, commutes=False,
+        lift=lambda _, columns: columns[0].astype(np.int64)[:, None] % 7,
+    )  # fmt: skip
+    with pytest.raises(DlogError, match="breaks"):
+        registry.register_ring("Squares", squares)
+    tenths = rings.decimal_ring(1).with_lift("lift", lambda _, columns: columns[0].astype(np.int64)[:, None])
+    registry.register_ring("PartOfTenths", replace(tenths, sample=None))  # most products have too many digits
 
 
 def modulo(prime: int) -> Ring:
@@ -190,15 +274,19 @@ def test_types_mean_rings() -> None:
     DECLARE MAP C(Average)[][] := 0;  DECLARE MAP D(int)[][] := 0;"""
     program = parse(text)
     with pytest.raises(DlogError, match="no ring is registered for type Average") as caught:
-        rings.rings_of(program)
+        registry.rings_of(program)
     assert caught.value.line == 4
-    rings.register_ring("Average", product_ring(INTEGER_RING, FLOAT_RING))
-    found = rings.rings_of(program)
+    assert caught.value.help == "register one with dlog.m3.register_ring, in a file for --functions"
+    with pytest.raises(DlogError) as caught:
+        registry.ring_of(TypeRef("Ring"))
+    assert str(caught.value.help).startswith("did you mean RingAvg? Otherwise register one with")
+    registry.register_ring("Average", product_ring(INTEGER_RING, FLOAT_RING))
+    found = registry.rings_of(program)
     assert (found["RingCofactor"].name, found["Average"].words) == ("cofactor(5)", 3)
     assert found["int"] is INTEGER_RING
     with pytest.raises(DlogError, match="already"):
-        rings.register_ring("long", INTEGER_RING)
-    assert rings.ring_of(TypeRef("float")) is FLOAT_RING
+        registry.register_ring("long", INTEGER_RING)
+    assert registry.ring_of(TypeRef("float")) is FLOAT_RING
 
 
 LISTING = """CREATE TYPE Ring FROM FILE 'ring.hpp';
@@ -226,7 +314,7 @@ def test_paper_batch_trigger_with_functions_of_a_ring() -> None:
     ring = plain.with_lift("f_B", lambda _, columns: plain.elements(1, columns[0], 0))
     for name in ("f_F", "f_A"):
         ring = ring.with_lift(name, lambda _, columns: plain.elements(np.ones(len(columns[0])), 1, 0))
-    rings.register_ring("Ring", ring)
+    registry.register_ring("Ring", ring)
     runtime = Runtime(parse(LISTING))
     runtime.apply("T", [(1, 7), (1, 8), (2, 9)])
     runtime.apply("R", [(1, 10, 0), (2, 30, 0), (3, 99, 0)])

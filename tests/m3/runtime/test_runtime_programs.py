@@ -307,13 +307,18 @@ def test_run_takes_batches_of_any_relation() -> None:
     assert done["Q"].to_pylist() == [{"value": 30 - 12}]
 
 
-@pytest.mark.parametrize("name", ["constructs.a5.m3", "missed_trades.m3", "order_book.m3", "inputs.a5.m3"])
-def test_the_machine_can_pause_anywhere(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [None, 2])
+@pytest.mark.parametrize(
+    "name", ["constructs.a5.m3", "missed_trades.m3", "order_book.m3", "inputs.a5.m3", "tpch3.m3"]
+)
+def test_the_machine_can_pause_anywhere(
+    name: str, threads: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = next(path for path in PROGRAMS if path.name == name)
     program = parse_file(path)
-    whole, pausing = Runtime(program), Runtime(program)
+    whole, pausing = Runtime(program), Runtime(program, threads=threads)
     run_files(whole, Reader(path.parent))
-    monkeypatch.setattr("dlog.m3.runtime.runtime.BUDGET", 1)
+    monkeypatch.setattr("dlog.m3.runtime.worker.BUDGET", 1)
     run_files(pausing, Reader(path.parent))
     assert [(n, t.to_pylist()) for n, t in pausing.results()] == [
         (n, t.to_pylist()) for n, t in whole.results()

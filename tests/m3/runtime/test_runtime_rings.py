@@ -190,3 +190,15 @@ def test_a_product_of_decimals_with_too_many_digits() -> None:
     runtime.apply("R", [(1, 15.0)])  # 1.5
     with pytest.raises(DataError, match=r"a product of decimals has too many digits in a value of (Q|BY)"):
         runtime.apply("S", [(1, 25.0)])  # 2.5: 3.75 has two digits after the point
+
+
+def test_lifting_functions_that_return_no_elements_are_named() -> None:
+    ring = product_ring(FLOAT_RING, FLOAT_RING).with_lift("half", lambda _, columns: columns[0] / 2)
+    register_ring("Halves", ring)
+    runtime = Runtime(
+        parse("""CREATE TYPE Halves FROM FILE 'h'; CREATE STREAM R(a int);
+        DECLARE MAP P(Halves)[][] := 0; DECLARE QUERY P := P(Halves)[][];
+        ON BATCH UPDATE OF R { P(Halves)[][] += AggSum([], (DELTA R)(a) * [half: Halves](a)); }""")
+    )
+    with pytest.raises(DataError, match=r"half returned an array of shape \(2,\), not \(2, 4\)"):
+        runtime.apply("R", [(1,), (2,)])

@@ -22,7 +22,23 @@ ARGUMENTS: dict[str, st.SearchStrategy] = {
     functions.STRING: texts,
     functions.DATE: dates,
 }
+
+
+def in_space(points: tuple[int, ...]) -> bool:
+    """Whether vectors, or edges between points, span the space, or the plane: an angle is then exact."""
+    rows = np.array(points).reshape(-1, 3)
+    if len(rows) == 4:
+        rows = np.diff(rows, axis=0)
+    return np.linalg.matrix_rank(rows) == len(rows)
+
+
+def points(number: int) -> st.SearchStrategy:
+    return st.tuples(*(st.integers(-5, 5) for _ in range(3 * number))).filter(in_space)
+
+
 SPECIAL: dict[str, st.SearchStrategy] = {
+    "vector_angle": points(2),
+    "dihedral_angle": points(4),
     "date_part": st.tuples(st.sampled_from(["year", "MONTH", "day"]), dates),
     "substring": st.tuples(texts, st.integers(-1, 7), st.integers(-1, 7)),
     "regexp_match": st.tuples(st.sampled_from(["^a", "b+", "[ac]$", ""]), texts),
@@ -57,6 +73,9 @@ def test_functions_of_users() -> None:
     found = functions.register_function("plus_one", lambda x: x + 1, ("number",))
     assert functions.lookup("plus_one") is found and "plus_one" in functions.known()
     assert functions.lookup("ABS") is functions.BUILTIN["abs"] and functions.lookup("nothing") is None
+    sine = functions.register_function("sin", lambda x: x, ("number",))  # a program's own
+    assert functions.lookup("sin") is sine
+    del functions._registered["sin"]
     with pytest.raises(DlogError, match="already"):
         functions.register_function("abs", np.abs, ("number",))
     with pytest.raises(DlogError, match="unknown kind"):

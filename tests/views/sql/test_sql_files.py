@@ -13,7 +13,8 @@ import pytest
 
 from dlog import m3
 from dlog.errors import UnsupportedError
-from dlog.m3.rings.rings import FLOAT_RING, register_ring
+from dlog.m3.rings.registry import register_ring
+from dlog.m3.rings.rings import FLOAT_RING
 from dlog.m3.runtime.runtime import Runtime
 from dlog.m3.runtime.streams import Reader, run_files
 from dlog.views.m3.export import export, read_query, read_tree
@@ -28,10 +29,11 @@ FILES = sorted(FOLDER.glob("*.dtree"))
 ORDERS = {name: next((f for f in FILES if name.startswith(f.stem)), None) for name in QUERIES}
 NUMBERS = [name for name in QUERIES if name != "update_r_ring"]
 WAYS = (
-    {"batch": True},
-    {"batch": False},
+    {"consumer": "fivm"},
+    {"consumer": "dbtoaster"},
+    {"consumer": "dbtoaster", "batch": True},
     {"batch": True, "optimise": False},
-    {"dialect": m3.ast.A5},
+    {"consumer": "a5"},
 )
 RULES = (
     ("order_book", "spread", ("spread", "pairs")),
@@ -47,7 +49,8 @@ def results(text: str, folder: Path) -> dict[str, dict[tuple[str, ...], float]]:
     found = {}
     for name, table in runtime.results():
         rows = [list(row.values()) for row in table.to_pylist()]
-        found[name] = {tuple(map(str, row[:-1])): float(row[-1]) for row in rows}
+        values = {tuple(map(str, row[:-1])): float(row[-1]) for row in rows}
+        found[name.removeprefix("m_")] = values  # which C++ names of one letter have
     return found
 
 
@@ -102,7 +105,7 @@ def test_ring_of_ones_own() -> None:
         ring = ring.with_lift(name, lambda _, columns: FLOAT_RING.elements(columns[0], 0))
     register_ring("Ring", ring)
     text = export(QUERIES["update_r_ring"], dtree=FOLDER / "update_r.dtree", batch=True)
-    assert "AGG_VIEW_C(Ring)[][a]" in text
+    assert "AGG_VIEW_C(Ring)[][v_a]" in text
     runtime = Runtime(m3.check(m3.parse(text)))
     run_files(runtime, Reader(FOLDER), 10)
     (_, table), *_ = runtime.results()
@@ -111,7 +114,7 @@ def test_ring_of_ones_own() -> None:
 
 def test_ring_in_a5_is_reported_with_its_place() -> None:
     with pytest.raises(UnsupportedError) as found:
-        export(QUERIES["update_r_ring"], dialect=m3.ast.A5)
+        export(QUERIES["update_r_ring"], consumer="a5")
     assert found.value.span is not None and found.value.span.text() == "Ring"
 
 

@@ -19,6 +19,7 @@ from dlog.engine.head.aggregate_state import FloatPart, Part, ScanPart, SumPart
 from dlog.engine.head.heads import stored_as
 from dlog.engine.maintain.delta.terminal_head import HeadChange
 from dlog.engine.maintain.heads.groups import Kept, Sums
+from dlog.engine.maintain.heads.text_heads import follow_later
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Followed
 from dlog.engine.state.store import Store
@@ -231,6 +232,7 @@ class OtherGroups:
     outputs: tuple[str, ...]
     groups: tuple[int, ...]
     head: tuple[Place, ...]
+    defers_texts: bool  # see `RuleStrategy`
 
     def follow_tables(
         self, store: Store, followed: Followed, tables: Sequence[tuple[int, Sequence[Words]]]
@@ -244,6 +246,8 @@ class OtherGroups:
             for sign, columns in tables
         ]
         heads = [head for head in self.kept.rule.heads if head.predicate == self.name]
+        if self.defers_texts:
+            return follow_later(self.kept, store, followed, heads[0], given)
         parts = list(self.kept.follow_tables(store, followed, heads, given))
         rows, signs = net_rows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
         return store.relations[self.name].apply(inserts=rows[signs > 0], erases=rows[signs < 0])
@@ -271,7 +275,7 @@ def group_trigger(
         return GroupTrigger(strategy.name, groups, _head(rule, found, places), found)
     if isinstance(aggregate, Sums):
         return None
-    return OtherGroups(strategy.name, aggregate, outputs, groups, places)
+    return OtherGroups(strategy.name, aggregate, outputs, groups, places, strategy.defers_texts)
 
 
 def _head(rule: Rule, parts: Sequence[GroupPart], places: Sequence[Place]) -> tuple[Place, ...]:

@@ -1,7 +1,7 @@
-"""Owns heads that end where a trigger's rows lead: nobody reads them, and no row has two derivations.
+"""Owns terminal heads: no rule reads them, and no row has two derivations.
 
-They are changed by a kernel, for rows of deltas in a call of its own (`JoinedHead`); what is told of that is
-put together when somebody asks.  Knows nothing of where the rows come from.
+They are changed by a kernel, for rows of deltas in a call of its own (`JoinedHead`); a report of
+the change is put together when it is read.  Knows nothing of where the rows come from.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class JoinedHead(Head):
     def follow(
         self, relations: dict[str, Relation], found: int, out: Words, counts: Words, capacity: int
     ) -> HeadChange | None:
-        """Change the head by what joins gave, `found` rows in all; None: it has to go the general way."""
+        """Change the head by what joins gave, `found` rows in all; None: it has to take the general path."""
         if found > MOST_ROWS or not self.bring_roots(relations):
             return None
         arena = relations[self.name].arena

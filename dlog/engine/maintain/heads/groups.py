@@ -145,6 +145,7 @@ class Kept:
         self.rule, self.parts, self.outputs, self.deltas = rule, parts, outputs, deltas
         self.groups = tuple(v.name for v in rule.groups)
         self.states: tuple[str, ...] = tuple(part.state for part in parts)
+        self.reader: Store | None = None  # see `text_heads`
 
     def ready(self, store: Store) -> bool:
         return all(state in store.relations for state in self.states)
@@ -170,11 +171,17 @@ class Kept:
         self, store: Store, followed: Followed, heads: list[Atom], tables: list[tuple[int, Table]]
     ) -> Iterator[Signed]:
         """The same without a cycle: `followed` has the relations changed so far for the same changes."""
-        changes = self._assignments(tables)
-        states = [self._changed(store.relations, followed, part, changes) for part in self.parts]
+        changes, states = self.changed(store, followed, tables)
         for sign, version in ((ERASE, 0), (INSERT, 1)):
             for rows in self._rows(store, heads, [pair[version] for pair in states], changes.keys):
                 yield rows, np.full(len(rows), sign)
+
+    def changed(
+        self, store: Store, followed: Followed, tables: list[tuple[int, Table]]
+    ) -> tuple[Assignments, list[tuple[Relation, Relation]]]:
+        """(The changes, each part's relation before and after); the state changes."""
+        changes = self._assignments(tables)
+        return changes, [self._changed(store.relations, followed, part, changes) for part in self.parts]
 
     def _built(self, cycle: Cycle, part: Part, changes: Assignments, runner: BodyRunner) -> Relation:
         """A part's relation, rebuilt unless a rule that shares it has rebuilt it in this cycle."""

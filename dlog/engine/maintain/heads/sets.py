@@ -3,7 +3,8 @@
     counts      each row's number of derivations, over all rules and its base facts.  Where no row can have
                 two, nothing is stored
     existence   no counts: a row that may have lost its last derivation is searched for again, up to the
-                first match.  For heads whose counts would be far larger than the head itself
+                first match (maintenance paper, 2.2.1).  For heads with far more derivations than rows, and
+                where the search is a few lookups whatever the data is
 
 Knows nothing of how derivations are found.
 """
@@ -22,7 +23,7 @@ from dlog.engine.maintain.strategy import Cycle
 from dlog.engine.state.store import Store
 from dlog.heads.counts import apply_counts, check_counts, count_rows, net_rows, no_counts
 from dlog.heads.lookup import contained, look_up
-from dlog.ir.rules import Atom, Rule, Stratum, Var
+from dlog.ir.rules import Atom, Primitive, Rule, Stratum, Var
 from dlog.jit import Words
 from dlog.planning.deltas import outer_variables
 from dlog.planning.versions import facts_name, old_name
@@ -30,6 +31,7 @@ from dlog.storage.index.batch import Change
 from dlog.storage.relation.relation import Relation
 
 FAR_LARGER = 8  # counts are not stored when there are this many times more derivations than rows
+Derivable = Callable[[Words], np.ndarray]  # which rows of a head the rules derive in the new version
 
 Signed = tuple[Words, Words]  # rows of a head, and how many derivations each gains or loses
 
@@ -42,9 +44,10 @@ def counts_name(predicate: str) -> str:
 class SetHead:
     """REQUIRES: the stratum is not recursive, hence has one predicate."""
 
-    def __init__(self, store: Store, stratum: Stratum):
+    def __init__(self, store: Store, stratum: Stratum, looks_up: bool = False):
+        """`looks_up`: existence is preferred wherever it is decided by a few lookups."""
         (self.name,) = stratum.predicates
-        self.store, self.rules = store, stratum.rules
+        self.store, self.rules, self.looks_up = store, stratum.rules, looks_up
         self.counts = counts_name(self.name)
         self.by_existence = self._prefers_existence()
 
@@ -53,19 +56,23 @@ class SetHead:
         return [h for h in rule.heads if h.predicate == self.name]
 
     def _prefers_existence(self) -> bool:
-        """Whether counts would be far larger than the head.  Uses statistics only.
+        """Whether enumerating derivations would cost far more than finding one.  Uses statistics only."""
+        pairs = [(rule, head) for rule in self.rules for head in self.atoms(rule)]
+        if any(r.aggregates or not is_stored(self.store, r, h) for r, h in pairs):
+            return False
+        projecting = [r for r, h in pairs if len(_atoms(r)) > 1 and not is_projection_free(self.store, r, h)]
+        if projecting and self.looks_up and all(is_looked_up(self.store, r, h) for r, h in pairs):
+            return True
+        return any(self._has_far_more(rule) for rule in projecting)
 
-        Existing counts are maintained: a later strategy would rely on them.
+    def _has_far_more(self, rule: Rule) -> bool:
+        """Whether a rule has far more derivations than the head has rows, and a changed row is part of many.
+
+        The plan that stops at first matches shows how many rows a head will have that is not evaluated yet.
         """
-        if self.counts in self.store.relations:
-            return False
-        if any(r.aggregates or not is_stored(self.store, r, h) for r in self.rules for h in self.atoms(r)):
-            return False
-        rows = self.store.rows(self.name)
-        if not rows:  # few derivations to count, or not evaluated yet
-            return False
-        projecting = [r for r in self.rules if not is_projection_free(self.store, r, self.atoms(r)[0])]
-        return any(assignments(self.store, r) > FAR_LARGER * rows for r in projecting)
+        rows = self.store.rows(self.name) or assignments(self.store, rule, bag=False)
+        least = min(self.store.rows(atom.predicate) for atom in _atoms(rule))
+        return assignments(self.store, rule) > FAR_LARGER * max(rows, least)
 
     def counts_are_one(self, store: Store) -> bool:
         """Whether no row can have two derivations: then no counts are needed."""
@@ -121,11 +128,10 @@ class SetHead:
         if cycle.program.predicates[self.name].is_functional:
             check_function(cycle.program, store, self.name)
 
-    def apply(self, cycle: Cycle, signed: Iterable[Signed], derivable: Callable[[Words], np.ndarray]) -> None:
-        """Publish the head after derivations were added (1) or removed (-1); `derivable` tells which
-        rows the rules still derive."""
+    def apply(self, cycle: Cycle, signed: Iterable[Signed], derivable: Derivable) -> None:
+        """Publish the head after derivations were added (1) or removed (-1)."""
         if self.by_existence:
-            later, change = self._apply_existence(cycle, signed, derivable)
+            later, change = self.changed_rows(cycle.store.relations, signed, derivable)
         else:
             later, change = self._apply_counts(cycle, list(signed))
         cycle.evaluation.watch.derived(len(change.inserted))
@@ -149,11 +155,15 @@ class SetHead:
         assert (abs(signs) == 1).all(), "a row has two derivations"
         return head.apply(inserts=rows[signs > 0], erases=rows[signs < 0])
 
-    def _apply_existence(
-        self, cycle: Cycle, signed: Iterable[Signed], derivable: Callable[[Words], np.ndarray]
+    def changed_rows(
+        self, relations: dict[str, Relation], signed: Iterable[Signed], derivable: Derivable
     ) -> tuple[Relation, Change]:
-        """ERASE before INSERT: rows that are no longer derived, then rows that are derived now."""
-        relations = cycle.store.relations
+        """Without counts, the head after rows lost and gained derivations, the signs of each part equal.
+
+        ERASE before INSERT: rows that are no longer derived, then rows that are derived now.  Counts that an
+        earlier strategy has left are dropped, since they are not maintained.
+        """
+        relations.pop(self.counts, None)
         lost, gained = [np.empty((0, self._arity), np.int64)], [np.empty((0, self._arity), np.int64)]
         for rows, signs in signed:
             if len(rows):
@@ -169,7 +179,7 @@ class SetHead:
 
     def explain(self, store: Store) -> str:
         if self.by_existence:
-            return "a row that may be lost is searched for again: counts would be far larger"
+            return "a row that may be lost is searched for again, up to the first match, so none are counted"
         if facts_name(self.name) in store.relations and self.counts_are_one(store):
             return "each row has one derivation, so none are counted"
         return "the number of derivations of each row is stored"
@@ -197,6 +207,26 @@ def check_new_rows(cycle: Cycle, name: str, rows: Words) -> None:
 def is_projection_free(store: Store, rule: Rule, head: Atom) -> bool:
     """Whether each row of a head has one assignment: the head contains all keys of the body, unrounded."""
     return rule.keys & set(outer_variables(rule)) <= _shown(store, rule, head)
+
+
+def is_looked_up(store: Store, rule: Rule, head: Atom) -> bool:
+    """Whether one lookup for each atom decides if a row of a head is derived, whatever the data is: no two
+    atoms share a variable that the head does not have, so the first match of each is enough."""
+    shown, unshown = _shown(store, rule, head), list[str]()
+    for form in rule.body.forms:
+        if not isinstance(form, Atom | Primitive):
+            return False
+        operands = form.args if isinstance(form, Atom) else (*form.inputs, form.output)
+        names = [operand.name for operand in operands if isinstance(operand, Var)]
+        if isinstance(form, Primitive) and not shown.issuperset(names):
+            return False
+        unshown += [name for name in names if name not in shown]
+    return len(unshown) == len(set(unshown))
+
+
+def _atoms(rule: Rule) -> list[Atom]:
+    """The atoms that are joined, without those inside other forms."""
+    return [form for form in rule.body.forms if isinstance(form, Atom)]
 
 
 def _shown(store: Store, rule: Rule, head: Atom) -> set[str]:

@@ -2,7 +2,8 @@
 
 There is one where every rule is one join inside the kernel, no rule reads the recursion twice, no values
 combine, and rows of one sign only gain derivations or only lose them.  What the kernel does is what `keep`
-does round by round.  A transaction that turns out to need more work is undone, and takes the general path.
+does round by round.  A transaction that turns out to need more work is undone, and takes the general path;
+so do some after it, twice as many after each failure in a row.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from dlog.engine.maintain.stages.keep import StageStrategy
 
 MOST_ROWS = 64  # of a transaction
+MOST_FACTS = 4 * CHUNK  # that it touches
 BUDGET = 1 << 14  # derivations and join operations: about 200 us
+MOST_PAUSE = 31  # transactions, after attempts that were too much work
 _follow = np.errstate(all="ignore")(kernels.follow) if DISABLED else kernels.follow
 
 # A relation that plans read: its name, whether in the old version, its order; where plans have its root;
@@ -73,13 +76,15 @@ class ShortPath:
         self.job_words, self.mode = self.job.data, k.BOUND if gains else k.LOWER_LOSE
         columns = max(len(e.outputs) for e in self.plans.expansions)
         widest = max(kind.columns for kind in strategy.kinds)
-        self.out = np.zeros((1 + max(columns, widest)) * CHUNK, np.int64)
-        self.facts = np.zeros(MOST_ROWS * store.predicates[name].arity, np.int64)
+        room = max((1 + columns) * CHUNK, 2 * len(strategy.names) + widest * MOST_FACTS)
+        self.out = np.zeros(room, np.int64)
+        self.job[kernels.ROOM] = room
         self.reads = self._prepare(store)
         self.words, self.plan_words = self.plans.words, self.plans.words.data
         self.ready = range(kernels.P_READY, kernels.PLAN * len(self.plans.expansions), kernels.PLAN)
         self.sizes: dict[str, int] = {}
         self.outgrown = False
+        self.pause = self.waiting = 0  # transactions without an attempt: after the next failure, and now
 
     def _prepare(self, store: Store) -> list[_Read]:
         """Make sure there are plans and the indices that they read."""
@@ -110,7 +115,12 @@ class ShortPath:
         one.
         """
         strategy, table, job = self.strategy, self.strategy.recursion.table, self.job_words
-        if len(rows) > MOST_ROWS or not self._bring_roots(store.relations, before):
+        if len(rows) > MOST_ROWS:
+            return None
+        if self.waiting:
+            self.waiting -= 1
+            return None
+        if not self._bring_roots(store.relations, before):
             return None
         strategy.side.begin(store, strategy.stamp)
         table.grow()
@@ -123,7 +133,9 @@ class ShortPath:
         )  # fmt: skip
         if answer != kernels.FINISHED:
             table.undo()
+            self.pause = self.waiting = min(2 * self.pause + 1, MOST_PAUSE)
             return None
+        self.pause = 0
         changes = self._changes(store.relations)
         strategy.side.end(store, strategy.stamp)
         return changes

@@ -25,7 +25,7 @@ class TraceStrategy(RuleStrategy):
 
     def index_size(self, store: Store) -> tuple[str, int, int]:
         sizes = [traced.size(store) for traced in self.traced]
-        return self.traced[0].granularity, sum(n for n, _ in sizes), sum(n for _, n in sizes)
+        return self.traced[0].shown_granularity, sum(n for n, _ in sizes), sum(n for _, n in sizes)
 
 
 def rule_traces(granularity: str) -> Method:

@@ -17,7 +17,8 @@ from dlog.engine.maintain.offers import (
     RuleOffer,
 )
 from dlog.engine.maintain.trace.keep import TraceStrategy, rule_traces
-from dlog.engine.maintain.trace.rule_traces import TraceDeltas, untraceable
+from dlog.engine.maintain.trace.planned import untraceable
+from dlog.engine.maintain.trace.rule_traces import TraceDeltas
 from dlog.ir.rules import Rule
 from dlog.sensitivity.watches import COARSE, EXACT
 
@@ -41,7 +42,7 @@ def refuse(name: str, question: Question) -> str | None:
 def offer(name: str, question: Question) -> Offer:
     """Leaves out the needs of rules that are not traced: other strategies have the same."""
     choices = zip(question.stratum.rules, question.rule_choices, strict=True)
-    needs = [rule_need(question, rule) for rule, choice in choices if choice.way in GRANULARITY]
+    needs = [rule_need(question, rule, name) for rule, choice in choices if choice.way in GRANULARITY]
     return Offer(
         name,
         "; ".join(dict.fromkeys(need.text for need in needs)),
@@ -59,10 +60,12 @@ def make(name: str, question: Question) -> TraceStrategy:
 def rule_offer(name: str, question: Question, rule: Rule) -> RuleOffer | Refusal:
     if reason := untraceable(rule):
         return Refusal(name, f"{reason}, so it has no trace")
-    return RuleOffer(name, rule_traces(GRANULARITY[name]), lambda: rule_need(question, rule))
+    return RuleOffer(name, rule_traces(GRANULARITY[name]), lambda: rule_need(question, rule, name))
 
 
-def rule_need(question: Question, rule: Rule) -> Need:
-    traces = TraceDeltas(question.store, rule, "~", COARSE).planned_traces()
-    size = traces.expected_bytes() + missing_orders(question.store, traces.atoms)[1]
+def rule_need(question: Question, rule: Rule, name: str) -> Need:
+    """Where a trace is shared or exact is known only when it is recorded: see
+    `dlog.engine.maintain.trace.granularity`."""
+    traces = TraceDeltas(question.store, rule, "~", GRANULARITY[name]).planned_traces()
+    size = traces.expected_bytes(question.store) + missing_orders(question.store, traces.atoms)[1]
     return Need(size, f"a trace {size / 1e6:,.1f} MB", MUCH_LARGER)

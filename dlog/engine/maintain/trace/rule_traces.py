@@ -8,84 +8,38 @@ versioned and committed with the data; an abort costs nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import takewhile
+from dataclasses import replace
+from math import inf
 
 import numpy as np
 
 from dlog.engine.body.bodies import BodyRunner
-from dlog.engine.body.default_statistics import GrowingStatistics
-from dlog.engine.body.readable import Readable
 from dlog.engine.body.table import Table
 from dlog.engine.commit.oracle_report import OracleReport
 from dlog.engine.maintain.body_changes import BodyChanges, body_runner
 from dlog.engine.maintain.strategy import Cycle
 from dlog.engine.maintain.trace.explain import explain_traces
+from dlog.engine.maintain.trace.granularity import Crowd, Evidence, crowds, own_crowds, room_for, rows_of
+from dlog.engine.maintain.trace.planned import Traces, plan_traces
 from dlog.engine.state.store import Store
-from dlog.ir.rules import Atom, Rule
+from dlog.ir.rules import Rule
 from dlog.jit import Words
-from dlog.lftj.plan import Leap, Or
-from dlog.lftj.traced import NO_WORDS, Traced
+from dlog.lftj.traced import NO_WORDS, TooMuchNoted, Traced
 from dlog.planning.arrange import AtomUse
-from dlog.planning.compile import CompiledJoin, compile_join
-from dlog.planning.deltas import ERASE, INSERT, outer_variables
-from dlog.planning.pipeline import Anti, Join, Pipeline, Union, plan_pipeline
+from dlog.planning.deltas import ERASE, INSERT
+from dlog.planning.pipeline import Join
 from dlog.planning.versions import old_name
 from dlog.sensitivity.intervals import Intervals
 from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.rows import distinct_rows, sorted_rows
 from dlog.sensitivity.upkeep import CycleResult, Upkeep
-from dlog.sensitivity.watches import watched
+from dlog.sensitivity.watches import COARSE, EXACT, Watched, watched
 from dlog.storage.diff.surgery import Surgeries, surgeries
 from dlog.storage.index.batch import Change
 from dlog.storage.index.index import Index
 from dlog.storage.relation.relation_group import RelationGroup
-from dlog.values import INT, Type
 
-ROAM = 512  # values that an oracle may leave open, for one changed row, before a trace is recorded instead
-
-
-def untraceable(rule: Rule) -> str | None:
-    """Why a rule cannot be maintained by its trace; None when it can."""
-    first, *others = trace_pipeline(rule).operations
-    if not isinstance(first, Join) or not any(isinstance(f, Atom) for f in rule.body.walk()):
-        return "it reads nothing"
-    if not first.forms or any(isinstance(operation, Join | Anti | Union) for operation in others):
-        return "its body is joined in several stages, with primitives on whole columns between them"
-    return None
-
-
-def trace_pipeline(rule: Rule) -> Pipeline:
-    """A rule's body for all its outer variables, as a set."""
-    return plan_pipeline(rule.body.forms, outer_variables(rule), rule.types, False)
-
-
-@dataclass(frozen=True)
-class Traces:
-    """A plan whose trace is recorded, and under which name."""
-
-    compiled: CompiledJoin
-    upkeep: Upkeep
-    name: str
-    keys: tuple[tuple[str, Type | None], ...]  # key variables and their types, for display
-
-    @property
-    def atoms(self) -> tuple[AtomUse, ...]:
-        return self.compiled.atoms
-
-    def expected_bytes(self) -> float:
-        """The estimated size of coarse sensitivity indices: one row for each context."""
-        slots = dict(self.compiled.names)
-        order = self.compiled.key_order
-        pairs = zip(order.variables, order.sizes, strict=True)
-        expected = {slots[variable]: size for variable, size in pairs if variable in slots}
-        keys = self.upkeep.watched.keys
-        total = 0.0
-        for watch in self.upkeep.watched.indexed:
-            bound = keys[: watch.depth - watch.is_leap]
-            contexts = expected.get(bound[-1], 1.0) if bound else 1.0
-            total += 8.0 * (len(watch.prefix) + 2 + len(watch.others)) * contexts
-        return total
+LEAST_LED = 1 << 12  # contexts that changes lead to before the granularity is checked again
 
 
 class TraceDeltas(BodyChanges):
@@ -97,13 +51,16 @@ class TraceDeltas(BodyChanges):
         self.store = store
         self.state = state
         self.granularity = granularity
-        self.pipeline = trace_pipeline(rule)
         self.traces: Traces | None = None
+        self.led = 0  # contexts that changes have led to since the granularity was chosen
+        self.led_before_check = 0
+        self.outgrown = False  # another granularity would be chosen now
 
     @property
     def outputs_of_join(self) -> tuple[str, ...]:
         """The variables that the rows of the join have."""
-        join = self.pipeline.operations[0]
+        assert self.traces is not None
+        join = self.traces.pipeline.operations[0]
         assert isinstance(join, Join)
         return join.outputs
 
@@ -114,38 +71,24 @@ class TraceDeltas(BodyChanges):
     # State
 
     def ready(self, store: Store) -> bool:
-        return self.traces is not None and self.traces.name in store.relations
+        return self.traces is not None and self.traces.name in store.relations and not self.outgrown
 
     def plans_as(self, other: BodyChanges) -> bool:
         """Whether a trace built now would have the key order of the existing one."""
         if not isinstance(other, TraceDeltas) or other.traces is None:
             return True
-        return self.planned_traces().keys == other.traces.keys
+        planned, existing = self.planned_traces(), other.traces
+        return planned.keys == existing.keys and planned.pipeline.outputs == existing.pipeline.outputs
 
     def forget(self, store: Store) -> None:
-        self.traces = None
+        self.traces, self.outgrown = None, False
         for name in [n for n in store.relations if n.startswith(f"{self.state}:")]:
             del store.relations[name]
 
     def planned_traces(self) -> Traces:
         """A plan for the current data.  Runs nothing."""
-        join = self.pipeline.operations[0]
-        assert isinstance(join, Join)
-        view = Readable(self.store, {})
-        compiled = compile_join(
-            join.forms,
-            join.outputs,
-            {**self.rule.types, "$number": INT},
-            view.column_types,
-            GrowingStatistics(view),
-            self.store.encode,
-            alike=True,  # what leads to one branch then leads to all of them
-        )
-        upkeep = Upkeep(watched(compiled.plan, self.granularity, _Roaming(self.store, compiled)))
         name = f"{self.state}:{next(self.store.numbers)}"
-        slots = {slot: name for name, slot in compiled.names}
-        keys = [slots.get(slot, "?") for slot in upkeep.watched.keys]
-        return Traces(compiled, upkeep, name, tuple((key, self.rule.types.get(key)) for key in keys))
+        return plan_traces(self.store, self.rule, self.outputs, self.granularity, name)
 
     def intervals(self, store: Store) -> tuple[Intervals, ...]:
         """The sensitivity indices as they are in a store.  REQUIRES: ready."""
@@ -172,18 +115,100 @@ class TraceDeltas(BodyChanges):
 
     def record(self, cycle: Cycle) -> Table:
         """All assignments in the new version; makes the sensitivity indices."""
+        is_new = self.traces is None
         if self.traces is None:
             self.traces = self.planned_traces()
         self.begin(cycle)
-        store, upkeep = cycle.store, self.traces.upkeep
         cycle.evaluation.watch.doing = f"recording where a rule of {self._head} looks"
-        roots = [store.index(use.predicate, use.columns).root for use in self.traces.atoms]
-        watch = cycle.evaluation.watch
-        traced = upkeep.record(store.arena.A, roots, self._ranks(), between=watch.check)
-        self.keep(store, upkeep.intervals(store.arena, traced))
+        traced, intervals = self._recorded(cycle)
+        if is_new and self.granularity == COARSE:
+            traced, intervals = self._refined(cycle, traced, intervals)
+        self.keep(cycle.store, intervals)
+        self._allow(intervals)
         rows = distinct_rows(traced.rows)
         self._count(traced, len(rows))
         return self._finished(rows)
+
+    def _recorded(self, cycle: Cycle, most_words: float = inf) -> tuple[Traced, tuple[Intervals, ...]]:
+        assert self.traces is not None
+        store, upkeep, check = cycle.store, self.traces.upkeep, cycle.evaluation.watch.check
+        roots = self._roots(store)
+        traced = upkeep.record(store.arena.A, roots, self._ranks(), between=check, most_words=most_words)
+        return traced, upkeep.intervals(store.arena, traced, roots)
+
+    def _roots(self, store: Store) -> list[int]:
+        assert self.traces is not None
+        return [store.index(use.predicate, use.columns).root for use in self.traces.atoms]
+
+    # Granularity
+
+    def _refined(
+        self, cycle: Cycle, traced: Traced, intervals: tuple[Intervals, ...]
+    ) -> tuple[Traced, tuple[Intervals, ...]]:
+        """A coarse trace, or one that is exact where there are crowds and memory for it."""
+        assert self.traces is not None
+        coarse, evidence = self.traces, self._evidence(cycle.store, intervals, traced.parts)
+        found = crowds(evidence, room_for(cycle.store, self.reads))
+        self.traces = replace(coarse, crowds=found)
+        finer = self._finer(found)
+        if not finer.traced.exact and not any(crowd.is_shared for crowd in found):
+            return traced, intervals
+        self.traces = replace(self.traces, upkeep=Upkeep(finer))
+        room = room_for(cycle.store, self.reads)
+        most = max(room, sum(index.bytes for index in intervals))
+        try:
+            finest = self._recorded(cycle, most / 8)
+        except TooMuchNoted:
+            finest = None
+        if finest is None or sum(index.bytes for index in finest[1]) > most:  # the sample was misleading
+            self.traces = replace(coarse, crowds=tuple(replace(crowd, bytes=inf) for crowd in found))
+            return traced, intervals
+        traced, intervals = finest
+        own = own_crowds(self._evidence(cycle.store, intervals), room)
+        exact_at = frozenset(crowd.slot for crowd in own if crowd.is_exact)
+        self.traces = replace(self.traces, upkeep=Upkeep(finer, exact_at), crowds=(*found, *own))
+        if exact_at:
+            intervals = self.traces.upkeep.intervals(cycle.store.arena, traced, self._roots(cycle.store))
+        return traced, intervals
+
+    def _finer(self, found: Sequence[Crowd]) -> Watched:
+        """The plan in which crowds are shared or exact."""
+        assert self.traces is not None
+        shared = [crowd.slot for crowd in found if crowd.is_shared]
+        exact = [crowd.slot for crowd in found if crowd.is_exact]
+        plan, may_roam = self.traces.compiled.plan, self.traces.may_roam
+        return watched(plan, COARSE, may_roam, exact_at=exact, shared_at=shared)
+
+    def _evidence(
+        self, store: Store, intervals: Sequence[Intervals], parts: Sequence[Sequence[Words]] = ()
+    ) -> Evidence:
+        """`parts`: the rows of each index, if they are at hand."""
+        assert self.traces is not None
+        traces, words = self.traces, store.arena.A
+        noted = parts.__getitem__ if parts else rows_of(intervals)
+        plan, roots, ranks = traces.compiled.plan, self._roots(store), self._ranks()
+        return Evidence(plan, traces.may_roam, traces.upkeep, words, roots, ranks, intervals, noted)
+
+    def _allow(self, intervals: Sequence[Intervals]) -> None:
+        """Check the granularity again when changes have led to as many contexts as the indices have rows."""
+        self.led, self.led_before_check = 0, max(LEAST_LED, sum(map(len, intervals)))
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the granularity is to be checked after the next change."""
+        return self.granularity == COARSE and self.led > self.led_before_check
+
+    def _check_granularity(self, store: Store, intervals: Sequence[Intervals]) -> None:
+        """If there are new crowds, the next transaction records the trace again."""
+        assert self.traces is not None
+        known = [crowd.slot for crowd in self.traces.crowds]
+        room = room_for(store, self.reads)
+        evidence = self._evidence(store, intervals)
+        found = crowds(evidence, room, known)
+        too_large = sum(i.bytes for i in intervals) > 2 * room and any(c.is_exact for c in self.traces.crowds)
+        news = any(crowd.is_exact or crowd.is_shared for crowd in found)
+        self.outgrown = too_large or news or any(c.is_exact for c in own_crowds(evidence, room))
+        self._allow(intervals)
 
     def _ranks(self) -> Words:
         assert self.traces is not None
@@ -191,7 +216,8 @@ class TraceDeltas(BodyChanges):
 
     def _finished(self, rows: Words) -> Table:
         """Rows of the join, after the primitives on whole columns."""
-        join, *others = self.pipeline.operations
+        assert self.traces is not None
+        join, *others = self.traces.pipeline.operations
         assert isinstance(join, Join)
         table = Table.of_rows(join.outputs, rows)
         for operation in others:
@@ -206,14 +232,18 @@ class TraceDeltas(BodyChanges):
         old, new = self._versions(cycle)
         intervals = self.intervals(store)
         found, emptied = self._surgeries(cycle, old, new)
-        oracle = upkeep.oracle(found, intervals, emptied)
-        cycle.looked.append(self.looked(oracle))
         roots = [index.root for index in old], [index.root for index in new]
         watch = cycle.evaluation.watch
         watch.doing = f"re-examining a rule of {self._head}"
-        upkept = upkeep.maintain(store.arena.A, oracle, roots, intervals, self._ranks(), watch.check)
+        oracle, upkept = upkeep.cycle(
+            store.arena.A, found, roots, intervals, emptied, self._ranks(), watch.check
+        )
+        cycle.looked.append(self.looked(oracle))
+        self.led += len(oracle)
         self._count(upkept, len(upkept.erased) + len(upkept.inserted))
         self.keep(store, upkept.intervals)
+        if self.is_due:
+            self._check_granularity(store, upkept.intervals)
         yield ERASE, self._finished(upkept.erased)
         yield INSERT, self._finished(upkept.inserted)
 
@@ -274,7 +304,21 @@ class TraceDeltas(BodyChanges):
 
     def explain(self) -> Iterator[str]:
         intervals = self.intervals(self.store) if self.ready(self.store) else None
-        return explain_traces(self.rule, self.traces or self.planned_traces(), self.granularity, intervals)
+        return explain_traces(
+            self.store, self.rule, self.traces or self.planned_traces(), self.shown_granularity, intervals
+        )
+
+    @property
+    def shown_granularity(self) -> str:
+        """`coarse`, `exact`, or at which variables it is exact."""
+        if self.traces is None or self.granularity == EXACT:
+            return self.granularity
+        names = {slot: name for name, slot in self.traces.compiled.names}
+        crowds = self.traces.crowds
+        exact = [names.get(crowd.slot, "?") for crowd in crowds if crowd.is_exact]
+        shared = [names.get(crowd.slot, "?") for crowd in crowds if crowd.is_shared]
+        parts = [f"{how} at {', '.join(at)}" for how, at in (("shared", shared), ("exact", exact)) if at]
+        return ", ".join(parts) or COARSE
 
     def check(self, store: Store, fresh: Store) -> None:
         """Assert that the indices agree with those of a fresh evaluation.  O(size of the indices)."""
@@ -284,28 +328,3 @@ class TraceDeltas(BodyChanges):
             kept.check()
             if not kept.spec.by_context:
                 assert np.array_equal(kept.rows(), again.rows()), f"a sensitivity index of {self.state}"
-
-
-class _Roaming:
-    """Whether variables may be left open: a changed row has few values of them."""
-
-    def __init__(self, store: Store, compiled: CompiledJoin):
-        self.store = store
-        self.compiled = compiled
-        top = takewhile(lambda step: not isinstance(step, Or), compiled.plan.steps)
-        self.leaps = [step for step in top if isinstance(step, Leap)]
-
-    def __call__(self, depths: tuple[int, ...]) -> bool:
-        values = 1.0
-        for depth in depths:
-            if depth >= len(self.leaps):  # in a disjunction
-                return False
-            bound = [(a, level) for a, level in self.leaps[depth].participants if level > 0]
-            if not bound:
-                return False
-            values *= min(self._partners(a, level) for a, level in bound)
-        return values <= ROAM
-
-    def _partners(self, atom: int, level: int) -> float:
-        use = self.compiled.atoms[atom]
-        return self.store.partners(use.predicate, use.columns[level - 1])

@@ -21,8 +21,9 @@ from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.trace import row_layout as k
 from dlog.engine.maintain.trace.held_roots import Held
 from dlog.engine.maintain.trace.keep import TraceStrategy
+from dlog.engine.maintain.trace.planned import Traces
 from dlog.engine.maintain.trace.row_kernels import fire_traced
-from dlog.engine.maintain.trace.rule_traces import TraceDeltas, Traces
+from dlog.engine.maintain.trace.rule_traces import TraceDeltas
 from dlog.engine.maintain.trigger_search import accounts, head_alone, is_read, plain_head
 from dlog.engine.maintain.triggers import Joins, Output, Room, Rows, Trigger, Use
 from dlog.engine.state.store import Store
@@ -32,7 +33,7 @@ from dlog.lftj.triejoin import NO_WORDS
 from dlog.planning.deltas import ERASE, INSERT
 from dlog.sensitivity.index_kernels import op_words, work_words
 from dlog.sensitivity.oracle import Oracle
-from dlog.sensitivity.watches import ANY, COARSE, EXACT, KEY, PREFIX, TRACED, Watch
+from dlog.sensitivity.watches import ANY, KEY, PREFIX, TRACED, Watch
 from dlog.storage.arena.arena import Arena
 from dlog.storage.index.batch import Change
 from dlog.storage.layout import ROOT_REFERENCES
@@ -40,8 +41,8 @@ from dlog.storage.relation.relation import Order, Relation
 from dlog.storage.relation.relation_group import RelationGroup, Undone
 from dlog.storage.scan.interval_kernels import STATE_WORDS
 
-# Rows of an output, notes of one kind, contributions: by granularity.
-CAPACITY = {COARSE: 256, EXACT: 1024}
+# Rows of an output, notes of one kind, contributions: of a coarse trace, and of one that is exact somewhere.
+CAPACITY = {False: 256, True: 1024}
 BUDGET = 1 << 14
 
 
@@ -86,7 +87,7 @@ class TraceTrigger(Trigger):
 
     def fits(self, relation: Relation) -> bool:
         """Still valid, unless the next firing finds that the data has grown or shrunk a lot."""
-        if self.outgrown or self.deltas.traces is not self.traces:
+        if self.outgrown or self.deltas.traces is not self.traces or self.deltas.is_due:
             return False
         roots = self.held.roots
         if roots and roots[0] is relation.bare_roots:
@@ -141,6 +142,7 @@ class TraceTrigger(Trigger):
             if found < 0:
                 held.version = None
                 return found
+            self.deltas.led += self.results[k.CONTRIBUTIONS]
             self.changed_notes = self._take_notes(in_place)
             self.changed_head = self._take_head(arena) if found and self.head is not None else None
         roots, version = self.one.new_roots.tolist(), held.version
@@ -251,7 +253,7 @@ def trace_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) 
         return None
     (deltas,) = strategy.traced
     traces = deltas.traces
-    if traces is None or len(deltas.pipeline.operations) > 1:
+    if traces is None or len(traces.pipeline.operations) > 1 or traces.upkeep.shared:
         return None
     if any(watch.level < 0 for watch in traces.upkeep.watched.watches):
         return None
@@ -289,7 +291,7 @@ def _assembled(
             place = others.setdefault((use.predicate, order), 2 * len(orders) + len(others))
             atoms += [place, place, -1]
     first_note = 2 * len(orders) + len(others)
-    capacity = CAPACITY[deltas.granularity]
+    capacity = CAPACITY[bool(traces.upkeep.watched.traced.exact)]
     layout = _Layout()
     layout.put(k.ORDERS, [c for order in orders for c in order])
     layout.put(k.ATOMS, atoms)
@@ -435,7 +437,7 @@ def _put_watches(layout: _Layout, traces: Traces) -> None:
 
 
 def _ends(traces: Traces, watch: Watch) -> int:
-    if not watch.is_leap or not traces.upkeep.watched.traced.exact:
+    if not traces.upkeep.watched.is_exact(watch):
         return k.KEY
     return k.INTERVAL if watch.how == TRACED else k.WIDER
 

@@ -43,7 +43,7 @@ class RuleViews(SideState):
             return self._all
         self.restart()
         self._start(cycle)
-        self.views = self._empty(cycle.store)
+        self.views = self._empty(cycle.store, cycle.evaluation.jobs)
         for relation, name in self.relations.items():
             self.views.apply(relation, cycle.store.relations[name].rows(), 1)
         self._all = self.views.changed()
@@ -79,13 +79,13 @@ class RuleViews(SideState):
     def _start(self, cycle: Cycle) -> None:
         self.changes, self._cycle, self._all, self._changed = [], weakref.ref(cycle), None, None
 
-    def _empty(self, store: Store) -> GroupViews:
+    def _empty(self, store: Store, jobs: int) -> GroupViews:
         """New views, or the existing ones if the relations have about the same sizes as before."""
         sizes = self.sizes(store)
         if self.views is not None and all(_alike(n, self.views.sizes[name]) for name, n in sizes.items()):
             self.views.reset()
             return self.views
-        return GroupViews(self.query, store.dictionary, sizes)
+        return GroupViews(self.query, store.dictionary, sizes, jobs)
 
     def _change(self, relation: str, rows: Words, sign: int) -> None:
         if len(rows):

@@ -70,7 +70,8 @@ class Body(Joins):
         with self.inner():
             if target.keeps:  # only what is not 0 is added
                 self.keep(self._found(source))
-            self.value = self._looked_up(source, (), cached=False)
+            look_up = self.sums_of if source.is_exact else self._looked_up
+            self.value = look_up(source, (), cached=False)
             self.accumulate(target, [])
 
     def _found(self, store: Store) -> Word:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dlog.jit import Words
-from dlog.m3.runtime.compile.analysis import Typing, assignments
+from dlog.m3.runtime.compile.analysis import assignments
 from dlog.m3.runtime.compile.bodies import Body
 from dlog.m3.runtime.compile.code import Code
+from dlog.m3.runtime.compile.ring_products import check_products
 from dlog.m3.runtime.compile.row_code import row_code
 from dlog.m3.runtime.compile.statements import (
     LOAD,
@@ -21,7 +22,7 @@ from dlog.m3.runtime.compile.statements import (
     write_query,
     write_triggers,
 )
-from dlog.m3.runtime.compile.stores import Stores
+from dlog.m3.runtime.compile.stores import EXACT, PLAIN, Stores
 from dlog.m3.runtime.compile.values import Arithmetic, PythonCall
 from dlog.m3.syntax import ast
 from dlog.storage.dictionary.dictionary import Dictionary
@@ -55,11 +56,13 @@ class Compiled:
         return self.spans[at][1] if at >= 0 else None
 
 
-def compile_program(program: ast.Program, dictionary: Dictionary) -> Compiled:
+def compile_program(program: ast.Program, dictionary: Dictionary, floats: str = EXACT) -> Compiled:
     """REQUIRES: a program that `check` returned.  O(size of the program)."""
-    code, stores, typing = Code(), Stores(program), Typing(program)
+    code, stores = Code(), Stores(program, floats)
+    typing = stores.typing
+    check_products(program, typing, stores.rings)
     calls: list[PythonCall] = []
-    arithmetic = Arithmetic(code, calls)
+    arithmetic = Arithmetic(code, calls, floats == PLAIN)
     entries: dict[tuple[str | None, str], int] = {}
     together = set()
     spans: list[tuple[int, ast.Node]] = []

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dlog.errors import DlogError, UnsupportedError
+from dlog.errors import DataError, DlogError, UnsupportedError
 from dlog.jit import Words
 from dlog.m3.rings.rings import Ring
 from dlog.m3.runtime.compile.code import Frame
@@ -51,8 +52,12 @@ def call_function(
     def run(arrays: Callable[..., Words]) -> None:
         columns = [_decoded(a, arrays, dictionary) for a in arguments]
         with np.errstate(all="ignore"):
-            result = np.asarray(compute(*columns))
-        arrays(out)[:] = _encoded(result, kind, node, dictionary)
+            result = np.asarray(_called(compute, node, *columns))
+        target = arrays(out)
+        if result.ndim and len(result) != len(target):
+            fault = f"{node.function} returned a column of length {len(result):,} for {len(target):,} rows"
+            raise DataError(fault, span=node.span)
+        target[:] = _encoded(result, kind, node, dictionary)
 
     arithmetic.call(frame, run)
     return Value(kind, (out,))
@@ -91,9 +96,10 @@ def _lifted(
 
     def run(arrays: Callable[..., Words]) -> None:
         columns = [np.ascontiguousarray(arrays(a.column)).view(np.float64) for a in values]
-        result = lift(node.parameters, columns)
-        for w, column in enumerate(out):
-            arrays(column)[:] = result[:, w]
+        targets = [arrays(column) for column in out]
+        result = _elements(lift, node, columns, (len(targets[0]), ring.words))
+        for w, target in enumerate(targets):
+            target[:] = result[:, w]
 
     arithmetic.call(frame, run)
     return Value(RING_KIND, out, ring)
@@ -109,10 +115,33 @@ def _lifted_to_block(
 
     def run(arrays: Any) -> None:
         columns = [np.ascontiguousarray(arrays(a.column)).view(np.float64) for a in values]
-        arrays.block(BLOCK - block, ring.words)[:] = lift(node.parameters, columns)
+        target = arrays.block(BLOCK - block, ring.words)
+        target[:] = _elements(lift, node, columns, target.shape)
 
     arithmetic.call(frame, run)
     return arithmetic.element(ring, block, arithmetic.own_rows(frame))
+
+
+def _elements(lift: Any, node: ast.Call, columns: list[Any], shape: tuple[int, ...]) -> Any:
+    """What a lifting function returns: a row of words for each element."""
+    result = _called(lift, node, node.parameters, columns)
+    if np.shape(result) != shape:
+        fault = f"{node.function} returned an array of shape {np.shape(result)}, not {shape}"
+        raise DataError(fault, span=node.span, help="ring.elements(..) makes elements from columns")
+    return result
+
+
+def _called(function: Callable[..., Any], node: ast.Call, *arguments: Any) -> Any:
+    """What a function of a user returns.  Raises DataError with the line where it failed."""
+    try:
+        return function(*arguments)
+    except DlogError:
+        raise
+    except Exception as error:
+        fault = f"{node.function} failed with {type(error).__name__}: {error}"
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        help = f"it was raised in line {last.lineno} of {last.filename}"
+        raise DataError(fault, span=node.span, help=help) from error
 
 
 def _decoded(value: Value, arrays: Callable[..., Words], dictionary: Dictionary) -> Any:

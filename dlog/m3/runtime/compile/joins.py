@@ -7,14 +7,19 @@ running value.  The order of factors is free where meaning allows it: what needs
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from dlog.errors import UnsupportedError
+from dlog.m3.rings.rings import INTEGER_RING
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.compile.analysis import Names, expands, has_initial, mentioned, outputs
 from dlog.m3.runtime.compile.code import Frame, Word
+from dlog.m3.runtime.compile.exact import EXACT_RING
 from dlog.m3.runtime.compile.rows import Bound
 from dlog.m3.runtime.compile.scalars import COMPARISON, Scalars
 from dlog.m3.runtime.compile.stores import Store
 from dlog.m3.runtime.compile.values import (
+    EXACT_KIND,
     FLOAT_KIND,
     INT_KIND,
     RING_KIND,
@@ -28,6 +33,7 @@ class Joins(Scalars):
     """Code for expressions as factors."""
 
     def join(self, node: ast.Node) -> None:
+        """In code for exact sums, the rows of an inner sum are added one by one."""
         if isinstance(node, ast.Product):
             self._join_product(node)
             return
@@ -40,6 +46,8 @@ class Joins(Scalars):
             self._lift(node)
         elif isinstance(node, ast.Exists | ast.Domain | ast.Lift) and not outputs(node, bound):
             self.keep(self.scalar(node).column)
+        elif self.exact and isinstance(node, ast.AggSum) and self.ring_of(node) is not INTEGER_RING:
+            self._join_inlined(node)
         elif not outputs(node, bound):
             self._times(node)
         elif isinstance(node, ast.MapAccess):
@@ -58,9 +66,12 @@ class Joins(Scalars):
 
     def _times(self, node: ast.Node) -> None:
         """A factor that binds nothing."""
+        if isinstance(node, ast.MapAccess) and self.exact and self.stores.map(node.name).is_exact:
+            self.multiply(self.sums_of(self.stores.map(node.name), node.keys))
+            return
         value = self.running() or self.arithmetic.one()
         plain = isinstance(node, ast.MapAccess) and node.initial is None and self._is_plain_integer(node)
-        if not plain or value.kind != INT_KIND:
+        if not plain or value.kind not in (INT_KIND, EXACT_KIND):
             self.multiply(self.scalar(node))
             return
         assert isinstance(node, ast.MapAccess)
@@ -75,7 +86,7 @@ class Joins(Scalars):
                 o.LOOK_UP_TIMES, self.frame.word, store.address, hashes, len(columns), *columns,
                 value.column, out,
             )  # fmt: skip
-        self.value = Value(INT_KIND, (out,))
+        self.value = replace(value, columns=(out, *value.columns[1:]))
 
     def _times_entry(self, store: Store, hashes: Word, key: Word, value: Word) -> Word:
         """The value times that of an entry; consecutive look-ups by the same key are merged."""
@@ -111,7 +122,37 @@ class Joins(Scalars):
             for factor in node.factors:
                 self.join(factor)
             return
-        pending = list(node.factors)
+        if self._keeps_order(node):
+            self._join_in_order(node)
+            return
+        self._join_factors(list(node.factors))
+
+    def _keeps_order(self, node: ast.Product) -> bool:
+        """Whether several factors are elements of a ring that does not commute."""
+        types = [self.typing.of(factor) for factor in node.factors]
+        elements = [t for t in types if kind_of(t) == RING_KIND]
+        return len(elements) > 1 and not self.stores.rings[elements[0].name].commutes
+
+    def _join_in_order(self, node: ast.Product) -> None:
+        """Rows are joined in any order, as always; the values of factors are multiplied as they are written,
+        numbers first.
+        """
+        before, self.value = (self._value, self._value_frame), None
+        parts: dict[int, tuple[Value, Frame]] = {}
+        self._join_factors(list(node.factors), parts)
+        self._value, self._value_frame = before
+        elements = [parts[i] for i in sorted(parts) if parts[i][0].kind == RING_KIND]
+        numbers = [part for part in parts.values() if part[0].kind != RING_KIND]
+        product: Value | None = None
+        for value, frame in (*numbers, *elements):
+            product = self.arithmetic.multiply(self.frame, product, self.brought(value, frame))
+        if product is not None:
+            self.multiply(product)
+
+    def _join_factors(
+        self, pending: list[ast.Node], parts: dict[int, tuple[Value, Frame]] | None = None
+    ) -> None:
+        """With `parts`, the value of each factor is put there, with the frame it is in, not multiplied."""
         needs: list[Names] = []
         binders: list[bool] = []
         at = self.names
@@ -126,6 +167,9 @@ class Joins(Scalars):
             chosen = self._next(left, pending, needs, binders)
             done.add(chosen)
             self._join_one(pending[chosen], any(expands(pending[i], self.names) for i in left if i != chosen))
+            if parts is not None and self._value is not None:
+                parts[chosen] = self._value, self._value_frame
+                self.value = None
 
     def _next(self, left: list[int], factors: list[ast.Node], needs: list[Names], binders: list[bool]) -> int:
         names = self.names
@@ -236,6 +280,8 @@ class Joins(Scalars):
     def _slot_value(self, store: Store, slots: Word) -> Value:
         if store.ring.variables is not None:
             return self.arithmetic.element(store.ring, store.address, slots)
+        if store.is_exact:
+            return self.sums_in(store, slots)
         columns = []
         for word in range(len(store.key_kinds), len(store.key_kinds) + store.ring.words):
             out = self.code.column()
@@ -285,12 +331,14 @@ class Joins(Scalars):
         is_condition = isinstance(node, ast.Exists | ast.Domain)
         body = node.body if isinstance(node, ast.Exists | ast.Domain) else node
         ring = self.ring_of(body)
+        if self.exact and not is_condition and ring is not INTEGER_RING:
+            ring = EXACT_RING
         kinds = [kind_of(t) for t in found.values()]
         by_row = () if self.frame.is_single else (INT_KIND,)
         store = self.stores.scratch((*by_row, *kinds), ring)
         self.code.emit(o.CLEAR, store.address)
         outer = self.frame
-        with self.inner():
+        with self.inner(), self.adding_to(ring):
             self._fill(store, body, outer, list(found), bool(by_row))
         self._scan_groups(store, list(found), bool(by_row))
         if is_condition:
@@ -328,6 +376,9 @@ class Joins(Scalars):
         if store.ring.variables is not None:
             self._accumulate_cofactors(store, keys, value)
             return
+        if store.is_exact:
+            self.arithmetic.add_exact(self.frame, value, store.address, self._slots_of(store, keys))
+            return
         columns = self.arithmetic.as_ring(self.frame, value, store.ring)
         if store.keeps and store.ring.kernel is not None:
             columns += (self.code.constant(1),)
@@ -341,11 +392,16 @@ class Joins(Scalars):
         else:
             self.code.emit(o.TOTAL, self.frame.word, store.address, *columns)
 
-    def _accumulate_cofactors(self, store: Store, keys: list[Word], value: Value) -> None:
+    def _slots_of(self, store: Store, keys: list[Word]) -> Word:
+        """The slots of entries, made where there are none."""
         slots: Word = self.code.constant(0)
         if keys:
             slots, hashes = self.code.column(), self.hashed(keys)
             self.code.emit(o.SLOTS, self.frame.word, store.address, hashes, len(keys), *keys, slots)
+        return slots
+
+    def _accumulate_cofactors(self, store: Store, keys: list[Word], value: Value) -> None:
+        slots = self._slots_of(store, keys)
         self.arithmetic.add_elements(
             self.frame, value, store.ring, slots, store.address, not keys, store.keeps, store.is_read
         )

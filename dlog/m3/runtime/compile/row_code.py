@@ -54,6 +54,9 @@ OPERANDS = {
     o.ELEMENTS: ("fwccw", "c"),
     o.BLOCK_ZERO: ("fww", "w"),
     o.BLOCK_NONZERO: ("fwwc", "w"),
+    o.EXACT_ADD: ("fwcccc", "w"),
+    o.EXACT_MERGE: ("fwccwc", "w"),
+    o.EXACT_LOAD: ("fwcccw", "w"),
 }
 # Reading the event's one row, whatever the loop: where the out column and the input's column are.
 _LOADS = {o.LOAD: (1, 2), o.DELTA_LOAD: (2, 3), o.INPUT_GATHER: (2, 3), o.DELTA_GATHER: (2, 3)}

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from dlog.m3.rings.rings import Ring
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.compile.analysis import Names, Typing
 from dlog.m3.runtime.compile.code import Code, Frame, Label, Word
+from dlog.m3.runtime.compile.exact import EXACT_RING
 from dlog.m3.runtime.compile.stores import Store, Stores
 from dlog.m3.runtime.compile.values import (
     INT_KIND,
@@ -53,6 +55,7 @@ class Rows:
         self.product: tuple = (0, -1)  # the last product of look-ups: where it is, and of what
         self.joins_batch = False  # the batch is read as a map, too
         self.consolidates = False  # batches are read as net changes
+        self.exact = False  # what is computed is added to exact sums
         self.repeated: set[tuple[str, tuple[str, ...]]] = set()  # look-ups that several statements do
 
     @property
@@ -94,6 +97,13 @@ class Rows:
         self.frame, self.bound, self.leave = frame, bound, leave
         self._value, self._value_frame = value, value_frame
         self.code.place(end)
+
+    @contextmanager
+    def adding_to(self, ring: Ring) -> Iterator[None]:
+        """Code for values that are added to elements of a ring."""
+        before, self.exact = self.exact, ring is EXACT_RING
+        yield
+        self.exact = before
 
     def column(self, frame: Frame, column: Word) -> Word:
         """A column of a frame around the current one, row by row."""
@@ -179,10 +189,13 @@ class Rows:
         return self.frame.cache[key]
 
     def running(self) -> Value | None:
-        if self.value is None or self._value_frame is self.frame:
-            return self.value
-        columns = tuple(self.column(self._value_frame, c) for c in self.value.columns)
-        return replace(self.value, columns=columns)
+        return None if self.value is None else self.brought(self.value, self._value_frame)
+
+    def brought(self, value: Value, frame: Frame) -> Value:
+        """A value of a frame around the current one, row by row."""
+        if frame is self.frame:
+            return value
+        return replace(value, columns=tuple(self.column(frame, c) for c in value.columns))
 
     @property
     def value(self) -> Value | None:
@@ -194,7 +207,8 @@ class Rows:
 
     def multiply(self, value: Value) -> None:
         # The running value is in the frame it was made in: bring it here first.
-        self.value = self.arithmetic.multiply(self.frame, self.running(), value)
+        multiply = self.arithmetic.weighted if self.exact else self.arithmetic.multiply
+        self.value = multiply(self.frame, self.running(), value)
 
     def keep_nonzero(self) -> None:
         """Continue with the rows whose running value is not 0."""

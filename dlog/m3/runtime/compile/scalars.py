@@ -138,7 +138,7 @@ class Scalars(Rows):
         for column in out:
             self.code.emit(o.ZERO, outer.word, column)
         for term in body.terms if isinstance(body, ast.Sum) else (body,):
-            with self.inner():
+            with self.inner(), self.adding_to(ring):
                 self.join(term)
                 rows = self._row_numbers(outer)
                 value = self.running() or self.arithmetic.one()
@@ -156,15 +156,33 @@ class Scalars(Rows):
                 self.arithmetic.add_elements(self.frame, value, ring, rows, block)
         return self.arithmetic.element(ring, block, self.arithmetic.own_rows(outer))
 
+    def _found_slots(self, store: Store, keys: list[Word], cached: bool) -> Word:
+        """The slots of entries, negative where there are none."""
+        mark = ("look up", store.address, *keys)
+        if not cached or mark not in self.frame.cache:
+            hashes = self.hashed(keys)
+            self.frame.cache[mark] = slots = self.code.column()
+            self.code.emit(o.FIND, self.frame.word, store.address, hashes, len(keys), *keys, slots)
+        return self.frame.cache[mark]
+
+    def sums_of(self, store: Store, variables: tuple[ast.Variable, ...], cached: bool = True) -> Value:
+        """The entries of a map of exact sums."""
+        return self.sums_in(store, self._found_slots(store, self.keys_of(store, variables), cached))
+
+    def sums_in(self, store: Store, slots: Word) -> Value:
+        """The entries in slots: as sums, or rounded where they are not added to sums."""
+        if self.exact:
+            return self.arithmetic.exact_sums(store.address, slots)
+        return self.arithmetic.rounded_sums(self.frame, store.address, slots)
+
     def _looked_up(self, store: Store, variables: tuple[ast.Variable, ...], cached: bool) -> Value:
         keys = self.keys_of(store, variables)
+        if store.ring.variables is not None or store.is_exact:
+            slots = self._found_slots(store, keys, cached)
+            if store.is_exact:
+                return self.arithmetic.rounded_sums(self.frame, store.address, slots)
+            return self.arithmetic.element(store.ring, store.address, slots)
         hashes = self.hashed(keys)
-        if store.ring.variables is not None:
-            mark = ("look up", store.address, *keys)
-            if not cached or mark not in self.frame.cache:
-                self.frame.cache[mark] = slots = self.code.column()
-                self.code.emit(o.FIND, self.frame.word, store.address, hashes, len(keys), *keys, slots)
-            return self.arithmetic.element(store.ring, store.address, self.frame.cache[mark])
         marks = [("look up", store.address, *keys, w) for w in range(store.words)]
         if not cached or marks[0] not in self.frame.cache:
             out = [self.code.column() for _ in marks]

@@ -81,14 +81,15 @@ def write_query(body: Body, query: ast.Query, spans: list[tuple[int, ast.Node]])
         variables = [v.name for v in (*expression.inputs, *expression.keys)]
         if tuple(variables) == names:
             return Result(names, types, body.stores.map(expression.name), True)
-    store = body.stores.scratch(tuple(kind_of(t) for t in types), body.ring_of(expression))
+    ring = body.stores.result_ring(expression, body.typing.of(expression))
+    store = body.stores.scratch(tuple(kind_of(t) for t in types), ring)
     body.code.free_columns()
     body.frame.is_single = True
     spans.append((len(body.code.words), query))
     body.code.emit(o.ROOT, body.frame.word, 1)
     body.code.emit(o.CLEAR, store.address)
     for term in _terms(expression):
-        with body.inner():
+        with body.inner(), body.adding_to(ring):
             body.join(term)
             body.accumulate(store, [body.key(n, k) for n, k in zip(names, store.key_kinds, strict=True)])
     body.code.emit(o.END)
@@ -241,7 +242,7 @@ class _Writer:
                 body.open_scan(self.stores.map(leading.name))
             for statement in group:
                 self._mark(statement)
-                with body.inner():
+                with body.inner(), body.adding_to(self.stores.map(statement.target.name).ring):
                     term = _terms(statement.expression)[0]
                     leading = _leading(term)
                     assert leading is not None
@@ -278,7 +279,7 @@ class _Writer:
             if statement.op == ":=":
                 self._forget(statement, store)
             for term in _terms(statement.expression):
-                with body.inner():
+                with body.inner(), body.adding_to(store.ring):
                     body.join(term)
                     self._add(statement, store)
         body.forget_look_ups(store)
@@ -291,12 +292,13 @@ class _Writer:
         with body.inner():
             body.bind_inputs(store, statement.target)
             for term in _terms(statement.expression):
-                with body.inner():
+                with body.inner(), body.adding_to(store.ring):
                     body.join(term)
                     self._add(statement, scratch)
         if statement.op == ":=":
             self._forget(statement, store)
-        body.move(scratch, store, statement.target, statement.op == "+=")
+        with body.adding_to(store.ring):
+            body.move(scratch, store, statement.target, statement.op == "+=")
 
     def _forget(self, statement: ast.Assign, store: Store) -> None:
         """Empty the part of the target that `:=` replaces: what agrees with its bound keys."""

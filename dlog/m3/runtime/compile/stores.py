@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from dlog.jit import Words
-from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING, Ring, ring_of, rings_of
-from dlog.m3.runtime.compile.analysis import maps_read_by_triggers
+from dlog.m3.rings.registry import ring_of, rings_of
+from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING, PLAIN_FLOAT_RING, Ring
+from dlog.m3.runtime.compile.analysis import Typing, maps_read_by_triggers
 from dlog.m3.runtime.compile.code import Frame, Word
 from dlog.m3.runtime.compile.cofactors import variables_in, variables_of_maps
+from dlog.m3.runtime.compile.exact import EXACT_RING, exact_maps, is_sum
 from dlog.m3.runtime.compile.values import (
     FLOAT_KIND,
     INT_KIND,
@@ -29,6 +31,8 @@ from dlog.m3.runtime.layout import INT, M_WORDS_OF_MAP
 from dlog.m3.runtime.maps.maps import Shape
 from dlog.m3.syntax import ast
 
+EXACT, DOUBLED, PLAIN = "exact", "doubled", "plain"  # how sums of floats are computed
+FLOATS = (EXACT, DOUBLED, PLAIN)
 APART = 8  # words: wider cofactors lie apart from the slots of their map
 
 
@@ -51,6 +55,10 @@ class Store:
     @property
     def is_integer(self) -> bool:
         return self.ring is INTEGER_RING
+
+    @property
+    def is_exact(self) -> bool:
+        return self.ring is EXACT_RING
 
     @property
     def is_plain(self) -> bool:
@@ -76,7 +84,7 @@ class Store:
 def as_value(ring: Ring, columns: tuple[Word, ...]) -> Value:
     if ring is INTEGER_RING:
         return Value(INT_KIND, columns)
-    if ring is FLOAT_RING:
+    if ring in (FLOAT_RING, PLAIN_FLOAT_RING):
         return Value(FLOAT_KIND, columns)
     return Value(RING_KIND, columns, ring)
 
@@ -84,9 +92,15 @@ def as_value(ring: Ring, columns: tuple[Word, ...]) -> Value:
 class Stores:
     """All stores of a program."""
 
-    def __init__(self, program: ast.Program):
+    def __init__(self, program: ast.Program, floats: str = EXACT):
+        """`floats`: EXACT sums where they are sums of values of rows; else DOUBLED ones; or all PLAIN."""
         self.program = program
+        self.typing = Typing(program)
         self.rings = rings_of(program)
+        if floats == PLAIN:
+            self.rings = {n: PLAIN_FLOAT_RING if r is FLOAT_RING else r for n, r in self.rings.items()}
+        self.float_ring = PLAIN_FLOAT_RING if floats == PLAIN else FLOAT_RING
+        self.exact = exact_maps(program, self.typing) if floats == EXACT else None
         self._variables = variables_of_maps(program, self.rings)
         self.all: list[Store] = []
         self.uses_ranks = False
@@ -104,6 +118,8 @@ class Stores:
         assert declared.type is not None
         kinds = tuple(kind_of(c.type) for c in (*declared.inputs, *declared.keys))
         ring = self.rings.get(declared.type.name) or ring_of(declared.type)
+        if self.exact is not None and declared.name in self.exact:
+            ring = EXACT_RING
         if declared.name in self._variables:
             ring = ring.narrowed(tuple(sorted(self._variables[declared.name])))
         return self._new(declared.name, kinds, ring, keeps, declared.name in self._read)
@@ -111,9 +127,18 @@ class Stores:
     def ring_of(self, node: ast.Node, type_: ast.TypeRef) -> Ring:
         """The ring of an expression's values: a cofactor has the variables of the expression."""
         ring = self.rings.get(type_.name) or ring_of(type_)
+        if ring is FLOAT_RING:
+            return self.float_ring
         if ring.variables is None:
             return ring
         return ring.narrowed(tuple(sorted(variables_in(node, self.rings, self._variables))))
+
+    def result_ring(self, node: ast.Node, type_: ast.TypeRef) -> Ring:
+        """The ring of a query's result."""
+        ring = self.ring_of(node, type_)
+        if ring is FLOAT_RING and self.exact is not None and is_sum(node, self.exact, self.typing):
+            return EXACT_RING
+        return ring
 
     def _new(
         self, name: str, kinds: tuple[str, ...], ring: Ring, keeps: bool = False, is_read: bool = True

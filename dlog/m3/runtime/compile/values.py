@@ -2,7 +2,8 @@
 
 Kinds.  `int` is one column; `float` one column of bits, or two of a doubled float; `string` and `date` one
 column of codes, which support only = and <; any other kind is an element of a ring, with a column for
-each of its words.  Keys are always one column of codes.
+each of its words.  `exact` is an integer, the weight, times a doubled float or times exact sums in the slots
+of a map: the product is made when it is added to an exact sum.  Keys are always one column of codes.
 
 Rings without kernel code are computed by Python, on whole columns.
 """
@@ -15,20 +16,23 @@ from typing import Any
 
 import numpy as np
 
+from dlog.algebra import WORDS_PER_SUM
 from dlog.errors import DataError
 from dlog.jit import Words
 from dlog.m3.rings.kernels import COFACTOR, DECIMAL, INTEGER, PART, PLAIN_FLOAT
 from dlog.m3.rings.kernels import FLOAT as FLOAT_PART
-from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING, Ring
+from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING, PLAIN_FLOAT_RING, Ring
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.compile.code import Code, Frame, Word
 from dlog.m3.runtime.compile.cofactors import Factor, Target, block_words, new_block, write_sum
+from dlog.m3.runtime.compile.exact import EXACT_RING
 from dlog.m3.runtime.machine.cofactor_plan import BLOCK, LIFTED
 from dlog.m3.syntax.ast import TypeRef
 from dlog.m3.types.typing import FLOATS, INTEGERS, TEXTS
 from dlog.values import DATE, FLOAT, INT, STRING, Type
 
 INT_KIND, FLOAT_KIND, STRING_KIND, DATE_KIND, RING_KIND = "int", "float", "string", "date", "ring"
+EXACT_KIND = "exact"
 KEY_TYPES: dict[str, Type] = {INT_KIND: INT, FLOAT_KIND: FLOAT, STRING_KIND: STRING, DATE_KIND: DATE}
 
 
@@ -52,6 +56,7 @@ class Value:
     parts: tuple[Factor, ...] | None = (
         None  # of a cofactor: `columns` are its factor's and those of its parts
     )
+    source: int = -1  # of an exact sum in a map: the map; `columns` are weight and slots
 
     @property
     def column(self) -> Word:
@@ -69,6 +74,8 @@ class PythonCall:
 
 def word_kinds(ring: Ring) -> tuple[int, ...]:
     """The kinds of a ring's words, for maps.  Rings computed by Python are never added by kernels."""
+    if ring is EXACT_RING:
+        return (o.EXACT,) + (o.DIGIT,) * o.WINDOW
     if ring.kernel is None:
         return (o.INT,) * ring.words
     kinds: list[int] = []
@@ -85,8 +92,9 @@ def word_kinds(ring: Ring) -> tuple[int, ...]:
 class Arithmetic:
     """Writes sums, products and conversions of values in the current frame."""
 
-    def __init__(self, code: Code, calls: list[PythonCall]):
-        self.code, self.calls = code, calls
+    def __init__(self, code: Code, calls: list[PythonCall], is_plain: bool = False):
+        """`is_plain`: floats have 53 bits everywhere, never 106."""
+        self.code, self.calls, self.is_plain = code, calls, is_plain
 
     # ---- conversions
 
@@ -143,6 +151,8 @@ class Arithmetic:
             return (self.to_int(frame, value).column,)
         if ring is FLOAT_RING:
             return self.doubled(frame, value)
+        if ring is PLAIN_FLOAT_RING and value.kind != RING_KIND:
+            return (self.to_float(frame, value).column,)
         assert ring.variables is None
         if value.kind == RING_KIND:
             return value.columns
@@ -161,9 +171,7 @@ class Arithmetic:
             return self._multiply_rings(frame, a, b)
         if a.kind == INT_KIND and b.kind == INT_KIND:
             return Value(INT_KIND, (self.binary(o.MULTIPLY, frame, o.INT, a.column, b.column),))
-        return Value(
-            FLOAT_KIND, self._doubled(o.MULTIPLY, frame, self.doubled(frame, a), self.doubled(frame, b))
-        )
+        return self._floats(o.MULTIPLY, frame, a, b)
 
     def add(self, frame: Frame, a: Value, b: Value) -> Value:
         if a.kind == RING_KIND or b.kind == RING_KIND:
@@ -174,7 +182,13 @@ class Arithmetic:
             return self._add_rings(frame, ring, self.as_ring(frame, a, ring), self.as_ring(frame, b, ring))
         if a.kind == INT_KIND and b.kind == INT_KIND:
             return Value(INT_KIND, (self.binary(o.ADD, frame, o.INT, a.column, b.column),))
-        return Value(FLOAT_KIND, self._doubled(o.ADD, frame, self.doubled(frame, a), self.doubled(frame, b)))
+        return self._floats(o.ADD, frame, a, b)
+
+    def _floats(self, op: int, frame: Frame, a: Value, b: Value) -> Value:
+        if self.is_plain:
+            columns = (self.to_float(frame, v).column for v in (a, b))
+            return Value(FLOAT_KIND, (self.binary(op, frame, o.FLOAT, *columns),))
+        return Value(FLOAT_KIND, self._doubled(op, frame, self.doubled(frame, a), self.doubled(frame, b)))
 
     def binary(self, op: int, frame: Frame, how: int, a: Word, b: Word) -> Word:
         """Once for each pair of columns: statements over the same rows often begin with the same product."""
@@ -191,6 +205,51 @@ class Arithmetic:
         high, low = self.code.column(), self.code.column()
         self.code.emit(op, frame.word, o.DOUBLED, a[0], b[0], high, a[1], b[1], low)
         return high, low
+
+    # ---- exact sums
+
+    def weighted(self, frame: Frame, a: Value | None, b: Value) -> Value:
+        """The product of what is added to an exact sum: integers stay apart from what they multiply."""
+        if a is None or (a.kind == INT_KIND and b.kind == INT_KIND):
+            return self.multiply(frame, a, b)
+        a, b = self.exact(a), self.exact(b)
+        weights = (Value(INT_KIND, value.columns[:1]) for value in (a, b))
+        weight = self.multiply(frame, *weights).column
+        unit = self.exact(self.one()).columns[1:]
+        if a.columns[1:] == unit or b.columns[1:] == unit:
+            value = b if a.columns[1:] == unit else a
+            return replace(value, columns=(weight, *value.columns[1:]))
+        factors = (Value(FLOAT_KIND, value.columns[1:]) for value in (a, b))
+        return Value(EXACT_KIND, (weight, *self.multiply(frame, *factors).columns))
+
+    def exact(self, value: Value) -> Value:
+        """A number as a weight times a doubled float."""
+        one, zero = self.code.constant(1), self.code.constant(0)
+        if value.kind == INT_KIND:
+            return Value(EXACT_KIND, (value.column, self.constant(FLOAT_KIND, 1.0).column, zero))
+        if value.kind == FLOAT_KIND:
+            return Value(EXACT_KIND, (one, *value.columns, zero)[:3])
+        return value
+
+    def exact_sums(self, store: int, slots: Word) -> Value:
+        """The exact sums in the slots of a map."""
+        return Value(EXACT_KIND, (self.code.constant(1), slots), source=store)
+
+    def rounded_sums(self, frame: Frame, store: int, slots: Word) -> Value:
+        """The same as doubled floats."""
+        high, low = self.code.column(), self.code.column()
+        self.code.work(WORDS_PER_SUM)
+        self.code.emit(o.EXACT_LOAD, frame.word, store, slots, high, low, self.code.work(0))
+        return Value(FLOAT_KIND, (high, low))
+
+    def add_exact(self, frame: Frame, value: Value, store: int, slots: Word) -> None:
+        """Add each value to the exact sum in a slot of a map."""
+        value = self.exact(value)
+        if value.source >= 0:
+            weight, sources = value.columns
+            self.code.emit(o.EXACT_MERGE, frame.word, store, slots, weight, value.source, sources)
+        else:
+            self.code.emit(o.EXACT_ADD, frame.word, store, slots, *value.columns)
 
     # ---- rings
 
@@ -250,13 +309,15 @@ class Arithmetic:
         return tuple(out)
 
     def scale(self, frame: Frame, element: Value, number: Value) -> Value:
-        """An element as often as an integer says."""
+        """An element multiplied by an integer, or by a float where `ring_products` allows it."""
         ring = element.ring
         assert ring is not None
         if element.parts is not None:
             factor = self._times_factor(frame, element.columns[0], self.to_float(frame, number).column)
             return replace(element, columns=(factor, *element.columns[1:]))
         if ring.kernel is None:
+            if number.kind == FLOAT_KIND:
+                return self._times_float(frame, ring, element, number)
 
             def scaled(x: Words, times: Words) -> Words:
                 return ring.scale(x, np.ascontiguousarray(times[:, 0]))
@@ -273,6 +334,12 @@ class Arithmetic:
                 factor = self.to_float(frame, number).column
                 out += [self.binary(o.MULTIPLY, frame, o.FLOAT, column, factor) for column in x]
         return Value(RING_KIND, tuple(out), ring)
+
+    def _times_float(self, frame: Frame, ring: Ring, element: Value, number: Value) -> Value:
+        def product(x: Words, floats: Words) -> Words:
+            return ring.multiply_by_floats(x, np.ascontiguousarray(floats[:, 0]).view(np.float64))
+
+        return self.python(frame, ring, product, (*element.columns, number.column), ring.words)
 
     # ---- cofactors
 

@@ -49,7 +49,7 @@ from dlog.m3.runtime.machine.cofactor_plan import (
 
 @helper
 def clear_rows(code, state, plan, n):
-    """What no variable has was never written: make it a number now."""
+    """Words of no variable were never written: set them to 0."""
     block = code[plan + P_BLOCK]
     for w in range(block, block + min(n, ROWS) * code[plan + P_WIDE]):
         state[w] = 0

@@ -35,6 +35,7 @@ from dlog.m3.runtime.layout import (
 )
 from dlog.m3.runtime.machine.arithmetic_kernels import add_ints, multiply_ints, to_bits, to_float
 from dlog.m3.runtime.maps.apart_kernels import value_at
+from dlog.m3.runtime.maps.exact_kernels import is_exact, make_exact_zero
 from dlog.m3.runtime.maps.map_kernels import (
     AHEAD,
     MULTIPLIER,
@@ -407,6 +408,9 @@ def make_slots(arena, maps, m, cols, n, hash, code, at, count):
     if apart != 0 and count == 1:
         make_elements(arena, maps, m, cols, n, hash, code[at], out)
         return
+    if apart == 0 and 0 < count <= 3:
+        make_few_slots(arena, maps, m, cols, n, hash, code, at, count, out)
+        return
     for i in range(n):
         if count > 0 and i + AHEAD < n:
             prefetch(arena, base + words * shifted(cols[hash + i + AHEAD], maps[m + M_SHIFT]))
@@ -423,6 +427,30 @@ def make_slots(arena, maps, m, cols, n, hash, code, at, count):
         cols[out + i] = slot if apart == 0 else direct(arena, base + slot * words, count)
     if count == 0 and n > 0:
         maps[m + M_USED] = 1
+
+
+@helper
+def make_few_slots(arena, maps, m, cols, n, hash, code, at, count, out):
+    """Of a map with up to three keys whose values are in its slots."""
+    base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
+    first, second, third = code[at], code[at + min(count, 2) - 1], code[at + count - 1]
+    linked = maps[m + M_LINKED]
+    for i in range(n):
+        if i + AHEAD < n:
+            ask_for(arena, base + words * shifted(cols[hash + i + AHEAD], shift))
+        a, b, c = cols[first + i], cols[second + i], cols[third + i]
+        place = place_of_few(arena, base, words, mask, shifted(cols[hash + i], shift), count, a, b, c)
+        slot = (place - base) // words
+        if arena[place] == EMPTY:
+            make_zero(arena, maps, m, place)
+            arena[place] = a
+            if count > 1:
+                arena[place + count - 1] = c
+                arena[place + 1] = b
+            take_slot(arena, maps, m, slot)
+        elif linked != 0:
+            link(arena, maps, m, slot)
+        cols[out + i] = slot
 
 
 @helper
@@ -458,9 +486,7 @@ def forget(arena, maps, m, cols, n, hash, code, at, count):
     for i in range(n):
         slot = np.int64(0) if count == 0 else find(arena, maps, m, cols, hash, i, code, at, count)
         if slot >= 0:
-            value = value_at(arena, maps, m, base + slot * words)
-            for v in range(maps[m + M_VALUES]):
-                arena[value + v] = 0
+            make_value_zero(arena, maps, m, base + slot * words)
 
 
 @helper
@@ -469,6 +495,15 @@ def erase(arena, maps, m, cols, n, slots):
     base, words = maps[m + M_BASE], maps[m + M_WORDS]
     maps[m + M_UPDATES] += n
     for i in range(n):
-        value = value_at(arena, maps, m, base + cols[slots + i] * words)
-        for v in range(maps[m + M_VALUES]):
-            arena[value + v] = 0
+        make_value_zero(arena, maps, m, base + cols[slots + i] * words)
+
+
+@helper
+def make_value_zero(arena, maps, m, at):
+    """The value of the slot at a place."""
+    value = value_at(arena, maps, m, at)
+    if is_exact(maps, m):
+        make_exact_zero(arena, maps, m, value)
+        return
+    for v in range(maps[m + M_VALUES]):
+        arena[value + v] = 0

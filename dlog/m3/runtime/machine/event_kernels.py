@@ -14,6 +14,7 @@ from dlog.m3.runtime.layout import (
     E_FIRST,
     E_INPUT,
     E_ROWS,
+    E_SELECTED,
     E_STEP,
     E_STRIDE,
     E_WORDS,
@@ -30,6 +31,7 @@ from dlog.m3.runtime.layout import (
     S_SIGNS,
     S_STRIDE,
     S_WORDS,
+    SELECTED,
     STRIDE,
 )
 
@@ -59,7 +61,7 @@ def next_rows(events, state, n_events):
     rows = events[at + E_ROWS]
     state[EVENT] = event
     state[INPUT], state[STRIDE] = events[at + E_INPUT], events[at + E_STRIDE]
-    state[FIRST] = first
+    state[FIRST], state[SELECTED] = first, events[at + E_SELECTED]
     if rows >= 0:
         state[BY_ROW], state[PC], state[COUNT] = 1, rows, 1
     else:
@@ -103,4 +105,5 @@ def write_event(steps, s, how, first, n, is_batch, out, at):
     out[at + E_ENTRY], out[at + E_STEP] = steps[how], steps[how + 1]
     out[at + E_INPUT], out[at + E_STRIDE] = steps[s + S_INPUT], steps[s + S_STRIDE]
     out[at + E_FIRST], out[at + E_END] = first, first + n
+    out[at + E_SELECTED] = 0
     out[at + E_ROWS] = steps[how + 2] if n == 1 or (n <= ROW_CODE_ROWS and not is_batch) else -1

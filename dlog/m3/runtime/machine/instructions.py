@@ -57,6 +57,7 @@ from dlog.m3.runtime.layout import (
     ROOT,
     ROW_SUM,
     SCAN_NEXT,
+    SELECTED,
     SLOT_LOAD,
     SLOTS,
     SPREAD,
@@ -248,22 +249,26 @@ def plain_step(code, pc, state, cols, ranks):
 
 
 @helper
-def input_step(code, pc, state, cols, inputs):
-    """Columns of the event's rows."""
+def input_step(code, pc, state, cols, inputs, selected):
+    """Columns of the event's rows: those that `selected` lists, or consecutive ones."""
     op, a = code[pc], pc + 2
-    n, first = state[code[a]], state[INPUT] + state[FIRST]
-    if op == LOAD:
-        copy(inputs, first + code[a + 2] * state[STRIDE], cols, code[a + 1], n)
-        return
-    first += code[a + 3] * state[STRIDE]
-    if op == DELTA_LOAD:
-        copy(inputs, first + state[code[a + 1]] - n, cols, code[a + 2], n)
+    n, first = state[code[a]], state[FIRST]
+    column = state[INPUT] + code[a + (2 if op == LOAD else 3)] * state[STRIDE]
+    if op in (LOAD, DELTA_LOAD):
+        out = code[a + 1] if op == LOAD else code[a + 2]
+        first += 0 if op == LOAD else state[code[a + 1]] - n
+        if state[SELECTED] == 0:
+            copy(inputs, column + first, cols, out, n)
+        else:
+            for i in range(n):
+                cols[out + i] = inputs[column + selected[first + i]]
         return
     if op == DELTA_GATHER:
         first += state[code[a + 5]] - state[code[a + 4]]
     rows, out = code[a + 1], code[a + 2]
     for i in range(n):
-        cols[out + i] = inputs[first + cols[rows + i]]
+        row = first + cols[rows + i]
+        cols[out + i] = inputs[column + (row if state[SELECTED] == 0 else selected[row])]
 
 
 @helper

@@ -30,6 +30,7 @@ from dlog.m3.runtime.layout import (
     SWITCH,
 )
 from dlog.m3.runtime.machine.event_kernels import next_rows
+from dlog.m3.runtime.machine.exact_kernels import EXACT_STEPS, exact_step
 from dlog.m3.runtime.machine.instructions import (
     ARITHMETIC,
     ELEMENT_STEPS,
@@ -58,6 +59,7 @@ def run(
     col_words: Words,
     register_words: Words,
     input_words: Words,
+    selected_words: Words,
     event_words: Words,
     rank_words: Words,
     n_events: int,
@@ -69,7 +71,7 @@ def run(
     After an overflow it returns DONE as well: the state says so.
     """
     arena, maps, code = pointer(arena_words), pointer(map_words), pointer(code_words)
-    state, inputs = pointer(state_words), pointer(input_words)
+    state, inputs, selected = pointer(state_words), pointer(input_words), pointer(selected_words)
     events, ranks = pointer(event_words), pointer(rank_words)
     state[BUDGET] = budget
     status = np.int64(SWITCH)
@@ -79,13 +81,13 @@ def run(
             status = run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_events)
         else:
             cols = pointer(col_words)
-            status = run_columns(arena, maps, code, state, cols, inputs, events, ranks, n_events)
+            status = run_columns(arena, maps, code, state, cols, inputs, selected, events, ranks, n_events)
     state[STATUS] = status
     return int(status)
 
 
 @helper
-def run_columns(arena, maps, code, state, cols, inputs, events, ranks, n_events):
+def run_columns(arena, maps, code, state, cols, inputs, selected, events, ranks, n_events):
     """Run the code of events whose rows are processed together.
 
     Returns SWITCH when an event comes whose rows go one by one.
@@ -105,7 +107,7 @@ def run_columns(arena, maps, code, state, cols, inputs, events, ranks, n_events)
         elif op in PLAIN:
             plain_step(code, pc, state, cols, ranks)
         elif op in INPUTS:
-            input_step(code, pc, state, cols, inputs)
+            input_step(code, pc, state, cols, inputs, selected)
         elif op in JUMPS:
             pc = jump_step(arena, maps, code, pc, state, cols)
             continue
@@ -123,6 +125,10 @@ def run_columns(arena, maps, code, state, cols, inputs, events, ranks, n_events)
             pc = code[pc + 1]
             status = np.int64(CALL)
             break
+        elif op in EXACT_STEPS:
+            if not exact_step(arena, maps, code, pc, state, cols):
+                status = np.int64(GROW)
+                break
         elif op in ELEMENT_STEPS:
             element_step(arena, maps, code, pc, state, cols)
         else:

@@ -64,6 +64,7 @@ from dlog.m3.runtime.machine.cofactor_held_kernels import hold, release_held
 from dlog.m3.runtime.machine.cofactor_plan import ask_for_element
 from dlog.m3.runtime.machine.column_kernels import find_element, find_one, make_slot
 from dlog.m3.runtime.machine.event_kernels import next_rows
+from dlog.m3.runtime.machine.exact_kernels import EXACT_STEPS, exact_step
 from dlog.m3.runtime.machine.instructions import (
     ARITHMETIC,
     ELEMENT_STEPS,
@@ -178,6 +179,12 @@ def run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_event
                 state[ASKED], state[ROOM] = code[a + 1], 1
                 status = np.int64(GROW)
                 break
+            if op in EXACT_STEPS:
+                if not exact_step(arena, maps, code, pc, state, registers):
+                    status = np.int64(GROW)
+                    break
+                pc = code[pc + 1]
+                continue
             other_step(arena, maps, code, pc, state, registers, ranks)
             pc = code[pc + 1]
     if status != SWITCH and status != DONE:

@@ -29,6 +29,7 @@ from dlog.m3.runtime.layout import (
     UNLINKED,
 )
 from dlog.m3.runtime.maps.apart_kernels import give_back, take_element, value_at
+from dlog.m3.runtime.maps.exact_kernels import free_all_wide, is_exact
 
 MULTIPLIER = np.int64(-7046029254386353131)  # 2^64 / golden ratio, as a signed word
 AHEAD = 16  # rows: memory is prefetched this far before it is needed
@@ -267,6 +268,8 @@ def empty_table(arena, maps, m):
         for at in range(base, base + (maps[m + M_MASK] + 1) * words, words):
             if arena[at] != EMPTY:
                 give_back(arena, maps, m, arena[at + keys])
+    if is_exact(maps, m):
+        free_all_wide(arena, maps, m)
     clear(arena, maps, m)
 
 

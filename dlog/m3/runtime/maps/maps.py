@@ -17,10 +17,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dlog.jit import Words
+from dlog.jit import Floats, Words
 from dlog.m3.runtime.layout import (
     CHUNK,
     EMPTY,
+    EXACT,
     LINE,
     M_BASE,
     M_INDEX,
@@ -39,6 +40,8 @@ from dlog.m3.runtime.layout import (
 )
 from dlog.m3.runtime.maps.apart import Elements
 from dlog.m3.runtime.maps.apart_kernels import read_whole, write_whole
+from dlog.m3.runtime.maps.exact import WideSums
+from dlog.m3.runtime.maps.exact_kernels import check_sums, read_sums
 from dlog.m3.runtime.maps.map_check_kernels import check_table
 from dlog.m3.runtime.maps.map_kernels import (
     changed_much,
@@ -68,6 +71,11 @@ class Shape:
     indices: tuple[tuple[int, ...], ...] = ()
     apart: bool = False  # values lie apart from slots.  REQUIRES: keys, and no indices
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether values are exact sums of floats."""
+        return self.kinds[:1] == (EXACT,)
+
 
 class Maps:
     """The maps of one program.  A map is known by its address in `words`."""
@@ -86,6 +94,11 @@ class Maps:
             i: Elements(self.arena, self.words, self.addresses[i], len(shape.kinds))
             for i, shape in enumerate(shapes)
             if shape.apart
+        }
+        self._sums = {
+            i: WideSums(self.arena, self.words, self.addresses[i])
+            for i, shape in enumerate(shapes)
+            if shape.is_exact
         }
         for i in range(len(shapes)):
             self._make(i, SMALLEST if shapes[i].keys else 1)
@@ -129,6 +142,10 @@ class Maps:
         if used and coming > room:
             return max(slots, min(_slots_filled(used + coming), LEAP * slots))
         return 2 * slots if 2 * slots * self._width(i) <= MODEST else slots
+
+    def give_wide(self, address: int) -> None:
+        """Wide sums for a map of exact sums."""
+        self._sums[address // M_WORDS_OF_MAP].grow()
 
     def give_links(self, address: int) -> None:
         """Memory for the chains of a map, and the chains.  O(slots)."""
@@ -201,11 +218,20 @@ class Maps:
         self.words[address + M_UPDATES] = 0
         self._used[i] = 0
 
+    def empty(self, i: int) -> None:
+        """Drop all entries.  O(1), and O(wide sums)."""
+        record = self._records[i]
+        self._make(i, SMALLEST if self.shapes[i].keys else 1)
+        with self.arena.lock:
+            self.arena.release_extent(record)
+        if i in self._sums:
+            self._sums[i].free()
+
     # ---- copies
 
     def copies(self) -> list[Words]:
-        """The words of every table, a row for each slot, with its element.  O(memory)."""
-        return [self._copy(i) for i in range(len(self.shapes))]
+        """The words of every table, a row for each slot, with its element; then all wide sums.  O(memory)."""
+        return [self._copy(i) for i in range(len(self.shapes))] + [w.copy() for w in self._sums.values()]
 
     def _copy(self, i: int) -> Words:
         if i not in self._elements:
@@ -217,7 +243,8 @@ class Maps:
 
     def put_back(self, copies: list[Words]) -> None:
         """Restore all tables.  REQUIRES: `copies` of these maps.  O(memory)."""
-        for i, (address, copy) in enumerate(zip(self.addresses, copies, strict=True)):
+        tables, sums = copies[: len(self.shapes)], copies[len(self.shapes) :]
+        for i, (address, copy) in enumerate(zip(self.addresses, tables, strict=True)):
             record = self._records[i]
             self._make(i, len(copy), not self.shapes[i].apart and copy.shape[1] > self._bare(i))
             with self.arena.lock:
@@ -228,6 +255,8 @@ class Maps:
                 self._words(i)[:] = copy.reshape(-1)
             self._used[i] = count_used(self.arena.A, self.words, address)
             self.words[address + M_USED] = self._used[i]
+        for wide, copy in zip(self._sums.values(), sums, strict=True):
+            wide.put_back(copy)
 
     def _put_back_apart(self, i: int, copy: Words) -> None:
         self.words[self.addresses[i] + M_USED] = np.count_nonzero(copy[:, 0] != EMPTY)
@@ -267,15 +296,27 @@ class Maps:
         n = read_entries(self.arena.A, self.words, address, out, max(capacity, 1))
         return out.reshape(-1, max(capacity, 1))[:, :n]
 
+    def sums(self, i: int) -> tuple[Words, Floats]:
+        """(keys, entries) and the rounded values of a map of exact sums.  O(slots)."""
+        address, keys = self.addresses[i], self.shapes[i].keys
+        capacity = max(count_live(self.arena.A, self.words, address), 1)
+        words, out = np.empty(max(keys, 1) * capacity, np.int64), np.empty(capacity)
+        n = read_sums(self.arena.A, self.words, address, words, out, capacity)
+        return words.reshape(-1, capacity)[:keys, :n], out[:n]
+
     def memory(self) -> int:
         """Bytes of all tables and elements."""
         tables = sum(self._words(i).nbytes for i in range(len(self.shapes)))
-        return tables + sum(elements.memory() for elements in self._elements.values())
+        tables += sum(elements.memory() for elements in self._elements.values())
+        return tables + sum(wide.memory() for wide in self._sums.values())
 
     def check(self) -> None:
         """Assert that every table is consistent.  O(slots * longest chain)."""
         for i, elements in self._elements.items():
             elements.check(self.table(i))
+        for i in self._sums:
+            assert check_sums(self.arena.A, self.words, self.addresses[i]) == 0, f"map {i} has an unsound sum"
+            self._sums[i].check(self.table(i), self.shapes[i].keys)
         for address in self.addresses:
             broken = check_table(self.arena.A, self.words, address)
             assert broken == 0, f"map at {address} violates rule {broken}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 import dlog
@@ -142,6 +143,49 @@ def test_a_long_chain_takes_the_general_path() -> None:
         db.apply(**{change: {"edge": [(150, 151)]}})
         db.check()
         db.verify()
+
+
+@pytest.mark.parametrize("n", [500, 1500, 2000, 4000, 6000])
+def test_changes_stay_inside_their_array(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that changes n facts: as many as fit are written, and more take the general path."""
+    db = dlog.Database(source=DECLARED + REACH)
+    db.apply(insert={"edge": [(0, 1), *((1, i) for i in range(2, n + 2))]})
+    db.apply(insert={"edge": [(-1, 0)]})  # the stages are made, with room for this many facts
+    db.apply(erase={"edge": [(-1, 0)]})
+    follow, answers = short_path._follow, list[int]()
+
+    def guarded(*given: Any) -> int:
+        *others, out = given
+        memory = np.full(len(out) + 10 * n, -7, np.int64)
+        answers.append(follow(*others, memory[: len(out)]))
+        out[:] = memory[: len(out)]
+        assert (memory[len(out) :] == -7).all(), "written behind the end"
+        return answers[-1]
+
+    monkeypatch.setattr(short_path, "_follow", guarded)
+    for change in ("insert", "erase", "insert"):
+        db.apply(**{change: {"edge": [(-1, 0)]}})
+        db.check()
+        db.verify()
+        assert len(db["reach"]) == 2 * n + 1 + (n + 2 if change == "insert" else 0)
+    assert answers and (n > 1500 or not any(answers))
+
+
+def test_attempts_that_fail_become_rare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every change is too much work, few transactions try the short path; one success ends this."""
+    db = dlog.Database(source=DECLARED + REACH)
+    db.apply(insert={"edge": [(i, i + 1) for i in range(400)]})
+    follow, answers = short_path._follow, list[int]()
+    monkeypatch.setattr(short_path, "_follow", lambda *given: answers.append(follow(*given)) or answers[-1])
+    for _ in range(40):
+        for change in ("erase", "insert"):
+            db.apply(**{change: {"edge": [(200, 201)]}})
+    assert 2 <= len(answers) <= 14 and all(answers)
+    for change in ("erase", "insert") * 40:
+        db.apply(**{change: {"edge": [(399, 400)]}})
+    assert not any(answers[-40:])
+    db.check()
+    db.verify()
 
 
 def test_a_function_of_a_recursion_is_checked() -> None:

@@ -1,4 +1,3 @@
-CREATE TYPE Ring FROM FILE 'ring.hpp';
 CREATE STREAM R(a int, b int) FROM FILE 'r.csv' LINE DELIMITED CSV (delimiter := '|');
 CREATE TABLE S(b int, c double, d date, t varchar(10));
-SELECT SUM([f: Ring](b) * c) FROM S;
+SELECT DISTINCT a, a + b FROM R;

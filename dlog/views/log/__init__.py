@@ -1,0 +1,1 @@
+"""The log of an export: what was decided at each stage, and why."""
