@@ -34,6 +34,7 @@ from dlog.errors import (
     Interrupted,
     StoreError,
 )
+from dlog.garbage import seldom_collected
 from dlog.interrupts import begin, end, poll, uninterrupted
 from dlog.language import ast
 from dlog.language.parse import expand_includes, parse
@@ -233,6 +234,7 @@ class Database(Evaluated):
     def _short_evaluation(self) -> Evaluation:
         return self._evaluation(self.program, Watch(self.limits))
 
+    @seldom_collected
     def _replace_state(self, transaction: Transaction) -> CommitSummary:
         """Makes the state after a transaction; if that fails, the caller undoes everything.
 

@@ -29,6 +29,7 @@ from dlog.errors import (
     DlogError,
     VerifyError,
 )
+from dlog.garbage import seldom_collected
 from dlog.interrupts import uninterrupted
 from dlog.ir.check import load_program
 from dlog.ir.rules import Predicate, Program, Stratum
@@ -56,6 +57,7 @@ class Evaluated(View):
     """The base facts of a program, and what its rules derive from them, completely or as far as requested."""
 
     @uninterrupted
+    @seldom_collected
     def __init__(
         self,
         path: str | Path | None = None,

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import ipc, parquet
+from pyarrow import ipc
 
 from dlog.errors import DataError
 from dlog.io.columns import (
@@ -65,6 +65,8 @@ def _first_line(error: Exception) -> str:
 
 def _parquet_parts(source: Source) -> tuple[int, list[str], Any]:
     """The rows, the column names, and the row groups restricted to some columns."""
+    from pyarrow import parquet  # 10 ms: only if there is such a file
+
     file = parquet.ParquetFile(pa.BufferReader(source.data))
     names = file.schema_arrow.names
 
@@ -160,6 +162,8 @@ def write_parquet(
     progress: Progress | None = None,
 ) -> None:
     """Row groups of about a million rows, compressed with Snappy, or Zstandard with compress=true."""
+    from pyarrow import parquet
+
     _require_columns(columns, options)
     codec = "zstd" if options.compress else "snappy"
     with parquet.ParquetWriter(sink, table.schema, compression=codec) as writer:
