@@ -44,6 +44,16 @@ MaxMemory = Annotated[str | None, typer.Option(help="stop at this much memory, a
 VariableOrder = Annotated[
     Path | None, typer.Option("--order", "--dtree", help="the variable order; default: one is chosen")
 ]
+Levels = Annotated[
+    bool, typer.Option("--levels", help="maintain a query by levels of maps, not by a view tree")
+]
+Depth = Annotated[
+    int | None,
+    typer.Option(min=0, help="with --levels: how many deltas of deltas are maintained; default: all"),
+]
+Inputs = Annotated[
+    bool, typer.Option("--inputs", help="with --levels: maps may be asked with values (a5 only)")
+]
 Dialect = Annotated[
     str | None, typer.Option(metavar="a5|dbtoaster", help="the dialect; default: detected from the text")
 ]

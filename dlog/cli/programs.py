@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlog.cli.common import (
+    Depth,
     FactsFolder,
+    Inputs,
     Jobs,
+    Levels,
     MaxMemory,
     MaxRows,
     ProgramFile,
@@ -21,7 +24,7 @@ from dlog.cli.common import (
     read_limits,
 )
 from dlog.cli.process import allow_pandas
-from dlog.cli.views import draw
+from dlog.cli.views import by_levels, draw, refuse_options
 from dlog.errors import DlogError
 
 if TYPE_CHECKING:
@@ -209,6 +212,9 @@ def explain(
     shards: Annotated[
         int | None, typer.Option(min=1, help="with --spark: for this many shards; default: 2")
     ] = None,
+    levels: Levels = False,
+    depth: Depth = None,
+    inputs: Inputs = False,
 ) -> None:
     """Show how each rule is evaluated and maintained, and why; for a query, its view tree.
 
@@ -225,6 +231,15 @@ def explain(
     if is_query and (strategy is not None or every):
         option = "--strategy" if strategy is not None else "--all"
         raise DlogError(f"{option} is for programs; a query is maintained by its view tree")
+    nested = by_levels(program, predicate, facts, levels or depth is not None or inputs)
+    if nested is not None:
+        from dlog.views.levels.explain import explain as explain_levels
+        from dlog.views.levels.program import Options
+        from dlog.views.levels.program import levels as compiled
+
+        refuse_options(nested, {"--order": order, "--tree": tree})
+        print(explain_levels(compiled(nested, Options(depth, inputs))), end="")
+        return
     if not is_query:
         from dlog.engine.database import plan_only
 

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dlog.cli.common import Dialect, Functions, VariableOrder, check_each, read_dialect, run_python
+from dlog.cli.common import (
+    Depth,
+    Dialect,
+    Functions,
+    Inputs,
+    Levels,
+    VariableOrder,
+    check_each,
+    read_dialect,
+    run_python,
+)
 from dlog.errors import DlogError
 
 if TYPE_CHECKING:
+    from dlog.views.levels.program import Options
+    from dlog.views.m3.export import Target
+    from dlog.views.nested import NestedQuery
     from dlog.views.query import Query
     from dlog.views.tree.tree import ViewTree
 
@@ -54,16 +68,37 @@ def m3(
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="write what was decided and why into a file")
     ] = None,
+    levels: Levels = False,
+    depth: Depth = None,
+    inputs: Inputs = False,
 ) -> None:
     """Print the M3 program that keeps the result of an aggregation query up to date."""
+    from dlog.views.levels.program import Options
     from dlog.views.log.log import recorded
     from dlog.views.m3.export import exported, target
 
     to = target(consumer, batch, optimise, one_payload)
+    forced = levels or depth is not None or inputs
+    nested = by_levels(program, predicate, facts, forced) if log is None or forced else None
+    if nested is not None:
+        given = {
+            "--order": dtree,
+            "--plain": not optimise,
+            "--compound": one_payload,
+            "--log": log,
+            "--tree": tree,
+        }
+        refuse_options(nested, given)
+        _m3_of_levels(nested, to, Options(depth, inputs), output)
+        return
     with recorded(log, f"{program} {predicate or ''}".strip(), to, dtree) as observer:
         query, found, text = exported(program, predicate, dtree, to, facts, observer)
     if tree is not None:
         draw(program, predicate, found, query, tree)
+    _write(text, output)
+
+
+def _write(text: str, output: Path | None) -> None:
     if output is None:
         sys.stdout.write(text)
         return
@@ -71,6 +106,32 @@ def m3(
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise DlogError(f"cannot write {output}: {error.strerror}") from None
+
+
+def by_levels(program: Path, predicate: str | None, facts: Path | None, levels: bool) -> NestedQuery | None:
+    """The query of a file, if it is maintained by levels of maps: because it must be, or is to be."""
+    from dlog.views.m3.export import read_any
+    from dlog.views.nested import NestedQuery
+
+    if program.suffix.lower() != ".sql" and not levels:
+        return None
+    query = read_any(program, predicate, facts, levels)
+    return query if isinstance(query, NestedQuery) else None
+
+
+def refuse_options(query: NestedQuery, given: Mapping[str, object]) -> None:
+    """Those that belong to view trees."""
+    for option, value in given.items():
+        if value:
+            help = f"leave it out: the query has levels of maps, since {query.reason}"
+            raise DlogError(f"{option} belongs to view trees", help=help)
+
+
+def _m3_of_levels(query: NestedQuery, to: Target, options: Options, output: Path | None) -> None:
+    from dlog.views.levels.export import level_text
+
+    _, text = level_text(query, to, options)
+    _write(text, output)
 
 
 def draw(program: Path, predicate: str | None, tree: ViewTree, query: Query, picture: Path) -> None:

@@ -91,8 +91,18 @@ class Aggregate:
 
 
 @dataclass(frozen=True)
+class Order:
+    """That rows are shown in the order of a column, by its place in the result."""
+
+    column: int
+    descending: bool = False
+
+
+@dataclass(frozen=True)
 class Query:
-    """See the module.  `types` are the user-defined types (rings), `name` that of the result."""
+    """See the module.  `types` are the user-defined types (rings), `name` that of the result, `order` the
+    columns by which it is sorted when it is shown: those of `free` come first.
+    """
 
     sources: tuple[ast.Source, ...]
     atoms: tuple[Atom, ...]
@@ -101,6 +111,7 @@ class Query:
     conditions: tuple[ast.Node, ...] = ()
     types: tuple[ast.TypeDefinition, ...] = ()
     name: str = "Q"
+    order: tuple[Order, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     @cached_property

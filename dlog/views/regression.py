@@ -131,6 +131,7 @@ class Cofactor:
     @classmethod
     def of(cls, maintained: Maintained) -> Cofactor:
         """Of a query without free variables."""
+        assert isinstance(maintained.query, Query)
         lifts = [f for f in maintained.query.factors if isinstance(f, ast.Call) and f.type.name == RING]
         names = tuple(f.arguments[0].name for f in lifts)  # type: ignore[attr-defined]
         element = maintained.result()[0][0].as_py()

@@ -26,6 +26,7 @@ from dlog.m3.types.typecheck import check
 from dlog.views.compound import compound
 from dlog.views.m3.program import NONE, ONCE, Style, Writer
 from dlog.views.m3.results import ResultWriter
+from dlog.views.nested import NestedQuery
 from dlog.views.orders.dtree import read_dtree
 from dlog.views.orders.orders import find_order
 from dlog.views.query import Query
@@ -36,8 +37,19 @@ from dlog.views.tree.tree import ViewTree
 
 
 def read_query(path: str | Path, predicate: str | None = None, facts: str | Path | None = None) -> Query:
+    """The query of a file that a view tree maintains."""
+    query = read_any(path, predicate, facts)
+    if isinstance(query, NestedQuery):
+        raise UnsupportedError(f"the query has no view tree: {query.reason}", span=query.span)
+    return query
+
+
+def read_any(
+    path: str | Path, predicate: str | None = None, facts: str | Path | None = None, levels: bool = False
+) -> Query | NestedQuery:
     """The query of a file: the SELECT of an SQL file, or the rule with aggregates of a program; of several,
-    the one that derives `predicate`.  Files of `.input` are searched for in `facts`.
+    the one that derives `predicate`.  Files of `.input` are searched for in `facts`.  `levels`: every query
+    in SQL is for levels of maps.
     """
     is_sql = Path(path).suffix.lower() == ".sql"
     if is_sql and predicate is not None:
@@ -45,10 +57,11 @@ def read_query(path: str | Path, predicate: str | None = None, facts: str | Path
     if is_sql:
         from dlog.views.sql.files import read_sql
 
-        query = read_sql(path)
-    else:
-        _, program = load_program(read_source(path))
-        query = program_query(program, path, predicate, facts)
+        return read_sql(path, levels)
+    if levels:
+        raise DlogError("--levels is for queries in SQL", help="leave it out")
+    _, program = load_program(read_source(path))
+    query = program_query(program, path, predicate, facts)
     query.check()
     return query
 
@@ -147,10 +160,16 @@ def consumer_text(query: Query, tree: ViewTree, to: Target, observer: Observer |
     if observer is not None:
         observer.written(writer, program)
     adapted = fitted(program, to.consumer)
-    text = print_program(adapted)
-    check(parse(text, dialect=to.consumer.dialect))
+    text = checked_text(adapted)
     if observer is not None:
         observer.adapted(adapted, text)
+    return text
+
+
+def checked_text(program: ast.Program) -> str:
+    """The text of a program, read back and checked."""
+    text = print_program(program)
+    check(parse(text, dialect=program.dialect))
     return text
 
 

@@ -86,8 +86,8 @@ class Writer:
         self.columns = {
             s.name: tuple(lower_names([c.name for c in s.columns]).values()) for s in query.sources
         }
-        results = {a.name: _identifier(a.name) for a in self.payloads.aggregates}
-        self.results = _distinct(results, ())
+        results = {a.name: identifier(a.name) for a in self.payloads.aggregates}
+        self.results = distinct(results, ())
         self.parameters: tuple[str, ...] = ()  # of the current trigger
         self.deltas: dict[str, ast.MapDeclaration] = {}
         self.changes: dict[tuple[str, str], str] = {}  # (leaf, target): how the change is written
@@ -221,7 +221,7 @@ class Writer:
         plain = self.names
         own = {v: p for v, p in zip(atom.variables, parameters, strict=True) if v in variables}
         rest = {v: name for v, name in plain.items() if v not in own}
-        self.names, self.parameters = {**_distinct(rest, parameters), **own}, parameters
+        self.names, self.parameters = {**distinct(rest, parameters), **own}, parameters
         try:
             yield
         finally:
@@ -386,10 +386,10 @@ def lower_names(names: list[str] | tuple[str, ...]) -> dict[str, str]:
     >>> lower_names(["A", "a", "in"])
     {'A': 'a', 'a': 'a_', 'in': 'in_'}
     """
-    return _distinct({name: _identifier(name).lower() for name in names}, ())
+    return distinct({name: identifier(name).lower() for name in names}, ())
 
 
-def _distinct(names: Mapping[str, str], taken: tuple[str, ...]) -> dict[str, str]:
+def distinct(names: Mapping[str, str], taken: tuple[str, ...]) -> dict[str, str]:
     used, found = set(taken), {}
     for name, new in names.items():
         while new in used or is_reserved(new, DBTOASTER) or is_reserved(new, A5):
@@ -399,7 +399,7 @@ def _distinct(names: Mapping[str, str], taken: tuple[str, ...]) -> dict[str, str
     return found
 
 
-def _identifier(name: str) -> str:
+def identifier(name: str) -> str:
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return plain if re.match(r"[A-Za-z_]", plain) else f"x{plain}"
 

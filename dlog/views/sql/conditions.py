@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections.abc import Callable
 from typing import Any
 
 from sqlglot import expressions as exp
@@ -18,10 +19,10 @@ from dlog.views.conditions import either
 from dlog.views.query import variables_of
 from dlog.views.sql.expressions import DATE, STRING, Expressions, Scalar
 
-_OPERATORS: dict[type[exp.Expr], str] = {
+OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
-_OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _COMPARE = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
     ">=": operator.ge,
@@ -31,10 +32,10 @@ _COMPARE = {
 def conjuncts(node: exp.Expr) -> list[exp.Expr]:
     """The operands of AND."""
     inner = node.unnest() if isinstance(node, exp.Paren) else node
-    return _operands(inner) if isinstance(inner, exp.And) else [node]
+    return operands(inner) if isinstance(inner, exp.And) else [node]
 
 
-def _operands(node: exp.Connector) -> list[exp.Expr]:
+def operands(node: exp.Connector) -> list[exp.Expr]:
     """The operands of a chain of AND, or of OR, from left to right."""
     found: list[exp.Expr] = []
     waiting: list[exp.Expr] = [node]
@@ -49,10 +50,13 @@ def _operands(node: exp.Connector) -> list[exp.Expr]:
 
 
 class Conditions:
-    """Reads conditions of one scope."""
+    """Reads conditions of one scope.  `other`, if it is set, reads those on queries, which hold or must not:
+    None for any other condition.
+    """
 
     def __init__(self, expressions: Expressions):
         self.expressions, self.places = expressions, expressions.places
+        self.other: Callable[[exp.Expr, bool], list[ast.Node] | None] = lambda node, holds: None
         expressions.condition = self.whole
 
     def unite(self, node: exp.Expr) -> bool:
@@ -64,6 +68,8 @@ class Conditions:
         if not (isinstance(left, exp.Column) and isinstance(right, exp.Column)):
             return False
         scope = self.expressions.scope
+        if not (scope.owns(left) and scope.owns(right)):
+            return False
         return scope.unite(scope.resolve(left), scope.resolve(right), plain)
 
     def conditions(self, node: exp.Expr) -> list[ast.Node]:
@@ -87,6 +93,9 @@ class Conditions:
 
     def _read(self, node: exp.Expr, holds: bool) -> list[ast.Node]:
         """Conditions whose conjunction means that the node holds, or that it does not."""
+        other = self.other(node, holds)
+        if other is not None:
+            return other
         if isinstance(node, exp.Paren):
             return self._read(node.this, holds)
         if isinstance(node, exp.Not):
@@ -101,16 +110,14 @@ class Conditions:
             return self._member(node, holds)
         if isinstance(node, exp.Like):
             return [self._like(node, holds != bool(node.args.get("negate")))]
-        for kind, op in _OPERATORS.items():
+        for kind, op in OPERATORS.items():
             if isinstance(node, exp.Binary) and type(node) is kind:
-                return [self._comparison(node, op if holds else _OPPOSITE[op])]
+                return [self._comparison(node, op if holds else OPPOSITE[op])]
         raise self._outside(node)
 
     def _outside(self, node: exp.Expr) -> Exception:
         if isinstance(node, exp.Is):
             return self.places.outside("there is no NULL", node, "use a special value instead")
-        if isinstance(node, exp.Exists):
-            return self.places.outside("EXISTS is not supported", node, "join with the relation")
         if isinstance(node, exp.Column | exp.Literal):
             return self.places.outside(
                 "a condition compares two values", node, f"write {self.places.text(node)} = 1"
@@ -118,7 +125,7 @@ class Conditions:
         return self.places.outside(f"the condition `{self.places.text(node)}` is not supported", node)
 
     def _connected(self, node: exp.Connector, holds: bool) -> list[ast.Node]:
-        parts = [self._read(part, holds) for part in _operands(node)]
+        parts = [self._read(part, holds) for part in operands(node)]
         if isinstance(node, exp.And) == holds:
             return [condition for part in parts for condition in part]
         if not all(parts):
@@ -131,7 +138,7 @@ class Conditions:
         return self._connected(exp.And(this=low, expression=high), holds)
 
     def _member(self, node: exp.In, holds: bool) -> list[ast.Node]:
-        if node.args.get("query") is not None or not node.expressions:
+        if not node.expressions:
             raise self.places.outside("IN takes a list of constants", node, "join with the relation instead")
         operand = self.expressions.scalar(node.this)
         values = [self._constant(value, operand) for value in node.expressions]
@@ -150,6 +157,9 @@ class Conditions:
         left, right = self.expressions.scalar(node.left), self.expressions.scalar(node.right)
         left = self._like_typed(left, node.left, right)
         right = self._like_typed(right, node.right, left)
+        return self.compared(left, right, op, node)
+
+    def compared(self, left: Scalar, right: Scalar, op: str, node: exp.Expr) -> ast.Node:
         self._check_types(left, right, node)
         return ast.Comparison(op, left.node, right.node, span=self.places.span(node))
 

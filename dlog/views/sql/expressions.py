@@ -28,8 +28,6 @@ _INT_BITS = 31
 
 # Outside the fragment: the name, and what to do instead.
 _OUTSIDE: dict[type[exp.Expr], tuple[str, str | None]] = {
-    exp.Subquery: ("a query in a query is not supported", "join its relations, or put it into its own file"),
-    exp.Select: ("a query in a query is not supported", "join its relations, or put it into its own file"),
     exp.Window: ("window functions are not supported", "use GROUP BY"),
     exp.Filter: ("FILTER is not supported", "put the condition into CASE WHEN ... THEN ... ELSE 0 END"),
     exp.Mod: ("there is no remainder in M3", "store it in a separate column"),
@@ -71,15 +69,21 @@ class Scalar:
 
 
 class Expressions:
-    """Reads expressions in one scope.  `condition` reads the conditions of CASE."""
+    """Reads expressions in one scope.  `condition` reads the conditions of CASE; `other`, if it is set, what
+    is a value only there, as a query or an aggregate: None for anything else.
+    """
 
     def __init__(self, scope: Scope, externals: dict[int, External], places: Places):
         self.scope, self.externals, self.places = scope, externals, places
         self.types = scope.types
         self.condition: Callable[[exp.Expr], ast.Node]  # set by the reader of conditions
+        self.other: Callable[[exp.Expr], Scalar | None] = lambda node: None
 
     def scalar(self, node: exp.Expr) -> Scalar:
         """REQUIRES: the scope's variables have names."""
+        other = self.other(node)
+        if other is not None:
+            return other
         for kind, read in _READERS.items():
             if isinstance(node, kind):
                 return read(self, node)
@@ -108,9 +112,8 @@ class Expressions:
     # Names and constants
 
     def _column(self, node: exp.Column) -> Scalar:
-        column = self.scope.resolve(node)
-        name = self.scope.variable(column)
-        return Scalar(ast.Variable(name, span=self.places.span(node)), self.scope.type_of(column))
+        name, type_ = self.scope.named(node)
+        return Scalar(ast.Variable(name, span=self.places.span(node)), type_)
 
     def _literal(self, node: exp.Literal) -> Scalar:
         span = self.places.span(node)
@@ -250,6 +253,16 @@ class Expressions:
             raise SourceError("SUBSTRING takes a string", span=self.places.span(text))
         return Scalar(ast.Call("substring", STRING, tuple(found), span=self.places.span(node)), STRING)
 
+    def _coalesce(self, node: exp.Coalesce) -> Scalar:
+        return self.scalar(self.unless_null(node))
+
+    def unless_null(self, node: exp.Coalesce) -> exp.Expr:
+        """COALESCE(x, 0) is x: there is no NULL, and aggregates of nothing are 0."""
+        if [value.sql() for value in node.expressions] != ["0"]:
+            help = "write COALESCE(x, 0): aggregates of nothing are 0"
+            raise self.places.outside("there is no NULL", node, help)
+        return node.this
+
     def _case(self, node: exp.Case) -> Scalar:
         """CASE WHEN c THEN a ELSE b END is c * a + (1 - c) * b."""
         default = node.args.get("default")
@@ -289,6 +302,7 @@ _READERS: dict[type[exp.Expr], Callable[[Expressions, Any], Scalar]] = {
     exp.Extract: Expressions._extract,
     exp.Substring: Expressions._substring,
     exp.Case: Expressions._case,
+    exp.Coalesce: Expressions._coalesce,
 }
 
 

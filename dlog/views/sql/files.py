@@ -6,11 +6,13 @@ A file creates types, streams and tables, and has one SELECT:
     CREATE TABLE S(A int, C int) FROM FILE 'S.tbl' LINE DELIMITED CSV (delimiter := '|');
     SELECT C, SUM(B * [f: double](A)), COUNT(*) FROM R NATURAL JOIN S WHERE B > 0 GROUP BY C;
 
-What is outside the fragment that view trees maintain is an error with its position.
+Queries in queries and other things that view trees cannot maintain are left to levels of maps.  What is
+outside that fragment, too, is an error with its position.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from sqlglot import expressions as exp
@@ -20,27 +22,32 @@ from sqlglot.parser import Parser
 from dlog.errors import Diagnostics, DlogError, SourceError, place
 from dlog.language.source import Source, Span, read_source, text_source
 from dlog.m3.syntax import ast
+from dlog.views.nested import NestedQuery
 from dlog.views.query import Query
 from dlog.views.sql.declarations import declaration
+from dlog.views.sql.nested import read_nested
+from dlog.views.sql.places import NeedsLevels
 from dlog.views.sql.select import read_select
-from dlog.views.sql.tokens import Statement, statements, without_externals
+from dlog.views.sql.tokens import External, Statement, statements, without_externals
 
 
-def read_sql(path: str | Path) -> Query:
-    """The query of a file."""
-    return parse_sql_source(read_source(path))
+def read_sql(path: str | Path, levels: bool = False) -> Query | NestedQuery:
+    """The query of a file; see `parse_sql`."""
+    return parse_sql_source(read_source(path), levels)
 
 
-def parse_sql(text: str, name: str = "<string>") -> Query:
-    """
+def parse_sql(text: str, name: str = "<string>", levels: bool = False) -> Query | NestedQuery:
+    """A query that a view tree maintains is a `Query`.  Any other, and with `levels` every query, is a
+    `NestedQuery`, which levels of maps maintain.
+
     >>> query = parse_sql("CREATE TABLE R(a int, b int); SELECT b, SUM(a), AVG(a) FROM R GROUP BY b;")
     >>> query.free, [(a.name, a.divisor) for a in query.aggregates]
     (('b',), [('sum', None), ('count', None), ('avg', 'count')])
     """
-    return parse_sql_source(text_source(text, name))
+    return parse_sql_source(text_source(text, name), levels)
 
 
-def parse_sql_source(source: Source) -> Query:
+def parse_sql_source(source: Source, levels: bool = False) -> Query | NestedQuery:
     """Raises the errors of all declarations together, else the first of the query."""
     types: dict[str, ast.TypeDefinition] = {}
     sources: list[ast.Source] = []
@@ -68,7 +75,7 @@ def parse_sql_source(source: Source) -> Query:
         end = len(source.text.rstrip())
         span = Span(source, max(0, end - 1), end)
         raise SourceError("the file has no SELECT", span=span, help="SELECT SUM(...) FROM ...")
-    return _query(select, sources, types)
+    return _query(select, sources, types, levels)
 
 
 def _declare(
@@ -90,12 +97,15 @@ def _unknown(statement: Statement) -> SourceError:
     return SourceError(f"unexpected `{token.text}`", span=statement.span(token), help=help)
 
 
-def _query(statement: Statement, sources: list[ast.Source], types: dict[str, ast.TypeDefinition]) -> Query:
+def _query(
+    statement: Statement, sources: list[ast.Source], types: dict[str, ast.TypeDefinition], levels: bool
+) -> Query | NestedQuery:
     tokens, externals = without_externals(statement, list(types))
     try:
         parsed = Parser().parse(tokens, statement.source.text)[0]
         assert isinstance(parsed, exp.Expr)
-        query = read_select(parsed, sources, tuple(types.values()), externals, statement.whole)
+        given = parsed, sources, tuple(types.values()), externals, statement.whole
+        query: Query | NestedQuery = read_nested(*given) if levels else _read(*given)
     except ParseError as error:
         raise _syntax_error(statement, error) from None
     except RecursionError:
@@ -103,6 +113,17 @@ def _query(statement: Statement, sources: list[ast.Source], types: dict[str, ast
         raise SourceError("the query is nested too deeply", span=statement.whole, help=help) from None
     query.check()
     return query
+
+
+Given = tuple[exp.Expr, list[ast.Source], tuple[ast.TypeDefinition, ...], dict[int, External], Span]
+
+
+def _read(*given: *Given) -> Query | NestedQuery:
+    """By a view tree if there is one."""
+    try:
+        return read_select(*given)
+    except NeedsLevels as found:
+        return replace(read_nested(*given), reason=found.message)
 
 
 _REASONS = {

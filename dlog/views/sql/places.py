@@ -11,16 +11,22 @@ from sqlglot import expressions as exp
 from dlog.errors import UnsupportedError
 from dlog.language.source import Source, Span
 
-# Functions whose own word has no position in sqlglot, with what precedes the first word that has one.
+# What has a word of its own that has no position in sqlglot, with what precedes the first word that has one.
 _WORDS: dict[type[exp.Expr], str] = {
     exp.If: r"\bI?IF\s*\(\s*$",
     exp.Substring: r"\bSUBSTR(ING)?\s*\(\s*$",
     exp.Extract: r"\bEXTRACT\s*\(\s*\w+\s+FROM\s*$",
     exp.Exists: r"\bEXISTS\s*\(\s*SELECT\s*$",
     exp.Cast: r"\b(TRY_)?CAST\s*\(\s*$",
+    exp.Subquery: r"\(\s*SELECT\b(?:(?!\bSELECT\b)[^)])*$",
+    exp.Select: r"\bSELECT\b(?:(?!\bSELECT\b)[^)])*$",
     exp.Case: r"\bCASE\s+(WHEN\s*)?$",
 }
 _CAST = re.compile(r"\s*::\s*\w+")
+
+
+class NeedsLevels(UnsupportedError):
+    """No view tree maintains the query, but levels of maps may.  The message says why."""
 
 
 class Places:
@@ -74,3 +80,6 @@ class Places:
 
     def outside(self, message: str, node: exp.Expr, help: str | None = None) -> UnsupportedError:
         return UnsupportedError(message, span=self.span(node), help=help)
+
+    def by_levels(self, reason: str, node: exp.Expr) -> NeedsLevels:
+        return NeedsLevels(reason, span=self.span(node))

@@ -123,6 +123,15 @@ class Scope:
             raise SourceError(message, span=self.places.span(node), help=help)
         return found[0]
 
+    def owns(self, node: exp.Column) -> bool:
+        """Whether a name belongs to this query."""
+        return True
+
+    def named(self, node: exp.Column) -> tuple[str, TypeRef]:
+        """The variable that a name stands for, and the type of the column."""
+        column = self.resolve(node)
+        return self.variable(column), self.type_of(column)
+
     def root(self, column: Column) -> Column:
         """The first of the columns that are equal to this one."""
         while self._same[column] != column:

@@ -17,6 +17,7 @@ from dlog.m3.syntax import ast
 from dlog.m3.syntax.ast import DBTOASTER, TypeRef
 from dlog.m3.types.typing import Types
 from dlog.views.query import Aggregate, Atom, Query, Term, variables_of
+from dlog.views.sql.clauses import Item, check_clauses, check_parts, no_sum, ordered
 from dlog.views.sql.conditions import Conditions, conjuncts
 from dlog.views.sql.expressions import DOUBLE, LONG, Expressions
 from dlog.views.sql.places import Places
@@ -24,38 +25,6 @@ from dlog.views.sql.scope import Column, Scope
 from dlog.views.sql.tokens import External
 
 MOST_TERMS = 64  # to which a product of sums is multiplied out
-
-# Clauses of SELECT outside the fragment, by sqlglot's names.
-_CLAUSES = {
-    "with_": ("WITH is not supported", "create a relation for it"),
-    "having": ("HAVING is not supported", "filter the result when it is read"),
-    "order": ("ORDER BY is not supported", "sort the result when it is read"),
-    "limit": ("LIMIT is not supported", "a result is maintained as a whole"),
-    "offset": ("OFFSET is not supported", "a result is maintained as a whole"),
-}
-_READ = {"expressions", "from_", "joins", "where", "group", "distinct", "kind", "hint", "operation_modifiers"}
-# The supported arguments of each node; if sqlglot has more in one, the query uses something unsupported.
-_PARTS: dict[type[exp.Expr], set[str]] = {
-    exp.Between: {"this", "low", "high"},
-    exp.In: {"this", "expressions", "query"},
-    exp.Like: {"this", "expression", "negate"},
-    exp.Join: {"this", "kind", "side", "method", "on", "using"},
-    exp.Table: {"this", "alias", "db", "catalog", "sample"},
-    exp.Column: {"this", "table", "db", "catalog"},
-    exp.Case: {"this", "ifs", "default"},
-    exp.Substring: {"this", "start", "length"},
-    exp.Extract: {"this", "expression"},
-    exp.Sum: {"this"},
-    exp.Avg: {"this"},
-    exp.Count: {"this", "expressions", "big_int"},
-    exp.Anonymous: {"this", "expressions"},
-    exp.Greatest: {"this", "expressions", "ignore_nulls"},
-    exp.Least: {"this", "expressions", "ignore_nulls"},
-    exp.Binary: {"this", "expression", "typed", "safe"},
-}
-_NO_SUM = {
-    exp.Min: "MIN", exp.Max: "MAX", exp.Median: "MEDIAN", exp.Stddev: "STDDEV", exp.Variance: "VARIANCE",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,15 +53,18 @@ def read_select(
         raise UnsupportedError(f"{word} is not supported", span=place, help=help)
     if not isinstance(select, exp.Select):
         raise places.outside("a query begins with SELECT", select, "leave out the brackets around it")
-    _check_clauses(select, places)
-    for node in select.walk():
-        _check_parts(node, places)
+    inner = next((n for n in select.walk() if isinstance(n, exp.Select) and n is not select), None)
+    if inner is not None:
+        raise places.by_levels("it has a query in a query", inner)
+    check_clauses(select, places)
+    check_parts(select, places)
     scope = Scope(sources, Types(DBTOASTER, definitions), places)
     conditions = Conditions(Expressions(scope, externals, places))
     left = _join(select, scope, conditions)
     kept = [condition for node in left for condition in conditions.conditions(node)]
     reader = _Reader(conditions.expressions, scope.atoms())
     free, aggregates = reader.read(select)
+    order = ordered(select, places, reader.items)
     used = {atom.relation for atom in reader.atoms}
     return Query(
         tuple(source for source in sources if source.name in used),
@@ -102,23 +74,9 @@ def read_select(
         tuple(kept),
         definitions,
         "Q" if all(source.name.upper() != "Q" for source in sources) else "QUERY_RESULT",
+        order,
         span=whole,
     )
-
-
-def _check_clauses(select: exp.Select, places: Places) -> None:
-    for key, value in select.args.items():
-        if key in _READ or not value:
-            continue
-        message, help = _CLAUSES.get(key, (f"{key.rstrip('s_').upper()} is not supported", None))
-        node = value[0] if isinstance(value, list) else value
-        raise places.outside(message, node if isinstance(node, exp.Expr) else select, help)
-
-
-def _check_parts(node: exp.Expr, places: Places) -> None:
-    known = next((parts for kind, parts in _PARTS.items() if isinstance(node, kind)), None)
-    if known is not None and any(value and key not in known for key, value in node.args.items()):
-        raise places.outside(f"`{places.text(node)}` is not supported in this form", node)
 
 
 def _join(select: exp.Select, scope: Scope, conditions: Conditions) -> list[exp.Expr]:
@@ -153,10 +111,14 @@ class _Reader:
         self.scope, self.places = expressions.scope, expressions.places
         self.aggregates: list[Aggregate] = []
         self.taken: set[str] = set()
+        self.items: list[Item] = []
 
     def read(self, select: exp.Select) -> tuple[tuple[str, ...], tuple[Aggregate, ...]]:
         """The free variables, in the order of SELECT, and the aggregates."""
         if select.args.get("distinct") is not None:
+            if select.args.get("order") is not None:
+                help = "dlog list gives its rows in ascending order"
+                raise self.places.outside("a join that is listed has no ORDER BY", select.args["order"], help)
             return self._listed(select), ()
         grouped = self._grouped(select)
         free: list[str] = []
@@ -164,19 +126,20 @@ class _Reader:
         for item in select.expressions:
             plain = item.this if isinstance(item, exp.Alias) else item
             if plain.find(exp.AggFunc) is None and isinstance(plain, exp.Column):
+                self.items.append(Item(item.alias_or_name, item, len(free)))
                 free.append(self._free(plain, free, grouped))
             else:
                 sums.append((self._sums(plain), item))
         for variable, node in grouped.items():
             if variable not in free:
-                help = f"SELECT {variable}, ..."
-                raise self.places.outside(f"{variable} is grouped by but not selected", node, help)
+                raise self.places.by_levels(f"{variable} is grouped by but not selected", node)
         if not sums:
             help = "SELECT DISTINCT gives each row once; or select COUNT(*) too"
             raise self.places.outside("the query has no aggregate", select, help)
         self.taken.update(variable.lower() for variable in free)
-        for found, item in sums:
-            self._add(found, item)
+        for place, (found, item) in enumerate(sums, len(free)):
+            self.items.append(Item(self._add(found, item), item, place))
+        self.items.sort(key=lambda i: next(n for n, e in enumerate(select.expressions) if e is i.written))
         return tuple(free), tuple(self.aggregates)
 
     # Columns
@@ -196,7 +159,7 @@ class _Reader:
             elif isinstance(plain, exp.Column):
                 free.append(self._variable(plain, free))
             else:
-                raise self.places.outside("SELECT DISTINCT has only columns", item, "name the columns")
+                raise self.places.by_levels("it groups by a computed value", item)
         return tuple(dict.fromkeys(free))
 
     def _variable(self, column: exp.Column, free: list[str]) -> str:
@@ -218,8 +181,7 @@ class _Reader:
         for node in group.expressions:
             column = self._item(node, select)
             if not isinstance(column, exp.Column):
-                help = "add a column for it, or group by the columns that it is made of"
-                raise self.places.outside("only columns are allowed in GROUP BY", node, help)
+                raise self.places.by_levels("it groups by a computed value", node)
             found.setdefault(self.scope.variable(self.scope.resolve(column)), node)
         return found
 
@@ -249,6 +211,8 @@ class _Reader:
     def _sums(self, node: exp.Expr) -> Sums:
         if isinstance(node, exp.Paren):
             return self._sums(node.this)
+        if isinstance(node, exp.Coalesce):
+            return self._sums(self.expressions.unless_null(node))
         if isinstance(node, exp.Sum | exp.Avg | exp.Count):
             return self._aggregate(node)
         if node.find(exp.AggFunc) is None or isinstance(node, exp.Window | exp.Filter):
@@ -263,12 +227,7 @@ class _Reader:
             return self._multiplied(self._sums(node.this), ast.Constant("int", -1))
         if isinstance(node, exp.Cast):
             raise self.places.outside("CAST is not supported", node, "cast where the result is read")
-        for kind, name in _NO_SUM.items():
-            if isinstance(node, kind):
-                help = f"{name} is not a sum of products: write a rule of a .dl program for it"
-                raise self.places.outside(f"{name} is not supported", node, help)
-        help = "SUM, COUNT, AVG, their sums and quotients, and multiples of them"
-        raise self.places.outside(f"`{self.places.text(node)}` is not supported in SELECT", node, help)
+        raise no_sum(node, self.places)
 
     def _no_aggregate(self, node: exp.Expr) -> Sums:
         if isinstance(node, exp.Star):
@@ -281,8 +240,7 @@ class _Reader:
 
     def _aggregate(self, node: exp.AggFunc) -> Sums:
         if isinstance(node.this, exp.Distinct):
-            help = "a count of distinct values is not a sum of products: use a rule of a .dl program"
-            raise self.places.outside("DISTINCT is not supported", node, help)
+            raise self.places.by_levels("an aggregate of DISTINCT values counts groups", node)
         if node.args.get("expressions"):
             raise self.places.outside(f"{node.key.upper()} takes one value", node)
         if isinstance(node, exp.Count):
@@ -325,8 +283,7 @@ class _Reader:
         left, right = self._sums(node.left), self._sums(node.right)
         types = self.expressions.types
         if left.divisor or right.divisor:
-            help = "select each of them"
-            raise self.places.outside("quotients of aggregates cannot be added", node, help)
+            raise self.places.by_levels("it adds quotients of aggregates", node)
         type_ = types.sum(left.type, right.type)
         if not types.adds(left.type, right.type) or type_ is None:
             message = f"{left.type} and {right.type} cannot be added"
@@ -338,27 +295,25 @@ class _Reader:
     def _scaled(self, node: exp.Binary) -> Sums:
         one, other = node.left, node.right
         if one.find(exp.AggFunc) is not None and other.find(exp.AggFunc) is not None:
-            help = "select each of them"
-            raise self.places.outside("aggregates cannot be multiplied with each other", node, help)
+            raise self.places.by_levels("it multiplies aggregates", node)
         sums, scale = (one, other) if one.find(exp.AggFunc) is not None else (other, one)
         return self._multiplied(self._sums(sums), self._constant(scale))
 
     def _divided(self, node: exp.Binary) -> Sums:
         if node.left.find(exp.AggFunc) is None:
-            raise self.places.outside("only aggregates can be divided by aggregates", node, "select both")
+            raise self.places.by_levels("it divides by an aggregate", node)
         left = self._sums(node.left)
         if node.right.find(exp.AggFunc) is None:
             return self._multiplied(left, ast.Call("/", DOUBLE, (self._constant(node.right),)))
         right = self._sums(node.right)
         if left.divisor or right.divisor:
-            raise self.places.outside("a quotient of aggregates cannot be divided again", node, "select both")
+            raise self.places.by_levels("it divides a quotient of aggregates", node)
         return Sums(left.terms, DOUBLE, "ratio", right.terms)
 
     def _constant(self, node: exp.Expr) -> ast.Node:
         found = self.expressions.number(node)
         if variables_of(found.node):
-            message = f"`{self.places.text(node)}` is outside the aggregate"
-            raise self.places.outside(message, node, "multiply inside it: SUM(x * y)")
+            raise self.places.by_levels("it computes with aggregates and groups", node)
         return found.node
 
     def _multiplied(self, sums: Sums, factor: ast.Node) -> Sums:
@@ -368,7 +323,7 @@ class _Reader:
 
     # Names
 
-    def _add(self, sums: Sums, item: exp.Expr) -> None:
+    def _add(self, sums: Sums, item: exp.Expr) -> str:
         alias = item.alias if isinstance(item, exp.Alias) else ""
         if alias and alias.lower() in self.taken:
             message = f"the result has two columns {alias}"
@@ -376,6 +331,7 @@ class _Reader:
         name = self._name(alias or sums.word)
         divisor = self._divisor(sums.divisor) if sums.divisor is not None else None
         self.aggregates.append(Aggregate(name, sums.terms, divisor))
+        return name
 
     def _divisor(self, terms: tuple[Term, ...]) -> str:
         """The aggregate that has these terms; a hidden one when none has."""

@@ -1,0 +1,1 @@
+"""Queries that are maintained by levels of maps (`dlog.multilevel`)."""

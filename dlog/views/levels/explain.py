@@ -1,0 +1,108 @@
+"""Owns the explanation of levels of maps as text: every map with its definition, level, first content and
+readers, and what each event does to it and why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dlog.m3.syntax import ast
+from dlog.multilevel.initial import Zero
+from dlog.multilevel.notation import text
+from dlog.multilevel.program import MapReport, Step
+from dlog.views.levels.program import Levels
+from dlog.views.levels.statements import Done, order_keys, statements
+
+EVENTS = {ast.BATCH: "rows of {}", ast.INSERT: "+{}", ast.DELETE: "-{}", ast.READY: "tables are loaded"}
+SIGNS = {0: ast.BATCH, 1: ast.INSERT, -1: ast.DELETE}
+
+
+def explain(levels: Levels) -> str:
+    """
+    >>> from dlog.views.levels.program import levels
+    >>> from dlog.views.sql.files import parse_sql
+    >>> query = parse_sql("CREATE STREAM R(a int); SELECT COUNT(DISTINCT a) AS n FROM R;")
+    >>> print(explain(levels(query)).split("level 1")[0], end="")
+    levels of maps: an aggregate of DISTINCT values counts groups
+    <BLANKLINE>
+    n[] := EXISTS(AggSum([a], R(a)))
+    """
+    return "\n".join(_lines(levels)) + "\n"
+
+
+def _lines(levels: Levels) -> Iterator[str]:
+    yield f"levels of maps: {levels.query.reason}"
+    done, ordered = statements(levels.m3), order_keys(levels.m3)
+    for report in levels.program.maps:
+        yield ""
+        yield f"{signature(report)} := {text(report.definition)}"
+        yield f"  level {report.level}; {'; '.join(_facts(levels, report, ordered[report.name]))}"
+        for one in done:
+            if one.statement.target.name == report.name:
+                yield from _statement(one, report)
+    reported = {report.name for report in levels.program.maps}
+    for declared in levels.m3.maps:
+        if declared.name not in reported:
+            yield from _helper(declared, done)
+    yield ""
+    for query in levels.m3.queries:
+        yield f"column {query.name} := {text(query.expression)}"
+    yield from _order(levels)
+
+
+def signature(report: MapReport) -> str:
+    """`M2[b]`; `M2[b][a]` if it is asked with b.
+
+    >>> signature(MapReport("M", ("b",), ("a",), ast.Constant("int", 1), 1, Zero(), (), ()))
+    'M[b][a]'
+    """
+    asked = f"[{', '.join(report.inputs)}]" if report.inputs else ""
+    return f"{report.name}{asked}[{', '.join(report.keys)}]"
+
+
+def _facts(levels: Levels, report: MapReport, ordered: tuple[str, ...]) -> Iterator[str]:
+    readers = [name for name in report.readers if name != report.name]
+    shown = [q.name for q in levels.m3.queries if _reads(q.expression, report.name)]
+    if report.name == levels.query.present:
+        yield "shows which groups there are"
+    if shown:
+        yield f"read by the column{'s' if len(shown) > 1 else ''} {', '.join(shown)}"
+    if readers:
+        yield f"read by {', '.join(readers)}"
+    if ordered:
+        yield f"ordered by {', '.join(ordered)}, of which ranges are read"
+    if isinstance(report.initial, Zero):
+        yield f"empty at first, since {report.initial.reason}"
+    else:
+        yield report.initial.reason
+
+
+def _reads(node: ast.Node, name: str) -> bool:
+    return any(isinstance(n, ast.MapAccess) and n.name == name for n in node.walk())
+
+
+def _statement(one: Done, report: MapReport) -> Iterator[str]:
+    reason = next((s.reason for s in report.steps if _when(s) == (one.event, one.relation)), "")
+    yield f"  {EVENTS[one.event].format(one.relation)}: {one.statement.op} since {reason}"
+    yield f"    {text(one.statement.target)} {one.statement.op} {text(one.statement.expression)}"
+
+
+def _when(step: Step) -> tuple[str, str | None]:
+    return (ast.READY, None) if step.event is None else (SIGNS[step.event.sign], step.event.relation)
+
+
+def _helper(declared: ast.MapDeclaration, done: list[Done]) -> Iterator[str]:
+    """Maps of a batch, and maps in which a statement waits for others."""
+    yield ""
+    what = "rows of the batch" if declared.definition is not None else "a change that waits for others"
+    yield f"{declared.name}[{', '.join(k.name for k in declared.keys)}]: {what}"
+    for one in done:
+        if one.statement.target.name == declared.name:
+            yield f"    {text(one.statement.target)} {one.statement.op} {text(one.statement.expression)}"
+
+
+def _order(levels: Levels) -> Iterator[str]:
+    names = [column.name for column in levels.query.columns]
+    if levels.query.order:
+        items = (names[o.column] + (" DESC" if o.descending else "") for o in levels.query.order)
+        yield f"shown in the order of {', '.join(items)}"

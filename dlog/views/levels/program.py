@@ -1,0 +1,163 @@
+"""Owns nested query -> M3 program: its results are compiled by levels, and its columns are M3 queries over
+them.  Knows no text and no drawing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from dlog.errors import UnsupportedError
+from dlog.language.ast import Node
+from dlog.m3.syntax import ast
+from dlog.m3.syntax.ast import DBTOASTER
+from dlog.m3.syntax.rewrite import rewritten
+from dlog.m3.types.typing import Types
+from dlog.multilevel.names import fresh, substitute
+from dlog.multilevel.program import Program, Refusal, compile
+from dlog.multilevel.values import factors_of, times
+from dlog.views.m3.program import distinct, identifier, lower_names
+from dlog.views.nested import NestedQuery, Shown
+
+
+@dataclass(frozen=True)
+class Options:
+    """Those of `dlog.multilevel.program.compile`.  `depth`: how many deltas of deltas are maintained;
+    `inputs`: maps may be asked with values; `batch`: triggers for batches, else for single rows.
+    """
+
+    depth: int | None = None
+    inputs: bool = False
+    batch: bool = True
+
+
+DEFAULT = Options()
+
+
+@dataclass(frozen=True)
+class Column:
+    """How a column of the result is read: a group, or an M3 query; or a quotient of two."""
+
+    name: str
+    group: str | None = None
+    value: str = ""
+    divisor: str | None = None
+
+
+@dataclass(frozen=True)
+class Levels:
+    """`program` has the maps with their reasons; `m3` is its program with the queries of all columns."""
+
+    query: NestedQuery
+    program: Program
+    m3: ast.Program
+    columns: tuple[Column, ...]
+
+
+def levels(
+    query: NestedQuery, options: Options = DEFAULT, apart: bool = False, as_maps: bool = False
+) -> Levels:
+    """`apart`: a quotient is two queries, for who divides when it is shown.  `as_maps`: each column is a map.
+    Raises UnsupportedError where there is no program.
+    """
+    query.check()
+    _check_types(query)
+    query = _as_maps(query) if as_maps else query
+    program = compile(
+        query.results,
+        map(_source, query.sources),
+        depth=options.depth,
+        inputs=options.inputs,
+        batch=options.batch,
+    )
+    if isinstance(program, Refusal):
+        raise UnsupportedError(f"no maps maintain this query: {program.reason}", span=query.span)
+    writer = _Columns(query, program, apart)
+    columns = tuple(map(writer.column, query.columns))
+    m3 = replace(program.m3, types=query.types, queries=tuple(writer.queries.values()))
+    return Levels(query, program, m3, columns)
+
+
+def _as_maps(query: NestedQuery) -> NestedQuery:
+    """Columns that are computed from results become results."""
+    results, columns = dict(query.results), []
+    for column in query.columns:
+        value = column.value
+        if not isinstance(value, ast.Variable) or column.divisor is not None:
+            inverse = [ast.Call("/", ast.TypeRef("double"), (column.divisor,))] if column.divisor else []
+            value = times(
+                [*([ast.Exists(ast.Variable(query.present))] if query.present else []), value, *inverse]
+            )
+            for name, definition in query.results.items():
+                value = substitute(value, name, definition) or value
+            name = fresh(
+                identifier(column.name).lower(), (*results, *query.groups, *(s.name for s in query.sources))
+            )
+            results[name] = value
+            value = ast.Variable(name)
+        columns.append(Shown(column.name, value))
+    used = {n.name for c in columns for n in c.value.walk() if isinstance(n, ast.Variable)}
+    kept = {n: d for n, d in results.items() if n in used or n == query.present}
+    return replace(query, results=kept, columns=tuple(columns))
+
+
+def _check_types(query: NestedQuery) -> None:
+    types = Types(DBTOASTER, query.types)
+    for source in query.sources:
+        for column in source.columns:
+            if types.is_custom(column.type):
+                message = f"levels of maps have numbers, not values of type {column.type}"
+                raise UnsupportedError(message, span=column.span or source.span)
+
+
+def _source(source: ast.Source) -> ast.Source:
+    names = lower_names([c.name for c in source.columns])
+    return replace(source, columns=tuple(replace(c, name=names[c.name]) for c in source.columns))
+
+
+class _Columns:
+    """Writes the queries of columns."""
+
+    def __init__(self, query: NestedQuery, program: Program, apart: bool):
+        self.query, self.program, self.apart = query, program, apart
+        self.queries: dict[str, ast.Query] = {}
+        self.maps = {m.name: m for m in program.m3.maps}
+        self.names = distinct({c.name: identifier(c.name) for c in query.columns}, ())
+
+    def column(self, column: Shown) -> Column:
+        value, name = column.value, self.names[column.name]
+        if isinstance(value, ast.Variable) and value.name in self.query.groups and column.divisor is None:
+            return Column(column.name, value.name)
+        if column.divisor is None:
+            return Column(column.name, value=self._query(name, value))
+        if self.apart:
+            divisor = self._query(f"{name}_divisor", column.divisor)
+            return Column(column.name, value=self._query(name, value), divisor=divisor)
+        inverse = ast.Call("/", ast.TypeRef("double"), (column.divisor,))
+        return Column(column.name, value=self._query(name, ast.product([value, inverse])))
+
+    def _query(self, name: str, value: Node) -> str:
+        """Of this name, or one like it that no other map has."""
+        expression = rewritten(value, self._read)
+        if self.query.groups and not self._has_all_groups(expression):
+            present = ast.Exists(self._access(self.query.present or ""))
+            expression = ast.product([present, expression])
+        own = isinstance(expression, ast.MapAccess) and expression.name == name
+        while name in self.queries or (name in self.maps and not own):
+            name += "_"
+        self.queries[name] = ast.Query(name, expression)
+        return name
+
+    def _has_all_groups(self, expression: Node) -> bool:
+        """Whether a map with all groups is read first, so that the other maps are looked up."""
+        first = factors_of(expression)[0]
+        return isinstance(first, ast.MapAccess) and {k.name for k in first.keys} == set(self.query.groups)
+
+    def _read(self, node: ast.Node) -> ast.Node:
+        if isinstance(node, ast.Variable) and node.name in self.query.results:
+            return self._access(node.name)
+        return node
+
+    def _access(self, name: str) -> ast.MapAccess:
+        keys: Iterable[str] = self.program.map(name).keys
+        return ast.MapAccess(name, self.maps[name].type, (), tuple(map(ast.Variable, keys)))
