@@ -154,6 +154,8 @@ class Feeder:
 
 def flat(words: Words) -> tuple[Words, int]:
     """All columns as one array, and the distance from one to the next."""
+    if words.flags.c_contiguous:
+        return words.reshape(-1), words.shape[1]  # `as_strided` takes 3 us
     if words.strides[1] != words.itemsize or words.strides[0] % words.itemsize or words.strides[0] < 0:
         words = np.ascontiguousarray(words)
     width, n = words.shape

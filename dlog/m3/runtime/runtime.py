@@ -81,6 +81,7 @@ class Runtime:
         self._workers = self._parts.workers if self._parts else [Worker(self.compiled, self.dictionary)]
         self._feeder = Feeder(self._workers[0])
         self._waiting = Waiting(self.compiled.columns_read)
+        self._widths = {source.name: len(source.columns) + 1 for source in self.program.sources}
         self._is_ready = False
         self._broken: str | None = None
         self.rows = 0  # that were applied
@@ -338,7 +339,7 @@ class Runtime:
 
     def _check_width(self, relation: str, words: Words) -> None:
         """Kernels copy as many columns as the relation has."""
-        width = len(self._source(relation).columns) + 1
+        width = self._widths.get(relation) or len(self._source(relation).columns) + 1
         if len(words) != width:
             message = f"{relation} has {width - 1} columns and multiplicities: {width} rows of codes"
             raise DlogError(f"{message}, not {len(words)}")
