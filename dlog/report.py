@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from dlog.ir.primitives import PARTIAL
-from dlog.ir.rules import Primitive
+from dlog.ir.primitives import PARTIAL, TOTAL
+from dlog.ir.rules import Primitive, Rule, Var
 
 if TYPE_CHECKING:
     from dlog.engine.commit.commits import Commit
     from dlog.engine.commit.result import Result
     from dlog.engine.database import Database
-    from dlog.ir.rules import Rule
 
 
 def print_queries(database: Database) -> None:
@@ -108,9 +107,16 @@ def undefined_warnings(database: Database) -> list[str]:
 
 
 def _undefined_warning(rule: Rule, times: int) -> str:
-    forms = [f for f in rule.body.walk() if isinstance(f, Primitive) and f.name in PARTIAL]
+    forms = [f for f in rule.body.walk() if isinstance(f, Primitive) and _may_be_undefined(rule, f)]
     texts = dict.fromkeys(" ".join(f.span.text().split()) for f in forms if f.span is not None)
     what = " or ".join(list(texts)[:3]) or "a primitive"
     place = f"{rule.span.file}:{rule.span.line}: " if rule.span is not None else ""
     count = "once" if times == 1 else f"{times:,} times"
     return f"{place}warning: {what} had no value {count}; where it has none the condition is false"
+
+
+def _may_be_undefined(rule: Rule, form: Primitive) -> bool:
+    if form.name in PARTIAL:
+        return True
+    types = [rule.types[operand.name] for operand in form.args if isinstance(operand, Var)]
+    return form.name in TOTAL and any(type.has_undefined_sums for type in types)

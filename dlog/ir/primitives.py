@@ -129,7 +129,7 @@ PREFIXES = {"-": "neg", "bnot": "bnot", "lnot": "lnot"}
 VARIADIC = frozenset({"cat", "min", "max"})
 # Those that have no value for some arguments.
 PARTIAL = frozenset({"div", "mod", "pow", "substr", "split", "sqrt", "log", "add_days"}) | {
-    name for name, _ in SIGNATURES if name.startswith(("to_", "as_"))
+    name for name, _ in SIGNATURES if name.startswith(("to_", "as_")) and name != "to_string"
 }
 # Those that have a value for all numbers; of times they may have none.
 TOTAL = frozenset({"add", "sub", "mul", "neg"})

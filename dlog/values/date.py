@@ -32,6 +32,11 @@ class DateType(CalendarType):
     preference = 6
     form = " (YYYY-MM-DD)"
     example = '"2026-01-31"'
+    becomes = {
+        "datetime": "to_datetime(x) gives the midnight with which a date begins",
+        "timestamp": "to_timestamp(to_datetime(x)) gives the midnight in UTC with which a date begins",
+        "int": "days_between(x, y) counts the days from one date to another, add_days(x, n) moves a date",
+    }
     groups = frozenset({"calendar"})
     conversion = "to_date"
     converts = ("string", "datetime", "timestamp")

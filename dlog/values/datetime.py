@@ -12,7 +12,7 @@ from dlog.values.arrows import fits
 from dlog.values.calendar import MICROSECONDS_A_DAY, CalendarType, is_finer, moment_of, moments, plain_moment
 from dlog.values.date import DATE
 from dlog.values.heavy import np, pa, pc
-from dlog.values.misfit import BadValue, Misfit, not_a, quoted, wrong_kind
+from dlog.values.misfit import FINER, BadValue, Misfit, is_finer_text, not_a_time, quoted, wrong_kind
 from dlog.values.type import Codes, Converted, Literal, Operation
 
 _ADVICE = "declare the column timestamp"
@@ -32,7 +32,10 @@ class DatetimeType(CalendarType):
     preference = 7
     form = " (YYYY-MM-DDTHH:MM:SS)"
     example = '"2026-01-31T10:00:00"'
-    becomes = {"timestamp": "to_timestamp(x) reads a datetime as UTC"}
+    becomes = {
+        "timestamp": "to_timestamp(x) reads a datetime as UTC",
+        "date": "to_date(x) gives the day of a datetime",
+    }
     groups = frozenset({"calendar", "clock"})
     conversion = "to_datetime"
     converts = ("string", "date", "timestamp")
@@ -88,7 +91,7 @@ class DatetimeType(CalendarType):
     def parse(self, text: str) -> dt.datetime:
         moment = moment_of(text)
         if moment is None:
-            raise not_a(text, self)
+            raise not_a_time(text, self, moment_of)
         if moment.tzinfo is not None:
             raise Misfit(f"{quoted(text)} has a time zone, datetime expected: {_ADVICE}")
         return moment
@@ -109,7 +112,7 @@ class DatetimeType(CalendarType):
             if value.tzinfo is not None:
                 raise Misfit(f"{value.isoformat()} has a time zone, datetime expected: {_ADVICE}")
             if is_finer(value):
-                raise Misfit(f"{value.isoformat()} is finer than a microsecond")
+                raise Misfit(f"{value.isoformat()} {FINER}")
             return plain_moment(value)
         if not isinstance(value, dt.date):
             raise wrong_kind(value, self)
@@ -118,7 +121,8 @@ class DatetimeType(CalendarType):
     def literal(self, kind: str, value: Literal) -> dt.datetime:
         moment = moment_of(str(value))
         if moment is None:
-            raise ValueError("is not a date and time (YYYY-MM-DDTHH:MM:SS)")
+            finer = is_finer_text(str(value), moment_of)
+            raise ValueError(FINER if finer else f"is not a date and time{self.form}")
         if moment.tzinfo is not None:
             raise ValueError("has a time zone, but a datetime has none: use the type timestamp")
         return moment

@@ -20,7 +20,7 @@ from dlog.values.arrows import numbers
 from dlog.values.calendar import is_finer, microseconds
 from dlog.values.datetime import exact_units
 from dlog.values.heavy import np, pa, pc
-from dlog.values.misfit import Misfit, not_a, outside, quoted, shown, wrong_kind
+from dlog.values.misfit import FINER, Misfit, is_finer_text, not_a_time, outside, quoted, shown, wrong_kind
 from dlog.values.type import Codes, Converted, Literal, Operation, Type
 
 _DAYS = 106_751_991  # the whole days of 2^63 microseconds
@@ -168,7 +168,7 @@ class DurationType(Type):
     def parse(self, text: str) -> dt.timedelta:
         found = duration_of(text)
         if found is None:
-            raise not_a(text, self)
+            raise not_a_time(text, self, duration_of)
         if not LEAST <= found <= MOST:
             raise outside(text, self)
         return dt.timedelta(microseconds=found)
@@ -208,7 +208,7 @@ class DurationType(Type):
         if not isinstance(value, dt.timedelta):
             raise wrong_kind(value, self)
         if is_finer(value):
-            raise Misfit(f"{quoted(str(value))} is finer than a microsecond")
+            raise Misfit(f"{quoted(str(value))} {FINER}")
         found = value // dt.timedelta.resolution
         if not LEAST <= found <= MOST:
             raise outside(shown(value), self)
@@ -217,6 +217,8 @@ class DurationType(Type):
     def literal(self, kind: str, value: Literal) -> dt.timedelta:
         found = duration_of(str(value))
         if found is None:
+            if is_finer_text(str(value), duration_of):
+                raise ValueError(FINER)
             raise ValueError("is not a duration (P1DT2H3M4.5S; years and months have no fixed length)")
         if not LEAST <= found <= MOST:
             raise ValueError("has more than 106751991 days")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dlog.errors import DataError
@@ -9,6 +11,9 @@ from dlog.errors import DataError
 if TYPE_CHECKING:
     from dlog.values.type import Type
 
+FINER = "is finer than a microsecond"
+
+_NANOSECONDS = re.compile(r"(\.[0-9]{6})[0-9]+")
 _KIND_NAMES = {"str": "string", "dict": "object", "NoneType": "null", "Decimal": "decimal"}
 
 
@@ -28,6 +33,16 @@ class BadValue(DataError):
 def not_a(text: str, type: Type) -> Misfit:
     article = "an" if str(type)[0] in "aiu" else "a"
     return Misfit(f"{quoted(text)} is not {article} {type}{type.form}")
+
+
+def not_a_time(text: str, type: Type, parse: Callable[[str], Any]) -> Misfit:
+    """Of a text that `parse` does not read: it may only have too many digits."""
+    return Misfit(f"{quoted(text)} {FINER}") if is_finer_text(text, parse) else not_a(text, type)
+
+
+def is_finer_text(text: str, parse: Callable[[str], Any]) -> bool:
+    """Whether a text would be read without its digits after the microseconds."""
+    return parse(_NANOSECONDS.sub(r"\1", text)) is not None
 
 
 def outside(text: str, type: Type) -> Misfit:

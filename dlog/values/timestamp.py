@@ -12,7 +12,17 @@ from typing import Any
 from dlog.values.calendar import CalendarType, in_utc, is_finer, moment_of, moments, utc_clock
 from dlog.values.datetime import exact_units
 from dlog.values.heavy import np, pa, pc
-from dlog.values.misfit import BadValue, Misfit, not_a, outside, quoted, shown, wrong_kind
+from dlog.values.misfit import (
+    FINER,
+    BadValue,
+    Misfit,
+    is_finer_text,
+    not_a_time,
+    outside,
+    quoted,
+    shown,
+    wrong_kind,
+)
 from dlog.values.type import Codes, Converted, Literal, Operation
 
 _ADVICE = "write Z or an offset such as +01:00, or declare the column datetime"
@@ -31,7 +41,10 @@ class TimestampType(CalendarType):
     preference = 8
     form = " (YYYY-MM-DDTHH:MM:SSZ)"
     example = '"2026-01-31T10:00:00Z"'
-    becomes = {"datetime": "to_datetime(x) gives the UTC clock of a timestamp"}
+    becomes = {
+        "datetime": "to_datetime(x) gives the UTC clock of a timestamp",
+        "date": "to_date(x) gives the day in UTC of a timestamp",
+    }
     groups = frozenset({"calendar", "clock"})
     conversion = "to_timestamp"
     converts = ("string", "datetime")
@@ -75,7 +88,7 @@ class TimestampType(CalendarType):
     def parse(self, text: str) -> dt.datetime:
         moment = moment_of(text)
         if moment is None:
-            raise not_a(text, self)
+            raise not_a_time(text, self, moment_of)
         if moment.tzinfo is None:
             raise Misfit(f"{quoted(text)} has no time zone, timestamp expected: {_ADVICE}")
         return self._in_utc(moment, text)
@@ -106,13 +119,14 @@ class TimestampType(CalendarType):
         if value.utcoffset() is None:
             raise Misfit(f"{value.isoformat()} has no time zone, timestamp expected: {_COLUMN_ADVICE}")
         if is_finer(value):
-            raise Misfit(f"{value.isoformat()} is finer than a microsecond")
+            raise Misfit(f"{value.isoformat()} {FINER}")
         return self._in_utc(value, shown(value))
 
     def literal(self, kind: str, value: Literal) -> dt.datetime:
         moment = moment_of(str(value))
         if moment is None:
-            raise ValueError("is not a timestamp (YYYY-MM-DDTHH:MM:SSZ)")
+            finer = is_finer_text(str(value), moment_of)
+            raise ValueError(FINER if finer else f"is not a timestamp{self.form}")
         if moment.tzinfo is None:
             raise ValueError("has no time zone: write Z or an offset such as +01:00 after a timestamp")
         found = in_utc(moment)

@@ -124,6 +124,13 @@ def test_numbers_souffle_writes(tmp_path, text, value):
         (DATE, "2023-2-9", 'v: "2023-2-9" is not a date (YYYY-MM-DD)'),
         (DATE, "0000-01-01", 'v: "0000-01-01" is not a date (YYYY-MM-DD)'),
         (DATETIME, "2023-01-01T25:00:00", 'v: "2023-01-01T25:00:00" is not a datetime (YYYY-MM-DDTHH:MM:SS)'),
+        (
+            DATETIME,
+            "2023-01-01 00:00:00.1234567",
+            'v: "2023-01-01 00:00:00.1234567" is finer than a microsecond',
+        ),
+        (DURATION, "-PT1.0000001S", 'v: "-PT1.0000001S" is finer than a microsecond'),
+        (DURATION, "PT1.1234567", 'v: "PT1.1234567" is not a duration (P1DT2H3M4.5S)'),
         (DECIMAL, "1.2345678", "v: 1.2345678 has more than 6 digits after the point"),
         (DECIMAL, "1234567890123", "v: 1234567890123 is outside the range of decimal"),
         (DECIMAL, "nan", 'v: "nan" is not a decimal'),
@@ -133,7 +140,8 @@ def test_numbers_souffle_writes(tmp_path, text, value):
 )
 def test_bad_cells_are_refused_with_line_and_reason(tmp_path, type, text, reason):
     good = {"int": "5", "unsigned": "5", "float": "5", "bool": "true", "date": "2020-01-01"}
-    fine = good.get(type.name, "2020-01-01T00:00:00" if type == DATETIME else "5")
+    good |= {"datetime": "2020-01-01T00:00:00", "duration": "PT5S"}
+    fine = good.get(type.name, "5")
     loaded = load(tmp_path, f"a\t{fine}\nb\t{text}\nc\t{fine}\n", [("k", STRING), ("v", type)])
     assert loaded.table.column(0).to_pylist() == ["a", "c"]
     assert reasons(loaded) == [(2, reason)]

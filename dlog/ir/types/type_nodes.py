@@ -114,4 +114,12 @@ def spell(candidates: Iterable[str]) -> str:
     }
     if frozenset(names) not in special and set(NUMERIC) <= set(names) and "string" not in names:
         return "a number"  # what arithmetic accepts before more is known
-    return special.get(frozenset(names)) or " or ".join(names)
+    return special.get(frozenset(names)) or listed(names)
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """
+    >>> listed(("int", "float", "decimal"))
+    'int, float or decimal'
+    """
+    return " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -259,7 +259,8 @@ class TypeChecker:
             column.spoiled = True
         if new:
             reasons = [text for name, why in sides if (text := because(name, why, span))]
-            self.diagnostics.error(f"type conflict: {message}", span, "; ".join([*reasons, *advice]) or None)
+            help = "; ".join(dict.fromkeys([*reasons, *advice]))
+            self.diagnostics.error(f"type conflict: {message}", span, help or None)
 
     # Results
 

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import product
 
 from dlog.ir.lower.literals import meant_by
-from dlog.ir.primitives import ANY, NUMERIC
+from dlog.ir.primitives import ANY, NUMERIC, OPERATORS
 from dlog.ir.rules import Aggregate, Const, Primitive, Rule, Var
 from dlog.ir.types.type_nodes import Candidates, Node, Reason, join, restrict, spell
 from dlog.ir.types.typecheck import TypeChecker, advise, called, text_of
@@ -111,6 +111,18 @@ class _Form:
                 return True
         return False
 
+    def own_forms(self, a: Candidates, b: Candidates) -> list[str]:
+        """What the operation is defined for, if one operand is of a type that implements it itself."""
+        sign = {name: sign for sign, name in OPERATORS.items()}.get(self.form.name)
+        for place, here in enumerate((a, b)):
+            own = sorted(t for t in own_triples(self.form.name) if here == (t[place],))
+            if own:
+                defined = ", ".join(f"{left} {sign} {right}" for left, right, _ in own)
+                others = [t[1 - place] for t in own]
+                like = here[0] if here[0] in others else others[0]
+                return [f"defined: {defined}", *advise(("int",), (like,))]
+        return []
+
     def text(self) -> int | None:
         """The first operand that text literals alone describe: it could be several types of times."""
         for place, candidates in enumerate(self.candidates()[:2]):
@@ -154,7 +166,11 @@ class _Form:
             (called(operand), self.checker.why(self.rule, operand, other))
             for operand, other in zip(self.form.args, wanted, strict=False)
         ]
-        advice = [] if results or set(NUMERIC) & {*a, *b} else [*advise(a, b), *advise(b, a)]
+        if results:
+            advice = []
+        else:
+            conversions = [] if set(NUMERIC) & {*a, *b} else [*advise(a, b), *advise(b, a)]
+            advice = conversions or self.own_forms(a, b)
         self.checker.conflict(message, self.form.span, sides, self.rule, self.form.args, advice=advice)
 
 

@@ -12,7 +12,7 @@ from dlog.views.query import Query
 from dlog.views.rules import query_of
 from dlog.views.run.groups import is_integral, with_count
 
-_NO_RING = "{op} cannot be maintained under deletion as a sum can: a ring has no {op}"
+_NO_RING = "a view tree maintains counts and sums, not {op}: a deletion may need all values of a group"
 _FROM_SUMS = "a view tree maintains counts and sums, not {op}, which is computed from them"
 _ROUNDED = "sums of floats are rounded, and a product of sums rounds elsewhere than a sum of products"
 

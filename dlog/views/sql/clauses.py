@@ -41,6 +41,7 @@ _PARTS: dict[type[exp.Expr], set[str]] = {
 }
 _NO_SUM = {
     exp.Min: "MIN", exp.Max: "MAX", exp.Median: "MEDIAN", exp.Stddev: "STDDEV", exp.Variance: "VARIANCE",
+    exp.StddevPop: "STDDEV_POP", exp.StddevSamp: "STDDEV_SAMP", exp.VariancePop: "VAR_POP",
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -12,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from dlog.errors import ConstraintError, DataError, DlogError, StoreError
@@ -84,6 +87,41 @@ def test_oracle_random_batches_in_shards(tmp_path: Path, monkeypatch: pytest.Mon
     assert sizes == [1, 1] and (places.sink / "values" / "grand.csv").exists()
     with pytest.raises(StoreError, match="state was created with --shards 2"):
         run(places, shards=3)
+
+
+TIMES = """
+    seen(who, at, d) -> string(who), timestamp(at), duration(d).
+    n[at] = c, longest[at] = m <- agg<<c = count_distinct(who), m = max(d)>> seen(who, at, d).
+    whole[] = s <- agg<<s = sum(d)>> seen(_, _, d).
+    .output n, longest, whole
+"""
+
+
+def test_times_in_shards_by_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark splits the files by a timestamp; the same moment in another zone is in the same shard."""
+    monkeypatch.setattr(tasks, "SMALL", 1)
+    places, folder = places_of(tmp_path, TIMES), tmp_path / "in" / "seen"
+    folder.mkdir(parents=True)
+    (folder / "1.csv").write_text(
+        "ann,2026-03-29T01:00:00Z,PT1H\nbob,2026-03-29T03:00:00+02:00,-PT0.5S\n"
+        "ann,2026-03-29T02:00:00Z,P1D\nbob,2026-03-29T02:00:00,P1D\nbob,2026-03-29T02:00:00Z,a day\n"
+    )
+    unit = pa.timestamp("ms", "America/New_York")
+    moved = {"who": ["cleo"], "at": pa.array([1774746000000], unit), "d": pa.array([7], pa.duration("s"))}
+    pa.parquet.write_table(pa.table(moved), folder / "2.parquet")
+    erased = {"who": "ann", "at": "2026-03-29T02:00:00Z", "d": "P1D", "op": "-"}
+    (folder / "3.json").write_text(json.dumps(erased))
+    for order in range(3):
+        os.utime(next(folder.glob(f"{order + 1}.*")), (order, order))
+    assert run(places, shards=2).tally.bad == 2
+    values = places.sink / "values"
+    found = {
+        name: sorted(line for path in values.glob(f"{name}/*.csv") for line in path.read_text().splitlines())
+        for name in ("n", "longest")
+    }
+    moment = "2026-03-29T01:00:00Z"
+    assert found == {"n": [f"{moment}\t3"], "longest": [f"{moment}\tPT1H"]}
+    assert (values / "whole.csv").read_text() == "PT1H6.5S\n"
 
 
 POINTS: list[tuple[Any, str, bool]] = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -19,8 +20,9 @@ from dlog.spark.stream.placing import Placing, merge_program, place_program
 DECLARED = """
     e(x, y) -> int(x), int(y).  f(x, y) -> int(x), int(y).  g(x, s) -> int(x), string(s).
     v[x] = y -> int(x), int(y).  w(x, d) -> int(x), decimal[10, 2](d).
+    h(x, t, d) -> int(x), timestamp(t), duration(d).
 """
-BASE = ("e", "f", "g", "v", "w")
+BASE = ("e", "f", "g", "v", "w", "h")
 SHARDED = [
     "p(x, y) <- e(x, y), f(x, y).",
     "p(x, z) <- e(x, y), f(x, z), y < z.",
@@ -34,6 +36,9 @@ SHARDED = [
     "d[x] = m <- agg<<m = mean(y)>> e(x, y).  k(s, n) <- agg<<n = count()>> g(_, s).",
     "d[x] = v, k[x] = n <- agg<<v = variance(y), n = count_distinct(y)>> e(x, y).",
     "s[x] = d <- agg<<d = stddev(c)>> w(x, c).",
+    "p[t] = s, q[t] = m <- agg<<s = sum(d), m = mean(d)>> h(_, t, d).  r[] = s <- agg<<s = sum(d)>> h(_, _, d).",
+    'p[d] = n, q[d] = u <- agg<<n = count_distinct(x), u = max(t)>> h(x, t, d), d > "PT0S".',
+    "p(t, a - t) <- h(x, t, d), h(y, t, _), x != y, a = t + d.",
 ]
 REFUSED = [
     ("r(x, y) <- e(x, y).  r(x, z) <- r(x, y), r(y, z).", "e", "r: "),
@@ -64,7 +69,12 @@ def random_facts(rng: random.Random) -> dict[str, set[Any]]:
     texts = {(rng.randrange(7), rng.choice(["a", "ab", "c", "d"])) for _ in range(8)}
     values = {(x, rng.randrange(5)) for x in range(6)}
     prices = {(rng.randrange(7), rng.randrange(1000) / 4) for _ in range(8)}
-    return {**pairs, "g": texts, "v": values, "w": prices}
+    start = datetime(2026, 3, 29, tzinfo=UTC)
+    times = {
+        (x, start + timedelta(hours=rng.randrange(5)), timedelta(seconds=rng.randrange(-3, 4)))
+        for x in range(12)
+    }
+    return {**pairs, "g": texts, "v": values, "w": prices, "h": times}
 
 
 def own_rows(program: Program, placing: Placing, name: str, rows: set[Any], shard: int, n: int) -> set[Any]:
