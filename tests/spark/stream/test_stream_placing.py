@@ -36,7 +36,8 @@ SHARDED = [
     "d[x] = m <- agg<<m = mean(y)>> e(x, y).  k(s, n) <- agg<<n = count()>> g(_, s).",
     "d[x] = v, k[x] = n <- agg<<v = variance(y), n = count_distinct(y)>> e(x, y).",
     "s[x] = d <- agg<<d = stddev(c)>> w(x, c).",
-    "p[t] = s, q[t] = m <- agg<<s = sum(d), m = mean(d)>> h(_, t, d).  r[] = s <- agg<<s = sum(d)>> h(_, _, d).",
+    "p[t] = s, q[t] = m <- agg<<s = sum(d), m = mean(d)>> h(_, t, d).",
+    "p[t] = s <- agg<<s = max(d)>> h(_, t, d).  q[] = s <- agg<<s = sum(d)>> h(_, _, d).",
     'p[d] = n, q[d] = u <- agg<<n = count_distinct(x), u = max(t)>> h(x, t, d), d > "PT0S".',
     "p(t, a - t) <- h(x, t, d), h(y, t, _), x != y, a = t + d.",
 ]
