@@ -55,7 +55,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """The engine is imported when it is first asked for: checking and formatting do without it."""
+    """The engine is imported when it is first used: checking and formatting do without it."""
     if name == "Database":
         from dlog.durable.database import Database
 

@@ -39,7 +39,7 @@ def print_rows(result: Result, file: TextIO | None = None) -> None:
 
 
 def print_stats(database: Database, file: TextIO | None = None) -> None:
-    """One line per rule, slowest first, on standard error unless told otherwise."""
+    """One line per rule, slowest first, on standard error by default."""
     print(database.measures, file=file or sys.stderr)
 
 

@@ -52,7 +52,7 @@ Depth = Annotated[
     typer.Option(min=0, help="with --levels: how many deltas of deltas are maintained; default: all"),
 ]
 Inputs = Annotated[
-    bool, typer.Option("--inputs", help="with --levels: maps may be asked with values (a5 only)")
+    bool, typer.Option("--inputs", help="with --levels: maps may have input variables (a5 only)")
 ]
 Dialect = Annotated[
     str | None, typer.Option(metavar="a5|dbtoaster", help="the dialect; default: detected from the text")

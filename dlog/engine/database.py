@@ -263,7 +263,7 @@ class Database(Evaluated):
             check_tables(tables, cycle)
             cycle.close()
             self.tree, self.program = tree, program
-        return RecordedSummary(cycle.changes, cycle.ways, cycle.costs, cycle.looked)
+        return RecordedSummary(cycle.changes, cycle.ways, cycle.costs, cycle.oracle_reports)
 
 
 def plan_only(path: str | Path, facts: str | Path, strategy: str | None = None) -> Database:

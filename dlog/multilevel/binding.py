@@ -36,7 +36,7 @@ class Binding:
 
 @lru_cache(maxsize=1 << 14)
 def binding(node: Node) -> Binding:
-    """Table 1 of ML.  O(nodes * depth), remembered."""
+    """Table 1 of ML.  O(nodes * depth), cached."""
     match node:
         case ast.Variable():
             return Binding((node.name,), ())

@@ -28,7 +28,8 @@ class Way:
 def way(definition: Node, event: Event, has_floats: Callable[[Node], bool], budget: Budget) -> Way:
     """How a map with this definition follows an event.  REQUIRES: comparisons have no aggregates inside.
 
-    Where an aggregate inside a condition changes, rows that did not change may come in or drop out.  The map
+    Where an aggregate inside a condition changes, rows that did not change may begin or cease to satisfy
+    it.  The map
     is updated if few of them can: those that agree with the changed rows in a key (a domain), or those with a
     value between the old and the new bound of one comparison.
     """

@@ -1,8 +1,8 @@
 """Owns domains: where the change of an expression can be other than 0, as factors that are 1 there (ML
 3.1.1).
 
-A domain of the change of q restricts where lifts and Exists over q are compared before and after.  To leave a
-domain out is right, only slow.  A domain never reads a stored relation.
+A domain of the change of q restricts where lifts and Exists over q are compared before and after.  Leaving a
+domain out is correct, but slow.  A domain never reads a stored relation.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _domain(body: Node) -> Node:
 
 
 def _as_lift(node: Node, scope: Names) -> Node:
-    """{k = x}, with a parameter x, says as much as (k ^= x), and binds k."""
+    """{k = x}, with a parameter x, is (k ^= x), which also binds k."""
     if isinstance(node, ast.Comparison) and node.op == "=":
         for side, other in ((node.left, node.right), (node.right, node.left)):
             if isinstance(side, ast.Variable) and side.name not in scope and is_value(other):

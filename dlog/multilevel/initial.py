@@ -34,7 +34,7 @@ class AtReady:
 
 @dataclass(frozen=True)
 class OnRead:
-    """A value is computed when it is first asked for."""
+    """A value is computed when it is first read."""
 
     expression: Node
     reason: str = "its input variables may have any value"

@@ -1,5 +1,5 @@
-"""Owns the laws of lifts, `(x ^= e)`: where they stand, when a variable may be replaced by what it equals,
-and how conditions on aggregates become lifts.
+"""Owns the laws of lifts, `(x ^= e)`: where they are written, when a variable may be replaced by what it
+equals, and how conditions on aggregates become lifts.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def _is_renaming(node: Node) -> bool:
 def unify(node: Node, scope: Names) -> Node:
     """AggSum(k, (x ^= e) * f) = AggSum(k, f[x := e]) for a hidden variable x.
 
-    e is a variable; or a value, and x is only used where values may stand and only after the lift; or x is
-    not used at all.
+    e is a variable; or a value, and x is only used where a value may be written and only after the lift; or x
+    is not used at all.
     """
     if not isinstance(node, ast.AggSum):
         return node

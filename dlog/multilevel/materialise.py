@@ -39,10 +39,10 @@ class Division:
         return _all(f for f in everything if not any(f is member for member in part))
 
 
-def divide(monomial: Monomial, scope: Names, base: bool = False, asked: bool = False) -> Division:
+def divide(monomial: Monomial, scope: Names, base: bool = False, with_inputs: bool = False) -> Division:
     """`scope`: variables that are bound outside.  `base`: each relation is a map of its own, with nothing
-    else.  `asked`: conditions become parts of maps also if they need what is bound outside, by which the map
-    is then asked.
+    else.  `with_inputs`: conditions become parts of maps also if they need what is bound outside, which is
+    then an input variable of the map.
     """
     rows = [f for f in monomial if isinstance(f, ast.Relation)]
     nested = tuple(f for f in monomial if reads_relations(f) and not isinstance(f, ast.Relation))
@@ -54,14 +54,18 @@ def divide(monomial: Monomial, scope: Names, base: bool = False, asked: bool = F
     while True:
         members = [f for f in monomial if f in rows or f in inner]
         groups = [tuple(f for _, f in g) for g in connected(tuple(members), _all(members) - known)]
-        uncovered = [f for g in groups for f in g if f in inner and not _is_covered(f, g, known, asked)]
+        uncovered = [f for g in groups for f in g if f in inner and not _is_covered(f, g, known, with_inputs)]
         if not uncovered:
             return Division(tuple(f for f in rest if f not in inner), tuple(groups), nested)
         inner = [f for f in inner if f not in uncovered]
 
 
-def _is_covered(factor: Node, group: Monomial, known: Names, asked: bool) -> bool:
-    given = _bound(group) | known if asked and isinstance(factor, ast.Comparison | ast.In) else _bound(group)
+def _is_covered(factor: Node, group: Monomial, known: Names, with_inputs: bool) -> bool:
+    given = (
+        _bound(group) | known
+        if with_inputs and isinstance(factor, ast.Comparison | ast.In)
+        else _bound(group)
+    )
     return inputs(factor) <= given
 
 
@@ -125,7 +129,7 @@ def _rank(factor: Node, bound: Names) -> int:
 @dataclass
 class Materialiser:
     """`level` of the maps that it makes; `base`: they contain rows of one relation only.  `batches` has
-    maps of the rows of a batch.  `asked`: maps may have input variables.
+    maps of the rows of a batch.  `with_inputs`: maps may have input variables.
     """
 
     catalogue: Catalogue
@@ -133,7 +137,7 @@ class Materialiser:
     level: int = 1
     base: bool = False
     budget: Budget = field(default_factory=Budget)
-    asked: bool = False
+    with_inputs: bool = False
 
     def statement(self, node: Node, scope: Names) -> Node:
         """The right side of a statement whose trigger binds `scope`."""
@@ -164,8 +168,8 @@ class Materialiser:
 
     def _divide(self, monomial: Monomial, kept: Names, scope: Names) -> Division:
         """A map with input variables has no keys: so an entry for given inputs is all there is for them."""
-        division = divide(monomial, scope, self.base, self.asked)
-        if self.asked and any(
+        division = divide(monomial, scope, self.base, self.with_inputs)
+        if self.with_inputs and any(
             inputs(d) and outputs(d) for d in (_definition(part, division, kept) for part in division.parts)
         ):
             return divide(monomial, scope, self.base)
@@ -182,11 +186,11 @@ class Materialiser:
         return sum_over(times(arranged(factors, scope)), kept)
 
     def _access(self, definition: Node) -> ast.MapAccess:
-        """A read of a map.  One with input variables is computed from lower maps when it is first asked."""
+        """A read of a map.  One with input variables is computed from lower maps when it is first read."""
         found = self.catalogue.access(definition, self.level)
         if not found.inputs:
             return found
-        lower = replace(self, asked=False, level=self.level + 1)
+        lower = replace(self, with_inputs=False, level=self.level + 1)
         return replace(found, initial=lower.statement(definition, inputs(definition)))
 
     def _nested(self, node: Node, scope: Names, bound: Names) -> Node:

@@ -1,9 +1,9 @@
 """Owns the order of a trigger's statements.
 
-1 what is set first: maps of the batch.  2 all `+=`, each of which must find old values: who reads a map comes
-before who changes it.  Statements that wait for each other in a circle are staged: one is computed into a map
-of its own and added after the others.  3 all `:=`, which must find new values: who sets a map comes before
-who reads it.
+1 what is set first: maps of the batch.  2 all `+=`, each of which must find old values: a statement that
+reads a map comes before those that change it.  Statements that wait for each other in a cycle are staged: one
+is computed into a map of its own and added after the others.  3 all `:=`, which must find new values: a
+statement that sets a map comes before those that read it.
 """
 
 from __future__ import annotations

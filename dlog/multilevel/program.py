@@ -95,10 +95,9 @@ def compile(
     """The program whose maps, named as the definitions, always contain what these say.
 
     `depth`: how many deltas of deltas are maintained; 1 has maps of the relations alone, which is what
-    classical incremental maintenance stores, 0 computes every result again after each event.  `inputs`:
-    maps may be functions of values that they are asked with, as in ML; else such values restrict what is
-    read of a map. `batch`: triggers for batches, else for single rows.  Raises what the checker of M3
-    finds wrong with a definition.
+    classical incremental maintenance stores, 0 computes every result again after each event.  `inputs`: maps
+    may have input variables, as in ML; else such values restrict what is read of a map. `batch`: triggers for
+    batches, else for single rows.  Raises the errors of M3's checker.
 
     >>> from dlog.multilevel.notation import read
     >>> number = TypeRef("int")
@@ -223,8 +222,10 @@ class _Compiler:
 
     def _materialiser(self, entry: Kept, event: Event) -> Materialiser:
         base = self.depth is not None and entry.level + 1 >= self.depth
-        asked = self.inputs and not base
-        return Materialiser(self.catalogue, self.batches[event], entry.level + 1, base, self.budget, asked)
+        with_inputs = self.inputs and not base
+        return Materialiser(
+            self.catalogue, self.batches[event], entry.level + 1, base, self.budget, with_inputs
+        )
 
     # ---- the program
 

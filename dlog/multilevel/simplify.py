@@ -38,7 +38,7 @@ LAWS: dict[str, Law] = {
     "gather": factor.gather,
 }
 
-# One round.  Those that only some callers want are not among them: `lifted` undoes `inline`, `erase` undoes
+# One round.  Those that only some callers use are not among them: `lifted` undoes `inline`, `erase` undoes
 # `pull`, `factorise` undoes `split`.
 ROUND = (
     "fold", "advance", "propagate", "unify", "equalities", "tests", "binary", "pull_exists", "assume",

@@ -19,7 +19,7 @@ Columns = Mapping[str, ast.TypeRef]
 
 
 def checked(definition: Node, sources: Mapping[str, ast.Source], inputs: Columns | None = None) -> Result:
-    """A definition with all its types.  Raises what the checker of M3 says against it."""
+    """A definition with all its types.  Raises the errors of M3's checker."""
     known = {name: Binding((inputs or {}).get(name)) for name in binding(definition).inputs}
     diagnostics = Diagnostics()
     types = Types(ast.DBTOASTER)

@@ -218,12 +218,12 @@ COMMANDS = {
     "pending": Command(_pending, "[P]", "changes of base facts in the open transaction so far"),
     "save": Command(_save, "DIR", "write the program and its base facts into a folder"),
     "branch": Command(_branch, "[NAME]", "create a branch here; without a name: list all branches"),
-    "checkout": Command(_checkout, "NAME", "go to a branch"),
+    "checkout": Command(_checkout, "NAME", "switch to a branch"),
     "diff": Command(
         _diff, "A B", "differences from A to B, which are branches or versions; B defaults to the current one"
     ),
     "merge": Command(_merge, "NAME", "apply another branch's changes of base facts"),
-    "drop": Command(_drop, "NAME", "forget a branch"),
+    "drop": Command(_drop, "NAME", "delete a branch"),
     "history": Command(_history, "", "the transactions since the last checkpoint"),
     "checkpoint": Command(_checkpoint, "", "rewrite the database, without its history"),
     "quit": Command(_quit, "", "leave; so does Ctrl-D"),

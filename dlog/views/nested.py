@@ -56,7 +56,7 @@ class NestedQuery:
     order: tuple[Order, ...] = ()
     types: tuple[ast.TypeDefinition, ...] = ()
     name: str = "Q"
-    reason: str = "it was asked for"
+    reason: str = "it was requested"
     span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def check(self) -> None:

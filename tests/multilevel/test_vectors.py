@@ -295,7 +295,7 @@ def test_inequality_join_in_batches() -> None:
 
 
 def test_inequality_join_with_input_variables() -> None:
-    """ML 3.2: each map is asked with a value, and computed from a lower map when it is first asked."""
+    """ML 3.2: each map has an input variable, and is computed from a lower map when it is first read."""
     found = program({"Q": "AggSum([], R(a, b) * S(c, d) * {b < c} * a * d)"}, RS, batch=False, inputs=True)
     assert [(m.name, type(m.initial)) for m in found.maps if m.inputs] == [("M2", OnRead), ("M4", OnRead)]
     printed = print_program(convert(found.m3, ast.A5))

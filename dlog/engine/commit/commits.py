@@ -32,7 +32,7 @@ class CommitSummary(Protocol):
     def differences(self) -> Mapping[str, Difference]:
         """The net change of every predicate, in codes."""
 
-    def looked(self) -> Sequence[OracleReport]:
+    def oracle_reports(self) -> Sequence[OracleReport]:
         """Where rules that are maintained by their traces were re-examined."""
 
     def note(self, seconds: float) -> None:
@@ -180,7 +180,7 @@ class Commit:
     def oracle_reports(self) -> Sequence[OracleReport]:
         """For rules that are maintained by their traces, what the transaction made them examine again:
         `print` each of them."""
-        return self._summary.looked()
+        return self._summary.oracle_reports()
 
     def __repr__(self) -> str:
         return f"Commit(version={self.version}, changes={self.changes!r}, seconds={self.seconds:.6f})"
@@ -197,16 +197,17 @@ def _shown_name(name: str, program: Program) -> str:
 class RecordedSummary:
     """The report of a transaction that took the general path, or of none."""
 
-    __slots__ = ("_costs", "_differences", "_looked", "ways")
+    __slots__ = ("_costs", "_differences", "_oracle_reports", "ways")
 
     def __init__(
         self,
         differences: Mapping[str, Difference] = MappingProxyType({}),
         ways: Mapping[str, str] = MappingProxyType({}),
         costs: Mapping[str, int] = MappingProxyType({}),
-        looked: Sequence[OracleReport] = (),
+        oracle_reports: Sequence[OracleReport] = (),
     ):
-        self._differences, self.ways, self._costs, self._looked = differences, ways, costs, looked
+        self._differences, self.ways, self._costs = differences, ways, costs
+        self._oracle_reports = oracle_reports
 
     def differences(self) -> Mapping[str, Difference]:
         return self._differences
@@ -214,8 +215,8 @@ class RecordedSummary:
     def costs(self) -> Mapping[str, int]:
         return self._costs
 
-    def looked(self) -> Sequence[OracleReport]:
-        return self._looked
+    def oracle_reports(self) -> Sequence[OracleReport]:
+        return self._oracle_reports
 
     def note(self, seconds: float) -> None:
         """Strata were timed one by one."""

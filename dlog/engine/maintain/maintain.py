@@ -81,7 +81,7 @@ class Maintenance:
     given_up: dict[int, dict[str, str]] = field(default_factory=dict)  # strategies that failed, and why
     sizes: dict[int, list[int]] = field(default_factory=dict)  # of what strata read and derive, at that time
     spent: dict[int, Spent] = field(default_factory=dict)  # by stratum, in the transactions that touched it
-    requested: str | None = None  # the strategy that the user asked for
+    requested: str | None = None  # the strategy that the user requested
     tables: Mapping[str, ast.Directive] = field(default_factory=dict)  # predicates that never change
     triggers: dict[tuple[str, int], Any] = field(
         default_factory=dict

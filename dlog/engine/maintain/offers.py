@@ -56,7 +56,7 @@ class Question:
     program: Program
     stratum: Stratum
     store: Store
-    requested: str | None = None  # the strategy that the user asked for
+    requested: str | None = None  # the strategy that the user requested
     others: Collection[Strategy] = ()  # strategies of other strata, which may share state
     given_up: Mapping[str, str] = field(default_factory=dict)  # strategies that failed, and why
     refused: list[str] = field(default_factory=list)  # the reasons of those that were asked first

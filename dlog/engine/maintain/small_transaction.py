@@ -38,13 +38,13 @@ from dlog.storage.relation.relation import Relation
 NO_DERIVED: Mapping[str, Change] = {}
 NO_COSTS: Mapping[str, int] = {}
 HeadChanges = dict[str, tuple[Relation, Change]]  # new version, net change
-NO_WAYS: Mapping[str, str] = {}  # of a step whose strata, and what they cost, another one tells
+NO_WAYS: Mapping[str, str] = {}  # of a step whose strata and costs are those of another one
 
 
 class Step:
-    """Rows that were followed, and what there is to tell of them: see `commits.CommitSummary`."""
+    """Rows that were followed, and what a commit reports of them: see `commits.CommitSummary`."""
 
-    __slots__ = ("_costs", "_own", "derived", "later", "looked", "rows", "trigger", "ways")
+    __slots__ = ("_costs", "_own", "derived", "later", "oracle_reports", "rows", "trigger", "ways")
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Step:
         ways: Mapping[str, str],
         costs: Mapping[str, int] | int,
         derived: Mapping[str, Change] = NO_DERIVED,
-        looked: ReportsOnRequest = no_reports,
+        oracle_reports: ReportsOnRequest = no_reports,
     ):
         self.trigger = trigger  # that which was fired first
         self.later: list[Trigger] = []  # those that were fired then
@@ -62,7 +62,7 @@ class Step:
         self._costs = costs  # by the names of `ways`, or of the only one
         self._own: tuple[dict[str, str], dict[str, int]] | None = None  # ways and costs, if no trigger's
         self.derived = derived
-        self.looked = looked
+        self.oracle_reports = oracle_reports
 
     def costs(self) -> Mapping[str, int]:
         return dict.fromkeys(self.ways, self._costs) if isinstance(self._costs, int) else self._costs
@@ -115,8 +115,8 @@ class Steps:
                 of_name.setdefault(name, []).append(change)
         return {name: _net(found) for name, found in of_name.items()}
 
-    def looked(self) -> Sequence[OracleReport]:
-        return [looked for step in self._steps for looked in step.looked()]
+    def oracle_reports(self) -> Sequence[OracleReport]:
+        return [report for step in self._steps for report in step.oracle_reports()]
 
     def note(self, seconds: float) -> None:
         triggers = [trigger for step in self._steps for trigger in (step.trigger, *step.later)]
@@ -200,7 +200,7 @@ def _follow(
         return Step(trigger, (), trigger.ways, NO_COSTS) if found == NOTHING else None
     step = Step(trigger, rows, trigger.ways, trigger.costs())
     if trigger.keeps_state:
-        step.looked = trigger.looked()
+        step.oracle_reports = trigger.oracle_reports()
     if not trigger.recursions:
         if not found:
             return step
@@ -310,10 +310,10 @@ def _change_recursions(
 
 def _with_cycle(fired: Step, cycle: Cycle) -> Step:
     """What was fired, and what followed from it on the general path."""
-    looked, later = fired.looked, cycle.looked
-    told = (lambda: [*looked(), *later]) if later else looked
+    own, later = fired.oracle_reports, cycle.oracle_reports
+    reports = (lambda: [*own(), *later]) if later else own
     ways, costs = {**fired.ways, **cycle.ways}, {**fired.costs(), **cycle.costs}
-    step = Step(fired.trigger, fired.rows, ways, costs, fired.derived, told)
+    step = Step(fired.trigger, fired.rows, ways, costs, fired.derived, reports)
     step.later = fired.later
     return step
 

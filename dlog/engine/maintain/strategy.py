@@ -53,7 +53,7 @@ class Cycle:
     changes: dict[str, Change] = field(default_factory=dict)
     facts: dict[str, Change] = field(default_factory=dict)
     ways: dict[str, str] = field(default_factory=dict)
-    looked: list[OracleReport] = field(default_factory=list)  # where traced rules were re-examined
+    oracle_reports: list[OracleReport] = field(default_factory=list)  # where traced rules were re-examined
     operations: int = 0  # of strategies, in addition to those of `evaluation.measures`
     costs: dict[str, int] = field(default_factory=dict)
     versions: set[str] = field(default_factory=set)  # names of relations that end with the cycle

@@ -162,7 +162,9 @@ class Trigger:
     used: JoinRoom = field(init=False)  # by the last firing
     alone: GroupTrigger | None = field(init=False)  # what the only join leads to, if no rule reads its head
     reads_others: bool = field(init=False)  # roots besides those of the predicate
-    keeps_state: ClassVar[bool] = False  # firing changes what strategies keep: see `state` and `looked`
+    keeps_state: ClassVar[bool] = (
+        False  # firing changes the state of strategies: see `state` and `oracle_reports`
+    )
 
     def __post_init__(self, arena: Arena, room: Room | None) -> None:
         ends = [use.group for use in self.uses if use.ends]
@@ -252,8 +254,8 @@ class Trigger:
         room = self.used
         return self.ended.follow(store.relations, found, room.out, room.counts, room.capacity)
 
-    def looked(self) -> ReportsOnRequest:
-        """Where the last firing looked again at a rule that is kept by its trace."""
+    def oracle_reports(self) -> ReportsOnRequest:
+        """Where the last firing re-examined a rule that is maintained by its trace."""
         return no_reports
 
     @property

@@ -207,10 +207,10 @@ class _Quotient:
 
 
 def _take_numbers(quotients: list[_Quotient]) -> bool:
-    """A mean of what may be numbers is one of numbers; whether that told anything."""
+    """A mean of what may be numbers is one of numbers; whether that changed anything."""
     open = [quotient for quotient in quotients if not quotient.result.settled]
-    told = [restrict(quotient.argument, NUMERIC) for quotient in open]
-    return any(told)
+    changed = [restrict(quotient.argument, NUMERIC) for quotient in open]
+    return any(changed)
 
 
 def _take_results(pending: list[_Form]) -> bool:

@@ -36,7 +36,7 @@ def has_batch_trigger(compiled: Compiled, relation: str) -> bool:
 
 
 class Feeder:
-    """The input of one worker.  Each method returns at once after an overflow: `worker.overflow` tells."""
+    """The input of one worker.  Each method returns at once after an overflow, and sets `worker.overflow`."""
 
     def __init__(self, worker: Worker):
         self.worker, self.compiled = worker, worker.compiled

@@ -229,7 +229,7 @@ class Runtime:
 
     def _raise_overflow(self, address: int) -> None:
         statement = self.compiled.statement_at(address)
-        what = "an integer is beyond 64 bits"
+        what = "an integer does not fit 64 bits"
         if self.compiled.code[address] == o.MULTIPLY_DECIMAL:
             what = "a product of decimals has too many digits"
         self._broken = what.replace(" is ", " was ").replace(" has ", " had ")
@@ -324,7 +324,7 @@ class Runtime:
         if self._parts.total.overflow is not None:
             self._parts.forget()
             target = f" of {store.name}" if store is not None else ""
-            raise DataError(f"an integer is beyond 64 bits in a value{target}")
+            raise DataError(f"an integer does not fit 64 bits in a value{target}")
 
     # ---- rows
 

@@ -37,7 +37,7 @@ class Waiting:
         self.rows += n
 
     def take(self) -> tuple[list[Step], Words, Words]:
-        """All of them, as `Runtime.apply_steps` wants them; then there are none.  Their memory is used
+        """All of them, as `Runtime.apply_steps` takes them; then there are none.  Their memory is used
         again.
         """
         names = [relation for relation, (n, _) in self._steps.items() if n]

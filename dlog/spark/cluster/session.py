@@ -129,7 +129,7 @@ def log_tail(lines: int = 5) -> str:
 
 def gave_up(error: Exception) -> DlogError:
     """The error of a job whose tasks failed as often as they may."""
-    return DlogError(f"Spark gave up: {task_reason(error)}{log_tail(3)}")
+    return DlogError(f"Spark failed: {task_reason(error)}{log_tail(3)}")
 
 
 def cores(spark: SparkSession) -> int:

@@ -49,13 +49,13 @@ def _lines(levels: Levels) -> Iterator[str]:
 
 
 def signature(report: MapReport) -> str:
-    """`M2[b]`; `M2[b][a]` if it is asked with b.
+    """`M2[a]`; `M2[b][a]` if b is an input variable.
 
     >>> signature(MapReport("M", ("b",), ("a",), ast.Constant("int", 1), 1, Zero(), (), ()))
     'M[b][a]'
     """
-    asked = f"[{', '.join(report.inputs)}]" if report.inputs else ""
-    return f"{report.name}{asked}[{', '.join(report.keys)}]"
+    inputs = f"[{', '.join(report.inputs)}]" if report.inputs else ""
+    return f"{report.name}{inputs}[{', '.join(report.keys)}]"
 
 
 def _facts(levels: Levels, report: MapReport, ordered: tuple[str, ...]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from dlog.views.nested import NestedQuery, Shown
 @dataclass(frozen=True)
 class Options:
     """Those of `dlog.multilevel.program.compile`.  `depth`: how many deltas of deltas are maintained;
-    `inputs`: maps may be asked with values; `batch`: triggers for batches, else for single rows.
+    `inputs`: maps may have input variables; `batch`: triggers for batches, else for single rows.
     """
 
     depth: int | None = None
@@ -57,7 +57,8 @@ class Levels:
 def levels(
     query: NestedQuery, options: Options = DEFAULT, apart: bool = False, as_maps: bool = False
 ) -> Levels:
-    """`apart`: a quotient is two queries, for who divides when it is shown.  `as_maps`: each column is a map.
+    """`apart`: a quotient is two queries, and the caller divides when it shows the result.  `as_maps`: each
+    column is a map.
     Raises UnsupportedError where there is no program.
     """
     query.check()

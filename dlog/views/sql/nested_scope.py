@@ -76,7 +76,7 @@ Views = Mapping[str, View]  # by names in lower case
 
 
 class NestedScope(Scope):
-    """`outer` is the scope of the query around.  `derive` reads a query that stands in FROM or in WITH."""
+    """`outer` is the scope of the query around.  `derive` reads a query in FROM or in WITH."""
 
     def __init__(
         self,

@@ -186,7 +186,7 @@ def test_overflow_is_an_error_at_the_statement() -> None:
     ON BATCH UPDATE OF R { Q[][] += AggSum([], (DELTA R)(a) * a * a); }"""
     runtime = Runtime(parse(text))
     runtime.apply("R", [(3_000_000_000,)])
-    with pytest.raises(DataError, match="an integer is beyond 64 bits in a value of Q") as error:
+    with pytest.raises(DataError, match="an integer does not fit 64 bits in a value of Q") as error:
         runtime.apply("R", [(3_100_000_000,)])
     assert error.value.line == 3
     with pytest.raises(DlogError, match="the maps are no longer valid"):
@@ -205,7 +205,7 @@ def test_recovery_from_an_overflow() -> None:
     runtime = Runtime(parse(text))
     runtime.apply("R", [(3_000_000_000, b) for b in range(1)])
     saved = runtime.save()
-    with pytest.raises(DataError, match="beyond 64 bits"):
+    with pytest.raises(DataError, match="does not fit 64 bits"):
         runtime.apply("R", [(3_100_000_000, b) for b in range(100)])
     with pytest.raises(DlogError, match="no longer valid"):
         runtime.save()
@@ -249,7 +249,7 @@ def test_products_near_the_limit(a: int, fits: bool) -> None:
         runtime.apply("R", [(a,)])
         assert rows_of(runtime, "Q") == {(): a * a}
     else:
-        with pytest.raises(DataError, match="beyond 64 bits"):
+        with pytest.raises(DataError, match="does not fit 64 bits"):
             runtime.apply("R", [(a,)])
 
 

@@ -322,5 +322,5 @@ def test_error_a_weight_beyond_64_bits() -> None:
     runtime = Runtime(parse(HEAD + BATCH))
     runtime.apply("S", [(1, 1 << 40)])
     runtime.apply("R", [(1, 1.0)], [1 << 20])
-    with pytest.raises(DataError, match="beyond 64 bits"):
+    with pytest.raises(DataError, match="does not fit 64 bits"):
         runtime.apply("R", [(1, 1.0)], [1 << 30])

@@ -238,7 +238,7 @@ class TraceDeltas(BodyChanges):
         oracle, upkept = upkeep.cycle(
             store.arena.A, found, roots, intervals, emptied, self._ranks(), watch.check
         )
-        cycle.looked.append(self.looked(oracle))
+        cycle.oracle_reports.append(self.oracle_report(oracle))
         self.led += len(oracle)
         self._count(upkept, len(upkept.erased) + len(upkept.inserted))
         self.keep(store, upkept.intervals)
@@ -254,7 +254,7 @@ class TraceDeltas(BodyChanges):
         measure.nexts += run.nexts
         measure.rows += rows
 
-    def looked(self, oracle: Oracle) -> OracleReport:
+    def oracle_report(self, oracle: Oracle) -> OracleReport:
         """The report of an oracle.  O(variables)."""
         assert self.traces is not None
         return OracleReport.of(self._head, self.traces.keys, oracle, self.store.dictionary)

@@ -200,14 +200,14 @@ class TraceTrigger(Trigger):
         changed, self.changed_notes = self.changed_notes, {}
         return changed
 
-    def looked(self) -> ReportsOnRequest:
+    def oracle_reports(self) -> ReportsOnRequest:
         """The contributions are copied, since the next firing overwrites them; the rest is lazy."""
         rows = self.contributions[: self.results[k.CONTRIBUTIONS] * self.contribution_words].tobytes()
         return lambda: [self._looked(rows)]
 
     def _looked(self, contributions: bytes) -> OracleReport:
         found = np.frombuffer(contributions, np.int64).reshape(-1, self.contribution_words)
-        return self.deltas.looked(_oracle(found, self.contribution_words - 3))
+        return self.deltas.oracle_report(_oracle(found, self.contribution_words - 3))
 
     @property
     def operations(self) -> int:
