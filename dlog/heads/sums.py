@@ -3,6 +3,18 @@
 A group is a row of one relation: its keys, the number of its assignments, then one wide number of 256 bits
 for each sum.  A group exists as long as its number is positive, whatever its sums are.  Sums are Abelian
 groups, so erasing is adding the negative, and the order of changes does not matter.
+
+Integers are added up in four kernels, since none can do another one's work as fast:
+
+    from scratch     `grouping_kernels.sum_ints`: a word of each row, in any order, to its group in two parts,
+                     whose carries are settled once for each group
+                     `arithmetic.wide_kernels.sums`: the same of numbers of 256 bits, such as decimals that a
+                     rule computes, and sums of shards.  For single words it takes five to nine times as long
+    general path     `kernels.add_row`, here: sums of changed rows, found from scratch, to sums that are
+                     stored, one row for each group, which it finds in order.  For single words of many rows it
+                     takes five times as long as `sum_ints`, without the sorting
+    short path       `part_kernels.add_word`: the word of one assignment, added or taken away in place,
+                     between finding the row of a group and changing it, in one call for all of it
 """
 
 from __future__ import annotations

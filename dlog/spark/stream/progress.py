@@ -30,7 +30,7 @@ class Report:
     def text(self) -> str:
         if self.repeated:
             return f"batch {self.batch:,} had been applied before"
-        bad = f", {self.bad:,} bad" if self.bad else ""
+        bad = f", {self.bad:,} rejected" if self.bad else ""
         changes = f"+{self.inserted:,} -{self.erased:,}"
         rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
         return f"batch {self.batch:,}: {rows}{bad}, {changes} changes, {self.seconds:.2f} s"
@@ -56,7 +56,7 @@ class Tally:
 
     def __str__(self) -> str:
         seconds = time.monotonic() - self.started
-        bad = f", {self.bad:,} bad row{'' if self.bad == 1 else 's'} set aside" if self.bad else ""
+        bad = f", {self.bad:,} rejected" if self.bad else ""
         batches = f"{self.batches:,} batch{'' if self.batches == 1 else 'es'}"
         changes = f"+{self.inserted:,} -{self.erased:,} changes"
         rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
@@ -91,10 +91,10 @@ class Reporter:
             self._status.update(f"{report.text()}; {self.tally.rows:,} rows in all")
 
     def bad(self, batch: int, first: Mapping[str, tuple[int, str]]) -> None:
-        """For each predicate with bad rows: how many, and what is wrong with the first."""
+        """For each predicate with rejected rows: how many, and why the first was."""
         for name, (count, reason) in first.items():
-            rows = f"{count:,} bad row{'' if count == 1 else 's'} of {name}"
-            self.print(f"warning: batch {batch:,}: {rows} set aside: {reason}")
+            rows = f"{count:,} row{'' if count == 1 else 's'} of {name}"
+            self.print(f"warning: batch {batch:,}: {rows} rejected: {reason}")
 
     def notice(self, predicate: str, text: str) -> None:
         """About a file of a predicate; printed once for each."""

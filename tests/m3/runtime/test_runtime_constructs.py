@@ -233,7 +233,7 @@ def test_products_of_entries_near_the_limit(v: int, sign: int, rows: int) -> Non
         runtime.apply("S", [(1, 5)] * rows)
         assert rows_of(runtime, "Q") == {(): expected}
     else:
-        with pytest.raises(DataError, match="beyond 64 bits in a value of Q") as error:
+        with pytest.raises(DataError, match="does not fit 64 bits in a value of Q") as error:
             runtime.apply("S", [(1, 5)] * rows)
         assert error.value.line == 4
 
