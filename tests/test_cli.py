@@ -34,7 +34,7 @@ def test_version() -> None:
 
 
 def test_check_is_silent_about_good_programs() -> None:
-    done = run("check", "programs/reach.dl", "programs/two_habits.dl")
+    done = run("check", "programs/reach.dl", "programs/two_syntaxes.dl")
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 
@@ -70,6 +70,22 @@ def test_explain_all_prints_the_choice_first_and_every_strategy() -> None:
     assert "--all" in run("explain", "--help").stdout
     refused = run("explain", "programs/sql/triangles.sql", "--all")
     assert refused.returncode == 1 and "--all is for programs" in refused.stderr
+
+
+def test_the_cache_is_shown_and_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only entries of dlog are counted and removed."""
+    root = tmp_path / "cache"
+    monkeypatch.setenv("DLOG_CACHE_DIR", str(root))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert run("cache").stdout == f"{root}: 0 entries, 0.0 MB\n"
+    folder = root / "kernels-0123456789abcdef"
+    folder.mkdir(parents=True)
+    (folder / "image").write_bytes(bytes(2_500_000))
+    (root / "mine").write_text("stays")
+    assert run("cache").stdout == f"{root}: 1 entry, 2.5 MB\n"
+    assert run("cache", "--clear").stdout == f"{root}: removed 1 entry, 2.5 MB\n"
+    assert [path.name for path in root.iterdir()] == ["mine"]
+    assert run("cache", "--clear").stdout == f"{root}: removed 0 entries, 0.0 MB\n"
 
 
 def test_unknown_command_and_option() -> None:

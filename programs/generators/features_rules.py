@@ -19,7 +19,7 @@ def main() -> None:
     inferred_types()
     facts_and_rules()
     queens()
-    two_habits()
+    two_syntaxes()
 
 
 def several_heads() -> None:
@@ -253,8 +253,8 @@ def queens() -> None:
     example.expected("board", boards)
 
 
-def two_habits() -> None:
-    example = Example("two_habits")
+def two_syntaxes() -> None:
+    example = Example("two_syntaxes")
     rng = example.random
     people = [f"e{i:02}" for i in range(60)]
     salary = {e: 30000 + 500 * rng.randrange(80) + 1500 * (60 - i) // 10 for i, e in enumerate(people)}
