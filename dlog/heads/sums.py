@@ -11,8 +11,8 @@ Integers are added up in four kernels, since none can do another one's work as f
                      `arithmetic.wide_kernels.sums`: the same of numbers of 256 bits, such as decimals that a
                      rule computes, and sums of shards.  For single words it takes five to nine times as long
     general path     `kernels.add_row`, here: sums of changed rows, found from scratch, to sums that are
-                     stored, one row for each group, which it finds in order.  For single words of many rows it
-                     takes five times as long as `sum_ints`, without the sorting
+                     stored, one row for each group, in order.  For single words of many rows it takes five
+                     times as long as `sum_ints`, without the sorting
     short path       `part_kernels.add_word`: the word of one assignment, added or taken away in place,
                      between finding the row of a group and changing it, in one call for all of it
 """

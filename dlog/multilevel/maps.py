@@ -16,7 +16,7 @@ class TooManyMaps(Exception):
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredMap:
     """A map: its name, its inputs and keys in order, what it contains, and how many deltas below a result it
     was found (0: it is a result).
     """
@@ -43,11 +43,11 @@ class Catalogue:
     limit: int
     prefix: str = "M"
     taken: frozenset[str] = frozenset()
-    kept: dict[str, Kept] = field(default_factory=dict)
-    _by_shape: dict[object, list[Kept]] = field(default_factory=dict)
+    maps: dict[str, StoredMap] = field(default_factory=dict)
+    _by_shape: dict[object, list[StoredMap]] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[Kept]:
-        return iter(list(self.kept.values()))
+    def __iter__(self) -> Iterator[StoredMap]:
+        return iter(list(self.maps.values()))
 
     def add(
         self,
@@ -56,15 +56,15 @@ class Catalogue:
         level: int,
         keys: tuple[str, ...] | None = None,
         shared: bool = True,
-    ) -> Kept:
+    ) -> StoredMap:
         """A map of this name, even if there is one of the same definition; `keys`: in this order.  `shared`:
         `find` finds it.
         """
-        if len(self.kept) >= self.limit:
+        if len(self.maps) >= self.limit:
             raise TooManyMaps
         found = binding(definition)
-        entry = Kept(name, found.inputs, found.outputs if keys is None else keys, definition, level)
-        self.kept[name] = entry
+        entry = StoredMap(name, found.inputs, found.outputs if keys is None else keys, definition, level)
+        self.maps[name] = entry
         if shared:
             self._by_shape.setdefault(shape(definition), []).append(entry)
         return entry
@@ -82,7 +82,7 @@ class Catalogue:
         return self.find(definition) or self.add(self._name(), definition, level).access()
 
     def _name(self) -> str:
-        number = len(self.kept) + 1
-        while f"{self.prefix}{number}" in self.taken or f"{self.prefix}{number}" in self.kept:
+        number = len(self.maps) + 1
+        while f"{self.prefix}{number}" in self.taken or f"{self.prefix}{number}" in self.maps:
             number += 1
         return f"{self.prefix}{number}"

@@ -142,8 +142,8 @@ class Materialiser:
     def statement(self, node: Node, scope: Names) -> Node:
         """The right side of a statement whose trigger binds `scope`."""
         known = -1
-        while known < len(self.batches.kept):  # again, if maps of the batch were added: others may read them
-            known = len(self.batches.kept)
+        while known < len(self.batches.maps):  # again, if maps of the batch were added: others may read them
+            known = len(self.batches.maps)
             found = self.expression(node, scope)
         found = simplify(found, scope, self.budget, FINISH)
         for law in ("gather", "factorise", "gather"):

@@ -22,7 +22,7 @@ from dlog.multilevel.costs import REPLACE, UPDATE, Way, way
 from dlog.multilevel.decompose import MONOMIALS, TooManyMonomials
 from dlog.multilevel.deltas import Event, delta
 from dlog.multilevel.lifts import lifted
-from dlog.multilevel.maps import Catalogue, Kept, TooManyMaps
+from dlog.multilevel.maps import Catalogue, StoredMap, TooManyMaps
 from dlog.multilevel.materialise import Materialiser
 from dlog.multilevel.names import apart, fresh, m3_form, mentioned, plain, rename, replaced
 from dlog.multilevel.order import Staged, ordered, staged
@@ -182,7 +182,7 @@ class _Compiler:
 
     # ---- statements
 
-    def _maintain(self, entry: Kept) -> None:
+    def _maintain(self, entry: StoredMap) -> None:
         """The statements of a map, for all events; maps that they read enter the catalogue."""
         self.steps[entry.name] = steps = []
         for event in self.events:
@@ -196,10 +196,10 @@ class _Compiler:
             statement = ast.Assign(entry.access(), REPLACE, m3_form(start.expression))
             steps.append(Step(None, statement, start.reason))
 
-    def _initial(self, entry: Kept) -> first.Initial:
+    def _initial(self, entry: StoredMap) -> first.Initial:
         return first.initial(entry.definition, self.sources, self.inputs)
 
-    def _step(self, entry: Kept, event: Event) -> Step | None:
+    def _step(self, entry: StoredMap, event: Event) -> Step | None:
         """The statement of a map for an event.  Its keys are called unlike the parameters."""
         used = event.scope | mentioned(entry.definition)
         names = {k: fresh(k, used) for k in (*entry.inputs, *entry.keys) if k in event.scope}
@@ -214,13 +214,13 @@ class _Compiler:
             target, right = with_parameters(target, right, event)
         return Step(event, ast.Assign(target, found.op, m3_form(right, scope)), found.reason)
 
-    def _way(self, entry: Kept, definition: Node, event: Event) -> Way:
+    def _way(self, entry: StoredMap, definition: Node, event: Event) -> Way:
         if self.depth == 0 and entry.level == 0:
             return Way(REPLACE, "depth 0 computes results again")
         floats = lambda body: sums_floats(body, self.sources)  # noqa: E731
         return way(definition, event, floats, self.budget)
 
-    def _materialiser(self, entry: Kept, event: Event) -> Materialiser:
+    def _materialiser(self, entry: StoredMap, event: Event) -> Materialiser:
         base = self.depth is not None and entry.level + 1 >= self.depth
         with_inputs = self.inputs and not base
         return Materialiser(
@@ -235,13 +235,13 @@ class _Compiler:
         maps += [self._declared(entry) for c in self.batches.values() for entry in c]
         maps += self._scratch(maps)
         types = {m.name: m.type for m in maps if m.type is not None}
-        queries = [ast.Query(name, self.catalogue.kept[name].access()) for name in results]
+        queries = [ast.Query(name, self.catalogue.maps[name].access()) for name in results]
         program = ast.Program(
             DBTOASTER, (), self.given, tuple(maps), tuple(queries), tuple(t for t in triggers if t.statements)
         )
         return Program(with_bounds(_with_types(program, types)), tuple(map(self._report, self.catalogue)))
 
-    def _declared(self, entry: Kept) -> ast.MapDeclaration:
+    def _declared(self, entry: StoredMap) -> ast.MapDeclaration:
         types = self.columns.get(entry.name) or column_types(entry.definition, self.sources)
         inputs, keys = (tuple(ast.Column(n, types[n]) for n in part) for part in (entry.inputs, entry.keys))
         type_ = value_type(entry.definition, self.sources)
@@ -270,13 +270,13 @@ class _Compiler:
         return ast.Trigger(kind, event.relation, parameters, tuple(statements))
 
     def _staged(self, statement: ast.Assign, event: Event) -> Staged:
-        name = fresh(f"STAGED_{len(self.scratch) + 1}", (*self.catalogue.kept, *self.catalogue.taken))
+        name = fresh(f"STAGED_{len(self.scratch) + 1}", (*self.catalogue.maps, *self.catalogue.taken))
         found = staged(statement, name, event.scope)
         places = [statement.target.keys.index(v) for v in found.compute.target.keys]
         self.scratch[name] = (statement.target.name, places)
         return found
 
-    def _report(self, entry: Kept) -> MapReport:
+    def _report(self, entry: StoredMap) -> MapReport:
         readers = tuple(
             name
             for name, steps in self.steps.items()

@@ -62,7 +62,7 @@ def compile_join(
     driver: Atom | None = None,
     first: str | None = None,
     implied: Implied | None = None,
-    late: bool = False,
+    post_join: bool = False,
     alike: bool = False,
 ) -> CompiledJoin:
     """A plan for a conjunction of kernel forms.
@@ -74,7 +74,7 @@ def compile_join(
     `alike`: all branches of a disjunction bind what they share in the order of the first, whatever indices
     that takes.
 
-    If `late`, the caller makes the comparisons that would come last, of outputs only: on arrays
+    If `post_join`, the caller makes the comparisons that would come last, of outputs only: on arrays
     they take 3 ns a row, in the join 30, and the join's last level can then be written in batches.
     """
     compiler = Compiler(types, columns, statistics, encode, first, implied)
@@ -90,7 +90,7 @@ def compile_join(
     if not bag and not count:
         steps = cut(steps, set(slots))
     constants = {slot for slot, _ in compiler.constants.values()}
-    left = last_comparisons(steps, set(slots), constants) if late else ()
+    left = last_comparisons(steps, set(slots), constants) if post_join else ()
     steps = steps[: len(steps) - len(left)]
     ranked = compiler.ranked > sum(isinstance(step, RankCompare) for step in left)
     plan = Plan(

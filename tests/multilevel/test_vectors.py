@@ -188,7 +188,7 @@ def test_maps_are_shared(expression: str, expected: str, maps: int) -> None:
     catalogue = Catalogue(64)
     found = Materialiser(catalogue, Catalogue(64)).statement(read(expression), NONE)
     assert same(found, read(expected)) is not None, text(found)
-    assert len(catalogue.kept) == maps
+    assert len(catalogue.maps) == maps
 
 
 @pytest.mark.parametrize(

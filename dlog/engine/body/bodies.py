@@ -170,7 +170,7 @@ class BodyRunner:
     def rows(self, join: Join, forms: list[Form], outputs: tuple[str, ...], table: Table | None) -> Table:
         view = self.view(table)
         many = min((view.rows(f.predicate) for f in forms if isinstance(f, Atom)), default=0) >= _MANY
-        planned = self.planned(join, forms, outputs, table, late=many and bool(outputs))
+        planned = self.planned(join, forms, outputs, table, post_join=many and bool(outputs))
         self.watch.pending(0)
         parts = self.scanned(planned.compiled, view) if many else None
         if parts is None:
@@ -218,17 +218,17 @@ class BodyRunner:
         outputs: tuple[str, ...],
         table: Table | None,
         count: bool = False,
-        late: bool = False,
+        post_join: bool = False,
     ) -> Planned:
         """The plan for a join, rebuilt when sizes have changed so much that another order may be better."""
-        key = (id(join), count, late, () if table is None else tuple(table.columns))
+        key = (id(join), count, post_join, () if table is None else tuple(table.columns))
         known = self.plans.get(key)
         view = self.view(table)
         if known is not None:
             sizes = tuple(view.rows(use.predicate) for use in known.compiled.atoms)
             if alike(sizes, known.sizes):
                 return known
-        planned = self.compile(forms, outputs, view, join.bag, count, late=late)
+        planned = self.compile(forms, outputs, view, join.bag, count, post_join=post_join)
         self.warn_cross_product(planned.compiled, view)
         self.plans[key] = planned
         self.measure.planned(planned.compiled)
@@ -246,7 +246,7 @@ class BodyRunner:
         count: bool,
         first: str | None = None,
         implied: Implied | None = None,
-        late: bool = False,
+        post_join: bool = False,
     ) -> Planned:
         compiled = compile_join(
             forms,
@@ -259,7 +259,7 @@ class BodyRunner:
             count=count,
             first=first,
             implied=implied,
-            late=late,
+            post_join=post_join,
         )
         sizes = tuple(view.rows(use.predicate) for use in compiled.atoms)
         return Planned(compiled, assemble(compiled.plan), sizes)

@@ -71,7 +71,7 @@ class Assignments:
         return replace(self, tables=tables, signs=-self.signs)
 
 
-class Part(Protocol):
+class StatePart(Protocol):
     """One part.  Its class is named by the aggregates that it maintains, and also has
 
     holds(rule, item)                     whether it can maintain this aggregate of this rule
@@ -118,9 +118,9 @@ class SumPart:
         return found
 
     @classmethod
-    def parts(cls, program: Program, rule: Rule, items: Sequence[Aggregate], state: str) -> list[Part]:
+    def parts(cls, program: Program, rule: Rule, items: Sequence[Aggregate], state: str) -> list[StatePart]:
         """Floats that cancel leave no row, so groups are counted separately."""
-        parts: list[Part] = [SumPart(rule, [a for a in items if not is_float(rule, a)], state)]
+        parts: list[StatePart] = [SumPart(rule, [a for a in items if not is_float(rule, a)], state)]
         if floats := [a for a in items if is_float(rule, a)]:
             parts.append(FloatPart(rule, floats, f"{state}/floats"))
         return parts
@@ -280,7 +280,7 @@ class ScanPart:
         self.order = [groups.index(name) for name in shape.keys[: shape.depth]]
 
     @classmethod
-    def parts(cls, program: Program, rule: Rule, items: Sequence[Aggregate], state: str) -> list[Part]:
+    def parts(cls, program: Program, rule: Rule, items: Sequence[Aggregate], state: str) -> list[StatePart]:
         """One for each value."""
         values: dict[Var, list[Aggregate]] = {}
         for item in items:
@@ -345,7 +345,7 @@ class TextPart:
         self.types = [rule.types[name] for name in self.by]
 
     @classmethod
-    def parts(cls, program: Program, rule: Rule, items: Sequence[Aggregate], state: str) -> list[Part]:
+    def parts(cls, program: Program, rule: Rule, items: Sequence[Aggregate], state: str) -> list[StatePart]:
         numbers = {item: number for number, item in enumerate(rule.aggregates)}
         return [cls(rule, item, f"{state}/texts/{numbers[item]}") for item in items]
 
@@ -411,4 +411,4 @@ def is_float(rule: Rule, item: Aggregate) -> bool:
     return item.argument is not None and argument_type(rule, item.argument) == FLOAT
 
 
-__all__ = ["Assignments", "FloatPart", "Part", "ScanPart", "SumPart", "TextPart"]
+__all__ = ["Assignments", "FloatPart", "ScanPart", "StatePart", "SumPart", "TextPart"]

@@ -13,7 +13,7 @@ import numpy as np
 
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.table import Values
-from dlog.engine.head.aggregate_state import Assignments, Part, has_codes
+from dlog.engine.head.aggregate_state import Assignments, StatePart, has_codes
 from dlog.engine.state.store import Store
 from dlog.heads.lookup import look_up
 from dlog.heads.scans import apply_values, check_values, no_values, run_lengths
@@ -31,7 +31,7 @@ class DistinctPart:
         self.groups = tuple(v.name for v in rule.groups)
 
     @classmethod
-    def parts(cls, program: Program, rule: Rule, items: Sequence[Aggregate], state: str) -> list[Part]:
+    def parts(cls, program: Program, rule: Rule, items: Sequence[Aggregate], state: str) -> list[StatePart]:
         """One for each value."""
         values: dict[str, list[Aggregate]] = {}
         for item in items:

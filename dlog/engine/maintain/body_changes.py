@@ -172,9 +172,9 @@ class LastingRunner(BodyRunner):
         outputs: tuple[str, ...],
         table: Table | None,
         count: bool = False,
-        late: bool = False,
+        post_join: bool = False,
     ) -> _Plan:
-        """The plan of a join; rebuilt when a relation has grown or shrunk a lot.  It is never `late`: a
+        """The plan of a join; rebuilt when a relation has grown or shrunk a lot.  It is never `post_join`: a
         single row is given to the same plans."""
         key = (id(join), count, () if table is None else tuple(table.columns))
         plan = self.reusable.get(key)

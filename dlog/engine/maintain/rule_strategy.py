@@ -18,7 +18,7 @@ from dlog.engine.body.table import Table
 from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.head.heads import apart, head_rows
 from dlog.engine.maintain.body_changes import BodyChanges
-from dlog.engine.maintain.heads.groups import GroupHead, Kept, group_head
+from dlog.engine.maintain.heads.groups import GroupHead, PartitionedAggregate, group_head
 from dlog.engine.maintain.heads.sets import SetHead, Signed, among
 from dlog.engine.maintain.heads.text_heads import follow_later, has_texts
 from dlog.engine.maintain.strategy import Cycle, Strategy
@@ -145,13 +145,13 @@ class RuleStrategy(Strategy):
             return False
         (aggregate,) = self.aggregates
         heads = self.head.atoms(aggregate.rule)
-        if not isinstance(aggregate, Kept) or len(heads) != 1:
+        if not isinstance(aggregate, PartitionedAggregate) or len(heads) != 1:
             return False
         return has_texts(self.store, aggregate.rule, aggregate, heads[0])
 
     def _apply_later(self, cycle: Cycle) -> None:
         (aggregate,) = self.aggregates
-        assert isinstance(aggregate, Kept)
+        assert isinstance(aggregate, PartitionedAggregate)
         body, rule = aggregate.deltas, aggregate.rule
         body.begin(cycle)
         with cycle.evaluation.measures.of(rule):

@@ -8,7 +8,7 @@ from pathlib import Path
 from dlog.m3.syntax import ast
 from dlog.views.m3.export import Target
 from dlog.views.m3.program import Writer
-from dlog.views.orders.considered import Candidate, Choice, Part, considered
+from dlog.views.orders.considered import Candidate, Choice, QueryPart, considered
 from dlog.views.orders.orders import WORTH
 from dlog.views.picture.notation import Notation, flat, scalar
 from dlog.views.query import Query
@@ -37,7 +37,7 @@ def _drawn(node: OrderNode, margin: str) -> Iterator[str]:
         yield from _drawn(child, margin + "  ")
 
 
-def _part(query: Query, part: Part) -> Iterator[str]:
+def _part(query: Query, part: QueryPart) -> Iterator[str]:
     if query.free and part.cost != part.other:
         free, anywhere = (part.cost, part.other) if part.free_first else (part.other, part.cost)
         yield (

@@ -30,7 +30,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Part:
+class QueryPart:
     """A connected part of the query.  `free_first`: free variables are on top of it; `other` is the cost of
     the opposite.
     """
@@ -41,13 +41,13 @@ class Part:
     choices: tuple[Choice, ...]
 
 
-def considered(query: Query, sizes: Mapping[str, int] | None = None) -> list[Part]:
+def considered(query: Query, sizes: Mapping[str, int] | None = None) -> list[QueryPart]:
     """The parts of a query, each with its choices from the top down.  O(what the search took)."""
     found = []
     for search, other, part in searches(query, sizes):
         choices = tuple(_choices(search, part))
         costs = search.solve(part)[0][0], other.solve(part)[0][0]
-        found.append(Part(search.free_first, *costs, choices))
+        found.append(QueryPart(search.free_first, *costs, choices))
     return found
 
 

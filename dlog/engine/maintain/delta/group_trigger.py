@@ -15,10 +15,10 @@ import numpy as np
 
 from dlog.algebra import WORDS_PER_SUM
 from dlog.engine.body.table import Table
-from dlog.engine.head.aggregate_state import FloatPart, Part, ScanPart, SumPart
+from dlog.engine.head.aggregate_state import FloatPart, ScanPart, StatePart, SumPart
 from dlog.engine.head.heads import stored_as
 from dlog.engine.maintain.delta.terminal_head import HeadChange
-from dlog.engine.maintain.heads.groups import Kept, Sums
+from dlog.engine.maintain.heads.groups import PartitionedAggregate, Sums
 from dlog.engine.maintain.heads.text_heads import follow_later
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Followed
@@ -228,7 +228,7 @@ class OtherGroups:
     """An aggregation of any other kind, which `aggregate_deltas` takes further."""
 
     name: str
-    kept: Kept
+    kept: PartitionedAggregate
     outputs: tuple[str, ...]
     groups: tuple[int, ...]
     head: tuple[Place, ...]
@@ -260,11 +260,11 @@ def group_trigger(
     if strategy.plain or len(strategy.aggregates) != 1 or not strategy.counts_are_one(store):
         return None
     aggregate = strategy.aggregates[0]
-    if not isinstance(aggregate, Sums | Kept):
+    if not isinstance(aggregate, Sums | PartitionedAggregate):
         return None
     rule, parts = aggregate.rule, [aggregate.part] if isinstance(aggregate, Sums) else aggregate.parts
     names = [v.name for v in rule.groups]
-    needed = aggregate.outputs if isinstance(aggregate, Kept) else names
+    needed = aggregate.outputs if isinstance(aggregate, PartitionedAggregate) else names
     places = _head_places(store, strategy, rule, exact=isinstance(aggregate, Sums))
     if not places or not set(needed) <= set(outputs):
         return None
@@ -288,7 +288,7 @@ def _head(rule: Rule, parts: Sequence[GroupPart], places: Sequence[Place]) -> tu
     return tuple((kind, named[number] if kind == RESULT_OF else number) for kind, number in places)
 
 
-def _part(store: Store, rule: Rule, part: Part, outputs: tuple[str, ...]) -> GroupPart | None:
+def _part(store: Store, rule: Rule, part: StatePart, outputs: tuple[str, ...]) -> GroupPart | None:
     """None: not simple."""
     names = [v.name for v in rule.groups]
     groups = [outputs.index(name) for name in names]

@@ -3,8 +3,8 @@
 Correct output: for each touched group its old row with -1 and its new row with 1, exactly as evaluation from
 scratch gives them; a row that stays is omitted or cancels out.
 
-    sums    count, sum and mean of ints and decimals: counts and exact sums per group, in a relation
-    kept    with min, max, concat or floats: several relations, each for some of the aggregates
+    sums    count, sum, mean, variances of ints and decimals: counts and exact sums per group, in a relation
+    parts   with min, max, concat, count_distinct, floats: several relations, each for some of the aggregates
     again   values without codes (decimals that the rule computes): touched groups are evaluated again, twice
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 from dlog.aggregates import load, states
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.table import Table, Values, distinct_rows
-from dlog.engine.head.aggregate_state import Assignments, Part, ScanPart, SumPart
+from dlog.engine.head.aggregate_state import Assignments, ScanPart, StatePart, SumPart
 from dlog.engine.head.grouping import sorted_rows
 from dlog.engine.head.heads import aggregate_table, body_outputs, head_rows, takes_weights, weigh
 from dlog.engine.maintain.body_changes import BodyChanges
@@ -77,7 +77,7 @@ def group_head(
     if not _wide(rule) and all(load(a.function.state).holds(rule, a) for a in rule.aggregates):
         parts = _parts(program, rule, own)
         outputs = _outputs(rule, parts)
-        return Kept(rule, parts, outputs, deltas(outputs))
+        return PartitionedAggregate(rule, parts, outputs, deltas(outputs))
     return _Again(rule, deltas())
 
 
@@ -87,7 +87,7 @@ def _wide(rule: Rule) -> bool:
 
 
 class Sums:
-    """Count, sum and mean of ints and decimals alone."""
+    """Counts, sums, means and variances of ints and decimals alone."""
 
     def __init__(self, rule: Rule, state: str, deltas: BodyChanges):
         self.rule, self.deltas = rule, deltas
@@ -138,10 +138,10 @@ class Sums:
         _check(self.part, store, fresh)
 
 
-class Kept:
-    """Groups with state in several parts; min, max, concat and sums of floats among them."""
+class PartitionedAggregate:
+    """Groups with state in several parts; min, max, concat, count_distinct and sums of floats among them."""
 
-    def __init__(self, rule: Rule, parts: list[Part], outputs: tuple[str, ...], deltas: BodyChanges):
+    def __init__(self, rule: Rule, parts: list[StatePart], outputs: tuple[str, ...], deltas: BodyChanges):
         self.rule, self.parts, self.outputs, self.deltas = rule, parts, outputs, deltas
         self.groups = tuple(v.name for v in rule.groups)
         self.states: tuple[str, ...] = tuple(part.state for part in parts)
@@ -183,7 +183,7 @@ class Kept:
         changes = self._assignments(tables)
         return changes, [self._changed(store.relations, followed, part, changes) for part in self.parts]
 
-    def _built(self, cycle: Cycle, part: Part, changes: Assignments, runner: BodyRunner) -> Relation:
+    def _built(self, cycle: Cycle, part: StatePart, changes: Assignments, runner: BodyRunner) -> Relation:
         """A part's relation, rebuilt unless a rule that shares it has rebuilt it in this cycle."""
         relations = cycle.store.relations
         if part.state not in cycle.followed:
@@ -193,7 +193,7 @@ class Kept:
         return relations[part.state]
 
     def _changed(
-        self, relations: dict[str, Relation], followed: Followed, part: Part, changes: Assignments
+        self, relations: dict[str, Relation], followed: Followed, part: StatePart, changes: Assignments
     ) -> tuple[Relation, Relation]:
         """A part's relation before and after.  A relation shared by rules changes once in a cycle."""
         runner = self.deltas.runner
@@ -245,22 +245,22 @@ class Kept:
             _check(part, store, fresh)
 
 
-def _check(part: Part, store: Store, fresh: Store) -> None:
+def _check(part: StatePart, store: Store, fresh: Store) -> None:
     stored, again = store.relations[part.state], fresh.relations[part.state]
     part.check(stored)
     assert np.array_equal(stored.rows(), again.rows()), f"the state {part.state}"
 
 
-def _parts(program: Program, rule: Rule, state: str) -> list[Part]:
+def _parts(program: Program, rule: Rule, state: str) -> list[StatePart]:
     """The parts of a rule's state; the first one has a row for every group."""
-    parts: list[Part] = []
+    parts: list[StatePart] = []
     for reference in states():
         if items := [a for a in rule.aggregates if a.function.state == reference]:
             parts += load(reference).parts(program, rule, items, state)
     return parts
 
 
-def _outputs(rule: Rule, parts: list[Part]) -> tuple[str, ...]:
+def _outputs(rule: Rule, parts: list[StatePart]) -> tuple[str, ...]:
     """The variables a body must return: a scan predicate shared by rules may have more keys."""
     extra = [name for part in parts if isinstance(part, ScanPart) for name in part.shape.keys]
     return tuple(dict.fromkeys((*body_outputs(rule), *extra)))

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from dlog.engine.body.table import Table, Values
 from dlog.engine.head.aggregate_state import TextPart
 from dlog.engine.head.heads import head_rows, stored_as
-from dlog.engine.maintain.heads.groups import Kept
+from dlog.engine.maintain.heads.groups import PartitionedAggregate
 from dlog.engine.maintain.heads.sets import among
 from dlog.engine.maintain.strategy import Followed
 from dlog.engine.state.store import Store
@@ -37,7 +37,7 @@ from dlog.values import STRING
 MOST_PARTS = 64  # of touched groups, before they are put together
 
 
-def has_texts(store: Store, rule: Rule, kept: Kept, head: Atom) -> bool:
+def has_texts(store: Store, rule: Rule, kept: PartitionedAggregate, head: Atom) -> bool:
     """Whether versions of a head may be deferred: joining texts is all that its rows still need, it cannot
     fail, and a row is found by its group."""
     groups, predicate = rule.groups, store.predicates[head.predicate]
@@ -59,7 +59,7 @@ class Ropes:
     store: (
         Store  # without relations: versions of these end, and the program may change, before texts are read
     )
-    kept: Kept
+    kept: PartitionedAggregate
     head: Atom
     states: Sequence[Relation]  # of each part
 
@@ -182,7 +182,7 @@ def _only(shown: Shown, mask: np.ndarray) -> Shown:
 
 
 def follow_later(
-    kept: Kept, store: Store, followed: Followed, head: Atom, tables: list[tuple[int, Table]]
+    kept: PartitionedAggregate, store: Store, followed: Followed, head: Atom, tables: list[tuple[int, Table]]
 ) -> tuple[DeferredRelation, DeferredChange]:
     """The next version of a head and its change, after changes of assignments as (1 or -1, assignments).
 
