@@ -21,8 +21,8 @@ from dlog.engine.maintain.trigger_search import NEVER
 from dlog.errors import DlogError
 from dlog.storage.arena.arena import Arena
 from dlog.storage.arena.arena_kernels import MOST_HANDED
+from tests.engine.maintain.trace.test_trace_maintenance import CHANGED, EDGES, RULES, SHORT, noted
 from tests.examples import relaxed
-from tests.sensitivity.test_trace_maintenance import CHANGED, EDGES, RULES, SHORT, noted
 
 MANY = [(10 + i % 97, 10 + i % 89) for i in range(3000)]  # so that indices have pages
 NOTHING, READ, HOLD, TAKE_BACK, BATCH = "nothing", "read", "hold", "take back", "batch"
