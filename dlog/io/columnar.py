@@ -5,7 +5,8 @@ Columns are matched by name; if the names are different, or with `columns=`, by 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -28,6 +29,7 @@ from dlog.io.options import PARQUET, InputOptions, OutputOptions
 from dlog.io.source import Source
 
 _FILE_MAGIC = b"ARROW1"
+_SPARK = b"org.apache.spark.sql.parquet.row.metadata"  # its schema, as JSON
 ROW_GROUP_ROWS = 1 << 20
 
 
@@ -36,12 +38,13 @@ def read_columnar(
 ) -> Loaded:
     """All rows of a Parquet or Arrow file, part by part; progress counts rows here."""
     try:
-        total, names, parts = (_parquet_parts if options.format == PARQUET else _arrow_parts)(source)
+        total, names, parts, kinds = (_parquet_parts if options.format == PARQUET else _arrow_parts)(source)
         places = _places(names, options, columns, source.name)
+        of_spark = [kinds.get(names[place], "") for place in places]
         rejections = Rejections(source.name, options.keep_rejected)
         tables, done = [], 0
         for part in parts(places):
-            tables.append(_exact_table(part, columns, done, rejections))
+            tables.append(_exact_table(_of_spark(part, columns, of_spark), columns, done, rejections))
             done += part.num_rows
             if progress:
                 progress(done, max(total, done))
@@ -63,12 +66,14 @@ def _first_line(error: Exception) -> str:
     return str(error).split("\n", 1)[0]
 
 
-def _parquet_parts(source: Source) -> tuple[int, list[str], Any]:
-    """The rows, the column names, and the row groups restricted to some columns."""
+def _parquet_parts(source: Source) -> tuple[int, list[str], Any, dict[str, str]]:
+    """The rows, the column names, the row groups restricted to some columns, and Spark's types of columns."""
     from pyarrow import parquet  # 10 ms: only if there is such a file
 
     file = parquet.ParquetFile(pa.BufferReader(source.data))
-    names = file.schema_arrow.names
+    names, kinds = file.schema_arrow.names, _spark_types(file.schema_arrow.metadata)
+    if kinds:  # its oldest format of times has room for nanoseconds, which Spark does not have
+        file = parquet.ParquetFile(pa.BufferReader(source.data), coerce_int96_timestamp_unit="us")
 
     def parts(places: list[int]) -> Iterator[pa.Table]:
         for group in range(file.num_row_groups):
@@ -76,10 +81,28 @@ def _parquet_parts(source: Source) -> tuple[int, list[str], Any]:
                 part = file.read_row_group(group, columns=[names[place] for place in places])
                 yield part.select([names[place] for place in places])
 
-    return file.metadata.num_rows, names, parts
+    return file.metadata.num_rows, names, parts, kinds
 
 
-def _arrow_parts(source: Source) -> tuple[int, list[str], Any]:
+def _spark_types(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
+    """The types of columns by their names, if Spark wrote a file; none if it is not clear."""
+    try:
+        fields = json.loads((metadata or {})[_SPARK])["fields"]
+        return {field["name"]: field["type"] for field in fields if isinstance(field["type"], str)}
+    except (KeyError, TypeError, ValueError):
+        return {}
+
+
+def _of_spark(part: pa.Table, columns: Columns, kinds: Sequence[str]) -> pa.Table:
+    """The part with columns as what Spark says they are."""
+    if not any(kinds):
+        return part
+    triples = zip(part.columns, columns, kinds, strict=True)
+    arrays = [type.of_spark(kind, column) if kind else column for column, (_, type), kind in triples]
+    return pa.Table.from_arrays(arrays, names=part.column_names)
+
+
+def _arrow_parts(source: Source) -> tuple[int, list[str], Any, dict[str, str]]:
     reader: Any
     if source.data[: len(_FILE_MAGIC)].to_pybytes() == _FILE_MAGIC:
         reader = ipc.open_file(source.data)
@@ -93,7 +116,7 @@ def _arrow_parts(source: Source) -> tuple[int, list[str], Any]:
             batch.validate()  # a damaged file must not cause reads outside its bytes
             yield pa.Table.from_batches([batch]).select(places)
 
-    return sum(batch.num_rows for batch in batches), reader.schema.names, parts
+    return sum(batch.num_rows for batch in batches), reader.schema.names, parts, {}
 
 
 def _places(names: list[str], options: InputOptions, columns: Columns, file: str) -> list[int]:

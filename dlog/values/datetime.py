@@ -46,6 +46,7 @@ class DatetimeType(CalendarType):
     }
     some_literal = ("string", "1970-01-01T00:00:00")
     python = (dt.datetime,)
+    own_texts = True
 
     def arrow(self) -> pa.DataType:
         return pa.timestamp("us")

@@ -31,6 +31,7 @@ _TEXT = re.compile(
     r"([+-]?)P(?=[0-9T])(?:([0-9]+)W)?(?:([0-9]+)D)?"
     r"(?:T(?=[0-9])(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+)(?:\.([0-9]{1,6})0*)?S)?)?"
 )
+_SPARK = r"interval (day|hour|minute|second)( to (hour|minute|second))?"
 # What Arrow reads in one step: few enough digits that nothing overflows.
 _SECONDS = r"[0-9]{1,6}(\.[0-9]{1,6})?S"
 _TIME = rf"T([0-9]{{1,6}}H([0-9]{{1,6}}M)?({_SECONDS})?|[0-9]{{1,6}}M({_SECONDS})?|{_SECONDS})"
@@ -122,6 +123,7 @@ class DurationType(Type):
     zero = ("string", "PT0S")
     room = "a duration (106751991 days)"
     python = (dt.timedelta,)
+    own_texts = True
 
     def arrow(self) -> pa.DataType:
         return pa.duration("us")
@@ -232,6 +234,12 @@ class DurationType(Type):
 
     def spark(self) -> str:
         return "interval day to second"
+
+    def of_spark(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Parquet has no durations: the file has numbers of microseconds."""
+        if re.fullmatch(_SPARK, name) and column.type == pa.int64():
+            return column.cast(pa.int64()).cast(self.arrow())
+        return column
 
     def spark_words(self, values: pa.Array) -> Any:
         return values.cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64)

@@ -52,6 +52,7 @@ class TimestampType(CalendarType):
     operations = {("to_timestamp", "datetime"): Operation("timestamp", _as_utc)}
     some_literal = ("string", "1970-01-01T00:00:00Z")
     python = (dt.datetime,)
+    own_texts = True
 
     def arrow(self) -> pa.DataType:
         return pa.timestamp("us", "UTC")
@@ -139,6 +140,12 @@ class TimestampType(CalendarType):
 
     def spark(self) -> str:
         return "timestamp"
+
+    def of_spark(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Older files have moments without a time zone."""
+        if name == self.spark() and column.type == pa.timestamp("us"):
+            return column.cast(pa.int64()).cast(self.arrow())
+        return column
 
     def spark_words(self, values: pa.Array) -> Any:
         return values.cast(pa.int64()).to_numpy(zero_copy_only=False).astype(np.int64)

@@ -92,6 +92,7 @@ class Type:
 
     # Spark
     spark_bytes: ClassVar[int] = 8  # for Spark's hash: 4 or 8; 0: as text
+    own_texts: ClassVar[bool] = False  # Spark's texts of values are others, so it gets texts to write
 
     def __new__(cls, name: str = "", *sizes: Any, **named: Any) -> Type:
         return object.__new__(CLASSES.get(name, cls) if cls is Type else cls)
@@ -248,6 +249,11 @@ class Type:
 
     def to_spark(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
         """A column as values of the Spark type."""
+        return column
+
+    def of_spark(self, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """A column of a Parquet file that Spark wrote as its type of this name: the file's own type may say
+        less."""
         return column
 
     def spark_words(self, values: pa.Array) -> Any:

@@ -1,6 +1,7 @@
 """Parquet and Arrow files written by others."""
 
 import datetime as dt
+import json
 from decimal import Decimal
 
 import numpy as np
@@ -107,6 +108,36 @@ def test_files_of_something_else(tmp_path, name):
     (tmp_path / name).write_bytes(b"")
     with pytest.raises(DataError, match="cannot read"):
         read(tmp_path / name, [("x", INT)])
+
+
+SPARK = b"org.apache.spark.sql.parquet.row.metadata"
+
+
+def spark_fields(**types):
+    fields = [{"name": n, "type": t, "nullable": True, "metadata": {}} for n, t in types.items()]
+    return json.dumps({"type": "struct", "fields": fields}).encode()
+
+
+@pytest.mark.parametrize("int96", [False, True])
+def test_spark_says_what_its_columns_are(tmp_path, int96):
+    """Durations are numbers there, and moments of the oldest format have no zone: only its notes tell."""
+    moments = [dt.datetime(1, 1, 1), dt.datetime(2026, 3, 29, 1, 0, 0, 1), dt.datetime(9999, 12, 31)]
+    table = pa.table({"t": pa.array(moments, pa.timestamp("us")), "d": [-1, 0, 10**12], "n": [1, 2, 3]})
+    meant = {"t": "timestamp", "d": "interval day to second", "n": "long"}
+    columns = [("t", TIMESTAMP), ("d", DURATION), ("n", INT)]
+
+    def loaded(metadata):
+        path = parquet_file(
+            tmp_path, table.replace_schema_metadata(metadata), use_deprecated_int96_timestamps=int96
+        )
+        return read(InputOptions.from_params("r", {"IO": "parquet", "filename": path}, tmp_path), columns)
+
+    found = loaded({SPARK: spark_fields(**meant)}).table.to_pydict()
+    assert found["t"] == [m.replace(tzinfo=dt.UTC) for m in moments]
+    assert found["d"] == [dt.timedelta(microseconds=n) for n in (-1, 0, 10**12)] and found["n"] == [1, 2, 3]
+    for metadata in (None, {SPARK: b"{"}, {SPARK: b"[]"}, {SPARK: spark_fields(t="timestamp_ntz", d="long")}):
+        with pytest.raises(DataError, match=r"column t .* holds datetimes without a time zone"):
+            loaded(metadata)
 
 
 def test_progress_counts_rows_of_row_groups(tmp_path):

@@ -199,6 +199,39 @@ def test_deviations_and_distinct_values_in_parts(shards: int) -> None:
         assert repr(database[name].rows()) == repr(local[name].rows()), name
 
 
+@pytest.mark.parametrize("shards", [2, 3])
+def test_times_are_keys_and_values_in_shards(shards: int) -> None:
+    """Groups in several shards, keys that are times, and a recursion over moments."""
+    rules = """
+        seen(i, who, at, d) -> int(i), string(who), timestamp(at), duration(d).
+        hourly[h] = s, usual[h] = m <- agg<<s = sum(d), m = mean(d)>> seen(_, _, at, d), h = hour(at) % 2.
+        first[h] = a, longest[h] = b, kinds[h] = n
+            <- agg<<a = min(at), b = max(d), n = count_distinct(at)>> seen(_, _, at, d), h = hour(at) % 2.
+        at_once[at] = n <- agg<<n = count()>> seen(_, _, at, _).
+        as_long[d] = n <- agg<<n = count_distinct(who)>> seen(_, who, _, d).
+        next(a, b, d) <- seen(_, who, a, _), seen(_, who, b, _), d = b - a, d > "PT0S", d <= "PT2H".
+        later(a, b) <- next(a, b, _).
+        later(a, c) <- later(a, b), next(b, c, _).
+        reach[a] = d <- agg<<d = max(e)>> later(a, b), e = b - a.
+        spread[h] = v <- agg<<v = variance(s)>> seen(i, _, _, d), s = d / "PT0.5S", h = i % 2.
+    """
+    chance = random.Random(shards)
+    hour, zone = (lambda: chance.randrange(8)), (lambda: chance.choice(ZONES))
+    facts = [
+        f'seen({i}, "{chance.choice("abc")}", "2026-03-29T0{hour()}:30:00{zone()}", '
+        f'"{chance.choice(["", "-"])}P{chance.randrange(2)}DT{chance.randrange(3)}.5S").'
+        for i in range(40)
+    ]
+    text = rules + "\n".join(facts)
+    local, database = dlog.Database(source=text), sharded(text, shards)
+    assert len(local["later"]) > len(local["next"]) > 20
+    for name in sorted(local.predicates()):
+        assert database[name].rows() == local[name].rows(), name
+
+
+ZONES = ("Z", "+02:00", "-03:30")
+
+
 def test_squares_that_do_not_fit_name_their_group_in_a_shard() -> None:
     text = "v(i, d) -> int(i), decimal[18, 0](d).  v(1, 1). v(2, 100000000000000000). v(3, 7).\n"
     rule = "s[h] = x <- agg<<x = variance(y)>> v(i, d), h = i % 2, y = d * d * d."

@@ -205,6 +205,17 @@ def test_folders_and_uris_in_and_out(spark: SparkSession, tmp_path: Path) -> Non
     spark.sql("DROP DATABASE shop CASCADE")
 
 
+LATER = [
+    (
+        1,
+        datetime.datetime(2026, 3, 30, 3, 30, 0, 500_000),
+        datetime.datetime(2026, 3, 27, 23, 29, 59, 750_000, datetime.UTC),
+        datetime.timedelta(days=-2, hours=-4, seconds=-1),
+        datetime.timedelta(0),
+    )
+]
+
+
 def test_times_of_tables_keep_their_meaning(spark: SparkSession, tmp_path: Path) -> None:
     """Spark's timestamp is a moment and timestamp_ntz a clock, in and out; they do not mix."""
     from dlog.spark.command import run_on_spark
@@ -223,6 +234,8 @@ def test_times_of_tables_keep_their_meaning(spark: SparkSession, tmp_path: Path)
         .input times(IO="table", name="times")
         later(i, d - x, t + x, 2 * x, t - t) <- times(i, d, t, x).
         .output later(IO="table", name="hours.later")  .output later
+        .output later(IO="csv", filename="csv/")  .output later(IO="json", filename="json/")
+        .output later(IO="parquet", filename="parquet/")
         twice(i, x) <- times(i, _, _, x).  twice(2, "PT0.000001S").  twice(3, x) <- times(_, _, _, x).
         length[] = s, usual[] = m <- agg<<s = sum(x), m = mean(x)>> twice(_, x).
         .output length, usual
@@ -232,6 +245,11 @@ def test_times_of_tables_keep_their_meaning(spark: SparkSession, tmp_path: Path)
     assert (out / "later.csv").read_text() == (
         "1\t2026-03-30T03:30:00.500000\t2026-03-27T23:29:59.750000Z\t-P2DT4H1S\tPT0S\n"
     )
+    types = "int(c0), datetime(c1), timestamp(c2), duration(c3), duration(c4)"
+    for form in ("csv", "json", "parquet"):  # dlog reads what Spark wrote, to the microsecond
+        parts = sorted((out / form).glob("part-*"), key=lambda path: path.stat().st_size)
+        text = f'later(c0, c1, c2, c3, c4) -> {types}. .input later(IO="{form}", filename="{parts[-1]}")'
+        assert dlog.Database(source=text)["later"].rows() == LATER
     found = [(out / f"{name}.csv").read_text() for name in ("length", "usual")]
     assert found == ["-P2DT4H0.999999S\n", "-PT17H20M0.333333S\n"]
     table = spark.table("hours.later")

@@ -9,7 +9,7 @@ Existing contents are replaced when all parts are written.  Rows are in no order
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,9 +73,13 @@ def write_sink(spark: SparkSession, sink: Sink, copies: Copies, place: Place) ->
         for batch in ids:
             for shard in batch.column(0).to_pylist():
                 table = _distinct(copies, predicate, place, shard).rename_columns(names)
-                yield from _sparks(predicate, table).to_batches(1 << 16)
+                yield from _sparks(predicate, table, as_text).to_batches(1 << 16)
 
-    schema = ", ".join(f"`{c.name}` {spark_type(c.type)}" for c in predicate.columns)
+    as_text = [
+        sink.format in (_FORMATS[TEXT], _FORMATS[JSON]) and c.type.own_texts for c in predicate.columns
+    ]
+    kinds = zip(predicate.columns, as_text, strict=True)
+    schema = ", ".join(f"`{c.name}` {'string' if text else spark_type(c.type)}" for c, text in kinds)
     frame = spark.range(0, shards, 1, shards).mapInArrow(rows, schema)
     writer = frame.write.mode("overwrite")
     try:
@@ -108,7 +112,10 @@ def _distinct(copies: Copies, predicate: Predicate, place: Place, shard: int) ->
     return table_of(store, predicate)
 
 
-def _sparks(predicate: Predicate, table: pa.Table) -> pa.Table:
-    """Columns converted to Spark's types."""
-    arrays = [c.type.to_spark(values) for c, values in zip(predicate.columns, table.columns, strict=True)]
+def _sparks(predicate: Predicate, table: pa.Table, as_text: Sequence[bool]) -> pa.Table:
+    """Columns converted to Spark's types, or to texts."""
+    arrays = [
+        pa.chunked_array(map(c.type.texts, values.chunks), pa.string()) if text else c.type.to_spark(values)
+        for c, values, text in zip(predicate.columns, table.columns, as_text, strict=True)
+    ]
     return pa.Table.from_arrays(arrays, names=table.column_names)

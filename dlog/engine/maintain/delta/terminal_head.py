@@ -55,7 +55,7 @@ class Head:
 
 
 class HeadChange(Mapping[str, Change]):
-    """The change of a head, put together when somebody asks."""
+    """The change of a head, computed on request."""
 
     __slots__ = ("_first", "_gained", "_words", "name")
 
