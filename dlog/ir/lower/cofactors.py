@@ -201,6 +201,11 @@ def _entry(result: str, row: str, column: str) -> str:
     return f"{result}'{row}'{column}"
 
 
+def is_column(name: str) -> bool:
+    """Whether a variable is what a cofactor adds up, such as m'a of `m = cofactor(a, b)`."""
+    return name.count("'") == 1
+
+
 def _column(result: str, name: str, span: Span) -> ast.Variable:
     return ast.Variable(f"{result}'{name}", span=span)
 

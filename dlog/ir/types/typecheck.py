@@ -11,8 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
+from dlog.aggregates import COFACTOR
 from dlog.aggregates import Aggregate as Function
 from dlog.errors import Diagnostics
+from dlog.ir.lower.cofactors import is_column
 from dlog.ir.lower.fact_spans import delta_literals, literal_spans
 from dlog.ir.lower.literals import CANDIDATES, NOT_FINITE, candidates
 from dlog.ir.lower.lowered import Lowered
@@ -134,9 +136,12 @@ class TypeChecker:
         demands = [
             (operand, signature.candidates(slot)) for slot, operand in zip(slots, form.args, strict=True)
         ]
+        user = text_of(form)
+        if isinstance(form.output, Var) and is_column(form.output.name):
+            demands, user = [(operand, NUMERIC) for operand in form.args], COFACTOR
         misfits = [d for d in demands if not self.could_be(rule, *d)]
         for operand, demanded in misfits[:1] or demands:
-            self.demand(rule, operand, demanded, text_of(form), operand.span or form.span, form.name)
+            self.demand(rule, operand, demanded, user, operand.span or form.span, form.name)
         if misfits:  # the type of the result is unknown, and is not another error
             self.blamed |= {(rule.id, a.name) for a in (form.output,) if isinstance(a, Var)}
             return
