@@ -1,5 +1,6 @@
--- Input variables, which only a5 has: the volume above a price is kept for every price that was asked for, and
--- computed from VOLUME when a price is asked for first.  `*` and `+` bind alike in a5: mind the parentheses.
+-- Input variables, which only a5 has: the volume above a price is stored for every price that was read, and
+-- computed from VOLUME when a price is first read.  `*` and `+` have the same precedence in a5: hence the
+-- parentheses.
 
 CREATE STREAM BIDS(BROKER int, VOLUME int, PRICE float)
   FROM FILE 'data/bids.events.csv' LINE DELIMITED CSV (delimiter := '|', deletions := 'true');
