@@ -72,7 +72,7 @@ class Spent(dict[str, Account]):
 
 @dataclass
 class Maintenance:
-    """What persists between transactions of a program: which strata read what, and the strategies made so far."""
+    """What a program has between transactions: which strata read what, and the strategies made so far."""
 
     program: Program
     readers: dict[str, tuple[int, ...]] = field(default_factory=dict)  # predicate -> strata that read it
