@@ -273,7 +273,7 @@ def explain(
 
 
 def _after(program: Path, facts: Path, strategy: str | None, transactions: Path) -> Database:
-    """A program after a file of transactions.  Their failures are reported, and answers of queries not shown."""
+    """A program after a file of transactions.  Failures are reported, and answers of queries not shown."""
     from dlog.apply import Options, apply_file
     from dlog.durable.database import Database
     from dlog.progress import Screen
