@@ -20,7 +20,7 @@ from dlog.planning.deltas import outer_variables
 from dlog.planning.generators_last import generators_last
 from dlog.planning.pipeline import Anti, Join, Pipeline, Union, plan_pipeline
 from dlog.sensitivity.upkeep import Upkeep
-from dlog.sensitivity.watches import MayRoam, Watch, watched
+from dlog.sensitivity.watches import EXACT, MayRoam, Watch, watched
 from dlog.values import INT, Type
 
 ROAM = 512  # values that an oracle may leave open, for one changed row, before a trace is recorded instead
@@ -113,7 +113,7 @@ def plan_traces(store: Store, rule: Rule, outputs: tuple[str, ...], granularity:
 
     Variables that the head does not have and that are bound last need not be enumerated: the search for
     them ends at the first match (maintenance paper, 2.2.1).  So a trace returns only the other variables, if
-    that is expected to take less time, and no more memory, than to return all of them."""
+    that is expected to take less time than to return all of them and, unless it is exact, no more memory."""
     pipeline = trace_pipeline(rule)
     full = _traces(store, rule, pipeline, _compiled(store, rule, pipeline), granularity, name)
     if rule.aggregates or not outputs:
@@ -124,7 +124,9 @@ def plan_traces(store: Store, rule: Rule, outputs: tuple[str, ...], granularity:
     if not derives_once(compiled.plan) or not (is_part or shorter.cost < order.cost):
         return full
     short = _traces(store, rule, pipeline, compiled, granularity, name)
-    return short if is_part or short.expected_bytes(store) <= full.expected_bytes(store) else full
+    if is_part or granularity == EXACT or short.expected_bytes(store) <= full.expected_bytes(store):
+        return short
+    return full
 
 
 def _traces(
