@@ -124,21 +124,25 @@ def triangles(scale: float) -> Iterator[Row]:
 def hubs(scale: float) -> Iterator[Row]:
     """Rows of b for the one y that a tenth of all x have; their z is not in c, so that nothing follows."""
     for n in sorted({at_least(1000, n * scale) for n in (1_000, 10_000, 100_000, 1_000_000)}):
-        rng, hub = np.random.default_rng(9), n // 10
-        pairs = [rng.integers(1, n // 5, (n // 3, 2)) for _ in range(2)]
-        facts = {
-            "a": np.concatenate([np.stack([np.arange(hub), np.zeros(hub, np.int64)], axis=1), pairs[0]]),
-            "b": np.concatenate([[(0, 100 * i) for i in range(10)], pairs[1]]),
-            "c": np.arange(0, n // 5, 2)[:, None],
-            "s": np.arange(n // 5)[:, None],
-        }
-        database = loaded(HUB, "trace", **{name: np.unique(rows, axis=0) for name, rows in facts.items()})
+        database = loaded(HUB, "trace", **hub_facts(n))
         rows = [(0, z) for z in (101, 333, 501, 777)]
         toggled(database, "b", rows[:1])
         seconds, operations = toggled(database, "b", rows)
-        size = f"{n:,} rows, {hub:,} contexts"
+        size = f"{n:,} rows, {n // 10:,} contexts"
         yield Row("a hub", size, float(np.median(seconds)))
-        yield Row("a hub: operations", size, operations, float(hub), "contexts", unit="steps")
+        yield Row("a hub: operations", size, operations, float(n // 10), "contexts", unit="steps")
+
+
+def hub_facts(n: int) -> dict[str, np.ndarray]:
+    rng, hub = np.random.default_rng(9), n // 10
+    pairs = [rng.integers(1, n // 5, (n // 3, 2)) for _ in range(2)]
+    facts = {
+        "a": np.concatenate([np.stack([np.arange(hub), np.zeros(hub, np.int64)], axis=1), pairs[0]]),
+        "b": np.concatenate([[(0, 100 * i) for i in range(10)], pairs[1]]),
+        "c": np.arange(0, n // 5, 2)[:, None],
+        "s": np.arange(n // 5)[:, None],
+    }
+    return {name: np.unique(rows, axis=0) for name, rows in facts.items()}
 
 
 # Where a trace wins

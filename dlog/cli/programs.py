@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +30,7 @@ from dlog.cli.views import by_levels, draw, refuse_options
 from dlog.errors import DlogError
 
 if TYPE_CHECKING:
+    from dlog.durable.database import Database
     from dlog.engine.state.limits import Limits
     from dlog.profile import Clock
     from dlog.progress import Screen
@@ -208,6 +211,9 @@ def explain(
     every: Annotated[
         bool, typer.Option("--all", help="what every strategy would cost, or why it refuses")
     ] = False,
+    tx: Annotated[
+        Path | None, typer.Option("--tx", metavar="FILE", help="run a file of transactions first")
+    ] = None,
     spark: Annotated[bool, typer.Option("--spark", help="how rules are sharded, and why")] = False,
     shards: Annotated[
         int | None, typer.Option(min=1, help="with --spark: for this many shards; default: 2")
@@ -218,10 +224,13 @@ def explain(
 ) -> None:
     """Show how each rule is evaluated and maintained, and why; for a query, its view tree.
 
-    Facts are read for sizes; no rule runs.
+    Facts are read for sizes; no rule runs.  With --tx FILE rules are evaluated and the transactions are run,
+    so what was measured is shown, too, and where a trace is shared or exact.
     """
     if shards is not None and not spark:
         raise DlogError("--shards belongs to --spark")
+    if tx is not None and (spark or program.suffix.lower() == ".sql"):
+        raise DlogError("--tx is for a program in one process", help="leave it out")
     if spark:
         from dlog.spark.command import explain_on_spark
 
@@ -240,7 +249,9 @@ def explain(
         refuse_options(nested, {"--order": order, "--tree": tree})
         print(explain_levels(compiled(nested, Options(depth, inputs))), end="")
         return
-    if not is_query:
+    if not is_query and tx is not None:
+        print(_after(program, facts, strategy, tx).explain(predicate, every))
+    elif not is_query:
         from dlog.engine.database import plan_only
 
         database = plan_only(program, facts, strategy)
@@ -261,6 +272,19 @@ def explain(
             draw(program, predicate, found, query, tree)
 
 
+def _after(program: Path, facts: Path, strategy: str | None, transactions: Path) -> Database:
+    """A program after a file of transactions.  Failures are reported, and answers of queries not shown."""
+    from dlog.apply import Options, apply_file
+    from dlog.durable.database import Database
+    from dlog.progress import Screen
+
+    with Screen() as screen:
+        database = Database(program, facts=facts, strategy=strategy, progress=screen, warn=screen.print)
+        with redirect_stdout(io.StringIO()):
+            apply_file(database, transactions, Options(keep_going=True))
+    return database
+
+
 def why(
     program: ProgramFile,
     fact: Annotated[str, typer.Argument(help="a fact, as in 'reach(1, 3)'")],
@@ -268,7 +292,7 @@ def why(
     jobs: Jobs = 1,
 ) -> None:
     """One derivation of a fact, as a tree.  Status 1 when the fact does not hold."""
-    from dlog.engine.database import Database
+    from dlog.durable.database import Database
     from dlog.progress import Screen
 
     with Screen() as screen:

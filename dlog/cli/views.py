@@ -23,8 +23,6 @@ from dlog.cli.common import (
 from dlog.errors import DlogError
 
 if TYPE_CHECKING:
-    from dlog.views.levels.program import Options
-    from dlog.views.m3.export import Target
     from dlog.views.nested import NestedQuery
     from dlog.views.query import Query
     from dlog.views.tree.tree import ViewTree
@@ -73,25 +71,24 @@ def m3(
     inputs: Inputs = False,
 ) -> None:
     """Print the M3 program that keeps the result of an aggregation query up to date."""
+    from dlog.views.levels.export import level_text
     from dlog.views.levels.program import Options
     from dlog.views.log.log import recorded
     from dlog.views.m3.export import exported, target
 
     to = target(consumer, batch, optimise, one_payload)
     forced = levels or depth is not None or inputs
-    nested = by_levels(program, predicate, facts, forced) if log is None or forced else None
-    if nested is not None:
-        given = {
-            "--order": dtree,
-            "--plain": not optimise,
-            "--compound": one_payload,
-            "--log": log,
-            "--tree": tree,
-        }
-        refuse_options(nested, given)
-        _m3_of_levels(nested, to, Options(depth, inputs), output)
-        return
     with recorded(log, f"{program} {predicate or ''}".strip(), to, dtree) as observer:
+        nested = by_levels(program, predicate, facts, forced)
+        if nested is not None:
+            plain = not optimise
+            given = {"--order": dtree, "--plain": plain, "--compound": one_payload, "--tree": tree}
+            refuse_options(nested, given)
+            compiled, text = level_text(nested, to, Options(depth, inputs))
+            if observer is not None:
+                observer.leveled(compiled, text)
+            _write(text, output)
+            return
         query, found, text = exported(program, predicate, dtree, to, facts, observer)
     if tree is not None:
         draw(program, predicate, found, query, tree)
@@ -125,13 +122,6 @@ def refuse_options(query: NestedQuery, given: Mapping[str, object]) -> None:
         if value:
             help = f"leave it out: the query has levels of maps, since {query.reason}"
             raise DlogError(f"{option} belongs to view trees", help=help)
-
-
-def _m3_of_levels(query: NestedQuery, to: Target, options: Options, output: Path | None) -> None:
-    from dlog.views.levels.export import level_text
-
-    _, text = level_text(query, to, options)
-    _write(text, output)
 
 
 def draw(program: Path, predicate: str | None, tree: ViewTree, query: Query, picture: Path) -> None:

@@ -26,6 +26,16 @@ def main() -> None:
         if supplier in recalled
     }
     example.expected("recall", found)
+    clash = {(part, (part + 97 * k) % PARTS) for part in range(PARTS) for k in range(1, 5)}
+    example.facts("clash", clash)
+    found = {
+        (site, part, other)
+        for site, part in installed
+        if site in audited
+        for other in [(part + 97 * k) % PARTS for k in range(1, 5)]
+        if (site, other) in installed
+    }
+    example.expected("conflict", found)
 
 
 if __name__ == "__main__":

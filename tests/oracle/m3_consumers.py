@@ -252,6 +252,9 @@ def _bindings(tree: Tree, bound: set[str]) -> Iterator[str]:
             yield from _bindings(side, bound)
     elif kind == "in":
         yield from _bindings(tree[1], bound)
+    elif kind == "lift":
+        yield from _bindings(tree[2], set(bound))
+        bound.add(tree[1][1])
     elif kind == "call":
         yield from _all(tree[4], bound)
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from dlog.errors import DlogError, UnsupportedError, did_you_mean
+from dlog.m3.consumers.batches import with_batches_first
+from dlog.m3.consumers.comparisons import with_compared_values
 from dlog.m3.consumers.functions import with_functions
 from dlog.m3.consumers.names import with_names
 from dlog.m3.consumers.numbers import with_long_integers
@@ -73,7 +75,7 @@ def fitted(program: ast.Program, consumer: Consumer) -> ast.Program:
     program = with_functions(program, consumer.name)
     program = _with_ready(program)
     if consumer.in_cpp:
-        program = with_long_integers(program)
+        program = with_long_integers(with_compared_values(with_batches_first(program)))
         return with_names(program)
     return convert(rewritten(rewritten(program, _as_equalities), flat), consumer.dialect)
 

@@ -2,7 +2,7 @@
 
 The sections: the query; the variable order, with the alternatives that were considered and their costs; the
 view tree; which views are materialised and why; what the optimiser did; how the program was adapted to its
-reader.
+reader.  Of a query with levels of maps: the query; its maps, with what each event does to them and why.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dlog.errors import DlogError
+from dlog.m3.consumers.consumers import fitted
 from dlog.m3.syntax import ast
+from dlog.views.levels.explain import explain as explain_levels
+from dlog.views.levels.program import Levels
 from dlog.views.log.decisions import adaptation_lines, materialised_lines, optimiser_lines, order_lines
 from dlog.views.log.inputs import query_lines
 from dlog.views.m3.export import Target
@@ -49,6 +52,15 @@ class RunLog:
     def adapted(self, program: ast.Program, text: str) -> None:
         assert self.program is not None
         self._section("Program", adaptation_lines(self.program, program, text, self.to))
+
+    def leveled(self, levels: Levels, text: str) -> None:
+        """Of a query without a view tree."""
+        described, *maps = explain_levels(levels).rstrip().split("\n\n")
+        sources = (f"{s.kind} {s.name} from {s.file}" for s in levels.query.sources)
+        self._section("Query", [*sources, described])
+        self._section("Levels of maps", "\n\n".join(maps).split("\n"))
+        fit = fitted(levels.m3, self.to.consumer)
+        self._section("Program", adaptation_lines(levels.m3, fit, text, self.to))
 
     def failed(self, error: DlogError) -> None:
         self._section("Error", error.render().split("\n"))

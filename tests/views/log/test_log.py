@@ -47,6 +47,21 @@ def test_every_stage_has_a_section(name: str, tmp_path: Path) -> None:
     assert (ROOT / "programs" / "sql" / f"{name}.sql").exists()
 
 
+def test_levels_of_maps_have_their_own_sections(tmp_path: Path) -> None:
+    query = tmp_path / "query.sql"
+    query.write_text(
+        "CREATE STREAM R(a int) FROM FILE 'r.tbl' LINE DELIMITED CSV (delimiter := '|');"
+        "SELECT SUM(a) AS total FROM R WHERE 2 * a > (SELECT SUM(a) FROM R);"
+    )
+    text = logged(tmp_path, str(query), "--for", "fivm")
+    assert re.findall(r"^== ([A-Z][a-z]+(?: [a-z]+)*)", text, re.MULTILINE) == [
+        "Run", "Query", "Levels of maps", "Program", "End",
+    ]  # fmt: skip
+    assert "levels of maps: it has a query in a query" in section(text, "Query")
+    assert re.search(r"rows of R: \+?:?= since", section(text, "Levels of maps"))
+    assert "relation R is REL_R" in section(text, "Program")
+
+
 def test_alternatives_have_costs(tmp_path: Path) -> None:
     text = logged(tmp_path, "programs/sql/segments.sql")
     order = section(text, "Variable order")

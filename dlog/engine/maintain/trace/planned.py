@@ -18,10 +18,9 @@ from dlog.planning.arrange import AtomUse
 from dlog.planning.compile import CompiledJoin, compile_join
 from dlog.planning.deltas import outer_variables
 from dlog.planning.generators_last import generators_last
-from dlog.planning.key_order import KeyOrder
 from dlog.planning.pipeline import Anti, Join, Pipeline, Union, plan_pipeline
 from dlog.sensitivity.upkeep import Upkeep
-from dlog.sensitivity.watches import MayRoam, Watch, watched
+from dlog.sensitivity.watches import EXACT, MayRoam, Watch, watched
 from dlog.values import INT, Type
 
 ROAM = 512  # values that an oracle may leave open, for one changed row, before a trace is recorded instead
@@ -48,10 +47,6 @@ def derives_once(plan: Plan) -> bool:
     *steps, end = plan.steps
     shown = end.slots if isinstance(end, Emit) else ()
     return all(_is_shown(step, shown) for step in steps)
-
-
-def begins_with(order: KeyOrder, shorter: KeyOrder) -> bool:
-    return order.variables[: len(shorter.variables)] == shorter.variables
 
 
 def _is_shown(step: Step, shown: tuple[Slot, ...]) -> bool:
@@ -116,21 +111,46 @@ class Traces:
 def plan_traces(store: Store, rule: Rule, outputs: tuple[str, ...], granularity: str, name: str) -> Traces:
     """A plan for the current data, for a head with these outputs.  Runs nothing.
 
-    If the key order begins with the head's variables, each of its rows is derived once: the search for
-    the others ends at the first match (maintenance paper, 2.2.1), and the rows need no counts."""
+    Variables that the head does not have and that are bound last need not be enumerated: the search for
+    them ends at the first match (maintenance paper, 2.2.1).  So a trace returns only the other variables, if
+    that is expected to take less time than to return all of them and, unless it is exact, no more memory."""
     pipeline = trace_pipeline(rule)
-    compiled = _compiled(store, rule, pipeline)
-    if not rule.aggregates and outputs:
-        short = trace_pipeline(rule, outputs)
-        found = _compiled(store, rule, short)
-        if derives_once(found.plan) and begins_with(compiled.key_order, found.key_order):
-            pipeline, compiled = short, found
+    full = _traces(store, rule, pipeline, _compiled(store, rule, pipeline), granularity, name)
+    if rule.aggregates or not outputs:
+        return full
+    pipeline, compiled = _without_last(store, rule, outputs)
+    order, shorter = full.compiled.key_order, compiled.key_order
+    is_part = order.variables[: len(shorter.variables)] == shorter.variables
+    if not derives_once(compiled.plan) or not (is_part or shorter.cost < order.cost):
+        return full
+    short = _traces(store, rule, pipeline, compiled, granularity, name)
+    if is_part or granularity == EXACT or short.expected_bytes(store) <= full.expected_bytes(store):
+        return short
+    return full
+
+
+def _traces(
+    store: Store, rule: Rule, pipeline: Pipeline, compiled: CompiledJoin, granularity: str, name: str
+) -> Traces:
     roaming = _Roaming(store, compiled)
     upkeep = Upkeep(watched(compiled.plan, granularity, roaming))
     slots = {slot: variable for variable, slot in compiled.names}
     keys = [slots.get(slot, "?") for slot in upkeep.watched.keys]
     types = tuple((key, rule.types.get(key)) for key in keys)
     return Traces(pipeline, compiled, upkeep, name, types, roaming)
+
+
+def _without_last(store: Store, rule: Rule, outputs: tuple[str, ...]) -> tuple[Pipeline, CompiledJoin]:
+    """A plan for some variables, and for those others that its key order enumerates in order to find them."""
+    short = trace_pipeline(rule, outputs)
+    found = _compiled(store, rule, short)
+    if derives_once(found.plan):
+        return short, found
+    enumerated = {step.slot for step in found.plan.steps if isinstance(step, Leap | RangeStep)}
+    visited = {variable for variable, slot in found.names if slot in enumerated}
+    others = (v for v in outer_variables(rule) if v in visited and v not in outputs)
+    short = trace_pipeline(rule, (*outputs, *others))
+    return short, _compiled(store, rule, short)
 
 
 def _compiled(store: Store, rule: Rule, pipeline: Pipeline) -> CompiledJoin:

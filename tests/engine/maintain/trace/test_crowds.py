@@ -15,6 +15,7 @@ from dlog.engine.maintain.trace import granularity, rule_traces
 from dlog.engine.maintain.trace.keep import TraceStrategy
 from dlog.engine.maintain.trace.rule_traces import TraceDeltas
 from tests.oracle.shipped import PROGRAMS
+from tests.test_errors import command
 
 Rows = list[tuple[int, ...]]
 
@@ -161,30 +162,48 @@ def test_an_exact_trace_that_is_larger_than_expected_is_given_up(monkeypatch: py
     db.verify()
 
 
-def test_a_shipped_program_shares_its_trace() -> None:
-    """It is chosen by itself; `explain` says where it is shared, and why."""
-    db = dlog.Database(PROGRAMS / "recalls.dl", facts=PROGRAMS / "recalls" / "facts")
-    assert "trace, because deltas need 2 additional column orders" in db.explain("recall")
-    db.apply(insert={"supplies": [(2, 3001)]})
-    assert db.apply(insert={"supplies": [(2, 3003)]}).operations <= 40
-    text = db.explain("recall")
-    assert "line 14: trace (shared at supplier) in the key order [site, part, supplier]" in text
+def test_a_shipped_program_has_shared_and_exact_traces() -> None:
+    """They are chosen without a request; `dlog explain` says where a trace is which, and why."""
+    folder = PROGRAMS / "recalls"
+    arguments = ["explain", f"{PROGRAMS}/recalls.dl", "-F", f"{folder}/facts"]
+    text, _, _ = command(*arguments)
+    assert text.count("maintained by strategy trace, because deltas need 2 additional column orders") == 2
+    text, _, _ = command(*arguments, "--tx", f"{folder}/deliveries.tx")
+    assert "line 16: trace (shared at supplier) in the key order [site, part, supplier]" in text
     assert re.search(r"shared at supplier, since up to \d\d contexts differ only in", text)
     assert "elsewhere coarse, since a changed row meets at most 16 contexts in vain" in text
     assert "in the shared leap of supplier, recalled(supplier) by supplier: sensitivity index" in text
+    assert "line 20: trace (exact at other) in the key order [site, part, other]" in text
+    assert re.search(r"exact at other, since a changed row may meet \d\d contexts", text)
+    assert re.search(r"measured: from scratch in 1 transaction, .*; trace in \d transactions", text)
+
+
+def test_a_shipped_program_costs_what_its_traces_promise() -> None:
+    db = dlog.Database(PROGRAMS / "recalls.dl", facts=PROGRAMS / "recalls" / "facts")
+    for name in ("supplies", "clash"):
+        db.apply(insert={name: [(2, 3001)]})
+        commit = db.apply(insert={name: [(2, 3003)]})
+        assert set(commit.ways.values()) == {"trace"} and commit.operations <= 40
 
 
 # The search for what a head does not show (maintenance paper, 2.2.1).
 
 
-def shown(strategy: str, many: int) -> Iterator[int]:
+SHOWN = {
+    "last": "s(x, y) <- a(x, y), b(y, z).",
+    "last two": "s(x) <- a(x, y), b(y, z).",
+    "behind another": "s(x, y) <- a(x, y), b(y, z), c(z, w).",
+    "in a comparison": "s(x, y) <- a(x, y), b(y, z), z > 0.",
+}
+
+
+def shown(rule: str, strategy: str, many: int) -> Iterator[int]:
     db = dlog.Database(
-        source="a(x, y) -> int(x), int(y).  b(y, z) -> int(y), int(z).  s(x, y) <- a(x, y), b(y, z).",
+        source=f"a(x, y) -> int(x), int(y).  b(y, z) -> int(y), int(z).  c(z, w) -> int(z), int(w).  {rule}",
         strategy=strategy,
     )
-    db.apply(
-        insert={"a": [(x, x % 9) for x in range(50)], "b": [(y, z) for y in range(9) for z in range(many)]}
-    )
+    rows = {"a": [(x, x % 9) for x in range(50)], "b": [(y, z) for y in range(9) for z in range(many)]}
+    db.apply(insert={**rows, "c": [(z, w) for z in range(many) for w in range(3)]})
     db.apply(insert={"a": [(100, 1)]})
     for change, name, row in (
         ("insert", "a", (101, 2)),
@@ -204,7 +223,8 @@ def shown(strategy: str, many: int) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("strategy", ["trace", "trace-exact"])
-def test_the_search_for_what_is_not_shown_ends_at_the_first_match(strategy: str) -> None:
-    few, many = list(shown(strategy, 10)), list(shown(strategy, 1_000))
+@pytest.mark.parametrize("rule", SHOWN.values(), ids=SHOWN)
+def test_the_search_for_what_is_not_shown_ends_at_the_first_match(rule: str, strategy: str) -> None:
+    few, many = list(shown(rule, strategy, 30)), list(shown(rule, strategy, 1_000))
     assert max(many) <= 80 and many[0] <= 25, many
     assert all(b <= a + 5 for a, b in zip(few, many, strict=True)), (few, many)
