@@ -1,0 +1,116 @@
+"""How what rules derive by levels of maps is followed in tests: streams of rows in and out, beside the naive
+evaluator, and a database that maintains the same program.
+"""
+
+from __future__ import annotations
+
+import random
+from decimal import Decimal
+from typing import Any
+
+import dlog
+from dlog.ir.check import load_program
+from dlog.ir.rules import Const
+from dlog.language.source import Source
+from dlog.views.levels.program import DEFAULT, Options
+from dlog.views.rules.nested import nested_query
+from dlog.views.run.maintained import Maintained
+from tests.oracle.naive import evaluate
+
+Row = tuple[Any, ...]
+Change = tuple[str, Row, int]
+VALUES: dict[str, list[Any]] = {
+    "int": [-1, 0, 1, 2],
+    "decimal": [Decimal("-0.50"), Decimal("0.25"), Decimal("1.25")],
+    "string": ["a", "b"],
+}
+
+
+class Followed:
+    """A predicate of a program.  The engine's database is optional: each one takes a while."""
+
+    def __init__(self, text: str, predicate: str, options: Options = DEFAULT, engine: bool = False):
+        _, self.program = load_program(Source("rules.dl", text))
+        self.text, self.predicate = text, predicate
+        self.query = nested_query(self.program, predicate)
+        self.kept = Maintained(self.query, options=options)
+        self.streams = {s.name: self.program.predicates[s.name].columns for s in self.query.sources}
+        self.facts: dict[str, set[Row]] = {name: set() for name in self.streams}
+        self.database = dlog.Database(source=text) if engine else None
+
+    def stream(self, rng: random.Random, rows: int) -> list[Change]:
+        """Rows inserted, each erased again later; a relation never has a row twice."""
+        events: list[tuple[float, Change]] = []
+        seen = set()
+        for _ in range(rows):
+            name = rng.choice(list(self.streams))
+            row = tuple(rng.choice(VALUES[c.type.name]) for c in self.streams[name])
+            if (name, row) not in seen:
+                seen.add((name, row))
+                come, go = sorted((rng.random(), rng.random()))
+                events += [(come, (name, row, 1)), (go + 0.3, (name, row, -1))]
+        return [event for _, event in sorted(events, key=lambda e: e[0])]
+
+    def apply(self, changes: list[Change]) -> None:
+        net: dict[tuple[str, Row], int] = {}
+        for name, row, sign in changes:
+            (self.facts[name].add if sign > 0 else self.facts[name].remove)(row)
+            net[name, row] = net.get((name, row), 0) + sign
+        for name in self.streams:
+            mine = [(row, sign) for (n, row), sign in net.items() if n == name and sign]
+            if mine:
+                self.kept.apply(name, [tuple(map(_coded, row)) for row, _ in mine], [sign for _, sign in mine])
+        if self.database is not None:
+            with self.database.transaction() as tx:
+                for (name, row), sign in net.items():
+                    if sign:
+                        (tx.insert if sign > 0 else tx.erase)(name, [row])
+
+    def check(self) -> None:
+        found = self.found()
+        assert found == self._of(evaluate(self.program, self.facts)[self.predicate]), self.text
+        if self.database is not None:
+            assert found == self._of(set(self.database[self.predicate].rows())), self.text
+
+    def found(self) -> set[Row]:
+        rows = [tuple(row.values()) for row in self.kept.result().to_pylist()]
+        assert len(set(rows)) == len(rows), self.text
+        return set(rows)
+
+    def check_empty(self) -> None:
+        """No map has entries."""
+        for report in self.kept.levels.program.maps:
+            if type(report.initial).__name__ == "Zero":
+                table = self.kept.runtime[report.name]
+                assert not any(table.column(table.num_columns - 1).to_pylist()), (self.text, report.name)
+                assert not report.keys or not table.num_rows, (self.text, report.name)
+
+    def _of(self, rows: set[Row]) -> set[Row]:
+        """Rows of the predicate as the query shows them: one rule with aggregates shows its variables."""
+        rules = self.program.rules_of(self.predicate)
+        if len(rules) == 1 and rules[0].aggregates:
+            (head,) = rules[0].heads
+            places = {str(a): i for i, a in enumerate(head.args) if not isinstance(a, Const)}
+            names = [column.name for column in self.query.columns]
+            rows = {tuple(row[places[name]] for name in names) for row in rows}
+        return {tuple(map(_coded, row)) for row in rows}
+
+
+def _coded(value: Any) -> Any:
+    """Decimals in units of their last digit."""
+    return int(value.scaleb(-value.as_tuple().exponent)) if isinstance(value, Decimal) else value
+
+
+def follow(
+    text: str, predicate: str, options: Options, seed: int, sizes: tuple[int, ...], rows: int = 12, engine: bool = False
+) -> None:
+    """After every batch; at the end nothing is left."""
+    rng = random.Random(seed)
+    for size in sizes:
+        followed = Followed(text, predicate, options, engine)
+        followed.check()
+        changes = followed.stream(rng, rows)
+        for start in range(0, len(changes), size):
+            followed.apply(changes[start : start + size])
+            followed.check()
+        followed.check_empty()
