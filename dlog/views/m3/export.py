@@ -33,7 +33,7 @@ from dlog.views.query import Query
 from dlog.views.regression import ring_of_sums
 from dlog.views.rules.nested import nested_query
 from dlog.views.rules.query import query_of
-from dlog.views.rules.sources import LEVELS, VIEW_TREES, aggregation_rules, source_of
+from dlog.views.rules.sources import LEVELS, VIEW_TREES, Describe, aggregation_rules, source_of
 from dlog.views.tree.build import NEEDED, PATHS, view_tree
 from dlog.views.tree.tree import ViewTree
 
@@ -197,14 +197,31 @@ def program_query(
         return _described(program, name, Path(path).parent, facts)
 
     try:
+        return _tree_query(program, rule, predicate, describe)
+    except UnsupportedError as error:
+        if error.help is None and _has_levels(program, rule.heads[0].predicate):
+            error.help = "--levels maintains it by levels of maps"
+        raise
+
+
+def _tree_query(program: ir.Program, rule: ir.Rule, predicate: str | None, describe: Describe) -> Query:
+    """With all aggregates of the rule, if a view tree can maintain them."""
+    try:
         return query_of(rule, program.predicates, describe)
     except UnsupportedError:
         heads = tuple(h for h in rule.heads if h.predicate == predicate)
         if len(heads) == len(rule.heads) or not heads:
             raise
-        return query_of(
-            with_heads(rule, heads, used_by(heads, rule.aggregates)), program.predicates, describe
-        )
+        own = with_heads(rule, heads, used_by(heads, rule.aggregates))
+        return query_of(own, program.predicates, describe)
+
+
+def _has_levels(program: ir.Program, predicate: str) -> bool:
+    try:
+        nested_query(program, predicate)
+    except UnsupportedError:
+        return False
+    return True
 
 
 def _help_for_levels(program: ir.Program, predicate: str) -> str | None:

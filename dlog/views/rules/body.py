@@ -19,7 +19,7 @@ from dlog.ir import rules as ir
 from dlog.ir.lower.quantify import form_bindings
 from dlog.language.ast import Node
 from dlog.m3.syntax import ast
-from dlog.multilevel.binding import NONE
+from dlog.multilevel.binding import NONE, outputs
 from dlog.multilevel.values import ZERO, plus, sum_over, times
 from dlog.views.conditions import either
 from dlog.views.names import Names
@@ -151,8 +151,17 @@ class Body:
             self.factors.append(ast.Comparison("=", self.values.operand(output), value))
 
     def _negation(self, form: ir.Negation) -> None:
-        count = Body(self.predicates, self.rule, self.known).read(form.body).total(NONE)
-        self.factors.append(ast.Comparison("=", count, ZERO))
+        """No assignment; of a disjunction, none in any branch."""
+        for branch in self._alternatives(form.body):
+            count = Body(self.predicates, self.rule, self.known).read(branch).total(NONE)
+            self.factors.append(ast.Comparison("=", count, ZERO))
+
+    def _alternatives(self, conj: ir.Conj) -> tuple[ir.Conj, ...]:
+        """The branches, if it is nothing but a disjunction."""
+        form = conj.forms[0] if len(conj.forms) == 1 else None
+        if not isinstance(form, ir.Disjunction) or self.predicates.inline_aggregate(form) is not None:
+            return (conj,)
+        return form.branches
 
     # ---- disjunctions
 
@@ -175,7 +184,7 @@ class Body:
         for branch in branches:
             for variable in new:
                 branch.bind(names[variable], branch.known[variable])
-        if not names and not any(branch.bound for branch in branches):
+        if not names and not any(outputs(times(branch.factors)) for branch in branches):
             self.factors.append(either([times(branch.factors) for branch in branches]))
         else:
             self.factors.append(ast.Exists(plus(b.total(names.values()) for b in branches)))

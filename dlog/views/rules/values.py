@@ -66,7 +66,7 @@ class Values:
                 value = ast.total([values[0], ast.product([minus, values[1]])])
             case "neg":
                 value = ast.product([minus, values[0]])
-            case "to_float":
+            case "to_float" if all(map(self._is_number, form.inputs)):
                 value = ast.product([ast.Constant("double", 1.0), values[0]])
             case "year" | "month" | "day":
                 value = ast.Call(f"{form.name}_part", TypeRef("int"), tuple(values))
@@ -90,6 +90,9 @@ class Values:
 
     def in_column(self, operand: ir.Operand, column: ir.Column, span: Span | None) -> ast.Node:
         """A value with the digits of a column."""
+        type = self.types.get(operand.name) if isinstance(operand, ir.Var) else None
+        if type is not None and type.is_decimal and column.type.is_decimal and type.scale > column.type.scale:
+            raise self.unsupported(f"{self.reader} do not round", span)
         return self.with_digits(operand, column.type.scale if self.scaled else 0, span)
 
     def unsupported(self, message: str, span: Span | None) -> UnsupportedError:
@@ -97,6 +100,9 @@ class Values:
 
     def _is_float(self, operand: ir.Operand) -> bool:
         return isinstance(operand, ir.Var) and self.types[operand.name] == FLOAT
+
+    def _is_number(self, operand: ir.Operand) -> bool:
+        return isinstance(operand, ir.Const) or self.types[operand.name].is_numeric
 
     def _quotient(self, left: ast.Node, right: ast.Node) -> ast.Node:
         """If the divisor is 0 there is no value: the assignment does not count."""

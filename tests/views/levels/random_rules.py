@@ -104,7 +104,7 @@ class RandomRules:
         return str(self.rng.randint(0, 2)) if kind == "constant" else "_"
 
     def _extra(self, bound: list[str], depth: int) -> str:
-        kinds = ["comparison", "computed", "not", "decimal"]
+        kinds = ["comparison", "computed", "not", "decimal", "one of", "neither"]
         if depth > 0:
             kinds += ["inline", "inline", "compared", "compared", "not both", "either", "binds"]
         kind = self.rng.choice(kinds)
@@ -121,6 +121,9 @@ class RandomRules:
             case "decimal":
                 self.number += 1
                 return f"d({one}, m{self.number}), m{self.number} * 2 {op} 1.5 + {one} * 0.5"
+            case "one of" | "neither":
+                parts = (self._atom(bound, list(bound), 0) for _ in range(2))
+                return f"{'!' * (kind == 'neither')}({' ; '.join(parts)})"
             case "inline":
                 text = self._inline(bound, depth - 1)
                 return f"{self._new(bound)} = {text}"

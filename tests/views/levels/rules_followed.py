@@ -10,7 +10,7 @@ from typing import Any
 
 import dlog
 from dlog.ir.check import load_program
-from dlog.ir.rules import Const
+from dlog.ir.rules import Column, Const
 from dlog.language.source import Source
 from dlog.views.levels.program import DEFAULT, Options
 from dlog.views.rules.nested import nested_query
@@ -32,6 +32,8 @@ class Followed:
     def __init__(self, text: str, predicate: str, options: Options = DEFAULT, engine: bool = False):
         _, self.program = load_program(Source("rules.dl", text))
         self.text, self.predicate = text, predicate
+        rules = self.program.rules_of(predicate)
+        self.rule = rules[0] if len(rules) == 1 and rules[0].aggregates else None
         self.query = nested_query(self.program, predicate)
         self.kept = Maintained(self.query, options=options)
         self.streams = {s.name: self.program.predicates[s.name].columns for s in self.query.sources}
@@ -59,7 +61,8 @@ class Followed:
         for name in self.streams:
             mine = [(row, sign) for (n, row), sign in net.items() if n == name and sign]
             if mine:
-                self.kept.apply(name, [tuple(map(_coded, row)) for row, _ in mine], [sign for _, sign in mine])
+                rows = [tuple(map(_coded, row, self.streams[name])) for row, _ in mine]
+                self.kept.apply(name, rows, [sign for _, sign in mine])
         if self.database is not None:
             with self.database.transaction() as tx:
                 for (name, row), sign in net.items():
@@ -73,9 +76,16 @@ class Followed:
             assert found == self._of(set(self.database[self.predicate].rows())), self.text
 
     def found(self) -> set[Row]:
-        rows = [tuple(row.values()) for row in self.kept.result().to_pylist()]
+        table, digits = self.kept.result(), self._digits()
+        rows = [tuple(map(_exact, row.values(), digits)) for row in table.to_pylist()]
         assert len(set(rows)) == len(rows), self.text
         return set(rows)
+
+    def _digits(self) -> list[int]:
+        """Of each column: how many digits a number has after its point."""
+        if self.rule is not None:
+            return [self.rule.types[column.name].scale for column in self.query.columns]
+        return [column.type.scale for column in self.program.predicates[self.predicate].columns] or [0]
 
     def check_empty(self) -> None:
         """No map has entries."""
@@ -87,18 +97,22 @@ class Followed:
 
     def _of(self, rows: set[Row]) -> set[Row]:
         """Rows of the predicate as the query shows them: one rule with aggregates shows its variables."""
-        rules = self.program.rules_of(self.predicate)
-        if len(rules) == 1 and rules[0].aggregates:
-            (head,) = rules[0].heads
-            places = {str(a): i for i, a in enumerate(head.args) if not isinstance(a, Const)}
-            names = [column.name for column in self.query.columns]
-            rows = {tuple(row[places[name]] for name in names) for row in rows}
-        return {tuple(map(_coded, row)) for row in rows}
+        if self.rule is not None:
+            heads = [h for h in self.rule.heads if h.predicate == self.predicate]
+            places = {str(a): i for i, a in enumerate(heads[0].args) if not isinstance(a, Const)}
+            rows = {tuple(row[places[c.name]] for c in self.query.columns) for row in rows}
+        elif not self.program.predicates[self.predicate].columns:
+            rows = {(1,) for _ in rows}
+        return {tuple(_exact(value, 0) for value in row) for row in rows}
 
 
-def _coded(value: Any) -> Any:
+def _coded(value: Any, column: Column) -> Any:
     """Decimals in units of their last digit."""
-    return int(value.scaleb(-value.as_tuple().exponent)) if isinstance(value, Decimal) else value
+    return int(value.scaleb(column.type.scale)) if column.type.is_decimal else value
+
+
+def _exact(value: Any, digits: int) -> Any:
+    return round(value, 9) if isinstance(value, float) else Decimal(value).scaleb(-digits) if isinstance(value, int | Decimal) else value
 
 
 def follow(
