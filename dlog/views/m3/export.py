@@ -176,8 +176,8 @@ def checked_text(program: ast.Program) -> str:
 def program_query(
     program: ir.Program, path: str | Path, predicate: str | None, facts: str | Path | None
 ) -> Query:
-    found = aggregation_rules(program, predicate)
-    known = sorted({head.predicate for rule in aggregation_rules(program) for head in rule.heads})
+    known = sorted(_shown_heads(program))
+    found = [r for r in aggregation_rules(program, predicate) if any(h.predicate in known for h in r.heads)]
     if not found and predicate is not None:
         message = f"no rule of {path} with aggregates derives {predicate}"
         raise DlogError(message, help=_help_for_levels(program, predicate) or did_you_mean(predicate, known))
@@ -214,6 +214,12 @@ def _tree_query(program: ir.Program, rule: ir.Rule, predicate: str | None, descr
             raise
         own = with_heads(rule, heads, used_by(heads, rule.aggregates))
         return query_of(own, program.predicates, describe)
+
+
+def _shown_heads(program: ir.Program) -> set[str]:
+    """What rules with aggregates derive, but for inline aggregates."""
+    heads = {head.predicate for rule in aggregation_rules(program) for head in rule.heads}
+    return {name for name in heads if not program.predicates[name].auxiliary}
 
 
 def _has_levels(program: ir.Program, predicate: str) -> bool:

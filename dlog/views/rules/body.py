@@ -20,7 +20,7 @@ from dlog.ir.lower.quantify import form_bindings
 from dlog.language.ast import Node
 from dlog.m3.syntax import ast
 from dlog.multilevel.binding import NONE, outputs
-from dlog.multilevel.values import ZERO, plus, sum_over, times
+from dlog.multilevel.values import ONE, ZERO, plus, sum_over, times
 from dlog.views.conditions import either
 from dlog.views.names import Names
 from dlog.views.rules.sources import LEVELS
@@ -172,6 +172,9 @@ class Body:
             columns = self.predicates.columns(atom.predicate)
             asked = (self.values.in_column(g, c, form.span) for g, c in zip(groups, columns, strict=False))
             self._give(result, self.predicates.aggregate(atom, tuple(asked)))
+            return
+        if not form.branches:
+            self.factors.append(ast.Comparison("=", ONE, ZERO))
             return
         given = self._joined_by(form)
         new = sorted(form_bindings(form) - self.known.keys())

@@ -131,8 +131,6 @@ class Cone:
     def aggregate(self, atom: ir.Atom, groups: tuple[Node, ...]) -> Node:
         (rule,) = self.program.rules_of(atom.predicate)
         (head,), (aggregate,) = rule.heads, rule.aggregates
-        if self.program.stratum_of[atom.predicate].recursive:
-            raise UnsupportedError(f"{LEVELS} have no recursion", span=aggregate.span)
         known = {a.name: node for a, node in zip(head.keys, groups, strict=True) if isinstance(a, ir.Var)}
         self._check_exact(rule, aggregate)
         body = Body(self, rule, known).read(rule.body)
@@ -148,8 +146,9 @@ class Cone:
         check_sums(aggregate, rule, means=False)
         type = rule.types[aggregate.result.name]
         if aggregate.function.adds_up and (type.kernel == "float" or (type.is_decimal and not self.scaled)):
-            what = "decimals" if type.is_decimal else "floats"
-            raise UnsupportedError(_ROUNDED.format(type=what), span=aggregate.span or rule.span)
+            message = _ROUNDED.format(type="decimals" if type.is_decimal else "floats")
+            help = "store whole numbers, such as cents"
+            raise UnsupportedError(message, span=aggregate.span or rule.span, help=help)
 
 
 def group_keys(rule: ir.Rule, body: Body) -> dict[str, str]:

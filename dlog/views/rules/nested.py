@@ -15,7 +15,7 @@ from dlog.ir.lower.aggregates import used_by
 from dlog.ir.lower.quantify import with_heads
 from dlog.language.ast import Node
 from dlog.m3.syntax import ast
-from dlog.multilevel.values import is_zero, plus
+from dlog.multilevel.values import plus
 from dlog.views.nested import NestedQuery, Shown
 from dlog.views.rules.body import Body
 from dlog.views.rules.cone import Cone, check_sums, group_keys, result
@@ -55,8 +55,6 @@ class _Result:
         self.results: dict[str, Node] = {}
 
     def _query(self, columns: tuple[Shown, ...], groups: tuple[str, ...], present: str) -> NestedQuery:
-        if is_zero(self.results[present]):
-            raise UnsupportedError(f"no row of {self.predicate} can be derived", span=self.span)
         name = source_name(self.predicate)
         sources = tuple(self.cone.sources.values())
         if len({source.name.upper() for source in sources}) < len(sources):

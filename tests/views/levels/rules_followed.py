@@ -69,11 +69,13 @@ class Followed:
                     if sign:
                         (tx.insert if sign > 0 else tx.erase)(name, [row])
 
-    def check(self) -> None:
+    def check(self) -> bool:
+        """Whether there are rows."""
         found = self.found()
         assert found == self._of(evaluate(self.program, self.facts)[self.predicate]), self.text
         if self.database is not None:
             assert found == self._of(set(self.database[self.predicate].rows())), self.text
+        return bool(found)
 
     def found(self) -> set[Row]:
         table, digits = self.kept.result(), self._digits()
@@ -112,19 +114,28 @@ def _coded(value: Any, column: Column) -> Any:
 
 
 def _exact(value: Any, digits: int) -> Any:
-    return round(value, 9) if isinstance(value, float) else Decimal(value).scaleb(-digits) if isinstance(value, int | Decimal) else value
+    if isinstance(value, float):
+        return round(value, 9)
+    return Decimal(value).scaleb(-digits) if isinstance(value, int | Decimal) else value
 
 
 def follow(
-    text: str, predicate: str, options: Options, seed: int, sizes: tuple[int, ...], rows: int = 12, engine: bool = False
-) -> None:
-    """After every batch; at the end nothing is left."""
-    rng = random.Random(seed)
+    text: str,
+    predicate: str,
+    options: Options,
+    seed: int,
+    sizes: tuple[int, ...],
+    rows: int = 12,
+    engine: bool = False,
+) -> bool:
+    """After every batch; at the end nothing is left.  Whether there were rows."""
+    rng, any_rows = random.Random(seed), False
     for size in sizes:
         followed = Followed(text, predicate, options, engine)
         followed.check()
         changes = followed.stream(rng, rows)
         for start in range(0, len(changes), size):
             followed.apply(changes[start : start + size])
-            followed.check()
+            any_rows |= followed.check()
         followed.check_empty()
+    return any_rows
