@@ -4,9 +4,9 @@ the body, and 0 for all others.  Knows neither heads nor what predicates are mad
     # r(x, y), !s(y), z = x + y, n = count : {t(y, _)}, n > z
     # R(x, y) * {AggSum([], S(c) * {c = y}) = 0} * {AggSum([], T(d, e) * {d = y}) > (x + y)}
 
-A variable that rows bind is one of M3, by which rows of the same conjunction are joined.  What is computed, an
-inline aggregate too, is put wherever it is used.  A negation, an aggregate and a branch of a disjunction have
-variables of their own: a variable from outside is compared with one of theirs.
+A variable that rows bind is one of M3, by which rows of the same conjunction are joined.  What is computed,
+also an inline aggregate, is put wherever it is used.  A negation, an aggregate and a branch of a disjunction
+have variables of their own: a variable from outside is compared with one of theirs.
 """
 
 from __future__ import annotations
@@ -58,7 +58,11 @@ class Body:
     """
 
     def __init__(
-        self, predicates: Predicates, rule: ir.Rule, known: Known | None = None, wanted: Mapping[str, str] | None = None
+        self,
+        predicates: Predicates,
+        rule: ir.Rule,
+        known: Known | None = None,
+        wanted: Mapping[str, str] | None = None,
     ):
         self.predicates, self.rule = predicates, rule
         self.known: dict[str, Node] = dict(known or {})
@@ -197,7 +201,7 @@ class Body:
     def _exclusive(
         self, form: ir.Disjunction, branches: list[Body], names: dict[str, str], new: list[str]
     ) -> None:
-        """At most one branch holds: their sum is 0 or 1.  Of what only tells branches apart, nothing is left."""
+        """No assignment is in two branches: they are added.  What only tells them apart is left out."""
         kept = [v for v in new if self._is_used_outside(v, form)]
         terms = []
         for branch in branches:
@@ -216,7 +220,9 @@ class Body:
 
     def _joined_by(self, form: ir.Disjunction) -> dict[str, str]:
         """Variables that rows bind here and in each branch, by name."""
-        found = {v: n.name for v, n in self.known.items() if isinstance(n, ast.Variable) and n.name in self.bound}
+        found = {
+            v: n.name for v, n in self.known.items() if isinstance(n, ast.Variable) and n.name in self.bound
+        }
         for branch in form.branches:
             atoms = (a for a in branch.forms if isinstance(a, ir.Atom))
             there = {arg.name for atom in atoms for arg in atom.args if isinstance(arg, ir.Var)}

@@ -1,14 +1,16 @@
-"""Owns what the atoms of rules stand for: a base predicate is a relation; rules of a derived one, and those of
-an inline aggregate, are put in its place.
+"""Owns what the atoms of rules stand for: a base predicate is a relation; a derived one, and an inline
+aggregate, is what its rules say.
 
-    # busy(b) <- bids(_, b, v), v > 3.        busy(x):  EXISTS(AggSum([x], BIDS(id, x, v) * {v > 3}))
-    # load[b] = s <- agg<<s = sum(v)>> ...    load[x] = y:  EXISTS(AggSum([x], ..)) * (y ^= AggSum([x], .. * v))
-    # s = sum v : {bids(_, b, v)}             AggSum([], BIDS(id, c, v) * {c = b} * v), 0 over nothing
+    # busy(b) <- bids(_, b, v), v > 3.     busy(x): EXISTS(AggSum([x], BIDS(id, x, v) * {v > 3}))
+    # load[b] = s <- agg<<s = sum(v)>> ..  load[x] = y: EXISTS(AggSum([x], ..)) * (y ^= AggSum([x], .. * v))
+    # s = sum v : {bids(_, b, v)}          AggSum([], BIDS(id, c, v) * {c = b} * v): 0 over nothing
+
+Domains of inline aggregates are left out: what restricts them is a factor beside the aggregate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dlog.errors import UnsupportedError
@@ -92,7 +94,8 @@ class Cone:
         wanted: dict[str, str] = {}
         for argument, column, name in zip(head.args, columns, variables, strict=True):
             if isinstance(argument, ir.Var) and argument.name not in results:
-                if not self.scaled or rule.types[argument.name].scale == column.type.scale:
+                digits = rule.types[argument.name].scale if self.scaled else column.type.scale
+                if digits == column.type.scale:
                     wanted.setdefault(argument.name, name)
         body = Body(self, rule, wanted=wanted).read(rule.body)
         if rule.aggregates:
@@ -165,7 +168,7 @@ def group_keys(rule: ir.Rule, body: Body) -> dict[str, str]:
     return keys
 
 
-def result(rule: ir.Rule, aggregate: ir.Aggregate, body: Body, keys: Sequence[str] | frozenset[str]) -> Node:
+def result(rule: ir.Rule, aggregate: ir.Aggregate, body: Body, keys: Iterable[str]) -> Node:
     """An aggregate over the assignments of a body: a sum; 0 over nothing."""
     kept = frozenset(keys)
     if aggregate.argument is None:

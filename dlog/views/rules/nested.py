@@ -1,7 +1,7 @@
 """Owns what a program derives for a predicate -> the neutral form for levels of maps.
 
-    # n[b] = c <- bids(_, b, v), c = count : {bids(_, b, w), w > v}.      groups b, c: how often each is derived
-    # s[b] = t <- agg<<t = sum(v)>> bids(_, b, v), !closed(b).            groups b: the sum, and the count
+    # n[b] = c <- bids(_, b, v), c = count : {bids(_, b, w), w > v}.   groups b, c: how often each is derived
+    # s[b] = t <- agg<<t = sum(v)>> bids(_, b, v), !closed(b).         groups b: the sum, and the count
 
 Relations and all that rules derive are sets.  A row of the result is there if it is derived at least once; a
 group of `agg<<>>` if it has an assignment.

@@ -1,7 +1,7 @@
 """Owns the values that a rule computes: operands, constants, arithmetic and comparisons as expressions of M3.
 
-Decimals are floats, or exactly integers in units of their last digit (`scaled`); then both sides of a comparison
-get the same number of digits.  What has no such form is an UnsupportedError with its position.
+Decimals are floats, or integers in units of their last digit (`scaled`); then both sides of a comparison get
+the same number of digits.  What has no such form is an UnsupportedError with its position.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What rules derive, kept up to date by levels of maps: after every batch what the naive evaluator derives, and
-what a database that maintains the program has.
+"""What rules derive, kept up to date by levels of maps: after every batch what the naive evaluator derives,
+and what a database that maintains the program has.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def test_oracle_options(case: str, options: Options) -> None:
     follow(DECLARATIONS + CASES[case], "q", options, seed=2, sizes=(3,))
 
 
-@pytest.mark.parametrize("case", ["vwap", "count of nothing", "several rules", "derived function", "sum of decimals"])
+@pytest.mark.parametrize(
+    "case", ["vwap", "count of nothing", "several rules", "derived function", "sum of decimals"]
+)
 def test_differential_engine(case: str) -> None:
     follow(DECLARATIONS + CASES[case], "q", BATCHES, seed=3, sizes=(3,), engine=True)
 

@@ -1,5 +1,5 @@
-"""What rules say that levels of maps cannot maintain is a golden file: `programs/errors/levels/FAULT.dl` has the
-output of `dlog m3 FAULT.dl result --levels` in `.stderr`.
+"""What levels of maps cannot maintain of rules is told by golden files: `programs/errors/levels/FAULT.dl` has
+the output of `dlog m3 FAULT.dl result --levels` in `.stderr`.
 
 `python -m tests.views.levels.test_rules_errors` writes the golden files again; read the difference before a
 commit.
@@ -56,7 +56,10 @@ def test_every_message_has_a_golden_file() -> None:
     [
         ("q[] = m <- agg<<m = mean(p)>> d(p).", "do not compute means of decimals"),
         ("q(p) <- d(p), x = p / 3, x * 3 = p.", "do not compute div"),
-        ("q[] = n <- agg<<n = count()>> d(p), d(r), p * 1.5 = r, f(p).\nf(p) <- d(r), p = r * 1.25.", "do not round"),
+        (
+            "q[] = n <- agg<<n = count()>> d(p), d(r), p * 1.5 = r, f(p).\nf(p) <- d(r), p = r * 1.25.",
+            "do not round",
+        ),
     ],
 )
 def test_decimals_in_units_of_their_last_digit(rule: str, message: str) -> None:
@@ -74,7 +77,10 @@ def test_commands() -> None:
     assert "--all is about strategies" in command("explain", finance, "--levels", "--all")[1]
     assert "--tree belongs to view trees" in command("explain", finance, "--levels", "--tree", "x.svg")[1]
     assert command("m3", finance, "vwap", "--levels") == command("m3", finance, "--levels")
-    assert "has several results\nhelp: name the predicate: " in command("m3", "programs/wildcards.dl", "--levels")[1]
+    assert (
+        "has several results\nhelp: name the predicate: "
+        in command("m3", "programs/wildcards.dl", "--levels")[1]
+    )
     out, err, status = command("explain", finance, "--levels")
     assert (err, status) == ("", 0) and out.startswith("levels of maps: it was asked for\n\ns[] := ")
 

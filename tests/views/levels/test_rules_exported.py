@@ -1,5 +1,5 @@
-"""What `dlog m3 --levels` writes for shipped programs, in both dialects, single rows and batches, gives what they
-derive; and which of all their predicates levels of maps refuse, and why.
+"""What `dlog m3 --levels` writes for shipped programs, in both dialects, single rows and batches, gives what
+they derive; and which of all their predicates levels of maps refuse, and why.
 """
 
 from __future__ import annotations
