@@ -86,10 +86,14 @@ class Body:
                     self._disjunction(form)
         return self
 
-    def bind(self, variable: str, value: Node) -> None:
-        """A variable that each assignment binds to a value."""
-        if value != ast.Variable(variable):
-            self.factors.append(ast.Lift(ast.Variable(variable), value))
+    def bind(self, name: str, value: Node) -> None:
+        """A variable of M3 that each assignment binds to a value."""
+        if value != ast.Variable(name):
+            self.factors.append(ast.Lift(ast.Variable(name), value))
+
+    def typed(self, variable: str) -> Node:
+        """What stands for a variable, with the digits of its type."""
+        return self.values.with_digits(ir.Var(variable), self.values.type_digits(variable), None)
 
     def total(self, kept: Iterable[str], *values: Node) -> Node:
         """The sum of the values over all assignments, by the variables that are kept."""
@@ -138,26 +142,38 @@ class Body:
 
     def _primitive(self, form: ir.Primitive) -> None:
         if form.output is not None:
-            self._give(form.output, self.values.value(form))
+            digits = self.values.exact_digits(form)
+            self._give(form.output, self.values.value(form, digits), digits)
             return
         left, right = form.inputs if form.name == "eq" else (None, None)
         for variable, value in ((left, right), (right, left)):
             if isinstance(variable, ir.Var) and value is not None and variable.name not in self.known:
-                digits = self.values.digits(variable)
-                self.known[variable.name] = self.values.with_digits(value, digits, form.span)
+                digits = self.values.digits(value)
+                self._give(variable, self.values.operand(value), digits)
                 return
         self.factors.append(self.values.comparison(form))
 
-    def _give(self, output: ir.Operand, value: Node) -> None:
+    def _inside(self, known: Known, wanted: Mapping[str, str] | None = None) -> Body:
+        """For a conjunction in this one."""
+        body = Body(self.predicates, self.rule, known, wanted)
+        body.values.more_digits = self.values.more_digits
+        return body
+
+    def _give(self, output: ir.Operand, value: Node, digits: int) -> None:
+        """A value with so many digits becomes that of a variable, or is compared.  No digits are lost."""
+        most = max(digits, self.values.digits(output))
         if isinstance(output, ir.Var) and output.name not in self.known:
-            self.known[output.name] = value
-        else:
-            self.factors.append(ast.Comparison("=", self.values.operand(output), value))
+            if digits > self.values.digits(output):
+                self.values.more_digits[output.name] = digits
+            self.known[output.name] = self.values.scaled_by(value, most - digits)
+            return
+        left = self.values.with_digits(output, most, None)
+        self.factors.append(ast.Comparison("=", left, self.values.scaled_by(value, most - digits)))
 
     def _negation(self, form: ir.Negation) -> None:
         """No assignment; of a disjunction, none in any branch."""
         for branch in self._alternatives(form.body):
-            count = Body(self.predicates, self.rule, self.known).read(branch).total(NONE)
+            count = self._inside(self.known).read(branch).total(NONE)
             self.factors.append(ast.Comparison("=", count, ZERO))
 
     def _alternatives(self, conj: ir.Conj) -> tuple[ir.Conj, ...]:
@@ -175,7 +191,8 @@ class Body:
             *groups, result = atom.args
             columns = self.predicates.columns(atom.predicate)
             asked = (self.values.in_column(g, c, form.span) for g, c in zip(groups, columns, strict=False))
-            self._give(result, self.predicates.aggregate(atom, tuple(asked)))
+            digits = columns[-1].type.scale if self.predicates.scaled else 0
+            self._give(result, self.predicates.aggregate(atom, tuple(asked)), digits)
             return
         if not form.branches:
             self.factors.append(ast.Comparison("=", ONE, ZERO))
@@ -184,13 +201,13 @@ class Body:
         new = sorted(form_bindings(form) - self.known.keys())
         names = {**given, **{v: self.wanted.get(v) or self.fresh(v) for v in new}}
         outside = {v: node for v, node in self.known.items() if v not in given}
-        branches = [Body(self.predicates, self.rule, outside, names).read(b) for b in form.branches]
+        branches = [self._inside(outside, names).read(branch) for branch in form.branches]
         if form.exclusive or _differ(branches, new):
             self._exclusive(form, branches, names, new)
             return
         for branch in branches:
             for variable in new:
-                branch.bind(names[variable], branch.known[variable])
+                branch.bind(names[variable], branch.typed(variable))
         if not names and not any(outputs(times(branch.factors)) for branch in branches):
             self.factors.append(either([times(branch.factors) for branch in branches]))
         else:
@@ -206,7 +223,7 @@ class Body:
         terms = []
         for branch in branches:
             for variable in new:
-                known = branch.known[variable]
+                known = branch.typed(variable)
                 is_row = isinstance(known, ast.Variable) and known.name in branch.bound
                 if variable in kept or is_row:
                     branch.bind(names[variable], known)

@@ -158,7 +158,7 @@ def group_keys(rule: ir.Rule, body: Body) -> dict[str, str]:
     """The variable of M3 of each group; what is computed gets one."""
     keys: dict[str, str] = {}
     for group in rule.groups:
-        known = body.known[group.name]
+        known = body.typed(group.name)
         is_row = isinstance(known, ast.Variable) and known.name in body.bound
         name = known.name if is_row else body.wanted.get(group.name) or body.fresh(group.name)  # type: ignore[attr-defined]
         if name in keys.values():

@@ -7,7 +7,7 @@ the same number of digits.  What has no such form is an UnsupportedError with it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from dlog.errors import UnsupportedError
@@ -27,7 +27,8 @@ ONE = ast.Constant("int", 1)
 @dataclass
 class Values:
     """Of one rule.  `known` gives what stands for a variable; `require` is called with each condition without
-    which a value does not exist; `reader` is what messages say has no such form.
+    which a value does not exist; `reader` is what messages say has no such form.  `more_digits`: of
+    variables whose values have more digits than their types.
     """
 
     rule: ir.Rule
@@ -35,6 +36,7 @@ class Values:
     known: Callable[[str], ast.Node]
     require: Callable[[ast.Node], None]
     reader: str
+    more_digits: dict[str, int] = field(default_factory=dict)
 
     @property
     def types(self) -> Mapping[str, Type]:
@@ -48,10 +50,18 @@ class Values:
         left, right = (self.with_digits(side, digits, form.span) for side in form.inputs)
         return ast.Comparison(COMPARISONS[form.name], left, right)
 
-    def value(self, form: ir.Primitive) -> ast.Node:
-        """Of a primitive with an output: with as many digits as the rule gives it."""
+    def exact_digits(self, form: ir.Primitive) -> int:
+        """How many digits the value of a primitive needs, or its output has, whichever are more."""
         assert form.output is not None
-        wanted, given = self.digits(form.output), list(map(self.digits, form.inputs))
+        given = list(map(self.digits, form.inputs))
+        needed = sum(given) if form.name == "mul" else max(given, default=0)
+        return max(needed, self.digits(form.output))
+
+    def value(self, form: ir.Primitive, digits: int | None = None) -> ast.Node:
+        """Of a primitive with an output: with so many digits, or as many as the rule gives it."""
+        assert form.output is not None
+        wanted = self.digits(form.output) if digits is None else digits
+        given = list(map(self.digits, form.inputs))
         if form.name == "mul":
             values = [v for operand in form.inputs if (v := self.operand(operand)) != ONE]
             return self._scaled(ast.product(values or [ONE]), wanted - sum(given), form.span)
@@ -83,7 +93,10 @@ class Values:
             return 0
         if isinstance(operand, ir.Const):
             return literal_scale(operand) if operand.type is not None and operand.type.is_decimal else 0
-        return self.types[operand.name].scale if operand.name in self.types else 0
+        return self.more_digits.get(operand.name, self.type_digits(operand.name))
+
+    def type_digits(self, variable: str) -> int:
+        return self.types[variable].scale if self.scaled and variable in self.types else 0
 
     def with_digits(self, operand: ir.Operand, digits: int, span: Span | None) -> ast.Node:
         return self._scaled(self.operand(operand), digits - self.digits(operand), span)
@@ -113,6 +126,10 @@ class Values:
         """A value with more digits after its point."""
         if digits < 0:
             raise self.unsupported(f"{self.reader} do not round", span)
+        return self.scaled_by(node, digits)
+
+    @staticmethod
+    def scaled_by(node: ast.Node, digits: int) -> ast.Node:
         return ast.product([whole(10**digits), node]) if digits else node
 
     def _constant(self, constant: ir.Const) -> ast.Node:

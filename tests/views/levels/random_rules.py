@@ -13,15 +13,15 @@ OPERATORS = ("<", "<=", ">", ">=", "=", "!=")
 
 
 class RandomRules:
-    """One program.  `depth` limits what stands in what."""
+    """One program, with so many derived predicates at most.  `depth` limits what stands in what."""
 
-    def __init__(self, rng: random.Random):
-        self.rng = rng
+    def __init__(self, rng: random.Random, derived: int = 2):
+        self.rng, self.most = rng, derived
         self.derived: dict[str, tuple[str, bool]] = {}  # predicate -> its types, whether it is a function
         self.number = 0
 
     def text(self) -> str:
-        rules = [self._derived(f"p{i}") for i in range(self.rng.choice((0, 0, 1, 1, 2)))]
+        rules = [self._derived(f"p{i}") for i in range(self.rng.randint(0, self.most))]
         rules.append(self._result())
         return DECLARATIONS + "\n".join(rules)
 

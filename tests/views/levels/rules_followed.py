@@ -20,7 +20,7 @@ from tests.oracle.naive import evaluate
 Row = tuple[Any, ...]
 Change = tuple[str, Row, int]
 VALUES: dict[str, list[Any]] = {
-    "int": [-1, 0, 1, 2],
+    "int": [-1, 0, 0, 1, 1, 2],
     "decimal": [Decimal("-0.50"), Decimal("0.25"), Decimal("1.25")],
     "string": ["a", "b"],
 }
