@@ -7,8 +7,11 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dlog.views.levels.program import Options
+from tests.examples import relaxed
 from tests.views.levels.random_rules import DECLARATIONS, RandomRules
 from tests.views.levels.rules_followed import follow
 
@@ -87,8 +90,9 @@ def test_oracle_random(first: int) -> None:
 
 
 @pytest.mark.fuzz
-def test_fuzz_random() -> None:
-    for seed in range(1000, 1500):
-        rng = random.Random(seed)
-        options = rng.choice((BATCHES, ROWS, Options(depth=1), Options(depth=0)))
-        follow(RandomRules(rng).text(), "q", options, seed, (rng.choice((1, 3, 8)),), engine=seed % 4 == 0)
+@relaxed(150, random=True)
+@given(seed=st.integers(0, 10**9))
+def test_fuzz_random(seed: int) -> None:
+    rng = random.Random(seed)
+    options = rng.choice((BATCHES, ROWS, Options(depth=1), Options(depth=0)))
+    follow(RandomRules(rng).text(), "q", options, seed, (rng.choice((1, 3, 8)),), engine=seed % 4 == 0)
