@@ -1,4 +1,4 @@
-"""Writes the data of the rules in `finance/`: a small order book, and what each program derives from it by loops."""
+"""Writes the data of the rules in `finance/`: a small order book, and by loops what each program derives."""
 
 from __future__ import annotations
 
