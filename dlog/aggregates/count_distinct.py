@@ -17,4 +17,5 @@ COUNT_DISTINCT = Aggregate(
     state=DISTINCT_STATE,
     merge=DISTINCT_MERGE,
     weights=IGNORED,
+    is_distinct=True,
 )

@@ -45,7 +45,7 @@ VariableOrder = Annotated[
     Path | None, typer.Option("--order", "--dtree", help="the variable order; default: one is chosen")
 ]
 Levels = Annotated[
-    bool, typer.Option("--levels", help="maintain a query by levels of maps, not by a view tree")
+    bool, typer.Option("--levels", help="maintain a query or rules by levels of maps, not by a view tree")
 ]
 Depth = Annotated[
     int | None,

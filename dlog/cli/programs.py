@@ -240,7 +240,11 @@ def explain(
     if is_query and (strategy is not None or every):
         option = "--strategy" if strategy is not None else "--all"
         raise DlogError(f"{option} is for programs; a query is maintained by its view tree")
-    nested = by_levels(program, predicate, facts, levels or depth is not None or inputs)
+    forced = levels or depth is not None or inputs
+    if forced and (strategy is not None or every):
+        option = "--strategy" if strategy is not None else "--all"
+        raise DlogError(f"{option} is about strategies, --levels about maps", help="leave out one of them")
+    nested = by_levels(program, predicate, facts, forced)
     if nested is not None:
         from dlog.views.levels.explain import explain as explain_levels
         from dlog.views.levels.program import Options

@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 def m3(
     program: Annotated[Path, typer.Argument(metavar="QUERY.sql|PROGRAM.dl", help="a query, or a program")],
-    predicate: Annotated[
-        str | None, typer.Argument(help="of a program: what the rule with aggregates derives")
-    ] = None,
+    predicate: Annotated[str | None, typer.Argument(help="of a program: what its rules derive")] = None,
     dtree: VariableOrder = None,
     consumer: Annotated[
         str | None,

@@ -1,6 +1,7 @@
 """Owns the shipped programs as tests: reads their facts and says what their outputs must be, in plain Python.
 
     programs/NAME.dl  programs/NAME/facts/*  programs/NAME/expected/*     (see programs/generators/common.py)
+    programs/finance/NAME.dl ..
 
 Knows the few file formats that the programs use, and nothing of dlog's own readers and writers.
 """
@@ -33,7 +34,8 @@ PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 
 def shipped_programs() -> list[Path]:
     """Every program that has expected outputs."""
-    return [p for p in sorted(PROGRAMS.glob("*.dl")) if (PROGRAMS / p.stem / "expected").is_dir()]
+    programs = (*PROGRAMS.glob("*.dl"), *(PROGRAMS / "finance").glob("*.dl"))
+    return [p for p in sorted(programs) if (p.with_suffix("") / "expected").is_dir()]
 
 
 # In

@@ -21,7 +21,8 @@ from tests.planning.test_planning_features import SETTINGS
 PROGRAMS = Path(__file__).parents[2] / "programs"
 NAMES = sorted(
     str(path.relative_to(PROGRAMS).with_suffix(""))
-    for path in (*PROGRAMS.glob("*.dl"), *(PROGRAMS / "souffle").glob("*.dl"))
+    for folder in (PROGRAMS, PROGRAMS / "souffle", PROGRAMS / "finance")
+    for path in folder.glob("*.dl")
 )
 
 

@@ -42,10 +42,8 @@ def _lines(levels: Levels) -> Iterator[str]:
     for declared in levels.m3.maps:
         if declared.name not in reported:
             yield from _helper(declared, done)
-    yield ""
-    for query in levels.m3.queries:
-        yield f"column {query.name} := {text(query.expression)}"
-    yield from _order(levels)
+    shown = [*_columns(levels), *_order(levels)]
+    yield from ("", *shown) if shown else ()
 
 
 def signature(report: MapReport) -> str:
@@ -60,7 +58,8 @@ def signature(report: MapReport) -> str:
 
 def _facts(levels: Levels, report: MapReport, ordered: tuple[str, ...]) -> Iterator[str]:
     readers = [name for name in report.readers if name != report.name]
-    shown = [q.name for q in levels.m3.queries if _reads(q.expression, report.name)]
+    values = _values(levels)
+    shown = [q.name for q in levels.m3.queries if q.name in values and _reads(q.expression, report.name)]
     if report.name == levels.query.present:
         yield "shows which groups there are"
     if shown:
@@ -97,6 +96,19 @@ def _helper(declared: ast.MapDeclaration, done: list[Done]) -> Iterator[str]:
     for one in done:
         if one.statement.target.name == declared.name:
             yield f"    {text(one.statement.target)} {one.statement.op} {text(one.statement.expression)}"
+
+
+def _columns(levels: Levels) -> Iterator[str]:
+    """How columns are computed that are not groups."""
+    values = _values(levels)
+    for query in levels.m3.queries:
+        if query.name in values:
+            yield f"column {query.name} := {text(query.expression)}"
+
+
+def _values(levels: Levels) -> set[str]:
+    """The names of the queries that columns show."""
+    return {name for column in levels.columns for name in (column.value, column.divisor) if name}
 
 
 def _order(levels: Levels) -> Iterator[str]:

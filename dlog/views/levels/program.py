@@ -46,7 +46,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Levels:
-    """`program` has the maps with their reasons; `m3` is its program with the queries of all columns."""
+    """`program` has the maps with their reasons; `m3` is its program with the queries of all columns; if all
+    of these are groups, with how often each is there.
+    """
 
     query: NestedQuery
     program: Program
@@ -75,7 +77,8 @@ def levels(
         raise UnsupportedError(f"no maps maintain this query: {program.reason}", span=query.span)
     writer = _Columns(query, program, apart)
     columns = tuple(map(writer.column, query.columns))
-    m3 = replace(program.m3, types=query.types, queries=tuple(writer.queries.values()))
+    shown = tuple(writer.queries.values()) or tuple(q for q in program.m3.queries if q.name == query.present)
+    m3 = replace(program.m3, types=query.types, queries=shown)
     return Levels(query, program, m3, columns)
 
 

@@ -31,7 +31,9 @@ from dlog.views.orders.dtree import read_dtree
 from dlog.views.orders.orders import find_order
 from dlog.views.query import Query
 from dlog.views.regression import ring_of_sums
-from dlog.views.rules import aggregation_rules, query_of, source_of
+from dlog.views.rules.nested import nested_query
+from dlog.views.rules.query import query_of
+from dlog.views.rules.sources import LEVELS, VIEW_TREES, Describe, aggregation_rules, source_of
 from dlog.views.tree.build import NEEDED, PATHS, view_tree
 from dlog.views.tree.tree import ViewTree
 
@@ -48,8 +50,8 @@ def read_any(
     path: str | Path, predicate: str | None = None, facts: str | Path | None = None, levels: bool = False
 ) -> Query | NestedQuery:
     """The query of a file: the SELECT of an SQL file, or the rule with aggregates of a program; of several,
-    the one that derives `predicate`.  Files of `.input` are searched for in `facts`.  `levels`: every query
-    in SQL is for levels of maps.
+    the one that derives `predicate`.  Files of `.input` are searched for in `facts`.  `levels`: the query
+    is for levels of maps, in a program that of any derived predicate.
     """
     is_sql = Path(path).suffix.lower() == ".sql"
     if is_sql and predicate is not None:
@@ -58,10 +60,8 @@ def read_any(
         from dlog.views.sql.files import read_sql
 
         return read_sql(path, levels)
-    if levels:
-        raise DlogError("--levels is for queries in SQL", help="leave it out")
     _, program = load_program(read_source(path))
-    query = program_query(program, path, predicate, facts)
+    query = (levels_query if levels else program_query)(program, path, predicate, facts)
     query.check()
     return query
 
@@ -176,11 +176,11 @@ def checked_text(program: ast.Program) -> str:
 def program_query(
     program: ir.Program, path: str | Path, predicate: str | None, facts: str | Path | None
 ) -> Query:
-    found = aggregation_rules(program, predicate)
-    known = sorted({head.predicate for rule in aggregation_rules(program) for head in rule.heads})
+    known = sorted(_shown_heads(program))
+    found = [r for r in aggregation_rules(program, predicate) if any(h.predicate in known for h in r.heads)]
     if not found and predicate is not None:
         message = f"no rule of {path} with aggregates derives {predicate}"
-        raise DlogError(message, help=did_you_mean(predicate, known))
+        raise DlogError(message, help=_help_for_levels(program, predicate) or did_you_mean(predicate, known))
     if not found:
         raise DlogError(f"{path} has no rule with aggregates")
     if len(found) > 1:
@@ -197,23 +197,82 @@ def program_query(
         return _described(program, name, Path(path).parent, facts)
 
     try:
+        return _tree_query(program, rule, predicate, describe)
+    except UnsupportedError as error:
+        if error.help is None and _has_levels(program, rule.heads[0].predicate):
+            error.help = "--levels maintains it by levels of maps"
+        raise
+
+
+def _tree_query(program: ir.Program, rule: ir.Rule, predicate: str | None, describe: Describe) -> Query:
+    """With all aggregates of the rule, if a view tree can maintain them."""
+    try:
         return query_of(rule, program.predicates, describe)
     except UnsupportedError:
         heads = tuple(h for h in rule.heads if h.predicate == predicate)
         if len(heads) == len(rule.heads) or not heads:
             raise
-        return query_of(
-            with_heads(rule, heads, used_by(heads, rule.aggregates)), program.predicates, describe
-        )
+        own = with_heads(rule, heads, used_by(heads, rule.aggregates))
+        return query_of(own, program.predicates, describe)
 
 
-def _described(program: ir.Program, name: str, folder: Path, facts: str | Path | None) -> ast.Source:
+def _shown_heads(program: ir.Program) -> set[str]:
+    """What rules with aggregates derive, but for inline aggregates."""
+    heads = {head.predicate for rule in aggregation_rules(program) for head in rule.heads}
+    return {name for name in heads if not program.predicates[name].auxiliary}
+
+
+def _has_levels(program: ir.Program, predicate: str) -> bool:
+    try:
+        nested_query(program, predicate)
+    except UnsupportedError:
+        return False
+    return True
+
+
+def _help_for_levels(program: ir.Program, predicate: str) -> str | None:
+    derives = predicate in program.stratum_of and not program.predicates[predicate].auxiliary
+    return "--levels maintains what any rules derive" if derives else None
+
+
+def levels_query(
+    program: ir.Program, path: str | Path, predicate: str | None, facts: str | Path | None
+) -> NestedQuery:
+    """What rules derive for a predicate; without a name, for the only one that no other rule reads."""
+    derived = {name for name in program.stratum_of if not program.predicates[name].auxiliary}
+    if predicate is not None and predicate not in derived:
+        message = f"no rule of {path} derives {predicate}"
+        raise DlogError(message, help=did_you_mean(predicate, sorted(derived)))
+    if predicate is None:
+        predicate = _only_result(program, path, derived)
+
+    def describe(name: str) -> ast.Source:
+        return _described(program, name, Path(path).parent, facts, LEVELS)
+
+    return nested_query(program, predicate, describe)
+
+
+def _only_result(program: ir.Program, path: str | Path, derived: set[str]) -> str:
+    read = {name for rule in program.rules for name in rule.body.predicates()}
+    heads = [{h.predicate for h in rule.heads} for rule in program.rules]
+    results = [names for names in heads if names <= derived and not names & read]
+    if not results:
+        raise DlogError(f"{path} has no rule")
+    if len({frozenset(names) for names in results}) > 1:
+        known = ", ".join(sorted(set().union(*results)))
+        raise DlogError(f"{path} has several results", help=f"name the predicate: {known}")
+    return min(results[0])
+
+
+def _described(
+    program: ir.Program, name: str, folder: Path, facts: str | Path | None, reader: str = VIEW_TREES
+) -> ast.Source:
     """A predicate with its `.input` file, and whether `.table` says that it does not change."""
     of = {d.kind: d for d in program.directives if d.predicate == name}
     kind = ast.TABLE if "table" in of else ast.STREAM
     directive = of.get("input")
     if directive is None:
-        return source_of(program.predicates[name], kind)
+        return source_of(program.predicates[name], kind, reader=reader)
     given = {p.name: p.value for p in directive.params}
     options = InputOptions.from_params(name, given, facts or folder)
     if options.path is None or options.format != TEXT or options.columns is not None or options.header:
@@ -221,4 +280,4 @@ def _described(program: ir.Program, name: str, folder: Path, facts: str | Path |
         raise UnsupportedError(message, span=directive.span)
     file = os.path.relpath(options.path, folder)
     delimiter = (("delimiter", options.delimiter.replace("\t", "\\t")),)
-    return source_of(program.predicates[name], kind, file=file, options=delimiter)
+    return source_of(program.predicates[name], kind, file=file, options=delimiter, reader=reader)

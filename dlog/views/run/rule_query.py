@@ -9,7 +9,7 @@ from dlog.errors import DlogError, UnsupportedError
 from dlog.ir.rules import Atom, Const, Operand, Program, Rule, Stratum
 from dlog.m3.syntax import ast
 from dlog.views.query import Query
-from dlog.views.rules import query_of
+from dlog.views.rules.query import query_of
 from dlog.views.run.groups import is_integral, with_count
 
 _NO_RING = "a view tree maintains counts and sums, not {op}: a deletion may need all values of a group"

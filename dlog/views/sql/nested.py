@@ -20,11 +20,12 @@ from dlog.m3.syntax.ast import DBTOASTER, TypeRef
 from dlog.m3.types.typing import Types
 from dlog.multilevel.binding import NONE, inputs, outputs
 from dlog.multilevel.values import MINUS_ONE, ZERO, sum_over, times
+from dlog.views.names import Names
 from dlog.views.nested import NestedQuery, Shown
 from dlog.views.sql.clauses import Item, check_clauses, check_parts, no_sum, ordered
 from dlog.views.sql.conditions import OPERATORS, OPPOSITE, Conditions, conjuncts, operands
 from dlog.views.sql.expressions import DOUBLE, LONG, Expressions, Scalar
-from dlog.views.sql.nested_scope import Derived, Names, NestedScope, View, Views
+from dlog.views.sql.nested_scope import Derived, NestedScope, View, Views
 from dlog.views.sql.places import Places
 from dlog.views.sql.tokens import External
 

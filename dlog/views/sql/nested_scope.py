@@ -4,7 +4,6 @@ does not have are looked for in the queries around it.  Every variable of the wh
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -13,40 +12,12 @@ from sqlglot import expressions as exp
 from dlog.errors import SourceError
 from dlog.language.ast import Node
 from dlog.m3.syntax import ast
-from dlog.m3.syntax.ast import A5, DBTOASTER, TypeRef
-from dlog.m3.syntax.dialects import is_reserved
+from dlog.m3.syntax.ast import TypeRef
 from dlog.m3.types.typing import Types
 from dlog.multilevel.names import rename
+from dlog.views.names import Names
 from dlog.views.sql.places import Places
 from dlog.views.sql.scope import Column, Scope, Table
-
-
-class Names:
-    """Names of M3 variables: lower case, none twice, none reserved."""
-
-    def __init__(self) -> None:
-        self.taken: set[str] = set()
-
-    def fresh(self, *wanted: str) -> str:
-        """The first of these that is free, else one like the last."""
-        names = [_identifier(name) for name in wanted]
-        for name in names:
-            if self._is_free(name):
-                self.taken.add(name)
-                return name
-        number = 2
-        while not self._is_free(f"{names[-1]}_{number}"):
-            number += 1
-        self.taken.add(f"{names[-1]}_{number}")
-        return f"{names[-1]}_{number}"
-
-    def _is_free(self, name: str) -> bool:
-        return name not in self.taken and not is_reserved(name, DBTOASTER) and not is_reserved(name, A5)
-
-
-def _identifier(name: str) -> str:
-    plain = re.sub(r"[^a-z0-9_]", "_", name.lower())
-    return plain if re.match(r"[a-z_]", plain) else f"x{plain}"
 
 
 @dataclass(frozen=True)

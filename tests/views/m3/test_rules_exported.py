@@ -18,7 +18,7 @@ from dlog.ir.check import load_program
 from dlog.language.source import read_source
 from dlog.m3.consumers.consumers import CONSUMERS
 from dlog.views.m3.export import export
-from dlog.views.rules import aggregation_rules, source_name
+from dlog.views.rules.sources import aggregation_rules, source_name
 
 PROGRAMS = Path(__file__).parents[3] / "programs"
 WAYS = ({"consumer": "fivm"}, {"consumer": "dbtoaster"}, {"consumer": "a5"})

@@ -29,7 +29,7 @@ from dlog.planning.versions import facts_name
 from dlog.storage.relation.relation import Relation
 from dlog.values import Type
 from dlog.views.query import Query
-from dlog.views.rules import source_name
+from dlog.views.rules.sources import source_name
 from dlog.views.run.groups import Groups
 
 

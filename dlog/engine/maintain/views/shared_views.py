@@ -46,7 +46,7 @@ class RuleViews(SideState):
         self.views = self._empty(cycle.store, cycle.evaluation.jobs)
         for relation, name in self.relations.items():
             self.views.apply(relation, cycle.store.relations[name].rows(), 1)
-        self._all = self.views.changed()
+        self._all = self.views.changed_groups()
         return self._all
 
     def apply(self, cycle: Cycle, stamp: str) -> Groups:
@@ -61,7 +61,7 @@ class RuleViews(SideState):
             change = cycle.changes.get(name)
             for rows, sign in ((change.erased, -1), (change.inserted, 1)) if change else ():
                 self._change(relation, np.ascontiguousarray(rows), sign)
-        self._changed = self.views.changed()
+        self._changed = self.views.changed_groups()
         cycle.operations += sum(len(rows) for _, rows, _ in self.changes) + len(self._changed.keys)
         return self._changed
 
@@ -101,7 +101,7 @@ class RuleViews(SideState):
 
     def check(self) -> None:
         assert self.views is not None
-        self.views.runtime.check()
+        self.views.check()
 
 
 def _alike(n: int, before: int) -> bool:

@@ -11,27 +11,19 @@ an UnsupportedError with its position.
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Mapping
 
 from dlog.errors import UnsupportedError
 from dlog.ir import rules as ir
-from dlog.ir.lower.literals import literal_value
-from dlog.ir.types.decimals import literal_scale
 from dlog.language.source import Span
 from dlog.m3.syntax import ast
-from dlog.m3.syntax.ast import TypeRef
-from dlog.values import BUILTIN_TYPES, FLOAT
 from dlog.views.conditions import either
 from dlog.views.query import Aggregate, Atom, Query, Term, count, smallest_factors, variables_of
+from dlog.views.rules.sources import VIEW_TREES, Describe, source_name, source_of
+from dlog.views.rules.values import ONE, Values
 
-COMPARISONS = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 MOST_TERMS = 16  # of an aggregate, after its sums were multiplied out
-INT_RANGE = range(-(2**31), 2**31)
-_ONE = ast.Constant("int", 1)
-
-Describe = Callable[[str], ast.Source]
+COUNT_OF_MEAN = "number of rows"
 
 
 def query_of(
@@ -48,30 +40,13 @@ def query_of(
     return _Reader(rule, found, predicates, describe is None).query()
 
 
-def source_of(
-    predicate: ir.Predicate,
-    kind: str = ast.STREAM,
-    file: str | None = None,
-    options: tuple[tuple[str, str], ...] = (),
-    decimals: str = "double",
-) -> ast.Source:
-    """A predicate as a relation of M3.  Raises if M3 has no type for a column."""
-    columns = []
-    for column in predicate.columns:
-        type_ = decimals if column.type.is_decimal else column.type.m3
-        if type_ is None:
-            message = f"{predicate.name}: view trees have no columns of type {column.type}"
-            raise UnsupportedError(message, span=predicate.span)
-        columns.append(ast.Column(column.name, TypeRef(type_)))
-    return ast.Source(kind, source_name(predicate.name), tuple(columns), file=file, options=options)
-
-
 class _Reader:
     def __init__(
         self, rule: ir.Rule, describe: Describe, predicates: Mapping[str, ir.Predicate], scaled: bool
     ):
         """`scaled`: decimals are integers in units of their last digit."""
-        self.rule, self.describe, self.predicates, self.scaled = rule, describe, predicates, scaled
+        self.rule, self.describe, self.predicates = rule, describe, predicates
+        self.values = Values(rule, scaled, self._known, self._require, VIEW_TREES)
         self.sources: dict[str, ast.Source] = {}
         self.atoms: list[Atom] = []
         self.conditions: list[ast.Node] = []
@@ -110,8 +85,8 @@ class _Reader:
                 variables.append(argument.name)
                 continue
             name = next(n for n in self.fresh if n not in self.rule.types)
-            digits = column.type.scale if self.scaled else 0
-            self._condition("=", ast.Variable(name), self._with_digits(argument, digits, atom.span))
+            value = self.values.in_column(argument, column, atom.span)
+            self._require(ast.Comparison("=", ast.Variable(name), value))
             variables.append(name)
         self.bound.update(variables)
         same = sum(other.relation == source.name for other in self.atoms)
@@ -140,25 +115,20 @@ class _Reader:
 
     def _primitive(self, form: ir.Primitive) -> None:
         if form.output is None:
-            if form.name not in COMPARISONS:
-                raise self._unsupported(f"view trees do not support {form.name}", form.span)
-            left, right = form.inputs
-            if form.name == "eq" and self._defines(right, left):
-                left, right = right, left
-            if form.name == "eq" and self._defines(left, right):
-                assert isinstance(left, ir.Var)
-                self.computed[left.name] = self._with_digits(right, self._digits(left), form.span)
-                return
-            digits = max(self._digits(left), self._digits(right))
-            sides = [self._with_digits(side, digits, form.span) for side in (left, right)]
-            self._condition(COMPARISONS[form.name], sides[0], sides[1])
+            sides = form.inputs if form.name == "eq" else ()
+            for left, right in (sides, sides[::-1]) if sides else ():
+                if self._defines(left, right):
+                    assert isinstance(left, ir.Var)
+                    digits = self.values.digits(left)
+                    self.computed[left.name] = self.values.with_digits(right, digits, form.span)
+                    return
+            self._require(self.values.comparison(form))
             return
-        value = self._value(form)
-        output = form.output
+        value, output = self.values.value(form), form.output
         if isinstance(output, ir.Var) and output.name not in self.bound and output.name not in self.computed:
             self.computed[output.name] = value
         else:
-            self._condition("=", self._operand(output), value)
+            self._require(ast.Comparison("=", self.values.operand(output), value))
 
     def _defines(self, left: ir.Operand, right: ir.Operand) -> bool:
         """Whether an equality binds a variable."""
@@ -170,78 +140,11 @@ class _Reader:
             and left.name not in self.computed
         )
 
-    def _condition(self, op: str, left: ast.Node, right: ast.Node) -> None:
-        self.conditions.append(ast.Comparison(op, left, right))
+    def _require(self, condition: ast.Node) -> None:
+        self.conditions.append(condition)
 
-    def _value(self, form: ir.Primitive) -> ast.Node:
-        """With as many digits as the rule gives its output."""
-        assert form.output is not None
-        wanted, given = self._digits(form.output), list(map(self._digits, form.inputs))
-        if form.name == "mul":
-            values = [v for operand in form.inputs if (v := self._operand(operand)) != _ONE]
-            return self._scaled(ast.product(values or [_ONE]), wanted - sum(given), form.span)
-        if form.name == "div" and self._is_float(form.output):
-            return self._quotient(*map(self._operand, form.inputs))
-        values = [self._with_digits(operand, max(given), form.span) for operand in form.inputs]
-        minus = ast.Constant("int", -1)
-        match form.name:
-            case "add":
-                value = ast.total(values)
-            case "sub":
-                value = ast.total([values[0], ast.product([minus, values[1]])])
-            case "neg":
-                value = ast.product([minus, values[0]])
-            case "to_float":
-                value = ast.product([ast.Constant("double", 1.0), values[0]])
-            case "year" | "month" | "day":
-                value = ast.Call(f"{form.name}_part", TypeRef("int"), tuple(values))
-            case _:
-                raise self._unsupported(f"view trees do not compute {form.name}", form.span)
-        return self._scaled(value, wanted - max(given), form.span)
-
-    def _is_float(self, operand: ir.Operand) -> bool:
-        return isinstance(operand, ir.Var) and self.rule.types[operand.name] == FLOAT
-
-    def _quotient(self, left: ast.Node, right: ast.Node) -> ast.Node:
-        """If the divisor is 0 there is no value: the assignment does not count."""
-        self._condition("!=", right, ast.Constant("int", 0))
-        return ast.product([left, ast.Call("/", TypeRef("double"), (right,))])
-
-    def _operand(self, operand: ir.Operand) -> ast.Node:
-        if isinstance(operand, ir.Var):
-            return self.computed.get(operand.name) or ast.Variable(operand.name)
-        return self._constant(operand)
-
-    # ---- digits of decimals
-
-    def _digits(self, operand: ir.Operand) -> int:
-        """How many digits after the point a value has, if decimals are integers."""
-        if not self.scaled:
-            return 0
-        if isinstance(operand, ir.Const):
-            return literal_scale(operand) if operand.type is not None and operand.type.is_decimal else 0
-        return self.rule.types[operand.name].scale if operand.name in self.rule.types else 0
-
-    def _with_digits(self, operand: ir.Operand, digits: int, span: Span | None) -> ast.Node:
-        return self._scaled(self._operand(operand), digits - self._digits(operand), span)
-
-    def _scaled(self, node: ast.Node, digits: int, span: Span | None) -> ast.Node:
-        """A value with more digits after its point."""
-        if digits < 0:
-            raise self._unsupported("view trees do not round", span)
-        return ast.product([_whole(10**digits), node]) if digits else node
-
-    def _constant(self, constant: ir.Const) -> ast.Node:
-        type_, value = constant.type or BUILTIN_TYPES.get(constant.kind), constant.value
-        if type_ is not None and type_.is_decimal:
-            exact = Decimal(str(value))
-            if not self.scaled:
-                return ast.Constant("double", float(exact))
-            return _whole(int(exact.scaleb(literal_scale(constant))))
-        if type_ is not None and type_.m3 is not None:
-            denoted = literal_value(constant.kind, value, type_)
-            return _whole(denoted) if type_.m3 == "long" else ast.Constant(type_.m3, denoted)  # type: ignore[arg-type]
-        raise self._unsupported(f"view trees have no constants of type {type_}", constant.span)
+    def _known(self, name: str) -> ast.Node:
+        return self.computed.get(name) or ast.Variable(name)
 
     # ---- aggregates
 
@@ -259,11 +162,11 @@ class _Reader:
     def _aggregate(self, aggregate: ir.Aggregate) -> Aggregate:
         if aggregate.argument is None:
             return count(aggregate.result.name)
-        terms = self._terms(self._operand(aggregate.argument))
+        terms = self._terms(self.values.operand(aggregate.argument))
         if len(terms) > MOST_TERMS:
             raise self._unsupported(f"{aggregate} is a sum of {len(terms)} products", aggregate.span)
         divisor = COUNT_OF_MEAN if aggregate.function.is_quotient else None
-        plain = (tuple(factor for factor in term if factor != _ONE) for term in terms)
+        plain = (tuple(factor for factor in term if factor != ONE) for term in terms)
         return Aggregate(aggregate.result.name, tuple(map(Term, plain)), divisor)
 
     def _terms(self, node: ast.Node) -> list[tuple[ast.Node, ...]]:
@@ -281,20 +184,3 @@ class _Reader:
 
     def _unsupported(self, message: str, span: Span | None) -> UnsupportedError:
         return UnsupportedError(message, span=span or self.rule.span)
-
-
-def _whole(value: int) -> ast.Constant:
-    return ast.Constant("int" if value in INT_RANGE else "long", value)
-
-
-COUNT_OF_MEAN = "number of rows"
-
-
-def source_name(predicate: str) -> str:
-    """The name of a predicate as a relation of M3."""
-    return re.sub(r"[^A-Za-z0-9_]", "_", predicate)
-
-
-def aggregation_rules(program: ir.Program, head: str | None = None) -> Sequence[ir.Rule]:
-    """The rules with aggregates, or those of one head."""
-    return [r for r in program.rules if r.aggregates and head in (None, *(h.predicate for h in r.heads))]
