@@ -82,7 +82,7 @@ def test_commands() -> None:
         in command("m3", "programs/wildcards.dl", "--levels")[1]
     )
     out, err, status = command("explain", finance, "--levels")
-    assert (err, status) == ("", 0) and out.startswith("levels of maps: it was asked for\n\ns[] := ")
+    assert (err, status) == ("", 0) and out.startswith("levels of maps: it was requested\n\ns[] := ")
 
 
 if __name__ == "__main__":
