@@ -1,0 +1,308 @@
+"""Owns reads of a range of one key: the sum of its entries, and the entries one after the other.
+
+Correct output: what a scan of the map with the same conditions gives.  A bound of a range is where a
+condition turns from true to false for keys in their order: what it compares, the key itself or a sum with it,
+only grows or only falls with the key.  So a float is added to each key that is looked at, as a scan would do,
+and never to the other side, where it might be rounded differently.  (A NaN key is the greatest, but x - NaN
+is not the smallest: where a column less the key is compared, an entry with such a key may be left out.)
+
+Sums of integers have 128 bits until the answer; those of floats are doubled, added in the order of the tree.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from dlog.jit import helper
+from dlog.lftj.primitives import add, code_of, compare, float_of
+from dlog.m3.rings.kernels import sum_of_doubled
+from dlog.m3.runtime.layout import (
+    ALL_BEFORE,
+    ASKED,
+    BOUND_WORDS,
+    CHUNK,
+    DOUBLED,
+    EMPTY,
+    FLOAT_LESS,
+    FLOAT_LESS_INT,
+    FLOAT_PLUS,
+    INT,
+    KEY_AS_FLOAT,
+    KEY_ITSELF,
+    KEY_PLUS,
+    LESS_KEY,
+    M_BASE,
+    M_LOGGED,
+    M_MASK,
+    M_ORDER,
+    M_SHIFT,
+    M_USED,
+    M_VALUES,
+    M_WORDS,
+    NODE_COUNT,
+    NODE_ITEMS,
+    NODE_NEXT,
+    OVERFLOW,
+    PAGES,
+    RANGE_OPEN,
+    RANGE_SUM,
+    ROOM,
+    T_HEIGHT,
+    T_KEY,
+    T_KEYS,
+    T_KINDS,
+    T_PARTS,
+    T_PLACES,
+    T_ROOT,
+    T_WORDS,
+    TREES,
+)
+from dlog.m3.runtime.machine.arithmetic_kernels import to_bits, to_float
+from dlog.m3.runtime.maps.apart_kernels import value_at
+from dlog.m3.runtime.maps.map_kernels import hash_more, hash_one, is_live, shifted
+from dlog.m3.runtime.maps.order_kernels import apply_log, child_at, item_words, sum_items
+
+RANGE_STEPS: Final = (RANGE_SUM, RANGE_OPEN)
+
+
+@helper
+def range_step(arena, maps, code, pc, state, cols):
+    """An instruction on ranges; False: it needs memory first."""
+    a = pc + 2
+    if not is_current(arena, maps, code[a + 1], state):
+        return False
+    if code[pc] == RANGE_SUM:
+        range_sums(arena, maps, code, pc, state, cols)
+    else:
+        cursor = code[a + 3]
+        state[cursor], state[cursor + 1], state[cursor + 2] = 0, 0, 0
+    return True
+
+
+@helper
+def is_current(arena, maps, m, state):
+    """Whether a map's trees are up to date; if not, they need memory first, and the state says so."""
+    if maps[m + M_LOGGED] == 0:
+        return True
+    if maps[m + M_LOGGED] < 0 and maps[m + M_USED] == 0:
+        return True
+    if maps[m + M_LOGGED] < 0:
+        state[ASKED], state[ROOM] = m, TREES
+        return False
+    if not apply_log(arena, maps, m):
+        state[ASKED], state[ROOM] = m, PAGES
+        return False
+    return True
+
+
+# ---- bounds
+
+
+@helper
+def is_before(arena, at, cols, i, code, bound, keys, n):
+    """Whether the item at a place is before a bound, of those that agree with row i in the first n keys."""
+    for j in range(n):
+        key = cols[code[keys + j] + i]
+        if arena[at + j] != key:
+            return arena[at + j] < key
+    how = code[bound]
+    if how < 0:
+        return how == ALL_BEFORE
+    return is_true(how >> 3, how & 7, arena[at + n], cols, i, code, bound)
+
+
+@helper
+def is_true(what, op, key, cols, i, code, bound):
+    """Whether a key, or a sum with it, compares so with a column."""
+    other = cols[code[bound + 1] + i]
+    if what == KEY_ITSELF:
+        return compare(op, key, other)
+    if what == KEY_AS_FLOAT:
+        return compare(op, code_of(float(key)), other)
+    given = cols[code[bound + 2] + i]
+    if what in (KEY_PLUS, LESS_KEY):
+        if what == LESS_KEY:
+            key, given = given, -key
+        total = add(key, given)
+        if ((key ^ total) & (given ^ total)) < 0:  # beyond 64 bits: all words are on the other side
+            return compare(op, np.int64(1 if key > 0 else -1), np.int64(0))
+        return compare(op, total, other)
+    value = float_of(key) if what in (FLOAT_PLUS, FLOAT_LESS) else float(key)
+    if what in (FLOAT_LESS, FLOAT_LESS_INT):
+        value = -value
+    high, _ = sum_of_doubled(value, 0.0, to_float(given), to_float(cols[code[bound + 3] + i]))
+    return compare(op, code_of(high), other)
+
+
+@helper
+def first_after(arena, node, words, first, cols, i, code, bound, keys, n):
+    """The first item of a node, from one on, that is not before a bound.  O(log items)."""
+    end = arena[node + NODE_COUNT]
+    while first < end:
+        middle = (first + end) >> 1
+        if is_before(arena, node + NODE_ITEMS + middle * words, cols, i, code, bound, keys, n):
+            first = middle + 1
+        else:
+            end = middle
+    return first
+
+
+# ---- sums
+
+
+@helper
+def range_sums(arena, maps, code, pc, state, cols):
+    """The instruction RANGE_SUM.  REQUIRES: trees that are current, if there are entries."""
+    a = pc + 2
+    rows, m, n = state[code[a]], code[a + 1], code[a + 3]
+    lower, upper = a + 4, a + 4 + BOUND_WORDS
+    keys = upper + BOUND_WORDS
+    t, out = maps[m + M_ORDER] + code[a + 2] * T_WORDS, keys + n
+    for part in range(maps[t + T_PARTS]):
+        kind, word = maps[maps[t + T_KINDS] + 2 * part], maps[maps[t + T_KINDS] + 2 * part + 1]
+        for i in range(rows):
+            high, low = np.int64(0), np.int64(0)
+            if maps[m + M_USED] > 0:
+                high, low = range_sum(arena, maps, t, part, cols, i, code, lower, upper, keys, n)
+            if kind == INT:
+                if high != low >> 63 or low == EMPTY:
+                    state[OVERFLOW] = pc + 1
+                cols[code[out + word] + i] = low
+            elif kind == DOUBLED:
+                cols[code[out + word] + i] = high
+                cols[code[out + word + 1] + i] = low
+            else:
+                cols[code[out + word] + i] = to_bits(to_float(high) + to_float(low))
+
+
+@helper
+def range_sum(arena, maps, t, part, cols, i, code, lower, upper, keys, n):
+    """The sum of the entries from a lower bound to an upper one, of one part of values.
+
+    Down to where the bounds part, then along each of them: O(items of a node * log n).
+    """
+    node, level = maps[t + T_ROOT], maps[t + T_HEIGHT]
+    high, low, one = np.int64(0), np.int64(0), np.int64(1)
+    first, last = np.int64(0), np.int64(0)
+    words = item_words(maps, t, 1)
+    left = right = node
+    while level > 0:
+        first = first_after(arena, node, words, one, cols, i, code, lower, keys, n) - 1
+        last = first_after(arena, node, words, max(first, one), cols, i, code, upper, keys, n) - 1
+        left, right = child_at(arena, maps, t, node, first), child_at(arena, maps, t, node, last)
+        if left != right:
+            if last > first:
+                high, low = sum_items(arena, maps, t, part, level, node, first + 1, last, high, low)
+            break
+        node = left
+        level -= 1
+    if level > 0 and last < first:
+        return high, low
+    while level > 1:
+        level -= 1
+        first = first_after(arena, left, words, one, cols, i, code, lower, keys, n)
+        high, low = sum_items(arena, maps, t, part, level, left, first, arena[left + NODE_COUNT], high, low)
+        left = child_at(arena, maps, t, left, first - 1)
+        last = first_after(arena, right, words, one, cols, i, code, upper, keys, n) - 1
+        high, low = sum_items(arena, maps, t, part, level, right, np.int64(0), last, high, low)
+        right = child_at(arena, maps, t, right, last)
+    words, level = item_words(maps, t, 0), np.int64(0)
+    first = first_after(arena, left, words, np.int64(0), cols, i, code, lower, keys, n)
+    last = first_after(arena, right, words, np.int64(0), cols, i, code, upper, keys, n)
+    if left == right:
+        return sum_items(arena, maps, t, part, level, left, first, max(first, last), high, low)
+    high, low = sum_items(arena, maps, t, part, level, left, first, arena[left + NODE_COUNT], high, low)
+    return sum_items(arena, maps, t, part, level, right, np.int64(0), last, high, low)
+
+
+# ---- entries one after the other
+
+
+@helper
+def range_next(arena, maps, code, pc, state, cols):
+    """Up to CHUNK pairs of a row and the slot of an entry in its range; 0 at the end.
+
+    The cursor is (row, leaf, item); the leaf is 0 before a row's first.
+    """
+    a = pc + 2
+    rows, m, cursor = state[code[a + 1]], code[a + 2], code[a + 4]
+    row_out, slot_out, n = code[a + 5], code[a + 6], code[a + 9]
+    if maps[m + M_USED] == 0:
+        return np.int64(0)
+    lower = a + 10
+    keys = lower + 2 * BOUND_WORDS
+    t = maps[m + M_ORDER] + code[a + 3] * T_WORDS
+    words = item_words(maps, t, 0)
+    row, leaf, item = state[cursor], state[cursor + 1], state[cursor + 2]
+    out = np.int64(0)
+    while row < rows and out < CHUNK:
+        begin, end = lower, lower + BOUND_WORDS
+        if code[a + 8] != 0 and is_later(cols, row, code, lower):
+            begin, end = end, begin
+        if leaf == 0:
+            leaf = maps[t + T_ROOT]
+            for _ in range(maps[t + T_HEIGHT]):
+                first = first_after(
+                    arena, leaf, item_words(maps, t, 1), np.int64(1), cols, row, code, begin, keys, n
+                )
+                leaf = child_at(arena, maps, t, leaf, first - 1)
+            item = first_after(arena, leaf, words, np.int64(0), cols, row, code, begin, keys, n)
+        is_inside = True
+        while out < CHUNK:
+            if item == arena[leaf + NODE_COUNT]:
+                leaf, item = arena[leaf + NODE_NEXT], np.int64(0)
+                if leaf == 0:
+                    is_inside = False
+                    break
+                continue
+            at = leaf + NODE_ITEMS + item * words
+            if not is_before(arena, at, cols, row, code, end, keys, n):
+                is_inside = False
+                break
+            slot = slot_of(arena, maps, m, t, at)
+            item += 1
+            if slot >= 0:
+                cols[row_out + out] = row
+                cols[slot_out + out] = slot
+                out += 1
+        if not is_inside:
+            row += 1
+            leaf = np.int64(0)
+    state[cursor], state[cursor + 1], state[cursor + 2] = row, leaf, item
+    return out
+
+
+@helper
+def is_later(cols, i, code, lower):
+    """Of two bounds that differ in the column that they compare with: whether the first is the later one."""
+    what = code[lower] >> 3
+    falls = what in (LESS_KEY, FLOAT_LESS, FLOAT_LESS_INT)
+    one, other = cols[code[lower + 1] + i], cols[code[lower + BOUND_WORDS + 1] + i]
+    return one < other if falls else one > other
+
+
+@helper
+def slot_of(arena, maps, m, t, at):
+    """The slot of the entry at a place in a leaf; -1 if its value is 0."""
+    keys, key, places = maps[t + T_KEYS], t + T_KEY, maps[t + T_PLACES]
+    for j in range(keys):
+        maps[key + maps[places + j]] = arena[at + j]
+    hash = hash_one(maps[key])
+    for j in range(1, keys):
+        hash = hash_more(hash, maps[key + j])
+    base, words, mask = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK]
+    slot = shifted(hash, maps[m + M_SHIFT])
+    while True:
+        place = base + slot * words
+        if arena[place] == EMPTY:
+            return np.int64(-1)
+        j = 0
+        while j < keys and arena[place + j] == maps[key + j]:
+            j += 1
+        if j == keys:
+            break
+        slot = (slot + 1) & mask
+    is_there = is_live(arena, value_at(arena, maps, m, place), maps[m + M_VALUES])
+    return slot if is_there else np.int64(-1)
