@@ -194,7 +194,7 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     CHAIN_NEXT,  # frame, map, index, cursor, rows, slots, row out, slot out, exit
     SCAN_OPEN,  # cursor
     SCAN_NEXT,  # frame, parent, map, cursor, row out, slot out, exit
-    RANGE_SUM,  # frame, map, order, n, lower bound, upper bound, keys.., values..: sums of entries in a range
+    RANGE_SUM,  # frame, map, order, n, work, lower bound, upper bound, keys.., values..: sums over ranges
     RANGE_OPEN,  # frame, map, order, cursor
     RANGE_NEXT,  # frame, parent, map, order, cursor, row out, slot out, exit, either, n, lower, upper, keys..
     SLOT_LOAD,  # frame, map, slots, word, out

@@ -37,9 +37,11 @@ class RangeCode(Rows):
         ]
         if store.keeps or marks[0] not in self.frame.cache:
             out = [self.code.column() for _ in marks]
+            self.code.work(2 * o.CHUNK)
             self.code.emit(
-                o.RANGE_SUM, self.frame.word, store.address, order, len(keys), *bounds, *keys, *out
-            )
+                o.RANGE_SUM, self.frame.word, store.address, order, len(keys), self.code.work(0), *bounds,
+                *keys, *out,
+            )  # fmt: skip
             self.frame.cache.update(zip(marks, out, strict=True))
         return store.value(tuple(self.frame.cache[mark] for mark in marks))
 

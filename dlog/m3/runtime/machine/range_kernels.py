@@ -19,6 +19,7 @@ from dlog.jit import helper
 from dlog.lftj.primitives import add, code_of, compare, float_of
 from dlog.m3.rings.kernels import sum_of_doubled
 from dlog.m3.runtime.layout import (
+    ALL_AFTER,
     ALL_BEFORE,
     ASKED,
     BOUND_WORDS,
@@ -49,6 +50,7 @@ from dlog.m3.runtime.layout import (
     RANGE_OPEN,
     RANGE_SUM,
     ROOM,
+    T_ENTRIES,
     T_HEIGHT,
     T_KEY,
     T_KEYS,
@@ -62,9 +64,11 @@ from dlog.m3.runtime.layout import (
 from dlog.m3.runtime.machine.arithmetic_kernels import to_bits, to_float
 from dlog.m3.runtime.maps.apart_kernels import value_at
 from dlog.m3.runtime.maps.map_kernels import hash_more, hash_one, is_live, shifted
-from dlog.m3.runtime.maps.order_kernels import apply_log, child_at, item_words, sum_items
+from dlog.m3.runtime.maps.order_kernels import add_wide, apply_log, child_at, item_words, sum_items
 
 RANGE_STEPS: Final = (RANGE_SUM, RANGE_OPEN)
+FEWEST_ROWS: Final = 8  # that are worth to be sorted by their bounds
+ENTRIES_A_ROW: Final = 32  # at most, for one pass over all of them
 
 
 @helper
@@ -139,13 +143,30 @@ def is_true(what, op, key, cols, i, code, bound):
 @helper
 def first_after(arena, node, words, first, cols, i, code, bound, keys, n):
     """The first item of a node, from one on, that is not before a bound.  O(log items)."""
-    end = arena[node + NODE_COUNT]
-    while first < end:
-        middle = (first + end) >> 1
-        if is_before(arena, node + NODE_ITEMS + middle * words, cols, i, code, bound, keys, n):
-            first = middle + 1
+    left, items = arena[node + NODE_COUNT] - first, node + NODE_ITEMS
+    how = code[bound]
+    if n <= 1 and how >= 0 and how >> 3 == KEY_ITSELF:
+        # Without branches, which would be unpredictable.  The operator is < or <=.
+        key, other = cols[code[keys] + i] if n == 1 else np.int64(0), cols[code[bound + 1] + i]
+        also_equal = how & 1
+        while left > 0:
+            half = left >> 1
+            at = items + (first + half) * words
+            here = arena[at + n]
+            before = (1 if here < other else 0) | (also_equal & (1 if here == other else 0))
+            if n == 1:
+                before &= 1 if arena[at] == key else 0
+                before |= 1 if arena[at] < key else 0
+            first += before * (half + 1)
+            left = half - before * (half + 1 - (left - half))
+        return first
+    while left > 0:
+        half = left >> 1
+        if is_before(arena, items + (first + half) * words, cols, i, code, bound, keys, n):
+            first += half + 1
+            left -= half + 1
         else:
-            end = middle
+            left = half
     return first
 
 
@@ -156,12 +177,20 @@ def first_after(arena, node, words, first, cols, i, code, bound, keys, n):
 def range_sums(arena, maps, code, pc, state, cols):
     """The instruction RANGE_SUM.  REQUIRES: trees that are current, if there are entries."""
     a = pc + 2
-    rows, m, n = state[code[a]], code[a + 1], code[a + 3]
-    lower, upper = a + 4, a + 4 + BOUND_WORDS
+    rows, m, n, work = state[code[a]], code[a + 1], code[a + 3], code[a + 4]
+    lower, upper = a + 5, a + 5 + BOUND_WORDS
     keys = upper + BOUND_WORDS
     t, out = maps[m + M_ORDER] + code[a + 2] * T_WORDS, keys + n
+    in_order = maps[m + M_USED] > 0 and is_worth_order(maps, t, rows, code, lower, upper)
+    if in_order:
+        sort_rows(state, work, cols, rows, code, lower, upper, keys, n)
     for part in range(maps[t + T_PARTS]):
         kind, word = maps[maps[t + T_KINDS] + 2 * part], maps[maps[t + T_KINDS] + 2 * part + 1]
+        if in_order and kind == INT:
+            running_sums(
+                arena, maps, t, part, state, work, cols, rows, code, lower, keys, n, code[out + word], pc
+            )
+            continue
         for i in range(rows):
             high, low = np.int64(0), np.int64(0)
             if maps[m + M_USED] > 0:
@@ -215,6 +244,115 @@ def range_sum(arena, maps, t, part, cols, i, code, lower, upper, keys, n):
         return sum_items(arena, maps, t, part, level, left, first, max(first, last), high, low)
     high, low = sum_items(arena, maps, t, part, level, left, first, arena[left + NODE_COUNT], high, low)
     return sum_items(arena, maps, t, part, level, right, np.int64(0), last, high, low)
+
+
+# ---- running sums: many rows, in the order of their bounds
+
+
+@helper
+def is_worth_order(maps, t, rows, code, lower, upper):
+    """Whether one pass over all entries is faster than a descent for each row, and one order of rows is that
+    of both bounds: there is one bound, which is a key, or both are the same one.
+    """
+    if rows < FEWEST_ROWS or maps[t + T_ENTRIES] > rows * ENTRIES_A_ROW:
+        return False
+    one, other = code[lower], code[upper]
+    if one < 0 or other < 0:
+        bound = max(one, other)
+        return bound >= 0 and (bound >> 3 == KEY_ITSELF or bound >> 3 == KEY_AS_FLOAT)
+    same = code[lower + 1] == code[upper + 1]
+    is_key = one >> 3 == other >> 3 and (one >> 3 == KEY_ITSELF or one >> 3 == KEY_AS_FLOAT)
+    return same and is_key and one & 1 <= other & 1  # else the upper one may be before the lower one
+
+
+@helper
+def is_row_after(cols, i, j, code, bound, keys, n):
+    """Whether the bound of row i is after that of row j."""
+    for k in range(n):
+        one, other = cols[code[keys + k] + i], cols[code[keys + k] + j]
+        if one != other:
+            return one > other
+    return code[bound] >= 0 and cols[code[bound + 1] + i] > cols[code[bound + 1] + j]
+
+
+@helper
+def sort_rows(state, work, cols, rows, code, lower, upper, keys, n):
+    """The rows by one of their bounds: by the lower one, if there is one.  O(rows log rows).
+
+    They are in the first CHUNK words of the work memory.
+    """
+    bound = lower if code[lower] >= 0 else upper
+    is_sorted = True
+    for i in range(rows):
+        state[work + i] = i
+        if i > 0 and is_sorted and is_row_after(cols, i - 1, i, code, bound, keys, n):
+            is_sorted = False
+    source, target, width = work, work + CHUNK, 1
+    while width < rows and not is_sorted:
+        for start in range(0, rows, 2 * width):
+            middle, end = min(start + width, rows), min(start + 2 * width, rows)
+            i, j = start, middle
+            for k in range(start, end):
+                if j == end or (
+                    i < middle
+                    and not is_row_after(cols, state[source + i], state[source + j], code, bound, keys, n)
+                ):
+                    state[target + k] = state[source + i]
+                    i += 1
+                else:
+                    state[target + k] = state[source + j]
+                    j += 1
+        source, target, width = target, source, 2 * width
+    if source != work:
+        for i in range(rows):
+            state[work + i] = state[source + i]
+
+
+@helper
+def running_sums(arena, maps, t, part, state, work, cols, rows, code, lower, keys, n, out, pc):
+    """Sums of integers for all rows: what is before the upper bound, less what is before the lower one.
+
+    Each of them in one pass over the leaves.  O(entries + rows).
+    """
+    upper, highs = lower + BOUND_WORDS, work + CHUNK
+    for i in range(rows):
+        state[highs + i], cols[out + i] = 0, 0
+    sum_before(arena, maps, t, part, state, work, cols, rows, code, lower, keys, n, out)
+    for i in range(rows):  # negative
+        high, low = add_wide(~state[highs + i], ~cols[out + i], np.int64(0), np.int64(1))
+        state[highs + i], cols[out + i] = high, low
+    sum_before(arena, maps, t, part, state, work, cols, rows, code, upper, keys, n, out)
+    for i in range(rows):
+        low = cols[out + i]
+        if state[highs + i] != low >> 63 or low == EMPTY:
+            state[OVERFLOW] = pc + 1
+
+
+@helper
+def sum_before(arena, maps, t, part, state, work, cols, rows, code, bound, keys, n, out):
+    """Add to each row what is before a bound."""
+    if n == 0 and code[bound] == ALL_AFTER:
+        return
+    words, first_leaf = item_words(maps, t, 0), maps[t + T_ROOT]
+    for _ in range(maps[t + T_HEIGHT]):
+        first_leaf = child_at(arena, maps, t, first_leaf, np.int64(0))
+    word = maps[t + T_KEYS] + maps[maps[t + T_KINDS] + 2 * part + 1]
+    leaf, item, high, low = first_leaf, np.int64(0), np.int64(0), np.int64(0)
+    for k in range(rows):
+        i = state[work + k]
+        while True:
+            if item == arena[leaf + NODE_COUNT]:
+                if arena[leaf + NODE_NEXT] == 0:
+                    break
+                leaf, item = arena[leaf + NODE_NEXT], np.int64(0)
+                continue
+            at = leaf + NODE_ITEMS + item * words
+            if not is_before(arena, at, cols, i, code, bound, keys, n):
+                break
+            high, low = add_wide(high, low, arena[at + word] >> 63, arena[at + word])
+            item += 1
+        at = work + CHUNK + i
+        state[at], cols[out + i] = add_wide(state[at], cols[out + i], high, low)
 
 
 # ---- entries one after the other

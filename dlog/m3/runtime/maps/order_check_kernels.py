@@ -63,7 +63,7 @@ def check_tree(arena_words: Words, map_words: Words, t: int, pages: int) -> int:
                 return 3
             for i in range(n):
                 item = node + NODE_ITEMS + i * words
-                if before != 0 and not is_below(arena, before, item, keys) and (level == 0 or i > 0):
+                if before != 0 and not is_below(arena, before, item, keys) and (level == 0 or i > 1):
                     return 1
                 before = item
                 if level > 0:
