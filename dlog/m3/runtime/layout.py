@@ -93,9 +93,10 @@ NODE_COUNT: Final = 0
 NODE_NEXT: Final = 1
 NODE_ITEMS: Final = 2
 
-# How a bound of a range compares a key: -1 and -2 without a comparison, else 8 * what is compared + the
-# operator.  Bounds are where a condition turns from true to false, for keys in their order.
-ALL_AFTER, ALL_BEFORE = -1, -2
+# A range has four bounds: two from below, two from above; the second ones may be NO_BOUND.  How a bound
+# compares a key: -1 and -2 without a comparison, else 8 * what is compared + the operator.  A bound is where
+# a condition turns from true to false, for keys in their order.
+ALL_AFTER, ALL_BEFORE, NO_BOUND = -1, -2, -3
 BOUND_WORDS: Final = 4  # how, compared with which column, columns of what is added to the key
 (
     KEY_ITSELF,  # its word
@@ -194,9 +195,9 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     CHAIN_NEXT,  # frame, map, index, cursor, rows, slots, row out, slot out, exit
     SCAN_OPEN,  # cursor
     SCAN_NEXT,  # frame, parent, map, cursor, row out, slot out, exit
-    RANGE_SUM,  # frame, map, order, n, work, lower bound, upper bound, keys.., values..: sums over ranges
+    RANGE_SUM,  # frame, map, order, n, work, four bounds, keys.., values..: sums over ranges
     RANGE_OPEN,  # frame, map, order, cursor
-    RANGE_NEXT,  # frame, parent, map, order, cursor, row out, slot out, exit, either, n, lower, upper, keys..
+    RANGE_NEXT,  # frame, parent, map, order, cursor, row out, slot out, exit, either, n, four bounds, keys..
     SLOT_LOAD,  # frame, map, slots, word, out
     GATHER,  # frame, column, rows, out
     SPREAD,  # frame, column, out: its first row

@@ -51,22 +51,23 @@ class RangeCode(Rows):
         return [self.key(variables[j].name, store.key_kinds[j]) for j in places]
 
     def bound_words(self, kind: str, bounds: Sequence[Bound], are_alike: bool = False) -> list[Word]:
-        """The words of the lower and the upper bound; of two that are alike, what both of them say."""
-        lower: list[Word] = [o.ALL_AFTER, 0, 0, 0]
-        upper: list[Word] = [o.ALL_BEFORE, 0, 0, 0]
+        """The words of two bounds from below and two from above; of two that are alike, one on each side."""
+        lower: list[list[Word]] = []
+        upper: list[list[Word]] = []
         for number, bound in enumerate(bounds):
             what, *columns = self._compared_with(kind, bound)
             if bound.op == "=":
                 before, until = _EQUAL[bound.sign]
-                lower = [8 * what + COMPARISON[before], *columns]
-                upper = [8 * what + COMPARISON[until], *columns]
-            elif is_from_below(bound):
-                words = [8 * what + COMPARISON[NEGATED[bound.op]], *columns]
-                lower, upper = (lower, words) if are_alike and number else (words, upper)
-            else:
-                words = [8 * what + COMPARISON[bound.op], *columns]
-                lower, upper = (words, upper) if are_alike and not number else (lower, words)
-        return [*lower, *upper]
+                lower.append([8 * what + COMPARISON[before], *columns])
+                upper.append([8 * what + COMPARISON[until], *columns])
+                continue
+            op = NEGATED[bound.op] if is_from_below(bound) else bound.op
+            is_lower = number == 0 if are_alike else is_from_below(bound)
+            (lower if is_lower else upper).append([8 * what + COMPARISON[op], *columns])
+        lower = lower or [[o.ALL_AFTER, 0, 0, 0]]
+        upper = upper or [[o.ALL_BEFORE, 0, 0, 0]]
+        none: list[Word] = [o.NO_BOUND, 0, 0, 0]
+        return [word for side in (lower, upper) for words in [*side, none][:2] for word in words]
 
     def _compared_with(self, kind: str, bound: Bound) -> tuple[int, Word, Word, Word]:
         """What is compared, and columns: with which, and what is added to the key."""

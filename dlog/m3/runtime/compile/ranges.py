@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from dlog.m3.runtime.compile.analysis import Names, Typing, has_initial, mentioned, outputs
+from dlog.m3.runtime.compile.analysis import Names, Typing, assignments, has_initial, mentioned, outputs
 from dlog.m3.runtime.compile.stores import Store, Stores
 from dlog.m3.runtime.compile.values import DATE_KIND, FLOAT_KIND, INT_KIND, kind_of
 from dlog.m3.runtime.layout import MOST_KEYS
@@ -47,7 +47,7 @@ class RangeRead:
     variables: tuple[ast.Variable, ...]
     places: tuple[int, ...]  # of bound keys
     key: int  # the place of the key that is compared
-    bounds: tuple[Bound, ...]  # at most one from below and one from above
+    bounds: tuple[Bound, ...]  # at most two from each side
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,11 @@ def is_from_below(one: Bound) -> bool:
     return (one.op in (">", ">=")) == (one.sign > 0)
 
 
-def sides(bounds: Iterable[Bound]) -> tuple[Bound, ...] | None:
-    """At most one bound from below and one from above; None: there are more."""
-    found = tuple(bounds)
-    if any(b.op == "=" for b in found):
-        return found if len(found) == 1 else None
-    return found if len({is_from_below(b) for b in found}) == len(found) else None
+def are_few(bounds: Sequence[Bound]) -> bool:
+    """Whether there are at most two bounds from each side."""
+    below = sum(b.op == "=" or is_from_below(b) for b in bounds)
+    above = sum(b.op == "=" or not is_from_below(b) for b in bounds)
+    return max(below, above) <= 2
 
 
 def variables_of(node: ast.MapAccess) -> tuple[ast.Variable, ...]:
@@ -194,9 +193,9 @@ class Ranges:
             if is_ordered(store, variables, key):
                 name, kind = variables[key].name, store.key_kinds[key]
                 found = [bound(other, name, kind, names, self.typing) for other in others]
-                both = sides(b for b in found if b is not None)
-                if None not in found and both is not None:
-                    return RangeRead(store, variables, places, key, both)
+                bounds = tuple(b for b in found if b is not None)
+                if len(bounds) == len(others) and are_few(bounds):
+                    return RangeRead(store, variables, places, key, bounds)
         return None
 
     def _whole(
@@ -222,7 +221,7 @@ class Ranges:
                 found: list[Bound] = []
                 for condition in conditions:
                     one = bound(condition, name, kind, names, self.typing)
-                    if one is not None and sides([*found, one]) is not None:
+                    if one is not None and are_few([*found, one]):
                         found.append(one)
                 if found:
                     return RangeScan(places, key, tuple(found))
@@ -259,6 +258,7 @@ class _Isolation:
 
     ranges: Ranges
     orders: dict[str, Orders] = field(default_factory=dict)
+    batches: Names = frozenset()  # maps with sums over the batch: few entries, better read one by one
 
     def statement(self, node: ast.Assign, names: Names) -> ast.Assign:
         if has_initial(node):
@@ -311,17 +311,15 @@ class _Isolation:
         if not any(isinstance(f, ast.Sum) for f in node.factors):
             return whole
         terms = [self._isolated(self._factors(t, names), names, kept) for t in _multiplied_out(node)]
-        is_better = bool(terms) and all(
-            not any(_reads_unbound(f, names | kept) for f in factors if isinstance(f, ast.MapAccess))
-            for factors in terms
-        )
-        has_reads = any(isinstance(f, ast.AggSum) for factors in terms for f in factors)
-        return ast.total([ast.product(f) for f in terms]) if is_better and has_reads else whole
+        before = _reads((whole,), names | kept)
+        is_better = bool(terms) and all(_reads(term, names | kept) < before for term in terms)
+        return ast.total([ast.product(term) for term in terms]) if is_better else whole
 
     def _isolated(self, factors: tuple[ast.Node, ...], names: Names, kept: Names) -> tuple[ast.Node, ...]:
         """Factors, with range sums as the last ones."""
-        for access in factors:
-            if isinstance(access, ast.MapAccess) and access.initial is None:
+        accesses = [f for f in factors if isinstance(f, ast.MapAccess)]
+        for access in sorted(accesses, key=lambda f: f.name in self.batches):
+            if access.initial is None:
                 found = self._range_of(access, factors, names, kept)
                 if found is not None:
                     rest = tuple(f for f in factors if not any(f is g for g in found))
@@ -356,8 +354,17 @@ def _aggregated(node: ast.AggSum, term: ast.Node) -> ast.Node:
     return term if isinstance(term, ast.AggSum) and not term.keys else replace(node, body=term)
 
 
-def _reads_unbound(node: ast.MapAccess, names: Names) -> bool:
-    return any(v.name not in names for v in variables_of(node))
+def _reads(factors: Iterable[ast.Node], names: Names) -> int:
+    """How many maps a product reads entry by entry."""
+    found = 0
+    for factor in factors:
+        if isinstance(factor, ast.Product):
+            found += _reads(factor.factors, names)
+        elif isinstance(factor, ast.Sum):
+            found += max(_reads((term,), names) for term in factor.terms)
+        elif isinstance(factor, ast.MapAccess):
+            found += any(v.name not in names for v in variables_of(factor))
+    return found
 
 
 def _multiplied_out(node: ast.Product) -> list[tuple[ast.Node, ...]]:
@@ -398,6 +405,11 @@ def _with_statements(program: ast.Program, isolation: _Isolation) -> ast.Program
     triggers = []
     for trigger in program.triggers:
         names = frozenset(p.name for p in trigger.parameters)
+        isolation.batches = frozenset(
+            a.target.name
+            for a in assignments(trigger.statements)
+            if a.op == ":=" and any(isinstance(n, ast.DeltaRelation) for n in a.expression.walk())
+        )
         triggers.append(replace(trigger, statements=tuple(changed(s, names) for s in trigger.statements)))
     queries = [
         q if has_initial(q) else replace(q, expression=isolation.inside(q.expression, frozenset()))

@@ -42,6 +42,7 @@ from dlog.m3.runtime.layout import (
     M_USED,
     M_VALUES,
     M_WORDS,
+    NO_BOUND,
     NODE_COUNT,
     NODE_ITEMS,
     NODE_NEXT,
@@ -155,8 +156,8 @@ def first_after(arena, node, words, first, cols, i, code, bound, keys, n):
             here = arena[at + n]
             before = (1 if here < other else 0) | (also_equal & (1 if here == other else 0))
             if n == 1:
-                before &= 1 if arena[at] == key else 0
-                before |= 1 if arena[at] < key else 0
+                prefix = arena[at]
+                before = (before & (1 if prefix == key else 0)) | (1 if prefix < key else 0)
             first += before * (half + 1)
             left = half - before * (half + 1 - (left - half))
         return first
@@ -170,6 +171,26 @@ def first_after(arena, node, words, first, cols, i, code, bound, keys, n):
     return first
 
 
+@helper
+def first_of_range(arena, node, words, first, cols, i, code, bound, keys, n):
+    """The first item of a node, from one on, that is not before the bounds from below."""
+    found = first_after(arena, node, words, first, cols, i, code, bound, keys, n)
+    second = bound + BOUND_WORDS
+    if code[second] == NO_BOUND:
+        return found
+    return max(found, first_after(arena, node, words, first, cols, i, code, second, keys, n))
+
+
+@helper
+def end_of_range(arena, node, words, first, cols, i, code, bound, keys, n):
+    """The first item of a node, from one on, that is not before the bounds from above."""
+    found = first_after(arena, node, words, first, cols, i, code, bound, keys, n)
+    second = bound + BOUND_WORDS
+    if code[second] == NO_BOUND:
+        return found
+    return min(found, first_after(arena, node, words, first, cols, i, code, second, keys, n))
+
+
 # ---- sums
 
 
@@ -178,8 +199,8 @@ def range_sums(arena, maps, code, pc, state, cols):
     """The instruction RANGE_SUM.  REQUIRES: trees that are current, if there are entries."""
     a = pc + 2
     rows, m, n, work = state[code[a]], code[a + 1], code[a + 3], code[a + 4]
-    lower, upper = a + 5, a + 5 + BOUND_WORDS
-    keys = upper + BOUND_WORDS
+    lower, upper = a + 5, a + 5 + 2 * BOUND_WORDS
+    keys = upper + 2 * BOUND_WORDS
     t, out = maps[m + M_ORDER] + code[a + 2] * T_WORDS, keys + n
     in_order = maps[m + M_USED] > 0 and is_worth_order(maps, t, rows, code, lower, upper)
     if in_order:
@@ -218,8 +239,8 @@ def range_sum(arena, maps, t, part, cols, i, code, lower, upper, keys, n):
     words = item_words(maps, t, 1)
     left = right = node
     while level > 0:
-        first = first_after(arena, node, words, one, cols, i, code, lower, keys, n) - 1
-        last = first_after(arena, node, words, max(first, one), cols, i, code, upper, keys, n) - 1
+        first = first_of_range(arena, node, words, one, cols, i, code, lower, keys, n) - 1
+        last = end_of_range(arena, node, words, max(first, one), cols, i, code, upper, keys, n) - 1
         left, right = child_at(arena, maps, t, node, first), child_at(arena, maps, t, node, last)
         if left != right:
             if last > first:
@@ -231,15 +252,15 @@ def range_sum(arena, maps, t, part, cols, i, code, lower, upper, keys, n):
         return high, low
     while level > 1:
         level -= 1
-        first = first_after(arena, left, words, one, cols, i, code, lower, keys, n)
+        first = first_of_range(arena, left, words, one, cols, i, code, lower, keys, n)
         high, low = sum_items(arena, maps, t, part, level, left, first, arena[left + NODE_COUNT], high, low)
         left = child_at(arena, maps, t, left, first - 1)
-        last = first_after(arena, right, words, one, cols, i, code, upper, keys, n) - 1
+        last = end_of_range(arena, right, words, one, cols, i, code, upper, keys, n) - 1
         high, low = sum_items(arena, maps, t, part, level, right, np.int64(0), last, high, low)
         right = child_at(arena, maps, t, right, last)
     words, level = item_words(maps, t, 0), np.int64(0)
-    first = first_after(arena, left, words, np.int64(0), cols, i, code, lower, keys, n)
-    last = first_after(arena, right, words, np.int64(0), cols, i, code, upper, keys, n)
+    first = first_of_range(arena, left, words, np.int64(0), cols, i, code, lower, keys, n)
+    last = end_of_range(arena, right, words, np.int64(0), cols, i, code, upper, keys, n)
     if left == right:
         return sum_items(arena, maps, t, part, level, left, first, max(first, last), high, low)
     high, low = sum_items(arena, maps, t, part, level, left, first, arena[left + NODE_COUNT], high, low)
@@ -255,6 +276,8 @@ def is_worth_order(maps, t, rows, code, lower, upper):
     of both bounds: there is one bound, which is a key, or both are the same one.
     """
     if rows < FEWEST_ROWS or maps[t + T_ENTRIES] > rows * ENTRIES_A_ROW:
+        return False
+    if code[lower + BOUND_WORDS] != NO_BOUND or code[upper + BOUND_WORDS] != NO_BOUND:
         return False
     one, other = code[lower], code[upper]
     if one < 0 or other < 0:
@@ -314,7 +337,7 @@ def running_sums(arena, maps, t, part, state, work, cols, rows, code, lower, key
 
     Each of them in one pass over the leaves.  O(entries + rows).
     """
-    upper, highs = lower + BOUND_WORDS, work + CHUNK
+    upper, highs = lower + 2 * BOUND_WORDS, work + CHUNK
     for i in range(rows):
         state[highs + i], cols[out + i] = 0, 0
     sum_before(arena, maps, t, part, state, work, cols, rows, code, lower, keys, n, out)
@@ -370,13 +393,13 @@ def range_next(arena, maps, code, pc, state, cols):
     if maps[m + M_USED] == 0:
         return np.int64(0)
     lower = a + 10
-    keys = lower + 2 * BOUND_WORDS
+    keys = lower + 4 * BOUND_WORDS
     t = maps[m + M_ORDER] + code[a + 3] * T_WORDS
     words = item_words(maps, t, 0)
     row, leaf, item = state[cursor], state[cursor + 1], state[cursor + 2]
     out = np.int64(0)
     while row < rows and out < CHUNK:
-        begin, end = lower, lower + BOUND_WORDS
+        begin, end = lower, lower + 2 * BOUND_WORDS
         if code[a + 8] != 0 and is_later(cols, row, code, lower):
             begin, end = end, begin
         if leaf == 0:
@@ -386,7 +409,7 @@ def range_next(arena, maps, code, pc, state, cols):
                     arena, leaf, item_words(maps, t, 1), np.int64(1), cols, row, code, begin, keys, n
                 )
                 leaf = child_at(arena, maps, t, leaf, first - 1)
-            item = first_after(arena, leaf, words, np.int64(0), cols, row, code, begin, keys, n)
+            item = first_of_range(arena, leaf, words, np.int64(0), cols, row, code, begin, keys, n)
         is_inside = True
         while out < CHUNK:
             if item == arena[leaf + NODE_COUNT]:
@@ -396,7 +419,10 @@ def range_next(arena, maps, code, pc, state, cols):
                     break
                 continue
             at = leaf + NODE_ITEMS + item * words
-            if not is_before(arena, at, cols, row, code, end, keys, n):
+            if not is_before(arena, at, cols, row, code, end, keys, n) or not (
+                code[end + BOUND_WORDS] == NO_BOUND
+                or is_before(arena, at, cols, row, code, end + BOUND_WORDS, keys, n)
+            ):
                 is_inside = False
                 break
             slot = slot_of(arena, maps, m, t, at)
@@ -417,7 +443,7 @@ def is_later(cols, i, code, lower):
     """Of two bounds that differ in the column that they compare with: whether the first is the later one."""
     what = code[lower] >> 3
     falls = what in (LESS_KEY, FLOAT_LESS, FLOAT_LESS_INT)
-    one, other = cols[code[lower + 1] + i], cols[code[lower + BOUND_WORDS + 1] + i]
+    one, other = cols[code[lower + 1] + i], cols[code[lower + 2 * BOUND_WORDS + 1] + i]
     return one < other if falls else one > other
 
 
