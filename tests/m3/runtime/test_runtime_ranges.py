@@ -476,8 +476,8 @@ def run_counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
+MANY = "CREATE STREAM MANY(t long, b long, v long, p long);"
 LOADED = """
-CREATE STREAM MANY(t long, b long, v long, p long);
 ON BATCH UPDATE OF MANY {
   AT[][b, t] += AggSum([b, t], (DELTA MANY)(t, b, v, p));
   AMOUNT[][b, t] += AggSum([b, t], (DELTA MANY)(t, b, v, p) * v * p);
@@ -488,7 +488,7 @@ ON BATCH UPDATE OF MANY {
 def filled(n: int) -> Runtime:
     """As many bids, half of them before maps are first read by range."""
     rng = np.random.default_rng(n)
-    runtime = Runtime(parse(ORDERS + LOADED))
+    runtime = Runtime(parse(MANY + ORDERS + LOADED))
     for count in (n // 2, *[n // 20] * 10):
         rows = [rng.integers(0, high, count) for high in (10**8, 5, 10, 10**6)]
         runtime.apply_words("MANY", np.array([*rows, np.ones(count, np.int64)], np.int64))
