@@ -19,7 +19,7 @@ from dlog.jit.kernels import Kernel
 from dlog.m3 import parse
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime import worker
-from dlog.m3.runtime.machine import event_kernels, row_machine
+from dlog.m3.runtime.machine import row_machine
 from dlog.m3.runtime.maps import orders
 from dlog.m3.runtime.runtime import Runtime
 
@@ -458,7 +458,7 @@ def run_counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     for name, module in list(sys.modules.items()):
         if name.startswith(("dlog.m3.runtime.", "dlog.m3.rings.", "dlog.lftj.primitives")):
             for attribute, found in list(vars(module).items()):
-                if isinstance(found, Kernel):
+                if isinstance(found, Kernel) and not found.is_entry:
                     monkeypatch.setattr(module, attribute, found.py_func)
             if hasattr(module, "prefetch"):
                 monkeypatch.setattr(module, "prefetch", lambda *_: None)
@@ -472,7 +472,6 @@ def run_counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return int(status)
 
     monkeypatch.setattr(worker, "run", run)
-    monkeypatch.setattr(event_kernels, "pointer", lambda words: words)
     return counts
 
 
