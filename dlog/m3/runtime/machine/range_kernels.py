@@ -275,7 +275,8 @@ def is_worth_order(maps, t, rows, code, lower, upper):
     """Whether one pass over all entries is faster than a descent for each row, and one order of rows is that
     of both bounds: there is one bound, which is a key, or both are the same one.
     """
-    if rows < FEWEST_ROWS or maps[t + T_ENTRIES] > rows * ENTRIES_A_ROW:
+    is_high = maps[t + T_HEIGHT] > 0
+    if rows < FEWEST_ROWS or not is_high or maps[t + T_ENTRIES] > rows * ENTRIES_A_ROW:
         return False
     if code[lower + BOUND_WORDS] != NO_BOUND or code[upper + BOUND_WORDS] != NO_BOUND:
         return False
