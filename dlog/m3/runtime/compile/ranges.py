@@ -367,13 +367,16 @@ def _reads(factors: Iterable[ast.Node], names: Names) -> int:
     return found
 
 
-def _multiplied_out(node: ast.Product) -> list[tuple[ast.Node, ...]]:
-    """The monomials of a product of sums; none if they are many."""
+def _multiplied_out(node: ast.Node) -> list[tuple[ast.Node, ...]]:
+    """The monomials of an expression: sums in products, and products in these; none if they are many."""
+    if isinstance(node, ast.Sum):
+        parts = [_multiplied_out(term) for term in node.terms]
+        return [one for part in parts for one in part] if all(parts) else []
+    if not isinstance(node, ast.Product):
+        return [(node,)]
     found: list[tuple[ast.Node, ...]] = [()]
     for factor in node.factors:
-        terms = factor.terms if isinstance(factor, ast.Sum) else (factor,)
-        parts = [term.factors if isinstance(term, ast.Product) else (term,) for term in terms]
-        found = [(*one, *part) for one in found for part in parts]
+        found = [(*one, *part) for one in found for part in _multiplied_out(factor)]
         if len(found) > MOST_TERMS:
             return []
     return found

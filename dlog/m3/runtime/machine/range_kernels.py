@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from dlog.jit import helper
+from dlog.jit import helper, prefetch
 from dlog.lftj.primitives import add, code_of, compare, float_of
 from dlog.m3.rings.kernels import sum_of_doubled
 from dlog.m3.runtime.layout import (
@@ -40,7 +40,6 @@ from dlog.m3.runtime.layout import (
     M_ORDER,
     M_SHIFT,
     M_USED,
-    M_VALUES,
     M_WORDS,
     NO_BOUND,
     NODE_COUNT,
@@ -63,8 +62,7 @@ from dlog.m3.runtime.layout import (
     TREES,
 )
 from dlog.m3.runtime.machine.arithmetic_kernels import to_bits, to_float
-from dlog.m3.runtime.maps.apart_kernels import value_at
-from dlog.m3.runtime.maps.map_kernels import hash_more, hash_one, is_live, shifted
+from dlog.m3.runtime.maps.map_kernels import hash_more, hash_one, shifted
 from dlog.m3.runtime.maps.order_kernels import add_wide, apply_log, child_at, item_words, sum_items
 
 RANGE_STEPS: Final = (RANGE_SUM, RANGE_OPEN)
@@ -404,11 +402,9 @@ def range_next(arena, maps, code, pc, state, cols):
         if code[a + 8] != 0 and is_later(cols, row, code, lower):
             begin, end = end, begin
         if leaf == 0:
-            leaf = maps[t + T_ROOT]
+            leaf, inner = maps[t + T_ROOT], item_words(maps, t, 1)
             for _ in range(maps[t + T_HEIGHT]):
-                first = first_after(
-                    arena, leaf, item_words(maps, t, 1), np.int64(1), cols, row, code, begin, keys, n
-                )
+                first = first_of_range(arena, leaf, inner, np.int64(1), cols, row, code, begin, keys, n)
                 leaf = child_at(arena, maps, t, leaf, first - 1)
             item = first_of_range(arena, leaf, words, np.int64(0), cols, row, code, begin, keys, n)
         is_inside = True
@@ -426,16 +422,17 @@ def range_next(arena, maps, code, pc, state, cols):
             ):
                 is_inside = False
                 break
-            slot = slot_of(arena, maps, m, t, at)
+            cols[row_out + out] = row
+            cols[slot_out + out] = at
+            prefetch(arena, maps[m + M_BASE] + maps[m + M_WORDS] * first_slot(arena, maps, m, t, at))
+            out += 1
             item += 1
-            if slot >= 0:
-                cols[row_out + out] = row
-                cols[slot_out + out] = slot
-                out += 1
         if not is_inside:
             row += 1
             leaf = np.int64(0)
     state[cursor], state[cursor + 1], state[cursor + 2] = row, leaf, item
+    for i in range(out):
+        cols[slot_out + i] = slot_of(arena, maps, m, t, cols[slot_out + i])
     return out
 
 
@@ -449,25 +446,29 @@ def is_later(cols, i, code, lower):
 
 
 @helper
-def slot_of(arena, maps, m, t, at):
-    """The slot of the entry at a place in a leaf; -1 if its value is 0."""
+def first_slot(arena, maps, m, t, at):
+    """Where the search for the slot of the entry at a place in a leaf begins; its keys, as slots have them,
+    are then in the tree's memory for keys.
+    """
     keys, key, places = maps[t + T_KEYS], t + T_KEY, maps[t + T_PLACES]
     for j in range(keys):
         maps[key + maps[places + j]] = arena[at + j]
     hash = hash_one(maps[key])
     for j in range(1, keys):
         hash = hash_more(hash, maps[key + j])
+    return shifted(hash, maps[m + M_SHIFT])
+
+
+@helper
+def slot_of(arena, maps, m, t, at):
+    """The slot of the entry at a place in a leaf.  REQUIRES: it has one."""
+    slot = first_slot(arena, maps, m, t, at)
+    keys, key = maps[t + T_KEYS], t + T_KEY
     base, words, mask = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK]
-    slot = shifted(hash, maps[m + M_SHIFT])
     while True:
-        place = base + slot * words
-        if arena[place] == EMPTY:
-            return np.int64(-1)
-        j = 0
+        j, place = 0, base + slot * words
         while j < keys and arena[place + j] == maps[key + j]:
             j += 1
         if j == keys:
-            break
+            return slot
         slot = (slot + 1) & mask
-    is_there = is_live(arena, value_at(arena, maps, m, place), maps[m + M_VALUES])
-    return slot if is_there else np.int64(-1)
