@@ -34,7 +34,9 @@ to the trees before they are read again; if it gets full, the trees are no longe
 A node is a page: the number of its items, the next node of its level, then its items.  An item of a leaf is
 an entry: its keys, sorted as the tree is, and the words of its value.  An item of another node is a child:
 keys that none of its entries is below and all entries of children before it are, then where it is, then for
-each part of a value two words, the sum over its entries: an integer of 128 bits, or a doubled float.
+each part of a value two words, the sum over its entries: an integer of 128 bits, or a doubled float.  A map
+of exact sums has exact sums there, which are computed when they are first read: until then the head is
+NOT_COMPUTED.  Entries in leaves share their wide sums with the slots.
 """
 
 from __future__ import annotations
@@ -83,11 +85,15 @@ T_KINDS: Final = 8  # where in the array of all maps the kinds of parts are, eac
 T_VALUES: Final = 9  # words of a value, in a leaf
 T_LEAF: Final = 10  # items of a leaf, at most
 T_INNER: Final = 11  # items of another node, at most
-T_KEY: Final = 12  # memory for keys that are searched, MOST_KEYS words
+T_SUM: Final = 12  # words of a sum of a part
+T_MAP: Final = 13  # the address of its map
+T_KEY: Final = 14  # memory for keys that are searched, MOST_KEYS words
 MOST_KEYS: Final = 24
 T_PATH: Final = T_KEY + MOST_KEYS  # memory for a path: for each level its node and the item
 LEVELS: Final = 24
 T_WORDS: Final = T_PATH + 2 * LEVELS
+
+NOT_COMPUTED: Final = EMPTY
 
 NODE_COUNT: Final = 0
 NODE_NEXT: Final = 1
@@ -196,6 +202,7 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     SCAN_OPEN,  # cursor
     SCAN_NEXT,  # frame, parent, map, cursor, row out, slot out, exit
     RANGE_SUM,  # frame, map, order, n, work, four bounds, keys.., values..: sums over ranges
+    RANGE_MERGE,  # frame, map, order, n, 0, to map, to slots, four bounds, keys..: exact sums over ranges
     RANGE_OPEN,  # frame, map, order, cursor
     RANGE_NEXT,  # frame, parent, map, order, cursor, row out, slot out, exit, either, n, four bounds, keys..
     SLOT_LOAD,  # frame, map, slots, word, out
@@ -236,7 +243,7 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     ROW_ADD,  # map, key, value: to an entry of a plain map
     ROW_TOTAL,  # map, value: of a plain map without keys
     ROW_HOLD,  # map, factor, plan, columns..: ELEMENTS of a map without keys that no trigger reads
-) = range(63)  # fmt: skip
+) = range(64)  # fmt: skip
 
 # How CONVERT converts.  A float in a value is its bits; in a key it is its code, in the order of floats.
 INT_TO_BITS, BITS_TO_CODE, CODE_TO_BITS, INT_TO_CODE, CODE_TO_INT, BITS_TO_INT = range(6)

@@ -279,6 +279,74 @@ def test_sums_of_floats_leave_nothing_behind() -> None:
     assert runtime.maps.shapes[0].summed == 2  # M is read by a condition: its sums are doubled floats
 
 
+EXACT = """
+CREATE STREAM R(p long, k long, v double); CREATE STREAM ASK(id long, p long, e long, f long);
+DECLARE MAP M(double)[][p: long, k: long] := 0;
+DECLARE MAP S(double)[][id: long] := 0; DECLARE MAP KEPT(double)[][id: long, k: long] := 0;
+ON + R(p, k, v) { M[][p, k] += v; } ON - R(p, k, v) { M[][p, k] += -1 * v; }
+"""
+ASKED = "S[][id] += AggSum([id], GIVEN 3 * M[][p, k] * {k > e} * {k <= f});"
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_exact_sums_of_floats(batch: bool, leaf: int) -> None:
+    """As large and as small as floats are, so that sums are wide: each range sum is the nearest float."""
+    if batch:
+        text = f"ON BATCH UPDATE OF ASK {{ {ASKED.replace('GIVEN', '(DELTA ASK)(id, p, e, f) *')} }}"
+    else:
+        text = f"ON + ASK(id, p, e, f) {{ {ASKED.replace('GIVEN', '')} }}"
+    runtime = Runtime(parse(EXACT + text))
+    rng, live, id = random.Random(f"{batch} {leaf}"), list[tuple[int, int, float]](), 0
+    saved, before = runtime.save(), list[tuple[int, int, float]]()
+    for step in range(14):
+        if step == 9:
+            runtime.restore(saved)
+            live = before[:]
+        if step == 5:
+            saved, before = runtime.save(), live[:]
+        gone = [live.pop(rng.randrange(len(live))) for _ in range(min(len(live), rng.choice((0, 1, 60))))]
+        come = [
+            (
+                rng.randint(0, 1),
+                rng.randint(0, 150),
+                rng.choice((-1, 1)) * rng.random() * 10.0 ** rng.choice((-300, -3, 0, 2, 290)),
+            )
+            for _ in range(rng.choice((1, 80)))
+        ]
+        live += come
+        runtime.apply("R", gone + come, [-1] * len(gone) + [1] * len(come))
+        asked = [(id + i, rng.randint(0, 1), rng.randint(-1, 150), rng.randint(0, 150)) for i in range(12)]
+        id += len(asked)
+        runtime.apply("ASK", asked)
+        runtime.check()
+        found = entries(runtime, "S")
+        for i, p, e, f in asked:
+            terms = [v for q, k, v in live if q == p and e < k <= f]
+            assert found.get((i,), 0.0) == math.fsum(3 * [*terms])
+    runtime.apply("R", live, [-1] * len(live))
+    runtime.apply("ASK", [(id, 0, -1, 200)])
+    runtime.check()
+    assert not entries(runtime, "M")
+
+
+def test_exact_sums_with_infinities() -> None:
+    text = f"ON + ASK(id, p, e, f) {{ {ASKED.replace('GIVEN', '')} }}"
+    runtime = Runtime(parse(EXACT + text))
+    runtime.apply("R", [(0, k, 1.5) for k in range(100)])
+    runtime.apply("R", [(0, 50, math.inf)])
+    runtime.apply("ASK", [(0, 0, -1, 99), (1, 0, 50, 99), (2, 0, 49, 50)])
+    runtime.apply("R", [(0, 50, math.inf)], [-1])
+    runtime.apply("ASK", [(3, 0, -1, 99)])
+    runtime.check()
+    assert entries(runtime, "S") == {(0,): math.inf, (1,): 3 * 49 * 1.5, (2,): math.inf, (3,): 450.0}
+    assert list(runtime.compiled.row_entries) == [("R", "insert"), ("R", "delete"), ("ASK", "insert")]
+
+
+DECIMALS = """
+CREATE TYPE Cents FROM FILE 'cents.so';
+"""
+
+
 def test_trees_are_made_again_after_going_back(leaf: int) -> None:
     runtime = Runtime(parse(SORTED))
     runtime.apply("R", [(i, 1) for i in range(100)])

@@ -50,7 +50,7 @@ class Joins(Scalars):
             self._lift(node)
         elif isinstance(node, ast.Exists | ast.Domain | ast.Lift) and not outputs(node, bound):
             self.keep(self.scalar(node).column)
-        elif self.exact and isinstance(node, ast.AggSum) and self.ring_of(node) is not INTEGER_RING:
+        elif isinstance(node, ast.AggSum) and self._is_inlined(node):
             self._join_inlined(node)
         elif not outputs(node, bound):
             self._times(node)
@@ -67,6 +67,13 @@ class Joins(Scalars):
             self._expand_map(node.body, conditions, is_condition=True)
         else:
             self._join_grouped(node)
+
+    def _is_inlined(self, node: ast.AggSum) -> bool:
+        """Whether a sum of floats is added to exact sums row by row; a sum over a range is read as it is."""
+        if not self.exact or self.ring_of(node) is INTEGER_RING:
+            return False
+        factors = node.body.factors if isinstance(node.body, ast.Product) else (node.body,)
+        return self.ranges.read(factors, self.names) is None
 
     def _times(self, node: ast.Node) -> None:
         """A factor that binds nothing."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.compile.code import Word
+from dlog.m3.runtime.compile.exact import EXACT_RING
 from dlog.m3.runtime.compile.ranges import NEGATED, Bound, RangeRead, is_from_below
 from dlog.m3.runtime.compile.rows import Rows
 from dlog.m3.runtime.compile.stores import Store
@@ -26,12 +27,18 @@ class RangeCode(Rows):
         """One value in each row: see `scalars`."""
         raise NotImplementedError
 
+    def sums_in(self, store: Store, slots: Word) -> Value:
+        """Exact sums as values: see `scalars`."""
+        raise NotImplementedError
+
     def range_sum(self, read: RangeRead) -> Value:
         """The sum of the entries in a range, for each row."""
         store = read.store
         keys = self._bound_keys(store, read.variables, read.places)
         bounds = self.bound_words(store.key_kinds[read.key], read.bounds)
         order = self.stores.order(store, read.places, read.key)
+        if store.is_exact:
+            return self._exact_sum(store, order, bounds, keys)
         marks = [
             ("look up", store.address, "range", order, *bounds, *keys, w) for w in range(store.ring.words)
         ]
@@ -44,6 +51,18 @@ class RangeCode(Rows):
             )  # fmt: skip
             self.frame.cache.update(zip(marks, out, strict=True))
         return store.value(tuple(self.frame.cache[mark] for mark in marks))
+
+    def _exact_sum(self, store: Store, order: int, bounds: list[Word], keys: list[Word]) -> Value:
+        """Exact sums are made in a map with an entry for each row."""
+        sums = self.stores.scratch((INT_KIND,), EXACT_RING)
+        rows, slots = self.arithmetic.own_rows(self.frame), self.code.column()
+        self.code.emit(o.CLEAR, sums.address)
+        self.code.emit(o.SLOTS, self.frame.word, sums.address, self.hashed([rows]), 1, rows, slots)
+        self.code.emit(
+            o.RANGE_MERGE, self.frame.word, store.address, order, len(keys), 0, sums.address, slots, *bounds,
+            *keys,
+        )  # fmt: skip
+        return self.sums_in(sums, slots)
 
     def _bound_keys(
         self, store: Store, variables: Sequence[ast.Variable], places: Sequence[int]

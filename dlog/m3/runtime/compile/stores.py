@@ -74,8 +74,8 @@ class Store:
 
     @property
     def is_summable(self) -> bool:
-        """Whether kernels add its values, as integers or floats of 53 or 106 bits."""
-        return self.ring.kernel is not None and self.ring.variables is None and not self.is_exact
+        """Whether kernels add its values: integers, floats, or exact sums of these."""
+        return self.is_exact or (self.ring.kernel is not None and self.ring.variables is None)
 
     def value(self, columns: tuple[Word, ...]) -> Value:
         return as_value(self.ring, columns)

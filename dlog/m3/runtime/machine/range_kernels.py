@@ -26,6 +26,7 @@ from dlog.m3.runtime.layout import (
     CHUNK,
     DOUBLED,
     EMPTY,
+    EXACT_WORDS,
     FLOAT_LESS,
     FLOAT_LESS_INT,
     FLOAT_PLUS,
@@ -35,20 +36,25 @@ from dlog.m3.runtime.layout import (
     KEY_PLUS,
     LESS_KEY,
     M_BASE,
+    M_KEYS,
     M_LOGGED,
     M_MASK,
     M_ORDER,
     M_SHIFT,
+    M_SPARE,
     M_USED,
     M_WORDS,
     NO_BOUND,
     NODE_COUNT,
     NODE_ITEMS,
     NODE_NEXT,
+    NOT_COMPUTED,
     OVERFLOW,
     PAGES,
+    RANGE_MERGE,
     RANGE_OPEN,
     RANGE_SUM,
+    RESUME,
     ROOM,
     T_ENTRIES,
     T_HEIGHT,
@@ -56,16 +62,27 @@ from dlog.m3.runtime.layout import (
     T_KEYS,
     T_KINDS,
     T_PARTS,
+    T_PATH,
     T_PLACES,
     T_ROOT,
     T_WORDS,
     TREES,
+    WIDE,
 )
 from dlog.m3.runtime.machine.arithmetic_kernels import to_bits, to_float
+from dlog.m3.runtime.machine.exact_kernels import add_sum, is_short
+from dlog.m3.runtime.maps.exact_kernels import make_exact_zero
 from dlog.m3.runtime.maps.map_kernels import hash_more, hash_one, shifted
-from dlog.m3.runtime.maps.order_kernels import add_wide, apply_log, child_at, item_words, sum_items
+from dlog.m3.runtime.maps.order_kernels import (
+    add_wide,
+    apply_log,
+    child_at,
+    forget_sum,
+    item_words,
+    sum_items,
+)
 
-RANGE_STEPS: Final = (RANGE_SUM, RANGE_OPEN)
+RANGE_STEPS: Final = (RANGE_SUM, RANGE_MERGE, RANGE_OPEN)
 FEWEST_ROWS: Final = 8  # that are worth to be sorted by their bounds
 ENTRIES_A_ROW: Final = 32  # at most, for one pass over all of them
 
@@ -78,6 +95,8 @@ def range_step(arena, maps, code, pc, state, cols):
         return False
     if code[pc] == RANGE_SUM:
         range_sums(arena, maps, code, pc, state, cols)
+    elif code[pc] == RANGE_MERGE:
+        return range_merges(arena, maps, code, pc, state, cols)
     else:
         cursor = code[a + 3]
         state[cursor], state[cursor + 1], state[cursor + 2] = 0, 0, 0
@@ -231,38 +250,37 @@ def range_sum(arena, maps, t, part, cols, i, code, lower, upper, keys, n):
 
     Down to where the bounds part, then along each of them: O(items of a node * log n).
     """
-    node, level = maps[t + T_ROOT], maps[t + T_HEIGHT]
-    high, low, one = np.int64(0), np.int64(0), np.int64(1)
-    first, last = np.int64(0), np.int64(0)
-    words = item_words(maps, t, 1)
-    left = right = node
-    while level > 0:
-        first = first_of_range(arena, node, words, one, cols, i, code, lower, keys, n) - 1
-        last = end_of_range(arena, node, words, max(first, one), cols, i, code, upper, keys, n) - 1
-        left, right = child_at(arena, maps, t, node, first), child_at(arena, maps, t, node, last)
-        if left != right:
+    high, low = np.int64(0), np.int64(0)
+    level, left, right = maps[t + T_HEIGHT], maps[t + T_ROOT], maps[t + T_ROOT]
+    while level >= 0:
+        first, last, is_one = range_items(
+            arena, maps, t, level, left, right, cols, i, code, lower, upper, keys, n
+        )
+        if is_one:
             if last > first:
-                high, low = sum_items(arena, maps, t, part, level, node, first + 1, last, high, low)
-            break
-        node = left
+                high, low = sum_items(arena, maps, t, part, level, left, first, last, high, low)
+            elif level > 0 and last < first - 1:
+                break  # the upper bound is before the lower one
+        else:
+            end = arena[left + NODE_COUNT]
+            high, low = sum_items(arena, maps, t, part, level, left, first, end, high, low)
+            high, low = sum_items(arena, maps, t, part, level, right, np.int64(0), last, high, low)
+        if level > 0:
+            left, right = child_at(arena, maps, t, left, first - 1), child_at(arena, maps, t, right, last)
         level -= 1
-    if level > 0 and last < first:
-        return high, low
-    while level > 1:
-        level -= 1
-        first = first_of_range(arena, left, words, one, cols, i, code, lower, keys, n)
-        high, low = sum_items(arena, maps, t, part, level, left, first, arena[left + NODE_COUNT], high, low)
-        left = child_at(arena, maps, t, left, first - 1)
-        last = end_of_range(arena, right, words, one, cols, i, code, upper, keys, n) - 1
-        high, low = sum_items(arena, maps, t, part, level, right, np.int64(0), last, high, low)
-        right = child_at(arena, maps, t, right, last)
-    words, level = item_words(maps, t, 0), np.int64(0)
-    first = first_of_range(arena, left, words, np.int64(0), cols, i, code, lower, keys, n)
-    last = end_of_range(arena, right, words, np.int64(0), cols, i, code, upper, keys, n)
-    if left == right:
-        return sum_items(arena, maps, t, part, level, left, first, max(first, last), high, low)
-    high, low = sum_items(arena, maps, t, part, level, left, first, arena[left + NODE_COUNT], high, low)
-    return sum_items(arena, maps, t, part, level, right, np.int64(0), last, high, low)
+    return high, low
+
+
+@helper
+def range_items(arena, maps, t, level, left, right, cols, i, code, lower, upper, keys, n):
+    """Which items of a level are in a range as a whole: of the nodes that have its bounds, those of the left
+    one from the first on, and those of the right one up to the last; whether both are one node.  Below the
+    left node the range goes on in the child before the first item, below the right one in the last one.
+    """
+    words, begin = item_words(maps, t, level), np.int64(1 if level > 0 else 0)
+    first = first_of_range(arena, left, words, begin, cols, i, code, lower, keys, n)
+    last = end_of_range(arena, right, words, begin, cols, i, code, upper, keys, n) - begin
+    return first, last, left == right
 
 
 # ---- running sums: many rows, in the order of their bounds
@@ -375,6 +393,120 @@ def sum_before(arena, maps, t, part, state, work, cols, rows, code, bound, keys,
             item += 1
         at = work + CHUNK + i
         state[at], cols[out + i] = add_wide(state[at], cols[out + i], high, low)
+
+
+# ---- exact sums
+
+
+@helper
+def range_merges(arena, maps, code, pc, state, cols):
+    """The instruction RANGE_MERGE; False: it needs memory first, and continues with the row it was at.
+
+    REQUIRES: trees that are current, if there are entries.
+    """
+    a = pc + 2
+    rows, m, n, to, slots = state[code[a]], code[a + 1], code[a + 3], code[a + 5], code[a + 6]
+    lower, upper = a + 7, a + 7 + 2 * BOUND_WORDS
+    keys = upper + 2 * BOUND_WORDS
+    t = maps[m + M_ORDER] + code[a + 2] * T_WORDS
+    for i in range(state[RESUME], rows):
+        target = maps[to + M_BASE] + cols[slots + i] * maps[to + M_WORDS] + maps[to + M_KEYS]
+        make_exact_zero(arena, maps, to, target)
+        if maps[m + M_USED] > 0 and not merge_range(
+            arena, maps, m, t, to, target, state, pc, cols, i, code, lower, upper, keys, n
+        ):
+            state[RESUME] = i
+            return False
+    state[RESUME] = 0
+    return True
+
+
+@helper
+def merge_range(arena, maps, m, t, to, target, state, pc, cols, i, code, lower, upper, keys, n):
+    """As `range_sum`, of exact sums, into one at a place.  False: memory is missing."""
+    level, left, right = maps[t + T_HEIGHT], maps[t + T_ROOT], maps[t + T_ROOT]
+    while level >= 0:
+        first, last, is_one = range_items(
+            arena, maps, t, level, left, right, cols, i, code, lower, upper, keys, n
+        )
+        if level > 0 and is_one and last < first - 1:
+            break
+        end = last if is_one else arena[left + NODE_COUNT]
+        if not merge_items(arena, maps, m, t, level, left, first, end, to, target, state, pc):
+            return False
+        if not is_one and not merge_items(
+            arena, maps, m, t, level, right, np.int64(0), last, to, target, state, pc
+        ):
+            return False
+        if level > 0:
+            left, right = child_at(arena, maps, t, left, first - 1), child_at(arena, maps, t, right, last)
+        level -= 1
+    return True
+
+
+@helper
+def merge_items(arena, maps, m, t, level, node, first, end, to, target, state, pc):
+    words, start = item_words(maps, t, level), node + NODE_ITEMS + maps[t + T_KEYS]
+    for at in range(start + first * words, start + end * words, words):
+        source = at + 1 if level > 0 else at
+        is_there = level == 0 or arena[source] != NOT_COMPUTED
+        if not is_there and not compute_sum(arena, maps, m, t, at, level, state, pc):
+            return False
+        if is_short(maps, to, state, np.int64(0)):
+            return False
+        add_sum(arena, maps, to, target, source, np.int64(1), state, pc)
+    return True
+
+
+@helper
+def compute_sum(arena, maps, m, t, at, level, state, pc):
+    """The exact sum of a child, which is at a place in a node of a level, and those below it that are needed.
+    False: memory is missing; what was begun is forgotten.  Amortised O(items of a node) for each change.
+
+    The tree's path has the node that is being added, and its next item, of each level.
+    """
+    top, lv, path = level - 1, level - 1, t + T_PATH
+    keys, inner = maps[t + T_KEYS], item_words(maps, t, 1)
+    maps[path + 2 * lv], maps[path + 2 * lv + 1] = arena[at], 0
+    make_sum_zero(arena, at + 1)
+    while True:
+        node, i = maps[path + 2 * lv], maps[path + 2 * lv + 1]
+        if i == arena[node + NODE_COUNT]:
+            if lv == top:
+                return True
+            lv += 1
+            continue
+        source = node + NODE_ITEMS + i * item_words(maps, t, lv) + keys
+        if lv > 0:
+            source += 1
+            if arena[source] == NOT_COMPUTED:
+                make_sum_zero(arena, source)
+                lv -= 1
+                maps[path + 2 * lv], maps[path + 2 * lv + 1] = arena[source - 1], 0
+                continue
+        if maps[m + M_SPARE] == 0:
+            while lv <= top:
+                forget_sum(arena, maps, t, sum_place(maps, t, path, lv, top, at, keys, inner))
+                lv += 1
+            state[ASKED], state[ROOM] = m, WIDE
+            return False
+        total = sum_place(maps, t, path, lv, top, at, keys, inner)
+        add_sum(arena, maps, m, total, source, np.int64(1), state, pc)
+        maps[path + 2 * lv + 1] = i + 1
+
+
+@helper
+def sum_place(maps, t, path, lv, top, at, keys, inner):
+    """Where the sum of the node that a path has at a level is."""
+    if lv == top:
+        return at + 1
+    return maps[path + 2 * lv + 2] + NODE_ITEMS + maps[path + 2 * lv + 3] * inner + keys + 1
+
+
+@helper
+def make_sum_zero(arena, at):
+    for w in range(EXACT_WORDS):
+        arena[at + w] = 0
 
 
 # ---- entries one after the other

@@ -22,6 +22,7 @@ from dlog.m3.runtime.layout import (
     CHUNK,
     EMPTY,
     EXACT,
+    EXACT_WORDS,
     LINE,
     M_BASE,
     M_INDEX,
@@ -145,8 +146,8 @@ class Maps:
         kinds = at + len(lists)
         lists += [word for part in parts for word in part]
         for i in range(len(shape.orders)):
-            values = shape.summed if parts else 0
-            lists += order_words(shape.keys, len(parts), values, at + i * shape.keys, kinds)
+            values, sums = shape.summed if parts else 0, EXACT_WORDS if shape.is_exact else 2
+            lists += order_words(shape.keys, len(parts), sums, values, at + i * shape.keys, kinds)
         return lists
 
     # ---- growing and shrinking
@@ -275,6 +276,8 @@ class Maps:
 
     def copies(self) -> list[Words]:
         """The words of every table, a row for each slot, with its element; then all wide sums.  O(memory)."""
+        for i in self._sums.keys() & self._orders.keys():  # trees have wide sums, and are not copied
+            self._orders[i].drop()
         return [self._copy(i) for i in range(len(self.shapes))] + [w.copy() for w in self._sums.values()]
 
     def _copy(self, i: int) -> Words:
@@ -367,7 +370,8 @@ class Maps:
             elements.check(self.table(i))
         for i in self._sums:
             assert check_sums(self.arena.A, self.words, self.addresses[i]) == 0, f"map {i} has an unsound sum"
-            self._sums[i].check(self.table(i), self.shapes[i].keys)
+            others = self._orders[i].wide_sums() if i in self._orders else []
+            self._sums[i].check(self.table(i), self.shapes[i].keys, others)
         for address in self.addresses:
             broken = check_table(self.arena.A, self.words, address)
             assert broken == 0, f"map at {address} violates rule {broken}"

@@ -10,6 +10,7 @@ from dlog.m3.runtime.layout import (
     NODE_COUNT,
     NODE_ITEMS,
     NODE_NEXT,
+    NOT_COMPUTED,
     T_ENTRIES,
     T_FREE,
     T_HEIGHT,
@@ -18,7 +19,7 @@ from dlog.m3.runtime.layout import (
     T_ROOT,
     T_SPARE,
 )
-from dlog.m3.runtime.maps.order_kernels import child_at, item_words, most_items, sum_items
+from dlog.m3.runtime.maps.order_kernels import child_at, has_exact, item_words, most_items, sum_items
 
 
 @kernel
@@ -41,8 +42,9 @@ def check_tree(arena_words: Words, map_words: Words, t: int, pages: int) -> int:
     """0 if a tree is sound, else the number of the rule that it violates.
 
     1 entries are sorted and distinct, and between the keys of the nodes above; 2 sums are those of the items
-    below, integers to the word; 3 nodes but the root have enough items, and no more than fit; 4 the levels
-    are chained; 5 every page is in use or free, once; 6 entries are counted correctly.  O(entries).
+    below, to the word (exact ones are not looked at); 3 nodes but the root have enough items, and no more
+    than fit; 4 the levels are chained; 5 every page is in use or free, once; 6 entries are counted correctly.
+    O(entries).
     """
     arena, maps = pointer(arena_words), pointer(map_words)
     first, used, keys = maps[t + T_ROOT], 0, maps[t + T_KEYS]
@@ -113,7 +115,7 @@ def check_item(arena, maps, t, item, child, level, is_first):
     keys = maps[t + T_KEYS]
     if not is_first and is_below(arena, child + NODE_ITEMS, item, keys):
         return 1
-    for part in range(maps[t + T_PARTS]):
+    for part in range(0 if has_exact(maps, t) else maps[t + T_PARTS]):
         high, low = sum_items(
             arena, maps, t, part, level - 1, child, np.int64(0), arena[child + NODE_COUNT], np.int64(0),
             np.int64(0),
@@ -121,3 +123,21 @@ def check_item(arena, maps, t, item, child, level, is_first):
         if arena[item + keys + 1 + 2 * part] != high or arena[item + keys + 2 + 2 * part] != low:
             return 2
     return 0
+
+
+@kernel
+def list_wide(arena_words: Words, map_words: Words, t: int, out: Words) -> int:
+    """Where the wide ones of a tree's exact sums are.  Returns their number."""
+    arena, maps = pointer(arena_words), pointer(map_words)
+    first, words, n = maps[t + T_ROOT], item_words(maps, t, 1), 0
+    for _ in range(maps[t + T_HEIGHT] if has_exact(maps, t) else np.int64(0)):
+        node = first
+        while node != 0:
+            start = node + NODE_ITEMS + maps[t + T_KEYS] + 1
+            for at in range(start, start + arena[node + NODE_COUNT] * words, words):
+                if arena[at] < 0 and arena[at] != NOT_COMPUTED:
+                    out[n] = -arena[at]
+                    n += 1
+            node = arena[node + NODE_NEXT]
+        first = child_at(arena, maps, t, first, np.int64(0))
+    return n

@@ -18,6 +18,7 @@ from dlog.m3.rings.kernels import sum_of_doubled
 from dlog.m3.runtime.layout import (
     DOUBLED,
     EMPTY,
+    EXACT_WORDS,
     INT,
     M_APPLIED,
     M_BASE,
@@ -31,6 +32,7 @@ from dlog.m3.runtime.layout import (
     NODE_COUNT,
     NODE_ITEMS,
     NODE_NEXT,
+    NOT_COMPUTED,
     T_ENTRIES,
     T_FREE,
     T_HEIGHT,
@@ -39,15 +41,18 @@ from dlog.m3.runtime.layout import (
     T_KEYS,
     T_KINDS,
     T_LEAF,
+    T_MAP,
     T_PARTS,
     T_PATH,
     T_PLACES,
     T_ROOT,
     T_SPARE,
+    T_SUM,
     T_VALUES,
     T_WORDS,
 )
 from dlog.m3.runtime.maps.apart_kernels import value_at
+from dlog.m3.runtime.maps.exact_kernels import free_wide
 
 LOWEST = np.int64(-(2**63))
 
@@ -119,7 +124,7 @@ def free_page(arena, maps, t, page):
 def item_words(maps, t, level):
     if level == 0:
         return maps[t + T_KEYS] + maps[t + T_VALUES]
-    return maps[t + T_KEYS] + 1 + 2 * maps[t + T_PARTS]
+    return maps[t + T_KEYS] + 1 + maps[t + T_SUM] * maps[t + T_PARTS]
 
 
 @helper
@@ -227,6 +232,9 @@ def sum_items(arena, maps, t, part, level, node, first, end, high, low):
 def set_sums(arena, maps, t, node, i, level):
     """The sums of a child of a node, which is at a level, from the child's items."""
     at = node + NODE_ITEMS + i * item_words(maps, t, level) + maps[t + T_KEYS]
+    if has_exact(maps, t):
+        forget_sum(arena, maps, t, at + 1)
+        return
     child = arena[at]
     for part in range(maps[t + T_PARTS]):
         high, low = sum_items(
@@ -235,6 +243,41 @@ def set_sums(arena, maps, t, node, i, level):
         )  # fmt: skip
         arena[at + 1 + 2 * part] = high
         arena[at + 2 + 2 * part] = low
+
+
+@helper
+def has_exact(maps, t):
+    """Whether the sums of a tree are exact ones, computed when they are read."""
+    return maps[t + T_SUM] == EXACT_WORDS
+
+
+@helper
+def forget_sum(arena, maps, t, at):
+    """An exact sum at a place is not valid any more."""
+    if arena[at] < 0 and arena[at] != NOT_COMPUTED:
+        free_wide(arena, maps, maps[t + T_MAP], -arena[at])
+    arena[at] = NOT_COMPUTED
+
+
+@helper
+def begin_sum(arena, maps, t, item):
+    """The sums of an item in memory of any content."""
+    if has_exact(maps, t):
+        arena[item + maps[t + T_KEYS] + 1] = NOT_COMPUTED
+
+
+@helper
+def forget_sums(arena, maps, t):
+    """All exact sums of a tree.  O(nodes)."""
+    first, words = maps[t + T_ROOT], item_words(maps, t, 1)
+    for _ in range(maps[t + T_HEIGHT] if has_exact(maps, t) else np.int64(0)):
+        node = first
+        while node != 0:
+            start = node + NODE_ITEMS + maps[t + T_KEYS] + 1
+            for at in range(start, start + arena[node + NODE_COUNT] * words, words):
+                forget_sum(arena, maps, t, at)
+            node = arena[node + NODE_NEXT]
+        first = child_at(arena, maps, t, first, np.int64(0))
 
 
 # ---- one entry
@@ -376,6 +419,7 @@ def make_room(arena, maps, t):
         arena[node + NODE_COUNT] = 1
         move_to(arena, node + NODE_ITEMS, root + NODE_ITEMS, maps[t + T_KEYS])
         arena[node + NODE_ITEMS + maps[t + T_KEYS]] = root
+        begin_sum(arena, maps, t, node + NODE_ITEMS)
         maps[t + T_ROOT] = node
         height += 1
         maps[t + T_HEIGHT] = height
@@ -420,6 +464,8 @@ def mend(arena, maps, t):
         node = child_at(arena, maps, t, node, i)
     while maps[t + T_HEIGHT] > 0 and arena[maps[t + T_ROOT] + NODE_COUNT] == 1:
         root = maps[t + T_ROOT]
+        if has_exact(maps, t):
+            forget_sum(arena, maps, t, root + NODE_ITEMS + maps[t + T_KEYS] + 1)
         maps[t + T_ROOT] = child_at(arena, maps, t, root, np.int64(0))
         maps[t + T_HEIGHT] -= 1
         free_page(arena, maps, t, root)
@@ -462,6 +508,7 @@ def split(arena, maps, t, node, i, level):
     move_up(arena, item, (arena[node + NODE_COUNT] - i - 1) * above, above)
     arena[node + NODE_COUNT] += 1
     arena[item + maps[t + T_KEYS]] = right
+    begin_sum(arena, maps, t, item)
     begin_child(arena, maps, t, node, i + 1, level)
     set_sums(arena, maps, t, node, i, level)
 
@@ -477,6 +524,8 @@ def merge(arena, maps, t, node, i, level):
     arena[left + NODE_NEXT] = arena[right + NODE_NEXT]
     free_page(arena, maps, t, right)
     item = node + NODE_ITEMS + (i + 1) * above
+    if has_exact(maps, t):
+        forget_sum(arena, maps, t, item + maps[t + T_KEYS] + 1)
     move_to(arena, item, item + above, (arena[node + NODE_COUNT] - i - 2) * above)
     arena[node + NODE_COUNT] -= 1
     set_sums(arena, maps, t, node, i, level)
@@ -507,6 +556,7 @@ def empty_trees(arena, maps, m):
 
 @helper
 def empty_tree(arena, maps, t):
+    forget_sums(arena, maps, t)
     first = maps[t + T_ROOT]
     for level in range(maps[t + T_HEIGHT], -1, -1):
         node, below = first, np.int64(0)
@@ -562,6 +612,7 @@ def build_tree(arena_words: Words, map_words: Words, t: int, entries: Words, n: 
             arena[node + NODE_COUNT] = count
             for i in range(count):
                 arena[node + NODE_ITEMS + i * words + keys] = child
+                begin_sum(arena, maps, t, node + NODE_ITEMS + i * words)
                 begin_child(arena, maps, t, node, np.int64(i), level)
                 child = arena[child + NODE_NEXT]
             if k == 0:
@@ -570,6 +621,12 @@ def build_tree(arena_words: Words, map_words: Words, t: int, entries: Words, n: 
                 arena[last + NODE_NEXT] = node
             last = node
     maps[t + T_ROOT], maps[t + T_HEIGHT], maps[t + T_ENTRIES] = first, level, n
+
+
+@kernel
+def free_sums(arena_words: Words, map_words: Words, t: int) -> None:
+    """Before a tree is dropped: what its exact sums have outside of it can be used again."""
+    forget_sums(pointer(arena_words), pointer(map_words), t)
 
 
 @kernel

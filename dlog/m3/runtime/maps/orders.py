@@ -14,6 +14,7 @@ import numpy as np
 from dlog.jit import Words
 from dlog.m3.runtime.layout import (
     DOUBLED,
+    EXACT,
     FLOAT,
     INT,
     M_APPLIED,
@@ -30,15 +31,17 @@ from dlog.m3.runtime.layout import (
     T_KEYS,
     T_KINDS,
     T_LEAF,
+    T_MAP,
     T_PARTS,
     T_PLACES,
     T_ROOT,
     T_SPARE,
+    T_SUM,
     T_VALUES,
     T_WORDS,
 )
-from dlog.m3.runtime.maps.order_check_kernels import check_tree, read_tree
-from dlog.m3.runtime.maps.order_kernels import add_pages, apply_changes, build_tree
+from dlog.m3.runtime.maps.order_check_kernels import check_tree, list_wide, read_tree
+from dlog.m3.runtime.maps.order_kernels import add_pages, apply_changes, build_tree, free_sums
 from dlog.storage.arena.arena import Arena
 
 LEAF = 64  # items
@@ -57,6 +60,8 @@ class Orders:
         self._chunks: dict[int, list[tuple[int, int]]] = {t: [] for t in self._trees}  # record, pages
         self._log: tuple[int, int] | None = None  # record, words
         words[address + M_LOGGED] = -1
+        for t in self._trees:
+            words[t + T_MAP] = address
 
     @property
     def are_made(self) -> bool:
@@ -96,6 +101,9 @@ class Orders:
 
     def drop(self) -> None:
         """Free all memory; the trees are made again when they are needed."""
+        for t in self._trees:
+            if self._words[t + T_ROOT]:
+                free_sums(self._arena.A, self._words, t)
         records = [record for chunks in self._chunks.values() for record, _ in chunks]
         records += [self._log[0]] if self._log is not None else []
         with self._arena.lock:
@@ -120,6 +128,15 @@ class Orders:
         """Bytes of nodes and log."""
         log = self._log[1] if self._log is not None else 0
         return 8 * (log + sum(self._pages(t) * _page_words(self._words, t) for t in self._trees))
+
+    def wide_sums(self) -> list[int]:
+        """Where the wide sums of inner nodes are."""
+        found: list[int] = []
+        for t in self._trees:
+            if self._words[t + T_ROOT]:
+                out = np.zeros(self._pages(t) * int(self._words[t + T_INNER]), np.int64)
+                found += out[: list_wide(self._arena.A, self._words, t, out)].tolist()
+        return found
 
     def check(self, entries: Words) -> None:
         """Assert that the trees, if they are made, are sound, and have these entries.  O(n log n)."""
@@ -149,25 +166,29 @@ class Orders:
 
 def sum_parts(kinds: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """The kind and first word of each part of a value that can be summed; none if one of them cannot."""
+    if kinds and kinds[0] == EXACT:
+        return ((EXACT, 0),)
     if not set(kinds) <= {INT, FLOAT, DOUBLED, DOUBLED + 1}:
         return ()
     return tuple((kind, w) for w, kind in enumerate(kinds) if kind in (INT, FLOAT, DOUBLED))
 
 
-def order_words(keys: int, parts: int, values: int, places: int, kinds: int) -> list[int]:
-    """The words of an order without a tree; `places` and `kinds` are where these are listed."""
+def order_words(keys: int, parts: int, sums: int, values: int, places: int, kinds: int) -> list[int]:
+    """The words of an order without a tree; `sums` is the words of a part's sum, `places` and `kinds` are
+    where these are listed.
+    """
     words = [0] * T_WORDS
     page = LEAF * (keys + values)
     words[T_KEYS], words[T_PLACES], words[T_PARTS], words[T_KINDS] = keys, places, parts, kinds
-    words[T_VALUES], words[T_LEAF] = values, LEAF
-    words[T_INNER] = max(page // (keys + 1 + 2 * parts), 4)
+    words[T_VALUES], words[T_LEAF], words[T_SUM] = values, LEAF, sums
+    words[T_INNER] = max(page // (keys + 1 + sums * parts), 4)
     return words
 
 
 def _page_words(words: Words, t: int) -> int:
     keys, parts = int(words[t + T_KEYS]), int(words[t + T_PARTS])
     leaf = int(words[t + T_LEAF]) * (keys + int(words[t + T_VALUES]))
-    return NODE_ITEMS + max(leaf, int(words[t + T_INNER]) * (keys + 1 + 2 * parts))
+    return NODE_ITEMS + max(leaf, int(words[t + T_INNER]) * (keys + 1 + int(words[t + T_SUM]) * parts))
 
 
 def _pages(entries: int, leaf: int, inner: int) -> int:
