@@ -9,6 +9,7 @@ import random
 import sys
 from collections import defaultdict
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ import pytest
 
 from dlog.errors import DataError
 from dlog.jit.kernels import Kernel
-from dlog.m3 import parse
+from dlog.m3 import parse, register_ring
+from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING, Ring, decimal_ring, product_ring
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime import worker
 from dlog.m3.runtime.machine import row_machine
@@ -342,9 +344,49 @@ def test_exact_sums_with_infinities() -> None:
     assert list(runtime.compiled.row_entries) == [("R", "insert"), ("R", "delete"), ("ASK", "insert")]
 
 
-DECIMALS = """
-CREATE TYPE Cents FROM FILE 'cents.so';
-"""
+def test_elements_of_rings(leaf: int) -> None:
+    """Decimals, and pairs of a count and a sum, are summed part by part; elements of a ring made of functions
+    are read one by one.
+    """
+    pair = product_ring(INTEGER_RING, FLOAT_RING)
+    lifts: dict[str, tuple[Ring, Any, Callable[[list[float]], Any]]] = {
+        "RangeCents": (
+            decimal_ring(2),
+            lambda _, columns: (100 * columns[0]).astype(np.int64)[:, None],
+            lambda values: Decimal(str(sum(values))),
+        ),
+        "RangePair": (
+            pair,
+            lambda _, columns: pair.column([(1, v) for v in columns[0].tolist()]),
+            lambda values: {"1": len(values), "2": sum(values)},
+        ),
+        "RangeModulo": (
+            Ring(
+                "modulo 97", ("int",), lambda v: (v % 97,), lambda w: w[0],
+                plus=lambda x, y: (x + y) % 97, times=lambda x, y: (x * y) % 97, minus=lambda x: -x % 97,
+            ),
+            lambda _, columns: columns[0].astype(np.int64)[:, None] % 97,
+            lambda values: sum(int(v) for v in values) % 97,
+        ),
+    }  # fmt: skip
+    for name, (ring, lift, total) in lifts.items():
+        register_ring(name, ring.with_lift("lift", lift))
+        text = f"""CREATE TYPE {name} FROM FILE 'x';
+        CREATE STREAM R(k long, v double); CREATE STREAM ASK(id long, e long);
+        DECLARE MAP M({name})[][k: long] := 0; DECLARE MAP S({name})[][id: long] := 0;
+        ON BATCH UPDATE OF R {{ M[][k] += AggSum([k], (DELTA R)(k, v) * [lift: {name}](v)); }}
+        ON BATCH UPDATE OF ASK {{ S[][id] += AggSum([id], (DELTA ASK)(id, e) * M[][k] * {{k > e}}); }}"""
+        runtime = Runtime(parse(text))
+        rows = [(k % 60, k % 7 + 0.25 * (k % 4)) for k in range(1, 150)]
+        runtime.apply("R", rows[:100])
+        runtime.apply("ASK", [(-1, 3)])
+        runtime.apply("R", rows[100:])
+        runtime.apply("R", rows[:50], [-1] * 50)
+        runtime.apply("ASK", [(e, e) for e in range(50)])
+        runtime.check()
+        found = entries(runtime, "S")
+        for e in range(50):
+            assert found.get((e,), total([])) == total([v for k, v in rows[50:] if k > e]), name
 
 
 def test_trees_are_made_again_after_going_back(leaf: int) -> None:
