@@ -10,6 +10,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from dlog.m3 import parse, register_ring
 from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING, Ring, decimal_ring, product_ring
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime import worker
-from dlog.m3.runtime.machine import row_machine
+from dlog.m3.runtime.machine import machine, row_machine
 from dlog.m3.runtime.maps import orders
 from dlog.m3.runtime.runtime import Runtime
 
@@ -563,21 +564,30 @@ class Counted:
 
 
 def run_counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """From now on the machine's code for rows runs as Python; how many words it reads and writes."""
+    """From now on the machine runs as Python; how many words it reads and writes in each run."""
     counts: list[int] = []
     for name, module in list(sys.modules.items()):
-        if name.startswith(("dlog.m3.runtime.", "dlog.m3.rings.", "dlog.lftj.primitives")):
+        if name.startswith(("dlog.m3.runtime.", "dlog.m3.rings.", "dlog.lftj.primitives", "dlog.algebra")):
             for attribute, found in list(vars(module).items()):
                 if isinstance(found, Kernel) and not found.is_entry:
                     monkeypatch.setattr(module, attribute, found.py_func)
             if hasattr(module, "prefetch"):
                 monkeypatch.setattr(module, "prefetch", lambda *_: None)
 
-    def run(arena: Any, maps: Any, code: Any, state: Any, _columns: Any, registers: Any, inputs: Any,
-            _selected: Any, events: Any, ranks: Any, n_events: int, budget: int) -> int:  # fmt: skip
-        state[o.BUDGET] = budget
-        counted = [Counted(words) for words in (arena, maps, code, state, registers, inputs, events, ranks)]
-        status = row_machine.run_rows(*counted, n_events)
+    def run(arena: Any, maps: Any, code: Any, state: Any, columns: Any, registers: Any, inputs: Any,
+            selected: Any, events: Any, ranks: Any, n_events: int, budget: int) -> int:  # fmt: skip
+        state[o.BUDGET], status = budget, o.SWITCH
+        given = (arena, maps, code, state, columns, registers, inputs, selected, events, ranks)
+        counted = [Counted(words) for words in given]
+        arena, maps, code, state, columns, registers, inputs, selected, events, ranks = counted
+        with np.errstate(over="ignore"):
+            while status == o.SWITCH:
+                if state[o.BY_ROW]:
+                    rest = (registers, inputs, events, ranks, n_events)
+                    status = row_machine.run_rows(arena, maps, code, state, *rest)
+                else:
+                    rest = (columns, inputs, selected, events, ranks, n_events)
+                    status = machine.run_columns(arena, maps, code, state, *rest)
         counts.append(sum(words.count for words in counted))
         return int(status)
 
@@ -621,7 +631,23 @@ def test_work_and_memory_of_many_entries(monkeypatch: pytest.MonkeyPatch) -> Non
         rng, first = random.Random(0), len(counts)
         for _ in range(50):
             row = (rng.randrange(10**8), rng.randint(0, 4), rng.randint(1, 9), rng.randint(1, 10**6))
-            with np.errstate(over="ignore"):
-                runtime.apply("BIDS", [row])
+            runtime.apply("BIDS", [row])
         work.append(sum(counts[first:]))
     assert work[1] <= 1.5 * work[0]
+
+
+@pytest.mark.parametrize(("name", "most"), [("vwap", 250), ("missed_trades", 900), ("order_book", 20)])
+def test_work_of_programs_is_at_most_in_proportion_to_prices(
+    name: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Words that the machine reads and writes for a row, by price; a scan for each price would be 900 and more."""
+    if not isinstance(row_machine.run_rows, Kernel):
+        pytest.skip("these are no kernels")
+    runtime = Runtime(parse(Path(f"programs/m3/{name}.m3").read_text()))
+    prices = 150
+    for source in runtime.program.sources:
+        rows = [(broker, 10 + p % 7, 100.0 + p) for p in range(prices) for broker in (1, 2)]
+        runtime.apply(source.name, rows)
+    counts = run_counted(monkeypatch)
+    runtime.apply("BIDS", [(1, 5, 120.0)])
+    assert sum(counts) <= most * prices
