@@ -97,7 +97,7 @@ from dlog.m3.runtime.machine.column_kernels import (
     look_up_times,
     make_slots,
 )
-from dlog.m3.runtime.machine.range_kernels import range_next
+from dlog.m3.runtime.machine.range_scan_kernels import range_next
 from dlog.m3.runtime.maps.map_kernels import empty_table
 
 # Instructions by their operands: the rest makes frames, or works on slots and whole maps.

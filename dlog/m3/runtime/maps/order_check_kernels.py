@@ -19,7 +19,7 @@ from dlog.m3.runtime.layout import (
     T_ROOT,
     T_SPARE,
 )
-from dlog.m3.runtime.maps.order_kernels import child_at, has_exact, item_words, most_items, sum_items
+from dlog.m3.runtime.maps.order_node_kernels import child_at, has_exact, item_words, most_items, sum_items
 
 
 @kernel

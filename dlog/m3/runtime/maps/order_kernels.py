@@ -1,11 +1,10 @@
-"""Owns the trees of ordered maps inside kernels: nodes, entries that come, change and go, sums on the way.
+"""Owns the trees of ordered maps inside kernels: entries that come, change and go, and whole trees.
 
 Correct output: the leaves have the live entries of the map, sorted, with their values; every item of another
 node has the sum of the values below it.  Sums of integers change by what their entries change by; sums of
 floats are computed again from the items of the node below, so that nothing stays of what was removed.
 
-A node that is full shares items with one beside it, if that has room, before it is split: so nodes are well
-filled, also those of keys that only grow.  See `layout` for the words; `orders` allocates pages.
+See `layout` for the words; `orders` allocates pages.
 """
 
 from __future__ import annotations
@@ -13,12 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from dlog.jit import Words, helper, kernel, pointer
-from dlog.lftj.primitives import add
-from dlog.m3.rings.kernels import sum_of_doubled
 from dlog.m3.runtime.layout import (
-    DOUBLED,
     EMPTY,
-    EXACT_WORDS,
     INT,
     M_APPLIED,
     M_BASE,
@@ -32,30 +27,37 @@ from dlog.m3.runtime.layout import (
     NODE_COUNT,
     NODE_ITEMS,
     NODE_NEXT,
-    NOT_COMPUTED,
     T_ENTRIES,
-    T_FREE,
     T_HEIGHT,
     T_INNER,
     T_KEY,
     T_KEYS,
     T_KINDS,
     T_LEAF,
-    T_MAP,
     T_PARTS,
     T_PATH,
     T_PLACES,
     T_ROOT,
     T_SPARE,
-    T_SUM,
     T_VALUES,
     T_WORDS,
 )
 from dlog.m3.runtime.maps.apart_kernels import value_at
-from dlog.m3.runtime.maps.exact_kernels import free_wide
-
-LOWEST = np.int64(-(2**63))
-
+from dlog.m3.runtime.maps.order_node_kernels import (
+    add_wide,
+    begin_sum,
+    child_at,
+    child_of_key,
+    first_above,
+    forget_sums,
+    free_page,
+    item_words,
+    move_to,
+    move_up,
+    set_sums,
+    take_page,
+)
+from dlog.m3.runtime.maps.order_shape_kernels import begin_child, fewest_items, make_room, mend
 
 # ---- the log
 
@@ -98,186 +100,6 @@ def apply_log(arena, maps, m):
 def lacks_pages(maps, t):
     """Whether the next change of a tree may need more pages than are free."""
     return maps[t + T_SPARE] < maps[t + T_HEIGHT] + 2
-
-
-# ---- nodes
-
-
-@helper
-def take_page(arena, maps, t):
-    page = maps[t + T_FREE]
-    maps[t + T_FREE] = arena[page + NODE_NEXT]
-    maps[t + T_SPARE] -= 1
-    arena[page + NODE_COUNT] = 0
-    arena[page + NODE_NEXT] = 0
-    return page
-
-
-@helper
-def free_page(arena, maps, t, page):
-    arena[page + NODE_NEXT] = maps[t + T_FREE]
-    maps[t + T_FREE] = page
-    maps[t + T_SPARE] += 1
-
-
-@helper
-def item_words(maps, t, level):
-    if level == 0:
-        return maps[t + T_KEYS] + maps[t + T_VALUES]
-    return maps[t + T_KEYS] + 1 + maps[t + T_SUM] * maps[t + T_PARTS]
-
-
-@helper
-def most_items(maps, t, level):
-    return maps[t + T_LEAF] if level == 0 else maps[t + T_INNER]
-
-
-@helper
-def child_at(arena, maps, t, node, i):
-    return arena[node + NODE_ITEMS + i * item_words(maps, t, 1) + maps[t + T_KEYS]]
-
-
-@helper
-def move_up(arena, start, n, by):
-    """Move n words to higher places."""
-    for w in range(n - 1, -1, -1):
-        arena[start + by + w] = arena[start + w]
-
-
-@helper
-def move_to(arena, to, start, n):
-    """Move n words to lower places, or to other ones."""
-    for w in range(n):
-        arena[to + w] = arena[start + w]
-
-
-@helper
-def is_above(arena, maps, t, at):
-    """Whether the keys at a place are above the one that is searched."""
-    key = t + T_KEY
-    for j in range(maps[t + T_KEYS]):
-        if arena[at + j] != maps[key + j]:
-            return arena[at + j] > maps[key + j]
-    return False
-
-
-@helper
-def first_above(arena, maps, t, node, words, first):
-    """The first item, from one on, whose keys are above the key that is searched.  O(log items)."""
-    end = arena[node + NODE_COUNT]
-    while first < end:
-        middle = (first + end) >> 1
-        if is_above(arena, maps, t, node + NODE_ITEMS + middle * words):
-            end = middle
-        else:
-            first = middle + 1
-    return first
-
-
-@helper
-def child_of_key(arena, maps, t, node):
-    """Which child has the key that is searched, or would have it."""
-    return first_above(arena, maps, t, node, item_words(maps, t, 1), np.int64(1)) - 1
-
-
-# ---- sums: an integer of 128 bits, or a doubled float
-
-
-@helper
-def add_wide(high, low, more_high, more_low):
-    total = add(low, more_low)
-    carry = 1 if (total ^ LOWEST) < (low ^ LOWEST) else 0
-    return add(add(high, more_high), np.int64(carry)), total
-
-
-@helper
-def as_float(word):
-    return np.int64(word).view(np.float64)
-
-
-@helper
-def as_bits(value):
-    return np.float64(value).view(np.int64)
-
-
-@helper
-def add_doubled(high, low, more_high, more_low):
-    high, low = sum_of_doubled(as_float(high), as_float(low), as_float(more_high), as_float(more_low))
-    return as_bits(high), as_bits(low)
-
-
-@helper
-def sum_items(arena, maps, t, part, level, node, first, end, high, low):
-    """Two words of a sum, and those of some items of a node.  O(items)."""
-    kinds, keys, words = maps[t + T_KINDS] + 2 * part, maps[t + T_KEYS], item_words(maps, t, level)
-    kind = maps[kinds]
-    start, stop = node + NODE_ITEMS + first * words, node + NODE_ITEMS + end * words
-    if level > 0:
-        for at in range(start + keys + 1 + 2 * part, stop, words):
-            if kind == INT:
-                high, low = add_wide(high, low, arena[at], arena[at + 1])
-            else:
-                high, low = add_doubled(high, low, arena[at], arena[at + 1])
-        return high, low
-    for at in range(start + keys + maps[kinds + 1], stop, words):
-        word = arena[at]
-        if kind == INT:
-            high, low = add_wide(high, low, word >> 63, word)
-        else:
-            high, low = add_doubled(high, low, word, arena[at + 1] if kind == DOUBLED else np.int64(0))
-    return high, low
-
-
-@helper
-def set_sums(arena, maps, t, node, i, level):
-    """The sums of a child of a node, which is at a level, from the child's items."""
-    at = node + NODE_ITEMS + i * item_words(maps, t, level) + maps[t + T_KEYS]
-    if has_exact(maps, t):
-        forget_sum(arena, maps, t, at + 1)
-        return
-    child = arena[at]
-    for part in range(maps[t + T_PARTS]):
-        high, low = sum_items(
-            arena, maps, t, part, level - 1, child, np.int64(0), arena[child + NODE_COUNT], np.int64(0),
-            np.int64(0),
-        )  # fmt: skip
-        arena[at + 1 + 2 * part] = high
-        arena[at + 2 + 2 * part] = low
-
-
-@helper
-def has_exact(maps, t):
-    """Whether the sums of a tree are exact ones, computed when they are read."""
-    return maps[t + T_SUM] == EXACT_WORDS
-
-
-@helper
-def forget_sum(arena, maps, t, at):
-    """An exact sum at a place is not valid any more."""
-    if arena[at] < 0 and arena[at] != NOT_COMPUTED:
-        free_wide(arena, maps, maps[t + T_MAP], -arena[at])
-    arena[at] = NOT_COMPUTED
-
-
-@helper
-def begin_sum(arena, maps, t, item):
-    """The sums of an item in memory of any content."""
-    if has_exact(maps, t):
-        arena[item + maps[t + T_KEYS] + 1] = NOT_COMPUTED
-
-
-@helper
-def forget_sums(arena, maps, t):
-    """All exact sums of a tree.  O(nodes)."""
-    first, words = maps[t + T_ROOT], item_words(maps, t, 1)
-    for _ in range(maps[t + T_HEIGHT] if has_exact(maps, t) else np.int64(0)):
-        node = first
-        while node != 0:
-            start = node + NODE_ITEMS + maps[t + T_KEYS] + 1
-            for at in range(start, start + arena[node + NODE_COUNT] * words, words):
-                forget_sum(arena, maps, t, at)
-            node = arena[node + NODE_NEXT]
-        first = child_at(arena, maps, t, first, np.int64(0))
 
 
 # ---- one entry
@@ -399,145 +221,6 @@ def remove(arena, maps, t, leaf, i, words):
         if floats:
             descend(arena, maps, t)
             sum_again(arena, maps, t)
-
-
-# ---- the shape of a tree
-
-
-@helper
-def fewest_items(most):
-    """Of a node with one beside it."""
-    return max(np.int64(1), most * 2 // 5)
-
-
-@helper
-def make_room(arena, maps, t):
-    """Split, or empty a little, every full node on the way to the key that is searched."""
-    root, height = maps[t + T_ROOT], maps[t + T_HEIGHT]
-    if arena[root + NODE_COUNT] == most_items(maps, t, height):
-        node = take_page(arena, maps, t)
-        arena[node + NODE_COUNT] = 1
-        move_to(arena, node + NODE_ITEMS, root + NODE_ITEMS, maps[t + T_KEYS])
-        arena[node + NODE_ITEMS + maps[t + T_KEYS]] = root
-        begin_sum(arena, maps, t, node + NODE_ITEMS)
-        maps[t + T_ROOT] = node
-        height += 1
-        maps[t + T_HEIGHT] = height
-        set_sums(arena, maps, t, node, np.int64(0), height)
-    node = maps[t + T_ROOT]
-    for level in range(height, 0, -1):
-        i = child_of_key(arena, maps, t, node)
-        child, most = child_at(arena, maps, t, node, i), most_items(maps, t, level - 1)
-        if arena[child + NODE_COUNT] == most:
-            n = arena[node + NODE_COUNT]
-            if i + 1 < n and has_room(arena, child_at(arena, maps, t, node, i + 1), most):
-                share(arena, maps, t, node, i, level)
-            elif i > 0 and has_room(arena, child_at(arena, maps, t, node, i - 1), most):
-                share(arena, maps, t, node, i - 1, level)
-            else:
-                split(arena, maps, t, node, i, level)
-            i = child_of_key(arena, maps, t, node)
-        node = child_at(arena, maps, t, node, i)
-
-
-@helper
-def has_room(arena, node, most):
-    return arena[node + NODE_COUNT] < most * 7 // 8
-
-
-@helper
-def mend(arena, maps, t):
-    """Fill up, or merge, every node with few items on the way to the key that is searched."""
-    node = maps[t + T_ROOT]
-    for level in range(maps[t + T_HEIGHT], 0, -1):
-        i = child_of_key(arena, maps, t, node)
-        count, most = arena[child_at(arena, maps, t, node, i) + NODE_COUNT], most_items(maps, t, level - 1)
-        few = fewest_items(most)
-        if arena[node + NODE_COUNT] > 1 and (count < few or (count == few and level > 1)):
-            left = i if i + 1 < arena[node + NODE_COUNT] else i - 1
-            other = child_at(arena, maps, t, node, left + 1 if left == i else left)
-            if count + arena[other + NODE_COUNT] <= most * 15 // 16:
-                merge(arena, maps, t, node, left, level)
-            else:
-                share(arena, maps, t, node, left, level)
-            i = child_of_key(arena, maps, t, node)
-        node = child_at(arena, maps, t, node, i)
-    while maps[t + T_HEIGHT] > 0 and arena[maps[t + T_ROOT] + NODE_COUNT] == 1:
-        root = maps[t + T_ROOT]
-        if has_exact(maps, t):
-            forget_sum(arena, maps, t, root + NODE_ITEMS + maps[t + T_KEYS] + 1)
-        maps[t + T_ROOT] = child_at(arena, maps, t, root, np.int64(0))
-        maps[t + T_HEIGHT] -= 1
-        free_page(arena, maps, t, root)
-
-
-@helper
-def share(arena, maps, t, node, i, level):
-    """Divide the items of a child and the one after it evenly."""
-    left, right = child_at(arena, maps, t, node, i), child_at(arena, maps, t, node, i + 1)
-    words = item_words(maps, t, level - 1)
-    n, more = arena[left + NODE_COUNT], arena[right + NODE_COUNT]
-    wanted = (n + more + 1) >> 1
-    if wanted > n:
-        moved = wanted - n
-        move_to(arena, left + NODE_ITEMS + n * words, right + NODE_ITEMS, moved * words)
-        move_to(arena, right + NODE_ITEMS, right + NODE_ITEMS + moved * words, (more - moved) * words)
-    else:
-        moved = n - wanted
-        move_up(arena, right + NODE_ITEMS, more * words, moved * words)
-        move_to(arena, right + NODE_ITEMS, left + NODE_ITEMS + wanted * words, moved * words)
-    arena[left + NODE_COUNT] = wanted
-    arena[right + NODE_COUNT] = n + more - wanted
-    begin_child(arena, maps, t, node, i + 1, level)
-    set_sums(arena, maps, t, node, i, level)
-
-
-@helper
-def split(arena, maps, t, node, i, level):
-    """Move half of a child's items to a new one after it.  REQUIRES: room in the node for one more."""
-    left, right = child_at(arena, maps, t, node, i), take_page(arena, maps, t)
-    words, above = item_words(maps, t, level - 1), item_words(maps, t, level)
-    n = arena[left + NODE_COUNT]
-    wanted = (n + 1) >> 1
-    move_to(arena, right + NODE_ITEMS, left + NODE_ITEMS + wanted * words, (n - wanted) * words)
-    arena[left + NODE_COUNT] = wanted
-    arena[right + NODE_COUNT] = n - wanted
-    arena[right + NODE_NEXT] = arena[left + NODE_NEXT]
-    arena[left + NODE_NEXT] = right
-    item = node + NODE_ITEMS + (i + 1) * above
-    move_up(arena, item, (arena[node + NODE_COUNT] - i - 1) * above, above)
-    arena[node + NODE_COUNT] += 1
-    arena[item + maps[t + T_KEYS]] = right
-    begin_sum(arena, maps, t, item)
-    begin_child(arena, maps, t, node, i + 1, level)
-    set_sums(arena, maps, t, node, i, level)
-
-
-@helper
-def merge(arena, maps, t, node, i, level):
-    """Move all items of the child after one to that one."""
-    left, right = child_at(arena, maps, t, node, i), child_at(arena, maps, t, node, i + 1)
-    words, above = item_words(maps, t, level - 1), item_words(maps, t, level)
-    n, more = arena[left + NODE_COUNT], arena[right + NODE_COUNT]
-    move_to(arena, left + NODE_ITEMS + n * words, right + NODE_ITEMS, more * words)
-    arena[left + NODE_COUNT] = n + more
-    arena[left + NODE_NEXT] = arena[right + NODE_NEXT]
-    free_page(arena, maps, t, right)
-    item = node + NODE_ITEMS + (i + 1) * above
-    if has_exact(maps, t):
-        forget_sum(arena, maps, t, item + maps[t + T_KEYS] + 1)
-    move_to(arena, item, item + above, (arena[node + NODE_COUNT] - i - 2) * above)
-    arena[node + NODE_COUNT] -= 1
-    set_sums(arena, maps, t, node, i, level)
-
-
-@helper
-def begin_child(arena, maps, t, node, i, level):
-    """The keys and sums of a child of a node whose first item changed."""
-    item = node + NODE_ITEMS + i * item_words(maps, t, level)
-    child = arena[item + maps[t + T_KEYS]]
-    move_to(arena, item, child + NODE_ITEMS, maps[t + T_KEYS])
-    set_sums(arena, maps, t, node, i, level)
 
 
 # ---- whole trees
