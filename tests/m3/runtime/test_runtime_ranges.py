@@ -640,7 +640,7 @@ def test_work_and_memory_of_many_entries(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_work_of_programs_is_at_most_in_proportion_to_prices(
     name: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Words that the machine reads and writes for a row, by price; with scans they would be many times that."""
+    """Words that the machine reads and writes for a row, by price; scans would need many times as many."""
     if not isinstance(row_machine.run_rows, Kernel):
         pytest.skip("these are no kernels")
     runtime = Runtime(parse(Path(f"programs/m3/{name}.m3").read_text()))
