@@ -25,6 +25,18 @@ An index serves reads in which only some keys are bound.  It is a table of heads
 open addressing by the hash of those keys: a head is 1 + the first slot of a chain, 0 where there is none.
 Chains are made when they are first followed, and maintained from then on; only then a table has memory for
 them.
+
+An order serves reads of a range of one key: it is a B+-tree of all entries, sorted by the keys in the order
+that it is made for: those that are bound, then the one that is compared, then the rest.  Trees are made when
+a map is first read by range.  From then on the slots whose values change are noted in a log, which is applied
+to the trees before they are read again; if it gets full, the trees are no longer valid and are made again.
+
+A node is a page: the number of its items, the next node of its level, then its items.  An item of a leaf is
+an entry: its keys, sorted as the tree is, and the words of its value.  An item of another node is a child:
+keys that none of its entries is below and all entries of children before it are, then where it is, then for
+each part of a value two words, the sum over its entries: an integer of 128 bits, or a doubled float.  A map
+of exact sums has exact sums there, which are computed when they are first read: until then the head is
+NOT_COMPUTED.  Entries in leaves share their wide sums with the slots.
 """
 
 from __future__ import annotations
@@ -52,7 +64,56 @@ M_INDEX: Final = 12  # where in the array of all maps their key places are: each
 M_APART: Final = 13  # words of an element that lies apart from its slot; 0: values are in the slots
 M_SPARE: Final = 14  # the first element, or wide sum, that is free; its first word gives the next; 0: none
 M_FRESH: Final = 15  # the next element that was never used
-M_WORDS_OF_MAP: Final = 16
+M_LOG: Final = 16  # where the log of changed slots is, in the arena
+M_LOG_SIZE: Final = 17
+M_LOGGED: Final = 18  # how many it has; -1: the map's trees are not valid, nothing is noted
+M_APPLIED: Final = 19  # how many of them are applied to all trees
+M_ORDERS: Final = 20  # how many
+M_ORDER: Final = 21  # where in the array of all maps they are
+M_WORDS_OF_MAP: Final = 24
+
+# Words of an order.
+T_ROOT: Final = 0  # the tree's root; 0: it is not made
+T_HEIGHT: Final = 1  # levels above the leaves
+T_ENTRIES: Final = 2
+T_FREE: Final = 3  # the first free page; its second word gives the next; 0: none
+T_SPARE: Final = 4  # how many pages are free
+T_KEYS: Final = 5
+T_PLACES: Final = 6  # where in the array of all maps the places of its keys are listed
+T_PARTS: Final = 7  # of a value: how many sums an item has
+T_KINDS: Final = 8  # where in the array of all maps the kinds of parts are, each with its first word
+T_VALUES: Final = 9  # words of a value, in a leaf
+T_LEAF: Final = 10  # items of a leaf, at most
+T_INNER: Final = 11  # items of another node, at most
+T_SUM: Final = 12  # words of a sum of a part
+T_MAP: Final = 13  # the address of its map
+T_KEY: Final = 14  # memory for keys that are searched, MOST_KEYS words
+MOST_KEYS: Final = 24
+T_PATH: Final = T_KEY + MOST_KEYS  # memory for a path: for each level its node and the item
+LEVELS: Final = 24
+T_WORDS: Final = T_PATH + 2 * LEVELS
+
+NOT_COMPUTED: Final = EMPTY
+
+NODE_COUNT: Final = 0
+NODE_NEXT: Final = 1
+NODE_ITEMS: Final = 2
+
+# A range has four bounds: two from below, two from above; the second ones may be NO_BOUND.  How a bound
+# compares a key: -1 and -2 without a comparison, else 8 * what is compared + the operator.  A bound is where
+# a condition turns from true to false, for keys in their order.
+ALL_AFTER, ALL_BEFORE, NO_BOUND = -1, -2, -3
+BOUND_WORDS: Final = 4  # how, compared with which column, columns of what is added to the key
+(
+    KEY_ITSELF,  # its word
+    KEY_AS_FLOAT,  # of an integer: the code of a float
+    KEY_PLUS,  # integers: key + column
+    LESS_KEY,  # integers: column - key
+    FLOAT_PLUS,  # floats: key + doubled columns
+    FLOAT_LESS,  # floats: doubled columns - key
+    INT_PLUS_FLOAT,  # the same for an integer as key
+    FLOAT_LESS_INT,
+) = range(8)
 
 # Kinds of value words.  A float of 106 bits is two words, whose sum it is: what was added to it can be
 # subtracted without a remainder.
@@ -65,6 +126,8 @@ DIRECT: Final = 1 << 62
 
 LINKS: Final = -1  # asked for as room: memory for chains
 WIDE: Final = -2  # the same: for wide sums
+TREES: Final = -3  # the same: for trees
+PAGES: Final = -4  # the same: for nodes of trees
 
 END_OF_CHAIN: Final = -1
 UNLINKED: Final = -2  # the link of a slot that no chain holds
@@ -138,6 +201,10 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     CHAIN_NEXT,  # frame, map, index, cursor, rows, slots, row out, slot out, exit
     SCAN_OPEN,  # cursor
     SCAN_NEXT,  # frame, parent, map, cursor, row out, slot out, exit
+    RANGE_SUM,  # frame, map, order, n, work, four bounds, keys.., values..: sums over ranges
+    RANGE_MERGE,  # frame, map, order, n, 0, to map, to slots, four bounds, keys..: exact sums over ranges
+    RANGE_OPEN,  # frame, map, order, cursor
+    RANGE_NEXT,  # frame, parent, map, order, cursor, row out, slot out, exit, either, n, four bounds, keys..
     SLOT_LOAD,  # frame, map, slots, word, out
     GATHER,  # frame, column, rows, out
     SPREAD,  # frame, column, out: its first row
@@ -176,7 +243,7 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     ROW_ADD,  # map, key, value: to an entry of a plain map
     ROW_TOTAL,  # map, value: of a plain map without keys
     ROW_HOLD,  # map, factor, plan, columns..: ELEMENTS of a map without keys that no trigger reads
-) = range(60)  # fmt: skip
+) = range(64)  # fmt: skip
 
 # How CONVERT converts.  A float in a value is its bits; in a key it is its code, in the order of floats.
 INT_TO_BITS, BITS_TO_CODE, CODE_TO_BITS, INT_TO_CODE, CODE_TO_INT, BITS_TO_INT = range(6)

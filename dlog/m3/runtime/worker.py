@@ -87,6 +87,10 @@ class Worker:
             self.maps.give_links(address)
         elif room == o.WIDE:
             self.maps.give_wide(address)
+        elif room == o.TREES:
+            self.maps.give_trees(address)
+        elif room == o.PAGES:
+            self.maps.give_pages(address)
         else:
             self.maps.grow(address, room, coming(address))
 

@@ -14,7 +14,7 @@ from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.compile.analysis import mentioned, outputs
 from dlog.m3.runtime.compile.code import Word
 from dlog.m3.runtime.compile.joins import Joins
-from dlog.m3.runtime.compile.scalars import COMPARISON
+from dlog.m3.runtime.compile.range_code import COMPARISON
 from dlog.m3.runtime.compile.stores import Store
 from dlog.m3.syntax import ast
 

@@ -11,6 +11,7 @@ from dlog.jit import Words
 from dlog.m3.runtime.compile.analysis import assignments
 from dlog.m3.runtime.compile.bodies import Body
 from dlog.m3.runtime.compile.code import Code
+from dlog.m3.runtime.compile.ranges import Ranges, with_range_sums
 from dlog.m3.runtime.compile.ring_products import check_products
 from dlog.m3.runtime.compile.row_code import row_code
 from dlog.m3.runtime.compile.statements import (
@@ -59,8 +60,9 @@ class Compiled:
 def compile_program(program: ast.Program, dictionary: Dictionary, floats: str = EXACT) -> Compiled:
     """REQUIRES: a program that `check` returned.  O(size of the program)."""
     code, stores = Code(), Stores(program, floats)
-    typing = stores.typing
-    check_products(program, typing, stores.rings)
+    check_products(program, stores.typing, stores.rings)
+    ranges = Ranges(stores)
+    given, program = program, with_range_sums(program, ranges)
     calls: list[PythonCall] = []
     arithmetic = Arithmetic(code, calls, floats == PLAIN)
     entries: dict[tuple[str | None, str], int] = {}
@@ -75,20 +77,20 @@ def compile_program(program: ast.Program, dictionary: Dictionary, floats: str = 
         if len(triggers) == 1 and is_independent(triggers[0]):
             together.add(key)
         code.inputs = set()
-        write_triggers(Body(code, arithmetic, stores, typing, dictionary), triggers, spans)
+        write_triggers(Body(code, arithmetic, ranges, dictionary), triggers, spans)
         read[key[0]] = read.get(key[0], frozenset()) | code.inputs
     for table in stores.tables:
         entries[table, LOAD] = len(code.words)
-        write_load(Body(code, arithmetic, stores, typing, dictionary), table)
+        write_load(Body(code, arithmetic, ranges, dictionary), table)
     results = {}
     for query in program.queries:
         entries[query.name, QUERY] = len(code.words)
-        body = Body(code, arithmetic, stores, typing, dictionary)
+        body = Body(code, arithmetic, ranges, dictionary)
         results[query.name] = write_query(body, query, spans)
     words, columns = code.finish()
     words, row_entries = _with_row_code(words, {key: entries[key] for key in groups}, spans, stores)
     return Compiled(
-        program,
+        given,
         stores,
         words,
         columns,
@@ -100,7 +102,7 @@ def compile_program(program: ast.Program, dictionary: Dictionary, floats: str = 
         tuple(calls),
         tuple(spans),
         results,
-        _feeding(program, stores),
+        _feeding(given, stores),
     )
 
 
@@ -124,7 +126,7 @@ def _with_row_code(
     parts, rows, length = [code], {}, len(code)
     starts, nodes = [start for start, _ in spans], [node for _, node in spans]
     plain = {s.address for s in stores.all if s.is_plain}
-    bare = {s.address for s in stores.all if not s.indices}
+    bare = {s.address for s in stores.all if s.is_bare}
     for key, entry in entries.items():
         if key[0] is None:
             continue

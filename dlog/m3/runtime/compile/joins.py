@@ -7,6 +7,7 @@ running value.  The order of factors is free where meaning allows it: what needs
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dlog.errors import UnsupportedError
@@ -15,8 +16,10 @@ from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.compile.analysis import Names, expands, has_initial, mentioned, outputs
 from dlog.m3.runtime.compile.code import Frame, Word
 from dlog.m3.runtime.compile.exact import EXACT_RING
+from dlog.m3.runtime.compile.range_code import COMPARISON
+from dlog.m3.runtime.compile.ranges import RangeScan
 from dlog.m3.runtime.compile.rows import Bound
-from dlog.m3.runtime.compile.scalars import COMPARISON, Scalars
+from dlog.m3.runtime.compile.scalars import Scalars
 from dlog.m3.runtime.compile.stores import Store
 from dlog.m3.runtime.compile.values import (
     EXACT_KIND,
@@ -34,6 +37,7 @@ class Joins(Scalars):
 
     def join(self, node: ast.Node) -> None:
         """In code for exact sums, the rows of an inner sum are added one by one."""
+        conditions, self.conditions = self.conditions, []
         if isinstance(node, ast.Product):
             self._join_product(node)
             return
@@ -46,23 +50,30 @@ class Joins(Scalars):
             self._lift(node)
         elif isinstance(node, ast.Exists | ast.Domain | ast.Lift) and not outputs(node, bound):
             self.keep(self.scalar(node).column)
-        elif self.exact and isinstance(node, ast.AggSum) and self.ring_of(node) is not INTEGER_RING:
+        elif isinstance(node, ast.AggSum) and self._is_inlined(node):
             self._join_inlined(node)
         elif not outputs(node, bound):
             self._times(node)
         elif isinstance(node, ast.MapAccess):
-            self._expand_map(node)
+            self._expand_map(node, conditions)
         elif isinstance(node, ast.Relation):
-            self._expand(self.stores.table(node.name), node.variables)
+            self._expand(self.stores.table(node.name), node.variables, conditions)
         elif isinstance(node, ast.DeltaRelation):
             self._join_delta(node)
         elif isinstance(node, ast.AggSum):
             self._join_inlined(node)
         elif isinstance(node, ast.Exists | ast.Domain) and self._has_no_zeros(node.body):
             assert isinstance(node.body, ast.MapAccess)
-            self._expand_map(node.body, is_condition=True)
+            self._expand_map(node.body, conditions, is_condition=True)
         else:
             self._join_grouped(node)
+
+    def _is_inlined(self, node: ast.AggSum) -> bool:
+        """Whether a sum of floats is added to exact sums row by row; a sum over a range is read as it is."""
+        if not self.exact or self.ring_of(node) is INTEGER_RING:
+            return False
+        factors = node.body.factors if isinstance(node.body, ast.Product) else (node.body,)
+        return self.ranges.read(factors, self.names) is None
 
     def _times(self, node: ast.Node) -> None:
         """A factor that binds nothing."""
@@ -166,6 +177,7 @@ class Joins(Scalars):
             left = [i for i in range(len(pending)) if i not in done]
             chosen = self._next(left, pending, needs, binders)
             done.add(chosen)
+            self.conditions = [pending[i] for i in left if i != chosen]
             self._join_one(pending[chosen], any(expands(pending[i], self.names) for i in left if i != chosen))
             if parts is not None and self._value is not None:
                 parts[chosen] = self._value, self._value_frame
@@ -212,20 +224,34 @@ class Joins(Scalars):
     def _has_no_zeros(self, node: ast.Node) -> bool:
         return isinstance(node, ast.MapAccess) and not self.stores.map(node.name).keeps
 
-    def _expand_map(self, node: ast.MapAccess, is_condition: bool = False) -> None:
+    def _expand_map(
+        self, node: ast.MapAccess, conditions: list[ast.Node], is_condition: bool = False
+    ) -> None:
         store = self.stores.map(node.name)
         if node.initial is not None:
             self.make_initial(store, node)
-        self._expand(store, (*node.inputs, *node.keys), is_condition)
+        self._expand(store, (*node.inputs, *node.keys), conditions, is_condition)
 
-    def _expand(self, store: Store, variables: tuple[ast.Variable, ...], is_condition: bool = False) -> None:
-        """Each row with the entries that agree with it; for a condition, whatever their values are."""
+    def _expand(
+        self,
+        store: Store,
+        variables: tuple[ast.Variable, ...],
+        conditions: Sequence[ast.Node] = (),
+        is_condition: bool = False,
+    ) -> None:
+        """Each row with the entries that agree with it; for a condition, whatever their values are.
+
+        Some of the conditions that come later may be bounds of a key: then only its range is read.
+        """
         names = self.names
         places = tuple(j for j, v in enumerate(variables) if v.name in names)
         keys = [self.key(variables[j].name, store.key_kinds[j]) for j in places]
         rows, slots, cursor = self.code.column(), self.code.column(), self.code.state(3)
         parent = self.frame
-        if places:
+        ranged = self.ranges.scan(store, variables, places, conditions, names)
+        if ranged is not None:
+            frame = self._open_range(store, keys, ranged, cursor, rows, slots)
+        elif places:
             index = self.stores.index(store, places)
             work = self.code.column(), self.code.column()
             self.code.emit(
@@ -244,6 +270,20 @@ class Joins(Scalars):
         self._bind_slots(store, variables, slots, names)
         if not is_condition:
             self.multiply(self._slot_value(store, self.column(frame, slots)))
+
+    def _open_range(
+        self, store: Store, keys: list[Word], ranged: RangeScan, cursor: Word, rows: Word, slots: Word
+    ) -> Frame:
+        parent, order = self.frame, self.stores.order(store, ranged.places, ranged.key)
+        bounds = self.bound_words(store.key_kinds[ranged.key], ranged.bounds, ranged.is_between)
+        self.code.emit(o.RANGE_OPEN, parent.word, store.address, order, cursor)
+        end = self.open_loop(store.address)
+        frame = self.child(rows)
+        self.code.emit(
+            o.RANGE_NEXT, frame.word, parent.word, store.address, order, cursor, rows, slots, end,
+            int(ranged.is_between), len(keys), *bounds, *keys,
+        )  # fmt: skip
+        return frame
 
     def _bind_slots(
         self, store: Store, variables: tuple[ast.Variable, ...], slots: Word, names: Names

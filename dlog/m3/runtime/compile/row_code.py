@@ -57,6 +57,8 @@ OPERANDS = {
     o.EXACT_ADD: ("fwcccc", "w"),
     o.EXACT_MERGE: ("fwccwc", "w"),
     o.EXACT_LOAD: ("fwcccw", "w"),
+    o.RANGE_MERGE: ("fwwwwwc" + 4 * "wccc", "c"),
+    o.RANGE_SUM: ("fwwww" + 4 * "wccc", "c"),
 }
 # Reading the event's one row, whatever the loop: where the out column and the input's column are.
 _LOADS = {o.LOAD: (1, 2), o.DELTA_LOAD: (2, 3), o.INPUT_GATHER: (2, 3), o.DELTA_GATHER: (2, 3)}

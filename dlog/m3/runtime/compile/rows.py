@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 from dlog.m3.rings.rings import Ring
 from dlog.m3.runtime import layout as o
-from dlog.m3.runtime.compile.analysis import Names, Typing
+from dlog.m3.runtime.compile.analysis import Names
 from dlog.m3.runtime.compile.code import Code, Frame, Label, Word
 from dlog.m3.runtime.compile.exact import EXACT_RING
-from dlog.m3.runtime.compile.stores import Store, Stores
+from dlog.m3.runtime.compile.ranges import Ranges
+from dlog.m3.runtime.compile.stores import Store
 from dlog.m3.runtime.compile.values import (
     INT_KIND,
     Arithmetic,
@@ -41,11 +42,9 @@ class Bound:
 class Rows:
     """The state of the current rows."""
 
-    def __init__(
-        self, code: Code, arithmetic: Arithmetic, stores: Stores, typing: Typing, dictionary: Dictionary
-    ):
-        self.code, self.arithmetic, self.stores = code, arithmetic, stores
-        self.typing, self.dictionary = typing, dictionary
+    def __init__(self, code: Code, arithmetic: Arithmetic, ranges: Ranges, dictionary: Dictionary):
+        self.code, self.arithmetic, self.dictionary = code, arithmetic, dictionary
+        self.ranges, self.stores, self.typing = ranges, ranges.stores, ranges.typing
         self.frame = code.frame()
         self.bound: dict[str, Bound] = {}
         self._value: Value | None = None  # None is 1
@@ -53,6 +52,7 @@ class Rows:
         self.leave = Label()  # where to go when no rows are left
         self.loops: list[tuple[Label, Label, int]] = []  # (head, exit, map) of the open ones
         self.product: tuple = (0, -1)  # the last product of look-ups: where it is, and of what
+        self.conditions: list[ast.Node] = []  # that come after the factor that is joined next
         self.joins_batch = False  # the batch is read as a map, too
         self.consolidates = False  # batches are read as net changes
         self.exact = False  # what is computed is added to exact sums

@@ -14,7 +14,7 @@ from dlog.m3.runtime.compile.analysis import has_initial, outputs
 from dlog.m3.runtime.compile.code import Frame, Word
 from dlog.m3.runtime.compile.cofactors import new_block
 from dlog.m3.runtime.compile.function_calls import call_function, date_number
-from dlog.m3.runtime.compile.rows import Rows
+from dlog.m3.runtime.compile.range_code import COMPARISON, RangeCode
 from dlog.m3.runtime.compile.stores import Store, as_value
 from dlog.m3.runtime.compile.values import (
     DATE_KIND,
@@ -30,10 +30,8 @@ from dlog.m3.types import functions
 from dlog.storage.values import encode_value
 from dlog.values import DATE, STRING
 
-COMPARISON = {op: i for i, op in enumerate(("=", "!=", "<", "<=", ">", ">="))}
 
-
-class Scalars(Rows):
+class Scalars(RangeCode):
     """`scalar(node)` for every kind of expression."""
 
     def join(self, node: ast.Node) -> None:
@@ -131,6 +129,9 @@ class Scalars(Rows):
 
     def _summed(self, body: ast.Node) -> Value:
         """The sum of a body over all its rows for each current row."""
+        read = self.ranges.read(body.factors if isinstance(body, ast.Product) else (body,), self.names)
+        if read is not None:
+            return self.range_sum(read)
         ring = self.ring_of(body)
         if ring.variables is not None:
             return self._summed_cofactors(body, ring)

@@ -216,6 +216,8 @@ class _Writer:
         if self.parameters or not self.body.frame.is_single or self.body.consolidates:
             return None
         terms = _terms(statement.expression)
+        if self._is_range_sum(terms[0]):
+            return None
         leading = _leading(terms[0])
         deltas = [n for n in statement.expression.walk() if isinstance(n, ast.DeltaRelation)]
         if len(terms) != 1 or leading is None or has_initial(statement):
@@ -225,6 +227,10 @@ class _Writer:
         if isinstance(leading, ast.MapAccess) and not deltas and (leading.inputs or leading.keys):
             return f"map {leading.name}"
         return None
+
+    def _is_range_sum(self, term: ast.Node) -> bool:
+        names = self.body.names
+        return not outputs(term, names) and self.body.ranges.read(_factors(term), names) is not None
 
     def _together(self, group: list[ast.Assign]) -> None:
         body = self.body

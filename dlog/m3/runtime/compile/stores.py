@@ -47,6 +47,7 @@ class Store:
     keeps: bool = False
     is_read: bool = True  # by a trigger, or replaced by one
     indices: list[tuple[int, ...]] = field(default_factory=list)
+    orders: list[tuple[int, ...]] = field(default_factory=list)
 
     @property
     def address(self) -> int:
@@ -62,8 +63,19 @@ class Store:
 
     @property
     def is_plain(self) -> bool:
-        """At most one key, an integer as value, and no index: its slots are as small as possible."""
-        return self.is_integer and len(self.key_kinds) <= 1 and not self.keeps and not self.indices
+        """At most one key, an integer as value, no index and no order: its slots are as small as possible."""
+        is_simple = self.is_integer and len(self.key_kinds) <= 1 and not self.keeps
+        return is_simple and self.is_bare
+
+    @property
+    def is_bare(self) -> bool:
+        """Nothing besides its slots is kept up to date."""
+        return not self.indices and not self.orders
+
+    @property
+    def is_summable(self) -> bool:
+        """Whether kernels add its values: integers, floats, or exact sums of these."""
+        return self.is_exact or (self.ring.kernel is not None and self.ring.variables is None)
 
     def value(self, columns: tuple[Word, ...]) -> Value:
         return as_value(self.ring, columns)
@@ -77,8 +89,9 @@ class Store:
     def shape(self) -> Shape:
         kinds = word_kinds(self.ring) + (INT,) * self.keeps
         is_wide = self.ring.variables is not None and self.words > APART
-        apart = is_wide and bool(self.key_kinds) and not self.indices
-        return Shape(len(self.key_kinds), kinds, tuple(self.indices), apart)
+        apart = is_wide and bool(self.key_kinds) and self.is_bare
+        summed = self.ring.words if self.is_summable else 0
+        return Shape(len(self.key_kinds), kinds, tuple(self.indices), apart, tuple(self.orders), summed)
 
 
 def as_value(ring: Ring, columns: tuple[Word, ...]) -> Value:
@@ -175,6 +188,14 @@ class Stores:
         if places not in store.indices:
             store.indices.append(places)
         return store.indices.index(places)
+
+    def order(self, store: Store, places: tuple[int, ...], key: int) -> int:
+        """The number of the order by the keys at these places, then one more key, then the rest."""
+        rest = (j for j in range(len(store.key_kinds)) if j not in places and j != key)
+        order = (*places, key, *rest)
+        if order not in store.orders:
+            store.orders.append(order)
+        return store.orders.index(order)
 
     def add_in_python(
         self, arithmetic: Arithmetic, frame: Frame, store: Store, slots: Word, columns: tuple[Word, ...]

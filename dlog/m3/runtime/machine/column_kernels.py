@@ -26,6 +26,7 @@ from dlog.m3.runtime.layout import (
     M_KEYS,
     M_KINDS,
     M_LINKED,
+    M_LOGGED,
     M_MASK,
     M_SHIFT,
     M_UPDATES,
@@ -49,6 +50,7 @@ from dlog.m3.runtime.maps.map_kernels import (
     shifted,
     take_slot,
 )
+from dlog.m3.runtime.maps.order_kernels import note
 
 
 @helper
@@ -296,7 +298,8 @@ def accumulate(arena, maps, m, cols, n, hash, code, at, count, state, pc):
     base, words, values = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_VALUES]
     linked, vals = maps[m + M_LINKED], at + count
     maps[m + M_UPDATES] += n
-    if count == 1 and values == 1 and linked == 0 and maps[maps[m + M_KINDS]] == INT:
+    is_plain = linked == 0 and maps[m + M_LOGGED] < 0
+    if count == 1 and values == 1 and is_plain and maps[maps[m + M_KINDS]] == INT:
         accumulate_one(arena, maps, m, cols, n, hash, code[at], code[vals], state, pc)
         return
     if count <= 3 and values == 1 and maps[maps[m + M_KINDS]] == INT:
@@ -315,6 +318,7 @@ def accumulate(arena, maps, m, cols, n, hash, code, at, count, state, pc):
                 arena[place + j] = cols[code[at + j] + i]
         was_live = is_live(arena, place + count, values)
         add_value(arena, place + count, maps, m, cols, i, code, vals, state, pc)
+        note(arena, maps, m, slot)
         if is_new:
             take_slot(arena, maps, m, slot)
         elif linked != 0 and not was_live:
@@ -360,6 +364,7 @@ def accumulate_few(arena, maps, m, cols, n, hash, code, at, count, state, pc):
                 arena[place + 1] = b
             used += 1
         arena[place + count] = add_ints(was, cols[vals + i], state, pc)
+        note(arena, maps, m, (place - base) // words)
         if linked != 0 and was == 0:
             link(arena, maps, m, (place - base) // words)
     maps[m + M_USED] += used
@@ -424,6 +429,7 @@ def make_slots(arena, maps, m, cols, n, hash, code, at, count):
             take_slot(arena, maps, m, slot)
         elif maps[m + M_LINKED] != 0:
             link(arena, maps, m, slot)
+        note(arena, maps, m, slot)
         cols[out + i] = slot if apart == 0 else direct(arena, base + slot * words, count)
     if count == 0 and n > 0:
         maps[m + M_USED] = 1
@@ -450,6 +456,7 @@ def make_few_slots(arena, maps, m, cols, n, hash, code, at, count, out):
             take_slot(arena, maps, m, slot)
         elif linked != 0:
             link(arena, maps, m, slot)
+        note(arena, maps, m, slot)
         cols[out + i] = slot
 
 
@@ -487,6 +494,7 @@ def forget(arena, maps, m, cols, n, hash, code, at, count):
         slot = np.int64(0) if count == 0 else find(arena, maps, m, cols, hash, i, code, at, count)
         if slot >= 0:
             make_value_zero(arena, maps, m, base + slot * words)
+            note(arena, maps, m, slot)
 
 
 @helper
@@ -496,6 +504,7 @@ def erase(arena, maps, m, cols, n, slots):
     maps[m + M_UPDATES] += n
     for i in range(n):
         make_value_zero(arena, maps, m, base + cols[slots + i] * words)
+        note(arena, maps, m, cols[slots + i])
 
 
 @helper

@@ -52,6 +52,7 @@ from dlog.m3.runtime.layout import (
     MULTIPLY,
     MULTIPLY_DECIMAL,
     NONZERO,
+    RANGE_NEXT,
     RANK,
     ROOM,
     ROOT,
@@ -96,6 +97,7 @@ from dlog.m3.runtime.machine.column_kernels import (
     look_up_times,
     make_slots,
 )
+from dlog.m3.runtime.machine.range_scan_kernels import range_next
 from dlog.m3.runtime.maps.map_kernels import empty_table
 
 # Instructions by their operands: the rest makes frames, or works on slots and whole maps.
@@ -115,7 +117,7 @@ ARITHMETIC: Final = (ADD, MULTIPLY, MULTIPLY_DECIMAL, DIVIDE, CONVERT, COMPARE, 
 PLAIN: Final = (GATHER, SPREAD, ZERO, EITHER, INVERT, RANK, NONZERO)
 ELEMENT_STEPS: Final = (FIND, ELEMENTS, BLOCK_ZERO, BLOCK_NONZERO)
 INPUTS: Final = (LOAD, DELTA_LOAD, INPUT_GATHER, DELTA_GATHER)
-JUMPS: Final = (JUMP, JUMP_EMPTY, JUMP_FALSE, DELTA_NEXT, CHAIN_NEXT, SCAN_NEXT)
+JUMPS: Final = (JUMP, JUMP_EMPTY, JUMP_FALSE, DELTA_NEXT, CHAIN_NEXT, SCAN_NEXT, RANGE_NEXT)
 
 
 @helper
@@ -329,6 +331,8 @@ def jump_step(arena, maps, code, pc, state, cols):
             code[a + 6], code[a + 7],
         )  # fmt: skip
         leave = code[a + 8]
+    elif op == RANGE_NEXT:
+        n, leave = range_next(arena, maps, code, pc, state, cols), code[a + 7]
     else:  # SCAN_NEXT
         parent = code[a + 1]
         rows = state[parent] if parent >= 0 else 1

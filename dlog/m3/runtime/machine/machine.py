@@ -47,6 +47,7 @@ from dlog.m3.runtime.machine.instructions import (
     map_step,
     plain_step,
 )
+from dlog.m3.runtime.machine.range_kernels import RANGE_STEPS, range_step
 from dlog.m3.runtime.machine.row_machine import run_rows
 
 
@@ -127,6 +128,10 @@ def run_columns(arena, maps, code, state, cols, inputs, selected, events, ranks,
             break
         elif op in EXACT_STEPS:
             if not exact_step(arena, maps, code, pc, state, cols):
+                status = np.int64(GROW)
+                break
+        elif op in RANGE_STEPS:
+            if not range_step(arena, maps, code, pc, state, cols):
                 status = np.int64(GROW)
                 break
         elif op in ELEMENT_STEPS:

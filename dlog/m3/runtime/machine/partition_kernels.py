@@ -34,6 +34,7 @@ from dlog.m3.runtime.machine.arithmetic_kernels import add_ints, to_bits, to_flo
 from dlog.m3.runtime.machine.exact_kernels import add_sum
 from dlog.m3.runtime.maps.apart_kernels import value_at
 from dlog.m3.runtime.maps.map_kernels import is_live, link, make_zero, shifted, slot_hash, take_slot
+from dlog.m3.runtime.maps.order_kernels import note
 
 PART_MULTIPLIER = np.int64(-2643881736870682267)
 ROW_BITS = 32  # of a hash
@@ -158,6 +159,7 @@ def entry_of(arena, maps, m, key_at, keys):
         take_slot(arena, maps, m, slot)
     elif maps[m + M_LINKED] != 0 and maps[m + M_APART] == 0:
         link(arena, maps, m, slot)
+    note(arena, maps, m, slot)
     return at
 
 

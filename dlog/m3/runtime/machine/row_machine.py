@@ -79,6 +79,7 @@ from dlog.m3.runtime.machine.instructions import (
     map_step,
     plain_step,
 )
+from dlog.m3.runtime.machine.range_kernels import RANGE_STEPS, range_step
 from dlog.m3.runtime.maps.map_kernels import hash_one, place_of, shifted
 
 
@@ -181,6 +182,12 @@ def run_rows(arena, maps, code, state, registers, inputs, events, ranks, n_event
                 break
             if op in EXACT_STEPS:
                 if not exact_step(arena, maps, code, pc, state, registers):
+                    status = np.int64(GROW)
+                    break
+                pc = code[pc + 1]
+                continue
+            if op in RANGE_STEPS:
+                if not range_step(arena, maps, code, pc, state, registers):
                     status = np.int64(GROW)
                     break
                 pc = code[pc + 1]

@@ -6,6 +6,8 @@ memory never moves and stays with the map.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dlog.algebra import WORDS_PER_SUM
@@ -57,10 +59,10 @@ class WideSums:
     def memory(self) -> int:
         return 8 * WORDS_PER_SUM * self.number
 
-    def check(self, table: Words, keys: int) -> None:
-        """Assert that every wide sum is spare or belongs to one slot."""
+    def check(self, table: Words, keys: int, others: Sequence[int] = ()) -> None:
+        """Assert that every wide sum is spare, or belongs to one slot, or is one of some others."""
         there = table[table[:, 0] != EMPTY, keys] if keys else table[:, 0]
-        found = (-there[there < 0]).tolist()
+        found = [*(-there[there < 0]).tolist(), *others]
         spare = int(self._words[self._address + M_SPARE])
         while spare and len(found) <= self.number:
             found.append(spare)

@@ -30,6 +30,7 @@ from dlog.m3.runtime.layout import (
 )
 from dlog.m3.runtime.maps.apart_kernels import give_back, take_element, value_at
 from dlog.m3.runtime.maps.exact_kernels import free_all_wide, is_exact
+from dlog.m3.runtime.maps.order_kernels import empty_trees
 
 MULTIPLIER = np.int64(-7046029254386353131)  # 2^64 / golden ratio, as a signed word
 AHEAD = 16  # rows: memory is prefetched this far before it is needed
@@ -270,6 +271,7 @@ def empty_table(arena, maps, m):
                 give_back(arena, maps, m, arena[at + keys])
     if is_exact(maps, m):
         free_all_wide(arena, maps, m)
+    empty_trees(arena, maps, m)
     clear(arena, maps, m)
 
 

@@ -22,6 +22,7 @@ from dlog.m3.runtime.layout import (
     CHUNK,
     EMPTY,
     EXACT,
+    EXACT_WORDS,
     LINE,
     M_BASE,
     M_INDEX,
@@ -30,13 +31,17 @@ from dlog.m3.runtime.layout import (
     M_KINDS,
     M_LIMIT,
     M_LINKED,
+    M_LOGGED,
     M_MASK,
+    M_ORDER,
+    M_ORDERS,
     M_SHIFT,
     M_UPDATES,
     M_USED,
     M_VALUES,
     M_WORDS,
     M_WORDS_OF_MAP,
+    T_WORDS,
 )
 from dlog.m3.runtime.maps.apart import Elements
 from dlog.m3.runtime.maps.apart_kernels import read_whole, write_whole
@@ -52,6 +57,7 @@ from dlog.m3.runtime.maps.map_kernels import (
     read_entries,
     take_over,
 )
+from dlog.m3.runtime.maps.orders import Orders, order_words, sum_parts
 from dlog.storage.arena.arena import Arena
 
 SMALLEST = 8  # slots
@@ -64,12 +70,16 @@ COUNT_AFTER = 1 << 12  # rows at least, before live slots are counted
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a map: the kinds of its value words, and the keys of each index."""
+    """The shape of a map: the kinds of its value words, the keys of each index, and all keys as each order
+    sorts them.
+    """
 
     keys: int
     kinds: tuple[int, ...]
     indices: tuple[tuple[int, ...], ...] = ()
-    apart: bool = False  # values lie apart from slots.  REQUIRES: keys, and no indices
+    apart: bool = False  # values lie apart from slots.  REQUIRES: keys, no indices, no orders
+    orders: tuple[tuple[int, ...], ...] = ()
+    summed: int = 0  # value words that trees have, with their sums: all of a ring's, or none
 
     @property
     def is_exact(self) -> bool:
@@ -100,14 +110,20 @@ class Maps:
             for i, shape in enumerate(shapes)
             if shape.is_exact
         }
+        self._orders = {
+            i: Orders(self.arena, self.words, self.addresses[i])
+            for i, shape in enumerate(shapes)
+            if shape.orders
+        }
+        for address in self.addresses:
+            self.words[address + M_LOGGED] = -1
         for i in range(len(shapes)):
             self._make(i, SMALLEST if shapes[i].keys else 1)
 
     def _headers(self) -> Words:
         at = M_WORDS_OF_MAP * len(self.shapes)
         lists: list[int] = []
-        more = sum(len(s.kinds) + sum(1 + len(i) for i in s.indices) for s in self.shapes)
-        words = np.zeros(at + more, np.int64)
+        words = np.zeros(at, np.int64)
         for address, shape in zip(self.addresses, self.shapes, strict=True):
             words[address + M_KEYS] = shape.keys
             words[address + M_VALUES] = len(shape.kinds)
@@ -117,8 +133,22 @@ class Maps:
             words[address + M_INDEX] = at + len(lists)
             for index in shape.indices:
                 lists += [len(index), *index]
-        words[at:] = lists
-        return words
+            words[address + M_ORDERS] = len(shape.orders)
+            lists += self._order_words(at + len(lists), shape)
+            words[address + M_ORDER] = at + len(lists) - len(shape.orders) * T_WORDS
+        return np.concatenate([words, np.array(lists, np.int64)])
+
+    @staticmethod
+    def _order_words(at: int, shape: Shape) -> list[int]:
+        """The places of each order's keys, the kinds of parts, then the orders; to be put at a place."""
+        parts = sum_parts(shape.kinds[: shape.summed])
+        lists = [place for order in shape.orders for place in order]
+        kinds = at + len(lists)
+        lists += [word for part in parts for word in part]
+        for i in range(len(shape.orders)):
+            values, sums = shape.summed if parts else 0, EXACT_WORDS if shape.is_exact else 2
+            lists += order_words(shape.keys, len(parts), sums, values, at + i * shape.keys, kinds)
+        return lists
 
     # ---- growing and shrinking
 
@@ -153,6 +183,15 @@ class Maps:
         self._renew(i, int(self.words[address + M_MASK]) + 1, with_links=True)
         link_table(self.arena.A, self.words, address)
 
+    def give_trees(self, address: int) -> None:
+        """The trees of an ordered map.  O(n log n)."""
+        i = address // M_WORDS_OF_MAP
+        self._orders[i].make(self.entries(i))
+
+    def give_pages(self, address: int) -> None:
+        """Nodes for the trees of an ordered map."""
+        self._orders[address // M_WORDS_OF_MAP].give_pages()
+
     def settle(self) -> None:
         """Free the memory of maps that shrank.  Amortised O(1) for each row that was added."""
         address = changed_much(self._own_words, 0, COUNT_AFTER)
@@ -164,10 +203,14 @@ class Maps:
             wanted = _slots(live + self._rooms[i]) if self.shapes[i].keys else 1
             if 4 * wanted < slots:
                 self._renew(i, wanted)
+            if i in self._orders:
+                self._orders[i].shrink()
             address = changed_much(self._own_words, address + M_WORDS_OF_MAP, COUNT_AFTER)
 
     def _renew(self, i: int, slots: int, with_links: bool = False) -> None:
         """A table of this many slots with what is in the old one; with links also if that one has them."""
+        if i in self._orders:  # the log has slots
+            self._orders[i].apply()
         address, record = self.addresses[i], self._records[i]
         base, old = int(self.words[address + M_BASE]), int(self.words[address + M_MASK]) + 1
         words, is_linked = int(self.words[address + M_WORDS]), self.words[address + M_LINKED]
@@ -196,6 +239,8 @@ class Maps:
 
     def _make(self, i: int, slots: int, with_links: bool = False) -> None:
         """An empty table in place of the current one, in the same memory.  O(slots)."""
+        if i in self._orders:
+            self._orders[i].drop()
         self._take(i, slots, with_links)
         clear_table(self.arena.A, self.words, self.addresses[i])
         self.words[self.addresses[i] + M_UPDATES] = 0
@@ -231,6 +276,8 @@ class Maps:
 
     def copies(self) -> list[Words]:
         """The words of every table, a row for each slot, with its element; then all wide sums.  O(memory)."""
+        for i in self._sums.keys() & self._orders.keys():  # trees have wide sums, and are not copied
+            self._orders[i].drop()
         return [self._copy(i) for i in range(len(self.shapes))] + [w.copy() for w in self._sums.values()]
 
     def _copy(self, i: int) -> Words:
@@ -308,15 +355,23 @@ class Maps:
         """Bytes of all tables and elements."""
         tables = sum(self._words(i).nbytes for i in range(len(self.shapes)))
         tables += sum(elements.memory() for elements in self._elements.values())
+        tables += sum(orders.memory() for orders in self._orders.values())
         return tables + sum(wide.memory() for wide in self._sums.values())
+
+    def order_memory(self, i: int) -> int:
+        """Bytes of the trees of a map."""
+        return self._orders[i].memory() if i in self._orders else 0
 
     def check(self) -> None:
         """Assert that every table is consistent.  O(slots * longest chain)."""
+        for i, orders in self._orders.items():
+            orders.check(self.entries(i))
         for i, elements in self._elements.items():
             elements.check(self.table(i))
         for i in self._sums:
             assert check_sums(self.arena.A, self.words, self.addresses[i]) == 0, f"map {i} has an unsound sum"
-            self._sums[i].check(self.table(i), self.shapes[i].keys)
+            others = self._orders[i].wide_sums() if i in self._orders else []
+            self._sums[i].check(self.table(i), self.shapes[i].keys, others)
         for address in self.addresses:
             broken = check_table(self.arena.A, self.words, address)
             assert broken == 0, f"map at {address} violates rule {broken}"
