@@ -93,7 +93,7 @@ class Words:
 
 
 NARROW = Words(
-    nations=(2, 3, 6, 7, 8, 18, 20),
+    nations=(2, 3, 6, 7, 8, 20),
     brands=(1, 2, 3),
     sizes=("ECONOMY", "PROMO"),
     finishes=("ANODIZED", "PLATED"),
@@ -296,7 +296,7 @@ def main() -> None:
 
 def shipped() -> dict[str, list[Row]]:
     """The rows of the shipped files, before any is deleted."""
-    return Generator(0.0001, words=NARROW).tables()
+    return Generator(0.0001, seed=63, words=NARROW).tables()  # with this seed every query has a result
 
 
 if __name__ == "__main__":
