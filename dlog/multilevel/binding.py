@@ -8,14 +8,16 @@ second as the first.  `names.apart` renames such variables, and then both meanin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, wraps
+from typing import TypeVar
 
 from dlog.language.ast import Node
 from dlog.m3.syntax import ast
 
 Names = frozenset[str]
+T = TypeVar("T")
 NONE: Names = frozenset()
 ROWS = (ast.Relation, ast.DeltaRelation, ast.MapAccess)
 
@@ -29,12 +31,35 @@ class Binding:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
-    @property
+    @cached_property
+    def needed(self) -> Names:
+        return frozenset(self.inputs)
+
+    @cached_property
+    def bound(self) -> Names:
+        return frozenset(self.outputs)
+
+    @cached_property
     def visible(self) -> Names:
-        return frozenset((*self.inputs, *self.outputs))
+        return self.needed | self.bound
 
 
-@lru_cache(maxsize=1 << 14)
+def remembered(function: Callable[[Node], T]) -> Callable[[Node], T]:
+    """What a function finds for a node, kept in the node.  A table would hash the whole expression at each
+    look-up, which took most of the time of compilation.
+    """
+    key = f"_{function.__name__}"
+
+    @wraps(function)
+    def found(node: Node) -> T:
+        if key not in node.__dict__:
+            node.__dict__[key] = function(node)
+        return node.__dict__[key]  # type: ignore[no-any-return]
+
+    return found
+
+
+@remembered
 def binding(node: Node) -> Binding:
     """Table 1 of ML.  O(nodes * depth), remembered."""
     match node:
@@ -91,11 +116,11 @@ def _sum(terms: Iterable[Node]) -> Binding:
 
 
 def inputs(node: Node) -> Names:
-    return frozenset(binding(node).inputs)
+    return binding(node).needed
 
 
 def outputs(node: Node) -> Names:
-    return frozenset(binding(node).outputs)
+    return binding(node).bound
 
 
 def visible(node: Node) -> Names:
