@@ -203,7 +203,10 @@ class Generator:
         for number in range(1, 8 if is_large else rng.randint(2, 8)):
             part, quantity = rng.randint(1, self.parts), rng.randint(40 if is_large else 1, 50)
             shipped = day + timedelta(rng.randint(1, 121))
-            committed, received = day + timedelta(rng.randint(30, 90)), shipped + timedelta(rng.randint(1, 30))
+            committed, received = (
+                day + timedelta(rng.randint(30, 90)),
+                shipped + timedelta(rng.randint(1, 30)),
+            )
             flag = rng.choice("AR") if received <= TODAY else "N"
             lines.append((
                 order, part, self._supplier(part, rng.randint(0, 3)), number, quantity, quantity * price(part),

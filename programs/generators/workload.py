@@ -29,7 +29,9 @@ def write(name: str, files: Mapping[str, Events], streams: Sequence[str], folder
         path.parent.mkdir(parents=True, exist_ok=True)
         ends = [f"|{sign}" if file in streams else "" for _, sign in events]
         lines = ["|".join(map(str, row)) for row, _ in events]
-        path.write_text("".join(f"{line}{end}\n" for line, end in zip(lines, ends, strict=True)), encoding="utf-8")
+        path.write_text(
+            "".join(f"{line}{end}\n" for line, end in zip(lines, ends, strict=True)), encoding="utf-8"
+        )
     if example is not None:
         rows = {file: rows_left(events) for file, events in files.items()}
         for query in sorted((PROGRAMS / name).glob("*.sql")):
