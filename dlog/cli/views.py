@@ -23,6 +23,7 @@ from dlog.cli.common import (
 from dlog.errors import DlogError
 
 if TYPE_CHECKING:
+    from dlog.views.levels.program import Levels as LevelsOfMaps
     from dlog.views.levels.program import Options
     from dlog.views.m3.export import Target
     from dlog.views.nested import NestedQuery
@@ -62,7 +63,8 @@ def m3(
         typer.Option("--facts", "-F", help="folder of the .input files; default: the program's folder"),
     ] = None,
     tree: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg|.pdf|.dot", help="draw the view tree into a file")
+        Path | None,
+        typer.Option(metavar="FILE.svg|.pdf|.dot", help="draw the view tree, or the maps, into a file"),
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", help="write the M3 program into a file")] = None,
     log: Annotated[
@@ -86,10 +88,11 @@ def m3(
             "--plain": not optimise,
             "--compound": one_payload,
             "--log": log,
-            "--tree": tree,
         }
         refuse_options(nested, given)
-        _m3_of_levels(nested, to, Options(depth, inputs), output)
+        maps = _m3_of_levels(nested, to, Options(depth, inputs), output)
+        if tree is not None:
+            draw_maps(program, predicate, maps, tree)
         return
     with recorded(log, f"{program} {predicate or ''}".strip(), to, dtree) as observer:
         query, found, text = exported(program, predicate, dtree, to, facts, observer)
@@ -127,18 +130,31 @@ def refuse_options(query: NestedQuery, given: Mapping[str, object]) -> None:
             raise DlogError(f"{option} belongs to view trees", help=help)
 
 
-def _m3_of_levels(query: NestedQuery, to: Target, options: Options, output: Path | None) -> None:
+def _m3_of_levels(query: NestedQuery, to: Target, options: Options, output: Path | None) -> LevelsOfMaps:
     from dlog.views.levels.export import level_text
 
-    _, text = level_text(query, to, options)
+    found, text = level_text(query, to, options)
     _write(text, output)
+    return found
 
 
 def draw(program: Path, predicate: str | None, tree: ViewTree, query: Query, picture: Path) -> None:
     from dlog.views.picture.picture import write_picture
 
-    title = f"{program.name}: {predicate}" if predicate else program.name
-    lost = write_picture(tree, picture, title, query)
+    _warn_of_lost(write_picture(tree, picture, _title(program, predicate), query), picture)
+
+
+def draw_maps(program: Path, predicate: str | None, levels: LevelsOfMaps, picture: Path) -> None:
+    from dlog.views.picture.levels import write_levels
+
+    _warn_of_lost(write_levels(levels, picture, _title(program, predicate)), picture)
+
+
+def _title(program: Path, predicate: str | None) -> str:
+    return f"{program.name}: {predicate}" if predicate else program.name
+
+
+def _warn_of_lost(lost: str, picture: Path) -> None:
     if lost:
         message = f"{picture}: PDF fonts have no {' '.join(lost[:10])}, which are shown as ?; SVG has them"
         print(f"warning: {message}", file=sys.stderr)

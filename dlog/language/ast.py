@@ -7,7 +7,6 @@ of either, the parser builds `Call` and `Group` for both and `dlog.ir.lower.lowe
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 
@@ -36,10 +35,15 @@ class Node:
             pending.extend(reversed(list(node.children())))
 
 
-@functools.cache
+_PARTS: dict[type[Node], tuple[str, ...]] = {}
+
+
 def parts(kind: type[Node]) -> tuple[str, ...]:
     """The names of the fields of a node, without its span."""
-    return tuple(f.name for f in fields(kind) if f.name != "span")
+    known = _PARTS.get(kind)
+    if known is None:
+        known = _PARTS[kind] = tuple(f.name for f in fields(kind) if f.name != "span")
+    return known
 
 
 def _nodes(value: object) -> Iterator[Node]:

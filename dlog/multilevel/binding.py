@@ -54,7 +54,7 @@ def remembered(function: Callable[[Node], T]) -> Callable[[Node], T]:
     def found(node: Node) -> T:
         if key not in node.__dict__:
             node.__dict__[key] = function(node)
-        return node.__dict__[key]  # type: ignore[no-any-return]
+        return node.__dict__[key]
 
     return found
 

@@ -1,5 +1,5 @@
-"""The shipped workload (`programs/finance`, `programs/tpch`): what levels of maps maintain is what DuckDB gives,
-along streams that insert and delete and end with nothing, with all options; and from the shipped files.
+"""The shipped workload (`programs/finance`, `programs/tpch`): what levels of maps maintain is what DuckDB
+gives, along streams that insert and delete and end with nothing, with all options; and from shipped files.
 """
 
 from __future__ import annotations

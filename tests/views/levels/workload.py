@@ -1,4 +1,4 @@
-"""The shipped workload in tests: its queries, streams of its generators' rows, and DuckDB on the same rows."""
+"""The shipped workload in tests: its queries, streams of generated rows, and DuckDB on the same rows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def tables(folder: str) -> dict[str, list[Row]]:
 
 @functools.cache
 def stream(folder: str, names: tuple[str, ...], rows: int, seed: int) -> list[Event]:
-    """Events of these relations that end with nothing; each relation has about as many rows, at most `rows`."""
+    """Events of these relations, which end with nothing; the largest relation has about `rows` rows."""
     rng = random.Random(f"{folder} {seed}")
     if folder == "finance":
         found = generator("finance").events(2 * rows, seed=seed, size=rows // 4, brokers=3, closes=True)
