@@ -69,15 +69,15 @@ def _without_cycles(count: int, edges: Iterable[Edge]) -> list[Edge]:
         state[start] = state[start] or 1
         while waiting:
             node, rest = waiting[-1]
-            high = next(rest, None)
-            if high is None:
+            other = next(rest, None)
+            if other is None:
                 state[node] = 2
                 waiting.pop()
-            elif state[high] != 1:
-                kept.append((node, high))
-                if not state[high]:
-                    state[high] = 1
-                    waiting.append((high, iter(above[high])))
+            elif state[other] != 1:
+                kept.append((node, other))
+                if not state[other]:
+                    state[other] = 1
+                    waiting.append((other, iter(above[other])))
     return kept
 
 
