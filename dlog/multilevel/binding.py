@@ -133,17 +133,23 @@ def hidden(node: ast.AggSum) -> Names:
     return outputs(node.body) - {k.name for k in node.keys}
 
 
+@remembered
 def is_value(node: Node) -> bool:
     """Whether it is computed from variables alone: it reads no rows and binds nothing."""
     return not any(isinstance(n, (*ROWS, ast.Lift, ast.AggSum, ast.Exists, ast.Domain)) for n in node.walk())
 
 
+@remembered
+def _relations(node: Node) -> Names:
+    return frozenset(n.name for n in node.walk() if isinstance(n, ast.Relation))
+
+
 def reads(node: Node, relation: str) -> bool:
-    return any(isinstance(n, ast.Relation) and n.name == relation for n in node.walk())
+    return relation in _relations(node)
 
 
 def reads_relations(node: Node) -> bool:
-    return any(isinstance(n, ast.Relation) for n in node.walk())
+    return bool(_relations(node))
 
 
 def commutes(left: Node, right: Node, scope: Names = NONE) -> bool:

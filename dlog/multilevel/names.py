@@ -268,7 +268,7 @@ def same(left: Node, right: Node, fixed: bool = False) -> dict[str, str] | None:
     """
     if shape(left) != shape(right):
         return None
-    left, right = apart(plain(left)), apart(plain(right))
+    left, right = _plainly_apart(left), _plainly_apart(right)
     names, others = visible(left), visible(right)
     start = {name: name for name in names} if fixed else {}
     if fixed and names != others:
@@ -277,6 +277,11 @@ def same(left: Node, right: Node, fixed: bool = False) -> dict[str, str] | None:
         if _agree(left, right, found):
             return {name: found[name] for name in (*binding(left).inputs, *binding(left).outputs)}
     return None
+
+
+@remembered
+def _plainly_apart(node: Node) -> Node:
+    return apart(plain(node))
 
 
 def _agree(left: Node, right: Node, found: dict[str, str]) -> bool:
