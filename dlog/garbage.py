@@ -1,4 +1,5 @@
-"""Owns how often Python's garbage collector runs while a program is read, planned and evaluated.
+"""Owns how often Python's garbage collector runs while a program is read, planned and evaluated, or levels of
+maps are compiled.
 
 That makes many objects which live as long as the program: 3,000 rules make 600,000.  With Python's own
 thresholds the collector walks through all of them again and again, which takes a quarter of the time, and

@@ -26,7 +26,7 @@ from dlog.cli.common import (
     read_limits,
 )
 from dlog.cli.process import allow_pandas
-from dlog.cli.views import by_levels, draw, refuse_options
+from dlog.cli.views import by_levels, draw, draw_maps, refuse_options
 from dlog.errors import DlogError
 
 if TYPE_CHECKING:
@@ -205,7 +205,12 @@ def explain(
     ] = None,
     tree: Annotated[
         Path | None,
-        typer.Option("--tree", "--svg", metavar="FILE.svg|.pdf|.dot", help="draw the view tree into a file"),
+        typer.Option(
+            "--tree",
+            "--svg",
+            metavar="FILE.svg|.pdf|.dot",
+            help="draw the view tree, or the maps, into a file",
+        ),
     ] = None,
     strategy: Strategy = None,
     every: Annotated[
@@ -250,8 +255,11 @@ def explain(
         from dlog.views.levels.program import Options
         from dlog.views.levels.program import levels as compiled
 
-        refuse_options(nested, {"--order": order, "--tree": tree})
-        print(explain_levels(compiled(nested, Options(depth, inputs))), end="")
+        refuse_options(nested, {"--order": order})
+        maps = compiled(nested, Options(depth, inputs))
+        print(explain_levels(maps), end="")
+        if tree is not None:
+            draw_maps(program, predicate, maps, tree)
         return
     if not is_query and tx is not None:
         print(_after(program, facts, strategy, tx).explain(predicate, every))

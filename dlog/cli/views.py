@@ -23,6 +23,7 @@ from dlog.cli.common import (
 from dlog.errors import DlogError
 
 if TYPE_CHECKING:
+    from dlog.views.levels.program import Levels as LevelsOfMaps
     from dlog.views.nested import NestedQuery
     from dlog.views.query import Query
     from dlog.views.tree.tree import ViewTree
@@ -58,7 +59,8 @@ def m3(
         typer.Option("--facts", "-F", help="folder of the .input files; default: the program's folder"),
     ] = None,
     tree: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg|.pdf|.dot", help="draw the view tree into a file")
+        Path | None,
+        typer.Option(metavar="FILE.svg|.pdf|.dot", help="draw the view tree, or the maps, into a file"),
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", help="write the M3 program into a file")] = None,
     log: Annotated[
@@ -80,12 +82,13 @@ def m3(
         nested = by_levels(program, predicate, facts, forced)
         if nested is not None:
             plain = not optimise
-            given = {"--order": dtree, "--plain": plain, "--compound": one_payload, "--tree": tree}
-            refuse_options(nested, given)
+            refuse_options(nested, {"--order": dtree, "--plain": plain, "--compound": one_payload})
             compiled, text = level_text(nested, to, Options(depth, inputs))
             if observer is not None:
                 observer.leveled(compiled, text)
             _write(text, output)
+            if tree is not None:
+                draw_maps(program, predicate, compiled, tree)
             return
         query, found, text = exported(program, predicate, dtree, to, facts, observer)
     if tree is not None:
@@ -125,8 +128,20 @@ def refuse_options(query: NestedQuery, given: Mapping[str, object]) -> None:
 def draw(program: Path, predicate: str | None, tree: ViewTree, query: Query, picture: Path) -> None:
     from dlog.views.picture.picture import write_picture
 
-    title = f"{program.name}: {predicate}" if predicate else program.name
-    lost = write_picture(tree, picture, title, query)
+    _warn_of_lost(write_picture(tree, picture, _title(program, predicate), query), picture)
+
+
+def draw_maps(program: Path, predicate: str | None, levels: LevelsOfMaps, picture: Path) -> None:
+    from dlog.views.picture.levels import write_levels
+
+    _warn_of_lost(write_levels(levels, picture, _title(program, predicate)), picture)
+
+
+def _title(program: Path, predicate: str | None) -> str:
+    return f"{program.name}: {predicate}" if predicate else program.name
+
+
+def _warn_of_lost(lost: str, picture: Path) -> None:
     if lost:
         message = f"{picture}: PDF fonts have no {' '.join(lost[:10])}, which are shown as ?; SVG has them"
         print(f"warning: {message}", file=sys.stderr)

@@ -19,9 +19,12 @@ class Node:
 
     def children(self) -> Iterator[Node]:
         """The nodes directly below this one, in the order they were written."""
-        for f in fields(self):
-            if f.name != "span":
-                yield from _nodes(getattr(self, f.name))
+        for name in parts(type(self)):
+            value = getattr(self, name)
+            if isinstance(value, Node):
+                yield value
+            elif isinstance(value, tuple):
+                yield from _nodes(value)
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it, depth first.  O(nodes), however deep."""
@@ -30,6 +33,17 @@ class Node:
             node = pending.pop()
             yield node
             pending.extend(reversed(list(node.children())))
+
+
+_PARTS: dict[type[Node], tuple[str, ...]] = {}
+
+
+def parts(kind: type[Node]) -> tuple[str, ...]:
+    """The names of the fields of a node, without its span."""
+    known = _PARTS.get(kind)
+    if known is None:
+        known = _PARTS[kind] = tuple(f.name for f in fields(kind) if f.name != "span")
+    return known
 
 
 def _nodes(value: object) -> Iterator[Node]:

@@ -8,14 +8,16 @@ second as the first.  `names.apart` renames such variables, and then both meanin
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, wraps
+from typing import TypeVar
 
 from dlog.language.ast import Node
 from dlog.m3.syntax import ast
 
 Names = frozenset[str]
+T = TypeVar("T")
 NONE: Names = frozenset()
 ROWS = (ast.Relation, ast.DeltaRelation, ast.MapAccess)
 
@@ -29,12 +31,35 @@ class Binding:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
-    @property
+    @cached_property
+    def needed(self) -> Names:
+        return frozenset(self.inputs)
+
+    @cached_property
+    def bound(self) -> Names:
+        return frozenset(self.outputs)
+
+    @cached_property
     def visible(self) -> Names:
-        return frozenset((*self.inputs, *self.outputs))
+        return self.needed | self.bound
 
 
-@lru_cache(maxsize=1 << 14)
+def remembered(function: Callable[[Node], T]) -> Callable[[Node], T]:
+    """What a function finds for a node, kept in the node.  A table would hash the whole expression at each
+    look-up, which took most of the time of compilation.
+    """
+    key = f"_{function.__name__}"
+
+    @wraps(function)
+    def found(node: Node) -> T:
+        if key not in node.__dict__:
+            node.__dict__[key] = function(node)
+        return node.__dict__[key]
+
+    return found
+
+
+@remembered
 def binding(node: Node) -> Binding:
     """Table 1 of ML.  O(nodes * depth), cached."""
     match node:
@@ -91,11 +116,11 @@ def _sum(terms: Iterable[Node]) -> Binding:
 
 
 def inputs(node: Node) -> Names:
-    return frozenset(binding(node).inputs)
+    return binding(node).needed
 
 
 def outputs(node: Node) -> Names:
-    return frozenset(binding(node).outputs)
+    return binding(node).bound
 
 
 def visible(node: Node) -> Names:
@@ -108,17 +133,23 @@ def hidden(node: ast.AggSum) -> Names:
     return outputs(node.body) - {k.name for k in node.keys}
 
 
+@remembered
 def is_value(node: Node) -> bool:
     """Whether it is computed from variables alone: it reads no rows and binds nothing."""
     return not any(isinstance(n, (*ROWS, ast.Lift, ast.AggSum, ast.Exists, ast.Domain)) for n in node.walk())
 
 
+@remembered
+def _relations(node: Node) -> Names:
+    return frozenset(n.name for n in node.walk() if isinstance(n, ast.Relation))
+
+
 def reads(node: Node, relation: str) -> bool:
-    return any(isinstance(n, ast.Relation) and n.name == relation for n in node.walk())
+    return relation in _relations(node)
 
 
 def reads_relations(node: Node) -> bool:
-    return any(isinstance(n, ast.Relation) for n in node.walk())
+    return bool(_relations(node))
 
 
 def commutes(left: Node, right: Node, scope: Names = NONE) -> bool:

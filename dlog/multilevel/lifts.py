@@ -65,15 +65,20 @@ def unify(node: Node, scope: Names) -> Node:
     e is a variable; or a value, and x is only used where a value may be written and only after the lift; or x
     is not used at all.
     """
-    if not isinstance(node, ast.AggSum):
-        return node
-    factors = factors_of(node.body)
+    while isinstance(node, ast.AggSum) and (body := _unified(node)) is not None:
+        node = sum_over(body, visible(node))
+    return node
+
+
+def _unified(node: ast.AggSum) -> Node | None:
+    """The body without one lift; None if none can be left out."""
+    factors, names = factors_of(node.body), hidden(node)
     for i, factor in enumerate(factors):
-        if isinstance(factor, ast.Lift) and factor.variable.name in hidden(node):
+        if isinstance(factor, ast.Lift) and factor.variable.name in names:
             rest = _without(factor, factors[:i], factors[i + 1 :])
             if rest is not None:
-                return sum_over(times(rest), visible(node))
-    return node
+                return times(rest)
+    return None
 
 
 def _without(lift: ast.Lift, before: Sequence[Node], after: Sequence[Node]) -> list[Node] | None:

@@ -7,13 +7,24 @@ change.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from dlog.language.ast import Node
+from dlog.language.ast import Node, parts
 from dlog.m3.syntax import ast
-from dlog.multilevel.binding import NONE, ROWS, Names, binding, commutes, hidden, inputs, outputs, visible
+from dlog.multilevel.binding import (
+    NONE,
+    ROWS,
+    Names,
+    binding,
+    commutes,
+    hidden,
+    inputs,
+    outputs,
+    remembered,
+    visible,
+)
 
 Renaming = Mapping[str, str]
 
@@ -31,6 +42,7 @@ def fresh(name: str, used: Iterable[str]) -> str:
     return name if name not in taken else f"{base}_{number}"
 
 
+@remembered
 def mentioned(node: Node) -> Names:
     """All names, those of hidden variables too."""
     return frozenset(n.name for n in node.walk() if isinstance(n, ast.Variable))
@@ -45,13 +57,13 @@ def plain(node: Node) -> Node:
 
 def replaced(node: Any, change: Any) -> Any:
     """With each child replaced."""
-    changes = {}
-    for f in fields(node):
-        value = getattr(node, f.name)
-        if isinstance(value, Node) and f.name != "span":
-            changes[f.name] = change(value)
+    changes: dict[str, Any] = {}
+    for name in parts(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            changes[name] = change(value)
         elif isinstance(value, tuple):
-            changes[f.name] = tuple(change(v) if isinstance(v, Node) else v for v in value)
+            changes[name] = tuple(change(v) if isinstance(v, Node) else v for v in value)
     return replace(node, **changes) if changes else node
 
 
@@ -256,7 +268,7 @@ def same(left: Node, right: Node, fixed: bool = False) -> dict[str, str] | None:
     """
     if shape(left) != shape(right):
         return None
-    left, right = apart(plain(left)), apart(plain(right))
+    left, right = _plainly_apart(left), _plainly_apart(right)
     names, others = visible(left), visible(right)
     start = {name: name for name in names} if fixed else {}
     if fixed and names != others:
@@ -267,6 +279,11 @@ def same(left: Node, right: Node, fixed: bool = False) -> dict[str, str] | None:
     return None
 
 
+@remembered
+def _plainly_apart(node: Node) -> Node:
+    return apart(plain(node))
+
+
 def _agree(left: Node, right: Node, found: dict[str, str]) -> bool:
     """Whether both need and bind the same: factors in another order may not."""
     return {found[n] for n in inputs(left)} == inputs(right) and {found[n] for n in outputs(left)} == outputs(
@@ -274,20 +291,21 @@ def _agree(left: Node, right: Node, found: dict[str, str]) -> bool:
     )
 
 
+@remembered
 def shape(node: Node) -> Any:
     """What remains of an expression without names and order."""
     if isinstance(node, ast.Variable):
         return "variable"
     if isinstance(node, ast.Constant):
         return ("constant", node.type, repr(node.value))
-    parts = [shape(child) for child in node.children()]
+    below = [shape(child) for child in node.children()]
     if isinstance(node, ast.Product | ast.Sum):
-        parts.sort(key=repr)
+        below.sort(key=repr)
     name = (node.name,) if isinstance(node, ast.Relation | ast.DeltaRelation | ast.MapAccess) else ()
     extra = tuple(
-        repr(getattr(node, f.name)) for f in fields(node) if f.name in ("op", "function", "parameters")
+        repr(getattr(node, part)) for part in parts(type(node)) if part in ("op", "function", "parameters")
     )
-    return (type(node).__name__, *name, *extra, *parts)
+    return (type(node).__name__, *name, *extra, *below)
 
 
 def _match(left: Node, right: Node, found: dict[str, str]) -> Iterator[dict[str, str]]:

@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from dlog.language.ast import Node
 from dlog.m3.syntax import ast
+from dlog.multilevel.binding import Names, remembered
 
 Statements = list[ast.Assign]
 
@@ -26,8 +28,13 @@ class Staged:
     add: ast.Assign
 
 
-def reads(statement: ast.Assign) -> set[str]:
-    return {n.name for n in statement.expression.walk() if isinstance(n, ast.MapAccess)}
+def reads(statement: ast.Assign) -> Names:
+    return _maps_in(statement.expression)
+
+
+@remembered
+def _maps_in(node: Node) -> Names:
+    return frozenset(n.name for n in node.walk() if isinstance(n, ast.MapAccess))
 
 
 def ordered(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dlog.garbage import seldom_collected
 from dlog.language.ast import Node
 from dlog.m3.syntax import ast
 from dlog.m3.syntax.ast import BATCH, DBTOASTER, DELETE, INSERT, READY, STREAM, TypeRef
@@ -83,6 +84,7 @@ class Program:
         return next(m for m in self.maps if m.name == name)
 
 
+@seldom_collected
 def compile(
     definitions: Mapping[str, Node],
     sources: Iterable[ast.Source],

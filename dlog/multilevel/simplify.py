@@ -7,9 +7,10 @@ outside it; the node that it returns means the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dlog.language.ast import Node
+from dlog.m3.syntax import ast
 from dlog.multilevel import factor, lifts, nesting, values
 from dlog.multilevel.binding import NONE, Names
 from dlog.multilevel.values import with_children
@@ -44,6 +45,7 @@ ROUND = (
     "fold", "advance", "propagate", "unify", "equalities", "tests", "binary", "pull_exists", "assume",
     "split", "merge", "pull", "cancel", "fold",
 )  # fmt: skip
+VALUES = (ast.Variable, ast.Constant)
 FINISH = (*ROUND, "independent", "inline")
 REWRITES = 10_000
 
@@ -52,11 +54,17 @@ class TooManyRewrites(Exception):
     """The budget is spent."""
 
 
+Settled = dict[tuple[int, Names], Node]  # by the identity of a node, which is kept so that no other gets it
+
+
 @dataclass
 class Budget:
-    """How many more times a law may change something."""
+    """How many more times a law may change something; and, of each law, the nodes in which it changes
+    nothing: a statement is simplified again and again while it is written.
+    """
 
     left: int = REWRITES
+    settled: dict[Law, Settled] = field(default_factory=dict)
 
     def spend(self) -> None:
         self.left -= 1
@@ -65,14 +73,21 @@ class Budget:
 
 
 def everywhere(node: Node, scope: Names, law: Law, budget: Budget | None = None) -> Node:
-    """A law applied to each node once, from the leaves up."""
+    """A law applied to each node once, from the leaves up; none changes a variable or a constant."""
     budget = budget or Budget()
+    settled = budget.settled.setdefault(law, {})
 
     def visit(inner: Node, bound: Names) -> Node:
+        key = (id(inner), bound)
+        if isinstance(inner, VALUES) or key in settled:
+            return inner
         below = with_children(inner, bound, visit)
         changed = law(below, bound)
-        if changed != below:
+        if changed is not below and changed != below:
             budget.spend()
+        elif below is inner or below == inner:
+            settled[key] = inner
+            return inner
         return changed
 
     return visit(node, scope)

@@ -4,7 +4,8 @@ folded, terms that cancel disappear.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from dlog.language.ast import Node
@@ -56,7 +57,8 @@ def with_children(node: Node, scope: Names, change: Callable[[Node, Names], Node
     """The node with each subexpression replaced.  `scope` has the variables bound outside; `change` also
     gets those bound where the subexpression stands.
 
-    What is visible remains so, even where a change leaves out the place that needed a variable.
+    What is visible remains so, even where a change leaves out the place that needed a variable.  A node in
+    which nothing changes is returned itself.
     """
     match node:
         case ast.Product():
@@ -64,24 +66,38 @@ def with_children(node: Node, scope: Names, change: Callable[[Node, Names], Node
             for factor in node.factors:
                 factors.append(change(factor, bound))
                 bound |= outputs(factor)
-            return times(factors)
+            return node if _is_same(factors, node.factors, ast.Product) else times(factors)
         case ast.Sum():
-            return plus([change(term, scope) for term in node.terms])
+            terms = [change(term, scope) for term in node.terms]
+            return node if _is_same(terms, node.terms, ast.Sum) else plus(terms)
         case ast.AggSum():
             body = change(node.body, scope - hidden(node))
             return node if body == node.body else sum_over(body, visible(node))
         case ast.Exists() | ast.Domain():
             body = change(node.body, scope)
+            if body is node.body and not is_zero(body):
+                return node
             return ZERO if is_zero(body) else replace(node, body=body)
         case ast.Lift():
-            return replace(node, body=change(node.body, scope))
+            body = change(node.body, scope)
+            return node if body is node.body else replace(node, body=body)
         case ast.Comparison():
-            return replace(node, left=change(node.left, scope), right=change(node.right, scope))
+            left, right = change(node.left, scope), change(node.right, scope)
+            same = left is node.left and right is node.right
+            return node if same else replace(node, left=left, right=right)
         case ast.In():
-            return replace(node, operand=change(node.operand, scope))
+            operand = change(node.operand, scope)
+            return node if operand is node.operand else replace(node, operand=operand)
         case ast.Call():
-            return replace(node, arguments=tuple(change(a, scope) for a in node.arguments))
+            arguments = tuple(change(a, scope) for a in node.arguments)
+            same = all(map(operator.is_, arguments, node.arguments))
+            return node if same else replace(node, arguments=arguments)
     return node
+
+
+def _is_same(now: Sequence[Node], before: Sequence[Node], kind: type[Node]) -> bool:
+    """Whether nothing changed in a product or a sum that is written as `times` or `plus` would write it."""
+    return all(map(operator.is_, now, before)) and not any(isinstance(n, ast.Constant | kind) for n in now)
 
 
 def factors_of(node: Node) -> tuple[Node, ...]:

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-GENERATORS = sorted(p for p in HERE.glob("*.py") if p.stem not in ("common", "regenerate"))
+GENERATORS = sorted(p for p in HERE.glob("*.py") if p.stem not in ("common", "regenerate", "workload"))
 
 
 def main() -> int:

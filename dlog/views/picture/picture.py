@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlog.errors import DlogError
+from dlog.views.picture.files import write_scene
 from dlog.views.picture.layout import Layout, tidy
 from dlog.views.picture.notation import Notation, changes_of, definitions
 from dlog.views.picture.scene import (
@@ -28,7 +28,7 @@ from dlog.views.picture.scene import (
     striped,
 )
 from dlog.views.picture.scene import hues as hues_of
-from dlog.views.picture.text import DELTA, EXISTS, SHAPES, Text, plain, width, wrapped
+from dlog.views.picture.text import DELTA, EXISTS, Text, plain, width, wrapped
 from dlog.views.query import Query
 from dlog.views.tree.tree import View, ViewTree, atom_of
 
@@ -49,43 +49,9 @@ def write_picture(
 
     Returns the characters that the format cannot show: PDF has those of Western European languages only.
     """
-    suffix = Path(path).suffix.lower()
-    if suffix not in _WRITERS:
-        help = f"name the file {Path(path).stem}.svg, .pdf or .dot"
-        raise DlogError(f"cannot draw into {path}", help=help)
-    content = _WRITERS[suffix](tree, title, query)
-    try:
-        Path(path).write_bytes(content)
-    except OSError as error:
-        raise DlogError(f"cannot write {path}: {error.strerror}") from None
-    return _beyond_latin(draw(tree, title, query)) if suffix == ".pdf" else ""
-
-
-def _beyond_latin(scene: Scene) -> str:
-    shown = {*SHAPES, DELTA, EXISTS}
-    letters = (c for item in scene.items if isinstance(item, Label) for run in item.text for c in run.text)
-    return "".join(dict.fromkeys(c for c in letters if ord(c) > 255 and c not in shown))
-
-
-def _svg(tree: ViewTree, title: str, query: Query | None) -> bytes:
-    from dlog.views.picture.svg import svg
-
-    return svg(draw(tree, title, query)).encode()
-
-
-def _pdf(tree: ViewTree, title: str, query: Query | None) -> bytes:
-    from dlog.views.picture.pdf import pdf
-
-    return pdf(draw(tree, title, query))
-
-
-def _dot(tree: ViewTree, title: str, query: Query | None) -> bytes:
     from dlog.views.picture.dot import dot
 
-    return dot(tree, title, query).encode()
-
-
-_WRITERS = {".svg": _svg, ".pdf": _pdf, ".dot": _dot}
+    return write_scene(path, lambda: draw(tree, title, query), lambda: dot(tree, title, query))
 
 
 @dataclass(frozen=True)
@@ -233,10 +199,10 @@ def _edge(
         points = ((cx + shift, ends[0]), *bends, (px + shift, ends[1]))
         scene.add(Line(points, colour, 2.2 if changes else 1.0))
     if changes:
-        _arrow(scene, (px, ends[1]), len(ways), ways[0] if len(ways) == 1 else BLACK)
+        arrow(scene, (px, ends[1]), len(ways), ways[0] if len(ways) == 1 else BLACK)
 
 
-def _arrow(scene: Scene, tip: tuple[float, float], ways: int, colour: Colour) -> None:
+def arrow(scene: Scene, tip: tuple[float, float], ways: int, colour: Colour) -> None:
     half, (x, y) = 3.5 + 1.6 * (ways - 1), tip
     scene.add(Polygon(((x, y), (x - half, y + 8), (x + half, y + 8)), colour))
 
@@ -253,7 +219,7 @@ def _legend(
     room: float,
 ) -> float:
     """Draws it; returns the y coordinate below it."""
-    y = _heading(scene, "Legend", y)
+    y = heading(scene, "Legend", y)
     x, mark = MARGIN + 14, MARGIN + 36
     rows: list[tuple[list[Ellipse | Rectangle | Line | Polygon], str]] = [
         ([Ellipse((x, -3.5), 9, 6, "#eeeeee", BLACK, 1.2)], "a circle is the view at a variable, V@variable"),
@@ -321,7 +287,7 @@ def _relations(
 
 
 def _definitions(scene: Scene, tree: ViewTree, notation: Notation, y: float, room: float) -> float:
-    y = _heading(scene, "Definitions", y)
+    y = heading(scene, "Definitions", y)
     if any(len(products) > 1 for products in notation.lifted.values()):
         note = "<x, y> are the products that several aggregates need there, each stored separately"
         scene.add(Label(MARGIN, y, plain(note), 10.0, GREY))
@@ -333,6 +299,6 @@ def _definitions(scene: Scene, tree: ViewTree, notation: Notation, y: float, roo
     return y
 
 
-def _heading(scene: Scene, text: str, y: float) -> float:
+def heading(scene: Scene, text: str, y: float) -> float:
     scene.add(Label(MARGIN, y, plain(text, bold=True), 12.0))
     return y + 20

@@ -100,12 +100,7 @@ class Followed:
         assert same(found, expected), f"{self.text}\n{found}\n{expected}"
 
     def check_empty(self) -> None:
-        """No map of a stream has entries."""
-        for report in self.kept.levels.program.maps:
-            if type(report.initial).__name__ == "Zero":
-                table = self.kept.runtime[report.name]
-                assert not any(table.column(table.num_columns - 1).to_pylist()), report.name
-                assert not report.keys or not table.num_rows, report.name
+        no_entries(self.kept)
 
     def _insert(self, name: str, rows: list[Row]) -> None:
         if rows:
@@ -116,6 +111,15 @@ class Followed:
         where = " AND ".join(f"{column} = ?" for column in SCHEMAS[name][1])
         one = f"SELECT min(rowid) FROM {name} WHERE {where}"
         duck().execute(f"DELETE FROM {name} WHERE rowid = ({one})", row)
+
+
+def no_entries(kept: Maintained) -> None:
+    """No map of a stream has entries.  REQUIRES: no stream has rows."""
+    for report in kept.levels.program.maps:
+        if type(report.initial).__name__ == "Zero":
+            table = kept.runtime[report.name]
+            assert not any(table.column(table.num_columns - 1).to_pylist()), report.name
+            assert not report.keys or not table.num_rows, report.name
 
 
 def same(found: list[Row], expected: list[Row]) -> bool:

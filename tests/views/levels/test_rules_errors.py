@@ -68,14 +68,16 @@ def test_decimals_in_units_of_their_last_digit(rule: str, message: str) -> None:
         nested_query(program, "q")
 
 
-def test_commands() -> None:
+def test_commands(tmp_path: Path) -> None:
     program = "programs/errors/levels/least_value_inside.dl"
     assert "error: no rule of " in command("m3", program, "bids", "--levels")[1]
     assert "help: did you mean result?" in command("m3", program, "resul", "--levels")[1]
     finance = "programs/finance/vwap.dl"
     assert "help: --levels maintains it by levels of maps" in command("m3", finance)[1]
     assert "--all is about strategies" in command("explain", finance, "--levels", "--all")[1]
-    assert "--tree belongs to view trees" in command("explain", finance, "--levels", "--tree", "x.svg")[1]
+    picture = tmp_path / "maps.svg"
+    assert command("explain", finance, "--levels", "--tree", str(picture))[1:] == ("", 0)
+    assert "level 1" in picture.read_text(encoding="utf-8")
     assert command("m3", finance, "vwap", "--levels") == command("m3", finance, "--levels")
     assert (
         "has several results\nhelp: name the predicate: "
