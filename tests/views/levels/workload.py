@@ -27,7 +27,7 @@ FOLDERS = ("finance", "tpch")
 QUERIES = {
     f"{path.parent.name}/{path.stem}": path for f in FOLDERS for path in sorted((PROGRAMS / f).glob("*.sql"))
 }
-TYPES = {"int": pa.int64(), "string": pa.string(), "date": pa.date32()}
+TYPES = {"int": pa.int64(), "double": pa.float64(), "string": pa.string(), "date": pa.date32()}
 
 
 @functools.cache
