@@ -486,6 +486,6 @@ def test_the_command_shows_the_cache_and_empties_it(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dlog", "cache"]
     env = os.environ | {"DLOG_CACHE_DIR": str(tmp_path)}
     shown = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
-    assert shown.startswith(f"{tmp_path}: 1 entries, 2.0 MB\n")
+    assert shown.startswith(f"{tmp_path}: 1 entry, 2.0 MB\n")
     subprocess.run([*command, "--clear"], env=env, check=True)
     assert left(tmp_path) == set()

@@ -222,7 +222,7 @@ def test_extremes() -> None:
     assert entries(runtime, "S")[5,] == BIGGEST
     assert entries(runtime, "S")[6,] == -BIGGEST
     saved = runtime.save()
-    with pytest.raises(DataError, match="beyond 64 bits"):
+    with pytest.raises(DataError, match="does not fit 64 bits"):
         runtime.apply("ASK", [(7, 10, 12)])
     runtime.restore(saved)
     runtime.apply("ASK", [(8, 14, 15)])
