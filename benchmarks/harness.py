@@ -126,8 +126,8 @@ def timed(
     for round in range(max(runs, 2)):
         if round >= 2 and time.perf_counter() - begin > limit:
             break
+        gc.collect()
         for name, action in actions.items():
-            gc.collect()  # otherwise this action is charged for what the last one left behind
             started = clock()
             result = action()
             seconds = clock() - started
