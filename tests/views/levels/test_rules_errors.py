@@ -1,5 +1,5 @@
-"""What levels of maps cannot maintain of rules is told by golden files: `programs/errors/levels/FAULT.dl` has
-the output of `dlog m3 FAULT.dl result --levels` in `.stderr`.
+"""Rules that levels of maps cannot maintain, as golden files: each `programs/errors/levels/FAULT.dl` has the
+output of `dlog m3 FAULT.dl result --levels` in `.stderr`.
 
 `python -m tests.views.levels.test_rules_errors` writes the golden files again; read the difference before a
 commit.
