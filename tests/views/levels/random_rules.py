@@ -13,7 +13,7 @@ OPERATORS = ("<", "<=", ">", ">=", "=", "!=")
 
 
 class RandomRules:
-    """One program, with so many derived predicates at most.  `depth` limits what stands in what."""
+    """One program, with so many derived predicates at most.  `depth` limits how deep bodies are nested."""
 
     def __init__(self, rng: random.Random, derived: int = 2):
         self.rng, self.most = rng, derived

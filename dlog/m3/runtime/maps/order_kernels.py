@@ -57,7 +57,7 @@ from dlog.m3.runtime.maps.order_node_kernels import (
     set_sums,
     take_page,
 )
-from dlog.m3.runtime.maps.order_shape_kernels import begin_child, fewest_items, make_room, mend
+from dlog.m3.runtime.maps.order_shape_kernels import begin_child, fewest_items, make_room, refill
 
 # ---- the log
 
@@ -217,7 +217,7 @@ def remove(arena, maps, t, leaf, i, words):
     if floats:
         sum_again(arena, maps, t)
     if arena[leaf + NODE_COUNT] < fewest_items(maps[t + T_LEAF]) and maps[t + T_HEIGHT] > 0:
-        mend(arena, maps, t)
+        refill(arena, maps, t)
         if floats:
             descend(arena, maps, t)
             sum_again(arena, maps, t)

@@ -75,7 +75,7 @@ def has_room(arena, node, most):
 
 
 @helper
-def mend(arena, maps, t):
+def refill(arena, maps, t):
     """Fill up, or merge, every node with few items on the way to the key that is searched."""
     node = maps[t + T_ROOT]
     for level in range(maps[t + T_HEIGHT], 0, -1):
