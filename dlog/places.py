@@ -108,11 +108,13 @@ def clean(root: Path, bound: int = BOUND) -> None:
         if entry.name not in used and (entry.name in known or ages[entry] > 2 * DAY):
             remove(entry)
             del ages[entry]
-    total = sum(map(size, ages))
-    for entry in sorted(ages, key=lambda entry: -ages[entry]):
+    # Ages are exact to a day, see `mark_used`.  Of one day, a large entry goes before many small ones.
+    sizes = {entry: size(entry) for entry in ages}
+    total = sum(sizes.values())
+    for entry in sorted(ages, key=lambda entry: (-(ages[entry] // DAY), -sizes[entry], -ages[entry])):
         if total <= bound:
             return
-        total -= size(entry)
+        total -= sizes[entry]
         remove(entry)
 
 

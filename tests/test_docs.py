@@ -85,6 +85,8 @@ def test_python_in_documents_runs(document: str) -> None:
 
 
 IN_ORDER = ("docs/durable.md",)  # see tests/durable/test_prompt.py
+# Lines that are printed when something takes long, or when two processes meet.
+NOTICE = f"^({'|'.join(['compiling kernels', 'waiting for another process', *progress.PHASES.values()])}) "
 SESSIONS = [(d, i) for d in DOCUMENTS if d not in IN_ORDER for i in range(len(blocks(d, "console")))]
 _PROMPT = re.compile(r"^(?:dlog|tx|failed|\.\.\.)[> ] ?")
 
@@ -105,8 +107,7 @@ def test_sessions_in_documents_are_as_shown(document: str, number: int) -> None:
         text=True,
         cwd=ROOT,
     )
-    notices = rf"^({'|'.join(['compiling kernels', *progress.PHASES.values()])}) .*\n"  # if it took long
-    printed = re.sub(notices, "", done.stdout, flags=re.MULTILINE).replace("<stdin>", "<prompt>")
+    printed = re.sub(rf"{NOTICE}.*\n", "", done.stdout, flags=re.MULTILINE).replace("<stdin>", "<prompt>")
     if shown:
         assert _without_times(printed) == _without_times("".join(f"{line}\n" for line in shown))
     assert done.returncode == (1 if "error:" in printed else 0)

@@ -472,6 +472,17 @@ def test_the_cache_stays_within_its_bound_and_loses_what_was_used_longest_ago(tm
     assert left(root) == set(names[:2])
 
 
+def test_of_what_was_used_on_one_day_the_largest_goes_first(tmp_path: Path) -> None:
+    root = tmp_path / "cache"
+    kernels = [f"module{n}-{0:016x}" for n in range(5)]
+    archives = [f"spark-{n:016x}.classes" for n in range(2)]
+    for age, name in enumerate([*reversed(archives), *kernels]):  # the archives were used last
+        entry(root, name, age=age, bytes=500 if name in archives else 10)
+    listed(root, installation(tmp_path / "here"), *kernels, *archives)
+    places.clean(root, bound=600)
+    assert left(root) == {*kernels, archives[1]}
+
+
 def test_an_entry_in_use_is_listed_once(tmp_path: Path) -> None:
     made = entry(tmp_path, f"module-{0:016x}", age=2 * places.DAY)
     for _ in range(3):

@@ -11,11 +11,10 @@ import sys
 from pathlib import Path
 
 import dlog
-from dlog import progress
-from tests.test_docs import ROOT, _without_times, blocks
+from tests.test_docs import NOTICE, ROOT, _without_times, blocks
 
 _TYPED = "dlog> "
-_NOTICE = re.compile(rf"^({'|'.join(['compiling kernels', *progress.PHASES.values()])}) ")
+_NOTICE = re.compile(NOTICE)
 
 
 def run(block: str, folder: Path) -> tuple[list[str], list[str]]:
