@@ -214,6 +214,16 @@ def test_a_second_process_compiles_nothing_and_imports_no_numba(one_image: Path,
 
 
 @needs_images
+def test_a_function_that_outlives_its_module_at_exit_is_freed_safely(one_image: Path, tmp_path: Path) -> None:
+    """Freed memory is overwritten, so that reading it ends the process."""
+    script = image_script() + "\nimport sys\nfrom dlog.jit import KERNELS\n"
+    script += "sys.late = [kernel.target for kernel in KERNELS]\n"
+    memory = {"MALLOC_PERTURB_": "255", "PYTHONMALLOC": "malloc"}
+    run = python(script, cwd=tmp_path, DLOG_CACHE_DIR=str(one_image), **memory)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+@needs_images
 def test_images_in_a_place_that_cannot_be_written_are_used(one_image: Path, tmp_path: Path) -> None:
     forbid = """
 def refuse(*args, **kwargs): raise OSError("read-only")

@@ -124,15 +124,14 @@ class _MethodDef(ctypes.Structure):
     ]
 
 
-_definitions: list[_MethodDef] = []  # CPython reads them as long as the functions live
-
-
 def _function(name: str, address: int) -> Any:
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.argtypes = [ctypes.POINTER(_MethodDef), ctypes.py_object, ctypes.py_object]
     new.restype = ctypes.py_object
-    _definitions.append(_MethodDef(name.encode(), address, FASTCALL, None))
-    return new(ctypes.byref(_definitions[-1]), np.ndarray, __name__)
+    definition = _MethodDef(name.encode(), address, FASTCALL, None)
+    # CPython reads it when it frees the function, which may be later than this module when Python exits.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
+    return new(ctypes.byref(definition), np.ndarray, __name__)
 
 
 # Where wrappers find the parts of a numpy array: the same in numpy 1 and 2.
