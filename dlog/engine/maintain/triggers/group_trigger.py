@@ -17,11 +17,11 @@ from dlog.algebra import WORDS_PER_SUM
 from dlog.engine.body.table import Table
 from dlog.engine.head.aggregate_state import FloatPart, ScanPart, StatePart, SumPart
 from dlog.engine.head.heads import stored_as
-from dlog.engine.maintain.delta.terminal_head import HeadChange
 from dlog.engine.maintain.heads.groups import PartitionedAggregate, Sums
 from dlog.engine.maintain.heads.text_heads import follow_later
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Followed
+from dlog.engine.maintain.triggers.terminal_head import HeadChange
 from dlog.engine.state.store import Store
 from dlog.heads import group_kernels as k
 from dlog.heads.counts import net_rows

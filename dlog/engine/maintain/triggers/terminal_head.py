@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from dlog.engine.maintain.delta.kernels import (
+from dlog.engine.maintain.heads.sets import counts_name
+from dlog.engine.maintain.triggers.kernels import (
     H_ARITY,
     H_CAPACITY,
     H_INSERTS,
@@ -20,7 +21,6 @@ from dlog.engine.maintain.delta.kernels import (
     H,
     change_head,
 )
-from dlog.engine.maintain.heads.sets import counts_name
 from dlog.jit import Words
 from dlog.planning.versions import facts_name
 from dlog.storage.arena.arena import Arena

@@ -15,15 +15,15 @@ import numpy as np
 from dlog.engine.commit.commits import CommitSummary, added_costs
 from dlog.engine.commit.oracle_report import OracleReport, ReportsOnRequest, no_reports
 from dlog.engine.evaluate.evaluate import Evaluation
-from dlog.engine.maintain.delta.group_trigger import NONE, Assignments, OtherGroups
-from dlog.engine.maintain.delta.kernels import NOTHING, TOO_LARGE
 from dlog.engine.maintain.heads.sets import counts_name
 from dlog.engine.maintain.heads.text_heads import joined_changes
 from dlog.engine.maintain.maintain import Maintenance, maintain
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Cycle, Followed
-from dlog.engine.maintain.trigger_search import find_derived, find_trigger, is_read
-from dlog.engine.maintain.triggers import Output, Rows, Trigger
+from dlog.engine.maintain.triggers.group_trigger import NONE, Assignments, OtherGroups
+from dlog.engine.maintain.triggers.kernels import NOTHING, TOO_LARGE
+from dlog.engine.maintain.triggers.trigger import Output, Rows, Trigger
+from dlog.engine.maintain.triggers.trigger_search import find_derived, find_trigger, is_read
 from dlog.engine.state.pending import SignedRows
 from dlog.engine.state.store import Store
 from dlog.errors import DlogError, Interrupted
@@ -304,7 +304,7 @@ def _change_recursions(
             trigger.outgrown = trigger.outgrown or path.outgrown
             return None
         changes.update(own)
-        step.add_costs(path.strategy.names[0], path.strategy.way, path.operations)
+        step.add_costs(path.strategy.stratum.predicates[0], path.strategy.way, path.operations)
     return changes
 
 
