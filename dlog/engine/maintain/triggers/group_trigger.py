@@ -1,7 +1,7 @@
 """Owns the short path of a few rows through an aggregation: what is stored of groups, and the head's rows.
 
 For rules alone in their stratum, each group in a row of its own: one kernel call for counts and sums of ints,
-sums of floats, min and max, in any combination.  All else goes through `aggregate_deltas`.
+sums of floats, min and max, in any combination.  All else goes through `engine.maintain.heads.groups`.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ class _Room:
 
 @dataclass(frozen=True)
 class OtherGroups:
-    """An aggregation of any other kind, which `aggregate_deltas` takes further."""
+    """An aggregation of any other kind, which `heads.groups` takes further."""
 
     name: str
     kept: PartitionedAggregate

@@ -1,9 +1,11 @@
-"""Owns the short path of a transaction of a few rows: steps of one predicate and one sign, each one firing.
+"""Owns the short path of a transaction of a few rows, in steps.  A step has rows of one predicate,
+all inserted or all erased, and fires one trigger.
 
-Correct output: as `maintain` on all rows at once.  A state between two steps may break a constraint or a
-function that the last state does not: any error on the way, and whatever is not simple, leaves everything as
-it was, and the transaction takes the general path.  Most single rows derive nothing and cost one call of a
-kernel; what rows derive for rules that others read takes the general path from there on.
+Correct output: that of `maintain` on all rows at once.  The state between two steps may break a constraint or
+a function that the last state does not break.  So after an error, or where a step has no trigger, everything
+is as it was before, and the transaction takes the general path.  Most single rows derive nothing and cost one
+kernel call.  Changes of a head that other rules read go on through triggers of its own, as far as there are
+any; the general path does the rest.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ NO_WAYS: Mapping[str, str] = {}  # of a step whose strata and costs are those of
 
 
 class Step:
-    """Rows that were followed, and what a commit reports of them: see `commits.CommitSummary`."""
+    """Rows that have fired a trigger, and what a commit reports of them: see `commits.CommitSummary`."""
 
     __slots__ = ("_costs", "_own", "derived", "later", "oracle_reports", "rows", "trigger", "ways")
 
@@ -55,8 +57,8 @@ class Step:
         derived: Mapping[str, Change] = NO_DERIVED,
         oracle_reports: ReportsOnRequest = no_reports,
     ):
-        self.trigger = trigger  # that which was fired first
-        self.later: list[Trigger] = []  # those that were fired then
+        self.trigger = trigger  # the first one that was fired
+        self.later: list[Trigger] = []  # those that were fired after it
         self.rows = rows  # those that changed something
         self.ways = ways
         self._costs = costs  # by the names of `ways`, or of the only one

@@ -1,7 +1,7 @@
 """Owns terminal heads: no rule reads them, and no row has two derivations.
 
-They are changed by a kernel, for rows of deltas in a call of its own (`JoinedHead`); a report of
-the change is put together when it is read.  Knows nothing of where the rows come from.
+A kernel changes them; rows that delta joins return take a call of their own (`JoinedHead`).  The report of a
+change is made when it is read.  Knows nothing of where the rows come from.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Owns triggers: what a row of a base predicate that comes or goes sets off, ready to be fired.
+"""Owns triggers: what inserting or erasing rows of a predicate causes, ready to be fired.
 
-All indices and all delta joins are one call of a kernel, for one row or for some.  `trigger_search` knows
-which predicates have one, `small_transaction` what becomes of the rows that joins give.
+Firing is one kernel call for one row or several: it changes all indices and runs all delta joins.
+`trigger_search` knows which predicates have triggers, `small_transaction` what happens to the rows that joins
+return.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Owns the search for triggers: which predicates have one, and how it is put together.
 
-There is one when every stratum that reads the predicate has rows, or groups with their state, and only plain
-joins over it.  What it does when it is fired: see `trigger`.
+A predicate has one if every stratum that reads it has state already and reads it in plain joins only, or has
+a short path of its own.  What a trigger does when it is fired: see `trigger`.
 """
 
 from __future__ import annotations
