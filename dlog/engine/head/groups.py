@@ -35,7 +35,6 @@ from dlog.column_functions.columns import (
 )
 from dlog.column_functions.decimals import widen
 from dlog.engine.head.grouping import Grouping, group_rows, sorted_rows
-from dlog.engine.head.power_kernels import SQUARE_PARTS, settle_squares, sum_squares
 from dlog.engine.head.power_sums import (
     SQUARES,
     SUM,
@@ -47,6 +46,7 @@ from dlog.engine.head.power_sums import (
     sum_of_sums,
 )
 from dlog.heads import grouping_kernels as kernels
+from dlog.heads.power_kernels import SQUARE_PARTS, settle_squares, sum_squares
 from dlog.jit import Words
 from dlog.storage.index.sort import as_words
 from dlog.storage.values import encode

@@ -27,9 +27,9 @@ from dlog.column_functions.columns import (
     float_codes,
 )
 from dlog.column_functions.decimals import divide, quotients
-from dlog.engine.head import power_kernels as kernels
-from dlog.engine.head.power_kernels import SCALES
 from dlog.errors import DataError
+from dlog.heads import power_kernels as kernels
+from dlog.heads.power_kernels import SCALES
 from dlog.jit import Floats, Words
 from dlog.values import BUILTIN_TYPES, FLOAT, INT, Type
 
