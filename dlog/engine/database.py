@@ -20,9 +20,9 @@ from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.evaluated import Evaluated, view_of
 from dlog.engine.maintain.facts import change_facts
 from dlog.engine.maintain.maintain import Maintenance, change_program, check_tables, maintain
-from dlog.engine.maintain.small_transaction import follow_rows
 from dlog.engine.maintain.strategy import Cycle, Strategy
-from dlog.engine.maintain.trigger_search import let_go
+from dlog.engine.maintain.triggers.small_transaction import follow_rows
+from dlog.engine.maintain.triggers.trigger_search import let_go
 from dlog.engine.state.limits import Watch
 from dlog.engine.state.measure import Measures
 from dlog.engine.transaction import Transaction

@@ -1,1 +1,4 @@
-"""Head maintenance: from changes of a body's assignments to changes of a head's rows.  Knows no rules."""
+"""Heads over arrays: groups and sums from scratch, and changes of a head from changes of assignments.
+
+Knows no rules.
+"""

@@ -218,7 +218,7 @@ def _data_suffix(filename: str) -> str:
 def _text(params: Mapping[str, ParameterValue], name: str, default: str) -> str:
     value = params.get(name, default)
     if isinstance(value, bool) or (isinstance(value, str) and not value and name in params):
-        raise ParameterError(f"{name} needs a text", name, f'write {name}="..."')
+        raise ParameterError(f"{name} must be a string", name, f'write {name}="..."')
     return str(value)
 
 
@@ -252,9 +252,9 @@ def _text_form(params: Mapping[str, ParameterValue], kind: _Kind) -> tuple[bool,
     quoted = _flag(params, "rfc4180") if "rfc4180" in params else kind.quoted
     delimiter = _text(params, "delimiter", "," if quoted else "\t").replace("\\t", "\t")
     if "\n" in delimiter or "\r" in delimiter:
-        raise ParameterError("a delimiter cannot hold a line end", "delimiter")
+        raise ParameterError("a delimiter cannot contain a line break", "delimiter")
     if quoted and '"' in delimiter:
-        raise ParameterError("with rfc4180=true a delimiter cannot hold a double quote", "delimiter")
+        raise ParameterError("with rfc4180=true a delimiter cannot contain a double quote", "delimiter")
     return quoted, delimiter
 
 

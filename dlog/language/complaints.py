@@ -268,7 +268,7 @@ def _chains(s: Situation) -> SourceError | None:
         return None
     for token in reversed(s.tokens[: s.index]):
         if token.type in ("CMP", "EQ"):
-            return s.error("comparisons do not chain", s.token, "write two, with `,` between them")
+            return s.error("comparisons cannot be chained", s.token, "write two, separated by `,`")
         if token.type in _SEPARATORS or token.type in _OPENING:
             return None
     return None

@@ -195,6 +195,28 @@ def test_a_sum_of_squares_that_does_not_fit_names_its_group(strategy: str | None
     assert db["spread"].rows() == [("a", 24.5)]
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_mean_whose_sum_does_not_fit_is_refused_as_from_scratch(strategy: str | None) -> None:
+    big = 10**18 - 1
+    text = """
+        q(g, x) -> string(g), decimal[18, 0](x).
+        usual[g] = v <- agg<<v = mean(y)>> q(g, x), y = x * x * x * x * 9999.
+    """
+    db = dlog.Database(source=text, strategy=strategy)
+    with db.transaction() as tx:
+        tx.insert("q", [("a", 1), ("b", big)])
+    before = db["usual"].rows()
+    for rows in ([("b", big - 1)], [("b", big - 1 - i) for i in range(2)]):
+        refused = pytest.raises(DataError, match=r"the sum of group \[b\] does not fit 76 digits")
+        with refused, db.transaction() as tx:
+            tx.insert("q", rows)
+        assert db["usual"].rows() == before
+    with db.transaction() as tx:
+        tx.erase("q", [("b", big)])
+        tx.insert("q", [("b", 2)])
+    assert db["usual"].rows() == [("a", 9999.0), ("b", 16 * 9999.0)]
+
+
 def test_one_value_has_no_sample() -> None:
     """A head that needs the result has no row; others of the same rule have theirs."""
     db = dlog.Database(

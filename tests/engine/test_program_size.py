@@ -22,7 +22,7 @@ import dlog
 from benchmarks.program_size import chain
 from dlog.apply import Options, apply_file
 from dlog.engine.database import plan_only
-from dlog.engine.maintain.small_transaction import Step
+from dlog.engine.maintain.triggers.small_transaction import Step
 from dlog.engine.run import run_program
 from dlog.ir.check import load_program
 from dlog.language.format import format_program

@@ -82,7 +82,7 @@ MISTAKES = [
     ("p(x) <- q(x)\n  «r»(x).", "missing `,` or `.` before `r`", None),
     ("t[x] = s <- agg<<s = sum(y) «p»(x, y).", "missing `>>` before `p`", None),
     ("t[x] = s <- agg<s «=» sum(y)> p(x, y).", "unexpected `=`", "did you mean agg<<...>>?"),
-    ("p(x) <- 1 < x «<» 3.", "comparisons do not chain", "write two, with `,` between them"),
+    ("p(x) <- 1 < x «<» 3.", "comparisons cannot be chained", "write two, separated by `,`"),
     ("«?» - p(x).", "unexpected character `?`", "a query begins with `?-`"),
     # Words
     ("p(x) <- q(x), «not» r(x).", "unexpected `not`", "negation is written `!`"),

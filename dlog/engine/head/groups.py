@@ -26,7 +26,6 @@ from dlog.column_functions.columns import (
     WORDS_PER_DECIMAL,
     Dictionary,
     aligned,
-    decimal_column,
     decimal_words,
     float_codes,
     narrow_words,
@@ -36,7 +35,6 @@ from dlog.column_functions.columns import (
 )
 from dlog.column_functions.decimals import widen
 from dlog.engine.head.grouping import Grouping, group_rows, sorted_rows
-from dlog.engine.head.power_kernels import SQUARE_PARTS, settle_squares, sum_squares
 from dlog.engine.head.power_sums import (
     SQUARES,
     SUM,
@@ -45,8 +43,10 @@ from dlog.engine.head.power_sums import (
     float_words,
     mean_of_sums,
     squared_words,
+    sum_of_sums,
 )
 from dlog.heads import grouping_kernels as kernels
+from dlog.heads.power_kernels import SQUARE_PARTS, settle_squares, sum_squares
 from dlog.jit import Words
 from dlog.storage.index.sort import as_words
 from dlog.storage.values import encode
@@ -171,15 +171,19 @@ def fold_sum(rows: _Rows, column: Column | None) -> Column:
     if column.type == FLOAT:
         return Column(float_codes(_float_sums(rows, column)), FLOAT)
     if column.type.is_decimal:
-        return decimal_column(_decimal_sums(rows, column), Type("decimal", column.type.scale, 38))
-    high, low = _int_sums(rows, column.codes, column.type).reshape(-1, 2).T
-    if column.type.codes_add_up:
-        codes, fits = low.copy(), high == low >> 63
+        words = _decimal_sums(rows, column).reshape(-1, WORDS_PER_DECIMAL)
     else:
-        codes, fits = low ^ np.int64(MIN), high == 0
-    inside = column.type.defined(codes)
-    rows.overflow(fits if inside is None else fits & inside, room=column.type.room)
-    return Column(codes, column.type)
+        words = _int_sums(rows, column.codes, column.type).reshape(-1, 2)[:, ::-1]
+    return _finished(sum_of_sums, column.type, rows, [words])
+
+
+def _finished(finish: Any, type: Type, rows: _Rows, sums: Sequence[Words]) -> Column:
+    """The result that power sums determine: see `power_sums`."""
+    try:
+        column: Column = finish(type, rows.counts, sums)
+        return column
+    except SumOverflow as error:  # of a group: name one of its rows
+        raise SumOverflow(rows.grouping.a_row(error.row), error.what, error.room) from None
 
 
 def _int_sums(rows: _Rows, values: Words, type: Type) -> Words:
@@ -231,7 +235,7 @@ def _fold_powers(function: Aggregate, rows: _Rows, column: Column) -> Column:
         words, fits = _power_sums(rows, column, power)
         rows.overflow(fits, *(SQUARES if power == 2 else SUM))
         sums.append(words)
-    return finish(column.type, rows.counts, sums)
+    return _finished(finish, column.type, rows, sums)
 
 
 def _fold_floats(finish: Any, powers: Sequence[int], rows: _Rows, column: Column) -> Column:
@@ -284,7 +288,7 @@ def fold_mean(rows: _Rows, column: Column | None) -> Column:
         sums = _decimal_sums(rows, column)
     else:
         sums = _widened(_int_sums(rows, column.codes, column.type))
-    return mean_of_sums(column.type, rows.counts, [sums.reshape(-1, WORDS_PER_DECIMAL)])
+    return _finished(mean_of_sums, column.type, rows, [sums.reshape(-1, WORDS_PER_DECIMAL)])
 
 
 def _float_sums(rows: _Rows, column: Column) -> np.ndarray:

@@ -4,7 +4,8 @@ exact sum and the exact sum of their squares determine.  Knows nothing of rules 
 Correct output: the aggregate of the values themselves, rounded once.  Sums are Abelian groups, so
 the order of insertions and deletions does not matter.
 
-    of ints, decimals, durations ...   a sum is 256 bits, (n, 4) words, without regard to the point
+    of ints, decimals, durations ...   a sum is 256 bits, (n, 4) words, the least significant one first,
+                                       without regard to the point
     of floats                          a sum is exact (`dlog.algebra`), (n, WORDS_PER_SUM) words; of squares
                                        three such sums, (n, SCALES, WORDS_PER_SUM) words
 """
@@ -26,9 +27,9 @@ from dlog.column_functions.columns import (
     float_codes,
 )
 from dlog.column_functions.decimals import divide, quotients
-from dlog.engine.head import power_kernels as kernels
-from dlog.engine.head.power_kernels import SCALES
 from dlog.errors import DataError
+from dlog.heads import power_kernels as kernels
+from dlog.heads.power_kernels import SCALES
 from dlog.jit import Floats, Words
 from dlog.values import BUILTIN_TYPES, FLOAT, INT, Type
 
@@ -44,7 +45,7 @@ _BORDERS = (0.0, 2.0**-400, 2.0**400, np.inf)
 _EXPONENTS = (9 + 704, 9, 9 - 704)
 
 
-SUM, SQUARES = ("sum", "64 bits"), ("sum of squares", "76 digits")  # what does not fit what
+SUM, SQUARES = ("sum", "76 digits"), ("sum of squares", "76 digits")  # of decimals: what does not fit what
 
 
 class SumOverflow(DataError):
@@ -129,6 +130,8 @@ def mean_of_sums(type: Type, counts: Words, sums: Sequence[Words]) -> Column:
     (words,) = sums
     if type == FLOAT:
         return _rounded(words, counts)
+    if type.is_decimal:
+        require(fits_decimal(words))
     flat = np.ascontiguousarray(words).reshape(-1)
     mean = BUILTIN_TYPES[type.mean]
     if mean == FLOAT:
@@ -142,16 +145,18 @@ def sum_of_sums(type: Type, counts: Words, sums: Sequence[Words]) -> Column:
     (words,) = sums
     if type == FLOAT:
         return _rounded(words, np.zeros(len(words), np.int64))
-    low, high = words[:, 0], words[:, 1]
     if type.is_decimal:
         require(fits_decimal(words))
         return decimal_column(np.ascontiguousarray(words).reshape(-1), Type("decimal", type.scale, 38))
-    sign = high >> 63
+    low, above = words[:, 0], words.T[1:]  # of ints two words are enough
     if type.codes_add_up:
         codes = low.copy()
-        fits = (high == low >> 63) & (words[:, 2] == sign) & (words[:, 3] == sign)
+        high = codes >> 63
     else:
-        codes, fits = low ^ np.int64(MIN), (words[:, 1:] == 0).all(axis=1)
+        codes, high = low ^ np.int64(MIN), np.zeros(1, np.int64)
+    fits = above[0] == high
+    for word in above[1:]:
+        fits &= word == high
     inside = type.defined(codes)
     require(fits if inside is None else fits & inside, room=type.room)
     return Column(codes, type)

@@ -85,7 +85,7 @@ class Maintenance:
     tables: Mapping[str, ast.Directive] = field(default_factory=dict)  # predicates that never change
     triggers: dict[tuple[str, int], Any] = field(
         default_factory=dict
-    )  # see `dlog.engine.maintain.trigger_search`
+    )  # see `dlog.engine.maintain.triggers.trigger_search`
     shared: frozenset[str] = frozenset()  # predicates whose column orders are a choice
     shared_readers: frozenset[int] = frozenset()  # strata that read them
     prepared: set[int] = field(default_factory=set)  # strata whose plans have their column orders

@@ -7,11 +7,12 @@ beside the store, see `dlog.engine.state.side_state`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from dlog.engine.commit.oracle_report import OracleReport
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate_stratum
@@ -186,7 +187,7 @@ class Strategy:
         """Its own trigger for rows of a predicate that it reads, if any: see `trigger_search`."""
         return None
 
-    def short_path(self, store: Store, name: str, sign: int) -> Any:
+    def short_path(self, store: Store, name: str, sign: int) -> ShortPath | None:
         """Its short path for rows of a predicate, as part of a trigger, if any."""
         return None
 
@@ -200,6 +201,25 @@ class Strategy:
 
     def check(self, store: Store) -> None:
         """Assert that the state agrees with the data.  O(evaluation from scratch)."""
+
+
+class ShortPath(Protocol):
+    """What a strategy that runs no plain joins adds to a trigger, for rows of one predicate and one sign."""
+
+    outgrown: bool  # its plans are for other sizes of what they read
+
+    @property
+    def strategy(self) -> Strategy: ...
+
+    @property
+    def operations(self) -> int:
+        """Of the last transaction."""
+
+    def follow(
+        self, store: Store, before: Relation, rows: Sequence[Sequence[int]] | npt.NDArray[np.int64]
+    ) -> dict[str, tuple[Relation, Change]] | None:
+        """(New version, net change) of the stratum's predicates that changed; None: the transaction must take
+        the general path, and the stratum has not changed.  `before` is the old version of the predicate."""
 
 
 def net_difference(old: Relation, new: Relation) -> Change:

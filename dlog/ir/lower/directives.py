@@ -89,11 +89,11 @@ def _one_of(*choices: str) -> Callable[[Value], bool]:
 
 
 _FLAG: tuple[Callable[[Value], bool], str] = (_is_flag, "it is true or false")
-_TEXT: tuple[Callable[[Value], bool], str] = (_is_text, 'it is a text, as in name="..."')
+_TEXT: tuple[Callable[[Value], bool], str] = (_is_text, 'it is a string, as in name="..."')
 _VALUES: dict[str, tuple[Callable[[Value], bool], str]] = {
     "filename": _TEXT,
     "name": _TEXT,
-    "delimiter": (_is_delimiter, "it has at least one character, and no line end"),
+    "delimiter": (_is_delimiter, "it has at least one character and no line break"),
     "rfc4180": _FLAG,
     "headers": _FLAG,
     "header": _FLAG,

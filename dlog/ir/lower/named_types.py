@@ -70,9 +70,9 @@ class NamedTypes:
             return self.known[name]
         if name in path:
             cycle = " <: ".join((*path[path.index(name) :], name))
-            help = "a type is declared by other types, which end in a built-in one"
+            help = "a type must derive from a built-in type, directly or through other types"
             self.diagnostics.error(
-                f"type {name} is declared by itself: {cycle}", self.declarations[name].span, help
+                f"type {name} is declared in terms of itself: {cycle}", self.declarations[name].span, help
             )
             self.known.update(dict.fromkeys(path))
             return None

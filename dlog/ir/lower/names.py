@@ -133,7 +133,7 @@ class Names:
         self.complained.add(name)
         if name in BUILTIN_TYPES:
             message = f"{name} is the name of a type, not a predicate"
-            help = f"{name} is known as a type when a predicate is declared, as in R(x) -> {name}(x)"
+            help = f"{name} names a type only in a declaration, as in R(x) -> {name}(x)"
             self.diagnostics.error(message, span, help)
             return
         if name in primitives.FUNCTORS:

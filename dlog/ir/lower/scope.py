@@ -259,7 +259,7 @@ class Scope:
         return self.primitive(f"as_{type.name}", (node.term,), node, forms, target)
 
     def not_a_variable(self, node: ast.Variable) -> None:
-        help = "values have no parts; write a space after a `.` that ends a statement"
+        help = "values have no fields; write a space after a `.` that ends a statement"
         self.error(f"{node.name} can name a predicate, not a variable", node.span, help)
 
     def not_a_value(self, node: ast.Node) -> None:

@@ -380,7 +380,7 @@ SALES = """
 
 def counted_groups(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each change of groups on the short path whether it was simple."""
-    from dlog.engine.maintain.delta.group_trigger import GroupTrigger
+    from dlog.engine.maintain.triggers.group_trigger import GroupTrigger
 
     simple: list[bool] = []
     follow = GroupTrigger.follow

@@ -18,8 +18,6 @@ ROOT = Path(dlog.__file__).parent
 MAINTAIN = Path(strategies.__file__).parent
 FOLDERS = {entry.folder for entry in SUPPORTED}
 NAMES = {entry.name for entry in REGISTRY}
-# The short path of small transactions uses what a strategy's folder has for it.
-SHORT = {"small_transaction.py", "trigger_search.py", "triggers.py", "row_kernels.py"}
 
 STAR = """
 house(h, p) -> int(h), int(p).  shop(s, p) -> int(s), int(p).  school(c, p) -> int(c), int(p).
@@ -142,7 +140,7 @@ def _mentions() -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dlog.engine.maintain."):
                 folder = (node.module or "").split(".")[3]
-                if folder in FOLDERS - {own} and path.name not in SHORT:
+                if folder in FOLDERS - {own}:
                     yield f"{path}:{node.lineno} imports {node.module}"
             if isinstance(node, ast.Constant) and node.value in NAMES and own not in FOLDERS:
                 yield f"{path}:{node.lineno} has {node.value!r}"

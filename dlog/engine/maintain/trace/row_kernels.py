@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.engine.maintain.delta.kernels import NOTHING, TOO_LARGE
 from dlog.engine.maintain.trace.row_layout import (
     ARITY,
     ATOM,
@@ -76,6 +75,7 @@ from dlog.engine.maintain.trace.row_layout import (
     WORK,
 )
 from dlog.engine.maintain.trace.surgery_kernels import contributions, put_key
+from dlog.engine.maintain.triggers.kernels import NOTHING, TOO_LARGE
 from dlog.jit import Words, helper, kernel, pointer, shifted
 from dlog.lftj.machine import attach_on
 from dlog.lftj.opcodes import DONE, NEXTS, OPENS, SCRATCH, SEEKS, STATUS

@@ -15,8 +15,6 @@ from weakref import ref
 import numpy as np
 
 from dlog.engine.commit.oracle_report import OracleReport, ReportsOnRequest
-from dlog.engine.maintain.delta.kernels import TOO_LARGE
-from dlog.engine.maintain.delta.terminal_head import Head, HeadChange
 from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.trace import row_layout as k
 from dlog.engine.maintain.trace.held_roots import Held
@@ -24,8 +22,10 @@ from dlog.engine.maintain.trace.keep import TraceStrategy
 from dlog.engine.maintain.trace.planned import Traces
 from dlog.engine.maintain.trace.row_kernels import fire_traced
 from dlog.engine.maintain.trace.rule_traces import TraceDeltas
-from dlog.engine.maintain.trigger_search import accounts, head_alone, is_read, plain_head
-from dlog.engine.maintain.triggers import Joins, Output, Room, Rows, Trigger, Use
+from dlog.engine.maintain.triggers.kernels import TOO_LARGE
+from dlog.engine.maintain.triggers.terminal_head import Head, HeadChange
+from dlog.engine.maintain.triggers.trigger import Joins, Output, Room, Rows, Trigger, Use
+from dlog.engine.maintain.triggers.trigger_search import accounts, head_alone, is_read, plain_head
 from dlog.engine.state.store import Store
 from dlog.jit import Words
 from dlog.lftj.plan import Not, walk

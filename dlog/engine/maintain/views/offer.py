@@ -28,9 +28,10 @@ def refuse(name: str, question: Question) -> str | None:
 
 def offer(name: str, question: Question) -> Offer:
     each = question.assignments_of_row
+    number = f"about {each:,.0f} assignments" if each >= 1.5 else "few assignments"
     return Offer(
         name,
-        f"a row is part of about {each:,.0f} assignments of the body, which views never enumerate",
+        f"a row is part of {number} of the body, which views never enumerate",
         per_row=PER_ROW,
         per_transaction=PER_TRANSACTION,
         bytes=ROW_BYTES * question.rows,

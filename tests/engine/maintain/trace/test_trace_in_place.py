@@ -17,7 +17,7 @@ from dlog.engine.commit.commits import Changes
 from dlog.engine.maintain.trace.offer import TRACE, TRACE_EXACT
 from dlog.engine.maintain.trace.row_layout import COVERS
 from dlog.engine.maintain.trace.triggers import TraceTrigger
-from dlog.engine.maintain.trigger_search import NEVER
+from dlog.engine.maintain.triggers.trigger_search import NEVER
 from dlog.errors import DlogError
 from dlog.storage.arena.arena import Arena
 from dlog.storage.arena.arena_kernels import MOST_HANDED

@@ -15,7 +15,7 @@ from dlog.engine.maintain.trace import granularity, rule_traces, triggers
 from dlog.engine.maintain.trace.keep import TraceStrategy
 from dlog.engine.maintain.trace.offer import TRACE, TRACE_EXACT
 from dlog.engine.maintain.trace.row_kernels import TOO_LARGE, fire_traced
-from dlog.engine.maintain.trigger_search import NEVER
+from dlog.engine.maintain.triggers.trigger_search import NEVER
 from tests.engine.followed import follow, follow_single_rows
 from tests.engine.machine import ways
 from tests.engine.mixed import mixed

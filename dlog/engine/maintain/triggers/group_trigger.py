@@ -1,7 +1,7 @@
 """Owns the short path of a few rows through an aggregation: what is stored of groups, and the head's rows.
 
 For rules alone in their stratum, each group in a row of its own: one kernel call for counts and sums of ints,
-sums of floats, min and max, in any combination.  All else goes through `aggregate_deltas`.
+sums of floats, min and max, in any combination.  All else goes through `engine.maintain.heads.groups`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dlog.algebra import WORDS_PER_SUM
 from dlog.engine.body.table import Table
 from dlog.engine.head.aggregate_state import FloatPart, ScanPart, StatePart, SumPart
 from dlog.engine.head.heads import stored_as
-from dlog.engine.maintain.delta.terminal_head import HeadChange
 from dlog.engine.maintain.heads.groups import PartitionedAggregate, Sums
 from dlog.engine.maintain.heads.text_heads import follow_later
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Followed
+from dlog.engine.maintain.triggers.terminal_head import HeadChange
 from dlog.engine.state.store import Store
 from dlog.heads import group_kernels as k
 from dlog.heads.counts import net_rows
@@ -225,7 +225,7 @@ class _Room:
 
 @dataclass(frozen=True)
 class OtherGroups:
-    """An aggregation of any other kind, which `aggregate_deltas` takes further."""
+    """An aggregation of any other kind, which `heads.groups` takes further."""
 
     name: str
     kept: PartitionedAggregate

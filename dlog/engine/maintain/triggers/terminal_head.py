@@ -1,7 +1,7 @@
 """Owns terminal heads: no rule reads them, and no row has two derivations.
 
-They are changed by a kernel, for rows of deltas in a call of its own (`JoinedHead`); a report of
-the change is put together when it is read.  Knows nothing of where the rows come from.
+A kernel changes them; rows that delta joins return take a call of their own (`JoinedHead`).  The report of a
+change is made when it is read.  Knows nothing of where the rows come from.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from dlog.engine.maintain.delta.kernels import (
+from dlog.engine.maintain.heads.sets import counts_name
+from dlog.engine.maintain.triggers.kernels import (
     H_ARITY,
     H_CAPACITY,
     H_INSERTS,
@@ -20,7 +21,6 @@ from dlog.engine.maintain.delta.kernels import (
     H,
     change_head,
 )
-from dlog.engine.maintain.heads.sets import counts_name
 from dlog.jit import Words
 from dlog.planning.versions import facts_name
 from dlog.storage.arena.arena import Arena

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dlog
-from dlog.engine.maintain.delta.terminal_head import JoinedHead
+from dlog.engine.maintain.triggers.terminal_head import JoinedHead
 from tests.examples import relaxed
 
 DECLARED = "edge(x, y) -> int(x), int(y).  mark(x) -> int(x)."

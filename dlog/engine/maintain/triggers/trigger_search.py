@@ -1,7 +1,7 @@
 """Owns the search for triggers: which predicates have one, and how it is put together.
 
-There is one when every stratum that reads the predicate has rows, or groups with their state, and only plain
-joins over it.  What it does when it is fired: see `triggers`.
+A predicate has one if every stratum that reads it has state already and reads it in plain joins only, or has
+a short path of its own.  What a trigger does when it is fired: see `trigger`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 
 from dlog.engine.head.heads import stored_as
 from dlog.engine.maintain.body_changes import BodyChanges, Planned
-from dlog.engine.maintain.delta.group_trigger import GroupTrigger, OtherGroups, group_trigger
-from dlog.engine.maintain.delta.kernels import V_SOURCES, V
-from dlog.engine.maintain.delta.terminal_head import JoinedHead
 from dlog.engine.maintain.maintain import Account, Maintenance
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Strategy
-from dlog.engine.maintain.triggers import Joins, Trigger, Use
+from dlog.engine.maintain.triggers.group_trigger import GroupTrigger, OtherGroups, group_trigger
+from dlog.engine.maintain.triggers.kernels import V_SOURCES, V
+from dlog.engine.maintain.triggers.terminal_head import JoinedHead
+from dlog.engine.maintain.triggers.trigger import Joins, Trigger, Use
 from dlog.engine.state.store import Store
 from dlog.heads.group_kernels import GROUP
 from dlog.ir.rules import Atom, Const, Rule, Var

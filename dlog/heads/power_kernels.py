@@ -6,7 +6,7 @@ to the root of it, ties to even.  Numerator and denominator are exact, so nothin
 is rounded.  f, the `freedom`, is 1 for a sample and 0 for a population.
 
 A float sum is a number in base 2^32 (`dlog.algebra`).  The squares of floats are summed at three scales,
-because they have twice the range of floats: `power_sums` says which.
+because they have twice the range of floats: `dlog.engine.head.power_sums` says which.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Owns triggers: what a row of a base predicate that comes or goes sets off, ready to be fired.
+"""Owns triggers: what inserting or erasing rows of a predicate causes, ready to be fired.
 
-All indices and all delta joins are one call of a kernel, for one row or for some.  `trigger_search` knows
-which predicates have one, `small_transaction` what becomes of the rows that joins give.
+Firing is one kernel call for one row or several: it changes all indices and runs all delta joins.
+`trigger_search` knows which predicates have triggers, `small_transaction` what happens to the rows that joins
+return.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import numpy as np
 
 from dlog.engine.body.replan import REPLAN, is_alike
 from dlog.engine.commit.oracle_report import ReportsOnRequest, no_reports
-from dlog.engine.maintain.delta import kernels as k
-from dlog.engine.maintain.delta.group_trigger import GroupTrigger, OtherGroups
-from dlog.engine.maintain.delta.terminal_head import JoinedHead
 from dlog.engine.maintain.maintain import Account
 from dlog.engine.maintain.rule_strategy import RuleStrategy
-from dlog.engine.maintain.stages.short_path import ShortPath
+from dlog.engine.maintain.strategy import ShortPath
+from dlog.engine.maintain.triggers import kernels as k
+from dlog.engine.maintain.triggers.group_trigger import GroupTrigger, OtherGroups
+from dlog.engine.maintain.triggers.terminal_head import JoinedHead
 from dlog.engine.state.store import Store
 from dlog.jit import Words
 from dlog.lftj.opcodes import NEXTS, SEEKS
@@ -180,7 +181,8 @@ class Trigger:
     def follow_in(self, recursions: Sequence[ShortPath]) -> None:
         """These strata read the predicate, too."""
         self.recursions = recursions
-        self.ways = {**self.ways, **{path.strategy.names[0]: path.strategy.way for path in recursions}}
+        strategies = [path.strategy for path in recursions]
+        self.ways = {**self.ways, **{s.stratum.predicates[0]: s.way for s in strategies}}
 
     def fits(self, relation: Relation) -> bool:
         return not self.outgrown and self.least <= relation.rows_in(self.orders) <= self.most

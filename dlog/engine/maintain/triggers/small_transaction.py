@@ -1,9 +1,11 @@
-"""Owns the short path of a transaction of a few rows: steps of one predicate and one sign, each one firing.
+"""Owns the short path of a transaction of a few rows, in steps.  A step has rows of one predicate,
+all inserted or all erased, and fires one trigger.
 
-Correct output: as `maintain` on all rows at once.  A state between two steps may break a constraint or a
-function that the last state does not: any error on the way, and whatever is not simple, leaves everything as
-it was, and the transaction takes the general path.  Most single rows derive nothing and cost one call of a
-kernel; what rows derive for rules that others read takes the general path from there on.
+Correct output: that of `maintain` on all rows at once.  The state between two steps may break a constraint or
+a function that the last state does not break.  So after an error, or where a step has no trigger, everything
+is as it was before, and the transaction takes the general path.  Most single rows derive nothing and cost one
+kernel call.  Changes of a head that other rules read go on through triggers of its own, as far as there are
+any; the general path does the rest.
 """
 
 from __future__ import annotations
@@ -15,15 +17,15 @@ import numpy as np
 from dlog.engine.commit.commits import CommitSummary, added_costs
 from dlog.engine.commit.oracle_report import OracleReport, ReportsOnRequest, no_reports
 from dlog.engine.evaluate.evaluate import Evaluation
-from dlog.engine.maintain.delta.group_trigger import NONE, Assignments, OtherGroups
-from dlog.engine.maintain.delta.kernels import NOTHING, TOO_LARGE
 from dlog.engine.maintain.heads.sets import counts_name
 from dlog.engine.maintain.heads.text_heads import joined_changes
 from dlog.engine.maintain.maintain import Maintenance, maintain
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Cycle, Followed
-from dlog.engine.maintain.trigger_search import find_derived, find_trigger, is_read
-from dlog.engine.maintain.triggers import Output, Rows, Trigger
+from dlog.engine.maintain.triggers.group_trigger import NONE, Assignments, OtherGroups
+from dlog.engine.maintain.triggers.kernels import NOTHING, TOO_LARGE
+from dlog.engine.maintain.triggers.trigger import Output, Rows, Trigger
+from dlog.engine.maintain.triggers.trigger_search import find_derived, find_trigger, is_read
 from dlog.engine.state.pending import SignedRows
 from dlog.engine.state.store import Store
 from dlog.errors import DlogError, Interrupted
@@ -42,7 +44,7 @@ NO_WAYS: Mapping[str, str] = {}  # of a step whose strata and costs are those of
 
 
 class Step:
-    """Rows that were followed, and what a commit reports of them: see `commits.CommitSummary`."""
+    """Rows that have fired a trigger, and what a commit reports of them: see `commits.CommitSummary`."""
 
     __slots__ = ("_costs", "_own", "derived", "later", "oracle_reports", "rows", "trigger", "ways")
 
@@ -55,8 +57,8 @@ class Step:
         derived: Mapping[str, Change] = NO_DERIVED,
         oracle_reports: ReportsOnRequest = no_reports,
     ):
-        self.trigger = trigger  # that which was fired first
-        self.later: list[Trigger] = []  # those that were fired then
+        self.trigger = trigger  # the first one that was fired
+        self.later: list[Trigger] = []  # those that were fired after it
         self.rows = rows  # those that changed something
         self.ways = ways
         self._costs = costs  # by the names of `ways`, or of the only one
@@ -304,7 +306,7 @@ def _change_recursions(
             trigger.outgrown = trigger.outgrown or path.outgrown
             return None
         changes.update(own)
-        step.add_costs(path.strategy.names[0], path.strategy.way, path.operations)
+        step.add_costs(path.strategy.stratum.predicates[0], path.strategy.way, path.operations)
     return changes
 
 
