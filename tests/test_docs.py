@@ -24,6 +24,7 @@ DOCUMENTS = [
     "docs/sql.md",
     "docs/streams.md",
     "docs/performance.md",
+    "docs/operations.md",
     "docs/transactions.md",
     "docs/views.md",
     "ARCHITECTURE.md",

@@ -1,4 +1,4 @@
-"""What docs/performance.md says about the operations of one row is what is counted, here with few rows."""
+"""What docs/operations.md says about the operations of one row is what is counted, here with few rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from benchmarks.operations import CASES, SIZES, Case, operations
 from tests.test_cli import ROOT
 
-LINES = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8").splitlines()
+LINES = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8").splitlines()
 COUNTED = SIZES[:2]
 
 
