@@ -39,8 +39,13 @@ def check_axioms(
         a, b, c = _made(ring, source, rounds)
     numbers = np.array([source.uniform(-9, 9) for _ in range(rounds)])
     for law, sides in _laws(ring).items():
-        rows, left, right = _both(ring, sides, (a, b, c, numbers))
-        wrong = rows[~_equal_rows(ring, left, right)]
+        try:
+            rows, left, right = _both(ring, sides, (a, b, c, numbers))
+            wrong = rows[~_equal_rows(ring, left, right)]
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            message = f"ring {ring.name} cannot be tested for {law}: {type(error).__name__}: {error}"
+            help = "functions of a ring take and return one column for each word of an element"
+            raise DlogError(message, help=help) from error
         if len(wrong):
             raise _broken(ring, law, wrong, (a, b, c), numbers)
     zero = ring.zeros(rounds)

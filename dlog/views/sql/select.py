@@ -7,7 +7,8 @@ relations, so that each factor can be applied where its variables are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from sqlglot import expressions as exp
 
@@ -110,6 +111,7 @@ class _Reader:
         self.expressions, self.atoms = expressions, atoms
         self.scope, self.places = expressions.scope, expressions.places
         self.aggregates: list[Aggregate] = []
+        self.divisors: dict[str, tuple[Term, ...]] = {}  # of the aggregates that are quotients, by name
         self.taken: set[str] = set()
         self.items: list[Item] = []
 
@@ -140,7 +142,7 @@ class _Reader:
         for place, (found, item) in enumerate(sums, len(free)):
             self.items.append(Item(self._add(found, item), item, place))
         self.items.sort(key=lambda i: next(n for n, e in enumerate(select.expressions) if e is i.written))
-        return tuple(free), tuple(self.aggregates)
+        return tuple(free), tuple(self._divided_aggregates())
 
     # Columns
 
@@ -329,18 +331,21 @@ class _Reader:
             message = f"the result has two columns {alias}"
             raise SourceError(message, span=self.places.span(item), help="give it another name")
         name = self._name(alias or sums.word)
-        divisor = self._divisor(sums.divisor) if sums.divisor is not None else None
-        self.aggregates.append(Aggregate(name, sums.terms, divisor))
+        self.aggregates.append(Aggregate(name, sums.terms))
+        if sums.divisor is not None:
+            self.divisors[name] = sums.divisor
         return name
 
-    def _divisor(self, terms: tuple[Term, ...]) -> str:
-        """The aggregate that has these terms; a hidden one when none has."""
+    def _divided_aggregates(self) -> Iterator[Aggregate]:
+        """Aggregates with the names of their divisors.  One that is no column is hidden, and comes first."""
+        sums = [a for a in self.aggregates if a.name not in self.divisors]
+        names = {aggregate.terms: aggregate.name for aggregate in reversed(sums)}
         for aggregate in self.aggregates:
-            if aggregate.terms == terms and aggregate.divisor is None:
-                return aggregate.name
-        name = self._name("count" if terms == (Term(),) else "divisor")
-        self.aggregates.append(Aggregate(name, terms, hidden=True))
-        return name
+            divisor = self.divisors.get(aggregate.name)
+            if divisor is not None and divisor not in names:
+                names[divisor] = self._name("count" if divisor == (Term(),) else "divisor")
+                yield Aggregate(names[divisor], divisor, hidden=True)
+            yield aggregate if divisor is None else replace(aggregate, divisor=names[divisor])
 
     def _name(self, wanted: str) -> str:
         name, number = wanted, 1

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -253,6 +254,17 @@ def test_laws_of_a_users_ring() -> None:
 def test_broken_laws_are_found(broken: dict, law: str) -> None:
     with pytest.raises(DlogError, match=law):
         check_axioms(replace(modulo(7), **broken), number)
+
+
+@pytest.mark.parametrize(
+    ("times", "reason"),
+    [(lambda x, y: 1 // 0, "ZeroDivisionError: "), (lambda x, y: (x, y), "[A-Z][a-z]+Error: ")],
+)
+def test_a_function_that_fails_is_named_with_the_law(times: Any, reason: str) -> None:
+    message = f"ring modulo 7 cannot be tested for .* \\* .*: {reason}"
+    with pytest.raises(DlogError, match=message) as found:
+        check_axioms(replace(modulo(7), times=times), number)
+    assert found.value.help is not None and "one column for each word" in found.value.help
 
 
 @given(st.lists(st.lists(st.integers(-50, 50), max_size=9), max_size=6), st.integers(-20, 20))

@@ -290,3 +290,21 @@ def test_oracle_duckdb(query: tuple[str, int], rows: Tables) -> None:
 @relaxed(20_000, random=True)
 def test_oracle_duckdb_long(query: tuple[str, int], rows: Tables) -> None:
     same(*query, rows)
+
+
+@pytest.mark.parametrize(
+    ("select", "columns"),
+    [
+        ("AVG(x), COUNT(*)", [("avg", "count"), ("count", None)]),
+        ("AVG(x), COUNT(*) AS n", [("avg", "n"), ("n", None)]),
+        ("SUM(x) / SUM(a), SUM(a) AS total", [("ratio", "total"), ("total", None)]),
+        ("AVG(x), SUM(x) AS count", [("count_2", None), ("avg", "count_2"), ("count", None)]),
+    ],
+)
+def test_what_a_mean_is_divided_by_is_a_column_if_one_is_the_same(
+    select: str, columns: list[tuple[str, str | None]]
+) -> None:
+    """And it takes no name from a column."""
+    query = parse_sql(f"CREATE STREAM R(a int, x double); SELECT {select} FROM R;")
+    assert [(aggregate.name, aggregate.divisor) for aggregate in query.aggregates] == columns
+    assert query.aggregates[0].hidden == (columns[0][0] == "count_2")

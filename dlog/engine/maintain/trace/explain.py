@@ -43,6 +43,11 @@ def explain_traces(
 def _crowd(traces: Traces, crowd: Crowd) -> str:
     """How a leap is traced that one changed row may meet in many contexts."""
     name, many = _names(traces).get(crowd.slot, "?"), f"{crowd.contexts:,} contexts"
+    if crowd.walk:
+        by = f"{crowd.walk:,.0f} times the operations"
+        if crowd.is_exact:
+            return f"exact at {name}, since a coarse trace would take {by}"
+        return f"coarse at {name}, though that takes {by}: an exact trace takes too much memory"
     if crowd.is_shared:
         return f"shared at {name}, since up to {many} differ only in what {name} does not depend on"
     if crowd.is_exact:

@@ -7,7 +7,11 @@ So a leap is coarse only where few contexts have a prefix in common.  Where many
     exact     otherwise, if that takes no more memory than the rule's relations allow
     coarse    if it does: then nothing bounds the contexts that are looked up in vain but their number
 
-In all other cases  operations <= c * (trace edit distance + CONTEXTS * changed rows) * log n.
+A coarse leap from which an atom is taken out, and sought, is a *walk*: it visits all keys that the others
+have, though few of them may be found.  It is exact where it would visit far more keys than it does then.
+
+In all other cases  operations <= c * (trace edit distance + CONTEXTS * changed rows) * log n,  where a search
+that ends at its first match, or is inside a negation, counts as a whole in each context that changes.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from dlog.engine.state.store import Store
 from dlog.jit import Words
 from dlog.lftj.plan import Emit, Leap, Plan, Slot, walk
 from dlog.lftj.traced import run_trace
-from dlog.lftj.traced_plan import ALL, SPAN
+from dlog.lftj.traced_plan import ALL, POINT, SPAN
 from dlog.sensitivity.intervals import Intervals
 from dlog.sensitivity.oracle import Oracle
 from dlog.sensitivity.run_kernels import longest_run
@@ -32,19 +36,23 @@ CONTEXTS = 16  # that a changed row of a coarse leap may lead to in vain
 MEMORY = 4.0  # times the relations that the rule reads: for all of its sensitivity indices
 SPARE = 4e6  # bytes that are always there
 SAMPLE = 200  # contexts in which the size of an exact trace is measured
+WALKS = 20  # contexts in which a walk is measured
+FAR_MORE = 4.0  # times the operations of an exact leap, from which on a walk is exact
 
 
 @dataclass(frozen=True)
 class Crowd:
-    """A leap in which one changed row of an atom may lead to many contexts.
+    """A leap in which one changed row of an atom may lead to many contexts, or which is a walk.
 
-    `bytes` is the expected size of its exact trace, `room` what is there for it."""
+    `bytes` is the expected size of its exact trace, `room` what is there for it; a walk takes `walk` times
+    the operations of an exact leap."""
 
     slot: Slot
     contexts: int
     is_shared: bool = False
     bytes: float = 0.0
     room: float = 0.0
+    walk: float = 0.0
 
     @property
     def is_exact(self) -> bool:
@@ -66,10 +74,15 @@ class Evidence:
 
 
 def crowds(evidence: Evidence, room: float, known: Collection[Slot] = ()) -> tuple[Crowd, ...]:
-    """The crowded leaps whose slots are not known, those of small exact traces first.
+    """The crowded leaps whose slots are not known, those of small exact traces first, then walks.
 
     O(rows of the indices), without a Python loop."""
     found = {slot: n for slot, n in _contexts(evidence).items() if n > CONTEXTS and slot not in known}
+    walks = [Crowd(slot, 0, walk=by) for slot, by in _walks(evidence, {*known, *found}) if by > FAR_MORE]
+    return (*_crowded(evidence, found, room), *walks)
+
+
+def _crowded(evidence: Evidence, found: dict[Slot, int], room: float) -> tuple[Crowd, ...]:
     if not found:
         return ()
     plan = watched(evidence.plan, COARSE, evidence.may_roam, shared_at=found)
@@ -159,6 +172,61 @@ def _open(evidence: Evidence, depth: int) -> float:
         if level > 0
     ]
     return min((longest_run(evidence.words, evidence.roots[a], level) for a, level in bound), default=1)
+
+
+# How many keys a leap visits in vain
+
+
+def _walks(evidence: Evidence, known: Collection[Slot]) -> Iterator[tuple[Slot, float]]:
+    """The leaps from which atoms are taken out, and how many times the operations of exact ones they take."""
+    plan, roams = evidence.plan, evidence.may_roam
+    for slot, watch in _sought(evidence).items():
+        guide = _guide_to(evidence, slot, watch)
+        if slot in known or guide is None:
+            continue
+        coarse, exact = (
+            run_trace(
+                Upkeep(watched(_up_to(plan, slot), COARSE, roams, exact_at=at)).guided,
+                evidence.words,
+                evidence.roots,
+                evidence.ranks,
+                guide,
+            ).operations
+            for at in ((), (slot,))
+        )
+        yield slot, coarse / max(exact, 1)
+
+
+def _sought(evidence: Evidence) -> dict[Slot, Watch]:
+    """For each leap from which atoms are taken out, the watch of one of them."""
+    watched_plan = evidence.upkeep.watched
+    leaps = {
+        p: step.slot
+        for step in walk(evidence.plan.steps)
+        if isinstance(step, Leap)
+        for p in step.participants
+    }
+    stay = _in_leaps(watched_plan.traced.plan)
+    return {
+        leaps[watch.atom, watch.level]: watch
+        for watch in watched_plan.watches
+        if watch.how == TRACED
+        and (watch.atom, watch.level) in leaps.keys() - stay
+        and (watch.below or watched_plan.traced.notes[watch.note].form == POINT)
+    }
+
+
+def _guide_to(evidence: Evidence, slot: Slot, watch: Watch) -> Words | None:
+    """A guide to some contexts of a leap from which an atom is taken out; None if it has none."""
+    keys, parts = evidence.upkeep.watched.keys, evidence.noted(watch.note)
+    n, depth = sum(map(len, parts)), keys.index(slot) if slot in keys else watch.depth
+    if not n or not depth:
+        return None
+    rows = np.concatenate(list(_rows_at(parts, np.arange(0, n, max(1, n // WALKS)))))
+    oracle = Oracle(len(keys))
+    oracle.add(contexts_of(watch, rows, rows)[:, :depth])
+    (guide,) = oracle.guides()
+    return guide
 
 
 # How large an exact trace would be

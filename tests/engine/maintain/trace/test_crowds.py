@@ -162,6 +162,57 @@ def test_an_exact_trace_that_is_larger_than_expected_is_given_up(monkeypatch: py
     db.verify()
 
 
+# c(z) is taken out of a coarse leap and sought for each z of b: see `dlog.sensitivity.watches`.
+WALK = """
+a(x) -> int(x).  b(x, z) -> int(x), int(z).  c(z) -> int(z).  d(z, w) -> int(z), int(w).
+"""
+WALKS = {
+    "at the top": "p(x, z) <- a(x), b(x, z), c(z).",
+    "up to the first match": "p(x) <- a(x), b(x, z), d(z, w).",
+    "negated": "p(x) <- a(x), !(b(x, z), c(z)).",
+}
+
+
+def walk(rule: str, strategy: str, many: int) -> list[int]:
+    """Operations of rows of a with `many` z in b, of which the first and the last are in c and d."""
+    db = dlog.Database(source=WALK + rule, strategy=strategy)
+    c = [many - 1, *range(many, 2 * many)]
+    db.apply(
+        insert={
+            "a": [(x,) for x in range(1, 10)],
+            "b": [(x, z) for x in range(20) for z in range(many)],
+            "c": [(z,) for z in c],
+            "d": [(z, 0) for z in c],
+        }
+    )
+    db.apply(insert={"a": [(11,)]})
+    operations = []
+    for name, row in (("a", (12,)), ("b", (3, 2 * many)), ("a", (13,)), ("c", (many // 2,)), ("d", (1, 1))):
+        for change in ("insert", "erase"):
+            commit = db.apply(**{change: {name: [row]}})
+            operations += [commit.operations] if name == "a" else []
+            db.verify()
+            db.check()
+    return operations
+
+
+@pytest.mark.parametrize("rule", WALKS.values(), ids=WALKS)
+def test_a_leap_visits_few_more_keys_than_an_exact_one(rule: str) -> None:
+    """If it were coarse, all keys of b."""
+    few, many = walk(rule, "trace", 100), walk(rule, "trace", 3_000)
+    assert max(many) <= 60, (few, many)
+    assert max(many) <= 3 * max(walk(rule, "trace-exact", 3_000))
+
+
+def test_explain_says_where_a_walk_is_exact() -> None:
+    db = dlog.Database(source=WALK + WALKS["at the top"], strategy="trace")
+    db.apply(insert={"b": [(0, z) for z in range(1000)], "a": [(0,)], "c": [(5000,)]})
+    db.apply(insert={"a": [(1,)]})
+    text = db.explain("p")
+    assert "trace (exact at z)" in text
+    assert re.search(r"exact at z, since a coarse trace would take \d+ times the operations", text)
+
+
 def test_a_shipped_program_has_shared_and_exact_traces() -> None:
     """They are chosen without a request; `dlog explain` says where a trace is which, and why."""
     folder = PROGRAMS / "recalls"
