@@ -78,6 +78,12 @@ CASES = {
         R.b)""",
     "floats": "SELECT COUNT(*) FROM R WHERE a > (SELECT COALESCE(SUM(x), 0) FROM S WHERE S.b = R.b)",
     "like": """SELECT COUNT(*) FROM S WHERE c IN (SELECT c FROM T WHERE s LIKE 'a%') AND c IN (1, 2)""",
+    "never": """SELECT COUNT(*) AS n FROM (SELECT a FROM R GROUP BY a) x WHERE EXISTS (SELECT 1 FROM S)
+        OR x.a <> 2 GROUP BY x.a HAVING COUNT(*) > 2""",
+    "counts compared with rows": """SELECT COUNT(*) AS n FROM (SELECT COUNT(*) AS c FROM BIDS b, R
+        WHERE b.t <> 2 GROUP BY b.volume) q, BIDS x WHERE q.c < x.volume GROUP BY x.price""",
+    "either bound": """SELECT COUNT(*) FROM (SELECT z.c FROM (SELECT R.b AS k, S.x AS v FROM S JOIN R
+        ON S.c = R.a WHERE R.b > S.b OR R.b >= S.x) q, S z WHERE q.v = z.b GROUP BY q.k, z.c) w, BIDS""",
     "global having": "SELECT SUM(a) FROM R HAVING COUNT(*) > 3",
     "names around": """SELECT COUNT(*) FROM R WHERE EXISTS (SELECT * FROM S WHERE S.b = R.b AND EXISTS
         (SELECT * FROM BIDS WHERE broker = a AND volume = c))""",
@@ -95,7 +101,10 @@ def test_oracle_duckdb_cases(case: str) -> None:
     [Options(depth=0), Options(depth=1), Options(batch=False), Options(inputs=True, batch=False)],
     ids=["depth 0", "depth 1", "single rows", "inputs"],
 )
-@pytest.mark.parametrize("case", ["vwap", "correlated", "exists", "having", "groups joined", "ranges"])
+@pytest.mark.parametrize(
+    "case",
+    ["vwap", "correlated", "exists", "having", "groups joined", "ranges", "counts compared with rows"],
+)
 def test_oracle_duckdb_options(case: str, options: Options) -> None:
     follow(CASES[case], options, seed=2, sizes=(3,))
 
