@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from dlog.language.ast import parts
 from dlog.m3.runtime.compile.analysis import Names, Typing, assignments, has_initial, mentioned, outputs
 from dlog.m3.runtime.compile.stores import Store, Stores
 from dlog.m3.runtime.compile.values import DATE_KIND, FLOAT_KIND, INT_KIND, kind_of
@@ -112,7 +113,8 @@ def _free(node: ast.Node) -> Names:
 
 
 def _parts(node: ast.Node) -> Iterable[ast.Node]:
-    for value in vars(node).values():
+    for name in parts(type(node)):  # not what else an object remembers, such as its simple form: itself
+        value = getattr(node, name)
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, ast.Node) and not isinstance(part, ast.TypeRef):
                 yield part
