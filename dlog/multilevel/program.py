@@ -210,9 +210,9 @@ class _Compiler:
         change = definition if found.op == REPLACE else delta(definition, event, self.budget)
         scope = event.scope | needed(definition)
         right = self._materialiser(entry, event).statement(change, scope)
+        if is_zero(right):
+            return None
         if found.op == UPDATE:
-            if is_zero(right):
-                return None
             target, right = with_parameters(target, right, event)
         return Step(event, ast.Assign(target, found.op, m3_form(right, scope)), found.reason)
 

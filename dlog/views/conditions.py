@@ -1,10 +1,11 @@
 """Owns disjunctions of conditions, which M3 lacks: conditions are 1 or 0, so arithmetic expresses
-them.  Knows neither SQL nor rules.
+them; and quotients that are compared.  Knows neither SQL nor rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dlog.m3.syntax import ast
 
@@ -42,6 +43,31 @@ def _membership(parts: Sequence[ast.Node]) -> ast.In | None:
         values.append(part.right)
     assert operand is not None
     return ast.In(operand, tuple(dict.fromkeys(values)), span=parts[0].span)
+
+
+def divided(node: ast.Node) -> ast.Node:
+    """x * (1 / y) as x / y, which is rounded once: 49 / 49 is 1, and 49 * (1 / 49) is not.
+
+    >>> x, double = ast.Variable("x"), ast.TypeRef("double")
+    >>> found = divided(ast.product([x, ast.Call("/", double, (ast.Constant("int", 49),))]))
+    >>> found == ast.Call("/", double, (x, ast.Constant("int", 49)))
+    True
+    """
+    if isinstance(node, ast.Sum):
+        return ast.total([divided(term) for term in node.terms])
+    if isinstance(node, ast.Call):
+        return replace(node, arguments=tuple(map(divided, node.arguments)))
+    if not isinstance(node, ast.Product):
+        return node
+    before: list[ast.Node] = []
+    for factor in map(divided, node.factors):
+        is_inverse = isinstance(factor, ast.Call) and factor.function == "/" and len(factor.arguments) == 1
+        if before and is_inverse:
+            assert isinstance(factor, ast.Call)
+            before = [replace(factor, arguments=(ast.product(before), *factor.arguments))]
+        else:
+            before.append(factor)
+    return ast.product(before)
 
 
 def _one() -> ast.Node:

@@ -15,9 +15,10 @@ from sqlglot import expressions as exp
 
 from dlog.errors import SourceError
 from dlog.m3.syntax import ast
-from dlog.views.conditions import either
+from dlog.views.conditions import divided, either
 from dlog.views.query import variables_of
 from dlog.views.sql.expressions import DATE, STRING, Expressions, Scalar
+from dlog.views.sql.scope import is_mixed
 
 OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NEQ: "!=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
@@ -51,8 +52,10 @@ def operands(node: exp.Connector) -> list[exp.Expr]:
 
 class Conditions:
     """Reads conditions of one scope.  `other`, if it is set, reads those on queries, which hold or must not:
-    None for any other condition.
+    None for any other condition.  `keeps_types`: no equation lets a whole number and a float be one variable.
     """
+
+    keeps_types = False
 
     def __init__(self, expressions: Expressions):
         self.expressions, self.places = expressions, expressions.places
@@ -161,7 +164,11 @@ class Conditions:
 
     def compared(self, left: Scalar, right: Scalar, op: str, node: exp.Expr) -> ast.Node:
         self._check_types(left, right, node)
-        return ast.Comparison(op, left.node, right.node, span=self.places.span(node))
+        ops = [op]
+        if op == "=" and self.keeps_types and is_mixed(left.type, right.type):
+            ops = ["<=", ">="] if variables_of(left.node) and variables_of(right.node) else ops
+        sides = divided(left.node), divided(right.node)
+        return ast.product([ast.Comparison(op, *sides, span=self.places.span(node)) for op in ops])
 
     def _like_typed(self, found: Scalar, node: exp.Expr, other: Scalar) -> Scalar:
         """Text compared with a date is read as a date."""

@@ -141,6 +141,7 @@ class Block:
         expressions = Expressions(self.scope, self.text.externals, self.places)
         expressions.other = other
         conditions = Conditions(expressions)
+        conditions.keeps_types = True
         conditions.other = lambda node, holds: self._on_query(conditions, node, holds)
         return expressions, conditions
 

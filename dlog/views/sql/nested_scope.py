@@ -4,7 +4,7 @@ does not have are looked for in the queries around it.  Every variable of the wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import expressions as exp
@@ -17,7 +17,7 @@ from dlog.m3.types.typing import Types
 from dlog.multilevel.names import rename
 from dlog.views.names import Names
 from dlog.views.sql.places import Places
-from dlog.views.sql.scope import Column, Scope, Table
+from dlog.views.sql.scope import Column, Scope, Table, is_mixed
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ class NestedScope(Scope):
         super().__init__(sources, types, places)
         self.names, self.outer, self.derive, self.views = names, outer, derive, views
         self.derived: dict[int, Derived] = {}
+        self.mixed: list[tuple[Column, Column]] = []  # equations of a whole number and a float
         self.groups: frozenset[str] | None = None  # if set, queries inside may use these variables only
 
     # ---- tables
@@ -90,6 +91,13 @@ class NestedScope(Scope):
         return len(self.tables) - 1
 
     # ---- columns
+
+    def unite(self, left: Column, right: Column, node: exp.Expr) -> bool:
+        """A whole number and a float stay two variables: each has the type of its column."""
+        if not is_mixed(self.type_of(left), self.type_of(right)):
+            return super().unite(left, right, node)
+        self.mixed.append((left, right))
+        return True
 
     def owns(self, node: exp.Column) -> bool:
         tables = [t for t in self.tables if not node.table or t.name.lower() == node.table.lower()]
@@ -134,7 +142,9 @@ class NestedScope(Scope):
                 self._names[column] = self.names.fresh(wanted, f"{self.tables[column.table].name}_{wanted}")
 
     def rows(self) -> list[Node]:
-        """For each table of FROM its rows, as a factor."""
+        """For each table of FROM its rows, as a factor; and equations that do not make one variable of two
+        columns.
+        """
         found: list[Node] = []
         for number, table in enumerate(self.tables):
             columns = [Column(number, index) for index in range(len(table.source.columns))]
@@ -144,4 +154,9 @@ class NestedScope(Scope):
             else:
                 names = tuple(map(ast.Variable, variables))
                 found.append(ast.Relation(table.source.name, names, span=table.span))
-        return found
+        return [*found, *self._equations()]
+
+    def _equations(self) -> Iterator[Node]:
+        for columns in self.mixed:
+            left, right = (ast.Variable(self.variable(column)) for column in columns)
+            yield from (ast.Comparison("<=", left, right), ast.Comparison(">=", left, right))

@@ -16,7 +16,7 @@ from dlog.errors import SourceError, did_you_mean, place
 from dlog.language.source import Span
 from dlog.m3.syntax import ast
 from dlog.m3.syntax.ast import TypeRef
-from dlog.m3.types.typing import Types
+from dlog.m3.types.typing import FLOATS, INTEGERS, Types
 from dlog.views.query import Atom
 from dlog.views.sql.places import Places
 
@@ -242,3 +242,9 @@ class Scope:
             variables = tuple(self.variable(column) for column in columns)
             atoms.append(Atom(table.source.name, variables, alias, span=table.span))
         return tuple(atoms)
+
+
+def is_mixed(one: TypeRef, other: TypeRef) -> bool:
+    """Whether one is a type of whole numbers and the other of floats."""
+    names = {one.name, other.name}
+    return not names.isdisjoint(INTEGERS) and not names.isdisjoint(FLOATS)

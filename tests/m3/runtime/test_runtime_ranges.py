@@ -651,3 +651,55 @@ def test_work_of_programs_is_at_most_in_proportion_to_prices(
     counts = run_counted(monkeypatch)
     runtime.apply("BIDS", [(1, 5, 120.0)])
     assert sum(counts) <= most * prices
+
+
+FREE = """
+    CREATE STREAM R(a int, b int, x int);
+    DECLARE MAP M(long)[][a: long, b: long, x: long] := 0;
+    DECLARE MAP N(long)[][a: long, k: long] := 0;
+    DECLARE MAP O(long)[][x: long, d: long] := 0;
+    DECLARE MAP Q(long)[][d: long] := 0;
+    DECLARE QUERY Q := Q(long)[][d];
+    ON BATCH UPDATE OF R {
+      M[][a, b, x] += (DELTA R)(a, b, x);
+      N[][b, x] += AggSum([b, x], (DELTA R)(a, b, x));
+      O[][a, x] += AggSum([a, x], (DELTA R)(a, b, x));
+      Q[][d] := %s;
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        # x is bound by M first: the comparison with it cannot come before what else binds x.
+        (
+            "AggSum([d], M[][a, b, x] * N[][a, k] * {k > b} * {k >= x} * O[][x, d])",
+            lambda m, n, o: [
+                d for a, b, x in m for a2, k in n for x2, d in o if (a, x) == (a2, x2) and k > b and k >= x
+            ],
+        ),
+        # v is bound by N: the sum is that of v, also if O is read by a range of what it is compared with.
+        (
+            "AggSum([d], O[][x, d] * N[][u, v] * {AggSum([], N[][w, v] * {w != 2}) < x})",
+            lambda m, n, o: [
+                d for x, d in o for _, v in n if sum(w != 2 for w, v2 in n if v2 == v) < x
+            ],
+        ),
+        # w is summed out where it is compared, and bound by O after it.
+        (
+            "AggSum([d], N[][u, v] * {v > AggSum([], M[][w, 1, 2])} * O[][w, d])",
+            lambda m, n, o: [d for _, v in n if v > sum(b == 1 and x == 2 for _, b, x in m) for _, d in o],
+        ),
+    ],
+)  # fmt: skip
+def test_oracle_conditions_find_bound_what_they_found_where_they_are_written(expression, expected) -> None:
+    rng = random.Random(7)
+    for _ in range(10):
+        runtime = Runtime(parse(FREE % expression.replace("1, 2]", "one, two] * {one = 1} * {two = 2}")))
+        rows = [tuple(rng.randint(0, 3) for _ in range(3)) for _ in range(6)]
+        runtime.apply("R", rows)
+        counts: dict[int, int] = defaultdict(int)
+        for d in expected(rows, [row[1:] for row in rows], [(a, x) for a, _, x in rows]):
+            counts[d] += 1
+        assert entries(runtime, "Q") == {(d,): count for d, count in counts.items()}

@@ -7,7 +7,9 @@ import random
 import pytest
 
 from dlog.views.levels.program import Options
-from tests.views.levels.following import Followed, batches, row_of, stream
+from dlog.views.run.maintained import Maintained
+from dlog.views.sql.files import parse_sql
+from tests.views.levels.following import Followed, batches, declarations, duck, row_of, stream
 
 CASES = {
     "vwap": """SELECT COALESCE(SUM(b1.price * b1.volume), 0) FROM BIDS b1
@@ -78,6 +80,16 @@ CASES = {
         R.b)""",
     "floats": "SELECT COUNT(*) FROM R WHERE a > (SELECT COALESCE(SUM(x), 0) FROM S WHERE S.b = R.b)",
     "like": """SELECT COUNT(*) FROM S WHERE c IN (SELECT c FROM T WHERE s LIKE 'a%') AND c IN (1, 2)""",
+    "never": """SELECT COUNT(*) AS n FROM (SELECT a FROM R GROUP BY a) x WHERE EXISTS (SELECT 1 FROM S)
+        OR x.a <> 2 GROUP BY x.a HAVING COUNT(*) > 2""",
+    "counts compared with rows": """SELECT COUNT(*) AS n FROM (SELECT COUNT(*) AS c FROM BIDS b, R
+        WHERE b.t <> 2 GROUP BY b.volume) q, BIDS x WHERE q.c < x.volume GROUP BY x.price""",
+    "either bound": """SELECT COUNT(*) FROM (SELECT z.c FROM (SELECT R.b AS k, S.x AS v FROM S JOIN R
+        ON S.c = R.a WHERE R.b > S.b OR R.b >= S.x) q, S z WHERE q.v = z.b GROUP BY q.k, z.c) w, BIDS""",
+    "a whole number and a float": """SELECT COALESCE(SUM(R.b), 0), COUNT(*) FROM R, S
+        WHERE R.b = S.x AND EXISTS (SELECT * FROM BIDS WHERE broker = R.b)""",
+    "a float among whole numbers": "SELECT COALESCE(SUM(b), 0) FROM S WHERE b IN (SELECT S.x FROM R)",
+    "groups of a float": "SELECT S.x, SUM(R.b) FROM R, S WHERE R.b = S.x AND R.b <> S.b GROUP BY S.x",
     "global having": "SELECT SUM(a) FROM R HAVING COUNT(*) > 3",
     "names around": """SELECT COUNT(*) FROM R WHERE EXISTS (SELECT * FROM S WHERE S.b = R.b AND EXISTS
         (SELECT * FROM BIDS WHERE broker = a AND volume = c))""",
@@ -95,9 +107,25 @@ def test_oracle_duckdb_cases(case: str) -> None:
     [Options(depth=0), Options(depth=1), Options(batch=False), Options(inputs=True, batch=False)],
     ids=["depth 0", "depth 1", "single rows", "inputs"],
 )
-@pytest.mark.parametrize("case", ["vwap", "correlated", "exists", "having", "groups joined", "ranges"])
+@pytest.mark.parametrize(
+    "case",
+    ["vwap", "correlated", "exists", "having", "groups joined", "ranges", "counts compared with rows"],
+)
 def test_oracle_duckdb_options(case: str, options: Options) -> None:
     follow(CASES[case], options, seed=2, sizes=(3,))
+
+
+@pytest.mark.parametrize("levels", [True, False])
+def test_oracle_duckdb_quotients_are_rounded_once(levels: bool) -> None:
+    """49 * (1 / 49) is not 1, and 9 * (1 / 3), if digits are kept, not 3."""
+    text = "SELECT COUNT(*) AS n FROM R WHERE a <= b / 49"
+    inside = "SELECT COUNT(*) AS n FROM R WHERE (SELECT AVG(a) FROM R) * -1 + 2 >= -1"
+    for query, rows in ((text, [(1, 49), (3, 147), (2, 97)]), (inside, [(3, 3)] * 3)):
+        kept = Maintained(parse_sql(declarations() + query, levels=levels))
+        kept.apply("R", rows)
+        duck().execute("DELETE FROM R")
+        duck().executemany("INSERT INTO R VALUES (?, ?)", rows)
+        assert [tuple(row.values()) for row in kept.result().to_pylist()] == duck().execute(query).fetchall()
 
 
 def follow(text: str, options: Options, seed: int, sizes: tuple[int, ...]) -> None:

@@ -177,7 +177,8 @@ class Joins(Scalars):
             left = [i for i in range(len(pending)) if i not in done]
             chosen = self._next(left, pending, needs, binders)
             done.add(chosen)
-            self.conditions = [pending[i] for i in left if i != chosen]
+            known = self.names | outputs(pending[chosen], self.names).keys()
+            self.conditions = [pending[i] for i in left if i != chosen and needs[i] <= known]
             self._join_one(pending[chosen], any(expands(pending[i], self.names) for i in left if i != chosen))
             if parts is not None and self._value is not None:
                 parts[chosen] = self._value, self._value_frame

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from dlog.language.ast import parts
 from dlog.m3.runtime.compile.analysis import Names, Typing, assignments, has_initial, mentioned, outputs
 from dlog.m3.runtime.compile.stores import Store, Stores
 from dlog.m3.runtime.compile.values import DATE_KIND, FLOAT_KIND, INT_KIND, kind_of
@@ -24,6 +25,7 @@ from dlog.m3.syntax import ast
 
 FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 NEGATED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_JOINED = (ast.MapAccess, ast.Relation, ast.DeltaRelation)  # whatever is bound of their columns
 MOST_TERMS = 16  # of a product of sums that is multiplied out
 
 Orders = dict[tuple[int, ...], int]  # the key that entries are sorted by, behind the keys at some places
@@ -111,7 +113,8 @@ def _free(node: ast.Node) -> Names:
 
 
 def _parts(node: ast.Node) -> Iterable[ast.Node]:
-    for value in vars(node).values():
+    for name in parts(type(node)):  # not what else an object remembers, such as its simple form: itself
+        value = getattr(node, name)
         for part in value if isinstance(value, tuple) else (value,):
             if isinstance(part, ast.Node) and not isinstance(part, ast.TypeRef):
                 yield part
@@ -330,7 +333,11 @@ class _Isolation:
     def _range_of(
         self, access: ast.MapAccess, factors: tuple[ast.Node, ...], names: Names, kept: Names
     ) -> tuple[ast.Node, ...] | None:
-        """A read of a map and the comparisons that bound it, if what it binds is needed by nothing else."""
+        """A read of a map and the comparisons that bound it, if what it binds is needed by nothing else.
+
+        The other factors are read without it, in the order in which they are written, and the comparisons
+        after them: each must find the same variables bound as before.
+        """
         variables = frozenset(v.name for v in variables_of(access))
         others = [f for f in factors if f is not access]
         comparisons = [f for f in others if isinstance(f, ast.Comparison)]
@@ -338,16 +345,29 @@ class _Isolation:
         own = variables - elsewhere - names
         mine = [f for f in comparisons if mentioned(f) & own]
         rest = [f for f in others if not any(f is g for g in mine)]
-        known = names
+        needs, known = _needs(factors, names), names
         for factor in rest:
+            if not isinstance(factor, _JOINED) and not needs[id(factor)] <= known:
+                return None
             known |= outputs(factor, known).keys()
         if not own or not variables - own <= known:
+            return None
+        if any(mentioned(f) & known - variables != needs[id(f)] - variables for f in mine):
             return None
         read = self.ranges.read((access, *mine), known)
         if read is None:
             return None
         self.orders.setdefault(access.name, {}).setdefault(read.places, read.key)
         return (access, *mine)
+
+
+def _needs(factors: tuple[ast.Node, ...], names: Names) -> dict[int, Names]:
+    """Of each factor, by its identity, the variables that are bound where it is written."""
+    found = {}
+    for factor in factors:
+        found[id(factor)] = mentioned(factor) & names
+        names |= outputs(factor, names).keys()
+    return found
 
 
 def _aggregated(node: ast.AggSum, term: ast.Node) -> ast.Node:
