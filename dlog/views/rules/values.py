@@ -18,6 +18,7 @@ from dlog.language.source import Span
 from dlog.m3.syntax import ast
 from dlog.m3.syntax.ast import TypeRef
 from dlog.values import BUILTIN_TYPES, FLOAT, Type
+from dlog.views.conditions import divided
 
 COMPARISONS = {"eq": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 INT_RANGE = range(-(2**31), 2**31)
@@ -47,7 +48,7 @@ class Values:
         if form.name not in COMPARISONS:
             raise self.unsupported(f"{self.reader} do not support {form.name}", form.span)
         digits = max(map(self.digits, form.inputs))
-        left, right = (self.with_digits(side, digits, form.span) for side in form.inputs)
+        left, right = (divided(self.with_digits(side, digits, form.span)) for side in form.inputs)
         return ast.Comparison(COMPARISONS[form.name], left, right)
 
     def exact_digits(self, form: ir.Primitive) -> int:

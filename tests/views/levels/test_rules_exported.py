@@ -18,6 +18,7 @@ from dlog.views.levels.program import Options
 from dlog.views.m3.export import read_any, target
 from dlog.views.rules.nested import nested_query
 from dlog.views.rules.sources import source_name
+from dlog.views.run.maintained import Maintained
 from tests.oracle.shipped import PROGRAMS, shipped_programs
 from tests.views.m3.test_rules_exported import plain
 
@@ -88,3 +89,15 @@ def test_refusals_have_their_place(path: Path) -> None:
             except dlog.DlogError as error:
                 assert error.span is not None, error.message
                 assert any(reason in error.message for reason in REFUSED), error.message
+
+
+@pytest.mark.parametrize("levels", [True, False])
+def test_quotients_in_conditions_are_rounded_once(tmp_path: Path, levels: bool) -> None:
+    """49 * (1 / 49) is below 1."""
+    program = tmp_path / "ratios.dl"
+    program.write_text(
+        "a(x, y) -> float(x), float(y).\nn[] = c <- agg<<c = count()>> a(x, y), q = x / y, q >= 1.0.\n"
+    )
+    maintained = Maintained(read_any(program, "n", levels=levels))
+    maintained.apply("a", [(49.0, 49.0), (48.0, 49.0)])
+    assert maintained.result().to_pylist() == [{"c": 1}]
