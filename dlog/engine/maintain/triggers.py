@@ -15,10 +15,10 @@ import numpy as np
 
 from dlog.engine.body.replan import REPLAN, is_alike
 from dlog.engine.commit.oracle_report import ReportsOnRequest, no_reports
+from dlog.engine.maintain.accounts import Account
 from dlog.engine.maintain.delta import kernels as k
 from dlog.engine.maintain.delta.group_trigger import GroupTrigger, OtherGroups
 from dlog.engine.maintain.delta.terminal_head import JoinedHead
-from dlog.engine.maintain.maintain import Account
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.stages.short_path import ShortPath
 from dlog.engine.state.store import Store

@@ -40,10 +40,13 @@ class MapStrategy(Strategy):
         """The rows of the head for groups as they were (0) or are (1)."""
         raise NotImplementedError
 
+    def check_maps(self, store: Store) -> None:
+        """Assert that every map is what its definition says.  REQUIRES: the maps are current."""
+
     @classmethod
     def alike(cls, stratum: Stratum, others: Iterable[Strategy]) -> Iterable[Self]:
         """Strategies of strata that read the same, which may have the same program."""
-        return (other for other in others if isinstance(other, cls) and other.reads == stratum.reads)
+        return (other for other in others if isinstance(other, cls) and other.stratum.reads == stratum.reads)
 
     # The interface of strategies
 
@@ -96,6 +99,7 @@ class MapStrategy(Strategy):
         """The maps are sound, and the head is what its rules derive, by a join."""
         if self.ready(store) and self.shared.is_current(store, self.stamp):
             self.shared.check()
+            self.check_maps(store)
             expected = evaluated_anew(self.program, self.stratum, store)[self.name]
             same = np.array_equal(store.relations[self.name].rows(), expected.rows())
             assert same, f"{self.name} is not what its rule derives"
