@@ -25,17 +25,16 @@ from dlog.engine.maintain.accounts import Account, Spent
 from dlog.engine.maintain.cones import Cones, evaluate_stale, is_now_fresh, is_stale, mark_stale
 from dlog.engine.maintain.explain_offers import explain_offers
 from dlog.engine.maintain.offers import Question, all_offers, choose
+from dlog.engine.maintain.program_changes import identity
 from dlog.engine.maintain.strategies import FROM_SCRATCH
 from dlog.engine.maintain.strategy import CannotFollow, Cycle, Strategy, recompute
 from dlog.engine.state.store import Store
-from dlog.errors import SourceError
 from dlog.heads.lookup import look_up
 from dlog.ir.rules import Program, Stratum
 from dlog.language import ast
 from dlog.planning.stored_primitives import stored_primitives, with_stored_primitives
 from dlog.planning.versions import facts_name
 from dlog.storage.relation.deferred import DeferredChange
-from dlog.storage.relation.relation import Relation
 
 SMALL_CHANGE = 64  # changes of up to this many rows are always maintained, whatever the estimate
 # At this share of the work of evaluating from scratch, that is done instead.  It processes whole
@@ -226,6 +225,8 @@ class Maintenance:
     def explain(self, number: int, store: Store, all: bool = False) -> list[str]:
         """How a stratum is maintained and why, with the expected and the measured cost.
         `all`: also what every other strategy would cost, or why it refuses.  Runs nothing."""
+        if self.is_absorbed(number, store):
+            return [f"absorbed by {', '.join(self._names_above(number))}: evaluated when something reads it"]
         strategy = self.strategy(number, store)
         first, *others = strategy.explain(store)
         lines = [f"{strategy.named} {first}", *(f"  {line}" for line in others)]
@@ -241,6 +242,9 @@ class Maintenance:
             offers = all_offers(self._question(number, store))
             lines += [f"  {line}" for line in explain_offers(offers, strategy.offered_as)]
         return lines
+
+    def _names_above(self, number: int) -> Iterator[str]:
+        return (name for top in self.cones.above[number] for name in self.program.strata[top].predicates)
 
     def _explain_primitives(self, strategy: Strategy, store: Store) -> Iterator[str]:
         for name in self.stored:
@@ -269,6 +273,11 @@ class Maintenance:
         for strategy in following:
             strategy.arrange()
 
+    def _identity(self, number: int) -> object:
+        """Equal for strata with the same meaning, down to those that a strategy may absorb."""
+        numbers = (number, *self.cones.below.get(number, ()))
+        return tuple(identity(self.program.strata[n]) for n in numbers)
+
     def renewed(self, program: Program, store: Store) -> tuple[Maintenance, set[int]]:
         """(Maintenance of a changed program, the strata that are new or have other rules).
 
@@ -276,10 +285,10 @@ class Maintenance:
         """
         later = Maintenance.of(program, self.requested)
         program = later.program
-        remaining = {_identity(stratum): number for number, stratum in enumerate(self.program.strata)}
+        remaining = {self._identity(number): number for number in range(len(self.program.strata))}
         new = set()
-        for number, stratum in enumerate(program.strata):
-            before = remaining.pop(_identity(stratum), None)
+        for number in range(len(later.program.strata)):
+            before = remaining.pop(later._identity(number), None)
             if before is None:
                 new.add(number)
             elif before in self.strategies:
@@ -377,15 +386,6 @@ def _evaluate_stale(maintenance: Maintenance, number: int, cycle: Cycle) -> bool
     return not cycle.refreshed.isdisjoint(strata[number].reads)
 
 
-def check_tables(tables: Mapping[str, ast.Directive], cycle: Cycle) -> None:
-    """Raises when a cycle changes a predicate that is declared never to change.  O(tables)."""
-    for name, directive in tables.items():
-        if name in cycle.changes or name in cycle.facts:
-            help = f"remove `.table {name}` to let transactions change it"
-            message = f"{name} is a table: transactions cannot change it"
-            raise SourceError(message, span=directive.span, help=help)
-
-
 def _is_bulk(strategy: Strategy, cycle: Cycle) -> bool:
     """Whether a change is so large that evaluating from scratch should cost less."""
     return _changed_rows(strategy, cycle) > SMALL_CHANGE and strategy.estimate(cycle) > BULK
@@ -416,33 +416,3 @@ def _touched(maintenance: Maintenance, store: Store, names: Iterable[str]) -> se
 
 def _owners(maintenance: Maintenance, names: Iterable[str]) -> set[int]:
     return {maintenance.owner[name] for name in names}
-
-
-def _identity(stratum: Stratum) -> object:
-    """Equal for strata with the same meaning."""
-    rules = tuple(
-        (r.heads, r.body, r.aggregates, tuple(sorted((n, str(t)) for n, t in r.types.items())))
-        for r in stratum.rules
-    )
-    return stratum.predicates, rules, tuple(sorted(stratum.combine.items()))
-
-
-def change_program(cycle: Cycle, before: Program) -> None:
-    """Give every predicate of a changed program its relation, and base facts to those that now have rules.
-
-    REQUIRES: the store has the new program's predicates already.
-    """
-    relations = cycle.store.relations
-    derived_before, derived = before.stratum_of, cycle.program.stratum_of
-    for name, predicate in before.predicates.items():
-        now = cycle.program.predicates.get(name)
-        if now is None or now.arity != predicate.arity:
-            cycle.store.forget(name)
-            cycle.store.forget(facts_name(name))
-    for name, predicate in cycle.program.predicates.items():
-        if name not in relations:
-            relations[name] = Relation(cycle.store.arena, predicate.arity)
-        if name in derived and facts_name(name) not in relations:
-            relations[facts_name(name)] = relations[name].snapshot()
-        if name in derived_before and name not in derived and facts_name(name) in relations:
-            cycle.publish_difference(name, relations.pop(facts_name(name)))

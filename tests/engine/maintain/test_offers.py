@@ -51,10 +51,10 @@ def test_every_strategy_answers_in_the_order_of_the_list() -> None:
 def test_a_rule_without_recursion() -> None:
     answers = said(question("p(x) <- a(x), b(x).  a(1).  b(1)."))
     offers = {name for name, one in answers.items() if isinstance(one, Offer)}
-    assert offers == {"delta", "trace", "trace-exact", "multilevel", "from scratch"}
+    assert offers == {"delta", "trace", "trace-exact", "from scratch"}
     assert "no aggregate" in answers["views"].reason and "recursive" in answers["stages"].reason
     assert answers["join_graph"].reason == "not supported yet"
-    assert isinstance(answers["multilevel"], Offer) and "on request" in answers["multilevel"].on_request
+    assert "aggregates nothing" in answers["multilevel"].reason
     trace = answers["trace"]
     assert isinstance(trace, Offer) and "little data" in trace.on_request
 
@@ -82,6 +82,7 @@ def test_views_win_where_a_row_is_part_of_many_assignments() -> None:
     assert choose(few).way == "delta" and choose(many).way == "views"
     for asked in (few, many):
         answers = said(asked)
+        assert isinstance(answers["multilevel"], Offer) and answers["multilevel"].on_request
         offers = {n: one for n, one in answers.items() if isinstance(one, Offer) and not one.on_request}
         costs = {name: one.cost(asked.rows) for name, one in offers.items()}
         assert min(costs, key=lambda name: costs[name]) == choose(asked).offered_as

@@ -36,6 +36,8 @@ def _obstacle(question: Question) -> str | None:
         return "it has no columns"
     if question.given is not None and predicate not in question.given.predicates:
         return "it stores values that other rules compute"
+    if not any(rule.aggregates for rule in stratum.rules) and not _has_inline_aggregates(question):
+        return "it aggregates nothing, and maps would store its joins"
     if declared.auxiliary and any(program.predicates[name].auxiliary for name in stratum.reads):
         return "it is an auxiliary predicate that reads others"
     if len(question.store.relations.get(facts_name(predicate), ())):
@@ -43,11 +45,17 @@ def _obstacle(question: Question) -> str | None:
     return next(filter(None, map(_rule_obstacle, stratum.rules)), None)
 
 
+def _has_inline_aggregates(question: Question) -> bool:
+    program = question.program
+    below = (name for name in question.stratum.reads if program.predicates[name].auxiliary)
+    return any(rule.aggregates for name in below for rule in program.rules_of(name))
+
+
 def _rule_obstacle(rule: Rule) -> str | None:
     for aggregate in rule.aggregates:
         function = aggregate.function
         if not (function.in_ring or function.is_distinct):
-            return f"levels of maps maintain counts and sums, not {aggregate.op}"
+            return f"levels of maps maintain sums and counts, not {aggregate.op}"
         if rule.types[aggregate.result.name].kernel == "float":
             return "sums of floats are rounded"
     return None
