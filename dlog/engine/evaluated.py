@@ -6,7 +6,8 @@ Knows nothing of transactions: see `dlog.engine.database`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +17,9 @@ from dlog.engine.commit.result import Result
 from dlog.engine.evaluate.demand import derived_predicates, described, evaluate_goals, rewriting_for
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
+from dlog.engine.maintain.cones import all_fresh
 from dlog.engine.maintain.maintain import Maintenance
-from dlog.engine.maintain.strategies import require_strategy
+from dlog.engine.maintain.strategies import requested, require_strategy
 from dlog.engine.maintain.strategy import net_difference
 from dlog.engine.state.layers import Layers, in_layers
 from dlog.engine.state.limits import Limits, Watch
@@ -85,7 +87,7 @@ class Evaluated(View):
         rules are evaluated from scratch if that is expected to be cheaper.  It never changes an answer.
         `traced` records every run of every rule in `measures`, for a profile.
         """
-        require_strategy(strategy)
+        require_strategy(strategy)  # before anything is read
         if path is not None and source is not None:
             raise DlogError("a database has one program: give its path or its source, not both")
         self.measures = Measures()
@@ -99,7 +101,7 @@ class Evaluated(View):
         if path is not None:
             source = read_source(path)
         tree, program = self._program_of(source if isinstance(source, Source) else text_source(source or ""))
-        self._maintenance = Maintenance.of(program, strategy)
+        self._maintenance = Maintenance.of(program, requested(strategy, program.pragmas))
         store = Store(self._maintenance.program.predicates)
         super().__init__(settled(tree, program), program, store, limits or Limits(), 0)
         self.store.options = Options.of(program.pragmas)
@@ -295,7 +297,8 @@ class Evaluated(View):
         """One well-founded derivation of a fact, as a tree of text.  Raises if the fact does not hold."""
         from dlog.engine.why import derivation_tree
 
-        return derivation_tree(self, fact)
+        with self._all_fresh():
+            return derivation_tree(self, fact)
 
     def stats(self) -> Measures:
         """The measurements of the last evaluation or transaction, rule by rule; `print` shows them as a
@@ -322,8 +325,20 @@ class Evaluated(View):
         for name, predicate in self.program.predicates.items():
             assert self.store.relations[name].arity == predicate.arity
         assert not any(is_old(name) or is_change(name) for name in self.store.relations)
-        for strategy in self._maintenance.strategies.values():
-            strategy.check(self.store)
+        with self._all_fresh():
+            for strategy in self._maintenance.strategies.values():
+                strategy.check(self.store)
+
+    @contextmanager
+    def _all_fresh(self) -> Iterator[None]:
+        """With auxiliary predicates that transactions do not update: see `dlog.engine.maintain.cones`."""
+        with self._lock:
+            store, relations = self.store, self.store.relations
+            try:
+                store.relations = all_fresh(self._maintenance.program, self._maintenance.cones, store)
+                yield
+            finally:
+                store.relations = relations
 
 
 def start_relations(

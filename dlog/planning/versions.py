@@ -7,6 +7,7 @@ never equals a predicate's name, and a plan that reads it needs to know nothing 
 from __future__ import annotations
 
 _DELTA, _EARLIER, _OLD, _INSERTED, _ERASED, _FACTS = "Δ", "earlier ", "old ", "+", "-", "base "
+_STALE = "stale "
 _PREFIXES = (_OLD, _DELTA, _EARLIER, _INSERTED, _ERASED, _FACTS)
 
 
@@ -38,6 +39,11 @@ def erased_name(predicate: str) -> str:
 def facts_name(predicate: str) -> str:
     """The base facts of a predicate that also has rules."""
     return _FACTS + predicate
+
+
+def stale_name(predicate: str) -> str:
+    """What marks a predicate that nothing updates."""
+    return _STALE + predicate
 
 
 def base_name(name: str) -> str:

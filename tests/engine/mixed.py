@@ -13,6 +13,7 @@ import pytest
 from dlog.engine.maintain import maintain, offers
 from dlog.engine.maintain.rule_strategy import RuleChoice
 from dlog.engine.maintain.strategies import SUPPORTED
+from dlog.engine.maintain.strategy import Strategy
 from dlog.ir.rules import Rule
 
 MIXED = "mixed"
@@ -20,16 +21,26 @@ MIXED = "mixed"
 
 @contextmanager
 def mixed(seed: int, restless: bool = False) -> Iterator[None]:
-    """Each rule kept in a way of its own; `restless`: in another one every now and then."""
+    """Each stratum, or each of its rules, is kept in a way of its own; `restless`: in another one every now
+    and then.
+    """
     own, chance, times = offers._choose_method, random.Random(seed), itertools.count()
     methods = [entry.name for entry in SUPPORTED if entry.by_rule]
+    whole = [entry.name for entry in SUPPORTED if entry.selectable and not entry.by_rule]
+    choose_strategy = offers.choose
 
     def choose(question: offers.Question, rule: Rule) -> RuleChoice:
         drawn = random.Random(f"{seed} {rule} {next(times) if restless else 0}")
         return own(replace(question, requested=drawn.choice(methods)), rule)
 
+    def choose_whole(question: offers.Question) -> Strategy:
+        drawn = random.Random(f"{seed} {question.stratum.predicates} {next(times) if restless else 0}")
+        requested = drawn.choice([*whole, *whole, methods[0]])
+        return choose_strategy(replace(question, requested=requested))
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(offers, "_choose_method", choose)
+        patch.setattr(maintain, "choose", choose_whole)
         if restless:
             patch.setattr(maintain, "alike", lambda *sizes: chance.random() < 0.6)
         yield

@@ -21,19 +21,20 @@ from dlog.engine.evaluate import column_orders
 from dlog.engine.evaluate.column_orders import LARGE, shared_predicates
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate_stratum
 from dlog.engine.head.conflicts import check_constraints, check_function
+from dlog.engine.maintain.accounts import Account, Spent
+from dlog.engine.maintain.cones import Cones, evaluate_stale, is_now_fresh, is_stale, mark_stale
 from dlog.engine.maintain.explain_offers import explain_offers
 from dlog.engine.maintain.offers import Question, all_offers, choose
+from dlog.engine.maintain.program_changes import identity
 from dlog.engine.maintain.strategies import FROM_SCRATCH
 from dlog.engine.maintain.strategy import CannotFollow, Cycle, Strategy, recompute
 from dlog.engine.state.store import Store
-from dlog.errors import SourceError
 from dlog.heads.lookup import look_up
 from dlog.ir.rules import Program, Stratum
 from dlog.language import ast
 from dlog.planning.stored_primitives import stored_primitives, with_stored_primitives
 from dlog.planning.versions import facts_name
 from dlog.storage.relation.deferred import DeferredChange
-from dlog.storage.relation.relation import Relation
 
 SMALL_CHANGE = 64  # changes of up to this many rows are always maintained, whatever the estimate
 # At this share of the work of evaluating from scratch, that is done instead.  It processes whole
@@ -45,38 +46,14 @@ KEEP_GROUPS = 1024
 
 
 @dataclass
-class Account:
-    """The cost of a stratum in the transactions in which one strategy maintained it."""
-
-    times: int = 0
-    seconds: float = 0.0
-
-    def __str__(self) -> str:
-        """REQUIRES: there were some."""
-        transactions = "transaction" if self.times == 1 else "transactions"
-        return f"{self.times:,} {transactions}, {self.seconds / self.times * 1e6:,.0f} us each"
-
-
-class Spent(dict[str, Account]):
-    """The accounts of one stratum by strategy."""
-
-    def __missing__(self, way: str) -> Account:
-        account = self[way] = Account()
-        return account
-
-    def __str__(self) -> str:
-        """Empty if nothing was measured."""
-        parts = [f"{way} in {account}" for way, account in self.items() if account.times]
-        return f"measured: {'; '.join(parts)}" if parts else ""
-
-
-@dataclass
 class Maintenance:
     """What a program has between transactions: which strata read what, and the strategies made so far."""
 
     program: Program
     readers: dict[str, tuple[int, ...]] = field(default_factory=dict)  # predicate -> strata that read it
     owner: dict[str, int] = field(default_factory=dict)  # derived predicate -> its stratum
+    cones: Cones = field(default_factory=lambda: Cones({}, {}))
+    given: Program | None = None  # without stored primitives
     strategies: dict[int, Strategy] = field(default_factory=dict)
     given_up: dict[int, dict[str, str]] = field(default_factory=dict)  # strategies that failed, and why
     sizes: dict[int, list[int]] = field(default_factory=dict)  # of what strata read and derive, at that time
@@ -95,7 +72,7 @@ class Maintenance:
     def of(cls, program: Program, requested: str | None = None) -> Maintenance:
         """O(program).  Has strata that the program has not: see `dlog.planning.stored_primitives`."""
         stored = stored_primitives(program)
-        program = with_stored_primitives(program)
+        given, program = program, with_stored_primitives(program)
         readers: dict[str, dict[int, None]] = {}
         owner = {}
         for number, stratum in enumerate(program.strata):
@@ -110,6 +87,8 @@ class Maintenance:
             program,
             found,
             owner,
+            Cones.of(program, found),
+            given,
             requested=requested,
             tables=tables,
             shared=shared,
@@ -130,6 +109,48 @@ class Maintenance:
             alone = Stratum((name,), self.program.rules_of(name), False)  # what it reads is complete
             evaluate_stratum(self.program, alone, store, evaluation)
 
+    def is_absorbed(self, number: int, store: Store) -> bool:
+        """Whether everything that reads a stratum is maintained over its cone.  O(readers)."""
+        tops = self.cones.above.get(number)
+        return bool(tops) and all(self.strategy(top, store).over_cone for top in tops or ())
+
+    def absorb(self, number: int, store: Store) -> None:
+        """A stratum changes over its cone: from now on nothing updates what only it reads.  O(cone).
+
+        REQUIRES: `store.relations` is the transaction's own.
+        """
+        for below in self.cones.below.get(number, ()):
+            stratum = self.program.strata[below]
+            if not is_stale(store, stratum.predicates) and self.is_absorbed(below, store):
+                self.strategy(below, store).forget(store)
+                mark_stale(store, stratum)
+
+    def touched(self, name: str, store: Store) -> Collection[int]:
+        """The strata that read a predicate, also over their cones.  O(readers)."""
+        found = self.readers.get(name, ())
+        if self.cones.above.keys().isdisjoint(found):
+            return found
+        tops = {top for number in found for top in self.cones.above.get(number, ())}
+        return {*found, *(top for top in tops if self.strategy(top, store).over_cone)}
+
+    def updated(self, name: str, store: Store) -> Collection[int]:
+        """Those of them that are updated when it changes.  O(readers)."""
+        found = self.touched(name, store)
+        if self.cones.above.keys().isdisjoint(found):
+            return found
+        return [number for number in found if not self.is_absorbed(number, store)]
+
+    def reads_of(self, number: int, store: Store) -> frozenset[str]:
+        """What a stratum reads when it is updated."""
+        is_over = number in self.cones.below and self.strategy(number, store).over_cone
+        return (self.strategies[number] if is_over else self.program.strata[number]).reads
+
+    def is_stale(self, number: int, store: Store) -> bool:
+        """Whether a stratum has something to evaluate before it can be updated.  O(cone)."""
+        numbers = (number, *self.cones.below.get(number, ()))
+        stale = any(is_stale(store, self.program.strata[n].predicates) for n in numbers)
+        return stale and not self.strategy(number, store).over_cone
+
     @property
     def forced(self) -> bool:
         """Whether strategies are used even where evaluation from scratch seems cheaper."""
@@ -147,7 +168,7 @@ class Maintenance:
     def _question(self, number: int, store: Store) -> Question:
         others, stratum = self.strategies.values(), self.program.strata[number]
         given_up = self.given_up.get(number, {})
-        return Question(self.program, stratum, store, self.requested, others, given_up)
+        return Question(self.program, stratum, store, self.requested, others, given_up, given=self.given)
 
     def _sizes(self, number: int, store: Store) -> list[int]:
         stratum = self.program.strata[number]
@@ -204,6 +225,8 @@ class Maintenance:
     def explain(self, number: int, store: Store, all: bool = False) -> list[str]:
         """How a stratum is maintained and why, with the expected and the measured cost.
         `all`: also what every other strategy would cost, or why it refuses.  Runs nothing."""
+        if self.is_absorbed(number, store):
+            return [f"absorbed by {', '.join(self._names_above(number))}: evaluated when something reads it"]
         strategy = self.strategy(number, store)
         first, *others = strategy.explain(store)
         lines = [f"{strategy.named} {first}", *(f"  {line}" for line in others)]
@@ -219,6 +242,9 @@ class Maintenance:
             offers = all_offers(self._question(number, store))
             lines += [f"  {line}" for line in explain_offers(offers, strategy.offered_as)]
         return lines
+
+    def _names_above(self, number: int) -> Iterator[str]:
+        return (name for top in self.cones.above[number] for name in self.program.strata[top].predicates)
 
     def _explain_primitives(self, strategy: Strategy, store: Store) -> Iterator[str]:
         for name in self.stored:
@@ -247,6 +273,11 @@ class Maintenance:
         for strategy in following:
             strategy.arrange()
 
+    def _identity(self, number: int) -> object:
+        """Equal for strata with the same meaning, down to those that a strategy may absorb."""
+        numbers = (number, *self.cones.below.get(number, ()))
+        return tuple(identity(self.program.strata[n]) for n in numbers)
+
     def renewed(self, program: Program, store: Store) -> tuple[Maintenance, set[int]]:
         """(Maintenance of a changed program, the strata that are new or have other rules).
 
@@ -254,10 +285,10 @@ class Maintenance:
         """
         later = Maintenance.of(program, self.requested)
         program = later.program
-        remaining = {_identity(stratum): number for number, stratum in enumerate(self.program.strata)}
+        remaining = {self._identity(number): number for number in range(len(self.program.strata))}
         new = set()
-        for number, stratum in enumerate(program.strata):
-            before = remaining.pop(_identity(stratum), None)
+        for number in range(len(later.program.strata)):
+            before = remaining.pop(later._identity(number), None)
             if before is None:
                 new.add(number)
             elif before in self.strategies:
@@ -282,7 +313,8 @@ def maintain(
     REQUIRES: base changes are published.  Raises what evaluation from scratch would raise.
     """
     check_base_functions(cycle)
-    waiting = sorted({*renewed, *_touched(maintenance, cycle.changes), *_owners(maintenance, cycle.facts)})
+    touched = _touched(maintenance, cycle.store, cycle.changes)
+    waiting = sorted({*renewed, *touched, *_owners(maintenance, cycle.facts)})
     done = set(done)
     maintenance.prepare(set(waiting) - done, cycle.store)
     while waiting:
@@ -291,12 +323,16 @@ def maintain(
             continue
         done.add(number)
         stratum = maintenance.program.strata[number]
+        if maintenance.is_absorbed(number, cycle.store):
+            for top in maintenance.cones.above[number]:
+                maintenance.absorb(top, cycle.store)
+            continue
         started, operations = time.perf_counter(), cycle.operations_of(stratum)
         _follow_stratum(maintenance, number, cycle, number in renewed)
         maintenance.note(number, cycle.ways[stratum.predicates[0]], time.perf_counter() - started)
         cycle.costs[stratum.predicates[0]] = cycle.operations_of(stratum) - operations
-        changed = [name for name in stratum.predicates if name in cycle.changes]
-        touched = _touched(maintenance, changed)
+        changed = [n for n in stratum.predicates if n in cycle.changes or n in cycle.refreshed]
+        touched = _touched(maintenance, cycle.store, changed)
         maintenance.prepare(touched - done, cycle.store)
         for reader in touched:
             heapq.heappush(waiting, reader)
@@ -305,19 +341,26 @@ def maintain(
 
 
 def _follow_stratum(maintenance: Maintenance, number: int, cycle: Cycle, renewed: bool) -> None:
-    strategy, stratum = maintenance.reconsidered(number, cycle.store), maintenance.program.strata[number]
+    strategy = maintenance.reconsidered(number, cycle.store)
     bulk = renewed or (not maintenance.forced and _is_bulk(strategy, cycle))
     if bulk and not renewed and strategy.has_only_groups and _changed_rows(strategy, cycle) <= KEEP_GROUPS:
         strategy.forget(cycle.store)
         bulk = False
     try:
-        _follow(strategy, stratum, cycle, bulk)
+        _follow(maintenance, number, strategy, cycle, bulk)
     except CannotFollow as error:
-        _follow(maintenance.another(number, cycle.store, str(error)), stratum, cycle, bulk)
+        _follow(maintenance, number, maintenance.another(number, cycle.store, str(error)), cycle, bulk)
 
 
-def _follow(strategy: Strategy, stratum: Stratum, cycle: Cycle, from_scratch: bool) -> None:
+def _follow(
+    maintenance: Maintenance, number: int, strategy: Strategy, cycle: Cycle, from_scratch: bool
+) -> None:
+    stratum = maintenance.program.strata[number]
     cycle.ways[stratum.predicates[0]] = FROM_SCRATCH
+    if strategy.over_cone and not from_scratch:
+        maintenance.absorb(number, cycle.store)
+    elif _evaluate_stale(maintenance, number, cycle):
+        from_scratch = True
     if from_scratch:
         strategy.forget(cycle.store)
         recompute(stratum, cycle)
@@ -329,13 +372,18 @@ def _follow(strategy: Strategy, stratum: Stratum, cycle: Cycle, from_scratch: bo
         strategy.rebuild(cycle)
 
 
-def check_tables(tables: Mapping[str, ast.Directive], cycle: Cycle) -> None:
-    """Raises when a cycle changes a predicate that is declared never to change.  O(tables)."""
-    for name, directive in tables.items():
-        if name in cycle.changes or name in cycle.facts:
-            help = f"remove `.table {name}` to let transactions change it"
-            message = f"{name} is a table: transactions cannot change it"
-            raise SourceError(message, span=directive.span, help=help)
+def _evaluate_stale(maintenance: Maintenance, number: int, cycle: Cycle) -> bool:
+    """Evaluate what a stratum is going to read.  Whether it cannot be updated by changes: the last version of
+    it, or of what it reads, is not what rules derived.
+    """
+    strata = maintenance.program.strata
+    for below in maintenance.cones.below.get(number, ()):
+        if is_stale(cycle.store, strata[below].predicates):
+            evaluate_stale(cycle, strata[below])
+    if is_stale(cycle.store, strata[number].predicates):
+        is_now_fresh(cycle, strata[number])
+        return True
+    return not cycle.refreshed.isdisjoint(strata[number].reads)
 
 
 def _is_bulk(strategy: Strategy, cycle: Cycle) -> bool:
@@ -361,39 +409,10 @@ def check_base_functions(cycle: Cycle) -> None:
                 check_function(cycle.program, cycle.store, name)
 
 
-def _touched(maintenance: Maintenance, names: Iterable[str]) -> set[int]:
-    return {number for name in names for number in maintenance.readers.get(name, ())}
+def _touched(maintenance: Maintenance, store: Store, names: Iterable[str]) -> set[int]:
+    """What reads predicates that changed, also what does so over its cone."""
+    return {number for name in names for number in maintenance.touched(name, store)}
 
 
 def _owners(maintenance: Maintenance, names: Iterable[str]) -> set[int]:
     return {maintenance.owner[name] for name in names}
-
-
-def _identity(stratum: Stratum) -> object:
-    """Equal for strata with the same meaning."""
-    rules = tuple(
-        (r.heads, r.body, r.aggregates, tuple(sorted((n, str(t)) for n, t in r.types.items())))
-        for r in stratum.rules
-    )
-    return stratum.predicates, rules, tuple(sorted(stratum.combine.items()))
-
-
-def change_program(cycle: Cycle, before: Program) -> None:
-    """Give every predicate of a changed program its relation, and base facts to those that now have rules.
-
-    REQUIRES: the store has the new program's predicates already.
-    """
-    relations = cycle.store.relations
-    derived_before, derived = before.stratum_of, cycle.program.stratum_of
-    for name, predicate in before.predicates.items():
-        now = cycle.program.predicates.get(name)
-        if now is None or now.arity != predicate.arity:
-            cycle.store.forget(name)
-            cycle.store.forget(facts_name(name))
-    for name, predicate in cycle.program.predicates.items():
-        if name not in relations:
-            relations[name] = Relation(cycle.store.arena, predicate.arity)
-        if name in derived and facts_name(name) not in relations:
-            relations[facts_name(name)] = relations[name].snapshot()
-        if name in derived_before and name not in derived and facts_name(name) in relations:
-            cycle.publish_difference(name, relations.pop(facts_name(name)))

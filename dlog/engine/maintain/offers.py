@@ -59,6 +59,7 @@ class Question:
     requested: str | None = None  # the strategy that the user requested
     others: Collection[Strategy] = ()  # strategies of other strata, which may share state
     given_up: Mapping[str, str] = field(default_factory=dict)  # strategies that failed, and why
+    given: Program | None = None  # the program without stored primitives
     refused: list[str] = field(default_factory=list)  # the reasons of those that were asked first
     refusals: list[Refusal] = field(default_factory=list)  # of all strategies asked
 

@@ -7,11 +7,13 @@ loaded when it is first asked.  Knows nothing of rules; the command line reads t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from dlog.errors import DlogError, UnsupportedError, did_you_mean
+from dlog.errors import DlogError, SourceError, UnsupportedError, did_you_mean
+from dlog.language.ast import Pragma
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Entry:
 
 
 FROM_SCRATCH = "from scratch"
+PRAGMA = "strategy"
 REGISTRY = (
     Entry("delta", "delta", by_rule=True),
     Entry("trace", "trace", by_rule=True),
@@ -45,7 +48,7 @@ REGISTRY = (
     Entry("views", "views"),
     Entry("stages", "stages", selectable=False),
     Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True),
-    Entry("multilevel"),
+    Entry("multilevel", "multilevel", on_request=True),
     Entry("join_graph"),
 )
 SUPPORTED = tuple(entry for entry in REGISTRY if entry.folder)
@@ -63,3 +66,16 @@ def require_strategy(name: str | None) -> None:
         raise UnsupportedError(f"not supported yet: {name}")
     known = did_you_mean(name, (*SELECTABLE, *reserved), f"the strategies are {', '.join(SELECTABLE)}")
     raise DlogError(f"unknown strategy {name}", help=known)
+
+
+def requested(name: str | None, pragmas: Sequence[Pragma]) -> str | None:
+    """The strategy for all rules: that of the caller, or of `.pragma "strategy" "NAME"`, the last one."""
+    require_strategy(name)
+    for pragma in pragmas:
+        if pragma.key == PRAGMA:
+            try:
+                require_strategy(pragma.value or "")
+            except DlogError as error:
+                raise SourceError(error.message, span=pragma.span, help=error.help) from None
+    named = [pragma.value for pragma in pragmas if pragma.key == PRAGMA]
+    return name if name is not None or not named else named[-1]

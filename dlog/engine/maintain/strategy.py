@@ -42,16 +42,18 @@ class Cycle:
         erased_name    p(old) - p(new)       } opens all that a stratum reads before `apply`
         facts_name(p)  the base facts of a derived predicate, new version
 
-    `changes` has the net change of every predicate that changed so far; `facts` has that of the base facts of
-    derived predicates, for their strata to absorb.  `ways` tells how each touched stratum was updated:
-    the `way` of its strategy, or FROM_SCRATCH; keyed by its first predicate.  `costs` has the operations of
-    each.
+    `changes` has the net change of every predicate that changed so far; `refreshed` has stale ones that were
+    evaluated, whatever changed in them (see `dlog.engine.maintain.cones`); `facts` has that of the base
+    facts of derived predicates, for their strata to absorb.  `ways` tells how each touched stratum was
+    updated: the `way` of its strategy, or FROM_SCRATCH; keyed by its first predicate.  `costs` has the
+    operations of each.
     """
 
     program: Program
     store: Store
     evaluation: Evaluation
     changes: dict[str, Change] = field(default_factory=dict)
+    refreshed: set[str] = field(default_factory=set)
     facts: dict[str, Change] = field(default_factory=dict)
     ways: dict[str, str] = field(default_factory=dict)
     oracle_reports: list[OracleReport] = field(default_factory=list)  # where traced rules were re-examined
@@ -144,6 +146,7 @@ class Strategy:
     named = "maintained by strategy"  # how an explanation begins
     reads_changes = False  # as relations, which the engine creates before `apply`
     fires_joins = False  # whether a trigger may run its rules as plain joins with the changed row
+    over_cone = False  # whether `reads` has what auxiliary predicates are derived from, in their place
     has_short_path = False  # whether it may have its own: see `short_path`
     stratum: Stratum
     reads: frozenset[str]

@@ -10,7 +10,7 @@ Domains of inline aggregates are left out: what restricts them is a factor besid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dlog.errors import UnsupportedError
@@ -41,12 +41,12 @@ class Rows:
 class Cone:
     """A program's predicates, as far as they are asked for; `sources` are the base predicates found."""
 
-    def __init__(self, program: ir.Program, describe: Describe | None = None):
+    def __init__(self, program: ir.Program, describe: Describe | None = None, streams: Collection[str] = ()):
         """Without `describe` all base predicates are streams, and decimals integers in units of their last
-        digit.
+        digit.  `streams`: derived predicates whose rows are given, like those of base predicates.
         """
         self.program, self.scaled = program, describe is None
-        self.describe = describe or self._stream
+        self.describe, self.streams = describe or self._stream, frozenset(streams)
         self.sources: dict[str, ast.Source] = {}
         self.names = Names(source_name(name).lower() for name in program.predicates)
         self._atoms = 0
@@ -61,7 +61,7 @@ class Cone:
         return self.program.predicates[predicate].columns
 
     def rows(self, atom: ir.Atom, variables: tuple[str, ...]) -> Node:
-        if atom.predicate in self.program.stratum_of:
+        if atom.predicate in self.program.stratum_of and atom.predicate not in self.streams:
             return self.derived(atom.predicate, variables, atom.span)
         self._atoms += 1
         if self._atoms > MOST_ATOMS:

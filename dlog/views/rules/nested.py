@@ -9,6 +9,8 @@ group of `agg<<>>` if it has an assignment.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from dlog.errors import UnsupportedError
 from dlog.ir import rules as ir
 from dlog.ir.lower.aggregates import used_by
@@ -22,35 +24,38 @@ from dlog.views.rules.cone import Cone, check_sums, group_keys, result
 from dlog.views.rules.sources import LEVELS, Describe, source_name
 
 
-def nested_query(program: ir.Program, predicate: str, describe: Describe | None = None) -> NestedQuery:
+def nested_query(
+    program: ir.Program, predicate: str, describe: Describe | None = None, streams: Collection[str] = ()
+) -> NestedQuery:
     """What the rules of a predicate derive.  A single rule with aggregates shows all of them, those of its
     other heads too, if levels of maps can maintain them.
 
     `describe` gives the relation of a base predicate, and decimals are floats, since M3 has no other.
-    Without it all are streams, and decimals are integers in units of their last digit.
+    Without it all are streams, and decimals are integers in units of their last digit.  `streams` are derived
+    predicates that are relations, too: what rules say of them is left to others.
     """
     rules = program.rules_of(predicate)
     if len(rules) != 1 or not rules[0].aggregates:
-        return _Derived(program, describe, predicate).query()
+        return _Derived(Cone(program, describe, streams), predicate).query()
     (rule,) = rules
     heads = tuple(head for head in rule.heads if head.predicate == predicate)
     if len(heads) > 1:
-        return _Derived(program, describe, predicate).query()
+        return _Derived(Cone(program, describe, streams), predicate).query()
     own = with_heads(rule, heads, used_by(heads, rule.aggregates))
     try:
-        return _Aggregated(program, describe, predicate, rule).query()
+        return _Aggregated(Cone(program, describe, streams), predicate, rule).query()
     except UnsupportedError:
         if own == rule:
             raise
-        return _Aggregated(program, describe, predicate, own).query()
+        return _Aggregated(Cone(program, describe, streams), predicate, own).query()
 
 
 class _Result:
     """What both kinds of results have in common."""
 
-    def __init__(self, program: ir.Program, describe: Describe | None, predicate: str):
-        self.cone, self.predicate = Cone(program, describe), predicate
-        self.rules = program.rules_of(predicate)
+    def __init__(self, cone: Cone, predicate: str):
+        self.cone, self.predicate = cone, predicate
+        self.rules = cone.program.rules_of(predicate)
         self.span = self.rules[0].span
         self.results: dict[str, Node] = {}
 
@@ -65,10 +70,10 @@ class _Result:
 class _Aggregated(_Result):
     """Of one rule with aggregates: a result for each, by groups."""
 
-    def __init__(self, program: ir.Program, describe: Describe | None, predicate: str, rule: ir.Rule):
-        super().__init__(program, describe, predicate)
+    def __init__(self, cone: Cone, predicate: str, rule: ir.Rule):
+        super().__init__(cone, predicate)
         self.rule = rule
-        if program.stratum_of[predicate].recursive:
+        if cone.program.stratum_of[predicate].recursive:
             raise UnsupportedError(f"{predicate} is recursive: {LEVELS} have no recursion", span=rule.span)
 
     def query(self) -> NestedQuery:

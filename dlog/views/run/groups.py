@@ -1,5 +1,5 @@
 """Owns the groups of an aggregation query over integers in codes: rows of changes in, the groups that changed
-out, by the maps of its view tree.  Knows no engine.
+out, by its maps.  Those of its view tree are here.  Knows no engine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.views.m3.program import NATIVE, m3_program
 from dlog.views.orders.orders import find_order
 from dlog.views.query import Query, Term, count
-from dlog.views.run.kept_maps import KeptMaps
+from dlog.views.run.kept_maps import KeptMaps, Name
 from dlog.views.tree.build import view_tree
 from dlog.views.tree.payloads import COUNT, Payload, Payloads, Shown
 from dlog.views.tree.tree import ViewTree
@@ -27,7 +27,15 @@ class Groups:
     sums: tuple[Mapping[str, Words], Mapping[str, Words]]
 
 
-class GroupViews(KeptMaps[Payload]):
+class GroupMaps(KeptMaps[Name]):
+    """Maps of a query."""
+
+    def changed_groups(self) -> Groups:
+        """The groups that have changed since the last call.  O(changes)."""
+        raise NotImplementedError
+
+
+class GroupViews(GroupMaps[Payload]):
     """The views of a query, and which groups changed.  REQUIRES: `is_integral(query)`."""
 
     def __init__(
@@ -46,7 +54,6 @@ class GroupViews(KeptMaps[Payload]):
         super().__init__(m3_program(query, self.tree, NATIVE), roots, query.free, dictionary, threads)
 
     def changed_groups(self) -> Groups:
-        """The groups that have changed since the last call.  O(changes)."""
         found = self.changed()
         return Groups(
             found.keys,

@@ -93,6 +93,11 @@ class KeptMaps(Generic[Name]):
     def check(self) -> None:
         self.runtime.check()
 
+    def contents(self, name: str) -> dict[tuple[int, ...], int]:
+        """The values of a map by its keys, those of 0 left out.  O(entries) in Python."""
+        entries = self._entries(name).T.tolist()
+        return {tuple(keys): value for *keys, value in entries if value}
+
     def _changed_total(self) -> Changes[Name]:
         before, self.totals = self.totals, self._totals()
         same = all(np.array_equal(before[name], self.totals[name]) for name in self.roots)

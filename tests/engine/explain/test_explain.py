@@ -94,7 +94,7 @@ def test_later_stages_are_planned_with_the_variables_of_earlier_ones(
 
 
 @relaxed(40)
-@given(programs(ALL, derived=4), st.sampled_from((None, "trace", "trace-exact", "views")))
+@given(programs(ALL, derived=4), st.sampled_from((None, "trace", "trace-exact", "views", "multilevel")))
 def test_every_program_is_explained(text: str, strategy: str | None) -> None:
     """With nothing evaluated, and without an error."""
     db = dlog.Database(source=text, evaluated=False, strategy=strategy)

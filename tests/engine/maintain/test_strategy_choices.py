@@ -21,7 +21,7 @@ from tests.oracle.shipped import PROGRAMS
 
 GOLDEN = Path(__file__).with_name("strategy_choices.txt")
 FILES = [p for p in sorted(PROGRAMS.rglob("*.dl")) if not {"errors", "includes"} & {*p.parts}]
-WISHES = ("delta", "trace", "trace-exact", "views")
+WISHES = ("delta", "trace", "trace-exact", "views", "multilevel")
 HEADS = ("a row that may be lost", "each row has one derivation", "the number of derivations")
 ASKED = "was requested"
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from dlog.engine.body.replan import REPLAN, is_alike
 from dlog.engine.commit.oracle_report import ReportsOnRequest, no_reports
-from dlog.engine.maintain.maintain import Account
+from dlog.engine.maintain.accounts import Account
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import ShortPath
 from dlog.engine.maintain.triggers import kernels as k

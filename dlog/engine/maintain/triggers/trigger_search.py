@@ -12,8 +12,9 @@ from typing import Any, cast
 import numpy as np
 
 from dlog.engine.head.heads import stored_as
+from dlog.engine.maintain.accounts import Account
 from dlog.engine.maintain.body_changes import BodyChanges, Planned
-from dlog.engine.maintain.maintain import Account, Maintenance
+from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Strategy
 from dlog.engine.maintain.triggers.group_trigger import GroupTrigger, OtherGroups, group_trigger
@@ -45,9 +46,10 @@ def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -
         return None
     if trigger is not None and trigger.fits(store.relations[name]):
         return trigger
-    if any(maintenance.is_outgrown(number, store) for number in maintenance.readers.get(name, ())):
-        return None  # the general path chooses again
-    if not _may_trigger(maintenance, name):
+    updated = maintenance.updated(name, store)
+    if any(maintenance.is_outgrown(n, store) or maintenance.is_stale(n, store) for n in updated):
+        return None  # the general path chooses again, or evaluates
+    if not _may_trigger(maintenance, store, name):
         maintenance.triggers[key] = NEVER
         return None
     if not _is_simple(maintenance, store, name):
@@ -71,7 +73,8 @@ def find_derived(
     if is_met or maintenance.program.predicates[name].is_functional:
         maintenance.triggers[key] = NEVER
         return None
-    if any(maintenance.is_outgrown(number, store) for number in maintenance.readers.get(name, ())):
+    updated = maintenance.updated(name, store)
+    if any(maintenance.is_outgrown(n, store) or maintenance.is_stale(n, store) for n in updated):
         return None
     if not _is_simple(maintenance, store, name) or is_checked(maintenance, name):
         maintenance.triggers[key] = NEVER
@@ -82,7 +85,7 @@ def find_derived(
 
 def _prepared(maintenance: Maintenance, store: Store, key: tuple[str, int]) -> Trigger | None:
     name, sign = key[0], INSERT if key[1] > 0 else ERASE
-    maintenance.prepare(maintenance.readers.get(name, ()), store)
+    maintenance.prepare(maintenance.updated(name, store), store)
     strategies, recursive = _readers(maintenance, store, name), _recursive(maintenance, store, name)
     if not all(s.ready(store) for s in strategies) or not all(s.ready(store) for s in recursive):
         return None  # until the first transaction has made their counts
@@ -106,7 +109,7 @@ def let_go(maintenance: Maintenance) -> None:
 def _other_trigger(maintenance: Maintenance, store: Store, key: tuple[str, int]) -> Trigger | None:
     """The trigger of a predicate whose only reader has one of its own."""
     name, sign = key
-    strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
+    strategies = [maintenance.strategy(number, store) for number in maintenance.updated(name, store)]
     if any(s.fires_joins for s in strategies):
         maintenance.triggers[key] = NEVER
         return None
@@ -117,38 +120,37 @@ def _other_trigger(maintenance: Maintenance, store: Store, key: tuple[str, int])
     return made
 
 
-def _may_trigger(maintenance: Maintenance, name: str) -> bool:
+def _may_trigger(maintenance: Maintenance, store: Store, name: str) -> bool:
     program = maintenance.program
     if name in maintenance.owner or program.predicates[name].arity == 0 or _meets_table(maintenance, name):
         return False
     following = _following(maintenance, name)
-    for number in maintenance.readers.get(name, ()):  # no reader may read something else that follows
-        stratum = program.strata[number]
-        if (stratum.reads - {*stratum.predicates}) & following:
+    for number in maintenance.updated(name, store):  # no reader may read something else that follows
+        if (maintenance.reads_of(number, store) - {*program.strata[number].predicates}) & following:
             return False
     return True
 
 
 def _readers(maintenance: Maintenance, store: Store, name: str) -> list[RuleStrategy]:
-    strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
+    strategies = [maintenance.strategy(number, store) for number in maintenance.updated(name, store)]
     return [cast(RuleStrategy, s) for s in strategies if s.fires_joins]
 
 
 def _recursive(maintenance: Maintenance, store: Store, name: str) -> list[Strategy]:
-    strategies = [maintenance.strategy(number, store) for number in maintenance.readers.get(name, ())]
+    strategies = [maintenance.strategy(number, store) for number in maintenance.updated(name, store)]
     return [s for s in strategies if s.has_short_path]
 
 
 def accounts(maintenance: Maintenance, store: Store, name: str) -> list[Account]:
     """Of the strata that a trigger brings up to date."""
-    ways = {n: maintenance.strategy(n, store) for n in maintenance.readers.get(name, ())}
+    ways = {n: maintenance.strategy(n, store) for n in maintenance.updated(name, store)}
     return [maintenance.account(n, strategy.way) for n, strategy in ways.items()]
 
 
 def _is_simple(maintenance: Maintenance, store: Store, name: str) -> bool:
     strategies = _readers(maintenance, store, name)
     recursive = _recursive(maintenance, store, name)
-    if len(strategies) + len(recursive) < len(maintenance.readers.get(name, ())):
+    if len(strategies) + len(recursive) < len(maintenance.updated(name, store)):
         return False
     return not any(s.aggregates and s.plain for s in strategies)
 
@@ -281,7 +283,7 @@ def _assembled(maintenance: Maintenance, store: Store, key: tuple[str, int], fou
         uses,
         joins,
         (lambda: store.dictionary.rank) if uses_ranks else None,
-        frozenset(maintenance.readers.get(name, ())),
+        frozenset(maintenance.updated(name, store)),
         {s.name: s.way for s in _readers(maintenance, store, name)},
         accounts(maintenance, store, name),
         store.arena,

@@ -1,0 +1,1 @@
+"""What strategies share that keep maps of an M3 program beside the store."""

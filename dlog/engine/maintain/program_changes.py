@@ -1,0 +1,52 @@
+"""Owns what a changed program means for the relations in the store, and which predicates never change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dlog.engine.maintain.strategy import Cycle
+from dlog.errors import SourceError
+from dlog.ir.rules import Program, Stratum
+from dlog.language import ast
+from dlog.planning.versions import facts_name, stale_name
+from dlog.storage.relation.relation import Relation
+
+
+def change_program(cycle: Cycle, before: Program) -> None:
+    """Give every predicate of a changed program its relation, and base facts to those that now have rules.
+
+    REQUIRES: the store has the new program's predicates already.
+    """
+    relations = cycle.store.relations
+    derived_before, derived = before.stratum_of, cycle.program.stratum_of
+    for name, predicate in before.predicates.items():
+        now = cycle.program.predicates.get(name)
+        if now is None or now.arity != predicate.arity:
+            cycle.store.forget(name)
+            cycle.store.forget(facts_name(name))
+            cycle.store.forget(stale_name(name))
+    for name, predicate in cycle.program.predicates.items():
+        if name not in relations:
+            relations[name] = Relation(cycle.store.arena, predicate.arity)
+        if name in derived and facts_name(name) not in relations:
+            relations[facts_name(name)] = relations[name].snapshot()
+        if name in derived_before and name not in derived and facts_name(name) in relations:
+            cycle.publish_difference(name, relations.pop(facts_name(name)))
+
+
+def identity(stratum: Stratum) -> object:
+    """Equal for strata with the same meaning."""
+    rules = tuple(
+        (r.heads, r.body, r.aggregates, tuple(sorted((n, str(t)) for n, t in r.types.items())))
+        for r in stratum.rules
+    )
+    return stratum.predicates, rules, tuple(sorted(stratum.combine.items()))
+
+
+def check_tables(tables: Mapping[str, ast.Directive], cycle: Cycle) -> None:
+    """Raises when a cycle changes a predicate that is declared never to change.  O(tables)."""
+    for name, directive in tables.items():
+        if name in cycle.changes or name in cycle.facts:
+            help = f"remove `.table {name}` to let transactions change it"
+            message = f"{name} is a table: transactions cannot change it"
+            raise SourceError(message, span=directive.span, help=help)
