@@ -326,6 +326,8 @@ def _fire(
     The store's relations are another dict than the shared one afterwards, unless nothing has changed.
     """
     relations, name = store.relations, trigger.name
+    if trigger.keeps_state:
+        trigger.begin(shared)
     if trigger.reads_others and not trigger.bring_roots(relations):
         return TOO_LARGE, ()
     found = trigger.fire(store.arena, relation, rows)

@@ -185,6 +185,9 @@ class Trigger:
     def fits(self, relation: Relation) -> bool:
         return not self.outgrown and self.least <= relation.rows_in(self.orders) <= self.most
 
+    def begin(self, committed: Mapping[str, Relation]) -> None:
+        """A step of a transaction begins.  `committed` are the relations that the transaction found."""
+
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
         """Look up the indices of other predicates again where these have new versions; False: one has no such
         index, or has grown or shrunk so much that another plan may be better."""

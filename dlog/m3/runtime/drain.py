@@ -1,5 +1,5 @@
-"""Owns the changes of maps of integers that have the same keys, in any order: each changed key with the values
-before and after.  See `maps.drain_kernels`.  Knows no rows and no triggers.
+"""Owns the changes of maps of integers that have the same keys, in any order: each changed key with the
+values before and after.  See `maps.drain_kernels`.  Knows no rows and no triggers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import numpy as np
 
 from dlog.jit import Words
 from dlog.m3.runtime.compile.stores import Stores
-from dlog.m3.runtime.layout import D_FIRST
 from dlog.m3.runtime.maps.drain_kernels import add_values, drain
 from dlog.m3.runtime.maps.maps import Maps
 
@@ -37,13 +36,14 @@ class Drain:
             assert stores.map(name).is_integer, f"{name} has no integers"
             words += [stores.map(name).address, *_places(stores, name, given.keys)]
         self.words = np.array(words, np.int64)
-        self.room = np.zeros(FEW * self.width, np.int64)
+        self.most = FEW
+        self.room = np.zeros(self.most * self.width, np.int64)
 
     def read(self, maps: Maps) -> Words:
         """(changes, width): what has changed on one machine since the last time.  O(changes)."""
         parts: list[Words] = []
-        n = FEW
-        while n == FEW:
+        n = self.most
+        while n == self.most:
             n = drain(maps.arena.A, maps.words, self.words, self.room)
             parts.append(self.room[: n * self.width].reshape(n, self.width).copy())
         return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -1,19 +1,20 @@
-"""Owns batches of a few rows of one relation, and what they change in drained maps, in one call of the machine.
+"""Owns batches of a few rows of one relation, and what they change in drained maps: one call of the machine.
 
 Everything that does not depend on the rows is prepared: a row takes a few microseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from dlog.jit import Words
 from dlog.m3.runtime import layout as o
-from dlog.m3.runtime.drain import FEW, Drain
+from dlog.m3.runtime.drain import Drain
 from dlog.m3.runtime.feeder import Feeder
 
+Rows = Sequence[tuple[int, ...]] | Words  # of codes
 Protected = Callable[[Callable[[], None]], None]  # runs an action: maps are not valid if it fails
 
 
@@ -32,7 +33,7 @@ class FewRows:
         self.state = feeder.worker.state.data
         self.changed, self.n_changed = drain.room, 0
 
-    def apply(self, rows: Words, sign: int) -> int:
+    def apply(self, rows: Rows, sign: int) -> int:
         """Rows come (1) or go (-1); returns how many keys of drained maps have changed, in `changed`; -1: so
         many that they are still to be drained.
 
@@ -51,7 +52,7 @@ class FewRows:
         event[o.E_END], event[o.E_ROWS] = n, self._by_row if n == 1 else -1
         self._run(self._once)
         found = self.state[o.DRAINED]
-        return -1 if found == FEW else found
+        return -1 if found == self.drain.most else found
 
     def _once(self) -> None:
         feeder = self._feeder

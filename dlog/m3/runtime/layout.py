@@ -76,7 +76,8 @@ M_ORDERS: Final = 20  # how many
 M_ORDER: Final = 21  # where in the array of all maps they are
 M_DRAINED: Final = 22  # where in a slot the words of a change are; 0: changes are not drained
 M_CHANGED: Final = 23  # the first changed slot: 2 + its number, or LAST
-M_WORDS_OF_MAP: Final = 24
+M_ROOM: Final = 24  # the most rows that were added at once since the live slots were counted
+M_WORDS_OF_MAP: Final = 28
 
 # Words of an order.
 T_ROOT: Final = 0  # the tree's root; 0: it is not made

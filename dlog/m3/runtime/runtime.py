@@ -26,8 +26,8 @@ from dlog.m3.runtime.compile.stores import EXACT, FLOATS, Store
 from dlog.m3.runtime.compile.values import KEY_TYPES
 from dlog.m3.runtime.drain import Drain, DrainedMaps
 from dlog.m3.runtime.encoding import columns_of, encode_table, multiplicities_of, one_by_one, plain_codes
-from dlog.m3.runtime.few_rows import FewRows
 from dlog.m3.runtime.feeder import Feeder, Step, has_batch_trigger
+from dlog.m3.runtime.few_rows import FewRows
 from dlog.m3.runtime.maps.maps import Maps
 from dlog.m3.runtime.parts import Parts, is_exact
 from dlog.m3.runtime.waiting import MOST_WAITING, SMALL_BATCH, Waiting

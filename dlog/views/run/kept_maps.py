@@ -58,10 +58,9 @@ class KeptMaps(Generic[Name]):
         )
         self.runtime.ready()
         self.empty = self.runtime.save()
+        self.width = len(self.keys) + 2 * len(drained.names)  # words of a row of changes
         # Where in a row of changes the value of each map before is; that after follows.
-        self.places = {
-            name: len(keys) + 2 * drained.names.index(root) for name, root in self.roots.items()
-        }
+        self.places = {name: len(keys) + 2 * drained.names.index(root) for name, root in self.roots.items()}
 
     def reset(self) -> None:
         """Back to the empty state."""

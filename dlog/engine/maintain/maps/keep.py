@@ -8,7 +8,7 @@ transaction updates the maps: see `shared_maps`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
@@ -18,11 +18,11 @@ from dlog.engine.maintain.maps.shared_maps import SharedMaps
 from dlog.engine.maintain.strategy import CannotFollow, Cycle, Strategy, evaluated_anew
 from dlog.engine.state.store import Store
 from dlog.errors import DataError
-from dlog.ir.rules import Program, Stratum
+from dlog.ir.rules import Atom, Program, Rule, Stratum
 from dlog.jit import Words
 from dlog.planning.versions import facts_name
 from dlog.storage.relation.relation import Relation
-from dlog.views.run.groups import Groups
+from dlog.views.run.groups import Groups, Results
 
 
 class MapStrategy(Strategy):
@@ -88,6 +88,18 @@ class MapStrategy(Strategy):
         """A map cannot hold an intermediate value, even if the result would fit."""
         self.shared.drop()
         raise CannotFollow(f"{self.maps_are} cannot hold its values ({error.message})") from None
+
+    def triggers_with(self, other: Strategy) -> bool:
+        return isinstance(other, MapStrategy) and other.shared is self.shared
+
+    def trigger(self, maintenance: Any, store: Store, name: str, sign: int) -> Any:
+        from dlog.engine.maintain.maps.triggers import map_trigger
+
+        return map_trigger(maintenance, store, name, sign)
+
+    def head_of_maps(self) -> tuple[Rule, Atom, Results] | None:
+        """The rule and its head, if each row of the head is a group of the maps; None: not simple."""
+        return None
 
     def forget(self, store: Store) -> None:
         self.shared.forget(store, self.stamp)

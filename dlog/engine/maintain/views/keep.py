@@ -20,12 +20,12 @@ from dlog.engine.maintain.strategy import Strategy
 from dlog.engine.maintain.views.explain import explain_views
 from dlog.engine.maintain.views.rule_views import RuleViews
 from dlog.engine.state.store import Store
-from dlog.ir.rules import Program, Rule, Stratum
+from dlog.ir.rules import Atom, Program, Rule, Stratum
 from dlog.jit import Words
 from dlog.values import Type
 from dlog.views.query import Query
 from dlog.views.rules.sources import source_name
-from dlog.views.run.groups import Groups
+from dlog.views.run.groups import Groups, Results
 
 
 class ViewStrategy(MapStrategy):
@@ -53,6 +53,10 @@ class ViewStrategy(MapStrategy):
 
     def explain(self, store: Store) -> list[str]:
         return explain_views(self.query, self.views.sizes(store), self.reason)
+
+    def head_of_maps(self) -> tuple[Rule, Atom, Results] | None:
+        maps = self.views.maps
+        return (self.rule, self.heads[0], maps.results()) if maps and len(self.heads) == 1 else None
 
     def rows(self, store: Store, groups: Groups, when: int) -> Words:
         there = groups.counts[when] > 0

@@ -94,9 +94,7 @@ class Store:
         apart = is_wide and bool(self.key_kinds) and self.is_bare
         summed = self.ring.words if self.is_summable else 0
         orders = tuple(self.orders)
-        return Shape(
-            len(self.key_kinds), kinds, tuple(self.indices), apart, orders, summed, self.drained
-        )
+        return Shape(len(self.key_kinds), kinds, tuple(self.indices), apart, orders, summed, self.drained)
 
 
 def as_value(ring: Ring, columns: tuple[Word, ...]) -> Value:

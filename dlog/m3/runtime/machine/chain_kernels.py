@@ -13,7 +13,6 @@ from dlog.m3.runtime.layout import (
     EMPTY,
     END_OF_CHAIN,
     M_BASE,
-    M_KEYS,
     M_LINKED,
     M_MASK,
     M_SHIFT,

@@ -39,6 +39,7 @@ from dlog.m3.runtime.layout import (
     M_MASK,
     M_ORDER,
     M_ORDERS,
+    M_ROOM,
     M_SHIFT,
     M_UPDATES,
     M_USED,
@@ -104,7 +105,7 @@ class Maps:
         self._own_words = self.words[: M_WORDS_OF_MAP * len(shapes)]
         self._listed = np.zeros(LISTED, np.int64)  # memory of `take_over`
         self._records = [-1] * len(shapes)
-        self._rooms = [0] * len(shapes)  # the most entries that were requested at once, at most a chunk
+        self._rooms = [0] * len(shapes)  # the most rows that were lately added at once, at most a chunk
         self._used = [0] * len(shapes)  # slots in use when M_UPDATES was 0
         self._elements = {
             i: Elements(self.arena, self.words, self.addresses[i], len(shape.kinds))
@@ -207,6 +208,7 @@ class Maps:
             self.words[address + M_UPDATES] = 0
             self._used[i] = int(self.words[address + M_USED])
             live = count_live(self.arena.A, self.words, address)
+            self._rooms[i], self.words[address + M_ROOM] = max(int(self.words[address + M_ROOM]), 1), 0
             wanted = _slots(live + self._rooms[i]) if self.shapes[i].keys else 1
             if 4 * wanted < slots:
                 self._renew(i, wanted)
@@ -388,7 +390,9 @@ class Maps:
             broken = check_table(self.arena.A, self.words, address)
             assert broken == 0, f"map at {address} violates rule {broken}"
             is_drained = bool(self.words[address + M_DRAINED])
-            assert not is_drained or check_changed(self.arena.A, self.words, address), "changes are not listed"
+            assert not is_drained or check_changed(self.arena.A, self.words, address), (
+                "changes are not listed"
+            )
             used, limit = self.words[address + M_USED], self.words[address + M_LIMIT]
             assert self.words[address + M_KEYS] == 0 or used <= limit
 

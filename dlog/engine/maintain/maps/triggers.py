@@ -1,0 +1,266 @@
+"""Owns triggers of strata that keep maps: a few rows of a base predicate go into the maps, and what changed
+there into the heads.
+
+There is one if all strata that read the predicate share their maps, and no rule reads their heads; other
+rows take the general path.  1 the predicate changes.  2 the machine runs the trigger of the maps and drains
+them, in one call.  3 a kernel changes each head.  4 the stamps are those of the new version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from dlog.engine.head.heads import stored_as
+from dlog.engine.maintain.delta.kernels import TOO_LARGE
+from dlog.engine.maintain.delta.terminal_head import HeadChange, HeadChanges
+from dlog.engine.maintain.maintain import Maintenance
+from dlog.engine.maintain.maps.keep import MapStrategy
+from dlog.engine.maintain.maps.shared_maps import SharedMaps
+from dlog.engine.maintain.trigger_search import accounts, is_read
+from dlog.engine.maintain.triggers import MOST_ROWS, Joins, Room, Rows, Trigger
+from dlog.engine.state.store import Store
+from dlog.errors import DataError
+from dlog.heads.group_kernels import GROUP, LITERAL, RESULT_OF
+from dlog.heads.map_kernels import change_mapped_head
+from dlog.ir.rules import Atom, Const, Rule
+from dlog.jit import Words
+from dlog.m3.runtime import layout
+from dlog.m3.runtime.few_rows import FewRows
+from dlog.planning.deltas import INSERT
+from dlog.planning.versions import facts_name
+from dlog.storage.arena.arena import Arena
+from dlog.storage.arena.arena_kernels import RESULT
+from dlog.storage.index.batch import Change
+from dlog.storage.relation.relation import Relation
+from dlog.values import INT
+from dlog.views.run.groups import Results
+
+Place = tuple[int, int]  # of a column of a head: see `dlog.heads.map_kernels`
+NO_RELATIONS: dict[str, Relation] = {}
+
+
+class MappedHead:
+    """A head whose rows are groups of maps.  REQUIRES: it has no other rows."""
+
+    def __init__(self, name: str, relation: Relation, places: Sequence[Place], results: Results, most: int):
+        """`most`: entries that change at once."""
+        self.name, self.facts = name, facts_name(name)
+        self.arity, self.orders, self.arena = relation.arity, tuple(relation.orders), relation.arena
+        self._empty: Relation | None = None  # base facts that were found to be none
+        pairs = [word for place in places for word in place]
+        columns = [c for order in self.orders for c in order]
+        shape = [self.arity, len(self.orders), results.width, results.count]
+        self._layout = np.array([*shape, *pairs, *columns], np.int64)
+        self._roots = np.zeros(2 * len(self.orders), np.int64)
+        self._rows = np.zeros(2 * most * self.arity, np.int64)
+        self._places, self._words = self._roots.data, self._rows.data
+        self.later: Relation | None = None  # the new version; None: it is the old one
+        self.change: HeadChange | None = None
+
+    def bring(self, relations: Mapping[str, Relation]) -> bool:
+        """Have the roots of the head in their places; False: it has other column orders now."""
+        head = relations[self.name]
+        return head.put_roots_of(self.orders, self._places) or self._put_roots(head)
+
+    def _put_roots(self, head: Relation) -> bool:
+        """The same of a version that was made in another way."""
+        return head.rows_in(self.orders) >= 0 and head.put_roots(self._places) > 0
+
+    def has_facts(self, relations: Mapping[str, Relation]) -> bool:
+        """Whether it has base facts: then a row may have another derivation."""
+        facts = relations[self.facts]
+        if facts is self._empty:
+            return False
+        self._empty = None if len(facts) else facts
+        return len(facts) > 0
+
+    def follow(self, changed: Words, n: int) -> bool:
+        """Change it by n entries; False: it has to take the general path.  REQUIRES: its roots are in their
+        places, and the lock is held."""
+        arena = self.arena
+        found = change_mapped_head(arena.A, self._layout, self._roots, changed, n, self._rows)
+        if found < 0:
+            return False
+        roots = self._places[len(self.orders) :].tolist()
+        self.later = Relation.of_list(arena, self.arity, self.orders, roots) if found else None
+        words = self._words[: found * self.arity].tobytes()
+        self.change = HeadChange(self.name, self.orders[0], words, arena.words[RESULT] if found else 0)
+        return True
+
+    def take(self, state: dict[str, Relation]) -> None:
+        """Put a new version into the state of a transaction.  Once, so that no version is held."""
+        later, self.later = self.later, None
+        if later is not None:
+            state[self.name] = later
+
+
+@dataclass
+class MapTrigger(Trigger):
+    stamps: Sequence[str] = field(kw_only=True)
+    maps: SharedMaps = field(kw_only=True)
+    relation: str = field(kw_only=True)  # of the maps, which the predicate is
+    rows_in: FewRows = field(kw_only=True)
+    heads: Sequence[MappedHead] = field(kw_only=True)
+    keeps_state: ClassVar[bool] = True
+    committed: Mapping[str, Relation] = field(default_factory=dict)  # the relations that readers see
+    changed_state: dict[str, Relation] = field(default_factory=dict)
+    changed_relations: Mapping[str, Relation] = field(default_factory=dict)
+    n_rows: int = 0  # that the last firing changed
+    groups: int = 0  # the same
+
+    def __post_init__(self, arena: Arena, room: Room | None) -> None:
+        super().__post_init__(arena, room)
+        self.made_maps = self.maps.maps
+
+    def fits(self, relation: Relation) -> bool:
+        return self.made_maps is self.maps.maps and super().fits(relation)
+
+    def begin(self, committed: Mapping[str, Relation]) -> None:
+        self.committed = committed
+
+    def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
+        first = relations.get(self.stamps[0])
+        if first is None or (first is not self.maps.after and first is not self.maps.before):
+            return False
+        if any(relations.get(stamp) is not first for stamp in self.stamps):
+            return False
+        self.changed_relations = relations
+        self.outgrown = not all(head.bring(relations) for head in self.heads)
+        return not self.outgrown and not any(head.has_facts(relations) for head in self.heads)
+
+    def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
+        """How many groups changed, or NOTHING, or TOO_LARGE.  REQUIRES: `bring_roots` has returned true."""
+        found = super().fire(arena, relation, rows)
+        stamp, committed = self.changed_relations[self.stamps[0]], self.committed.get(self.stamps[0])
+        self.changed_relations = self.committed = NO_RELATIONS
+        if found < 0:
+            return found
+        if self._follow(arena, rows if len(rows) == 1 else self.changed(), stamp, committed):
+            return self.groups
+        self.version(relation)  # releases the new roots
+        return TOO_LARGE
+
+    def _follow(self, arena: Arena, rows: Rows, stamp: Relation, committed: Relation | None) -> bool:
+        """Change maps and heads; False: the general path takes back what has been done."""
+        if layout.EMPTY in rows[0] if len(rows) == 1 else (np.asarray(rows) == layout.EMPTY).any():
+            return False
+        maps, sign = self.maps, 1 if self.sign == INSERT else -1
+        self.n_rows = len(rows)
+        maps.begin_step(stamp, committed)
+        maps.changes.append((self.relation, rows, sign))
+        try:
+            n = self.groups = self.rows_in.apply(rows, sign)
+        except DataError:  # a map cannot hold a value
+            maps.drop()
+            return False
+        if n < 0:
+            return False
+        self.changed_state = state = dict[str, Relation]()
+        with arena.lock:
+            arena.release_many()
+            for head in self.heads if n else ():
+                if not head.follow(self.rows_in.changed, n):
+                    return False
+                head.take(state)
+        after = maps.new_stamp(arena)
+        for name in self.stamps:
+            state[name] = after
+        return True
+
+    def state(self) -> Mapping[str, Relation]:
+        """Returned once, so that a trigger holds no version."""
+        changed, self.changed_state = self.changed_state, {}
+        return changed
+
+    def changed_heads(self, store: Store, found: int) -> Mapping[str, Change]:
+        changes = [head.change for head in self.heads if head.change is not None]
+        return changes[0] if len(changes) == 1 else HeadChanges(changes)
+
+    @property
+    def operations(self) -> int:
+        return self.n_rows + self.groups
+
+    def costs(self) -> Mapping[str, int] | int:
+        """Those of the first stratum, which changes the maps for all."""
+        if len(self.ways) == 1:
+            return self.operations
+        return dict.fromkeys(self.ways, 0) | {next(iter(self.ways)): self.operations}
+
+
+def map_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -> MapTrigger | None:
+    """A trigger for rows of a predicate; None: they take the general path."""
+    numbers = maintenance.readers.get(name, ())
+    strategies = [maintenance.strategy(number, store) for number in numbers]
+    found = [strategy for strategy in strategies if isinstance(strategy, MapStrategy)]
+    shared = found[0].shared
+    relations = [relation for relation, predicate in shared.relations.items() if predicate == name]
+    if len(found) < len(strategies) or shared.maps is None or len(relations) != 1:
+        return None
+    rows_in = shared.maps.few_rows(relations[0], MOST_ROWS)
+    if rows_in is None:
+        return None
+    heads = [_mapped_head(maintenance, store, strategy, rows_in.drain.most) for strategy in found]
+    mapped = [head for head in heads if head is not None]
+    if len(mapped) < len(heads):
+        return None
+    relation, declared = store.relations[name], store.predicates[name]
+    return MapTrigger(
+        name=name,
+        sign=sign,
+        arity=declared.arity,
+        functional_keys=declared.n_keys if declared.is_functional else -1,
+        orders=tuple(relation.orders),
+        rows=max(1, len(relation)),
+        uses=[],
+        joins=Joins(()),
+        ranks=None,
+        strata=frozenset(numbers),
+        ways={strategy.name: strategy.way for strategy in found},
+        accounts=accounts(maintenance, store, name),
+        arena=store.arena,
+        stamps=[strategy.stamp for strategy in found],
+        maps=shared,
+        relation=relations[0],
+        rows_in=rows_in,
+        heads=mapped,
+    )
+
+
+def _mapped_head(
+    maintenance: Maintenance, store: Store, strategy: MapStrategy, most: int
+) -> MappedHead | None:
+    """None: something follows from the head, it may give a key two values, or it is not simple."""
+    given = strategy.head_of_maps()
+    if given is None or is_read(maintenance, strategy.name):
+        return None
+    rule, head, results = given
+    places = _places(store, rule, head, results)
+    if places is None:
+        return None
+    declared = store.predicates[strategy.name]
+    keys = {place for kind, place in places[: declared.n_keys] if kind == GROUP}
+    if declared.is_functional and len(keys) < len(results.keys):
+        return None
+    return MappedHead(strategy.name, store.relations[strategy.name], places, results, most)
+
+
+def _places(store: Store, rule: Rule, head: Atom, results: Results) -> list[Place] | None:
+    """Where the columns of a head come from; None: not simple."""
+    places: list[Place] = []
+    for operand, type in zip(head.args, store.column_types(head.predicate), strict=True):
+        if isinstance(operand, Const):
+            code = store.encode(operand, type)
+            if code is None:
+                return None
+            places.append((LITERAL, code))
+        elif operand.name in results.keys and stored_as(rule, operand, type):
+            places.append((GROUP, results.keys.index(operand.name)))
+        elif operand.name in results.values and type == rule.types[operand.name] == INT:
+            places.append((RESULT_OF, results.values[operand.name]))
+        else:
+            return None
+    return places
