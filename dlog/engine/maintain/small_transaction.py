@@ -232,6 +232,7 @@ def _carry_on(
         changes = _change_recursions(store, step, before, changes, trigger, rows)
         if changes is None:
             return None
+        changes.update(trigger.own_heads())
         for head, (changed, change) in changes.items():
             derived[head] = relations[head], changed, change
             relations[head] = changed

@@ -118,6 +118,8 @@ def _other_trigger(maintenance: Maintenance, store: Store, key: tuple[str, int])
     first, *rest = strategies
     is_for_all = all(first.triggers_with(other) for other in rest)
     made = first.trigger(maintenance, store, name, sign) if is_for_all else None
+    if made is not None:
+        made.following = frozenset(_following(maintenance, name))
     maintenance.triggers[key] = NEVER if made is None else made
     return made
 

@@ -257,6 +257,11 @@ class Trigger:
         room = self.used
         return self.ended.follow(store.relations, found, room.out, room.counts, room.capacity)
 
+    def own_heads(self) -> dict[str, tuple[Relation, Change]]:
+        """New version and net change of heads that the last firing has changed, which other rules read.
+        Asked once."""
+        return {}
+
     def oracle_reports(self) -> ReportsOnRequest:
         """Where the last firing re-examined a rule that is maintained by its trace."""
         return no_reports

@@ -1,9 +1,10 @@
 """Owns triggers of strata that keep maps: a few rows of a base predicate go into the maps, and what changed
 there into the heads.
 
-There is one if all strata that read the predicate share their maps, and no rule reads their heads; other
-rows take the general path.  1 the predicate changes.  2 the machine runs the trigger of the maps and drains
-them, in one call.  3 a kernel changes each head.  4 the stamps are those of the new version.
+There is one if all strata that read the predicate share their maps; other rows take the general path.  1 the
+predicate changes.  2 the machine runs the trigger of the maps and drains them, in one call.  3 a kernel
+changes each head.  4 the stamps are those of the new version.  What reads a head follows as after any other
+trigger.
 """
 
 from __future__ import annotations
@@ -91,11 +92,10 @@ class MappedHead:
         self.change = HeadChange(self.name, self.orders[0], words, arena.words[RESULT] if found else 0)
         return True
 
-    def take(self, state: dict[str, Relation]) -> None:
-        """Put a new version into the state of a transaction.  Once, so that no version is held."""
+    def taken(self) -> Relation | None:
+        """The new version, if there is one.  Returned once, so that no version is held."""
         later, self.later = self.later, None
-        if later is not None:
-            state[self.name] = later
+        return later
 
 
 @dataclass
@@ -105,6 +105,7 @@ class MapTrigger(Trigger):
     relation: str = field(kw_only=True)  # of the maps, which the predicate is
     rows_in: FewRows = field(kw_only=True)
     heads: Sequence[MappedHead] = field(kw_only=True)
+    ends: bool = field(kw_only=True)  # nothing follows from the heads
     keeps_state: ClassVar[bool] = True
     committed: Mapping[str, Relation] = field(default_factory=dict)  # the relations that readers see
     changed_state: dict[str, Relation] = field(default_factory=dict)
@@ -165,7 +166,8 @@ class MapTrigger(Trigger):
             for head in self.heads if n else ():
                 if not head.follow(self.rows_in.changed, n):
                     return False
-                head.take(state)
+                if self.ends and (later := head.taken()) is not None:
+                    state[head.name] = later
         after = maps.new_stamp(arena)
         for name in self.stamps:
             state[name] = after
@@ -176,7 +178,17 @@ class MapTrigger(Trigger):
         changed, self.changed_state = self.changed_state, {}
         return changed
 
-    def changed_heads(self, store: Store, found: int) -> Mapping[str, Change]:
+    def own_heads(self) -> dict[str, tuple[Relation, Change]]:
+        given = [(head.name, head.taken(), head.change) for head in self.heads]
+        return {
+            name: (later, change[name])
+            for name, later, change in given
+            if later is not None and change is not None
+        }
+
+    def changed_heads(self, store: Store, found: int) -> Mapping[str, Change] | None:
+        if not self.ends:
+            return None
         changes = [head.change for head in self.heads if head.change is not None]
         return changes[0] if len(changes) == 1 else HeadChanges(changes)
 
@@ -203,7 +215,7 @@ def map_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) ->
     rows_in = shared.maps.few_rows(relations[0], MOST_ROWS)
     if rows_in is None:
         return None
-    heads = [_mapped_head(maintenance, store, strategy, rows_in.drain.most) for strategy in found]
+    heads = [_mapped_head(store, strategy, rows_in.drain.most) for strategy in found]
     mapped = [head for head in heads if head is not None]
     if len(mapped) < len(heads):
         return None
@@ -227,15 +239,14 @@ def map_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) ->
         relation=relations[0],
         rows_in=rows_in,
         heads=mapped,
+        ends=not any(is_read(maintenance, strategy.name) for strategy in found),
     )
 
 
-def _mapped_head(
-    maintenance: Maintenance, store: Store, strategy: MapStrategy, most: int
-) -> MappedHead | None:
-    """None: something follows from the head, it may give a key two values, or it is not simple."""
+def _mapped_head(store: Store, strategy: MapStrategy, most: int) -> MappedHead | None:
+    """None: the head may give a key two values, or it is not simple."""
     given = strategy.head_of_maps()
-    if given is None or is_read(maintenance, strategy.name):
+    if given is None:
         return None
     rule, head, results = given
     places = _places(store, rule, head, results)
