@@ -328,10 +328,12 @@ class Runtime:
         return rows
 
     def few_rows(self, relation: str, most: int) -> FewRows | None:
-        """Batches of up to so many rows whose changes are drained at once; None: several machines run the
-        program."""
+        """Batches of up to so many rows whose changes are drained at once; None: there is no batch trigger,
+        or several machines run the program."""
         assert self._drain is not None
-        return None if self._parts else FewRows(self._feeder, self._drain, self._run, relation, most)
+        if self._parts is not None or not self.has_batch_trigger(relation):
+            return None
+        return FewRows(self._feeder, self._drain, self._run, relation, most)
 
     def words_of(self, store: Store) -> Words:
         """(words, entries): the keys and value words of all entries; of exact sums the bits of floats."""

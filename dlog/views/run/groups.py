@@ -42,8 +42,8 @@ class GroupMaps(KeptMaps[Name]):
     """Maps of a query."""
 
     def results(self) -> Results | None:
-        """None: what shows whether a group exists is not a map."""
-        return None
+        """None: nothing counts what a group is made of."""
+        raise NotImplementedError
 
     def changed_groups(self) -> Groups:
         """The groups that have changed since the last call.  O(changes)."""

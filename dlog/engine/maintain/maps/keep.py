@@ -14,15 +14,16 @@ import numpy as np
 
 from dlog.engine.maintain.body_changes import changed_share
 from dlog.engine.maintain.heads.sets import check_new_rows
+from dlog.engine.maintain.maps.places import HeadPlaces
 from dlog.engine.maintain.maps.shared_maps import SharedMaps
 from dlog.engine.maintain.strategy import CannotFollow, Cycle, Strategy, evaluated_anew
 from dlog.engine.state.store import Store
 from dlog.errors import DataError
-from dlog.ir.rules import Atom, Program, Rule, Stratum
+from dlog.ir.rules import Program, Stratum
 from dlog.jit import Words
 from dlog.planning.versions import facts_name
 from dlog.storage.relation.relation import Relation
-from dlog.views.run.groups import Groups, Results
+from dlog.views.run.groups import Groups
 
 
 class MapStrategy(Strategy):
@@ -97,8 +98,8 @@ class MapStrategy(Strategy):
 
         return map_trigger(maintenance, store, name, sign)
 
-    def head_of_maps(self) -> tuple[Rule, Atom, Results] | None:
-        """The rule and its head, if each row of the head is a group of the maps; None: not simple."""
+    def head_places(self, store: Store) -> HeadPlaces | None:
+        """Where the columns of the head are in what is drained, for the short path; None: not so simple."""
         return None
 
     def forget(self, store: Store) -> None:

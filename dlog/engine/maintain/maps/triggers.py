@@ -9,50 +9,47 @@ trigger.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 
-from dlog.engine.head.heads import stored_as
 from dlog.engine.maintain.delta.kernels import TOO_LARGE
 from dlog.engine.maintain.delta.terminal_head import HeadChange, HeadChanges
 from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.maps.keep import MapStrategy
+from dlog.engine.maintain.maps.places import HeadPlaces
 from dlog.engine.maintain.maps.shared_maps import SharedMaps
 from dlog.engine.maintain.trigger_search import accounts, is_read
 from dlog.engine.maintain.triggers import MOST_ROWS, Joins, Room, Rows, Trigger
 from dlog.engine.state.store import Store
 from dlog.errors import DataError
-from dlog.heads.group_kernels import GROUP, LITERAL, RESULT_OF
+from dlog.heads.group_kernels import GROUP
 from dlog.heads.map_kernels import change_mapped_head
-from dlog.ir.rules import Atom, Const, Rule
 from dlog.jit import Words
 from dlog.m3.runtime import layout
 from dlog.m3.runtime.few_rows import FewRows
 from dlog.planning.deltas import INSERT
-from dlog.planning.versions import facts_name
+from dlog.planning.versions import facts_name, stale_name
 from dlog.storage.arena.arena import Arena
 from dlog.storage.arena.arena_kernels import RESULT
 from dlog.storage.index.batch import Change
 from dlog.storage.relation.relation import Relation
-from dlog.values import INT
-from dlog.views.run.groups import Results
 
-Place = tuple[int, int]  # of a column of a head: see `dlog.heads.map_kernels`
 NO_RELATIONS: dict[str, Relation] = {}
 
 
 class MappedHead:
     """A head whose rows are groups of maps.  REQUIRES: it has no other rows."""
 
-    def __init__(self, name: str, relation: Relation, places: Sequence[Place], results: Results, most: int):
+    def __init__(self, name: str, relation: Relation, places: HeadPlaces, most: int):
         """`most`: entries that change at once."""
         self.name, self.facts = name, facts_name(name)
         self.arity, self.orders, self.arena = relation.arity, tuple(relation.orders), relation.arena
         self._empty: Relation | None = None  # base facts that were found to be none
-        pairs = [word for place in places for word in place]
+        results = places.results
+        pairs = [word for place in places.columns for word in place]
         columns = [c for order in self.orders for c in order]
         shape = [self.arity, len(self.orders), results.width, results.count]
         self._layout = np.array([*shape, *pairs, *columns], np.int64)
@@ -105,6 +102,7 @@ class MapTrigger(Trigger):
     relation: str = field(kw_only=True)  # of the maps, which the predicate is
     rows_in: FewRows = field(kw_only=True)
     heads: Sequence[MappedHead] = field(kw_only=True)
+    stale: Sequence[str] = field(kw_only=True)  # marks of absorbed predicates: they must be there
     ends: bool = field(kw_only=True)  # nothing follows from the heads
     keeps_state: ClassVar[bool] = True
     committed: Mapping[str, Relation] = field(default_factory=dict)  # the relations that readers see
@@ -128,6 +126,8 @@ class MapTrigger(Trigger):
         if first is None or (first is not self.maps.after and first is not self.maps.before):
             return False
         if any(relations.get(stamp) is not first for stamp in self.stamps):
+            return False
+        if any(name not in relations for name in self.stale):
             return False
         self.changed_relations = relations
         self.outgrown = not all(head.bring(relations) for head in self.heads)
@@ -205,7 +205,7 @@ class MapTrigger(Trigger):
 
 def map_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -> MapTrigger | None:
     """A trigger for rows of a predicate; None: they take the general path."""
-    numbers = maintenance.readers.get(name, ())
+    numbers = maintenance.updated(name, store)
     strategies = [maintenance.strategy(number, store) for number in numbers]
     found = [strategy for strategy in strategies if isinstance(strategy, MapStrategy)]
     shared = found[0].shared
@@ -239,39 +239,24 @@ def map_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) ->
         relation=relations[0],
         rows_in=rows_in,
         heads=mapped,
+        stale=[stale_name(p) for number in numbers for p in _absorbed(maintenance, store, number)],
         ends=not any(is_read(maintenance, strategy.name) for strategy in found),
     )
 
 
+def _absorbed(maintenance: Maintenance, store: Store, number: int) -> Iterator[str]:
+    """Predicates that are not updated, since only this stratum and others like it read them."""
+    for below in maintenance.cones.below.get(number, ()):
+        if maintenance.is_absorbed(below, store):
+            yield from maintenance.program.strata[below].predicates
+
+
 def _mapped_head(store: Store, strategy: MapStrategy, most: int) -> MappedHead | None:
     """None: the head may give a key two values, or it is not simple."""
-    given = strategy.head_of_maps()
-    if given is None:
-        return None
-    rule, head, results = given
-    places = _places(store, rule, head, results)
+    places, declared = strategy.head_places(store), store.predicates[strategy.name]
     if places is None:
         return None
-    declared = store.predicates[strategy.name]
-    keys = {place for kind, place in places[: declared.n_keys] if kind == GROUP}
-    if declared.is_functional and len(keys) < len(results.keys):
+    keys = {place for kind, place in places.columns[: declared.n_keys] if kind == GROUP}
+    if declared.is_functional and len(keys) < len(places.results.keys):
         return None
-    return MappedHead(strategy.name, store.relations[strategy.name], places, results, most)
-
-
-def _places(store: Store, rule: Rule, head: Atom, results: Results) -> list[Place] | None:
-    """Where the columns of a head come from; None: not simple."""
-    places: list[Place] = []
-    for operand, type in zip(head.args, store.column_types(head.predicate), strict=True):
-        if isinstance(operand, Const):
-            code = store.encode(operand, type)
-            if code is None:
-                return None
-            places.append((LITERAL, code))
-        elif operand.name in results.keys and stored_as(rule, operand, type):
-            places.append((GROUP, results.keys.index(operand.name)))
-        elif operand.name in results.values and type == rule.types[operand.name] == INT:
-            places.append((RESULT_OF, results.values[operand.name]))
-        else:
-            return None
-    return places
+    return MappedHead(strategy.name, store.relations[strategy.name], places, most)

@@ -16,16 +16,17 @@ from dlog import column_functions
 from dlog.engine.body.table import Table, Values
 from dlog.engine.head.heads import head_rows
 from dlog.engine.maintain.maps.keep import MapStrategy
+from dlog.engine.maintain.maps.places import HeadPlaces, places_of
 from dlog.engine.maintain.strategy import Strategy
 from dlog.engine.maintain.views.explain import explain_views
 from dlog.engine.maintain.views.rule_views import RuleViews
 from dlog.engine.state.store import Store
-from dlog.ir.rules import Atom, Program, Rule, Stratum
+from dlog.ir.rules import Program, Rule, Stratum
 from dlog.jit import Words
 from dlog.values import Type
 from dlog.views.query import Query
 from dlog.views.rules.sources import source_name
-from dlog.views.run.groups import Groups, Results
+from dlog.views.run.groups import Groups
 
 
 class ViewStrategy(MapStrategy):
@@ -54,9 +55,11 @@ class ViewStrategy(MapStrategy):
     def explain(self, store: Store) -> list[str]:
         return explain_views(self.query, self.views.sizes(store), self.reason)
 
-    def head_of_maps(self) -> tuple[Rule, Atom, Results] | None:
+    def head_places(self, store: Store) -> HeadPlaces | None:
         maps = self.views.maps
-        return (self.rule, self.heads[0], maps.results()) if maps and len(self.heads) == 1 else None
+        if maps is None or len(self.heads) > 1:
+            return None
+        return places_of(store, self.rule, self.heads[0], maps.results())
 
     def rows(self, store: Store, groups: Groups, when: int) -> Words:
         there = groups.counts[when] > 0
