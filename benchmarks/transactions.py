@@ -1,7 +1,8 @@
 """Transactions of a few rows: cost that follows the change.
 
 One edge in and out of a graph under the triangle rule, and of a forest under a recursion; group sums over a
-stream of facts in transactions of several sizes, growing and as a window; 300 rules of which one matters;
+stream of facts in transactions of several sizes, growing and as a window; one sale in and out of a star that
+view trees maintain; 300 rules of which one matters;
 bulk changes, which must not cost much more than evaluating again; memory after many transactions that return
 to the start.  Times of single transactions are medians of processor time, end to end from Python; random and
 hub keys apart.  For the peer of group sums see `streams`.
@@ -24,6 +25,13 @@ triangle(x, y, z) <- edge(x, y), edge(y, z), edge(x, z).
 """
 
 REACH = "edge(x, y) -> int(x), int(y).  reach(x, y) <- edge(x, y).  reach(x, z) <- reach(x, y), edge(y, z)."
+STAR = """
+sales(s, p, q) -> int(s), int(p), int(q).  shop(s, r) -> int(s), int(r).  product(p, c) -> int(p), int(c).
+"""
+SOLD = {
+    "group sums": "sold[r, c] = t <- agg<<t = sum(q)>> sales(s, p, q), shop(s, r), product(p, c).",
+    "a total": "sold[] = t <- agg<<t = sum(q)>> sales(s, p, q), shop(s, r), product(p, c).",
+}
 FARTHEST = " farthest[x] = d <- agg<<d = max(y)>> reach(x, y)."
 
 
@@ -31,6 +39,7 @@ def benchmark(scale: float) -> Iterator[Row]:
     yield from triangles(scale)
     yield from recursion()
     yield from group_sums(scale)
+    yield from star(scale)
     yield from many_rules(scale)
     yield from bulk(scale)
     yield from memory(scale)
@@ -141,6 +150,42 @@ def group_sums(scale: float) -> Iterator[Row]:
     shops, amounts = rng.integers(0, SHOPS, n), rng.integers(1, 100, n)
     for size in (1, 100, 10_000):
         yield from stream("group sums", shops, amounts, size, 1000)
+
+
+# View trees
+
+
+def star(scale: float) -> Iterator[Row]:
+    """One sale in and out, by view trees and by deltas, which have one assignment for it."""
+    rng = np.random.default_rng(9)
+    n, size = at_least(500, 200_000 * scale), at_least(20, 1000 * scale)
+    sales = np.stack([rng.integers(0, size, n), rng.integers(0, size, n), rng.integers(0, 100, n)], axis=1)
+    ids = np.arange(size)
+    facts = {
+        "sales": sales,
+        "shop": np.stack([ids, ids % 100], axis=1),
+        "product": np.stack([ids, ids % 50], axis=1),
+    }
+    new = np.stack([rng.integers(0, size, 300), rng.integers(0, size, 300), np.arange(300) + 100], axis=1)
+    for name, rule in SOLD.items():
+        medians = {}
+        for strategy in ("views", "delta"):
+            database = dlog.Database(source=STAR + rule, strategy=strategy)
+            database.apply(insert=facts)
+            medians[strategy] = float(np.median(sale_in_and_out(database, new.tolist())))
+        title = f"view tree, {name}: one sale"
+        yield Row(title, f"{n:,} sales", medians["views"], medians["delta"], "deltas", below(40e-6))
+
+
+def sale_in_and_out(database: dlog.Database, rows: list[list[int]]) -> list[float]:
+    seconds = []
+    for row in rows:
+        for change in ("insert", "erase"):
+            started = time.process_time()
+            with database.transaction() as tx:
+                getattr(tx, change)("sales", [tuple(row)])
+            seconds.append(time.process_time() - started)
+    return seconds[20:]
 
 
 # Rules that are not affected

@@ -19,13 +19,8 @@ from dlog.engine.commit.subscribers import Subscribers, Subscription
 from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.evaluated import Evaluated, view_of
 from dlog.engine.maintain.facts import change_facts
-<<<<<<< HEAD
-from dlog.engine.maintain.maintain import Maintenance, change_program, check_tables, maintain
-=======
 from dlog.engine.maintain.maintain import Maintenance, maintain
 from dlog.engine.maintain.program_changes import change_program, check_tables
-from dlog.engine.maintain.small_transaction import follow_rows
->>>>>>> maps
 from dlog.engine.maintain.strategy import Cycle, Strategy
 from dlog.engine.maintain.triggers.small_transaction import follow_rows
 from dlog.engine.maintain.triggers.trigger_search import let_go

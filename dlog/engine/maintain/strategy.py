@@ -186,6 +186,10 @@ class Strategy:
     def arrange(self) -> None:
         """Column orders have been chosen: plans must use these."""
 
+    def triggers_with(self, other: Strategy) -> bool:
+        """Whether its own trigger brings another reader of the predicate up to date, too."""
+        return False
+
     def trigger(self, maintenance: Any, store: Store, name: str, sign: int) -> Any:
         """Its own trigger for rows of a predicate that it reads, if any: see `trigger_search`."""
         return None

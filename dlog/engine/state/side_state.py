@@ -13,6 +13,7 @@ anew, between `restart` and `end`.
 from __future__ import annotations
 
 from dlog.engine.state.store import Store
+from dlog.storage.arena.arena import Arena
 from dlog.storage.relation.relation import Relation
 
 
@@ -43,7 +44,10 @@ class SideState:
 
     def begin(self, store: Store, name: str) -> None:
         """A transaction begins at the version of a stamp.  REQUIRES: it is known."""
-        stamp = store.relations[name]
+        self.begin_at(store.relations[name])
+
+    def begin_at(self, stamp: Relation) -> None:
+        """The same."""
         if stamp is self.after:
             self.settle()
         else:
@@ -56,10 +60,14 @@ class SideState:
 
     def end(self, store: Store, name: str) -> None:
         """The state is that of the relations in the store; a state that strata share has one new stamp."""
+        store.relations[name] = self.new_stamp(store.arena)
+
+    def new_stamp(self, arena: Arena) -> Relation:
+        """The same stamp for all strata, until the next transaction begins."""
         if self.after is None:
             before = self.before  # another handle on an empty relation is made faster than another relation
-            self.after = Relation(store.arena, 0) if before is None else before.snapshot()
-        store.relations[name] = self.after
+            self.after = Relation(arena, 0) if before is None else before.snapshot()
+        return self.after
 
     def forget(self, store: Store, name: str) -> None:
         """The relations are going to change without the state."""

@@ -61,10 +61,10 @@ class Feeder:
         """A batch of those rows of an array that are listed.  REQUIRES: a batch trigger."""
         n = len(rows)
         self.coming[relation] = max(self.coming[relation], n)
-        entry, step, _ = self._entry(relation, 1)
+        entry, step, _ = self.entry(relation, 1)
         inputs, stride = flat(words)
         events = np.array([entry, 0, stride, 0, n, step, -1, 1], np.int64)
-        self.worker.run(events, inputs, self._coming_to, rows)
+        self.worker.run(events, inputs, self.coming_to, rows)
         self.coming[relation] -= n
 
     def apply(self, relation: str, words: Words) -> None:
@@ -78,7 +78,7 @@ class Feeder:
             self.apply_steps([Step(relation, words)], nothing, nothing)
             return
         self.coming[relation] = max(self.coming[relation], n)
-        entry, step, rows = self._entry(relation, sign)
+        entry, step, rows = self.entry(relation, sign)
         if n and entry >= 0:
             few = n == 1 or (n <= o.ROW_CODE_ROWS and step < LONGEST_BATCH)
             inputs, stride = flat(words)
@@ -93,8 +93,8 @@ class Feeder:
         steps.
         """
         for relation, words in zip(relations, table, strict=True):
-            words[o.S_INSERT : o.S_DELETE] = self._entry(relation, 1)
-            words[o.S_DELETE :] = self._entry(relation, -1)
+            words[o.S_INSERT : o.S_DELETE] = self.entry(relation, 1)
+            words[o.S_DELETE :] = self.entry(relation, -1)
         self._events = _room(self._events, len(which) * o.E_WORDS)
         made = make_events(which, batch, inputs, table.reshape(-1), self._events, len(which))
         self._run(self._events[: made * o.E_WORDS], inputs)
@@ -129,12 +129,12 @@ class Feeder:
                 rows[column] = step.words[column, first : first + n]
             signs = -1 if has_batch_trigger(self.compiled, step.relation) else base + size - n
             words[: o.S_INSERT] = base, n, signs, 0
-            words[o.S_INSERT : o.S_DELETE] = self._entry(step.relation, 1)
-            words[o.S_DELETE :] = self._entry(step.relation, -1)
+            words[o.S_INSERT : o.S_DELETE] = self.entry(step.relation, 1)
+            words[o.S_DELETE :] = self.entry(step.relation, -1)
             base += size
         return self._taken, table.reshape(-1)
 
-    def _entry(self, relation: str, sign: int) -> tuple[int, int, int]:
+    def entry(self, relation: str, sign: int) -> tuple[int, int, int]:
         """Where the trigger for rows begins, and how many of them it processes at a time; where its code for
         one row begins.  -1: there is none.
         """
@@ -146,9 +146,9 @@ class Feeder:
         return entries.get(key, -1), o.CHUNK if key in self.compiled.together else 1, rows.get(key, -1)
 
     def _run(self, events: Words, inputs: Words) -> None:
-        self.worker.run(events, inputs, self._coming_to)
+        self.worker.run(events, inputs, self.coming_to)
 
-    def _coming_to(self, address: int) -> int:
+    def coming_to(self, address: int) -> int:
         return sum(self.coming[r] for r in self.compiled.feeding.get(address, ()))
 
 

@@ -18,6 +18,10 @@ element is.  Elements never move while a table grows; each slot that is not empt
 M_LIMIT of them, so that kernels find one wherever there is room for a slot.  Columns of slots that
 were looked up in such a map have the elements themselves: DIRECT + where one is.
 
+A map whose changes are drained has two words more in each slot, after its value.  If the entry has changed
+since it was last drained, these are the next changed slot and the value before; else the first of them is 0.
+Slots that changed are moved to a new table even if their value is 0.
+
 A map with initial values has one more value word, which is not 0 for every entry of its domain; so entries of
 value 0 stay.
 
@@ -70,7 +74,10 @@ M_LOGGED: Final = 18  # how many it has; -1: the map's trees are not valid, noth
 M_APPLIED: Final = 19  # how many of them are applied to all trees
 M_ORDERS: Final = 20  # how many
 M_ORDER: Final = 21  # where in the array of all maps they are
-M_WORDS_OF_MAP: Final = 24
+M_DRAINED: Final = 22  # where in a slot the words of a change are; 0: changes are not drained
+M_CHANGED: Final = 23  # the first changed slot: 2 + its number, or LAST
+M_ROOM: Final = 24  # the most rows that were added at once since the live slots were counted
+M_WORDS_OF_MAP: Final = 28
 
 # Words of an order.
 T_ROOT: Final = 0  # the tree's root; 0: it is not made
@@ -129,6 +136,9 @@ WIDE: Final = -2  # the same: for wide sums
 TREES: Final = -3  # the same: for trees
 PAGES: Final = -4  # the same: for nodes of trees
 
+CHANGE_WORDS: Final = 2  # of a slot of a map whose changes are drained
+LAST: Final = 1  # after the last changed slot
+
 END_OF_CHAIN: Final = -1
 UNLINKED: Final = -2  # the link of a slot that no chain holds
 
@@ -149,7 +159,13 @@ BUDGET: Final = 12  # how many instructions, or rows one by one, until the machi
 HELD: Final = 13  # the first sum of cofactors that is deferred until rows are done; 0: none
 RESUME: Final = 14  # the row that an instruction on exact sums continues with after it got memory
 SELECTED: Final = 15  # 1: the rows of the event are those that another array lists
-STATE_HEADER: Final = 16
+DRAINED: Final = 16  # changed entries that were written when all rows were done
+STATE_HEADER: Final = 17
+
+# Words of a drain: maps with the same keys, which may come in any order.
+D_MAPS: Final = 0  # how many; 0: nothing is drained
+D_KEYS: Final = 1
+D_FIRST: Final = 2  # for each map its address, then the place in it of each key
 
 # Words of an event: rows of one relation, `step` of them at a time.
 E_ENTRY: Final = 0

@@ -18,6 +18,7 @@ from dlog.jit import Words
 from dlog.m3.runtime.compile.compiler import Compiled
 from dlog.m3.runtime.compile.partition import SHARED, Partition
 from dlog.m3.runtime.compile.stores import Store
+from dlog.m3.runtime.drain import Drain
 from dlog.m3.runtime.feeder import Feeder, Step, flat, has_batch_trigger
 from dlog.m3.runtime.layout import M_LIMIT, M_SPARE, M_USED, S_INSERT, S_WORDS
 from dlog.m3.runtime.machine.partition_kernels import add_map, list_part, order_part, take_part
@@ -186,6 +187,11 @@ class Parts:
         if store.name in self.partition.maps:
             self._sum([store])
         return self.total.maps
+
+    def drain(self, drain: Drain) -> tuple[Words, str | None]:
+        """See `Drain.read_all`."""
+        shared = [self.partition.maps.get(name) == SHARED for name in drain.names]
+        return drain.read_all([worker.maps for worker in self.workers], shared)
 
     def query(self, entry: int, reads: Sequence[Store]) -> None:
         """Compute a query that reads these maps; its result is a map of `total`."""

@@ -24,8 +24,10 @@ from dlog.m3.runtime.compile.partition import partition
 from dlog.m3.runtime.compile.statements import QUERY
 from dlog.m3.runtime.compile.stores import EXACT, FLOATS, Store
 from dlog.m3.runtime.compile.values import KEY_TYPES
+from dlog.m3.runtime.drain import Drain, DrainedMaps
 from dlog.m3.runtime.encoding import columns_of, encode_table, multiplicities_of, one_by_one, plain_codes
 from dlog.m3.runtime.feeder import Feeder, Step, has_batch_trigger
+from dlog.m3.runtime.few_rows import FewRows
 from dlog.m3.runtime.maps.maps import Maps
 from dlog.m3.runtime.parts import Parts, is_exact
 from dlog.m3.runtime.waiting import MOST_WAITING, SMALL_BATCH, Waiting
@@ -34,6 +36,8 @@ from dlog.m3.syntax import ast
 from dlog.m3.types.typecheck import check
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode
+
+NONE_DRAINED = DrainedMaps()
 
 
 @dataclass(frozen=True)
@@ -67,16 +71,19 @@ class Runtime:
         dictionary: Dictionary | None = None,
         floats: str = EXACT,
         threads: int | None = None,
+        drained: DrainedMaps = NONE_DRAINED,
     ):
         """`dictionary`: that of the caller who gives texts as codes, by `apply_words`.  `floats`: how sums of
         floats are computed, "exact", "doubled" (106 bits) or "plain" (53 bits).  `threads`: machines share
         the rows, if the program allows it, and small batches wait for others until something is read.
+        `drained`: maps of integers whose changes can be drained.
         """
         if floats not in FLOATS:
             raise DlogError(f"unknown sums of floats: {floats}", help=f"one of {', '.join(FLOATS)}")
         self.program = program if checked else check(program)
         self.dictionary = Dictionary() if dictionary is None else dictionary
-        self.compiled: Compiled = compile_program(self.program, self.dictionary, floats)
+        self.compiled: Compiled = compile_program(self.program, self.dictionary, floats, drained.names)
+        self._drain = Drain(self.compiled.stores, drained) if drained.names else None
         self._parts = self._divided(threads)
         self._workers = self._parts.workers if self._parts else [Worker(self.compiled, self.dictionary)]
         self._feeder = Feeder(self._workers[0])
@@ -305,6 +312,28 @@ class Runtime:
         tables = [stores.table(n.name) for n in query.walk() if isinstance(n, ast.Relation)]
         self._run(lambda: parts.query(entry, [*reads, *tables]))
         self._check_sums()
+
+    def drain(self) -> Words:
+        """(changes, words): the keys for which drained maps have changed since the last time, each with the
+        values of every map before and after.  O(changes)."""
+        assert self._drain is not None
+        self._apply_waiting()
+        self._require_right()
+        if self._parts is None:
+            return self._drain.read(self._workers[0].maps)
+        rows, too_large = self._parts.drain(self._drain)
+        if too_large is not None:
+            self._broken = "an integer did not fit 64 bits"
+            raise DataError(f"an integer does not fit 64 bits in a value of {too_large}")
+        return rows
+
+    def few_rows(self, relation: str, most: int) -> FewRows | None:
+        """Batches of up to so many rows whose changes are drained at once; None: there is no batch trigger,
+        or several machines run the program."""
+        assert self._drain is not None
+        if self._parts is not None or not self.has_batch_trigger(relation):
+            return None
+        return FewRows(self._feeder, self._drain, self._run, relation, most)
 
     def words_of(self, store: Store) -> Words:
         """(words, entries): the keys and value words of all entries; of exact sums the bits of floats."""

@@ -22,6 +22,7 @@ from dlog.storage.dictionary.dictionary import Dictionary
 
 BUDGET = 1 << 16  # instructions before Python can handle interrupts: less than a second
 _NO_RANKS: Words = np.zeros(1, np.int64)
+_NO_MAPS: Words = np.zeros(o.D_FIRST, np.int64)
 
 Coming = Callable[[int], int]  # by the address of a map: rows to come that may bring keys to it
 
@@ -42,10 +43,19 @@ class Worker:
         self._arrays = _Arrays(self._columns, self.state, self.maps)
         self.stop = False
 
-    def run(self, events: Words, inputs: Words, coming: Coming, selected: Words = _NO_RANKS) -> None:
+    def run(
+        self,
+        events: Words,
+        inputs: Words,
+        coming: Coming,
+        selected: Words = _NO_RANKS,
+        drained: Words = _NO_MAPS,
+        changed: Words = _NO_RANKS,
+    ) -> None:
         """Run the triggers of all events to the end, or to an overflow.  O(what they cost).
 
-        `selected`: the rows of events that say so.
+        `selected`: the rows of events that say so.  `drained`: maps that write their changes to `changed` in
+        the end; the state says how many, if these fill it there may be more.
         """
         maps, state, n = self.maps, self.state, len(events) // o.E_WORDS
         code, columns = self.compiled.code, self._columns
@@ -56,7 +66,7 @@ class Worker:
             ranks = ranks if len(ranks) else _NO_RANKS
             status = run(
                 maps.arena.A, maps.words, code, state, columns, self._registers, inputs, selected, events,
-                ranks, n, BUDGET,
+                ranks, drained, changed, n, BUDGET,
             )  # fmt: skip
             if status == o.DONE:
                 break

@@ -27,8 +27,23 @@ class Groups:
     sums: tuple[Mapping[str, Words], Mapping[str, Words]]
 
 
+@dataclass(frozen=True)
+class Results:
+    """Where a row of drained changes has what a query asks for: its keys come first, then for each map the
+    value before and the value after."""
+
+    keys: tuple[str, ...]
+    values: Mapping[str, int]  # of aggregates that one map has: the place of the value before
+    count: int  # the same of the number of assignments
+    width: int  # words of a row
+
+
 class GroupMaps(KeptMaps[Name]):
     """Maps of a query."""
+
+    def results(self) -> Results | None:
+        """None: nothing counts what a group is made of."""
+        raise NotImplementedError
 
     def changed_groups(self) -> Groups:
         """The groups that have changed since the last call.  O(changes)."""
@@ -60,6 +75,11 @@ class GroupViews(GroupMaps[Payload]):
             (found.before[()], found.after[()]),
             (self._sums(found.before), self._sums(found.after)),
         )
+
+    def results(self) -> Results:
+        shown = [s for s in self.payloads.shown if len(s.payloads) == 1]
+        values = {s.aggregate.name: self.places[s.payloads[0]] for s in shown}
+        return Results(tuple(self.query.free), values, self.places[()], self.width)
 
     def _sums(self, values: Mapping[Payload, Words]) -> dict[str, Words]:
         return {s.aggregate.name: _added(s, values) for s in self.payloads.shown}

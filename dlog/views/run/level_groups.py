@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.views.levels.program import Levels
-from dlog.views.run.groups import GroupMaps, Groups
+from dlog.views.run.groups import GroupMaps, Groups, Results
 
 
 class LevelGroups(GroupMaps[str]):
@@ -20,3 +20,9 @@ class LevelGroups(GroupMaps[str]):
     def changed_groups(self) -> Groups:
         found, present = self.changed(), self.query.present or ""
         return Groups(found.keys, (found.before[present], found.after[present]), (found.before, found.after))
+
+    def results(self) -> Results | None:
+        present = self.query.present
+        if present is None:
+            return None
+        return Results(self.query.groups, self.places, self.places[present], self.width)

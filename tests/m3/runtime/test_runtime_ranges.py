@@ -575,7 +575,8 @@ def run_counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
                 monkeypatch.setattr(module, "prefetch", lambda *_: None)
 
     def run(arena: Any, maps: Any, code: Any, state: Any, columns: Any, registers: Any, inputs: Any,
-            selected: Any, events: Any, ranks: Any, n_events: int, budget: int) -> int:  # fmt: skip
+            selected: Any, events: Any, ranks: Any, _drained: Any, _changed: Any, n_events: int,
+            budget: int) -> int:  # fmt: skip
         state[o.BUDGET], status = budget, o.SWITCH
         given = (arena, maps, code, state, columns, registers, inputs, selected, events, ranks)
         counted = [Counted(words) for words in given]

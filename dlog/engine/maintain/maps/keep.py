@@ -8,12 +8,13 @@ transaction updates the maps: see `shared_maps`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 
 from dlog.engine.maintain.body_changes import changed_share
 from dlog.engine.maintain.heads.sets import check_new_rows
+from dlog.engine.maintain.maps.places import HeadPlaces
 from dlog.engine.maintain.maps.shared_maps import SharedMaps
 from dlog.engine.maintain.strategy import CannotFollow, Cycle, Strategy, evaluated_anew
 from dlog.engine.state.store import Store
@@ -88,6 +89,18 @@ class MapStrategy(Strategy):
         """A map cannot hold an intermediate value, even if the result would fit."""
         self.shared.drop()
         raise CannotFollow(f"{self.maps_are} cannot hold its values ({error.message})") from None
+
+    def triggers_with(self, other: Strategy) -> bool:
+        return isinstance(other, MapStrategy) and other.shared is self.shared
+
+    def trigger(self, maintenance: Any, store: Store, name: str, sign: int) -> Any:
+        from dlog.engine.maintain.maps.triggers import map_trigger
+
+        return map_trigger(maintenance, store, name, sign)
+
+    def head_places(self, store: Store) -> HeadPlaces | None:
+        """Where the columns of the head are in what is drained, for the short path; None: not so simple."""
+        return None
 
     def forget(self, store: Store) -> None:
         self.shared.forget(store, self.stamp)

@@ -13,7 +13,7 @@ groups.  3 each publishes, and has the new stamp.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -21,7 +21,10 @@ from dlog.engine.maintain.strategy import Cycle
 from dlog.engine.state.side_state import SideState
 from dlog.engine.state.store import Store
 from dlog.jit import Words
+from dlog.storage.relation.relation import Relation
 from dlog.views.run.groups import GroupMaps, Groups
+
+Rows = Sequence[tuple[int, ...]] | Words  # of codes
 
 
 class SharedMaps(SideState):
@@ -30,7 +33,7 @@ class SharedMaps(SideState):
     def __init__(self, relations: Mapping[str, str]):
         self.relations = dict(relations)
         self.maps: GroupMaps | None = None
-        self.changes: list[tuple[str, Words, int]] = []  # of the last transaction
+        self.changes: list[tuple[str, Rows, int]] = []  # of the last transaction
         self._cycle: weakref.ref[Cycle] | None = None  # that of the last transaction
         self._all: Groups | None = None
         self._changed: Groups | None = None
@@ -95,10 +98,18 @@ class SharedMaps(SideState):
             self.changes.append((relation, rows, sign))
             self.maps.apply(relation, rows, sign)
 
+    def begin_step(self, stamp: Relation, committed: Relation | None) -> None:
+        """A step of a transaction changes the maps at the version of a stamp; the transaction began at that
+        of the committed one.  The steps are undone together."""
+        if stamp is self.after and committed is self.before and committed is not None:
+            return
+        self.begin_at(stamp)
+        self.changes, self._cycle, self._all, self._changed = [], None, None, None
+
     def undo(self) -> None:
         assert self.maps is not None
         for relation, rows, sign in reversed(self.changes):
-            self.maps.apply(relation, rows, -sign)
+            self.maps.apply(relation, np.asarray(rows, np.int64), -sign)
         self.maps.changed()
 
     def check(self) -> None:

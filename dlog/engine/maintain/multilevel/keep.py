@@ -19,10 +19,12 @@ from dlog.engine.body.table import Table
 from dlog.engine.head.heads import head_rows
 from dlog.engine.maintain.cones import cone_reads
 from dlog.engine.maintain.maps.keep import MapStrategy
+from dlog.engine.maintain.maps.places import HeadPlaces, places_of
 from dlog.engine.maintain.multilevel.explain import explain_levels
 from dlog.engine.maintain.multilevel.rule_levels import RuleLevels, check_levels
 from dlog.engine.maintain.strategy import CannotFollow, Cycle, Strategy
 from dlog.engine.state.store import Store
+from dlog.heads.group_kernels import GROUP
 from dlog.ir.rules import Program, Rule, Stratum
 from dlog.jit import Words
 from dlog.language.ast import Node
@@ -78,6 +80,19 @@ class LevelStrategy(MapStrategy):
         return explain_levels(self.levels, self.reason)
 
     # Rows
+
+    def head_places(self, store: Store) -> HeadPlaces | None:
+        maps = self.shared.maps
+        results = None if maps is None else maps.results()
+        if results is None:
+            return None
+        if self.rule is None:
+            columns = [(GROUP, number) for number in range(len(results.keys))]
+            is_stored = not any(type.is_decimal for type in store.column_types(self.name))
+            return HeadPlaces(columns, results) if is_stored else None
+        named = {column.name: _variable(column.value) for column in self.levels.query.columns}
+        (head,) = self.rule.heads
+        return places_of(store, self.rule, head, results, named)
 
     def rows(self, store: Store, groups: Groups, when: int) -> Words:
         there = groups.counts[when] > 0

@@ -234,6 +234,7 @@ def _carry_on(
         changes = _change_recursions(store, step, before, changes, trigger, rows)
         if changes is None:
             return None
+        changes.update(trigger.own_heads())
         for head, (changed, change) in changes.items():
             derived[head] = relations[head], changed, change
             relations[head] = changed
@@ -328,6 +329,8 @@ def _fire(
     The store's relations are another dict than the shared one afterwards, unless nothing has changed.
     """
     relations, name = store.relations, trigger.name
+    if trigger.keeps_state:
+        trigger.begin(shared)
     if trigger.reads_others and not trigger.bring_roots(relations):
         return TOO_LARGE, ()
     found = trigger.fire(store.arena, relation, rows)

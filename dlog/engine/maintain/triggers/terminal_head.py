@@ -6,7 +6,7 @@ change is made when it is read.  Knows nothing of where the rows come from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -76,6 +76,24 @@ class HeadChange(Mapping[str, Change]):
 
     def __len__(self) -> int:
         return 1
+
+
+class HeadChanges(Mapping[str, Change]):
+    """The changes of several heads."""
+
+    __slots__ = ("_changes",)
+
+    def __init__(self, changes: Sequence[HeadChange]):
+        self._changes = {change.name: change for change in changes}
+
+    def __getitem__(self, name: str) -> Change:
+        return self._changes[name][name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._changes)
+
+    def __len__(self) -> int:
+        return len(self._changes)
 
 
 class JoinedHead(Head):

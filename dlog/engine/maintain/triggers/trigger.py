@@ -187,6 +187,9 @@ class Trigger:
     def fits(self, relation: Relation) -> bool:
         return not self.outgrown and self.least <= relation.rows_in(self.orders) <= self.most
 
+    def begin(self, committed: Mapping[str, Relation]) -> None:
+        """A step of a transaction begins.  `committed` are the relations that the transaction found."""
+
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
         """Look up the indices of other predicates again where these have new versions; False: one has no such
         index, or has grown or shrunk so much that another plan may be better."""
@@ -255,6 +258,11 @@ class Trigger:
             return None
         room = self.used
         return self.ended.follow(store.relations, found, room.out, room.counts, room.capacity)
+
+    def own_heads(self) -> dict[str, tuple[Relation, Change]]:
+        """New version and net change of heads that the last firing has changed, which other rules read.
+        Asked once."""
+        return {}
 
     def oracle_reports(self) -> ReportsOnRequest:
         """Where the last firing re-examined a rule that is maintained by its trace."""

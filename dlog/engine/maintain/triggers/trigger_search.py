@@ -107,7 +107,7 @@ def let_go(maintenance: Maintenance) -> None:
 
 
 def _other_trigger(maintenance: Maintenance, store: Store, key: tuple[str, int]) -> Trigger | None:
-    """The trigger of a predicate whose only reader has one of its own."""
+    """The trigger of a predicate whose readers have one of their own."""
     name, sign = key
     strategies = [maintenance.strategy(number, store) for number in maintenance.updated(name, store)]
     if any(s.fires_joins for s in strategies):
@@ -115,7 +115,11 @@ def _other_trigger(maintenance: Maintenance, store: Store, key: tuple[str, int])
         return None
     if not all(strategy.ready(store) for strategy in strategies):
         return None
-    made = strategies[0].trigger(maintenance, store, name, sign) if len(strategies) == 1 else None
+    first, *rest = strategies
+    is_for_all = all(first.triggers_with(other) for other in rest)
+    made = first.trigger(maintenance, store, name, sign) if is_for_all else None
+    if made is not None:
+        made.following = frozenset(_following(maintenance, name))
     maintenance.triggers[key] = NEVER if made is None else made
     return made
 

@@ -16,6 +16,7 @@ from dlog import column_functions
 from dlog.engine.body.table import Table, Values
 from dlog.engine.head.heads import head_rows
 from dlog.engine.maintain.maps.keep import MapStrategy
+from dlog.engine.maintain.maps.places import HeadPlaces, places_of
 from dlog.engine.maintain.strategy import Strategy
 from dlog.engine.maintain.views.explain import explain_views
 from dlog.engine.maintain.views.rule_views import RuleViews
@@ -53,6 +54,12 @@ class ViewStrategy(MapStrategy):
 
     def explain(self, store: Store) -> list[str]:
         return explain_views(self.query, self.views.sizes(store), self.reason)
+
+    def head_places(self, store: Store) -> HeadPlaces | None:
+        maps = self.views.maps
+        if maps is None or len(self.heads) > 1:
+            return None
+        return places_of(store, self.rule, self.heads[0], maps.results())
 
     def rows(self, store: Store, groups: Groups, when: int) -> Words:
         there = groups.counts[when] > 0

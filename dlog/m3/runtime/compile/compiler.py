@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,9 +58,12 @@ class Compiled:
         return self.spans[at][1] if at >= 0 else None
 
 
-def compile_program(program: ast.Program, dictionary: Dictionary, floats: str = EXACT) -> Compiled:
-    """REQUIRES: a program that `check` returned.  O(size of the program)."""
-    code, stores = Code(), Stores(program, floats)
+def compile_program(
+    program: ast.Program, dictionary: Dictionary, floats: str = EXACT, drained: Sequence[str] = ()
+) -> Compiled:
+    """`drained`: maps of integers whose changes are drained.  REQUIRES: a program that `check` returned.
+    O(size of the program)."""
+    code, stores = Code(), Stores(program, floats, drained)
     check_products(program, stores.typing, stores.rings)
     ranges = Ranges(stores)
     given, program = program, with_range_sums(program, ranges)

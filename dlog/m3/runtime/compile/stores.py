@@ -5,6 +5,7 @@ Each is a `Store`; which indices it needs is determined while code is written.  
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +47,7 @@ class Store:
     ring: Ring
     keeps: bool = False
     is_read: bool = True  # by a trigger, or replaced by one
+    drained: bool = False  # its changes are
     indices: list[tuple[int, ...]] = field(default_factory=list)
     orders: list[tuple[int, ...]] = field(default_factory=list)
 
@@ -70,7 +72,7 @@ class Store:
     @property
     def is_bare(self) -> bool:
         """Nothing besides its slots is kept up to date."""
-        return not self.indices and not self.orders
+        return not self.indices and not self.orders and not self.drained
 
     @property
     def is_summable(self) -> bool:
@@ -91,7 +93,8 @@ class Store:
         is_wide = self.ring.variables is not None and self.words > APART
         apart = is_wide and bool(self.key_kinds) and self.is_bare
         summed = self.ring.words if self.is_summable else 0
-        return Shape(len(self.key_kinds), kinds, tuple(self.indices), apart, tuple(self.orders), summed)
+        orders = tuple(self.orders)
+        return Shape(len(self.key_kinds), kinds, tuple(self.indices), apart, orders, summed, self.drained)
 
 
 def as_value(ring: Ring, columns: tuple[Word, ...]) -> Value:
@@ -105,9 +108,9 @@ def as_value(ring: Ring, columns: tuple[Word, ...]) -> Value:
 class Stores:
     """All stores of a program."""
 
-    def __init__(self, program: ast.Program, floats: str = EXACT):
+    def __init__(self, program: ast.Program, floats: str = EXACT, drained: Sequence[str] = ()):
         """`floats`: EXACT sums where they are sums of values of rows; else DOUBLED ones; or all PLAIN."""
-        self.program = program
+        self.program, self.drained = program, frozenset(drained)
         self.typing = Typing(program)
         self.rings = rings_of(program)
         if floats == PLAIN:
@@ -135,7 +138,8 @@ class Stores:
             ring = EXACT_RING
         if declared.name in self._variables:
             ring = ring.narrowed(tuple(sorted(self._variables[declared.name])))
-        return self._new(declared.name, kinds, ring, keeps, declared.name in self._read)
+        name = declared.name
+        return self._new(name, kinds, ring, keeps, name in self._read, name in self.drained)
 
     def ring_of(self, node: ast.Node, type_: ast.TypeRef) -> Ring:
         """The ring of an expression's values: a cofactor has the variables of the expression."""
@@ -154,9 +158,15 @@ class Stores:
         return ring
 
     def _new(
-        self, name: str, kinds: tuple[str, ...], ring: Ring, keeps: bool = False, is_read: bool = True
+        self,
+        name: str,
+        kinds: tuple[str, ...],
+        ring: Ring,
+        keeps: bool = False,
+        is_read: bool = True,
+        drained: bool = False,
     ) -> Store:
-        self.all.append(Store(name, len(self.all), kinds, ring, keeps, is_read))
+        self.all.append(Store(name, len(self.all), kinds, ring, keeps, is_read, drained))
         return self.all[-1]
 
     def map(self, name: str) -> Store:

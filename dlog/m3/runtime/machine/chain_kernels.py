@@ -13,7 +13,6 @@ from dlog.m3.runtime.layout import (
     EMPTY,
     END_OF_CHAIN,
     M_BASE,
-    M_KEYS,
     M_LINKED,
     M_MASK,
     M_SHIFT,
@@ -22,6 +21,7 @@ from dlog.m3.runtime.layout import (
     M_WORDS,
 )
 from dlog.m3.runtime.maps.apart_kernels import value_at
+from dlog.m3.runtime.maps.change_kernels import first_link
 from dlog.m3.runtime.maps.map_kernels import is_live, link_all, live_from, places_of, shifted
 
 
@@ -46,7 +46,7 @@ def chain_head(arena, maps, m, index, places, cols, hash, i, code, at, count):
 @helper
 def lacks_links(maps, m):
     """Whether a map has entries, but no memory for the chains that are about to be followed."""
-    bare = maps[m + M_KEYS] + maps[m + M_VALUES]  # of a map with indices
+    bare = first_link(maps, m)  # of a map with indices
     return maps[m + M_USED] > 0 and maps[m + M_WORDS] == bare
 
 
@@ -69,7 +69,7 @@ def chain_open(arena, maps, m, index, cols, n, hash, rows, slots, code, at, coun
     if not has_chains(arena, maps, m):
         return np.int64(0)
     places = places_of(maps, m, index)
-    link_at = maps[m + M_KEYS] + maps[m + M_VALUES] + index
+    link_at = first_link(maps, m) + index
     left = 0
     for i in range(n):
         head = chain_head(arena, maps, m, index, places, cols, hash, i, code, at, count)
@@ -88,7 +88,7 @@ def chain_found(arena, maps, m, cols, n, hash, code, at, count):
         for i in range(n):
             cols[out + i] = 0
         return
-    places, link_at = places_of(maps, m, index), maps[m + M_KEYS] + maps[m + M_VALUES] + index
+    places, link_at = places_of(maps, m, index), first_link(maps, m) + index
     for i in range(n):
         head = chain_head(arena, maps, m, index, places, cols, hash, i, code, at, count)
         slot = live_from(arena, maps, m, link_at, head - 1, np.int64(-1))
@@ -102,7 +102,7 @@ def chain_next(arena, maps, m, index, cols, state, cursor, rows, slots, row_out,
     All chains advance together, one slot each: their memory accesses do not wait for each other.  The cursor
     is (chains left in this round, place in it, chains that continue in the next round).
     """
-    link_at = maps[m + M_KEYS] + maps[m + M_VALUES] + index
+    link_at = first_link(maps, m) + index
     base, words = maps[m + M_BASE], maps[m + M_WORDS]
     active, at, kept = state[cursor], state[cursor + 1], state[cursor + 2]
     out = 0

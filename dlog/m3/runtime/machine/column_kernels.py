@@ -21,6 +21,7 @@ from dlog.m3.runtime.layout import (
     LINE,
     M_APART,
     M_BASE,
+    M_DRAINED,
     M_INDEX,
     M_INDICES,
     M_KEYS,
@@ -36,6 +37,7 @@ from dlog.m3.runtime.layout import (
 )
 from dlog.m3.runtime.machine.arithmetic_kernels import add_ints, multiply_ints, to_bits, to_float
 from dlog.m3.runtime.maps.apart_kernels import value_at
+from dlog.m3.runtime.maps.change_kernels import keep_before
 from dlog.m3.runtime.maps.exact_kernels import is_exact, make_exact_zero
 from dlog.m3.runtime.maps.map_kernels import (
     AHEAD,
@@ -298,7 +300,8 @@ def accumulate(arena, maps, m, cols, n, hash, code, at, count, state, pc):
     base, words, values = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_VALUES]
     linked, vals = maps[m + M_LINKED], at + count
     maps[m + M_UPDATES] += n
-    is_plain = linked == 0 and maps[m + M_LOGGED] < 0
+    drained = maps[m + M_DRAINED]
+    is_plain = linked == 0 and drained == 0 and maps[m + M_LOGGED] < 0
     if count == 1 and values == 1 and is_plain and maps[maps[m + M_KINDS]] == INT:
         accumulate_one(arena, maps, m, cols, n, hash, code[at], code[vals], state, pc)
         return
@@ -316,6 +319,8 @@ def accumulate(arena, maps, m, cols, n, hash, code, at, count, state, pc):
             make_zero(arena, maps, m, place)
             for j in range(count):
                 arena[place + j] = cols[code[at + j] + i]
+        if drained != 0:
+            keep_before(arena, maps, m, slot)
         was_live = is_live(arena, place + count, values)
         add_value(arena, place + count, maps, m, cols, i, code, vals, state, pc)
         note(arena, maps, m, slot)
@@ -345,6 +350,7 @@ def accumulate_few(arena, maps, m, cols, n, hash, code, at, count, state, pc):
     base, words, mask, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK], maps[m + M_SHIFT]
     first, second, third = code[at], code[at + min(count, 2) - 1], code[at + count - 1]
     vals, linked, used = code[at + count], maps[m + M_LINKED], np.int64(0)
+    drained = maps[m + M_DRAINED]
     for i in range(n):
         if i + AHEAD < n:
             ask_for(arena, base + words * shifted(cols[hash + i + AHEAD], shift))
@@ -356,13 +362,15 @@ def accumulate_few(arena, maps, m, cols, n, hash, code, at, count, state, pc):
         was = arena[place + count]
         if arena[place] == EMPTY:
             was = np.int64(0)
-            if linked != 0:
+            if linked != 0 or drained != 0:
                 make_zero(arena, maps, m, place)
             arena[place] = a
             if count > 1:
                 arena[place + count - 1] = c
                 arena[place + 1] = b
             used += 1
+        if drained != 0 and arena[place + drained] == 0:
+            keep_before(arena, maps, m, (place - base) // words)
         arena[place + count] = add_ints(was, cols[vals + i], state, pc)
         note(arena, maps, m, (place - base) // words)
         if linked != 0 and was == 0:
@@ -376,6 +384,8 @@ def add_total(arena, maps, m, cols, n, code, vals, state, pc):
     base = maps[m + M_BASE]
     if n > 0:
         maps[m + M_USED] = 1
+        if maps[m + M_DRAINED] != 0:
+            keep_before(arena, maps, m, 0)
     if maps[m + M_VALUES] == 1 and maps[maps[m + M_KINDS]] == INT:
         total, column = arena[base], code[vals]
         for i in range(n):
@@ -510,6 +520,8 @@ def erase(arena, maps, m, cols, n, slots):
 @helper
 def make_value_zero(arena, maps, m, at):
     """The value of the slot at a place."""
+    if maps[m + M_DRAINED] != 0:
+        keep_before(arena, maps, m, (at - maps[m + M_BASE]) // maps[m + M_WORDS])
     value = value_at(arena, maps, m, at)
     if is_exact(maps, m):
         make_exact_zero(arena, maps, m, value)

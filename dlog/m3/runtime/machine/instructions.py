@@ -48,6 +48,7 @@ from dlog.m3.runtime.layout import (
     LOOK_UP_TIMES,
     M_KEYS,
     M_LIMIT,
+    M_ROOM,
     M_USED,
     MULTIPLY,
     MULTIPLY_DECIMAL,
@@ -130,9 +131,12 @@ def is_narrow(maps, m, rows):
 def is_asking(maps, code, pc, state):
     """Whether an instruction has to wait for memory of a map; then the state says which."""
     op, m = code[pc], code[pc + 3]
-    if op in (ACCUMULATE, SLOTS) and is_narrow(maps, m, state[code[pc + 2]]):
-        state[ASKED], state[ROOM] = m, state[code[pc + 2]]
-        return True
+    if op in (ACCUMULATE, SLOTS):
+        rows = state[code[pc + 2]]
+        maps[m + M_ROOM] = max(maps[m + M_ROOM], rows)
+        if is_narrow(maps, m, rows):
+            state[ASKED], state[ROOM] = m, rows
+            return True
     if op in (CHAIN_OPEN, CHAIN_FOUND) and lacks_links(maps, m):
         state[ASKED], state[ROOM] = m, LINKS
         return True

@@ -20,7 +20,9 @@ from dlog.m3.runtime.layout import (
     BY_ROW,
     CALL,
     CALL_PYTHON,
+    D_MAPS,
     DONE,
+    DRAINED,
     END,
     GROW,
     OVERFLOW,
@@ -49,6 +51,7 @@ from dlog.m3.runtime.machine.instructions import (
 )
 from dlog.m3.runtime.machine.range_kernels import RANGE_STEPS, range_step
 from dlog.m3.runtime.machine.row_machine import run_rows
+from dlog.m3.runtime.maps.drain_kernels import drain_on
 
 
 @kernel
@@ -63,13 +66,16 @@ def run(
     selected_words: Words,
     event_words: Words,
     rank_words: Words,
+    drained: Words,
+    changed: Words,
     n_events: int,
     budget: int,
 ) -> int:
     """Run the triggers of all events, from where the state says.  Returns DONE, GROW, CALL, or PAUSE after
     about `budget` instructions, so that the caller can handle interrupts.
 
-    After an overflow it returns DONE as well: the state says so.
+    After an overflow it returns DONE as well: the state says so.  When it is done, maps that are `drained`
+    write their changes to `changed`, as `drain` does; the state says how many.
     """
     arena, maps, code = pointer(arena_words), pointer(map_words), pointer(code_words)
     state, inputs, selected = pointer(state_words), pointer(input_words), pointer(selected_words)
@@ -84,6 +90,8 @@ def run(
             cols = pointer(col_words)
             status = run_columns(arena, maps, code, state, cols, inputs, selected, events, ranks, n_events)
     state[STATUS] = status
+    if status == DONE and state[OVERFLOW] == 0 and drained[D_MAPS] > 0:
+        state[DRAINED] = drain_on(arena, maps, pointer(drained), pointer(changed), len(changed))
     return int(status)
 
 

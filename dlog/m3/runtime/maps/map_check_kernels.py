@@ -16,6 +16,7 @@ from dlog.m3.runtime.layout import (
     M_VALUES,
     M_WORDS,
 )
+from dlog.m3.runtime.maps.change_kernels import first_link
 from dlog.m3.runtime.maps.map_kernels import is_live, same_keys, shifted, slot_hash, sub_hash
 
 
@@ -63,5 +64,5 @@ def times_in_chain(arena, maps, m, index, places, wanted):
     while slot >= 0 and times < 2:
         if slot == wanted:
             times += 1
-        slot = arena[base + slot * words + maps[m + M_KEYS] + maps[m + M_VALUES] + index]
+        slot = arena[base + slot * words + first_link(maps, m) + index]
     return times

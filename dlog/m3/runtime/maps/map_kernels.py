@@ -15,6 +15,7 @@ from dlog.m3.runtime.layout import (
     END_OF_CHAIN,
     M_APART,
     M_BASE,
+    M_DRAINED,
     M_INDEX,
     M_INDICES,
     M_KEYS,
@@ -29,6 +30,7 @@ from dlog.m3.runtime.layout import (
     UNLINKED,
 )
 from dlog.m3.runtime.maps.apart_kernels import give_back, take_element, value_at
+from dlog.m3.runtime.maps.change_kernels import first_link, is_changed, keep_before, list_none
 from dlog.m3.runtime.maps.exact_kernels import free_all_wide, is_exact
 from dlog.m3.runtime.maps.order_kernels import empty_trees
 
@@ -66,14 +68,25 @@ def is_live(arena, at, n):
 
 @helper
 def is_simple(maps, m):
-    """Whether a value is one word of the slot."""
-    return maps[m + M_KEYS] > 0 and maps[m + M_VALUES] == 1 and maps[m + M_APART] == 0
+    """Whether a value is one word of the slot, and it alone shows whether the slot is live."""
+    return (
+        maps[m + M_KEYS] > 0
+        and maps[m + M_VALUES] == 1
+        and maps[m + M_APART] == 0
+        and maps[m + M_DRAINED] == 0
+    )
 
 
 @helper
 def is_live_there(arena, at, keys):
     """1 or 0, for a slot of a simple map: without a branch, since it would be unpredictable."""
     return (1 if arena[at] != EMPTY else 0) & (1 if arena[at + keys] != 0 else 0)
+
+
+@helper
+def is_needed(arena, maps, m, at):
+    """Whether a new table has to have the slot at a place, which is not empty."""
+    return is_live(arena, value_at(arena, maps, m, at), maps[m + M_VALUES]) or is_changed(arena, maps, m, at)
 
 
 @helper
@@ -164,10 +177,10 @@ def link(arena, maps, m, slot):
     """Put a slot in front of its chain in every index whose chain does not hold it.  O(indices) expected."""
     base, words, mask = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_MASK]
     at = base + slot * words
-    first_link = maps[m + M_KEYS] + maps[m + M_VALUES]
+    links = at + first_link(maps, m)
     places = maps[m + M_INDEX]
     for index in range(maps[m + M_INDICES]):
-        link_at = at + first_link + index
+        link_at = links + index
         if arena[link_at] == UNLINKED:
             heads = base + (mask + 1) * (words + index)
             place = shifted(sub_hash(arena, at, maps, places), maps[m + M_SHIFT])
@@ -219,10 +232,10 @@ def make_zero(arena, maps, m, at):
         for w in range(element, element + maps[m + M_VALUES]):
             arena[w] = 0
         return
-    first_link = at + maps[m + M_KEYS] + maps[m + M_VALUES]
-    for w in range(at + maps[m + M_KEYS], first_link):
+    links = at + first_link(maps, m)
+    for w in range(at + maps[m + M_KEYS], links):
         arena[w] = 0
-    for w in range(first_link, at + maps[m + M_WORDS]):
+    for w in range(links, at + maps[m + M_WORDS]):
         arena[w] = UNLINKED
 
 
@@ -245,7 +258,7 @@ def link_all(arena, maps, m):
     for slot in range(slots):
         at = base + slot * words
         if arena[at] != EMPTY:
-            for w in range(at + keys + values, at + words):
+            for w in range(at + first_link(maps, m), at + words):
                 arena[w] = UNLINKED
             if is_live(arena, at + keys, values):
                 link(arena, maps, m, slot)
@@ -263,7 +276,12 @@ def clear_table(arena_words: Words, map_words: Words, m: int) -> None:
 
 @helper
 def empty_table(arena, maps, m):
-    """Make every slot empty; their elements can be used again."""
+    """Make every slot empty; their elements can be used again.  If changes are drained, entries of value 0
+    stay instead."""
+    if maps[m + M_DRAINED] != 0:
+        make_all_zero(arena, maps, m)
+        empty_trees(arena, maps, m)
+        return
     if maps[m + M_APART] != 0 and maps[m + M_USED] > 0:
         base, words, keys = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_KEYS]
         for at in range(base, base + (maps[m + M_MASK] + 1) * words, words):
@@ -276,10 +294,25 @@ def empty_table(arena, maps, m):
 
 
 @helper
+def make_all_zero(arena, maps, m):
+    """Make all entries 0.  REQUIRES: changes are drained."""
+    base, words, keys, values = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_KEYS], maps[m + M_VALUES]
+    slots = maps[m + M_MASK] + 1
+    for slot in range(slots if maps[m + M_USED] > 0 else 0):
+        at = base + slot * words
+        if (keys == 0 or arena[at] != EMPTY) and is_live(arena, at + keys, values):
+            keep_before(arena, maps, m, slot)
+            for v in range(values):
+                arena[at + keys + v] = 0
+    maps[m + M_UPDATES] += slots
+
+
+@helper
 def clear(arena, maps, m):
     base, slots = maps[m + M_BASE], maps[m + M_MASK] + 1
     clear_slots(arena, maps, m, base, base + slots * maps[m + M_WORDS])
     maps[m + M_USED], maps[m + M_LINKED] = 0, 0
+    list_none(maps, m)
     maps[m + M_UPDATES] += slots  # so that a table that is far too large is shrunk
 
 
@@ -304,7 +337,7 @@ def count_live(arena_words: Words, map_words: Words, m: int) -> int:
     """How many slots a new table would have to take over.  O(slots)."""
     arena, maps = pointer(arena_words), pointer(map_words)
     base, words = maps[m + M_BASE], maps[m + M_WORDS]
-    keys, values, end = maps[m + M_KEYS], maps[m + M_VALUES], base + (maps[m + M_MASK] + 1) * words
+    keys, end = maps[m + M_KEYS], base + (maps[m + M_MASK] + 1) * words
     live = 0
     if is_simple(maps, m):
         for at in range(base, end, words):
@@ -312,7 +345,7 @@ def count_live(arena_words: Words, map_words: Words, m: int) -> int:
         return live
     for at in range(base, end, words):
         ask_for_value(arena, maps, m, at + AHEAD * words, end)
-        if (keys == 0 or arena[at] != EMPTY) and is_live(arena, value_at(arena, maps, m, at), values):
+        if (keys == 0 or arena[at] != EMPTY) and is_needed(arena, maps, m, at):
             live += 1
     return live
 
@@ -357,7 +390,7 @@ def take_over(
     base, words, shift = maps[m + M_BASE], maps[m + M_WORDS], maps[m + M_SHIFT]
     keys, end = maps[m + M_KEYS], base + words * (maps[m + M_MASK] + 1)
     step, clean, used, first = words * CLEARED, base, 0, 0
-    moved = keys + (maps[m + M_VALUES] if maps[m + M_APART] == 0 else 1)
+    moved = first_link(maps, m) if maps[m + M_APART] == 0 else keys + 1
     # Slots that wrapped around to the front, since the end was full, come last.
     while first < old_slots and keys > 0 and arena[old_base + first * old_words] != EMPTY:
         first += 1
@@ -388,7 +421,7 @@ def list_live(arena, maps, m, start, words, n, out):
     """List the places of those of n slots that are live; returns how many.  The elements of others, if
     they are apart, can be used again.
     """
-    keys, values, apart, found = maps[m + M_KEYS], maps[m + M_VALUES], maps[m + M_APART], 0
+    keys, apart, found = maps[m + M_KEYS], maps[m + M_APART], 0
     end = start + n * words
     if is_simple(maps, m):
         for at in range(start, end, words):
@@ -399,7 +432,7 @@ def list_live(arena, maps, m, start, words, n, out):
         ask_for_value(arena, maps, m, at + AHEAD * words, end)
         if keys > 0 and arena[at] == EMPTY:
             continue
-        if is_live(arena, value_at(arena, maps, m, at), values):
+        if is_needed(arena, maps, m, at):
             out[found] = at
             found += 1
         elif apart != 0:

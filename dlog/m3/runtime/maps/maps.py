@@ -19,12 +19,16 @@ import numpy as np
 
 from dlog.jit import Floats, Words
 from dlog.m3.runtime.layout import (
+    CHANGE_WORDS,
     CHUNK,
     EMPTY,
     EXACT,
     EXACT_WORDS,
+    LAST,
     LINE,
     M_BASE,
+    M_CHANGED,
+    M_DRAINED,
     M_INDEX,
     M_INDICES,
     M_KEYS,
@@ -35,6 +39,7 @@ from dlog.m3.runtime.layout import (
     M_MASK,
     M_ORDER,
     M_ORDERS,
+    M_ROOM,
     M_SHIFT,
     M_UPDATES,
     M_USED,
@@ -45,6 +50,7 @@ from dlog.m3.runtime.layout import (
 )
 from dlog.m3.runtime.maps.apart import Elements
 from dlog.m3.runtime.maps.apart_kernels import read_whole, write_whole
+from dlog.m3.runtime.maps.change_kernels import check_changed, list_changed
 from dlog.m3.runtime.maps.exact import WideSums
 from dlog.m3.runtime.maps.exact_kernels import check_sums, read_sums
 from dlog.m3.runtime.maps.map_check_kernels import check_table
@@ -80,6 +86,7 @@ class Shape:
     apart: bool = False  # values lie apart from slots.  REQUIRES: keys, no indices, no orders
     orders: tuple[tuple[int, ...], ...] = ()
     summed: int = 0  # value words that trees have, with their sums: all of a ring's, or none
+    drained: bool = False  # changes are drained.  REQUIRES: not apart, the first value word is an integer
 
     @property
     def is_exact(self) -> bool:
@@ -98,7 +105,7 @@ class Maps:
         self._own_words = self.words[: M_WORDS_OF_MAP * len(shapes)]
         self._listed = np.zeros(LISTED, np.int64)  # memory of `take_over`
         self._records = [-1] * len(shapes)
-        self._rooms = [0] * len(shapes)  # the most entries that were requested at once, at most a chunk
+        self._rooms = [0] * len(shapes)  # the most rows that were lately added at once, at most a chunk
         self._used = [0] * len(shapes)  # slots in use when M_UPDATES was 0
         self._elements = {
             i: Elements(self.arena, self.words, self.addresses[i], len(shape.kinds))
@@ -128,6 +135,7 @@ class Maps:
             words[address + M_KEYS] = shape.keys
             words[address + M_VALUES] = len(shape.kinds)
             words[address + M_INDICES] = len(shape.indices)
+            words[address + M_DRAINED] = shape.keys + len(shape.kinds) if shape.drained else 0
             words[address + M_KINDS] = at + len(lists)
             lists += shape.kinds
             words[address + M_INDEX] = at + len(lists)
@@ -200,6 +208,7 @@ class Maps:
             self.words[address + M_UPDATES] = 0
             self._used[i] = int(self.words[address + M_USED])
             live = count_live(self.arena.A, self.words, address)
+            self._rooms[i], self.words[address + M_ROOM] = max(int(self.words[address + M_ROOM]), 1), 0
             wanted = _slots(live + self._rooms[i]) if self.shapes[i].keys else 1
             if 4 * wanted < slots:
                 self._renew(i, wanted)
@@ -218,6 +227,8 @@ class Maps:
         take_over(self.arena.A, self.words, address, base, old, words, self._listed)
         self._used[i] = int(self.words[address + M_USED])
         self._provide(i)
+        if self.shapes[i].drained and self.words[address + M_CHANGED] != LAST:
+            list_changed(self.arena.A, self.words, address)
         if is_linked:
             link_table(self.arena.A, self.words, address)
         with self.arena.lock:
@@ -301,6 +312,8 @@ class Maps:
             else:
                 self._words(i)[:] = copy.reshape(-1)
             self._used[i] = count_used(self.arena.A, self.words, address)
+            if self.shapes[i].drained:
+                list_changed(self.arena.A, self.words, address)
             self.words[address + M_USED] = self._used[i]
         for wide, copy in zip(self._sums.values(), sums, strict=True):
             wide.put_back(copy)
@@ -313,6 +326,7 @@ class Maps:
     def _bare(self, i: int) -> int:
         """Words of a slot without links; rounded up to whole cache lines, if that is little more."""
         words = self.shapes[i].keys + (1 if self.shapes[i].apart else len(self.shapes[i].kinds))
+        words += CHANGE_WORDS if self.shapes[i].drained else 0
         more = -words % LINE
         return words + more if 4 * more <= words > LINE // 2 and not self.shapes[i].indices else words
 
@@ -375,6 +389,10 @@ class Maps:
         for address in self.addresses:
             broken = check_table(self.arena.A, self.words, address)
             assert broken == 0, f"map at {address} violates rule {broken}"
+            is_drained = bool(self.words[address + M_DRAINED])
+            assert not is_drained or check_changed(self.arena.A, self.words, address), (
+                "changes are not listed"
+            )
             used, limit = self.words[address + M_USED], self.words[address + M_LIMIT]
             assert self.words[address + M_KEYS] == 0 or used <= limit
 
