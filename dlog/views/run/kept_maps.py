@@ -90,6 +90,10 @@ class KeptMaps(Generic[Name]):
         before = {name: after[name] - _aligned(keys, words) for name, words in changes.items()}
         return Changes(keys, before, after)
 
+    def memory(self) -> int:
+        """Bytes of all maps."""
+        return self.runtime.memory()
+
     def check(self) -> None:
         self.runtime.check()
 

@@ -8,7 +8,7 @@ products, and answers must not depend on the strategy.  How a transaction update
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NoReturn
 
 import numpy as np
@@ -21,6 +21,7 @@ from dlog.engine.maintain.heads.sets import check_new_rows
 from dlog.engine.maintain.strategy import CannotFollow, Cycle, Strategy, evaluated_anew
 from dlog.engine.maintain.views.explain import explain_views
 from dlog.engine.maintain.views.shared_views import RuleViews
+from dlog.engine.state.side_state import SideState
 from dlog.engine.state.store import Store
 from dlog.errors import DataError
 from dlog.ir.rules import Program, Rule, Stratum
@@ -105,6 +106,9 @@ class ViewStrategy(Strategy):
 
     def forget(self, store: Store) -> None:
         self.views.forget(store, self.stamp)
+
+    def side_states(self) -> Iterator[SideState]:
+        yield self.views
 
     def estimate(self, cycle: Cycle) -> float:
         return changed_share(cycle, self.reads)

@@ -99,6 +99,9 @@ class RuleViews(SideState):
             self.views.apply(relation, rows, -sign)
         self.views.changed()
 
+    def memory(self) -> int:
+        return self.views.memory() if self.views is not None else 0
+
     def check(self) -> None:
         assert self.views is not None
         self.views.check()
