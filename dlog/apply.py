@@ -64,7 +64,7 @@ class Tally:
 def apply_file(database: Database, path: Path, options: Options) -> Tally:
     """Runs every transaction of a file.  Errors are printed; the tally says whether there were any."""
     tally = Tally()
-    for transaction in _transactions(path):
+    for transaction in transactions_of(path):
         if transaction.rolls_back:
             tally.rolled_back += 1
             continue
@@ -81,7 +81,7 @@ def apply_file(database: Database, path: Path, options: Options) -> Tally:
 
 
 @dataclass
-class _Unit:
+class Unit:
     """The pieces of one transaction: a statement, or all between `begin` and `commit`."""
 
     parts: list[Piece]
@@ -91,23 +91,27 @@ class _Unit:
     def place(self) -> str:
         return f"{self.parts[0].name}:{self.parts[0].line}"
 
+    def statements(self) -> list[ast.Node]:
+        return [s for piece in self.parts if piece.kind == "statements" for s in piece.parse()]
 
-def _transactions(path: Path) -> Iterator[_Unit]:
+
+def transactions_of(path: Path) -> Iterator[Unit]:
+    """The transactions of a file, those that roll back themselves included."""
     source = read_source(path)
-    block: _Unit | None = None
+    block: Unit | None = None
     for piece in pieces(source.text.splitlines(), source.name):
         if piece.kind == "command":
             raise SourceError("a file of transactions has no commands", span=piece.span())
         if piece.kind == "statements":
             if block is None:
-                yield _Unit([piece])
+                yield Unit([piece])
             else:
                 block.parts.append(piece)
         elif (piece.text == "begin") == (block is not None):
             what = "inside a transaction" if block else "without begin"
             raise SourceError(f"{piece.text} {what}", span=piece.span())
         elif piece.text == "begin":
-            block = _Unit([piece])
+            block = Unit([piece])
         else:
             assert block is not None
             block.rolls_back = piece.text == "rollback"
@@ -117,8 +121,8 @@ def _transactions(path: Path) -> Iterator[_Unit]:
         raise SourceError("this transaction is never committed", span=block.parts[0].span())
 
 
-def _run(database: Database, unit: _Unit, options: Options, tally: Tally) -> None:
-    statements = [s for piece in unit.parts if piece.kind == "statements" for s in piece.parse()]
+def _run(database: Database, unit: Unit, options: Options, tally: Tally) -> None:
+    statements = unit.statements()
     if statements and all(isinstance(s, ast.Query) for s in statements):
         _answer(database, statements)
         return
@@ -154,7 +158,7 @@ def _print_answers(answers: Sequence[tuple[str, Result]]) -> None:
         print_rows(result)
 
 
-def _report(error: DlogError, unit: _Unit) -> None:
+def _report(error: DlogError, unit: Unit) -> None:
     sys.stdout.flush()
     if error.span is None or error.span.file != unit.parts[0].name:
         print(f"{unit.place}: error: the transaction is rolled back", file=sys.stderr)

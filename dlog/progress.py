@@ -20,6 +20,7 @@ PHASES = {
     "run": "running over",
     "write": "writing",
     "recover": "recovering",
+    "compare": "comparing",
 }
 
 

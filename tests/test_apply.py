@@ -113,7 +113,7 @@ def test_a_strategy_that_is_not_supported_yet(name: str) -> None:
 
 def test_a_strategy_is_forced(folder: Path) -> None:
     assert apply(folder, "--strategy", "delta", "--verify")[2].count("error") == 2  # a transaction that fails
-    many = [(x, x + k) for x in range(10, 200) for k in (1, 7)]  # few derivations for each row
+    many = [(x, x + k) for x in range(10, 600) for k in (1, 7)]  # few derivations for each row
     rule = "path(x, z) <- edge(x, y), edge(y, z).  edge(0, 1)."
     ways = {}
     for strategy in (None, "delta", "trace", "trace-exact"):

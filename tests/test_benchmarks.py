@@ -10,9 +10,20 @@ from typing import Any
 import pytest
 
 import dlog
-from benchmarks import closure, entitlements, harness, joins, one_source, patterns, points_to, table
+from benchmarks import (
+    closure,
+    entitlements,
+    harness,
+    joins,
+    one_source,
+    patterns,
+    points_to,
+    strategies,
+    table,
+)
 from benchmarks.__main__ import find
 from benchmarks.harness import Row, below, compare, faster, timed, within
+from benchmarks.rule_facts import Facts
 
 SMALLEST = 1e-6
 FOUND = find()
@@ -81,6 +92,40 @@ def test_explain_tells_plan_and_reason_of_every_query(monkeypatch: pytest.Monkey
         assert "key order" not in text or "the one that is expected to visit the fewest" in text
     assert len(seen) > 15
     assert {"4-cycle, list", "300 rules", "entitlements", "points-to", "one source"} <= seen
+
+
+FACTS = """
+sold[order, product] = pieces -> int(order), string(product), int(pieces).
+price[product] = p -> string(product), decimal[8, 2](p).
+closed(day) -> date(day).   on[order] = day -> int(order), date(day).   known(day) -> date(day).
+.table known
+worth[o] = t <- agg<<t = sum(n)>> sold[o, p] = n, price[p] = _, on[o] = d, !closed(d), known(d), n != 7.
+"""
+
+
+@pytest.mark.parametrize("seed", ["a", "b"])
+def test_generated_facts_fit_their_rule(seed: str) -> None:
+    """Values have the types of their columns, functions one value, joins meet; and changes are what the
+    facts say: after them, a database has the rows that the generator has."""
+    program = dlog.check(FACTS)
+    facts = Facts(program, 300, seed)
+    assert facts.changing == ["closed", "on", "price", "sold"] and len(facts.rows["sold"]) > 100
+    assert any(row[2] == 7 for row in facts.rows["sold"]), "a literal of the rule occurs in its column"
+    source = FACTS.replace(".table known", "")
+    db = dlog.Database(source=source)
+    db.apply(insert=facts.rows)
+    assert len(db["worth"]) > 0
+    for number in range(60):
+        insert, erase = facts.change(1 + number % 20, hub=number % 3 == 0)
+        db.apply(insert=insert, erase=erase)
+    for name, rows in facts.rows.items():
+        assert sorted(rows) == sorted(db[name].rows()), name
+
+
+def test_shipped_rules_are_found_once() -> None:
+    names = [rule.name for rule in strategies.shipped_rules()]
+    assert len(names) == len(set(names)) > 300
+    assert "triangles:triangle" in names and "reach:reach" not in names, "recursions have no choice"
 
 
 def test_differing_results_are_an_error() -> None:

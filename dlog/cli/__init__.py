@@ -60,6 +60,7 @@ COMMANDS: dict[str, Callable[..., None]] = {  # in the order of --help
     "format": programs.format,
     "run": programs.run,
     "apply": transactions.apply,
+    "compare": transactions.compare,
     "stream": transactions.stream,
     "explain": programs.explain,
     "why": programs.why,

@@ -1,4 +1,4 @@
-"""Owns the commands that change facts or inspect databases: apply, stream, repl, dump, db check."""
+"""Owns the commands that change facts or inspect databases: apply, compare, stream, repl, dump, db check."""
 
 from __future__ import annotations
 
@@ -73,6 +73,57 @@ def apply(
     print(tally, file=sys.stderr)
     if tally.failed:
         raise typer.Exit(1)
+
+
+def compare(
+    program: ProgramFile,
+    predicate: Annotated[
+        str | None, typer.Argument(help="only the rules of this predicate, and what they depend on")
+    ] = None,
+    tx: Annotated[
+        Path | None, typer.Option("--tx", metavar="FILE", help="transactions, one per statement")
+    ] = None,
+    facts: FactsFolder = Path("."),
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="PAGE.html", help="draw the comparison as a page")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="begin no further transaction after this many seconds")
+    ] = 60.0,
+) -> None:
+    """Run a file of transactions under every strategy, and print what each costs.
+
+    \b
+    A strategy is how derived predicates follow a transaction.  dlog chooses one from statistics; this
+    measures all of them on your rules, facts and transactions:
+        dlog compare sales.dl -F facts --tx day.tx
+        dlog compare sales.dl revenue -F facts --tx day.tx --html page.html
+
+    \b
+    strategy     -> marks what dlog chooses itself; the strategies below it are those of --strategy,
+                 and last is evaluation from scratch after each transaction
+    to build     its state, once, when the first transaction touches a rule
+    median       of the times of all transactions; total: their sum
+    operations   seeks and nexts of joins, derivations examined, or updates of maps
+    memory       of all rows in all column orders, with the state
+    note         which rules it does not fit, and why
+
+    Times are of the processor.  Answers are compared: all strategies give the same.  To keep a strategy
+    other than the chosen one, give --strategy to apply or repl, or strategy= to Database in Python.
+    """
+    from dlog.compare import compare as run_comparison
+    from dlog.compare import table, write_page
+    from dlog.errors import DlogError
+    from dlog.progress import Screen
+
+    if tx is None:
+        help = "write a file with a statement per line, as in +edge(1, 2). and give it with --tx"
+        raise DlogError("there are no transactions to compare strategies on: --tx FILE is missing", help=help)
+    with Screen() as screen:
+        comparison = run_comparison(program, predicate, facts, tx, seconds, screen)
+    if html is not None:
+        write_page(html, comparison)
+    print("\n".join(table(comparison)))
 
 
 def stream(

@@ -18,6 +18,7 @@ from dlog.engine.commit.result import Result
 from dlog.engine.commit.subscribers import Subscribers, Subscription
 from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.evaluated import Evaluated, view_of
+from dlog.engine.maintain.build import build_states, expected_memory, memory
 from dlog.engine.maintain.facts import change_facts
 from dlog.engine.maintain.maintain import Maintenance, maintain
 from dlog.engine.maintain.program_changes import change_program, check_tables
@@ -179,6 +180,38 @@ class Database(Evaluated):
         if self._subscribers.subscriptions:
             self._subscribers.tell()
         return commit
+
+    @uninterrupted
+    def build_states(self) -> None:
+        """Builds the state of all strategies now, not in the first transaction that touches each rule."""
+        with self._lock:
+            self.complete()
+            store, before = self.store, self.store.relations
+            watch = Watch(self.limits)
+            try:
+                with interruptible(watch):
+                    watch.doing = "building the state of strategies"
+                    store.relations = before.copy()
+                    program = with_stored_primitives(self.program)
+                    cycle = Cycle(program, store, self._evaluation(self.program, watch))
+                    build_states(self._maintenance, cycle)
+                    cycle.close()
+            except BaseException:
+                store.relations = before
+                store.predicates = dict(self.program.predicates)
+                self._maintenance = Maintenance.of(self.program, self._maintenance.requested)
+                raise
+            self._show()
+
+    def expected_memory(self) -> float:
+        """Bytes of the state of strategies beyond what exists, estimated."""
+        with self._lock:
+            return expected_memory(self._maintenance, self.store)
+
+    def memory(self) -> int:
+        """Bytes of all rows in all column orders, and of the state of strategies; no texts."""
+        with self._lock:
+            return memory(self._maintenance, self.store)
 
     def _go_back(
         self,

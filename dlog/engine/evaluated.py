@@ -6,6 +6,7 @@ Knows nothing of transactions: see `dlog.engine.database`.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -17,6 +18,7 @@ from dlog.engine.commit.result import Result
 from dlog.engine.evaluate.demand import derived_predicates, described, evaluate_goals, rewriting_for
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
+from dlog.engine.maintain.chosen import Chosen, chosen_strategies
 from dlog.engine.maintain.cones import all_fresh
 from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.strategies import requested, require_strategy
@@ -220,21 +222,24 @@ class Evaluated(View):
         name = facts_name(predicate) if predicate in self._maintenance.owner else predicate
         return self.store.relations.get(name)
 
-    def verify(self) -> None:
-        """Evaluates everything from scratch; raises VerifyError with the rows that differ, if any do."""
+    def verify(self) -> float:
+        """Evaluates everything from scratch; raises VerifyError with the rows that differ, if any do.
+        Returns the seconds that the evaluation took, of processor time."""
         with self._lock:
-            self._verify()
+            return self._verify()
 
     @uninterrupted
-    def _verify(self) -> None:
+    def _verify(self) -> float:
         self.complete()
         store, measures = self.store, self.measures
         maintained = store.relations
         watch = Watch(self.limits)
         try:
             store.relations = self._start()
+            started = time.process_time()
             with interruptible(watch):
                 self._evaluate(watch)
+            seconds = time.process_time() - started
             derived = {s for s in self.program.stratum_of if not self.program.predicates[s].auxiliary}
             found = {
                 name: net_difference(maintained[name], store.relations[name]) for name in sorted(derived)
@@ -244,6 +249,7 @@ class Evaluated(View):
             store.relations, self.measures = maintained, measures
         if differences:
             raise VerifyError(_disagreement(differences))
+        return seconds
 
     def _start(self) -> dict[str, Relation]:
         return start_relations(self.program, self.store.relations, derived_predicates(self.program))
@@ -316,6 +322,12 @@ class Evaluated(View):
             strategies = self._maintenance.strategies.values()
             sizes = {s.stratum.predicates[0]: s.index_size(self.store) for s in strategies}
             return {name: size for name, size in sizes.items() if size is not None}
+
+    @uninterrupted
+    def chosen_strategies(self) -> list[Chosen]:
+        """Which strategy maintains each predicate, and why: in the order of strata."""
+        with self._lock:
+            return chosen_strategies(self._maintenance, self.store)
 
     @uninterrupted
     def check(self) -> None:

@@ -19,7 +19,8 @@ true (false), each of whose members implies that the form is true in the new (ol
 A member of the cover of a disjunction becomes exact by adding that the whole was false before (is false now).
 Its inner existential variables are among the outer ones there, under their own names, so a complex form
 can give one outer assignment several times, and several of its variants may give the same one: that is the
-purpose of groups.  A single atom never does.
+purpose of groups.  A single atom never does, and neither does its negation if its outer variables determine
+its row: `!denied(u, a)`, or `!price[p] = _` of a function.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Operand, Primitive, Rule, Var
 from dlog.planning.versions import base_name, erased_name, inserted_name, old_name
@@ -43,7 +44,8 @@ class Variant:
     """One conjunction over versioned names; forms[0] is the atom that reads the change of `changed`.
 
     Variants of one `group` are to be deduplicated together, over `outer`; without a group (-1) a variant
-    gives each assignment once.  `types` has every variable of the forms.
+    gives each assignment once; with `once_per_row` it does so for each changed row.  `types` has every
+    variable of the forms.
     """
 
     sign: int
@@ -51,6 +53,7 @@ class Variant:
     forms: tuple[Form, ...]
     group: int = -1
     outer: tuple[str, ...] = ()
+    once_per_row: bool = True
     types: Mapping[str, Type] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -82,7 +85,7 @@ def cover_variants(rule: Rule, changed: Collection[str]) -> list[Variant]:
     outer = outer_variables(rule)
     whole = Conj((), rule.body.forms)  # the outer variables keep their names
     return [
-        Variant(sign, base_name(change.predicate), (change, *tail), -1, outer, deltas.types)
+        Variant(sign, base_name(change.predicate), (change, *tail), -1, outer, types=deltas.types)
         for sign in (ERASE, INSERT)
         for change, tail in deltas.cover_conj(whole, sign)
     ]
@@ -101,15 +104,32 @@ def body_variants(
     """As `rule_variants`, for any conjunction."""
     deltas = _Deltas(frozenset(changed), dict(types))
     found = []
+    has_branches = any(isinstance(form, Disjunction) for form in body.forms)
     for i, form in enumerate(body.forms):
         before = body.forms[:i]
         after = tuple(deltas.old(f) for f in body.forms[i + 1 :])
         for sign in (ERASE, INSERT):
-            group = -1 if isinstance(form, Atom) else 2 * i + (sign > 0)
+            group = -1 if _gives_once(form) else 2 * i + (sign > 0)
+            once = group < 0 or (_negates_atom(form) and not has_branches)
             for change, tail in deltas.exact(form, sign):
                 forms = (change, *before, *tail, *after)
-                found.append(Variant(sign, base_name(change.predicate), forms, group, outer, deltas.types))
+                name = base_name(change.predicate)
+                found.append(Variant(sign, name, forms, group, outer, once, deltas.types))
     return found
+
+
+def _gives_once(form: Form) -> bool:
+    """Whether each change of a form gives an assignment of the outer variables once."""
+    if isinstance(form, Negation) and _negates_atom(form):
+        (atom,), inner = form.body.forms, {v.name for v in form.body.exists}
+        keys = {a.name for a in cast(Atom, atom).keys if isinstance(a, Var)}
+        return inner.isdisjoint(keys)  # a function has one value for its keys, in either version
+    return isinstance(form, Atom)
+
+
+def _negates_atom(form: Form) -> bool:
+    """Whether a form is a negation that one row makes true or false."""
+    return isinstance(form, Negation) and len(form.body.forms) == 1 and isinstance(form.body.forms[0], Atom)
 
 
 @dataclass

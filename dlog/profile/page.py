@@ -22,7 +22,11 @@ COLUMNS = ("time", "rows", "iterations", "seeks", "nexts", "bytes")
 
 def write_profile(path: Path, database: Database, program: Path, phases: dict[str, float]) -> None:
     """Write the page of a traced run.  O(rules + runs + steps of plans + text)."""
-    text = page(profile_of(database, program.name, phases))
+    write_file(path, page(profile_of(database, program.name, phases)))
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a page in one step."""
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -43,7 +47,12 @@ def page(profile: Profile) -> str:
             *_sources(profile),
         ]
     )
-    style, script = (
+    return document(f"{profile.name}: profile", body)
+
+
+def document(title: str, body: str, style: str = "") -> str:
+    """A page that needs no other file.  `style`: in addition to that of all pages."""
+    common, script = (
         resources.files("dlog.profile").joinpath(f"page.{end}").read_text() for end in ("css", "js")
     )
     return f"""<!doctype html>
@@ -51,9 +60,9 @@ def page(profile: Profile) -> str:
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(profile.name)}: profile</title>
+<title>{escape(title)}</title>
 <style>
-{style}</style>
+{common}{style}</style>
 </head>
 <body>
 {body}

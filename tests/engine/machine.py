@@ -416,16 +416,16 @@ def _said(text: str) -> tuple[Program, dict[str, str] | None]:
 
 @contextmanager
 def ways(existence: bool, small: int, bulk: float) -> Iterator[None]:
+    joins = maintain.SMALL_CHANGE_OF_JOINS
     kept = sets.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK
-    sets.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK = (
-        (0 if existence else kept[0]),
-        small,
-        bulk,
-    )
+    sets.FAR_LARGER = 0 if existence else kept[0]
+    maintain.SMALL_CHANGE = maintain.SMALL_CHANGE_OF_JOINS = small
+    maintain.BULK = bulk
     try:
         yield
     finally:
         sets.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK = kept
+        maintain.SMALL_CHANGE_OF_JOINS = joins
 
 
 WAYS = st.one_of(

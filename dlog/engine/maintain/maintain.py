@@ -37,12 +37,13 @@ from dlog.planning.versions import facts_name
 from dlog.storage.relation.deferred import DeferredChange
 
 SMALL_CHANGE = 64  # changes of up to this many rows are always maintained, whatever the estimate
+# The same without recursion, where a row cannot change everything.  Evaluating from scratch drops the state,
+# so the next transaction builds it again: over facts of 300 and 3,000 rows, changes of up to 1,000 rows took
+# up to 2.4 times as long by it, and never less than 0.8 times (`benchmarks/strategies.py`).
+SMALL_CHANGE_OF_JOINS = 1024
 # At this share of the work of evaluating from scratch, that is done instead.  It processes whole
 # columns, while deltas look up rows: on group counts it was three times as fast at a change of 10%.
 BULK = 0.08
-# Up to this many rows, sums of groups are rebuilt with their state: the next change of that size then takes
-# the short path (`small_transaction`), which is faster than evaluating even a few thousand rows.
-KEEP_GROUPS = 1024
 
 
 @dataclass
@@ -163,9 +164,9 @@ class Maintenance:
 
     def _choose(self, number: int, store: Store) -> Strategy:
         self.sizes[number] = self._sizes(number, store)
-        return choose(self._question(number, store))
+        return choose(self.question(number, store))
 
-    def _question(self, number: int, store: Store) -> Question:
+    def question(self, number: int, store: Store) -> Question:
         others, stratum = self.strategies.values(), self.program.strata[number]
         given_up = self.given_up.get(number, {})
         return Question(self.program, stratum, store, self.requested, others, given_up, given=self.given)
@@ -239,7 +240,7 @@ class Maintenance:
         if measured := str(self.spent.get(number, "")):
             lines.append(f"  {measured}")
         if all:
-            offers = all_offers(self._question(number, store))
+            offers = all_offers(self.question(number, store))
             lines += [f"  {line}" for line in explain_offers(offers, strategy.offered_as)]
         return lines
 
@@ -343,9 +344,6 @@ def maintain(
 def _follow_stratum(maintenance: Maintenance, number: int, cycle: Cycle, renewed: bool) -> None:
     strategy = maintenance.reconsidered(number, cycle.store)
     bulk = renewed or (not maintenance.forced and _is_bulk(strategy, cycle))
-    if bulk and not renewed and strategy.has_only_groups and _changed_rows(strategy, cycle) <= KEEP_GROUPS:
-        strategy.forget(cycle.store)
-        bulk = False
     try:
         _follow(maintenance, number, strategy, cycle, bulk)
     except CannotFollow as error:
@@ -388,7 +386,8 @@ def _evaluate_stale(maintenance: Maintenance, number: int, cycle: Cycle) -> bool
 
 def _is_bulk(strategy: Strategy, cycle: Cycle) -> bool:
     """Whether a change is so large that evaluating from scratch should cost less."""
-    return _changed_rows(strategy, cycle) > SMALL_CHANGE and strategy.estimate(cycle) > BULK
+    small = SMALL_CHANGE if strategy.stratum.recursive else SMALL_CHANGE_OF_JOINS
+    return _changed_rows(strategy, cycle) > small and strategy.estimate(cycle) > BULK
 
 
 def _changed_rows(strategy: Strategy, cycle: Cycle) -> int:

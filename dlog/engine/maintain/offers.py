@@ -25,6 +25,12 @@ PER_ASSIGNMENT = 1 / 8
 LASTS = 15  # one-row transactions for each row: then there are 16 times as many rows, and all are asked again
 PER_BYTE = 1e-8  # so that memory decides only where times are about equal
 RECURSIVE = "it is recursive"
+# A transaction of one row, by the path that it takes (`benchmarks/strategies.py`: the short path took 10 to
+# 35 us for rules of one to three atoms, the general path 190 to 350 us, with ten aggregates 740 to 810 us).
+SHORT_PATH = 20.0
+GENERAL_PATH = 250.0
+PER_AGGREGATE = 50.0  # there
+MUCH_SLOWER = 1.5  # below this, the memory that methods need decides between them
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,18 @@ class Question:
         return frozenset(self.program.directed("table"))
 
     @cached_property
+    def changing(self) -> list[str]:
+        """The predicates that are read and may change."""
+        return sorted(self.stratum.reads - self.tables)
+
+    def per_transaction(self, short: float, general: float, is_short: Callable[[str], bool]) -> float:
+        """The mean over what may change, if some of it takes the short path; on the other one aggregates
+        have a price of their own."""
+        aggregates = PER_AGGREGATE * sum(len(rule.aggregates) for rule in self.stratum.rules)
+        times = [short if is_short(name) else general + aggregates for name in self.changing]
+        return sum(times) / max(1, len(times))
+
+    @cached_property
     def rule_choices(self) -> list[RuleChoice]:
         """The method of each rule.  REQUIRES: the stratum is not recursive."""
         return [_choose_method(self, rule) for rule in self.stratum.rules]
@@ -119,6 +137,9 @@ def _candidates(question: Question) -> Iterator[Entry]:
     entries = [entry for entry in SUPPORTED if not entry.last_resort]
     if question.requested is None:
         able = [entry for entry in entries if _refusal(entry, question) is None]
+        # Rules have chosen their methods already: those of strategies before the last one are not theirs.
+        methods = [entry for entry in able if entry.by_rule]
+        able = [entry for entry in able if entry not in methods[:-1]]
         if len(able) > 1:  # otherwise there is nothing to compare
             able.sort(key=lambda entry: _offer(entry, question).cost(question.rows))
         yield from able
@@ -152,16 +173,18 @@ def _offer(entry: Entry, question: Question) -> Offer:
 
 def all_offers(question: Question) -> Iterator[Offer | Refusal]:
     """The answer of every strategy, in list order.  Each is asked as if the user had requested it."""
-    for entry in REGISTRY:
-        if not entry.folder:
-            yield Refusal(entry.name, "not supported yet")
-            continue
-        reason = _unless_made(entry, replace(question, refused=[], refusals=[]))
-        wished = replace(question, requested=entry.name, refused=[], refusals=[])
-        if reason is not None and (refusal := _unless_made(entry, wished)) is not None:
-            yield Refusal(entry.name, refusal)
-        else:
-            yield replace(_offer(entry, wished), on_request=reason or "")
+    return (answer_of(entry, question) for entry in REGISTRY)
+
+
+def answer_of(entry: Entry, question: Question) -> Offer | Refusal:
+    """The answer of one strategy, as if the user had requested it."""
+    if not entry.folder:
+        return Refusal(entry.name, "not supported yet")
+    reason = _unless_made(entry, replace(question, refused=[], refusals=[]))
+    wished = replace(question, requested=entry.name, refused=[], refusals=[])
+    if reason is not None and (refusal := _unless_made(entry, wished)) is not None:
+        return Refusal(entry.name, refusal)
+    return replace(_offer(entry, wished), on_request=reason or "")
 
 
 def _unless_made(entry: Entry, question: Question) -> str | None:
@@ -194,6 +217,7 @@ class Need:
     bytes: float
     text: str
     weight: float = 1.0  # of a byte, relative to other methods
+    per_transaction: float = SHORT_PATH  # us for one row
 
 
 def _choose_method(question: Question, rule: Rule) -> RuleChoice:
@@ -213,13 +237,22 @@ def _choose_method(question: Question, rule: Rule) -> RuleChoice:
 
 
 def _least(offers: Sequence[RuleOffer], refusals: str) -> RuleChoice:
-    """The method that needs the least; the first one, without asking others, if it needs nothing."""
+    """The method that needs the least memory, unless the first one is much slower than another; the first
+    one, without asking others, if it needs nothing."""
     first, *others = offers
     if not others:
         return RuleChoice(first.way, refusals, first.method)
     need = first.need()
-    if not need.bytes:
+    if not need.bytes and need.per_transaction <= SHORT_PATH:
         return RuleChoice(first.way, need.text, first.method)
     needs = [need, *(offer.need() for offer in others)]
-    chosen, _ = min(zip(offers, needs, strict=True), key=lambda pair: pair[1].bytes * pair[1].weight)
+    pairs = [*zip(offers, needs, strict=True)]
+    quick, least = min(pairs, key=lambda pair: pair[1].per_transaction)
+    if need.per_transaction > MUCH_SLOWER * least.per_transaction:
+        slow = f"{need.per_transaction:,.0f} us by {first.way}"
+        text = f"a row takes about {least.per_transaction:,.0f} us, {slow}"
+        return RuleChoice(quick.way, text, quick.method)
+    if not need.bytes:
+        return RuleChoice(first.way, need.text, first.method)
+    chosen, _ = min(pairs, key=lambda pair: pair[1].bytes * pair[1].weight)
     return RuleChoice(chosen.way, ", ".join(need.text for need in needs), chosen.method)

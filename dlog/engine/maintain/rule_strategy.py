@@ -74,10 +74,6 @@ class RuleStrategy(Strategy):
     def counts_are_one(self, store: Store) -> bool:
         return self.head.counts_are_one(store)
 
-    @property
-    def has_only_groups(self) -> bool:
-        return not self.plain and all(a.states for a in self.aggregates)
-
     # State
 
     def ready(self, store: Store) -> bool:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dlog.engine.commit.oracle_report import OracleReport
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate_stratum
+from dlog.engine.state.side_state import SideState
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Program, Stratum
 from dlog.planning.arrange import AtomUse
@@ -174,11 +175,6 @@ class Strategy:
         """The work of `apply` as a share of the work of evaluating the stratum from scratch; an estimate."""
         raise NotImplementedError
 
-    @property
-    def has_only_groups(self) -> bool:
-        """Whether the stratum consists of groups with state only."""
-        return False
-
     def column_order_uses(self) -> Iterator[tuple[AtomUse, ...]]:
         """What each plan that will run in transactions reads, plan by plan."""
         yield from ()
@@ -201,6 +197,10 @@ class Strategy:
     def index_size(self, store: Store) -> tuple[str, int, int] | None:
         """Granularity, intervals and bytes of sensitivity indices, if it has any."""
         return None
+
+    def side_states(self) -> Iterator[SideState]:
+        """Its state outside the store, which strata may share."""
+        yield from ()
 
     def explain(self, store: Store) -> list[str]:
         """How the stratum is maintained and why, as text; runs nothing."""

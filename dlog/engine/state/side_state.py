@@ -18,7 +18,7 @@ from dlog.storage.relation.relation import Relation
 
 
 class SideState:
-    """A state overrides `settle`, `undo` and `check`."""
+    """A state overrides `settle`, `undo`, `memory` and `check`."""
 
     before: Relation | None = None  # the stamp of the version before the last transaction
     after: Relation | None = None  # that of the version after it
@@ -29,6 +29,10 @@ class SideState:
     def undo(self) -> None:
         """Bring back the state before the last transaction.  O(what that changed)."""
         raise NotImplementedError
+
+    def memory(self) -> int:
+        """Its bytes."""
+        return 0
 
     def check(self) -> None:
         """Assert every invariant.  REQUIRES: is_current."""

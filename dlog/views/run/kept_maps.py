@@ -90,6 +90,10 @@ class KeptMaps(Generic[Name]):
         """The same of a few rows in one call of the machine, if there is only one."""
         return self.runtime.few_rows(relation, most)
 
+    def memory(self) -> int:
+        """Bytes of all maps."""
+        return self.runtime.memory()
+
     def check(self) -> None:
         self.runtime.check()
 

@@ -1,4 +1,5 @@
-"""Owns what the delta strategy costs: the column orders that its variants read, beyond those that exist.
+"""Owns what the delta strategy costs: the column orders that its variants read, beyond those that exist, and
+whether rows take the short path.
 
 Variants begin with the changed row, so each atom that may change asks for column orders of the others.
 Predicates that never change ask for nothing.
@@ -13,17 +14,18 @@ from dlog.engine.maintain.body_changes import missing_orders
 from dlog.engine.maintain.delta.keep import DeltaStrategy, rule_deltas
 from dlog.engine.maintain.delta.rule_deltas import RuleDeltas
 from dlog.engine.maintain.offers import (
+    GENERAL_PATH,
     PER_ASSIGNMENT,
     RECURSIVE,
+    SHORT_PATH,
     Need,
     Offer,
     Question,
     RuleOffer,
 )
-from dlog.ir.rules import Rule
+from dlog.engine.maintain.rule_strategy import RuleChoice
+from dlog.ir.rules import Atom, Rule
 from dlog.planning.deltas import rule_variants
-
-PER_TRANSACTION = 20.0  # of one row on the short path
 
 
 def refuse(name: str, question: Question) -> str | None:
@@ -36,7 +38,7 @@ def offer(name: str, question: Question) -> Offer:
         name,
         "; ".join(dict.fromkeys(need.text for need in needs)),
         per_row=PER_ASSIGNMENT * question.assignments_of_row,
-        per_transaction=PER_TRANSACTION,
+        per_transaction=per_transaction(question),
         bytes=sum(need.bytes for need in needs),
         build=PER_ASSIGNMENT * question.assignments,
     )
@@ -52,6 +54,31 @@ def rule_offer(name: str, question: Question, rule: Rule) -> RuleOffer:
 
 
 def rule_need(question: Question, rule: Rule) -> Need:
+    """With the time of the stratum, if a rule of it may need the general path where others do not: those with
+    aggregates always do."""
+    need = _order_need(question, rule)
+    if rule.aggregates or _is_plain(rule):
+        return need
+    return replace(need, per_transaction=per_transaction(question))
+
+
+def per_transaction(question: Question) -> float:
+    """Of one row."""
+    from dlog.engine.maintain.triggers.trigger_search import takes_short_path
+
+    choices = [RuleChoice("", "", rule_deltas) for _ in question.stratum.rules]
+    made, store = DeltaStrategy(question.program, question.stratum, question.store, choices), question.store
+    return question.per_transaction(
+        SHORT_PATH, GENERAL_PATH, lambda name: takes_short_path(store, made, name)
+    )
+
+
+def _is_plain(rule: Rule) -> bool:
+    """Whether a body has nothing but atoms, so that rows take the short path."""
+    return all(isinstance(form, Atom) for form in rule.body.forms)
+
+
+def _order_need(question: Question, rule: Rule) -> Need:
     store, reads = question.store, rule.body.predicates()
     if max((store.rows(name) for name in reads), default=0) < LARGE:
         return Need(0.0, "it reads little data, so any index is cheap to build")

@@ -7,7 +7,7 @@ transaction updates the maps: see `shared_maps`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from dlog.engine.maintain.heads.sets import check_new_rows
 from dlog.engine.maintain.maps.places import HeadPlaces
 from dlog.engine.maintain.maps.shared_maps import SharedMaps
 from dlog.engine.maintain.strategy import CannotFollow, Cycle, Strategy, evaluated_anew
+from dlog.engine.state.side_state import SideState
 from dlog.engine.state.store import Store
 from dlog.errors import DataError
 from dlog.ir.rules import Program, Stratum
@@ -43,6 +44,9 @@ class MapStrategy(Strategy):
 
     def check_maps(self, store: Store) -> None:
         """Assert that every map is what its definition says.  REQUIRES: the maps are current."""
+
+    def side_states(self) -> Iterator[SideState]:
+        yield self.shared
 
     @classmethod
     def alike(cls, stratum: Stratum, others: Iterable[Strategy]) -> Iterable[Self]:

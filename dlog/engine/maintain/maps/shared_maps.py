@@ -112,6 +112,9 @@ class SharedMaps(SideState):
             self.maps.apply(relation, np.asarray(rows, np.int64), -sign)
         self.maps.changed()
 
+    def memory(self) -> int:
+        return self.maps.memory() if self.maps is not None else 0
+
     def check(self) -> None:
         assert self.maps is not None
         self.maps.check()

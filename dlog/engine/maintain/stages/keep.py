@@ -74,6 +74,9 @@ class _Beside(SideState):
     def undo(self) -> None:
         self.recursion.table.undo()
 
+    def memory(self) -> int:
+        return int(self.recursion.table.table.nbytes + self.recursion.table.records.nbytes)
+
 
 class StageStrategy(Strategy):
     """Maintains one recursive stratum.  REQUIRES: not `unsupported`.
@@ -172,6 +175,9 @@ class StageStrategy(Strategy):
 
     def short_path(self, store: Store, name: str, sign: int) -> ShortPath | None:
         return short_path(self, store, name, sign)
+
+    def side_states(self) -> Iterator[SideState]:
+        yield self.side
 
     def forget(self, store: Store) -> None:
         self.side.forget(store, self.stamp)

@@ -1,15 +1,19 @@
 """Owns what the trace strategy costs: sensitivity indices, and column orders that the evaluation reads.
 
-A row costs about the same as with the default method if both have what they need, and single rows take a
-shorter path there, so a trace must need much less memory.
+A row costs about the same as with the default method if both take the short path, so a trace must need much
+less memory.  Its short path is for one row of a base predicate that no other rule reads; the body need not be
+simple.
 """
 
 from __future__ import annotations
 
 from dlog.engine.maintain.body_changes import missing_orders
+from dlog.engine.maintain.heads.sets import SetHead
 from dlog.engine.maintain.offers import (
+    GENERAL_PATH,
     PER_ASSIGNMENT,
     RECURSIVE,
+    SHORT_PATH,
     Need,
     Offer,
     Question,
@@ -17,14 +21,15 @@ from dlog.engine.maintain.offers import (
     RuleOffer,
 )
 from dlog.engine.maintain.trace.keep import TraceStrategy, rule_traces
-from dlog.engine.maintain.trace.planned import untraceable
+from dlog.engine.maintain.trace.planned import Traces, untraceable
 from dlog.engine.maintain.trace.rule_traces import TraceDeltas
 from dlog.ir.rules import Rule
 from dlog.sensitivity.watches import COARSE, EXACT
 
 GRANULARITY = {"trace": COARSE, "trace-exact": EXACT}
 TRACE, TRACE_EXACT = GRANULARITY
-PER_TRANSACTION = 20.0  # of one row on the short path
+SHORT = 1.2 * SHORT_PATH
+GENERAL = 1.4 * GENERAL_PATH
 MUCH_LARGER = 2.0  # the alternative must need this many times as much
 
 
@@ -47,7 +52,7 @@ def offer(name: str, question: Question) -> Offer:
         name,
         "; ".join(dict.fromkeys(need.text for need in needs)),
         per_row=PER_ASSIGNMENT * question.assignments_of_row,
-        per_transaction=PER_TRANSACTION,
+        per_transaction=max(need.per_transaction for need in needs),
         bytes=sum(need.bytes for need in needs),
         build=PER_ASSIGNMENT * question.assignments,
     )
@@ -68,4 +73,19 @@ def rule_need(question: Question, rule: Rule, name: str) -> Need:
     `dlog.engine.maintain.trace.granularity`."""
     traces = TraceDeltas(question.store, rule, "~", GRANULARITY[name]).planned_traces()
     size = traces.expected_bytes(question.store) + missing_orders(question.store, traces.atoms)[1]
-    return Need(size, f"a trace {size / 1e6:,.1f} MB", MUCH_LARGER)
+    time = per_transaction(question, rule, traces)
+    return Need(size, f"a trace {size / 1e6:,.1f} MB", MUCH_LARGER, time)
+
+
+def per_transaction(question: Question, rule: Rule, traces: Traces) -> float:
+    """Of one row: see `dlog.engine.maintain.trace.triggers`."""
+    program, stratum = question.program, question.stratum
+    simple = len(stratum.rules) == 1 and not rule.aggregates and len(traces.pipeline.operations) == 1
+    simple = simple and all(watch.level >= 0 for watch in traces.upkeep.watched.watches)
+    simple = simple and not SetHead(question.store, stratum, looks_up=False).by_existence
+
+    def is_short(name: str) -> bool:
+        readers = sum(name in other.reads for other in program.strata)
+        return simple and readers == 1 and name not in program.stratum_of
+
+    return question.per_transaction(SHORT, GENERAL, is_short)

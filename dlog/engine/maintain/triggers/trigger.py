@@ -150,6 +150,7 @@ class Trigger:
     accounts: Sequence[Account]  # of the strata: what they took
     arena: InitVar[Arena]
     room: InitVar[Room | None] = None
+    most_rows: int = MOST_ROWS  # of one firing
     is_given: bool = False  # firing finds the predicate changed, as what is derived is
     one: Any = field(init=False)  # a JoinRoom, or what a trigger of another kind has
     some: JoinRoom | None = None  # for several rows, made when they first come
@@ -220,7 +221,7 @@ class Trigger:
             words = self.row_words
             for place, code in enumerate(rows[0]):
                 words[place] = code
-        elif n > MOST_ROWS:
+        elif n > self.most_rows:
             return k.TOO_LARGE
         else:
             room = self._room_with(arena, rows)

@@ -20,7 +20,7 @@ from dlog.engine.maintain.strategy import Strategy
 from dlog.engine.maintain.triggers.group_trigger import GroupTrigger, OtherGroups, group_trigger
 from dlog.engine.maintain.triggers.kernels import V_SOURCES, V
 from dlog.engine.maintain.triggers.terminal_head import JoinedHead
-from dlog.engine.maintain.triggers.trigger import Joins, Trigger, Use
+from dlog.engine.maintain.triggers.trigger import MOST_ROWS, Joins, Trigger, Use
 from dlog.engine.state.store import Store
 from dlog.heads.group_kernels import GROUP
 from dlog.ir.rules import Atom, Const, Rule, Var
@@ -168,20 +168,24 @@ def _make(
     maintenance: Maintenance, store: Store, key: tuple[str, int], strategies: list[RuleStrategy]
 ) -> Trigger | None:
     (name, sign), found = key, list[_Found]()
-    changed = (inserted_name if sign > 0 else erased_name)(name)
+    changed, most_rows = (inserted_name if sign > 0 else erased_name)(name), MOST_ROWS
     for strategy in strategies:
         for deltas in (*strategy.plain, *(a.deltas for a in strategy.aggregates)):
             for planned in deltas.variants:
                 if planned.variant.changed != name:
                     continue
-                if planned.variant.group >= 0:
+                if not planned.variant.once_per_row:
                     return None
+                if planned.variant.group >= 0:
+                    most_rows = 1
                 if planned.variant.change.predicate == changed:
                     made = _use(store, strategy, deltas, planned, is_read(maintenance, strategy.name))
                     if made is None:
                         return None
                     found.append(made)
-    return _assembled(maintenance, store, key, found)
+    trigger = _assembled(maintenance, store, key, found)
+    trigger.most_rows = most_rows
+    return trigger
 
 
 def _following(maintenance: Maintenance, name: str) -> set[str]:
@@ -207,32 +211,48 @@ def is_checked(maintenance: Maintenance, name: str) -> bool:
     return name in maintenance.program.violations
 
 
+def takes_short_path(store: Store, strategy: RuleStrategy, name: str) -> bool:
+    """Whether rows of a predicate that a strategy reads need no more than joins and simple heads.  Runs and
+    plans nothing."""
+    if strategy.aggregates and strategy.plain:
+        return False
+    for deltas in strategy.bodies:
+        for planned in deltas.variants:
+            if planned.variant.changed == name and not _is_short(store, strategy, deltas, planned):
+                return False
+    return True
+
+
+def _is_short(store: Store, strategy: RuleStrategy, deltas: BodyChanges, planned: Planned) -> bool:
+    return planned.variant.once_per_row and _target(store, strategy, deltas, planned, True) is not None
+
+
 def _use(
     store: Store, strategy: RuleStrategy, deltas: BodyChanges, planned: Planned, is_read: bool
 ) -> _Found | None:
+    use, (join, *_) = _target(store, strategy, deltas, planned, is_read), planned.pipeline.operations
+    return None if use is None else _found(deltas, cast(Join, join), use)
+
+
+def _target(
+    store: Store, strategy: RuleStrategy, deltas: BodyChanges, planned: Planned, is_read: bool
+) -> Use | None:
+    """Where the rows of a variant go; None if it is not simple."""
     operations = planned.pipeline.operations
     if len(operations) != 1 or not isinstance(operations[0], Join):
         return None
-    join = operations[0]
+    join, sign = operations[0], planned.variant.sign
     if strategy.aggregates:
-        return _group_use(store, strategy, deltas, planned, join, is_read)
+        group = group_trigger(store, strategy, join.outputs)
+        if group is None:
+            return None
+        return Use(strategy, sign, (), group, not is_read and _has_one_value(store, strategy.name, group))
     heads = [h for h in deltas.rule.heads if h.predicate == strategy.name]
     targets = [plain_head(store, deltas.rule, head, join.outputs) for head in heads]
     if any(t is None for t in targets):
         return None
     ends = not is_read and not store.predicates[strategy.name].is_functional
-    use = Use(strategy, planned.variant.sign, tuple(t for t in targets if t is not None), ends=ends)
-    return _found(deltas, join, use)
-
-
-def _group_use(
-    store: Store, strategy: RuleStrategy, deltas: BodyChanges, planned: Planned, join: Join, is_read: bool
-) -> _Found | None:
-    group = group_trigger(store, strategy, join.outputs)
-    if group is None:
-        return None
-    ends = not is_read and _has_one_value(store, strategy.name, group)
-    return _found(deltas, join, Use(strategy, planned.variant.sign, (), group, ends))
+    return Use(strategy, sign, tuple(t for t in targets if t is not None), ends=ends)
 
 
 def _has_one_value(store: Store, name: str, group: GroupTrigger | OtherGroups) -> bool:

@@ -12,6 +12,7 @@ from dlog.errors import UnsupportedError
 PER_TRANSACTION = 40.0
 PER_ROW = 10.0
 BUILD, BUILD_ROW = 100_000.0, 2.0  # the M3 program is generated and compiled, then run on every row
+MANY = 10.0  # assignments that are a reason
 ROW_BYTES = 64.0  # of the maps, for each row that is read
 
 
@@ -30,10 +31,12 @@ def refuse(name: str, question: Question) -> str | None:
 
 def offer(name: str, question: Question) -> Offer:
     each = question.assignments_of_row
-    number = f"about {each:,.0f} assignments" if each >= 1.5 else "few assignments"
+    reason = f"a row is part of about {each:,.0f} assignments of the body, which views never enumerate"
+    if each < MANY:
+        reason = "other strategies are estimated to take longer"
     return Offer(
         name,
-        f"a row is part of {number} of the body, which views never enumerate",
+        reason,
         per_row=PER_ROW,
         per_transaction=PER_TRANSACTION,
         bytes=ROW_BYTES * question.rows,
