@@ -105,16 +105,9 @@ def _free(node: ast.Node) -> Names:
     found = frozenset[str]()
     if isinstance(node, ast.Variable):
         return frozenset({node.name})
-    for part in _parts(node):
+    for part in node.children():
         found |= _free(part)
     return found
-
-
-def _parts(node: ast.Node) -> Iterable[ast.Node]:
-    for value in vars(node).values():
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, ast.Node) and not isinstance(part, ast.TypeRef):
-                yield part
 
 
 def _sum_with(node: ast.Node, key: str, names: Names) -> tuple[int, ast.Node | None] | None:
