@@ -196,7 +196,43 @@ def test_what_is_measured() -> None:
     assert all(known.measured(d) is not None for d in by_level.values())
 
 
+def test_what_is_counted_goes_back_with_the_maps() -> None:
+    three = Three()
+    three.apply("R", [(1, 1)])
+    saved = three.kept.runtime.save()
+    three.apply("R", [(2, 1), (3, 1)])
+    three.kept.runtime.restore(saved)
+    assert three.kept.runtime.changes == {"R": 1} and three.kept.runtime.sizes == {"R": 1}
+
+
 def test_view_trees_have_no_choice() -> None:
     kept = Maintained(parse_sql(THREE))
     with pytest.raises(DlogError, match="a view tree has no choice of maps"):
         kept.reconsider(lambda name: [])
+
+
+# ---- dead entries
+
+
+@pytest.mark.parametrize("waiting", [0, 1, 50])
+@pytest.mark.parametrize("share", [0, 1], ids=["full", "demoted"])
+@pytest.mark.parametrize("name", ["finance/axf", "finance/bsp", "finance/bsv"])
+def test_dead_entries_are_forgotten(name: str, share: float, waiting: int) -> None:
+    """Orders that are placed, and revoked when so many others have come, each with keys that no other has: in
+    one call and in several, memory does not grow, and what stays has not changed.
+    """
+    kept = Maintained(nested(name), options=Options(batch=False, demoted=Some(0, share)))
+    kept.apply("BIDS", [(t, t, t % 3, 10 + t % 7, 1000 + 90 * t) for t in range(100)])
+    before, memory = kept.result(), kept.runtime.maps.memory()
+    for start in (10_000, 20_000, 30_000):
+        rows, signs = placed_and_revoked(range(start, start + 10_000), waiting)
+        kept.apply("BIDS", rows, signs)
+        assert kept.runtime.maps.memory() <= 8 * memory + (1 << 16)
+    assert kept.result() == before
+
+
+def placed_and_revoked(numbers: range, waiting: int) -> tuple[list[tuple[int, ...]], list[int]]:
+    events = [(2 * at, t, 1) for at, t in enumerate(numbers)]
+    events += [(2 * (at + waiting) + 1, t, -1) for at, t in enumerate(numbers)]
+    ordered = sorted(events)
+    return [(t, t, t, 7, t) for _, t, _ in ordered], [sign for _, _, sign in ordered]
