@@ -1,10 +1,11 @@
 """Levels of maps on the workload of ML: how many changes of one row a second, by depth.
 
 Each query of `programs/finance` and `programs/tpch` is maintained at full depth, at depth 1 (classical
-incremental maintenance) and at depth 0 (computed again after every change), by the same runtime; DuckDB
-computes it again after every change.  The first part of a stream comes in large batches and is not measured;
-its last part comes row by row, as much of it as an algorithm can do in a few seconds.  All then have the same
-result.  Kernels written by hand for a query, without checks of overflow, are the limit.
+incremental maintenance), at depth 0 (computed again after every change) and by the maps that are expected to
+cost least, all by the same runtime; DuckDB computes it again after every change.  The first part of a stream
+comes in large batches and is not measured; its last part comes row by row, as much of it as an algorithm can
+do in a few seconds.  All then have the same result.  Kernels written by hand for a query, without checks of
+overflow, are the limit, and for SSB 4 its view tree is the measure.
 
     python -m benchmarks.levels [--scale 0.1] [QUERY ...]
 """
@@ -16,8 +17,8 @@ import functools
 import importlib
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,10 +31,14 @@ from benchmarks.harness import Aim, Row, at_least, below, duck, faster
 from dlog.m3.runtime.feeder import Step
 from dlog.m3.runtime.runtime import Runtime
 from dlog.m3.syntax import ast
+from dlog.multilevel.sizes import Statistics
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.views.levels.program import Levels, Options, levels
+from dlog.views.m3.program import NATIVE
 from dlog.views.nested import NestedQuery
+from dlog.views.query import Query
 from dlog.views.run.level_results import level_result
+from dlog.views.run.maintained import Maintained
 from dlog.views.sql.files import parse_sql
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
@@ -42,12 +47,14 @@ TPCH = ("q3", "q11a", "q17", "q17a", "q18", "q18a", "q22", "q22a", "ssb4")
 EVENTS = 100_000  # of the order book
 SCALE = 0.1  # of TPC-H
 SQUARE = ("q18", "q18a", "q22", "q22a", "ssb4")  # at depth 0 or 1 they take hours for the rows of the others
+WHOLE = 0.1  # of the rows, where all of them are measured
 FEWER = 0.02  # of the rows for these
 TAIL = 20_000  # rows that come one by one, at most
 SMALL = 0.001
 SECONDS = 1.5  # for which an algorithm is measured
 LONGEST = 60.0  # seconds for the first part of a stream, row by row; with more, a depth is left out
 PIECE = 1 << 12  # rows between two looks at the clock
+ROUNDS = 3  # of the chosen maps and the view tree
 REFRESHES = 5  # of DuckDB
 DEPTHS = {"full": None, "depth 1": 1, "depth 0": 0}
 
@@ -103,7 +110,7 @@ def benchmark(scale: float) -> Iterator[Row]:
 
 def run(names: Sequence[str], scale: float) -> Iterator[Row]:
     for name in names:
-        yield from rows_of(Case(name, scale * FEWER if name in SQUARE else scale))
+        yield from rows_of(Case(name, scale * FEWER if name in SQUARE else scale), scale)
 
 
 class Case:
@@ -112,7 +119,7 @@ class Case:
     def __init__(self, name: str, scale: float, stream: Stream | None = None):
         self.name = name
         folder = "finance" if name in FINANCE else "tpch"
-        text = (PROGRAMS / folder / f"{name}.sql").read_text(encoding="utf-8")
+        self.text = text = (PROGRAMS / folder / f"{name}.sql").read_text(encoding="utf-8")
         self.query = parse_sql(text, levels=True)
         assert isinstance(self.query, NestedQuery)
         relations = {s.name for s in self.query.sources}
@@ -133,21 +140,40 @@ class Case:
 
 @dataclass
 class Kept:
-    """A query by levels with its rows as codes."""
+    """A query by levels, or by a view tree (`read` gives its result), with its rows as codes."""
 
-    found: Levels
+    found: Levels | None
     runtime: Runtime
     words: dict[str, np.ndarray]
+    read: Callable[[], Result] | None = None
 
     def result(self) -> Result:
+        if self.found is None:
+            assert self.read is not None
+            return self.read()
         table = level_result(self.found, self.runtime)
         return sorted(zip(*(c.to_pylist() for c in table.columns), strict=True))
 
 
-def kept_by(case: Case, depth: int | None, batch: bool = False) -> Kept:
-    """With tables loaded and all rows as codes; with triggers for batches or for single rows."""
-    found = levels(case.query, Options(depth=depth, batch=batch), apart=True)
-    runtime = Runtime(found.m3, dictionary=Dictionary())
+def kept_by(case: Case, options: Options) -> Kept:
+    """With tables loaded and all rows as codes."""
+    found = levels(case.query, options, apart=True)
+    return loaded(case, found, Runtime(found.m3, dictionary=Dictionary()))
+
+
+def in_tree(case: Case) -> Kept:
+    """The same by a view tree, with triggers for single rows."""
+    query = parse_sql(case.text)
+    assert isinstance(query, Query)
+    kept = Maintained(query, style=replace(NATIVE, batch=False))
+    return loaded(
+        case, None, kept.runtime, lambda: sorted(tuple(r.values()) for r in kept.result().to_pylist())
+    )
+
+
+def loaded(
+    case: Case, found: Levels | None, runtime: Runtime, read: Callable[[], Result] | None = None
+) -> Kept:
     sources = {s.name: s for s in runtime.program.sources}
     streams, tables = case.arrays
     for name, table in tables.items():
@@ -157,15 +183,16 @@ def kept_by(case: Case, depth: int | None, batch: bool = False) -> Kept:
     for name, table in streams.items():
         table = table.rename_columns([c.name for c in sources[name].columns])
         words[name] = runtime.encode_table(sources[name], table, case.stream.signs[name])
-    return Kept(found, runtime, words)
+    return Kept(found, runtime, words, read)
 
 
-def rows_of(case: Case) -> Iterator[Row]:
+def rows_of(case: Case, scale: float) -> Iterator[Row]:
     measured = {name: by_depth(case, depth) for name, depth in DEPTHS.items()}
+    measured["chosen"] = by_levels(kept_by(case, chosen(case)), case)
     assert measured["full"] is not None, case.name
     seconds, result = measured["full"]
     yield Row(f"{case.name}: rate", case.size, 1e-3 / seconds, unit="K rows/s")
-    for peer in ("depth 1", "depth 0"):
+    for peer in ("chosen", "depth 1", "depth 0"):
         if (one := measured[peer]) is None:
             continue
         other, found = one
@@ -178,6 +205,8 @@ def rows_of(case: Case) -> Iterator[Row]:
     if case.name in FIGURE_4:
         rate = FIGURE_4[case.name]
         yield Row(case.name, case.size, seconds, 1 / rate, "ML, Figure 4", faster(10))
+    if case.name == "ssb4":
+        yield from small(Case(case.name, WHOLE * scale))
     if case.name in levels_by_hand.KERNELS:
         other, value = by_hand(case)
         assert np.isclose(value, levels_by_hand.total(case.name, result), rtol=1e-9), (case.name, value)
@@ -190,12 +219,50 @@ def by_depth(case: Case, depth: int | None) -> tuple[float, Result] | None:
     """
     program = levels(case.query, Options(depth=depth), apart=True).m3
     again = any(isinstance(node, ast.Assign) and node.op == ":=" for node in program.walk())
-    return by_levels(case, depth, batch=again and depth is not None)
+    batch = again and depth is not None
+    return by_levels(kept_by(case, Options(depth=depth, batch=batch)), case, batch)
 
 
-def by_levels(case: Case, depth: int | None, batch: bool) -> tuple[float, Result] | None:
+def chosen(case: Case) -> Options:
+    """The maps that are expected to cost least, by what the relations have in the end."""
+    rows, distinct = {}, {}
+    streams, tables = case.arrays
+    for name, table in {**streams, **tables}.items():
+        left = rows_left(table, case.stream.signs[name]) if name in streams else table
+        rows[name] = float(len(left))
+        distinct.update({(name, i): float(len(c.unique())) for i, c in enumerate(left.columns)})
+    counts = {name: len(table) for name, table in streams.items()}
+    rates = {name: n / sum(counts.values()) for name, n in counts.items()}
+    return Options(batch=False, statistics=Statistics(rates, rows, distinct))
+
+
+def small(case: Case) -> Iterator[Row]:
+    """The chosen maps of a query that has a view tree against that, in turn, and their memory."""
+    options = chosen(case)
+    times: dict[str, list[float]] = {"chosen": [], "tree": []}
+    results, kept = {}, None
+    for _ in range(ROUNDS):
+        for name in times:
+            kept = in_tree(case) if name == "tree" else kept_by(case, options)
+            seconds, results[name] = by_row(kept, case)
+            times[name].append(seconds)
+            if name == "chosen":
+                memory = kept.runtime.memory() / len(case.stream.which)
+    assert same(*results.values()), case.name
+    best, tree = (min(found) for found in times.values())
+    yield Row(f"{case.name}: chosen maps", case.size, best, tree, "view tree", faster(1))
+    yield Row(f"{case.name}: memory of chosen maps", case.size, memory, unit="bytes/tuple", aim=below(2048))
+
+
+def by_row(kept: Kept, case: Case) -> tuple[float, Result]:
+    """The whole stream row by row: processor time for a row, and the result."""
+    started = time.process_time()
+    feed(kept, case, 0, len(case.stream.which), dict.fromkeys(kept.words, 0), one_by_one=True)
+    return (time.process_time() - started) / len(case.stream.which), kept.result()
+
+
+def by_levels(kept: Kept, case: Case, batch: bool = False) -> tuple[float, Result] | None:
     """The same with triggers of one kind; None if the first part takes too long."""
-    kept = kept_by(case, depth, batch)
     which = case.stream.which
     first = len(which) - case.tail
     done, began = dict.fromkeys(kept.words, 0), time.process_time()
@@ -308,7 +375,7 @@ def flat(scale: float) -> Iterator[Row]:
         found = {}
         for waiting in (at_least(50, 10_000 * scale), at_least(5_000, 1_000_000 * scale)):
             case = Case(name, scale, long_book(waiting))
-            measured = by_levels(case, None, batch=False)
+            measured = by_levels(kept_by(case, Options(batch=False)), case)
             assert measured is not None, name
             found[waiting] = measured[0]
         (small, large), (less, more) = found, found.values()
@@ -321,7 +388,7 @@ def placed_and_revoked(scale: float) -> Iterator[Row]:
     turns = at_least(1_000, 1_000_000 * scale)
     for name in FINANCE if scale >= SMALL else ("axf",):
         case = Case(name, min(scale, 0.02))
-        kept = kept_by(case, None)
+        kept = kept_by(case, Options(batch=False))
         feed(kept, case, 0, len(case.stream.which), dict.fromkeys(kept.words, 0))
         row = kept.words["BIDS"][:, :1].copy()
         row[0], row[1] = 10**7, 10**7

@@ -252,12 +252,14 @@ def explain(
     nested = by_levels(program, predicate, facts, forced)
     if nested is not None:
         from dlog.views.levels.explain import explain as explain_levels
-        from dlog.views.levels.program import Options
+        from dlog.views.levels.program import Options, side_by_side
         from dlog.views.levels.program import levels as compiled
+        from dlog.views.levels.sampled import sampled
 
         refuse_options(nested, {"--order": order})
         maps = compiled(nested, Options(depth, inputs))
-        print(explain_levels(maps), end="")
+        sample = sampled(nested.sources, (facts, program.parent))
+        print(explain_levels(maps, side_by_side(nested, sample.known), sample), end="")
         if tree is not None:
             draw_maps(program, predicate, maps, tree)
         return

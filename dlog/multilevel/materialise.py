@@ -69,7 +69,7 @@ def _is_covered(factor: Node, group: Monomial, known: Names, with_inputs: bool) 
     return inputs(factor) <= given
 
 
-def _definition(part: Monomial, division: Division, kept: Names) -> Node:
+def definition_of(part: Monomial, division: Division, kept: Names) -> Node:
     """Of the map that a part becomes: its keys are the variables that are used elsewhere."""
     body = times(arranged(part, _all(part) - _bound(part)))
     return sum_over(body, kept | division.used_beside(part))
@@ -126,6 +126,24 @@ def _rank(factor: Node, bound: Names) -> int:
     return 5 if visible(factor) & bound else 6
 
 
+def finished(draft: Node, scope: Names, budget: Budget) -> Node:
+    """A statement's right side in simple form."""
+    found = simplify(draft, scope, budget, FINISH)
+    for law in ("gather", "factorise", "gather"):
+        found = _outside_numbers(found, scope, LAWS[law], budget)
+    return found
+
+
+def _outside_numbers(node: Node, scope: Names, law: Law, budget: Budget) -> Node:
+    """A law everywhere but inside of lifts and conditions: numbers are compared as they are computed."""
+    if not isinstance(node, ast.Sum | ast.Product | ast.AggSum):
+        return node
+    changed = law(with_children(node, scope, lambda n, s: _outside_numbers(n, s, law, budget)), scope)
+    if changed != node:
+        budget.spend()
+    return changed
+
+
 @dataclass
 class Materialiser:
     """`level` of the maps that it makes; `base`: they contain rows of one relation only.  `batches` has
@@ -141,23 +159,15 @@ class Materialiser:
 
     def statement(self, node: Node, scope: Names) -> Node:
         """The right side of a statement whose trigger binds `scope`."""
+        return finished(self.draft(node, scope), scope, self.budget)
+
+    def draft(self, node: Node, scope: Names) -> Node:
+        """The same before it is simplified."""
         known = -1
         while known < len(self.batches.maps):  # again, if maps of the batch were added: others may read them
             known = len(self.batches.maps)
             found = self.expression(node, scope)
-        found = simplify(found, scope, self.budget, FINISH)
-        for law in ("gather", "factorise", "gather"):
-            found = self._outside_numbers(found, scope, LAWS[law])
         return found
-
-    def _outside_numbers(self, node: Node, scope: Names, law: Law) -> Node:
-        """A law everywhere but inside of lifts and conditions: numbers are compared as they are computed."""
-        if not isinstance(node, ast.Sum | ast.Product | ast.AggSum):
-            return node
-        changed = law(with_children(node, scope, lambda n, s: self._outside_numbers(n, s, law)), scope)
-        if changed != node:
-            self.budget.spend()
-        return changed
 
     def expression(self, node: Node, scope: Names, is_nested: bool = False) -> Node:
         """The expression over maps.  It has the same value, and the same variables are visible."""
@@ -170,7 +180,7 @@ class Materialiser:
         """A map with input variables has no keys: so an entry for given inputs is all there is for them."""
         division = divide(monomial, scope, self.base, self.with_inputs)
         if self.with_inputs and any(
-            inputs(d) and outputs(d) for d in (_definition(part, division, kept) for part in division.parts)
+            inputs(d) and outputs(d) for d in (definition_of(part, division, kept) for part in division.parts)
         ):
             return divide(monomial, scope, self.base)
         return division
@@ -178,7 +188,7 @@ class Materialiser:
     def _product(self, division: Division, kept: Names, scope: Names, is_nested: bool) -> Node:
         factors = self._with_batch_maps(division, kept, is_nested)
         for part in division.parts:
-            factors.append(self._access(_definition(part, division, kept)))
+            factors.append(self._access(definition_of(part, division, kept)))
         bound = scope | _bound(factors)
         for nested in division.nested:
             factors.append(self._nested(nested, scope, bound))

@@ -29,11 +29,11 @@ class Staged:
 
 
 def reads(statement: ast.Assign) -> Names:
-    return _maps_in(statement.expression)
+    return maps_in(statement.expression)
 
 
 @remembered
-def _maps_in(node: Node) -> Names:
+def maps_in(node: Node) -> Names:
     return frozenset(n.name for n in node.walk() if isinstance(n, ast.MapAccess))
 
 

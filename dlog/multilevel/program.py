@@ -6,32 +6,32 @@ in the same way, until deltas read no relation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from dlog.garbage import seldom_collected
 from dlog.language.ast import Node
 from dlog.m3.syntax import ast
-from dlog.m3.syntax.ast import BATCH, DBTOASTER, DELETE, INSERT, READY, STREAM, TypeRef
+from dlog.m3.syntax.ast import BATCH, DBTOASTER, DELETE, INSERT, READY, TypeRef
 from dlog.m3.types.typecheck import check
 from dlog.m3.types.typing import INTEGERS
 from dlog.multilevel import initial as first
-from dlog.multilevel.binding import NONE, binding, reads
-from dlog.multilevel.binding import inputs as needed
-from dlog.multilevel.costs import REPLACE, UPDATE, Way, way
+from dlog.multilevel.costs import REPLACE, UPDATE
 from dlog.multilevel.decompose import MONOMIALS, TooManyMonomials
-from dlog.multilevel.deltas import Event, delta
-from dlog.multilevel.lifts import lifted
-from dlog.multilevel.maps import Catalogue, StoredMap, TooManyMaps
-from dlog.multilevel.materialise import Materialiser
-from dlog.multilevel.names import apart, fresh, m3_form, mentioned, plain, rename, replaced
+from dlog.multilevel.deltas import Event
+from dlog.multilevel.demote import IsStored
+from dlog.multilevel.maps import StoredMap, TooManyMaps
+from dlog.multilevel.names import apart, fresh, m3_form, plain, rename, replaced
 from dlog.multilevel.order import Staged, ordered, staged
 from dlog.multilevel.order import reads as maps_read
 from dlog.multilevel.ranges import bounds
-from dlog.multilevel.simplify import Budget, TooManyRewrites, everywhere, simplify
-from dlog.multilevel.typed import column_types, sums_floats, value_type
+from dlog.multilevel.simplify import TooManyRewrites
+from dlog.multilevel.typed import column_types, value_type
+from dlog.multilevel.universe import Change, Refused, Universe, all_but
 from dlog.multilevel.values import factors_of, is_zero, plus, terms_of, times
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,9 @@ class Limits:
     maps: int = 64
     statements: int = 512
     rewrites: int = 100_000
+
+
+LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -92,26 +95,52 @@ def compile(
     depth: int | None = None,
     inputs: bool = False,
     batch: bool = True,
-    limits: Limits = Limits(),
+    limits: Limits = LIMITS,
+    demoted: Container[Node] = (),
 ) -> Program | Refusal:
     """The program whose maps, named as the definitions, always contain what these say.
 
     `depth`: how many deltas of deltas are maintained; 1 has maps of the relations alone, which is what
     classical incremental maintenance stores, 0 computes every result again after each event.  `inputs`: maps
     may have input variables, as in ML; else such values restrict what is read of a map. `batch`: triggers for
-    batches, else for single rows.  Raises the errors of M3's checker.
+    batches, else for single rows.  `demoted`: definitions that are not stored, if there is something smaller
+    to read instead.  Raises the errors of M3's checker.
 
     >>> from dlog.multilevel.notation import read
     >>> number = TypeRef("int")
     >>> columns = tuple(ast.Column(c, number) for c in "ab")
     >>> definition = read("AggSum([b], R(a, b) * a)")
-    >>> found = compile({"q": definition}, [ast.Source(STREAM, "R", columns)])
+    >>> found = compile({"q": definition}, [ast.Source(ast.STREAM, "R", columns)])
     >>> [(m.name, m.initial.reason) for m in found.maps]
     [('q', 'every product has a row of a stream')]
     """
-    compiler = _Compiler(tuple(sources), depth, inputs, batch, limits)
+
+    def written() -> Program:
+        universe = universe_of(definitions, sources, depth, inputs, batch, limits)
+        return write(universe, all_but(demoted), limits)
+
+    return or_refusal(written, limits)
+
+
+def universe_of(
+    definitions: Mapping[str, Node],
+    sources: Iterable[ast.Source],
+    depth: int | None,
+    inputs: bool,
+    batch: bool,
+    limits: Limits,
+) -> Universe:
+    universe = Universe(tuple(sources), depth, inputs, batch, limits.maps, limits.rewrites)
+    universe.reserve(frozenset(definitions) | universe.sources.keys())
+    for name, definition in definitions.items():
+        universe.result(name, definition)
+    return universe
+
+
+def or_refusal(make: Callable[[], T], limits: Limits) -> T | Refusal:
+    """What is made, or why it cannot be."""
     try:
-        return compiler.program(definitions)
+        return make()
     except TooManyMaps:
         return Refusal(f"it needs more than {limits.maps} maps")
     except TooManyStatements:
@@ -120,133 +149,96 @@ def compile(
         return Refusal(f"its deltas are not simple after {limits.rewrites:,} rewrites")
     except TooManyMonomials:
         return Refusal(f"it is a sum of more than {MONOMIALS:,} products")
-    except _Refused as refused:
+    except Refused as refused:
         return Refusal(str(refused))
+
+
+def write(universe: Universe, is_stored: IsStored, limits: Limits) -> Program:
+    """The program of the maps that are stored.  Raises what `or_refusal` expects."""
+    return _Writer(universe, is_stored, limits).program()
 
 
 class TooManyStatements(Exception):
     """The limit is reached."""
 
 
-class _Refused(Exception):
-    """With the reason."""
+class _Writer:
+    """Collects the maps that results need, with their statements."""
 
-
-@dataclass
-class _Compiler:
-    given: tuple[ast.Source, ...]
-    depth: int | None
-    inputs: bool
-    batch: bool
-    limits: Limits
-    catalogue: Catalogue = field(init=False)
-    budget: Budget = field(init=False)
-    sources: dict[str, ast.Source] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.sources = {s.name: s for s in self.given}
-        self.catalogue = Catalogue(self.limits.maps)
-        self.budget = Budget(self.limits.rewrites)
-        self.events = [e for s in self.given if s.kind == STREAM for e in self._events(s)]
-        self.batches = {e: Catalogue(self.limits.maps, f"DELTA_{e.relation}_") for e in self.events}
-        self.steps: dict[str, list[Step]] = {}
-        self.columns: dict[str, dict[str, TypeRef]] = {}  # types of the keys of results
+    def __init__(self, universe: Universe, is_stored: IsStored, limits: Limits):
+        self.universe, self.is_stored, self.limits = universe, is_stored, limits
+        self.catalogue = universe.catalogue
+        self.steps: dict[str, list[Step]] = {}  # of the maps that are stored
         self.scratch: dict[str, tuple[str, list[int]]] = {}  # of a staged statement -> its target, which keys
 
-    def _events(self, source: ast.Source) -> list[Event]:
-        if self.batch:
-            return [Event(source.name)]
-        names = tuple(c.name for c in source.columns)
-        return [Event(source.name, sign, names) for sign in (1, -1)]
-
-    def program(self, definitions: Mapping[str, Node]) -> Program:
-        taken = frozenset(definitions) | self.sources.keys()
-        for catalogue in (self.catalogue, *self.batches.values()):
-            catalogue.taken = taken
-        for name, definition in definitions.items():
-            self._result(name, definition)
-        done: set[str] = set()
-        while waiting := [entry for entry in self.catalogue if entry.name not in done]:
+    def program(self) -> Program:
+        """Maps enter as they are found to be read: what nothing reads is not stored."""
+        results = [entry for entry in self.catalogue if entry.level == 0]
+        waiting = list(results)
+        while waiting:
             for entry in waiting:
                 self._maintain(entry)
-                done.add(entry.name)
-        return self._written(tuple(definitions))
+            rights = [s.statement.expression for steps in self.steps.values() for s in steps if s.event]
+            waiting = [e for e in self._in_order(self.universe.reached(rights)) if e.name not in self.steps]
+        return self._written(tuple(entry.name for entry in results))
 
-    def _result(self, name: str, definition: Node) -> None:
-        """A definition becomes a map, in simple form."""
-        node = everywhere(plain(definition), NONE, _plain_domain, self.budget)
-        self.columns[name] = column_types(definition, self.sources)
-        node = simplify(everywhere(node, NONE, lifted, self.budget), NONE, self.budget)
-        found = first.initial(node, self.sources)
-        if isinstance(found, first.Refused):
-            raise _Refused(f"{name}: {found.reason}")
-        self.catalogue.add(name, node, 0, binding(definition).outputs, shared=self.depth != 0)
+    def _in_order(self, entries: Iterable[StoredMap]) -> list[StoredMap]:
+        names = {entry.name for entry in entries}
+        return [entry for entry in self.catalogue if entry.name in names]
+
+    @property
+    def stored(self) -> list[StoredMap]:
+        return [entry for entry in self.catalogue if entry.name in self.steps]
 
     # ---- statements
 
     def _maintain(self, entry: StoredMap) -> None:
-        """The statements of a map, for all events; maps that they read enter the catalogue."""
+        """The statements of a map, for all events."""
         self.steps[entry.name] = steps = []
-        for event in self.events:
-            if reads(entry.definition, event.relation):
-                step = self._step(entry, event)
-                steps.extend([step] if step is not None else [])
+        for change in self.universe.changes(entry):
+            step = self._step(change)
+            steps.extend([step] if step is not None else [])
         if sum(map(len, self.steps.values())) > self.limits.statements:
             raise TooManyStatements
-        start = self._initial(entry)
+        start = self.universe.initial(entry)
         if isinstance(start, first.AtReady):
             statement = ast.Assign(entry.access(), REPLACE, m3_form(start.expression))
             steps.append(Step(None, statement, start.reason))
 
-    def _initial(self, entry: StoredMap) -> first.Initial:
-        return first.initial(entry.definition, self.sources, self.inputs)
-
-    def _step(self, entry: StoredMap, event: Event) -> Step | None:
-        """The statement of a map for an event.  Its keys are called unlike the parameters."""
-        used = event.scope | mentioned(entry.definition)
-        names = {k: fresh(k, used) for k in (*entry.inputs, *entry.keys) if k in event.scope}
-        definition, target = rename(entry.definition, names), entry.access(names)
-        found = self._way(entry, definition, event)
-        change = definition if found.op == REPLACE else delta(definition, event, self.budget)
-        scope = event.scope | needed(definition)
-        right = self._materialiser(entry, event).statement(change, scope)
+    def _step(self, change: Change) -> Step | None:
+        target, right = change.target, self.universe.right_side(change, self.is_stored)
         if is_zero(right):
             return None
-        if found.op == UPDATE:
-            target, right = with_parameters(target, right, event)
-        return Step(event, ast.Assign(target, found.op, m3_form(right, scope)), found.reason)
-
-    def _way(self, entry: StoredMap, definition: Node, event: Event) -> Way:
-        if self.depth == 0 and entry.level == 0:
-            return Way(REPLACE, "depth 0 computes results again")
-        floats = lambda body: sums_floats(body, self.sources)  # noqa: E731
-        return way(definition, event, floats, self.budget)
-
-    def _materialiser(self, entry: StoredMap, event: Event) -> Materialiser:
-        base = self.depth is not None and entry.level + 1 >= self.depth
-        with_inputs = self.inputs and not base
-        return Materialiser(
-            self.catalogue, self.batches[event], entry.level + 1, base, self.budget, with_inputs
-        )
+        if change.way.op == UPDATE:
+            target, right = with_parameters(target, right, change.event)
+        statement = ast.Assign(target, change.way.op, m3_form(right, change.scope))
+        return Step(change.event, statement, change.way.reason)
 
     # ---- the program
 
     def _written(self, results: tuple[str, ...]) -> Program:
-        triggers = [self._ready(), *map(self._trigger, self.events)]
-        maps = [self._declared(entry) for entry in self.catalogue]
-        maps += [self._declared(entry) for c in self.batches.values() for entry in c]
+        universe = self.universe
+        triggers = [self._ready(), *map(self._trigger, universe.events)]
+        maps = [self._declared(entry) for entry in self.stored]
+        maps += [self._declared(entry) for event in universe.events for entry in self._batch_maps(event)]
         maps += self._scratch(maps)
         types = {m.name: m.type for m in maps if m.type is not None}
         queries = [ast.Query(name, self.catalogue.maps[name].access()) for name in results]
         program = ast.Program(
-            DBTOASTER, (), self.given, tuple(maps), tuple(queries), tuple(t for t in triggers if t.statements)
+            DBTOASTER,
+            (),
+            tuple(universe.given),
+            tuple(maps),
+            tuple(queries),
+            tuple(t for t in triggers if t.statements),
         )
-        return Program(with_bounds(_with_types(program, types)), tuple(map(self._report, self.catalogue)))
+        return Program(with_bounds(_with_types(program, types)), tuple(map(self._report, self.stored)))
 
     def _declared(self, entry: StoredMap) -> ast.MapDeclaration:
-        types = self.columns.get(entry.name) or column_types(entry.definition, self.sources)
+        sources = self.universe.sources
+        types = self.universe.columns.get(entry.name) or column_types(entry.definition, sources)
         inputs, keys = (tuple(ast.Column(n, types[n]) for n in part) for part in (entry.inputs, entry.keys))
-        type_ = value_type(entry.definition, self.sources)
+        type_ = value_type(entry.definition, sources)
         return ast.MapDeclaration(entry.name, type_, inputs, keys, apart(entry.definition))
 
     def _scratch(self, maps: list[ast.MapDeclaration]) -> list[ast.MapDeclaration]:
@@ -265,11 +257,17 @@ class _Compiler:
 
     def _trigger(self, event: Event) -> ast.Trigger:
         steps = [s.statement for steps in self.steps.values() for s in steps if s.event == event]
-        sets = [ast.Assign(e.access(), REPLACE, m3_form(e.definition)) for e in self.batches[event]]
+        sets = [ast.Assign(e.access(), REPLACE, m3_form(e.definition)) for e in self._batch_maps(event)]
         statements = ordered(sets, steps, lambda s: self._staged(s, event))
         kind = {0: BATCH, 1: INSERT, -1: DELETE}[event.sign]
         parameters = tuple(map(ast.Variable, event.parameters))
         return ast.Trigger(kind, event.relation, parameters, tuple(statements))
+
+    def _batch_maps(self, event: Event) -> list[StoredMap]:
+        """The maps of a batch that statements read."""
+        steps = [s.statement for steps in self.steps.values() for s in steps if s.event == event]
+        names = frozenset().union(*map(maps_read, steps))
+        return [entry for entry in self.universe.batches[event] if entry.name in names]
 
     def _staged(self, statement: ast.Assign, event: Event) -> Staged:
         name = fresh(f"STAGED_{len(self.scratch) + 1}", (*self.catalogue.maps, *self.catalogue.taken))
@@ -284,17 +282,12 @@ class _Compiler:
             for name, steps in self.steps.items()
             if any(s.event is not None and entry.name in maps_read(s.statement) for s in steps)
         )
-        start = self._initial(entry)
+        start = self.universe.initial(entry)
         own = (entry.name,) if entry.level == 0 and entry.name not in readers else ()
         return MapReport(
             entry.name, entry.inputs, entry.keys, entry.definition, entry.level, start,
             tuple(self.steps[entry.name]), (*own, *readers),
         )  # fmt: skip
-
-
-def _plain_domain(node: Node, scope: frozenset[str]) -> Node:
-    """In a definition DOMAIN is EXISTS."""
-    return ast.Exists(node.body) if isinstance(node, ast.Domain) else node
 
 
 def with_parameters(target: ast.MapAccess, right: Node, event: Event) -> tuple[ast.MapAccess, Node]:

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlog.m3.runtime.runtime import Runtime
 from dlog.m3.syntax import ast
+from dlog.m3.types.typecheck import check
+from dlog.multilevel.names import same
 from dlog.multilevel.notation import read
 from dlog.multilevel.program import Limits, Program, compile
 from tests.examples import relaxed
@@ -122,3 +125,20 @@ def test_oracle_programs_at_length(seed: int) -> None:
     rng = random.Random(seed)
     batch = rng.random() < 0.5
     follow(rng, compiled(rng, batch=batch, depth=rng.choice((None, None, 0, 1, 2)), limits=LIMITS))
+
+
+def test_what_was_compared_can_be_run() -> None:
+    """Comparing expressions leaves notes in their nodes, one of them the node itself; the runtime reads none
+    of these.
+    """
+    node = read("AggSum([a], R(a, b) * {a < (1 + AggSum([], S(c, d) * d))})")
+    program = compile({"q": node}, sources())
+    assert isinstance(program, Program)
+    checked = check(program.m3)
+    for part in checked.walk():
+        if isinstance(part, ast.Constant):
+            same(part, part)
+    runtime = Runtime(checked, checked=True)
+    runtime.apply("R", [(1, 1), (5, 1)])
+    runtime.apply("S", [(1, 2)])
+    assert runtime["q"].to_pylist() == [{"a": 1, "value": 1}]

@@ -47,6 +47,8 @@ class Saved:
     maps: list[list[Words]]
     is_ready: bool
     rows: int
+    changes: dict[str, int]
+    sizes: dict[str, int]
 
 
 class Runtime:
@@ -92,6 +94,8 @@ class Runtime:
         self._is_ready = False
         self._broken: str | None = None
         self.rows = 0  # that were applied
+        self.changes: dict[str, int] = {}  # the same by relation
+        self.sizes: dict[str, int] = {}  # how many rows each relation has
 
     def _divided(self, threads: int | None) -> Parts | None:
         """Several machines, if several threads can run them, or if bits would depend on the number of
@@ -125,6 +129,7 @@ class Runtime:
         """Of encoded columns: (columns + 1, rows), multiplicities last."""
         self._check_width(table, words)
         self._run(lambda: (self._parts or self._feeder).load(table, words))
+        self.sizes[table] = self.sizes.get(table, 0) + words.shape[1]
 
     def expect(self, relation: str, rows: int) -> None:
         """Announce this many rows of a relation: maps that it changes grow in fewer steps.
@@ -185,7 +190,7 @@ class Runtime:
         else:
             nothing = np.zeros(n, np.int64)
             self._apply_parts([Step(relation, words)], nothing, nothing)
-        self.rows += n
+        self._count(relation, words)
 
     def apply_steps(self, steps: Sequence[Step], which: Words, batch: Words) -> None:
         """Rows of several relations, in the order that `which` gives: for each row its step; the rows of a
@@ -200,7 +205,15 @@ class Runtime:
             self._run(lambda: self._feeder.apply_steps(steps, which, batch))
         else:
             self._apply_parts(steps, which, batch)
-        self.rows += len(which)
+        for step in steps:
+            self._count(step.relation, step.words)
+
+    def _count(self, relation: str, words: Words) -> None:
+        n = words.shape[1]
+        self.rows += n
+        self.changes[relation] = self.changes.get(relation, 0) + n
+        more = int(words[-1, 0]) if n == 1 else int(words[-1].sum())
+        self.sizes[relation] = self.sizes.get(relation, 0) + more
 
     def _apply_parts(self, steps: Sequence[Step], which: Words, batch: Words) -> None:
         assert self._parts is not None
@@ -250,7 +263,8 @@ class Runtime:
         """All maps, to go back to.  O(memory of maps)."""
         self._apply_waiting()
         self._require_right()
-        return Saved([worker.maps.copies() for worker in self._workers], self._is_ready, self.rows)
+        maps = [worker.maps.copies() for worker in self._workers]
+        return Saved(maps, self._is_ready, self.rows, dict(self.changes), dict(self.sizes))
 
     def restore(self, saved: Saved) -> None:
         """Go back to what `save` returned, also after a failed change.  O(memory of maps)."""
@@ -260,6 +274,7 @@ class Runtime:
         if self._parts is not None:
             self._parts.forget()
         self._is_ready, self.rows, self._broken = saved.is_ready, saved.rows, None
+        self.changes, self.sizes = dict(saved.changes), dict(saved.sizes)
 
     # ---- results
 

@@ -1,31 +1,38 @@
 """Owns the explanation of levels of maps as text: every map with its definition, level, first content and
-readers, and what each event does to it and why.
+readers, and what each event does to it and why; then what several choices of maps are expected to cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from dlog.m3.syntax import ast
+from dlog.multilevel.choice import Selection
+from dlog.multilevel.estimate import Estimate
 from dlog.multilevel.initial import Zero
 from dlog.multilevel.notation import text
-from dlog.multilevel.program import MapReport, Step
+from dlog.multilevel.program import MapReport, Refusal, Step
+from dlog.multilevel.sizes import ROWS
 from dlog.views.levels.program import Levels
+from dlog.views.levels.sampled import Sample
 from dlog.views.levels.statements import Done, order_keys, statements
 
+Selections = Mapping[str, Selection | Refusal]
 EVENTS = {ast.BATCH: "rows of {}", ast.INSERT: "+{}", ast.DELETE: "-{}", ast.READY: "tables are loaded"}
 SIGNS = {0: ast.BATCH, 1: ast.INSERT, -1: ast.DELETE}
 
 
-def explain(levels: Levels) -> str:
-    """
+def explain(levels: Levels, selections: Selections | None = None, sample: Sample | None = None) -> str:
+    """With selections, they stand side by side at the end, as estimated from the sample.
+
     >>> from dlog.views.levels.program import levels
     >>> from dlog.views.sql.files import parse_sql
     >>> query = parse_sql("CREATE STREAM R(a int); SELECT COUNT(DISTINCT a) AS n FROM R;")
     >>> explain(levels(query)).splitlines()[2]
     'n[] := AggSum([], EXISTS(R(a)))'
     """
-    return "\n".join(_lines(levels)) + "\n"
+    lines = [*_lines(levels), *(_compared(selections, sample) if selections and sample else ())]
+    return "\n".join(lines) + "\n"
 
 
 def _lines(levels: Levels) -> Iterator[str]:
@@ -116,3 +123,58 @@ def _order(levels: Levels) -> Iterator[str]:
     if levels.query.order:
         items = (names[o.column] + (" DESC" if o.descending else "") for o in levels.query.order)
         yield f"shown in the order of {', '.join(items)}"
+
+
+# ---- selections side by side
+
+
+def _compared(selections: Selections, sample: Sample) -> Iterator[str]:
+    """A column for each selection: how many maps, the time for a row of each stream, memory."""
+    yield ""
+    yield f"estimates, {_basis(selections, sample)}"
+    known = sample.known
+    streams = next((list(p.estimate.time) for p in selections.values() if isinstance(p, Selection)), [])
+    times = [[f"us for a row of {stream}", *_cells(selections, _time_of(stream))] for stream in streams]
+    rows = [
+        ["", *selections],
+        ["maps", *_cells(selections, lambda e: f"{len(e.maps):,}")],
+        *times,
+        ["us for a row, with memory", *_cells(selections, lambda e: _short(e.cost(known)))],
+        ["KB", *_cells(selections, lambda e: _short(e.bytes / 1e3))],
+    ]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for name, *cells in rows:
+        shown = (cell.rjust(w) for cell, w in zip(cells, widths[1:], strict=True))
+        yield "  ".join(["", name.ljust(widths[0]), *shown]).rstrip()
+    for name, selection in selections.items():
+        if isinstance(selection, Refusal):
+            yield f"  {name}: there is no program: {selection.reason}"
+
+
+def _basis(selections: Selections, sample: Sample) -> str:
+    every = {s.name for p in selections.values() if isinstance(p, Selection) for s in p.program.m3.sources}
+    if not sample.relations:
+        return f"where each relation is taken to have {ROWS:,.0f} rows"
+    rest = f"; others are taken to have {ROWS:,.0f} rows" if every - set(sample.relations) else ""
+    return f"by the files of {', '.join(sample.relations)}{rest}"
+
+
+def _cells(selections: Selections, shown: Callable[[Estimate], str]) -> Iterator[str]:
+    for selection in selections.values():
+        yield shown(selection.estimate) if isinstance(selection, Selection) else "-"
+
+
+def _time_of(stream: str) -> Callable[[Estimate], str]:
+    return lambda estimate: _short(estimate.time[stream])
+
+
+def _short(number: float) -> str:
+    """Three digits.
+
+    >>> [_short(n) for n in (0.01234, 1.5, 1234567)]
+    ['0.0123', '1.50', '1,230,000']
+    """
+    if number >= 1000:
+        digits = len(str(int(number))) - 3
+        return f"{round(number, -digits):,.0f}"
+    return f"{number:.0f}" if number >= 100 else f"{number:#.3g}"

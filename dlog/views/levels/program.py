@@ -4,17 +4,20 @@ them.  Knows no text and no drawing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 
-from dlog.errors import UnsupportedError
+from dlog.errors import DlogError, UnsupportedError
 from dlog.language.ast import Node
 from dlog.m3.syntax import ast
 from dlog.m3.syntax.ast import DBTOASTER
 from dlog.m3.syntax.rewrite import rewritten
 from dlog.m3.types.typing import Types
+from dlog.multilevel.choice import CHOSEN, Selection, selections
+from dlog.multilevel.estimate import estimated
 from dlog.multilevel.names import fresh, substitute
 from dlog.multilevel.program import Program, Refusal, compile
+from dlog.multilevel.sizes import Statistics
 from dlog.multilevel.values import factors_of, times
 from dlog.views.m3.program import distinct, identifier, lower_names
 from dlog.views.nested import NestedQuery, Shown
@@ -23,15 +26,20 @@ from dlog.views.nested import NestedQuery, Shown
 @dataclass(frozen=True)
 class Options:
     """Those of `dlog.multilevel.program.compile`.  `depth`: how many deltas of deltas are maintained;
-    `inputs`: maps may have input variables; `batch`: triggers for batches, else for single rows.
+    `inputs`: maps may have input variables; `batch`: triggers for batches, else for single rows; `demoted`:
+    definitions that are not stored.  `statistics`: what is known of the data; instead of `depth` and
+    `demoted`, the maps are chosen that cost least by it.
     """
 
     depth: int | None = None
     inputs: bool = False
     batch: bool = True
+    demoted: Container[Node] = ()
+    statistics: Statistics | None = None
 
 
 DEFAULT = Options()
+HYSTERESIS = 4  # times the cost of other maps that maps may have before they are replaced
 
 
 @dataclass(frozen=True)
@@ -47,13 +55,15 @@ class Column:
 @dataclass(frozen=True)
 class Levels:
     """`program` has the maps with their reasons; `m3` is its program with the queries of all columns; if all
-    of these are groups, with how often each is there.
+    of these are groups, with how often each is there.  `options` and `apart` are those of `levels`.
     """
 
     query: NestedQuery
     program: Program
     m3: ast.Program
     columns: tuple[Column, ...]
+    options: Options = DEFAULT
+    apart: bool = False
 
 
 def levels(
@@ -66,20 +76,59 @@ def levels(
     query.check()
     _check_types(query)
     query = _as_maps(query) if as_maps else query
-    program = compile(
+    program = _program(query, options)
+    if isinstance(program, Refusal):
+        raise UnsupportedError(f"no maps maintain this query: {program.reason}", span=query.span)
+    return _shown(query, program, options, apart)
+
+
+def reconsidered(levels: Levels, known: Statistics) -> Levels:
+    """Levels of the maps that cost least now; the same, unless they cost several times as much as those."""
+    options = replace(levels.options, depth=None, demoted=(), statistics=known)
+    _check_choice(levels.query, options)
+    cheapest = selections(levels.query.results, map(_source, levels.query.sources), known, options.batch)[
+        CHOSEN
+    ]
+    if isinstance(cheapest, Refusal):
+        return levels
+    now = estimated(levels.program, known).cost(known)
+    if now <= HYSTERESIS * cheapest.estimate.cost(known):
+        return levels
+    return _shown(levels.query, cheapest.program, options, levels.apart)
+
+
+def _shown(query: NestedQuery, program: Program, options: Options, apart: bool) -> Levels:
+    writer = _Columns(query, program, apart)
+    columns = tuple(map(writer.column, query.columns))
+    shown = tuple(writer.queries.values()) or tuple(q for q in program.m3.queries if q.name == query.present)
+    m3 = replace(program.m3, types=query.types, queries=shown)
+    return Levels(query, program, m3, columns, options, apart)
+
+
+def _program(query: NestedQuery, options: Options) -> Program | Refusal:
+    if options.statistics is not None:
+        _check_choice(query, options)
+        found = side_by_side(query, options.statistics, options.batch)[CHOSEN]
+        return found if isinstance(found, Refusal) else found.program
+    return compile(
         query.results,
         map(_source, query.sources),
         depth=options.depth,
         inputs=options.inputs,
         batch=options.batch,
+        demoted=options.demoted,
     )
-    if isinstance(program, Refusal):
-        raise UnsupportedError(f"no maps maintain this query: {program.reason}", span=query.span)
-    writer = _Columns(query, program, apart)
-    columns = tuple(map(writer.column, query.columns))
-    shown = tuple(writer.queries.values()) or tuple(q for q in program.m3.queries if q.name == query.present)
-    m3 = replace(program.m3, types=query.types, queries=shown)
-    return Levels(query, program, m3, columns)
+
+
+def _check_choice(query: NestedQuery, options: Options) -> None:
+    if options.depth is not None or options.inputs:
+        what = "depth" if options.depth is not None else "input variables"
+        raise DlogError(f"maps that are chosen by cost have no {what}", help="leave it out", span=query.span)
+
+
+def side_by_side(query: NestedQuery, known: Statistics, batch: bool = True) -> dict[str, Selection | Refusal]:
+    """The selections between which the choice is: depth 0, depth 1, full, and the one that is chosen."""
+    return selections(query.results, map(_source, query.sources), known, batch)
 
 
 def _as_maps(query: NestedQuery) -> NestedQuery:

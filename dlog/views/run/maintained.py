@@ -30,13 +30,15 @@ import pyarrow as pa
 from dlog.errors import DlogError
 from dlog.m3.runtime.compile.stores import EXACT
 from dlog.m3.runtime.runtime import Runtime
-from dlog.views.levels.program import DEFAULT, Options, levels
+from dlog.m3.syntax import ast
+from dlog.views.levels.program import DEFAULT, Options, levels, reconsidered
 from dlog.views.m3.products import Parts, part_name, product_program
 from dlog.views.m3.program import NATIVE, Style, m3_program
 from dlog.views.nested import NestedQuery
 from dlog.views.orders.orders import find_order
 from dlog.views.query import Query
 from dlog.views.run.level_results import level_result
+from dlog.views.run.measured import measured
 from dlog.views.run.tree_results import TreeResults
 from dlog.views.tree.build import view_tree
 from dlog.views.tree.payloads import Payloads
@@ -68,18 +70,21 @@ class Maintained:
         query.check()
         self.query, self.products = query, dict(products or {})
         self._read: Callable[[], pa.Table]
+        self._run: Callable[[ast.Program], Runtime] = lambda program: Runtime(
+            program, floats=floats, threads=threads
+        )
         if isinstance(query, NestedQuery):
             _check_no_tree(query, order, self.products)
-            found = self.levels = levels(query, options, apart=True)
-            self.runtime = Runtime(found.m3, floats=floats, threads=threads)
-            self._read = lambda: level_result(found, self.runtime)
+            self.levels = levels(query, options, apart=True)
+            self.runtime = self._run(self.levels.m3)
+            self._read = lambda: level_result(self.levels, self.runtime)
             return
         self.tree: ViewTree = view_tree(query, order or find_order(query, sizes))
         payloads = Payloads(query, self.tree)
         program = m3_program(query, self.tree, style)
         if self.products:
             program = product_program(query, self.tree, self.products, style)
-        self.runtime = Runtime(program, floats=floats, threads=threads)
+        self.runtime = self._run(program)
         self._read = TreeResults(query, self.tree, payloads, self.runtime).table
 
     def load(self, table: str, rows: Any) -> None:
@@ -104,6 +109,25 @@ class Maintained:
         times = multiplicities or [None] * len(parts)
         for number, (rows, often) in enumerate(zip(parts, times, strict=True), 1):
             self.runtime.apply(part_name(stream, number), rows, often)
+
+    def reconsider(self, rows: Callable[[str], Any]) -> bool:
+        """Choose the maps of a query by levels again, by the rates, sizes and maps that were measured since
+        they were chosen; whether they are others now.
+
+        `rows` gives all rows that a relation has now, from which maps are computed.  Costs what it costs to
+        load them, if maps change; else the time of the search.
+        """
+        if not isinstance(self.query, NestedQuery):
+            raise DlogError("a view tree has no choice of maps", help="parse_sql(text, levels=True)")
+        found = reconsidered(self.levels, measured(self.levels, self.runtime))
+        if found is self.levels:
+            return False
+        runtime = self._run(found.m3)
+        for source in sorted(self.query.sources, key=lambda s: s.kind != ast.TABLE):
+            (runtime.load if source.kind == ast.TABLE else runtime.apply)(source.name, rows(source.name))
+        runtime.changes.clear()
+        self.levels, self.runtime = found, runtime
+        return True
 
     def result(self) -> pa.Table:
         """One row for each group that has any assignment, in the order of ORDER BY, then of its keys; without

@@ -258,7 +258,4 @@ def _replaces(trigger: ast.Trigger) -> bool:
 
 def _children(node: ast.Node) -> Iterator[ast.Node]:
     """The expressions directly in a node."""
-    for value in vars(node).values():
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, ast.Node) and not isinstance(part, ast.TypeRef):
-                yield part
+    return (part for part in node.children() if not isinstance(part, ast.TypeRef))

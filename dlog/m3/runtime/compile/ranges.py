@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from dlog.language.ast import parts
 from dlog.m3.runtime.compile.analysis import Names, Typing, assignments, has_initial, mentioned, outputs
 from dlog.m3.runtime.compile.stores import Store, Stores
 from dlog.m3.runtime.compile.values import DATE_KIND, FLOAT_KIND, INT_KIND, kind_of
@@ -107,17 +106,9 @@ def _free(node: ast.Node) -> Names:
     found = frozenset[str]()
     if isinstance(node, ast.Variable):
         return frozenset({node.name})
-    for part in _parts(node):
+    for part in node.children():
         found |= _free(part)
     return found
-
-
-def _parts(node: ast.Node) -> Iterable[ast.Node]:
-    for name in parts(type(node)):  # not what else an object remembers, such as its simple form: itself
-        value = getattr(node, name)
-        for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, ast.Node) and not isinstance(part, ast.TypeRef):
-                yield part
 
 
 def _sum_with(node: ast.Node, key: str, names: Names) -> tuple[int, ast.Node | None] | None:

@@ -168,7 +168,7 @@ class Maps:
         if used + room <= self._most(i):  # only elements are missing
             self._provide(i)
             return
-        if 2 * (used - self._used[i]) >= updates:  # most rows are new keys: few slots can be dead
+        if 4 * (used - self._used[i]) > 3 * updates:  # most rows are new keys: few slots can be dead
             coming = min(coming, _keys(self._used[i], used, updates) - used)
             self._renew(i, self._ample(i, used, room, coming))
         else:
