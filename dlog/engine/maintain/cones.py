@@ -38,8 +38,10 @@ class Cones:
         below: dict[int, list[int]] = {}
         for number in reversed(range(len(program.strata))):
             stratum = program.strata[number]
+            if stratum.recursive or not _is_auxiliary(program, stratum):
+                continue
             direct = {n for name in stratum.predicates for n in readers.get(name, ())} - {number}
-            if direct and not stratum.recursive and _is_auxiliary(program, stratum):
+            if direct:
                 reached[number] = direct.union(*(reached.get(n, ()) for n in direct))
                 above[number] = tuple(sorted(reached[number] - reached.keys()))
                 for reader in reached[number]:
