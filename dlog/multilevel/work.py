@@ -96,7 +96,9 @@ class _Walk:
     def _product(self, factors: tuple[Node, ...], bound: Names, wanted: Names, n: float) -> float:
         left = list(factors)
         while left:
-            factor = left.pop(0)
+            batch = (f for f in left if inputs(f) <= bound and self._is_batch(f, bound))
+            factor = next(batch, left[0])
+            left = [f for f in left if f is not factor]
             if isinstance(factor, ast.MapAccess):
                 ranges = [f for f in left if self._key(f, factor, bound)]
                 if ranges:
@@ -105,8 +107,26 @@ class _Walk:
                     bound |= outputs(factor)
                     continue
             n = self.rows(factor, bound, wanted.union(*map(visible, left)), n)
-            bound |= outputs(factor)
+            rows = (f for f in factor.walk() if isinstance(f, ast.DeltaRelation))
+            bound = bound.union(outputs(factor), *map(outputs, rows))
         return n
+
+    def _is_batch(self, node: Node, bound: Names) -> bool:
+        """Whether it has only rows of a batch, which the machine joins first."""
+        if visible(node) <= bound:
+            return False
+        match node:
+            case ast.DeltaRelation():
+                return True
+            case ast.MapAccess():
+                return node.name not in self.sizes
+            case ast.Product():
+                return any(self._is_batch(f, bound) for f in node.factors)
+            case ast.Sum():
+                return all(self._is_batch(term, bound) for term in node.terms)
+            case ast.AggSum() | ast.Exists() | ast.Domain():
+                return self._is_batch(node.body, bound)
+        return False
 
     # ---- reads of maps
 
