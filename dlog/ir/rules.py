@@ -17,6 +17,7 @@ disjunction gives each of them a value.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -382,6 +383,11 @@ class Program:
     def stratum_of(self) -> Mapping[str, Stratum]:
         """The stratum of each derived predicate; its keys are the derived predicates, in order of strata."""
         return {name: stratum for stratum in self.strata for name in stratum.predicates}
+
+    @cached_property
+    def reader_counts(self) -> Mapping[str, int]:
+        """How many strata read each predicate that is read."""
+        return Counter(name for stratum in self.strata for name in stratum.reads)
 
     @cached_property
     def violations(self) -> frozenset[str]:

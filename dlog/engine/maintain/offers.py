@@ -68,6 +68,7 @@ class Question:
     given: Program | None = None  # the program without stored primitives
     refused: list[str] = field(default_factory=list)  # the reasons of those that were asked first
     refusals: list[Refusal] = field(default_factory=list)  # of all strategies asked
+    times: dict[str, float] = field(default_factory=dict)  # us by strategy, where all rules have the same
 
     @cached_property
     def rows(self) -> int:

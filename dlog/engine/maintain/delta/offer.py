@@ -27,6 +27,8 @@ from dlog.engine.maintain.rule_strategy import RuleChoice
 from dlog.ir.rules import Atom, Rule
 from dlog.planning.deltas import rule_variants
 
+DELTA = "delta"
+
 
 def refuse(name: str, question: Question) -> str | None:
     return RECURSIVE if question.stratum.recursive else None
@@ -63,7 +65,13 @@ def rule_need(question: Question, rule: Rule) -> Need:
 
 
 def per_transaction(question: Question) -> float:
-    """Of one row."""
+    """Of one row.  Computed once: O(rules)."""
+    if DELTA not in question.times:
+        question.times[DELTA] = _per_transaction(question)
+    return question.times[DELTA]
+
+
+def _per_transaction(question: Question) -> float:
     from dlog.engine.maintain.triggers.trigger_search import takes_short_path
 
     choices = [RuleChoice("", "", rule_deltas) for _ in question.stratum.rules]

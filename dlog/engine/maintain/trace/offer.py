@@ -85,7 +85,6 @@ def per_transaction(question: Question, rule: Rule, traces: Traces) -> float:
     simple = simple and not SetHead(question.store, stratum, looks_up=False).by_existence
 
     def is_short(name: str) -> bool:
-        readers = sum(name in other.reads for other in program.strata)
-        return simple and readers == 1 and name not in program.stratum_of
+        return simple and program.reader_counts[name] == 1 and name not in program.stratum_of
 
     return question.per_transaction(SHORT, GENERAL, is_short)

@@ -16,10 +16,11 @@ from hypothesis.stateful import run_state_machine_as_test
 
 import dlog
 from dlog.engine import database
-from dlog.engine.maintain import maintain, small_transaction
+from dlog.engine.maintain import maintain
 from dlog.engine.maintain.cones import is_stale
 from dlog.engine.maintain.multilevel import offer, rule_levels
 from dlog.engine.maintain.multilevel.keep import LevelStrategy
+from dlog.engine.maintain.triggers import small_transaction
 from dlog.errors import Interrupted
 from dlog.m3.runtime.runtime import Runtime
 from tests.engine.machine import Seen, machine
@@ -295,7 +296,7 @@ def test_large_changes_are_evaluated_from_scratch(monkeypatch: pytest.MonkeyPatc
     db.apply(insert={"bids": bids(200)})
     monkeypatch.setattr(maintain.Maintenance, "forced", False)
     found = []
-    for first, n in ((1000, 1), (2000, 1), (3000, 500), (4000, 1), (5000, 1)):
+    for first, n in ((1000, 1), (2000, 1), (3000, 1500), (5000, 1), (6000, 1)):
         found.append(db.apply(insert={"bids": bids(n, first, first)}).ways["vwap"])
         db.check()
         db.verify()
