@@ -169,7 +169,11 @@ class Maintenance:
     def question(self, number: int, store: Store) -> Question:
         others, stratum = self.strategies.values(), self.program.strata[number]
         given_up = self.given_up.get(number, {})
-        return Question(self.program, stratum, store, self.requested, others, given_up, given=self.given)
+        below = (n for n in self.cones.below.get(number, ()) if self.cones.above[n] == (number,))
+        absorbable = [self.program.strata[n] for n in below]
+        return Question(
+            self.program, stratum, store, self.requested, others, given_up, self.given, absorbable
+        )
 
     def _sizes(self, number: int, store: Store) -> list[int]:
         stratum = self.program.strata[number]

@@ -42,6 +42,7 @@ class Offer:
     bytes: float  # beyond the relations and column orders that exist
     build: float  # us, once
     on_request: str = ""  # why it is chosen only if the user asks for it
+    over_cone: bool = False  # whether it absorbs auxiliary strata: see `dlog.engine.maintain.cones`
 
     def cost(self, rows: int) -> float:
         """Of a transaction of one row, for a stratum that reads this many."""
@@ -66,9 +67,10 @@ class Question:
     others: Collection[Strategy] = ()  # strategies of other strata, which may share state
     given_up: Mapping[str, str] = field(default_factory=dict)  # strategies that failed, and why
     given: Program | None = None  # the program without stored primitives
+    absorbable: Sequence[Stratum] = ()  # auxiliary strata below that nothing else reads, in order
     refused: list[str] = field(default_factory=list)  # the reasons of those that were asked first
     refusals: list[Refusal] = field(default_factory=list)  # of all strategies asked
-    times: dict[str, float] = field(default_factory=dict)  # us by strategy, where all rules have the same
+    times: dict[str, float] = field(default_factory=dict, init=False)  # us by strategy
 
     @cached_property
     def rows(self) -> int:
@@ -101,6 +103,27 @@ class Question:
         aggregates = PER_AGGREGATE * sum(len(rule.aggregates) for rule in self.stratum.rules)
         times = [short if is_short(name) else general + aggregates for name in self.changing]
         return sum(times) / max(1, len(times))
+
+    @cached_property
+    def cone_time(self) -> float:
+        """What a row costs because of the strata that can be absorbed, in us: there, and here for the groups
+        that it changes there.  0 for a strategy over the cone.
+        """
+        time, changed = 0.0, dict[str, float]()
+        for stratum in self.absorbable:
+            below = replace(self, stratum=stratum, absorbable=())
+            found = below.assignments_of_row + below._assignments_of(changed)
+            aggregates = sum(len(rule.aggregates) for rule in stratum.rules)
+            time += GENERAL_PATH + PER_AGGREGATE * aggregates + PER_ASSIGNMENT * found
+            for name in stratum.predicates:
+                rows = self.store.rows(name)  # without aggregates, most still have another derivation
+                changed[name] = min(found if aggregates else found * rows / max(below.assignments, 1), rows)
+        return time + PER_ASSIGNMENT * self._assignments_of(changed)
+
+    def _assignments_of(self, changed: Mapping[str, float]) -> float:
+        """Those that change with so many groups, each of which is a row that goes and one that comes."""
+        shares = (n / max(self.store.rows(p), 1) for p, n in changed.items() if p in self.stratum.reads)
+        return 2 * self.assignments * sum(shares)
 
     @cached_property
     def rule_choices(self) -> list[RuleChoice]:
@@ -169,7 +192,9 @@ def _refusal(entry: Entry, question: Question) -> str | None:
 
 def _offer(entry: Entry, question: Question) -> Offer:
     offer: Offer = entry.offers.offer(entry.name, question)
-    return offer
+    if offer.over_cone:
+        return offer
+    return replace(offer, per_transaction=offer.per_transaction + question.cone_time)
 
 
 def all_offers(question: Question) -> Iterator[Offer | Refusal]:

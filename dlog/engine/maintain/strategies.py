@@ -48,7 +48,7 @@ REGISTRY = (
     Entry("views", "views"),
     Entry("stages", "stages", selectable=False),
     Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True),
-    Entry("multilevel", "multilevel", on_request=True),
+    Entry("multilevel", "multilevel"),
     Entry("join_graph"),
 )
 SUPPORTED = tuple(entry for entry in REGISTRY if entry.folder)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from dlog.jit import Words
 from dlog.storage.dictionary.dictionary import Dictionary
-from dlog.views.m3.program import NATIVE, m3_program
+from dlog.views.m3.program import NATIVE, lower_names, m3_program
 from dlog.views.orders.orders import find_order
 from dlog.views.query import Query, Term, count
 from dlog.views.run.kept_maps import KeptMaps, Name
@@ -66,7 +66,9 @@ class GroupViews(GroupMaps[Payload]):
         self.payloads = Payloads(query, self.tree)
         root = self.tree.root
         roots: dict[Payload, str] = {p: self.payloads.name(root, p) for p in self.payloads.of(root)}
-        super().__init__(m3_program(query, self.tree, NATIVE), roots, query.free, dictionary, threads)
+        names = lower_names(query.variables)
+        keys = [names[variable] for variable in query.free]
+        super().__init__(m3_program(query, self.tree, NATIVE), roots, keys, dictionary, threads)
 
     def changed_groups(self) -> Groups:
         found = self.changed()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import dlog
 from dlog.engine.maintain import strategies
-from dlog.engine.maintain.offers import LASTS, Offer, Question, Refusal, all_offers, choose
+from dlog.engine.maintain.offers import LASTS, PER_ASSIGNMENT, Offer, Question, Refusal, all_offers, choose
 from dlog.engine.maintain.strategies import REGISTRY, SELECTABLE, SUPPORTED
 from dlog.errors import DlogError, UnsupportedError
 
@@ -100,6 +101,21 @@ def test_a_cyclic_join_refuses_views_unless_asked() -> None:
 def test_a_wish_that_is_refused_gives_its_reason() -> None:
     asked = question("p(x) <- a(x).  a(1).", "views")
     assert choose(asked).explain(asked.store)[0] == "delta, because it has no view tree: it has no aggregate"
+
+
+def test_others_pay_for_what_levels_of_maps_absorb() -> None:
+    """A row of `a` changes one sum, and with it all rows that compare themselves with it."""
+    source = "a(i, v) -> int(i), int(v).  large(i) <- a(i, v), 2 * v > sum w : { a(_, w) }."
+    db = dlog.Database(source=source)
+    db.apply(insert={"a": [(i, i) for i in range(1000)]})
+    number = db.program.strata.index(next(s for s in db.program.strata if s.predicates == ("large",)))
+    asked = db._maintenance.question(number, db.store)
+    alone = replace(asked, absorbable=())
+    assert alone.cone_time == 0 and asked.cone_time > 2 * 1000 * PER_ASSIGNMENT
+    delta, other = said(asked)["delta"], said(alone)["delta"]
+    assert isinstance(delta, Offer) and isinstance(other, Offer)
+    assert delta.per_transaction == other.per_transaction + asked.cone_time
+    assert said(asked)["multilevel"].per_transaction == said(alone)["multilevel"].per_transaction
 
 
 def test_costs_share_building_among_the_transactions_of_a_choice() -> None:

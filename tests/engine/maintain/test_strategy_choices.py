@@ -50,7 +50,13 @@ def test_every_shipped_program_keeps_its_strategies() -> None:
 def test_the_choices_differ() -> None:
     """The file would show it if one strategy were taken for all."""
     text = GOLDEN.read_text()
-    for way in ("delta, because", "trace, because", "views: a view tree", "stages,"):
+    for way in (
+        "delta, because",
+        "trace, because",
+        "views: a view tree",
+        "multilevel: levels of maps",
+        "stages,",
+    ):
         assert text.count(f"] {way}") > 3, way
     assert text.count("trace-exact] as requested") > 100
     assert "] maintained from scratch" in text

@@ -1,6 +1,13 @@
-"""Owns what levels of maps cost in transactions.  Compiles definitions only if they are requested."""
+"""Owns what levels of maps cost in transactions.  Compiles definitions only if maps would be the cheapest.
+
+Without a request it is for rules with inline aggregates: the auxiliary strata that it absorbs are what others
+spend most of their time in.  The offer is for maps that follow a row in a few steps; whether they do is
+estimated when they are compiled.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from dlog.engine.maintain.cones import cone_reads
 from dlog.engine.maintain.offers import RECURSIVE, Offer, Question
@@ -9,21 +16,28 @@ from dlog.errors import UnsupportedError
 from dlog.ir.rules import Rule
 from dlog.planning.versions import facts_name
 
-# A transaction of one row.  Results that are computed again read one map; others read what changes.
-PER_TRANSACTION = 260.0
-PER_ROW = 5.0
+if TYPE_CHECKING:
+    from dlog.views.levels.program import Levels
+
+# A transaction of one row under VWAP takes 65 us with 50 bids, 93 us with 2,000 and 163 us with 10,000 and a
+# tenth as many prices; deltas take 1,880, 3,300 and 7,200 us.  Under 20 shipped rules with inline aggregates
+# and 300 or 3,000 rows (`benchmarks/strategies.py`) it takes 26 to 77 us, deltas 230 to 2,200; except
+# VWAP of 3,000 rows, 217 us, and a rule that `_check_worth` refuses.
+PER_TRANSACTION = 70.0
+PER_ROW = 30.0
 BUILD, BUILD_ROW = 200_000.0, 3.0  # compiled, then run on every row
 ROW_BYTES = 96.0  # of the maps, for each row that is read
-ON_REQUEST = "how much work it saves is not estimated"
+MOST_ROW_BYTES = 10 * ROW_BYTES  # more is a join
+FEW = 1_000  # rows: the maps of fewer are small in any case
 
 
 def refuse(name: str, question: Question) -> str | None:
     stratum = question.stratum
     if stratum.recursive:
         return RECURSIVE
-    if name != question.requested:
-        return ON_REQUEST
-    return next((f"it has no levels of maps: {why}" for why in [_obstacle(question)] if why), None)
+    if name != question.requested and not question.absorbable:
+        return "it has no inline aggregate of its own"
+    return next((_none(why) for why in [_obstacle(question)] if why), None)
 
 
 def _obstacle(question: Question) -> str | None:
@@ -42,7 +56,8 @@ def _obstacle(question: Question) -> str | None:
         return "it is an auxiliary predicate that reads others"
     if len(question.store.relations.get(facts_name(predicate), ())):
         return "it has base facts, too"
-    return next(filter(None, map(_rule_obstacle, stratum.rules)), None)
+    rules = (rule for part in (*question.absorbable, stratum) for rule in part.rules)
+    return next(filter(None, map(_rule_obstacle, rules)), None)
 
 
 def _has_inline_aggregates(question: Question) -> bool:
@@ -62,15 +77,20 @@ def _rule_obstacle(rule: Rule) -> str | None:
 
 
 def offer(name: str, question: Question) -> Offer:
-    rows = sum(map(question.store.rows, cone_reads(question.program, question.stratum)))
+    rows = _rows(question)
     return Offer(
         name,
-        "its aggregates are maintained by maps, whose changes read other maps",
+        f"a row costs others about {question.cone_time:,.0f} us for inline aggregates",
         per_row=PER_ROW,
         per_transaction=PER_TRANSACTION,
         bytes=ROW_BYTES * rows,
         build=BUILD + BUILD_ROW * rows,
+        over_cone=True,
     )
+
+
+def _rows(question: Question) -> int:
+    return sum(map(question.store.rows, cone_reads(question.program, question.stratum)))
 
 
 def make(name: str, question: Question) -> Strategy:
@@ -78,9 +98,29 @@ def make(name: str, question: Question) -> Strategy:
     from dlog.views.run.rule_levels import level_program
 
     (predicate,) = question.stratum.predicates
+    program = question.given or question.program
     try:
-        levels = level_program(question.given or question.program, predicate)
+        levels = level_program(program, predicate)
     except UnsupportedError as error:
-        raise UnsupportedError(f"it has no levels of maps: {error.message}") from None
-    reason = "it was requested" if name == question.requested else offer(name, question).reason
+        raise UnsupportedError(_none(error.message)) from None
+    reason = "it was requested"
+    if name != question.requested:
+        _check_worth(question, levels)
+        reason = offer(name, question).reason
     return LevelStrategy(question.program, question.stratum, levels, reason, question.others)
+
+
+def _check_worth(question: Question, levels: Levels) -> None:
+    """Raises where maps are estimated to cost more than they save."""
+    from dlog.engine.maintain.multilevel.worth import estimate
+
+    found = estimate(levels, question.program, question.store)
+    time = sum(found.time.values()) / max(1, len(found.time))
+    if time > question.cone_time:
+        raise UnsupportedError(_none(f"they would take about {time:,.0f} us a row"))
+    if found.bytes > MOST_ROW_BYTES * max(_rows(question), FEW):
+        raise UnsupportedError(_none(f"they would be as large as a join, {found.bytes / 1e6:,.1f} MB"))
+
+
+def _none(reason: str) -> str:
+    return f"it has no levels of maps: {reason}"

@@ -27,10 +27,12 @@ from tests.engine.machine import Seen, machine
 from tests.engine.mixed import MIXED
 from tests.oracle.bodies import Features
 from tests.oracle.naive import evaluate
+from tests.oracle.shipped import PROGRAMS
 from tests.views.levels.random_rules import RandomRules
 from tests.views.levels.rules_followed import VALUES
 
 LEVELS = "multilevel"
+SHIPPED_VWAP = PROGRAMS / "finance" / "vwap.dl"
 VWAP = """
 bids(id, v, p) -> int(id), int(v), int(p).
 vwap[] = s <- agg<<s = sum(a)>> bids(_, v, p), a = p * v,
@@ -123,7 +125,7 @@ def test_fuzz_transactions_of_every_kind(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def machines(
-    programs: int, steps: int, strategy: str, monkeypatch: pytest.MonkeyPatch, random: bool = False
+    programs: int, steps: int, strategy: str | None, monkeypatch: pytest.MonkeyPatch, random: bool = False
 ) -> Counter[str]:
     """How often strata were maintained by each strategy.  Levels of maps maintain plain joins, too."""
     monkeypatch.setattr(offer, "_has_inline_aggregates", lambda question: True)
@@ -296,7 +298,7 @@ def test_large_changes_are_evaluated_from_scratch(monkeypatch: pytest.MonkeyPatc
     db.apply(insert={"bids": bids(200)})
     monkeypatch.setattr(maintain.Maintenance, "forced", False)
     found = []
-    for first, n in ((1000, 1), (2000, 1), (3000, 1500), (5000, 1), (6000, 1)):
+    for first, n in ((1000, 1), (2000, 1), (3000, 1100), (5000, 1), (6000, 1)):
         found.append(db.apply(insert={"bids": bids(n, first, first)}).ways["vwap"])
         db.check()
         db.verify()
@@ -453,7 +455,7 @@ def test_heads_of_a_rule_share_their_maps() -> None:
         ("t[a] = x <- agg<<x = mean(b)>> r(a, b).", "levels of maps maintain sums and counts, not mean"),
         ("t[a] = x <- agg<<x = sum(f)>> g(a, f).", "sums of floats are rounded"),
         ("t[a] = n <- agg<<n = count()>> g(a, f), f > 1.5.", "it computes with values that are not integers"),
-        ("t(a) <- r(a, _), 2.5 < sum f : { g(_, f) }.", "a sum of floats is rounded"),
+        ("t(a) <- r(a, _), 2.5 < sum f : { g(_, f) }.", "sums of floats are rounded"),
         ("t[x] = c <- agg<<c = count()>> n(a, s), x = upper(s).", "levels of maps do not compute upper"),
         ("t() <- r(a, b), a <= count : { r(_, b) }.", "it has no columns"),
         ("t(a) <- r(a, b), r(b, _), a < b.", "it aggregates nothing"),
@@ -494,9 +496,65 @@ def test_a_pragma_requests_a_strategy() -> None:
     assert found.value.help is not None and LEVELS in found.value.help
 
 
-def test_it_is_chosen_on_request_only() -> None:
-    db = dlog.Database(source=VWAP)
-    db.apply(insert={"bids": bids(50)})
-    db.apply(insert={"bids": bids(1, 2, 100)})
-    assert LEVELS not in ways(db).values()
-    assert "on request only" in db.explain("vwap", all=True)
+# Without a request
+
+
+def test_it_is_chosen_where_deltas_take_longer() -> None:
+    """VWAP as it is shipped: with few bids compiling the maps would cost more than they save."""
+    orders = [(i, *row) for i, row in enumerate(order_book(2000))]
+    few, many = (dlog.Database(SHIPPED_VWAP, load=False) for _ in range(2))
+    for db, rows in ((few, orders[:5]), (many, orders[:2000])):
+        db.apply(insert={"bids": rows})
+        db.apply(insert={"bids": [(5000, 5000, 1, 10, 50)]})
+        db.check()
+        db.verify()
+    assert ways(few)["vwap"] == "delta" and ways(many)["vwap"] == LEVELS
+    shown = few.explain("vwap", all=True)
+    assert "offered: a row costs others about" in shown and " us for inline aggregates" in shown
+    assert "levels of maps, because a row costs others about" in many.explain("vwap")
+    assert many.explain().count("absorbed by vwap") == 3
+
+
+def order_book(n: int) -> list[tuple[int, int, int, int]]:
+    rng = random.Random(n)
+    return [(i, rng.randrange(10), rng.randrange(1, 100), rng.randrange(200)) for i in range(n)]
+
+
+def test_differential_deltas_while_data_grow_and_shrink(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deltas become levels of maps, and these deltas again: sums that were absorbed are evaluated then."""
+    own, other = dlog.Database(source=VWAP), dlog.Database(source=VWAP, strategy="delta")
+    rows, used = bids(2000), []
+    for start, end in ((0, 3), (3, 4), (4, 1900), (1900, 1901), (1901, 1950)):
+        for db in (own, other):
+            db.apply(insert={"bids": rows[start:end]})
+        assert own["vwap"].rows() == other["vwap"].rows()
+        used.append(ways(own)["vwap"])
+        own.check()
+    monkeypatch.setattr(offer, "PER_TRANSACTION", 1e6)
+    for start, end in ((1900, 1950), (5, 1900), (4, 5), (3, 4), (0, 3)):
+        for db in (own, other):
+            db.apply(erase={"bids": rows[start:end]})
+        assert own["vwap"].rows() == other["vwap"].rows()
+        used.append(ways(own)["vwap"])
+        own.check()
+    assert used[0] == used[-1] == "delta" and used[3] == used[5] == LEVELS
+
+
+def test_oracle_transactions_of_every_kind_without_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maps that cost nothing to build are chosen for the few rows of a test, too."""
+    monkeypatch.setattr(offer, "BUILD", 0.0)
+    assert machines(12, 10, None, monkeypatch)[LEVELS] > 1
+
+
+JOIN = """
+bids(id, v, p) -> int(id), int(v), int(p).
+beaten(a, b) <- bids(a, _, p), bids(b, _, q), p < q, count : { bids(_, _, p) } > 1.
+"""
+
+
+def test_maps_as_large_as_a_join_are_refused() -> None:
+    db = dlog.Database(source=JOIN)
+    db.apply(insert={"bids": bids(2000)})
+    db.apply(insert={"bids": [(5000, 1, 1)]})
+    assert ways(db)["beaten"] != LEVELS
+    assert "it has no levels of maps: they would" in db.explain("beaten")

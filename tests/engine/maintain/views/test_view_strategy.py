@@ -208,3 +208,17 @@ def test_the_shipped_market_is_maintained_by_views() -> None:
     for name, before in rows.items():
         assert dict(db[name].rows()) == before | {1: before[1] * 28 / 26}
     assert ways(db) == {"demand": "views", "offers": "views"}
+
+
+def test_variables_have_names_that_maps_have_not() -> None:
+    """Upper case, as in Souffle's dialect, and question marks."""
+    source = """.decl r(X: number, ?y: number)
+        .decl s(?y: number, Z: number)
+        pairs[X, ?y] = n <- agg<<n = sum(Z)>> r(X, ?y), s(?y, Z)."""
+    db = dlog.Database(source=source, strategy="views")
+    for rows in ([(1, 2)], [(2, 2), (1, 3)]):
+        db.apply(insert={"r": rows, "s": rows})
+        db.check()
+        db.verify()
+    assert db["pairs"].rows() == [(1, 2, 2), (2, 2, 2)]
+    assert {type(s) for s in db._maintenance.strategies.values()} == {ViewStrategy}
