@@ -22,8 +22,9 @@ class Chosen:
 
 
 def chosen_strategies(maintenance: Maintenance, store: Store) -> list[Chosen]:
-    """Of all strata, in order; it chooses where there was no need to yet."""
-    return [_chosen(maintenance, number, store) for number in range(len(maintenance.program.strata))]
+    """Of all strata but those that others absorb, in order; it chooses where there was no need to yet."""
+    numbers = range(len(maintenance.program.strata))
+    return [_chosen(maintenance, n, store) for n in numbers if not maintenance.is_absorbed(n, store)]
 
 
 def _chosen(maintenance: Maintenance, number: int, store: Store) -> Chosen:

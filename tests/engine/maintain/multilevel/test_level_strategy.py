@@ -17,6 +17,7 @@ from hypothesis.stateful import run_state_machine_as_test
 import dlog
 from dlog.engine import database
 from dlog.engine.maintain import maintain
+from dlog.engine.maintain.chosen import chosen_strategies
 from dlog.engine.maintain.cones import is_stale
 from dlog.engine.maintain.multilevel import offer, rule_levels
 from dlog.engine.maintain.multilevel.keep import LevelStrategy
@@ -513,6 +514,8 @@ def test_it_is_chosen_where_deltas_take_longer() -> None:
     assert "offered: a row costs others about" in shown and " us for inline aggregates" in shown
     assert "levels of maps, because a row costs others about" in many.explain("vwap")
     assert many.explain().count("absorbed by vwap") == 3
+    (chosen,) = chosen_strategies(many._maintenance, many.store)
+    assert chosen.predicates == ("vwap",) and chosen.strategy == LEVELS
 
 
 def order_book(n: int) -> list[tuple[int, int, int, int]]:
