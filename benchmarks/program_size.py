@@ -34,7 +34,6 @@ def _rows(what: str, actions: dict[int, Callable[[], object]]) -> Iterator[Row]:
     gc.collect()
     gc.freeze()  # the garbage collector should walk through this program, not through those measured before
     measured = timed({f"{n:,} rules": action for n, action in actions.items()})
-    gc.unfreeze()
     for size, one in measured.items():
         yield Row(what, size, one.seconds)
     less, more = (one.seconds for one in measured.values())
