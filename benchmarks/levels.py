@@ -31,7 +31,7 @@ from benchmarks.harness import Aim, Row, at_least, below, duck, faster
 from dlog.m3.runtime.feeder import Step
 from dlog.m3.runtime.runtime import Runtime
 from dlog.m3.syntax import ast
-from dlog.multilevel.sizes import Statistics
+from dlog.multilevel.selection.sizes import Statistics
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.views.levels.program import Levels, Options, levels
 from dlog.views.m3.program import NATIVE

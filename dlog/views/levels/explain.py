@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from dlog.m3.syntax import ast
-from dlog.multilevel.choice import Selection
-from dlog.multilevel.estimate import Estimate
 from dlog.multilevel.initial import Zero
 from dlog.multilevel.notation import text
 from dlog.multilevel.program import MapReport, Refusal, Step
-from dlog.multilevel.sizes import ROWS
+from dlog.multilevel.selection.choice import Selection
+from dlog.multilevel.selection.estimate import Estimate
+from dlog.multilevel.selection.sizes import ROWS
 from dlog.views.levels.program import Levels
 from dlog.views.levels.sampled import Sample
 from dlog.views.levels.statements import Done, order_keys, statements

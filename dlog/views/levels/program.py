@@ -13,11 +13,11 @@ from dlog.m3.syntax import ast
 from dlog.m3.syntax.ast import DBTOASTER
 from dlog.m3.syntax.rewrite import rewritten
 from dlog.m3.types.typing import Types
-from dlog.multilevel.choice import CHOSEN, Selection, selections
-from dlog.multilevel.estimate import estimated
 from dlog.multilevel.names import fresh, substitute
 from dlog.multilevel.program import Program, Refusal, compile
-from dlog.multilevel.sizes import Statistics
+from dlog.multilevel.selection.choice import CHOSEN, Selection, selections
+from dlog.multilevel.selection.estimate import estimated
+from dlog.multilevel.selection.sizes import Statistics
 from dlog.multilevel.values import factors_of, times
 from dlog.views.m3.program import distinct, identifier, lower_names
 from dlog.views.nested import NestedQuery, Shown

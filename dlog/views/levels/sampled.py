@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlog.m3.syntax import ast
-from dlog.multilevel.sizes import Statistics
+from dlog.multilevel.selection.sizes import Statistics
 
 LINES = 10_000
 NEW = 0.5  # the share of different values from which on a column is taken to have new ones

@@ -9,7 +9,7 @@ from dataclasses import replace
 from dlog.language.ast import Node
 from dlog.m3.runtime.runtime import Runtime
 from dlog.m3.syntax import ast
-from dlog.multilevel.sizes import Statistics
+from dlog.multilevel.selection.sizes import Statistics
 from dlog.views.levels.program import Levels
 
 

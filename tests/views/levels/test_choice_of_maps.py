@@ -12,8 +12,8 @@ import pytest
 
 from dlog.errors import DlogError
 from dlog.m3.syntax import ast
-from dlog.multilevel.choice import CHOSEN, Selection
-from dlog.multilevel.sizes import Statistics
+from dlog.multilevel.selection.choice import CHOSEN, Selection
+from dlog.multilevel.selection.sizes import Statistics
 from dlog.views.levels.explain import explain
 from dlog.views.levels.program import Options, levels, side_by_side
 from dlog.views.levels.sampled import Sample, sampled

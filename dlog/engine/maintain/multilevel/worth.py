@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Program
-from dlog.multilevel.estimate import Estimate, estimated
-from dlog.multilevel.sizes import Statistics
+from dlog.multilevel.selection.estimate import Estimate, estimated
+from dlog.multilevel.selection.sizes import Statistics
 from dlog.views.levels.program import Levels
 from dlog.views.rules.sources import source_name
 

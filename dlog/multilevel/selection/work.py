@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from dlog.language.ast import Node
 from dlog.m3.syntax import ast
 from dlog.multilevel.binding import Names, inputs, outputs, visible
-from dlog.multilevel.sizes import RANGE, Size, selectivity
+from dlog.multilevel.selection.sizes import RANGE, Size, selectivity
 
 # Microseconds, from one-row changes of the workload of benchmarks/levels.py.
 STATEMENT = 0.02

@@ -13,10 +13,10 @@ from dlog.multilevel.maps import StoredMap
 from dlog.multilevel.names import m3_form
 from dlog.multilevel.order import maps_in
 from dlog.multilevel.program import Program
-from dlog.multilevel.sizes import Size, Statistics, size_of
+from dlog.multilevel.selection.sizes import Size, Statistics, size_of
+from dlog.multilevel.selection.work import Work, slot_words, work, written
 from dlog.multilevel.universe import Change, Universe
 from dlog.multilevel.values import is_zero
-from dlog.multilevel.work import Work, slot_words, work, written
 
 FILLED = 0.45  # of the slots of a table, on average
 WORD = 8

@@ -17,9 +17,9 @@ from dlog.language.ast import Node
 from dlog.m3.syntax import ast
 from dlog.multilevel.binding import degree
 from dlog.multilevel.demote import can_be_demoted
-from dlog.multilevel.estimate import Estimate, Estimator, but, estimated
 from dlog.multilevel.program import LIMITS, Limits, Program, Refusal, compile, or_refusal, universe_of, write
-from dlog.multilevel.sizes import Statistics
+from dlog.multilevel.selection.estimate import Estimate, Estimator, but, estimated
+from dlog.multilevel.selection.sizes import Statistics
 
 Names = frozenset[str]
 SWEEPS = 8

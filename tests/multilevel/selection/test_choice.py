@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from dlog.language.ast import Node
 from dlog.m3.syntax import ast
-from dlog.multilevel.choice import CHOSEN, Selection, choose, everything, selections
-from dlog.multilevel.estimate import Estimator, but, estimated
 from dlog.multilevel.notation import read
 from dlog.multilevel.program import LIMITS, Limits, Program, compile, universe_of, write
-from dlog.multilevel.sizes import Size, Statistics, groups, size_of
-from dlog.multilevel.work import LOOK_UP, work
+from dlog.multilevel.selection.choice import CHOSEN, Selection, choose, everything, selections
+from dlog.multilevel.selection.estimate import Estimator, but, estimated
+from dlog.multilevel.selection.sizes import Size, Statistics, groups, size_of
+from dlog.multilevel.selection.work import LOOK_UP, work
 from tests.examples import relaxed
 from tests.multilevel.expressions import SCHEMA
 from tests.multilevel.running import source

@@ -1,0 +1,1 @@
+"""The choice of the maps that a program stores: estimates of entries and work, and the search."""
