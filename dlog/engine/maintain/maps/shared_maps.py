@@ -1,7 +1,7 @@
 """Owns maps of one M3 program in transactions, which strata share: the first one to ask changes them.
 
 Each head of a rule is a stratum and asks for its rows; the maps have all aggregates of the
-rule, and a transaction updates them once.  Knows no heads, and not what the program is made from.
+rule, and a transaction updates them once.  Knows neither heads nor what the program is made from.
 
 The maps are not in the store (see `dlog.engine.state.side_state`); a transaction that is
 rolled back is undone by applying the inverse changes, which is exact for integers.
