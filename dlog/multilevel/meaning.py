@@ -75,11 +75,14 @@ class Meaning:
                 yield from self._lift(node, bound)
             case ast.Comparison():
                 yield {}, int(HOLDS[node.op](self.number(node.left, bound), self.number(node.right, bound)))
+            case ast.In():
+                values = map(self.constant, node.values)
+                yield {}, int(self.number(node.operand, bound) in values)
             case ast.Exists() | ast.Domain():
                 merged = _merged(self.pairs(node.body, bound))
                 yield from ((assigned, 1) for assigned, number in merged if number)
             case _:
-                raise NotImplementedError(type(node).__name__)
+                raise TypeError(f"not in a definition of rules: {type(node).__name__}")
 
     def _rows(self, node: ast.Relation, bound: Bound) -> Pairs:
         names = [variable.name for variable in node.variables]

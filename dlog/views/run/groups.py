@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from dlog.errors import DataError
 from dlog.jit import Words
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.views.m3.program import NATIVE, lower_names, m3_program
@@ -103,7 +104,11 @@ def is_integral(query: Query) -> bool:
 
 
 def _added(shown: Shown, values: Mapping[Payload, Words]) -> Words:
-    total = values[shown.payloads[0]].copy()
+    """Raises DataError if a total does not fit 64 bits."""
+    total = values[shown.payloads[0]]
     for payload in shown.payloads[1:]:
-        total += values[payload]
-    return total
+        more, before = values[payload], total
+        total = before + more
+        if (((before ^ total) & (more ^ total)) < 0).any():
+            raise DataError(f"{shown.aggregate.name} does not fit 64 bits")
+    return total.copy()

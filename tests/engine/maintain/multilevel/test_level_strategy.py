@@ -561,3 +561,13 @@ def test_maps_as_large_as_a_join_are_refused() -> None:
     db.apply(insert={"bids": [(5000, 1, 1)]})
     assert ways(db)["beaten"] != LEVELS
     assert "it has no levels of maps: they would" in db.explain("beaten")
+
+
+def test_maps_with_lists_of_constants_are_checked() -> None:
+    source = "r(a) -> int(a). q(a, n) <- r(a), (a = 1 ; a = 2 ; a = 7), n = count : { r(b), b > a }."
+    db = dlog.Database(source=source, strategy=LEVELS)
+    for i in range(6):
+        commit = db.apply(insert={"r": [(i,)]})
+        db.check()
+        db.verify()
+    assert commit.ways["q"] == LEVELS and db["q"].rows() == [(1, 4), (2, 3)]

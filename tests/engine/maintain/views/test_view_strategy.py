@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.engine.maintain.views.keep import ViewStrategy
+from dlog.errors import DataError
 from tests.examples import relaxed
 
 PROGRAM = """
@@ -222,3 +223,23 @@ def test_variables_have_names_that_maps_have_not() -> None:
         db.verify()
     assert db["pairs"].rows() == [(1, 2, 2), (2, 2, 2)]
     assert {type(s) for s in db._maintenance.strategies.values()} == {ViewStrategy}
+
+
+@pytest.mark.parametrize("strategy", ["views", "multilevel", "delta"])
+def test_a_total_of_sums_that_fit_is_refused_if_it_does_not_fit(strategy: str) -> None:
+    """The sum of a + b is the sum of a plus that of b: each may fit, and what they add up to may not."""
+    db = dlog.Database(
+        source="""
+        r(k, j, a) -> int(k), int(j), int(a). s(k, j, b) -> int(k), int(j), int(b).
+        t[k] = x <- agg<<x = sum(c)>> r(k, j, a), s(k, j, b), c = a + b.
+        """,
+        strategy=strategy,
+    )
+    db.apply(insert={"r": [(1, 1, 2**62), (1, 2, 0)], "s": [(1, 1, 0)]})
+    db.apply(insert={"s": [(2, 1, 1)]})
+    with pytest.raises(DataError, match="does not fit 64 bits"):
+        db.apply(insert={"s": [(1, 2, 2**62)]})
+    db.apply(insert={"s": [(1, 2, 5)]})
+    assert db["t"].rows() == [(1, 2**62 + 5)]
+    db.check()
+    db.verify()
