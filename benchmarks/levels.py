@@ -54,7 +54,8 @@ SMALL = 0.001
 SECONDS = 1.5  # for which an algorithm is measured
 LONGEST = 60.0  # seconds for the first part of a stream, row by row; with more, a depth is left out
 PIECE = 1 << 12  # rows between two looks at the clock
-ROUNDS = 3  # of the chosen maps and the view tree
+LONG = 5.0  # seconds: an algorithm that takes longer is measured once
+ROUNDS = 3
 REFRESHES = 5  # of DuckDB
 DEPTHS = {"full": None, "depth 1": 1, "depth 0": 0}
 
@@ -187,8 +188,7 @@ def loaded(
 
 
 def rows_of(case: Case, scale: float) -> Iterator[Row]:
-    measured = {name: by_depth(case, depth) for name, depth in DEPTHS.items()}
-    measured["chosen"] = by_levels(kept_by(case, chosen(case)), case)
+    measured = in_turn(case, ROUNDS if scale >= SMALL else 1)
     assert measured["full"] is not None, case.name
     seconds, result = measured["full"]
     yield Row(f"{case.name}: rate", case.size, 1e-3 / seconds, unit="K rows/s")
@@ -211,6 +211,24 @@ def rows_of(case: Case, scale: float) -> Iterator[Row]:
         other, value = by_hand(case)
         assert np.isclose(value, levels_by_hand.total(case.name, result), rtol=1e-9), (case.name, value)
         yield Row(case.name, case.size, seconds, other, "written by hand", Aim(fold=0.4))
+
+
+def in_turn(case: Case, rounds: int) -> dict[str, tuple[float, Result] | None]:
+    """Each depth and the chosen maps, best of some runs in turn: the first ones find memory cold.  What takes
+    long runs once.
+    """
+    sides = {name: functools.partial(by_depth, case, depth) for name, depth in DEPTHS.items()}
+    sides["chosen"] = lambda: by_levels(kept_by(case, chosen(case)), case)
+    best: dict[str, tuple[float, Result] | None] = {}
+    for _ in range(rounds):
+        for name in list(sides):
+            started = time.process_time()
+            found = sides[name]()
+            if time.process_time() - started > LONG:
+                del sides[name]
+            if name not in best or (found is not None and found[0] < best[name][0]):
+                best[name] = found
+    return best
 
 
 def by_depth(case: Case, depth: int | None) -> tuple[float, Result] | None:

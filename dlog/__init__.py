@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from dlog.engine.state.limits import Limits
     from dlog.ir.rules import Program
     from dlog.language import ast
+    from dlog.values import Branch
     from dlog.views.regression import regression
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Branch",
     "ConstraintError",
     "DataError",
     "Database",
@@ -60,6 +62,10 @@ def __getattr__(name: str) -> object:
         from dlog.durable.database import Database
 
         return Database
+    if name == "Branch":
+        from dlog.values import Branch
+
+        return Branch
     if name == "Limits":
         from dlog.engine.state.limits import Limits
 

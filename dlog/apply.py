@@ -17,6 +17,7 @@ from dlog.engine.commit.result import Result
 from dlog.engine.database import Database
 from dlog.engine.transaction import Transaction
 from dlog.errors import DlogError, SourceError, VerifyError
+from dlog.ir.goals.materialize import modes
 from dlog.language import ast
 from dlog.language.source import read_source
 from dlog.language.typed import Piece, pieces
@@ -64,6 +65,9 @@ class Tally:
 def apply_file(database: Database, path: Path, options: Options) -> Tally:
     """Runs every transaction of a file.  Errors are printed; the tally says whether there were any."""
     tally = Tally()
+    if options.changes:
+        for name in modes(database.program):  # without a subscriber their changes may not be computed
+            database.subscribe(name, lambda change: None)
     for transaction in transactions_of(path):
         if transaction.rolls_back:
             tally.rolled_back += 1

@@ -29,6 +29,7 @@ class DlogError(Exception):
     """Base of all errors a user can cause.  `message` says what is wrong; `render()` is what is printed."""
 
     exit_status = 1
+    severity = "error"
 
     def __init__(self, message: str, *, span: Location | None = None, help: str | None = None):
         super().__init__(message)
@@ -56,10 +57,10 @@ class DlogError(Exception):
     def render(self) -> str:
         """`FILE:LINE:COL: error: MESSAGE`, the source line, a caret span, and one `help:` line."""
         if self.span is None:
-            lines = [f"error: {self.message}"]
+            lines = [f"{self.severity}: {self.message}"]
         else:
             where = f"{self.span.file}:{self.span.line}:{self.span.column}"
-            lines = [f"{where}: error: {self.message}"]
+            lines = [f"{where}: {self.severity}: {self.message}"]
             if excerpt := self.span.excerpt():
                 lines.append(excerpt)
         if self.help:
@@ -73,6 +74,12 @@ class SourceError(DlogError):
 
 class UnsupportedError(SourceError):
     """The text is legal, but dlog cannot do it yet."""
+
+
+class ProgramWarning(DlogError):
+    """A program is legal, and probably not what was meant.  It is printed and never raised."""
+
+    severity = "warning"
 
 
 class PlanError(DlogError):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from dlog.errors import ProgramWarning
+from dlog.ir.analysis.warnings import has_results, program_warnings
 from dlog.ir.primitives import PARTIAL, TOTAL
-from dlog.ir.rules import Primitive, Rule, Var
+from dlog.ir.rules import Primitive, Program, Rule, Var
 
 if TYPE_CHECKING:
     from dlog.engine.commit.commits import Commit
@@ -98,6 +100,16 @@ def milliseconds(seconds: float) -> str:
         return f"{seconds:.1f} s"
     amount = seconds * 1000
     return f"{amount:.0f} ms" if amount >= 10 else f"{amount:.1f} ms"
+
+
+def run_warnings(program: Program) -> list[str]:
+    """What is probably a mistake in a program that ran."""
+    found = program_warnings(program)
+    if not has_results(program):
+        help = "add .output PREDICATE, or a query: ?- p(x)."
+        message = "the run writes and prints nothing: the program has no .output, .printsize or query"
+        found.append(ProgramWarning(message, help=help))
+    return [warning.render() for warning in found]
 
 
 def undefined_warnings(database: Database) -> list[str]:

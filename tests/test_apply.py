@@ -105,12 +105,6 @@ def test_no_such_file(folder: Path) -> None:
     assert status == 1 and "error: no such file: t.tx" in err
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in REGISTRY if not entry.folder])
-def test_a_strategy_that_is_not_supported_yet(name: str) -> None:
-    with pytest.raises(dlog.UnsupportedError, match=f"^not supported yet: {name}$"):
-        dlog.Database(source=PROGRAM, strategy=name)
-
-
 def test_a_strategy_is_forced(folder: Path) -> None:
     assert apply(folder, "--strategy", "delta", "--verify")[2].count("error") == 2  # a transaction that fails
     many = [(x, x + k) for x in range(10, 600) for k in (1, 7)]  # few derivations for each row

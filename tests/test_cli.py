@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -66,7 +67,7 @@ def test_explain_all_prints_the_choice_first_and_every_strategy() -> None:
     _, *table = done.stdout[done.stdout.index("strategy      per transaction") :].splitlines()[:9]
     assert [line.split()[0] for line in table[:3]] == ["stages", "delta", "trace"]
     assert "chosen: " in table[0] and " us " in table[0] and "refused: it is recursive" in table[1]
-    assert "from scratch" in done.stdout and "not supported yet" in done.stdout
+    assert "from scratch" in done.stdout and "join_graph" in done.stdout
     assert "--all" in run("explain", "--help").stdout
     refused = run("explain", "programs/sql/triangles.sql", "--all")
     assert refused.returncode == 1 and "--all is for programs" in refused.stderr
@@ -114,3 +115,114 @@ def test_broken_pipe_is_not_an_error() -> None:
         timeout=60,
     )
     assert done.stderr == "" and len(done.stdout.splitlines()) == 1
+
+
+def test_a_program_alone_is_run(tmp_path: Path) -> None:
+    (tmp_path / "p.dl").write_text("p(1). .output p\n")
+    expected = run("run", "p.dl", "-D", "-", cwd=tmp_path).stdout
+    assert expected.splitlines()[3] == "1"
+    assert run("p.dl", "-D", "-", cwd=tmp_path).stdout == expected
+    assert run("-D", "-", "-F", ".", "p.dl", cwd=tmp_path).stdout == expected
+    assert (
+        run("run", "-", "-D", "-", "-j", "auto", cwd=tmp_path, stdin="p(1).\n.output p\n").stdout == expected
+    )
+
+
+def test_included_folders_and_macros(tmp_path: Path) -> None:
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "facts.dl").write_text("q(N).\n")
+    (tmp_path / "inc" / "rules.dl").write_text("#define NEXT(x) ((x) + N)\n")
+    (tmp_path / "p.dl").write_text(
+        '#include "rules.dl"\n.include "facts.dl"\nr(NEXT(x)) <- q(x).\n.output r\n'
+    )
+    done = run("p.dl", "-D", "-", "-I", "inc", "-M", "N=4", cwd=tmp_path)
+    assert (done.stdout.splitlines()[3], done.stderr) == ("8", "")
+    assert "cannot find" in run("check", "p.dl", "-M", "N=4", cwd=tmp_path).stderr
+    assert run("check", "p.dl", "-M", "N=4", "-I", "inc", cwd=tmp_path).stderr == ""
+
+
+def test_all_commands_on_programs_take_folders_and_macros(tmp_path: Path) -> None:
+    (tmp_path / "inc").mkdir()
+    (tmp_path / "inc" / "rules.dl").write_text("q(x) <- p(x), x < N.\n")
+    (tmp_path / "p.dl").write_text('#include "rules.dl"\np(1).  p(5).\n.output q\n')
+    (tmp_path / "plain.dl").write_text("p(N).\n")
+    (tmp_path / "some.tx").write_text("+p(2).\n")
+    given = ["-I", "inc", "-M", "N=4"]
+    commands = {
+        "format": ([], "q(x) <- p(x), x < 4."),
+        "explain": ([], "q(x)"),
+        "why": (["q(1)"], "q(1)"),
+        "apply": (["--tx", "some.tx", "--changes"], "q(2)"),
+        "compare": (["--tx", "some.tx"], "strategy"),
+    }
+    for command, (more, expected) in commands.items():
+        done = run(command, "p.dl", *more, *given, cwd=tmp_path)
+        assert done.returncode == 0 and expected in done.stdout, (command, done.stdout, done.stderr)
+        done = run(command, "p.dl", *more, "-M", "N=4", cwd=tmp_path)
+        assert done.returncode == 1 and "rules.dl" in done.stderr, command
+    done = run("format", "plain.dl", "-M", "N=3", cwd=tmp_path)
+    assert (done.stdout, done.stderr) == (
+        "p(3).\n",
+        "warning: macros are given; this is the program after them\n",
+    )
+    done = run("format", "plain.dl", "-M", "N=3", "--write", cwd=tmp_path)
+    assert done.returncode == 1 and (tmp_path / "plain.dl").read_text() == "p(N).\n"
+
+
+def test_tables_of_sqlite_follow_transactions_and_survive_in_databases(tmp_path: Path) -> None:
+    """The input is read when the folder is new; each run replaces the rows of the output."""
+
+    def table(file: str, *statements: str) -> list[tuple[int, int]]:
+        connection = sqlite3.connect(tmp_path / file)
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+        rows = connection.execute("SELECT * FROM edge ORDER BY 1, 2").fetchall()
+        connection.close()
+        return rows
+
+    table("in.db", "CREATE TABLE edge (a INT, b INT)", "INSERT INTO edge VALUES (1, 2), (2, 3)")
+    table("out.db", "CREATE TABLE edge (x INT, y INT)", "INSERT INTO edge VALUES (7, 7)")
+    (tmp_path / "p.dl").write_text(
+        '.decl edge(x: number, y: number)\n.input edge(IO=sqlite, dbname="in.db")\n'
+        '.output edge(IO=sqlite, dbname="out.db")\n'
+    )
+    (tmp_path / "some.tx").write_text("+edge(5, 6), -edge(1, 2).\n")
+    (tmp_path / "more.tx").write_text("-edge(2, 3).\n")
+    assert run("run", "p.dl", cwd=tmp_path).stderr == ""
+    assert table("out.db") == [(1, 2), (2, 3)]
+    for changes, rows in (("some.tx", [(2, 3), (5, 6)]), ("more.tx", [(5, 6)])):
+        done = run("apply", "p.dl", "--tx", changes, "--db", "folder", "-D", ".", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert table("out.db") == rows and table("in.db") == [(1, 2), (2, 3)]
+
+
+def test_warnings_of_check_and_run(tmp_path: Path) -> None:
+    (tmp_path / "p.dl").write_text("p(1, 2).\nq(x) <- p(x, y).\n.output q\n")
+    expected = "p.dl:2:14: warning: the variable y occurs only once in its rule\n"
+    for command in (["check", "p.dl"], ["run", "p.dl", "-D", "-"]):
+        done = run(*command, cwd=tmp_path)
+        assert done.returncode == 0 and done.stderr.startswith(expected), done.stderr
+        for switch in ("-w", "--no-warn", "--no-warnings"):
+            assert run(*command, switch, cwd=tmp_path).stderr == ""
+    (tmp_path / "some.tx").write_text("+p(2, 3).\n")
+    assert "warning" not in run("apply", "p.dl", "--tx", "some.tx", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "help"),
+    [
+        (["-p", "log"], "unknown option -p", "for a profile write --profile PAGE.html"),
+        (
+            ["-t", "explain"],
+            "unknown option -t",
+            "for a derivation of a fact write dlog why PROGRAM.dl 'fact(1, 2)'",
+        ),
+        (["-j", "0"], "bad number of cores: 0", "write 1 or more, or auto"),
+        (["-M", "3=4"], "bad macro: 3=4", "write -M NAME=VALUE"),
+        (["-I", "nowhere"], "no such folder: nowhere", "-I names a folder of included files"),
+    ],
+)
+def test_options_that_are_wrong_or_have_another_name(options: list[str], message: str, help: str) -> None:
+    done = run("run", "programs/reach.dl", *options)
+    assert (done.stderr, done.returncode) == (f"error: {message}\nhelp: {help}\n", 1)

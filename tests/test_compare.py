@@ -174,3 +174,9 @@ def _masked(text: str) -> list[str]:
     text = re.sub(r"^The choice is .*", "The choice is good.", text, flags=re.MULTILINE)
     text = re.sub(r"\b[\d.,]+( (us|ms|s|B|kB|MB|GB))?\b", "#", text)
     return [" ".join(line.split()) for line in text.splitlines() if line]
+
+
+def test_strategies_are_compared_on_predicates_that_are_not_stored(folder: Path) -> None:
+    before = [run.operations for run in compared(folder).runs]
+    (folder / "p.dl").write_text(f"{PROGRAM}.materialize reach on_read\n")
+    assert [run.operations for run in compared(folder).runs] == before

@@ -18,6 +18,7 @@ DOCUMENTS = [
     "README.md",
     "docs/language.md",
     "docs/durable.md",
+    "docs/joingraph.md",
     "docs/levels.md",
     "docs/m3.md",
     "docs/spark.md",

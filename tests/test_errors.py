@@ -26,6 +26,8 @@ from dlog.cli import main
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = sorted((ROOT / "programs" / "errors").glob("*.dl"))
 RUNNING = sorted((ROOT / "programs" / "errors" / "running").glob("*.dl"))
+WARNED = sorted((ROOT / "programs" / "errors" / "warnings").glob("*.dl"))
+NOISY = {ROOT / "programs" / "errors" / "running" / "nothing_to_write.dl"}  # with warnings about their texts
 # Faults of files rather than of texts: what the command is given, and what it says.
 FILES = {
     "no_such_program.dl": "error: no such file: no_such_program.dl\n",
@@ -42,7 +44,8 @@ def run(program: Path) -> tuple[str, str, object]:
     """The same of a run, without messages that are printed once per installation or after a while."""
     with tempfile.TemporaryDirectory() as out_folder:
         facts = "programs/errors/running/facts"
-        out, err, status = command("run", name_of(program), "-F", facts, "-D", out_folder)
+        quiet = [] if program in NOISY else ["--no-warnings"]
+        out, err, status = command("run", name_of(program), "-F", facts, "-D", out_folder, *quiet)
     said = [line for line in err.splitlines(True) if not line.startswith(("compiling ", "evaluating "))]
     return out, "".join(said), status
 
@@ -86,6 +89,13 @@ def test_golden_messages_of_runs(program: Path) -> None:
     assert run(program) == ("", golden, int("error: " in golden))
 
 
+@pytest.mark.parametrize("program", WARNED, ids=lambda p: p.stem)
+def test_golden_warnings(program: Path) -> None:
+    golden = program.with_suffix(".stderr").read_text(encoding="utf-8")
+    assert check(name_of(program)) == ("", golden, 0) and "error: " not in golden
+    assert check(name_of(program), "-w") == check(name_of(program), "--no-warn") == ("", "", 0)
+
+
 @pytest.mark.parametrize("path", FILES, ids=["missing", "directory", "unreadable"])
 def test_messages_about_files(path: str) -> None:
     assert check(path) == ("", FILES[path], 1)
@@ -122,9 +132,10 @@ AUXILIARY = re.compile(r"'(count|sum|min|max|mean|concat|domain)|(constraint|que
 
 
 def test_check_accepts_all_programs() -> None:
-    programs = sorted(p for p in (ROOT / "programs").rglob("*.dl") if p.parent.name != "errors")
+    programs = sorted(p for p in (ROOT / "programs").rglob("*.dl") if "errors" not in p.parts)
     assert len(programs) > 40
     assert check(*map(name_of, programs)) == ("", "", 0)
+    assert check("-w", *map(name_of, RUNNING + WARNED)) == ("", "", 0)
 
 
 # Nothing is untested: every line of the front end that makes an error must run for some golden file.
@@ -194,7 +205,7 @@ def _active_lines() -> Iterable[tuple[str, int]]:
 
 
 if __name__ == "__main__":
-    for paths, say in ((PROGRAMS, lambda path: check(name_of(path))), (RUNNING, run)):
+    for paths, say in ((PROGRAMS + WARNED, lambda path: check(name_of(path))), (RUNNING, run)):
         for path in paths:
             text = say(path)[1]
             golden = path.with_suffix(".stderr")

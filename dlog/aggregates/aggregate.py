@@ -75,6 +75,11 @@ class Aggregate:
         return self.direction != 0
 
     @property
+    def has_witnesses(self) -> bool:
+        """Whether single assignments have the result as their argument, so that they can be named."""
+        return self.direction != 0
+
+    @property
     def is_exact_under_deletion(self) -> bool:
         """Whether its own state, without the values of the group, supports deletion."""
         return self.moments is not None

@@ -5,12 +5,14 @@ Commands import what they need when they run, so that `dlog --help` stays quick.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Annotated, NoReturn
 
 import typer
 
 from dlog.cli import listing, process, programs, transactions, views
+from dlog.cli.arguments import completed
 from dlog.cli.cache import cache
 
 HELP = """A Datalog engine whose answers stay up to date.
@@ -75,4 +77,9 @@ app.add_typer(transactions.databases, name="db")
 
 def main() -> NoReturn:
     """The console script."""
-    process.run_to_the_end(app)
+    process.run_to_the_end(_run)
+
+
+def _run(prog_name: str) -> object:
+    known = {*COMMANDS, "db"}
+    return app(completed(sys.argv[1:], known), prog_name=prog_name)

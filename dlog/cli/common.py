@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dlog.cli.arguments import read_folders, read_jobs, read_macros
 from dlog.engine.maintain.strategies import SELECTABLE
 from dlog.errors import DlogError
 
@@ -37,7 +38,19 @@ Shards = Annotated[
 ]
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM.dl", help="a program")]
 FactsFolder = Annotated[Path, typer.Option("--facts", "-F", help="folder of the .input files")]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", min=1, help="cores to use")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", parser=read_jobs, metavar="N|auto", help="cores to use")]
+Folders = Annotated[
+    list[Path] | None,
+    typer.Option("--include-dir", "-I", metavar="DIR", help="look for included files in this folder, too"),
+]
+Macros = Annotated[
+    list[str] | None,
+    typer.Option("--macro", "-M", metavar="NAME=VALUE", help="define a macro of the preprocessor"),
+]
+NoWarnings = Annotated[
+    bool,
+    typer.Option("--no-warnings", "--no-warn", "-w", help="print no warnings about the text of the program"),
+]
 Timeout = Annotated[float | None, typer.Option(min=0, help="stop a transaction after seconds")]
 MaxRows = Annotated[int | None, typer.Option(min=0, help="stop after this many derived rows")]
 MaxMemory = Annotated[str | None, typer.Option(help="stop at this much memory, as in 500M or 2G")]
@@ -51,6 +64,10 @@ Depth = Annotated[
     int | None,
     typer.Option(min=0, help="with --levels: how many deltas of deltas are maintained; default: all"),
 ]
+Chosen = Annotated[
+    bool,
+    typer.Option("--chosen", help="with --levels: only the maps that cost least, by the sizes of the files"),
+]
 Inputs = Annotated[
     bool, typer.Option("--inputs", help="with --levels: maps may have input variables (a5 only)")
 ]
@@ -61,6 +78,13 @@ Functions = Annotated[
     Path | None,
     typer.Option(metavar="FILE.py", help="Python that registers functions and rings of the program"),
 ]
+
+
+def preprocess_with(folders: list[Path], macros: list[str]) -> None:
+    """Where included files are looked for, and macros, for all programs of this command."""
+    from dlog.language.surroundings import Surroundings, use
+
+    use(Surroundings(read_folders(folders), read_macros(macros)))
 
 
 def read_limits(timeout: float | None, max_rows: int | None, max_memory: str | None) -> Limits:

@@ -11,42 +11,62 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlog.cli.common import (
+    Chosen,
     Depth,
     FactsFolder,
+    Folders,
     Inputs,
     Jobs,
     Levels,
+    Macros,
     MaxMemory,
     MaxRows,
+    NoWarnings,
     ProgramFile,
     Shards,
     Spark,
     Strategy,
     check_each,
+    preprocess_with,
     read_limits,
 )
 from dlog.cli.process import allow_pandas
-from dlog.cli.views import by_levels, draw, draw_maps, refuse_options
+from dlog.cli.views import by_levels, draw, draw_maps, draw_strategy, refuse_options
 from dlog.errors import DlogError
 
 if TYPE_CHECKING:
     from dlog.durable.database import Database
+    from dlog.engine.evaluated import Evaluated
     from dlog.engine.state.limits import Limits
     from dlog.profile import Clock
     from dlog.progress import Screen
 
 
-def check(programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.dl...", help="programs")]) -> None:
-    """Check programs, or queries in SQL: print their errors, or nothing."""
+def check(
+    programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.dl...", help="programs")],
+    include_dir: Folders = None,
+    macro: Macros = None,
+    no_warnings: NoWarnings = False,
+) -> None:
+    """Check programs, or queries in SQL: print their errors and warnings, or nothing."""
+    preprocess_with(include_dir or [], macro or [])
+    from dlog.engine.maintain.strategies import requested
+    from dlog.ir.analysis.warnings import program_warnings
     from dlog.ir.check import load_program
     from dlog.language.source import read_source
+    from dlog.planning.options import Options
 
     def load(path: Path) -> object:
         if path.suffix == ".sql":
             from dlog.views.sql.files import read_sql
 
             return read_sql(path)
-        return load_program(read_source(path))
+        checked = load_program(read_source(path))[1]
+        Options.of(checked.pragmas)
+        requested(None, checked.pragmas)
+        for warning in [] if no_warnings else program_warnings(checked):
+            print(warning.render(), file=sys.stderr)
+        return checked
 
     check_each(programs, load)
 
@@ -56,22 +76,24 @@ def format(
     write: Annotated[
         bool, typer.Option("--write", "-w", help="rewrite the file instead of printing")
     ] = False,
+    include_dir: Folders = None,
+    macro: Macros = None,
 ) -> None:
     """Print a program in the canonical style."""
+    preprocess_with(include_dir or [], macro or [])
     from dlog.language.format import format_program
     from dlog.language.parse import parse_file
     from dlog.language.preprocess import has_directives
     from dlog.language.source import read_source
 
     text = format_program(parse_file(program))
-    expanded = has_directives(read_source(program).text)
+    expanded = bool(macro) or has_directives(read_source(program).text)
     if write and expanded:
-        raise DlogError(
-            f"{program} has preprocessor lines: what is printed is the text after them",
-            help="leave out --write",
-        )
+        what = "macros are given" if macro else f"{program} has preprocessor lines"
+        raise DlogError(f"{what}: what is printed is the text after them", help="leave out --write")
     if expanded:
-        print(f"warning: {program} has preprocessor lines; this is the program after them", file=sys.stderr)
+        what = "macros are given" if macro else f"{program} has preprocessor lines"
+        print(f"warning: {what}; this is the program after them", file=sys.stderr)
     if write:
         program.write_text(text, encoding="utf-8")
     else:
@@ -106,8 +128,12 @@ def run(
     conf: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="with --spark: a Spark setting")
     ] = None,
+    include_dir: Folders = None,
+    macro: Macros = None,
+    no_warnings: NoWarnings = False,
 ) -> None:
-    """Evaluate a program once and write its .output predicates."""
+    """Evaluate a program once and write its .output predicates.  The program - is standard input."""
+    preprocess_with(include_dir or [], macro or [])
     limits = read_limits(timeout, max_rows, max_memory)
     if spark is None and (shards or work or conf):
         raise DlogError("--shards, --work and --conf belong to --spark MASTER")
@@ -116,9 +142,9 @@ def run(
     if spark is not None and (stats or jobs > 1):
         raise DlogError("--stats and --jobs are of one process: leave them out, or --spark")
     if spark is not None:
-        _run_on_spark(program, facts, out, spark, shards, work, conf or [], limits, not no_magic)
+        _run_on_spark(program, facts, out, spark, shards, work, conf or [], limits, not no_magic, no_warnings)
     else:
-        _run_here(program, facts, out, limits, jobs, not no_magic, profile, stats)
+        _run_here(program, facts, out, limits, jobs, not no_magic, profile, stats, no_warnings)
 
 
 def _run_on_spark(
@@ -131,9 +157,10 @@ def _run_on_spark(
     settings: list[str],
     limits: Limits,
     magic: bool,
+    no_warnings: bool,
 ) -> None:
     from dlog.progress import Screen
-    from dlog.report import print_queries, undefined_warnings
+    from dlog.report import print_queries, run_warnings, undefined_warnings
     from dlog.spark.command import run_on_spark
 
     allow_pandas()
@@ -151,7 +178,8 @@ def _run_on_spark(
             warn=screen.print,
             magic=magic,
         )
-        for warning in undefined_warnings(sharded):
+        of_program: list[str] = [] if no_warnings else run_warnings(sharded.program)
+        for warning in [*of_program, *undefined_warnings(sharded)]:
             screen.print(warning)
     print_queries(sharded)
 
@@ -165,10 +193,11 @@ def _run_here(
     magic: bool,
     profile: Path | None,
     stats: bool,
+    no_warnings: bool,
 ) -> None:
     from dlog.engine.run import run_program
     from dlog.progress import Screen
-    from dlog.report import print_queries, print_stats, undefined_warnings
+    from dlog.report import print_queries, print_stats, run_warnings, undefined_warnings
 
     with Screen() as screen:
         clock = _clock(screen) if profile is not None else None
@@ -188,7 +217,8 @@ def _run_here(
 
             clock.stop()
             write_profile(profile, database, program, clock.seconds)
-        for warning in undefined_warnings(database):
+        of_program: list[str] = [] if no_warnings else run_warnings(database.program)
+        for warning in [*of_program, *undefined_warnings(database)]:
             screen.print(warning)
     print_queries(database)
     if stats:
@@ -209,7 +239,7 @@ def explain(
             "--tree",
             "--svg",
             metavar="FILE.svg|.pdf|.dot",
-            help="draw the view tree, or the maps, into a file",
+            help="draw the view tree, the maps, or the join graph, into a file",
         ),
     ] = None,
     strategy: Strategy = None,
@@ -225,13 +255,17 @@ def explain(
     ] = None,
     levels: Levels = False,
     depth: Depth = None,
+    chosen: Chosen = False,
     inputs: Inputs = False,
+    include_dir: Folders = None,
+    macro: Macros = None,
 ) -> None:
     """Show how each rule is evaluated and maintained, and why; for a query, its view tree.
 
     Facts are read for sizes; no rule runs.  With --tx FILE rules are evaluated and the transactions are run,
     so what was measured is shown, too, and where a trace is shared or exact.
     """
+    preprocess_with(include_dir or [], macro or [])
     if shards is not None and not spark:
         raise DlogError("--shards belongs to --spark")
     if tx is not None and (spark or program.suffix.lower() == ".sql"):
@@ -245,7 +279,7 @@ def explain(
     if is_query and (strategy is not None or every):
         option = "--strategy" if strategy is not None else "--all"
         raise DlogError(f"{option} is for programs; a query is maintained by its view tree")
-    forced = levels or depth is not None or inputs
+    forced = levels or depth is not None or chosen or inputs
     if forced and (strategy is not None or every):
         option = "--strategy" if strategy is not None else "--all"
         raise DlogError(f"{option} is about strategies, --levels about maps", help="leave out one of them")
@@ -257,14 +291,15 @@ def explain(
         from dlog.views.levels.sampled import sampled
 
         refuse_options(nested, {"--order": order})
-        maps = compiled(nested, Options(depth, inputs))
         sample = sampled(nested.sources, (facts, program.parent))
+        known = sample.known if chosen else None
+        maps = compiled(nested, Options(depth, inputs, statistics=known))
         print(explain_levels(maps, side_by_side(nested, sample.known), sample), end="")
         if tree is not None:
             draw_maps(program, predicate, maps, tree)
         return
     if not is_query and tx is not None:
-        print(_after(program, facts, strategy, tx).explain(predicate, every))
+        database: Evaluated = _after(program, facts, strategy, tx)
     elif not is_query:
         from dlog.engine.database import plan_only
 
@@ -272,7 +307,10 @@ def explain(
         if database.unread is not None:
             print(f"warning: sizes are guesses: {database.unread.message}", file=sys.stderr)
             print("help: give the facts folder with -F", file=sys.stderr)
+    if not is_query:
         print(database.explain(predicate, every))
+        if tree is not None and order is None and draw_strategy(database, program, predicate, tree):
+            return
     if is_query or order is not None or tree is not None:
         from dlog.views.m3.export import read_query, read_tree
         from dlog.views.picture.notation import explain as explain_tree
@@ -304,8 +342,11 @@ def why(
     fact: Annotated[str, typer.Argument(help="a fact, as in 'reach(1, 3)'")],
     facts: FactsFolder = Path("."),
     jobs: Jobs = 1,
+    include_dir: Folders = None,
+    macro: Macros = None,
 ) -> None:
     """One derivation of a fact, as a tree.  Status 1 when the fact does not hold."""
+    preprocess_with(include_dir or [], macro or [])
     from dlog.durable.database import Database
     from dlog.progress import Screen
 

@@ -13,12 +13,15 @@ from dlog.cli.common import (
     DatabaseFolder,
     Durability,
     FactsFolder,
+    Folders,
     Jobs,
+    Macros,
     MaxMemory,
     MaxRows,
     ProgramFile,
     Strategy,
     Timeout,
+    preprocess_with,
     read_limits,
 )
 
@@ -45,8 +48,11 @@ def apply(
     max_memory: MaxMemory = None,
     db: DatabaseFolder = None,
     durability: Durability = "full",
+    include_dir: Folders = None,
+    macro: Macros = None,
 ) -> None:
     """Load a program, then run a file of transactions.  One that fails is rolled back: status 1."""
+    preprocess_with(include_dir or [], macro or [])
     from dlog.apply import Options, apply_file
     from dlog.durable.database import open_database
     from dlog.engine.run import write_outputs
@@ -90,6 +96,8 @@ def compare(
     seconds: Annotated[
         float, typer.Option(min=0, help="begin no further transaction after this many seconds")
     ] = 60.0,
+    include_dir: Folders = None,
+    macro: Macros = None,
 ) -> None:
     """Run a file of transactions under every strategy, and print what each costs.
 
@@ -111,6 +119,7 @@ def compare(
     Times are of the processor.  Answers are compared: all strategies give the same.  To keep a strategy
     other than the chosen one, give --strategy to apply or repl, or strategy= to Database in Python.
     """
+    preprocess_with(include_dir or [], macro or [])
     from dlog.compare import compare as run_comparison
     from dlog.compare import table, write_page
     from dlog.errors import DlogError

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dlog.cli.common import (
+    Chosen,
     Depth,
     Dialect,
     Functions,
@@ -23,6 +24,7 @@ from dlog.cli.common import (
 from dlog.errors import DlogError
 
 if TYPE_CHECKING:
+    from dlog.engine.evaluated import Evaluated
     from dlog.views.levels.program import Levels as LevelsOfMaps
     from dlog.views.nested import NestedQuery
     from dlog.views.query import Query
@@ -68,22 +70,25 @@ def m3(
     ] = None,
     levels: Levels = False,
     depth: Depth = None,
+    chosen: Chosen = False,
     inputs: Inputs = False,
 ) -> None:
     """Print the M3 program that keeps the result of an aggregation query up to date."""
     from dlog.views.levels.export import level_text
     from dlog.views.levels.program import Options
+    from dlog.views.levels.sampled import sampled
     from dlog.views.log.log import recorded
     from dlog.views.m3.export import exported, target
 
     to = target(consumer, batch, optimise, one_payload)
-    forced = levels or depth is not None or inputs
+    forced = levels or depth is not None or chosen or inputs
     with recorded(log, f"{program} {predicate or ''}".strip(), to, dtree) as observer:
         nested = by_levels(program, predicate, facts, forced)
         if nested is not None:
             plain = not optimise
             refuse_options(nested, {"--order": dtree, "--plain": plain, "--compound": one_payload})
-            compiled, text = level_text(nested, to, Options(depth, inputs))
+            known = sampled(nested.sources, (program.parent,)).known if chosen else None
+            compiled, text = level_text(nested, to, Options(depth, inputs, statistics=known))
             if observer is not None:
                 observer.leveled(compiled, text)
             _write(text, output)
@@ -135,6 +140,13 @@ def draw_maps(program: Path, predicate: str | None, levels: LevelsOfMaps, pictur
     from dlog.views.picture.levels import write_levels
 
     _warn_of_lost(write_levels(levels, picture, _title(program, predicate)), picture)
+
+
+def draw_strategy(database: Evaluated, program: Path, predicate: str | None, picture: Path) -> bool:
+    """Draw what maintains a predicate, if its strategy has a picture."""
+    lost = database.draw(picture, _title(program, predicate), predicate)
+    _warn_of_lost(lost or "", picture)
+    return lost is not None
 
 
 def _title(program: Path, predicate: str | None) -> str:

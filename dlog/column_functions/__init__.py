@@ -16,14 +16,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from dlog.column_functions import arithmetic, conversions, dates, decimals, texts
+from dlog.column_functions import arithmetic, conversions, dates, decimals, records, texts
 from dlog.column_functions.columns import Column, Dictionary, Mask, Result, aligned
 from dlog.column_functions.decimals import narrow, widen
 from dlog.column_functions.ranges import ranges
+from dlog.ir.record_forms import is_record_form
 from dlog.jit import Words
 from dlog.values import OPERATIONS, Type
 
-__all__ = ["Column", "Mask", "Result", "compute", "generate", "narrow", "test", "widen"]
+__all__ = ["Column", "Mask", "Result", "compute", "generate", "narrow", "test", "undefined", "widen"]
 
 MAX_GENERATED = 1 << 31  # rows of one call
 
@@ -36,6 +37,8 @@ def compute(name: str, inputs: Sequence[Column], output: Type, dictionary: Dicti
     inputs = aligned(inputs)
     if name == "cat":  # of any number of texts
         return texts.cat(inputs, output, dictionary)
+    if is_record_form(name):
+        return records.compute(name, inputs, output, dictionary)
     own = OPERATIONS.get((name, *(column.type.name for column in inputs)))
     if own is not None:  # an operation of a type
         codes, defined = own.calculate([column.codes for column in inputs], output)
@@ -63,6 +66,11 @@ def test(name: str, inputs: Sequence[Column], dictionary: Dictionary) -> Mask:
         return texts.RELATIONS[name](inputs, dictionary)
     a, b = _comparable(name, inputs, dictionary)
     return _COMPARISONS[name](a, b)
+
+
+def undefined(name: str, inputs: Sequence[Column], dictionary: Dictionary) -> int:
+    """In how many rows a relation has no truth value.  O(n)."""
+    return texts.UNDEFINED[name](aligned(inputs), dictionary) if name in texts.UNDEFINED else 0
 
 
 def generate(

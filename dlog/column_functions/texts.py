@@ -35,6 +35,7 @@ from dlog.column_functions.text_kernels import (
     parts_hold,
     slice_ends,
 )
+from dlog.ir.primitives import NEGATED_MATCH
 from dlog.jit import Words
 from dlog.values import INT, STRING, Type
 
@@ -232,37 +233,53 @@ def _held(kind: int) -> Callable[[Column, Column, Dictionary], Mask]:
     return calculate
 
 
-def _match_one(texts: pa.Array, pattern: str) -> pa.Array:
-    """Whole texts, by RE2, which is linear; what only Python's engine supports (look-ahead, \\1), by that.
+def _matcher(if_bad: bool) -> Callable[..., Mask]:
+    """`match`; for a bad pattern the result is `if_bad`."""
 
-    A pattern that neither accepts matches nothing.
-    """
+    def match_one(texts: pa.Array, pattern: str) -> pa.Array:
+        """Whole texts, by RE2, which is linear; what only Python supports (look-ahead, \\1), by Python."""
+        if _is_linear(pattern):
+            return pc.match_substring_regex(texts, rf"\A(?:{pattern})\z")
+        compiled = _compiled(pattern)
+        if compiled is None:
+            return pa.array([if_bad] * len(texts), pa.bool_())
+        return pa.array([compiled.fullmatch(text) is not None for text in texts.to_pylist()], pa.bool_())
+
+    def match_many(patterns: Column, texts: Column, dictionary: Dictionary) -> Mask:
+        """Each distinct pattern once, on the rows that have it."""
+        distinct, numbers = texts_of(patterns, dictionary)
+        order = np.argsort(numbers, kind="stable")
+        bounds = np.searchsorted(numbers[order], np.arange(len(distinct) + 1))
+        rows, result = row_texts(texts, dictionary), np.zeros(len(texts), np.bool_)
+        for number, pattern in enumerate(distinct.to_pylist()):
+            chosen = order[bounds[number] : bounds[number + 1]]
+            result[chosen] = match_one(rows.take(pa.array(chosen)), pattern).to_numpy(zero_copy_only=False)
+        return result
+
+    return relation(match_one, match_many)
+
+
+def bad_patterns(inputs: Sequence[Column], dictionary: Dictionary) -> int:
+    """In how many rows the pattern of `match` is none.  O(distinct patterns)."""
+    distinct, numbers = texts_of(inputs[0], dictionary)
+    is_bad = [not _is_linear(pattern) and _compiled(pattern) is None for pattern in distinct.to_pylist()]
+    return int(np.count_nonzero(np.array(is_bad, np.bool_)[numbers]))
+
+
+def _is_linear(pattern: str) -> bool:
+    """Whether RE2 accepts a pattern.  It is asked alone: "a)(b" must not match inside another group."""
     try:
-        pc.match_substring_regex(pa.array([""]), pattern)  # alone: "a)(b" must not match inside our group
-        return pc.match_substring_regex(texts, rf"\A(?:{pattern})\z")
+        pc.match_substring_regex(pa.array([""]), pattern)
     except pa.ArrowInvalid:
-        return pa.array(
-            [found is not None for found in _python_matches(texts.to_pylist(), pattern)], pa.bool_()
-        )
+        return False
+    return True
 
 
-def _python_matches(texts: list[str], pattern: str) -> list[Any]:
+def _compiled(pattern: str) -> re.Pattern[str] | None:
     try:
-        return list(map(re.compile(pattern, re.ASCII).fullmatch, texts))
+        return re.compile(pattern, re.ASCII)
     except (re.error, RecursionError, OverflowError):
-        return [None] * len(texts)
-
-
-def _match_many(patterns: Column, texts: Column, dictionary: Dictionary) -> Mask:
-    """Each distinct pattern once, on the rows that have it."""
-    distinct, numbers = texts_of(patterns, dictionary)
-    order = np.argsort(numbers, kind="stable")
-    bounds = np.searchsorted(numbers[order], np.arange(len(distinct) + 1))
-    rows, result = row_texts(texts, dictionary), np.zeros(len(texts), np.bool_)
-    for number, pattern in enumerate(distinct.to_pylist()):
-        chosen = order[bounds[number] : bounds[number + 1]]
-        result[chosen] = _match_one(rows.take(pa.array(chosen)), pattern).to_numpy(zero_copy_only=False)
-    return result
+        return None
 
 
 def _constant(codes: Words) -> int | None:
@@ -289,5 +306,9 @@ RELATIONS: dict[str, Callable[..., Mask]] = {
     "contains": relation(lambda texts, part: pc.match_substring(texts, part), _held(CONTAINS)),
     "starts_with": relation(lambda texts, part: pc.starts_with(texts, part), _held(STARTS)),
     "ends_with": relation(lambda texts, part: pc.ends_with(texts, part), _held(ENDS)),
-    "match": relation(_match_one, _match_many),
+    "match": _matcher(if_bad=False),
+    NEGATED_MATCH: _matcher(if_bad=True),
 }
+
+# In how many rows a relation is undefined.
+UNDEFINED: dict[str, Callable[..., int]] = {"match": bad_patterns, NEGATED_MATCH: bad_patterns}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
@@ -25,6 +25,7 @@ from dlog.engine.maintain.strategies import FROM_SCRATCH, SELECTABLE
 from dlog.engine.state.limits import machine_bytes
 from dlog.engine.transaction import Transaction
 from dlog.errors import DataError, DlogError, Interrupted, SourceError, VerifyError, did_you_mean
+from dlog.ir.goals.materialize import DIRECTIVE, modes
 from dlog.ir.goals.narrowed import narrowed, read_by
 from dlog.ir.rules import Program
 from dlog.language import ast
@@ -96,15 +97,25 @@ class Comparison:
         return self.own.total / max(self.fastest.total, 1e-9)
 
 
+def without_modes(tree: ast.Program, program: Program) -> tuple[ast.Program, Program]:
+    """Without `.materialize`: what is not stored costs the same under every strategy."""
+    if not modes(program):
+        return tree, program
+    kept = tuple(s for s in tree.statements if not (isinstance(s, ast.Directive) and s.kind == DIRECTIVE))
+    directives = tuple(d for d in program.directives if d.kind != DIRECTIVE)
+    return ast.Program(kept, span=tree.span), replace(program, directives=directives)
+
+
 class OneDatabase(Database):
-    """A program's database; with a predicate it has only the rules that this one depends on."""
+    """A program's database, in which all predicates are stored; with a predicate it has only the rules that
+    this one depends on."""
 
     def __init__(self, path: Path, facts: Path, strategy: str | None, predicate: str | None):
         self._wanted = predicate
         super().__init__(path, facts=facts, strategy=strategy)
 
     def _program_of(self, source: Source) -> tuple[ast.Program, Program]:
-        tree, program = super()._program_of(source)
+        tree, program = without_modes(*super()._program_of(source))
         name = self._wanted
         if name is None:
             return tree, program

@@ -59,7 +59,8 @@ def note(comparison: Comparison, run: Measured) -> str:
         return ""
     fallback = " or ".join(dict.fromkeys(c.strategy for c in others))
     reasons = dict.fromkeys(c.refusal for c in others)
-    more = f", and {len(reasons) - 1} other reasons" if len(reasons) > 1 else ""
+    count = len(reasons) - 1
+    more = f", and {count} other reason{'' if count == 1 else 's'}" if count else ""
     return f"falls back to {fallback} for {_names(others)}: {next(iter(reasons))}{more}"
 
 

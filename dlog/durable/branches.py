@@ -6,6 +6,7 @@ Works with and without files: a database in memory has branches as long as it li
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from dlog.durable.timeline import MAIN, Moment, Timeline
 from dlog.engine import database as engine
 from dlog.engine.commit.commits import Changes, Commit
 from dlog.engine.commit.printed_facts import fact_text
+from dlog.engine.commit.record_uses import codes_in_relations
 from dlog.engine.commit.result import Result
 from dlog.engine.evaluated import Shown, view_of
 from dlog.engine.maintain.facts import rows_with_keys
@@ -27,6 +29,7 @@ from dlog.engine.view import View
 from dlog.errors import ConstraintError, DlogError
 from dlog.heads.lookup import contained
 from dlog.interrupts import uninterrupted
+from dlog.ir.goals.materialize import DIRECTIVE
 from dlog.ir.rules import Predicate
 from dlog.jit import Words
 from dlog.planning.options import Options
@@ -104,14 +107,16 @@ class Branching(engine.Database):
             if self.pending:
                 self.complete()
             moment = self._timeline.require(name)
-            shown = completed(self._shown_of(moment), self)
+            shown = self._shown_of(moment)
+            if shown.pending:
+                shown = completed(shown, self)
             self.current_branch = name
             self._take_up(shown)
 
     def _take_up(self, shown: Shown) -> None:
         store = self.store
         self.tree, self.program, store.relations, store.predicates, self.version, self.pending = shown
-        self._maintenance = Maintenance.of(self.program, self._maintenance.requested)
+        self._maintenance = Maintenance.of(self.program, self._maintenance.by_caller)
         store.options, store.inclusions = Options.of(self.program.pragmas), self.program.inclusions
         store.shared_subjoins = SharedSubjoins()
         self._show()
@@ -121,6 +126,13 @@ class Branching(engine.Database):
         timeline = self._timeline
         if timeline is not None:
             timeline.heads[self.current_branch].state = self._shown
+
+    def held_records(self) -> Iterator[Words]:
+        """Of all retained versions."""
+        yield from engine.Database.held_records(self)
+        for moment in self._timeline.moments() if self._timeline is not None else ():
+            shown = self._shown_of(moment)
+            yield from codes_in_relations(shown.relations, shown.predicates)
 
     def _next_version(self) -> int:
         return self._timeline.last + 1
@@ -186,7 +198,8 @@ class Branching(engine.Database):
         with self._lock:
             before, after = (completed(self._shown_at(when), self) for when in (one, other))
             for when, shown in ((one, before), (other, after)):
-                self._remember(when, shown)
+                if not shown.program.directed(DIRECTIVE):  # otherwise some of it may not be stored
+                    self._remember(when, shown)
             predicates = {**before.program.predicates, **after.program.predicates}
             found = {}
             for name, predicate in predicates.items():
@@ -197,7 +210,9 @@ class Branching(engine.Database):
                             for shown in (before, after)
                         )
                     )
-            return Changes(lambda: found, predicates, self.store.dictionary)
+            changes = Changes(lambda: found, predicates, self.store.dictionary)
+            self.store.dictionary.records.holders.add(changes)
+            return changes
 
     def _remember(self, when: int | str, shown: Shown) -> None:
         """Cache the evaluated state of a branch."""

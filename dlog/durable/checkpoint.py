@@ -1,9 +1,9 @@
 """Owns checkpoints: everything needed to start, in one file that is written once.
 
-The dictionary's texts, then every retained moment: its name, its program, its base facts.  Those of the
-first moment are complete and sorted, so that they are loaded without sorting; the others are differences from
-it, which versions in memory give in time proportional to the difference.  The last record marks the file as
-complete.
+The dictionary's texts and values with fields, then every retained moment: its name, its program, its base
+facts.  Those of the first moment are complete and sorted, so that they are loaded without sorting; the others
+are differences from it, which versions in memory give in time proportional to the difference.  The last
+record marks the file as complete.
 """
 
 from __future__ import annotations
@@ -36,11 +36,15 @@ from dlog.durable.records import (
     ROWS,
     STATE,
     TEXTS,
+    VALUES,
     Texts,
+    Values,
     change_parts,
     read_change,
     read_texts,
+    read_values,
     texts_parts,
+    values_parts,
 )
 from dlog.durable.replay import Facts
 from dlog.durable.timeline import Batches, Moment, Timeline
@@ -67,6 +71,7 @@ class Image:
     facts: Mapping[int, tuple[str, Base]]  # program and base facts of each retained moment, by version
     dictionary: Dictionary
     n_texts: int  # of its texts: readers in other threads may add more meanwhile
+    n_records: int  # numbers of records
     origin: str  # identifies the program that the database was created from
 
 
@@ -93,6 +98,8 @@ def write_checkpoint(files: Files, path: Path, generation: int, image: Image) ->
 
 def _contents(image: Image) -> Iterator[Sequence[bytes]]:
     yield from _texts(image.dictionary, image.n_texts)
+    if image.n_records:
+        yield [bytes([VALUES]), *values_parts(values_of(image.dictionary, 0, image.n_records))]
     moments = image.timeline.moments()
     moments.sort(key=lambda moment: moment is not image.timeline.heads["main"])
     first: Base = {}
@@ -112,6 +119,15 @@ def _texts(dictionary: Dictionary, n: int) -> Iterator[Sequence[bytes]]:
     for first in range(0, n, CHUNK_TEXTS):
         lengths, data = dictionary.since(first, min(n, first + CHUNK_TEXTS))
         yield [bytes([TEXTS]), *texts_parts(Texts(first, lengths, data))]
+
+
+def values_of(dictionary: Dictionary, first: int, last: int) -> Values:
+    """The values with fields whose numbers are from `first` to before `last`."""
+    table = dictionary.records
+    stored = table.stored(first, last)
+    used, places = np.unique(stored.shapes, return_inverse=True)
+    known = table.shapes()
+    return Values(last, [known[shape] for shape in used.tolist()], stored._replace(shapes=places))
 
 
 def _state(image: Image, moment: Moment, text: str, predicates: list[str], is_first: bool) -> Sequence[bytes]:
@@ -181,6 +197,7 @@ class Loaded:
     size: int
     states: list[dict[str, Any]] = field(default_factory=list)
     texts: list[Texts] = field(default_factory=list)
+    values: list[Values] = field(default_factory=list)
     rows: dict[tuple[int, str], list[_Part]] = field(default_factory=dict)
 
     @property
@@ -244,6 +261,8 @@ def _take(loaded: Loaded, one: Framed) -> None:
     kind, data = one.payload[0], one.payload[1:]
     if kind == TEXTS:
         loaded.texts.append(read_texts(data))
+    elif kind == VALUES:
+        loaded.values.append(read_values(data))
     elif kind == STATE:
         loaded.states.append(json.loads(bytes(data)))
     elif kind == ROWS:

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from dlog.durable.branches import Branching
-from dlog.durable.checkpoint import Image
+from dlog.durable.checkpoint import Image, values_of
 from dlog.durable.files import Files
 from dlog.durable.folder import Folder, Found, read_folder
 from dlog.durable.frames import corruption
 from dlog.durable.log import Log
 from dlog.durable.past import Past
 from dlog.durable.records import BranchRecord, CommitRecord, Texts
-from dlog.durable.replay import replay, restore_texts
+from dlog.durable.replay import replay, restore_texts, restore_values
 from dlog.durable.states import base_relations, changes_between, facts_of, program_text
 from dlog.durable.timeline import MAIN, Moment, Timeline
 from dlog.engine.commit.commits import Changes, Commit, RecordedSummary
@@ -62,6 +62,7 @@ class Database(Branching):
     _found: Found | None = None  # while it is opened
     _made_from: Source | None = None  # the program, when it is opened with it again
     _texts = 0  # codes whose texts are in the files
+    _records = 0  # numbers of records that are in the files
     _deferred = 0  # blocks of `group` that are open
 
     def __init__(
@@ -170,10 +171,15 @@ class Database(Branching):
             *found.checkpoint.texts,
             *(r.texts for r in records if isinstance(r, CommitRecord) and r.texts),
         ]
+        values = [
+            *found.checkpoint.values,
+            *(r.values for r in records if isinstance(r, CommitRecord) and r.values),
+        ]
         n = len(records)
         self._progress("recover", "texts", 0, n)
         try:
             restore_texts(self.store.dictionary, texts)
+            restore_values(self.store.dictionary, values)
         except ValueError as error:
             raise corruption(found.checkpoint.path, 0, str(error)) from None
         self._progress("recover", "facts", 0, n)
@@ -187,6 +193,7 @@ class Database(Branching):
                 self.store.relations[name] = relation
         self.version = head.version
         self._texts = len(self.store.dictionary)
+        self._records = self.store.dictionary.records.numbers
 
     def _begin(self, folder: Folder, found: Found | None) -> None:
         """Takes ownership of the folder.  A new one gets its first checkpoint: the program and its facts."""
@@ -230,6 +237,9 @@ class Database(Branching):
         texts = None
         if n > self._texts:
             texts = Texts(self._texts, *self.store.dictionary.since(self._texts, n))
+        given, values = self.store.dictionary.records.numbers, None
+        if given > self._records:
+            values = values_of(self.store.dictionary, self._records, given)
         record = CommitRecord(
             self.version,
             time.time(),
@@ -239,13 +249,18 @@ class Database(Branching):
             transaction.batch_id,
             None if transaction.merged is None else transaction.merged.version,
             texts,
+            values,
         )
         log.append(record.parts())
         if self.durability == FULL:
             log.sync()
         elif self.durability == GROUP:
             self._unsynced.append((log.size, self._shown))
-        self._texts = n
+        self._texts, self._records = n, given
+
+    def _pinned_records(self) -> int:
+        """Commits of the log may have those that are in files, until the next checkpoint."""
+        return self._records
 
     def _base_changes(self, transaction: Transaction, changes: Changes) -> Mapping[str, Difference]:
         """The net change of base facts.  O(rows that changed), or O(predicates) when the program did."""
@@ -348,11 +363,13 @@ class Database(Branching):
 
     def _write_checkpoint(self, folder: Folder) -> None:
         timeline, dictionary = self._timeline, self.store.dictionary
+        dictionary.records.collect()
         facts = {moment.version: facts_of(moment.state) for moment in timeline.moments()}
-        image = Image(timeline, facts, dictionary, len(dictionary), self._origin)
+        given = dictionary.records.numbers
+        image = Image(timeline, facts, dictionary, len(dictionary), given, self._origin)
         folder.checkpoint(image)
         self._known = Past.of_timeline(timeline, {version: text for version, (text, _) in facts.items()})
-        self._texts = image.n_texts
+        self._texts, self._records = image.n_texts, image.n_records
 
     @uninterrupted
     def checkpoint(self) -> None:

@@ -40,6 +40,7 @@ def check(folder: Path, progress: Any = None) -> str:
         raise no_database(folder)
     with Database(folder, read_only=True, progress=progress) as database:
         database.store.dictionary.check()
+        database.store.dictionary.records.check()
         facts = 0
         branches = database.branches()
         for name in branches:

@@ -2,7 +2,8 @@
 files.
 
 A payload is a kind and sections, each a tag, a length and bytes.  Rows are codes, never texts: new texts of
-the dictionary come with the first record after them.
+the dictionary come with the first record after them, and so do new records of the language, here called
+values with fields.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ import numpy as np
 
 from dlog.durable.columns import pack, unpack
 from dlog.jit import Words
+from dlog.storage.dictionary.records.table import Stored
 from dlog.storage.index.batch import Change
 
-COMMIT, BRANCH, DROP, STATE, ROWS, TEXTS, END = range(1, 8)
+COMMIT, BRANCH, DROP, STATE, ROWS, TEXTS, END, VALUES = range(1, 9)
 UNPACKED_VALUES = 64  # up to this many values are written unpacked: packing costs more than it saves
 
 _SECTION = struct.Struct("<cQ")
@@ -39,6 +41,15 @@ class Texts(NamedTuple):
     data: bytes | memoryview
 
 
+class Values(NamedTuple):
+    """Values with fields from the dictionary's table of records.  `given`: how many numbers were given out.
+    The shapes of `stored` are places among `shapes`, pairs of a constructor and the kinds of its fields."""
+
+    given: int
+    shapes: list[tuple[int, tuple[int, ...]]]
+    stored: Stored
+
+
 @dataclass
 class CommitRecord:
     """A transaction: everything needed to redo or undo it."""
@@ -51,12 +62,15 @@ class CommitRecord:
     batch_id: str | None = None
     merged: int | None = None  # the head of the branch whose changes these are
     texts: Texts | None = None
+    values: Values | None = None
 
     def parts(self) -> list[bytes]:
         """The parts of small commits are assembled with few calls: 4 us for one row."""
         sections = [_BEGINNING.pack(COMMIT, b"v", _COMMIT.size, self.version, self.time), _name(self.branch)]
         if self.texts is not None:
             sections += _section(b"t", texts_parts(self.texts))
+        if self.values is not None:
+            sections += _section(b"f", values_parts(self.values))
         for name, change in self.changes.items():
             sections += _few_rows(name, change) or _section(b"c", change_parts(name, change))
         if self.program is not None:
@@ -105,6 +119,8 @@ def _read_commit(payload: memoryview) -> CommitRecord:
             record.branch = str(data, "utf-8")
         elif tag == b"t":
             record.texts = read_texts(data)
+        elif tag == b"f":
+            record.values = read_values(data)
         elif tag == b"c":
             name, change = read_change(data)
             changes[name] = change
@@ -192,3 +208,22 @@ def read_texts(data: memoryview) -> Texts:
     first, _ = _TEXTS.unpack_from(data)
     lengths, at = unpack(data, _TEXTS.size)
     return Texts(first, lengths, data[at:])
+
+
+def values_parts(values: Values) -> list[bytes]:
+    flat = [word for constructor, kinds in values.shapes for word in (constructor, len(kinds), *kinds)]
+    head = np.array([values.given, len(values.shapes), *flat], np.int64)
+    return [part for words in (head, *values.stored) for part in pack(words)]
+
+
+def read_values(data: memoryview) -> Values:
+    arrays, at = [], 0
+    for _ in range(4):
+        words, at = unpack(data, at)
+        arrays.append(words)
+    head, shapes, place = arrays[0].tolist(), [], 2
+    for _ in range(head[1]):
+        end = place + 2 + head[place + 1]
+        shapes.append((head[place], tuple(head[place + 2 : end])))
+        place = end
+    return Values(head[0], shapes, Stored(*arrays[1:]))

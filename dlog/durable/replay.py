@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from dlog.durable.records import BranchRecord, CommitRecord, Record, Texts
+from dlog.durable.records import BranchRecord, CommitRecord, Record, Texts, Values
 from dlog.durable.timeline import Timeline
 from dlog.heads.counts import net_change
 from dlog.storage.arena.arena import Arena
@@ -81,6 +81,15 @@ def _redo(timeline: Timeline, record: CommitRecord, arena: Arena) -> None:
     timeline.commit(record.branch, record.version, state, merged, record.batch_id)
     if merged is not None:
         timeline.prune()
+
+
+def restore_values(dictionary: Dictionary, found: Sequence[Values]) -> None:
+    """Give values with fields the numbers that they had.  O(their size)."""
+    table = dictionary.records
+    for values in found:
+        shapes = np.array([table.shape(*shape) for shape in values.shapes], np.int64)
+        table.restore(values.stored._replace(shapes=shapes[values.stored.shapes]), values.given)
+    table.collected_at = len(table)
 
 
 def restore_texts(dictionary: Dictionary, found: Sequence[Texts]) -> None:

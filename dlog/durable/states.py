@@ -13,6 +13,7 @@ from dlog.durable.replay import Facts, or_empty
 from dlog.engine.evaluate.demand import derived_predicates
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from dlog.engine.evaluated import Shown, start_relations
+from dlog.engine.maintain.cones import stale_predicates, with_fresh
 from dlog.engine.maintain.strategy import net_difference
 from dlog.engine.state.layers import in_layers
 from dlog.engine.state.limits import Watch
@@ -67,13 +68,16 @@ def shown_of(state: Shown | Facts, version: int, store: Store, name: str) -> Sho
 
 def completed(shown: Shown, view: View) -> Shown:
     """The same with everything evaluated.  `view` provides the store and limits."""
-    if not shown.pending:
+    program = shown.program
+    if not shown.pending and not stale_predicates(program, shown.relations):
         return shown
-    program, store = shown.program, view.store.snapshot_of(shown.relations, shown.predicates)
-    store.relations = start_relations(program, shown.relations, derived_predicates(program))
-    watch = Watch(view.limits)
+    store, watch = view.store.snapshot_of(shown.relations, shown.predicates), Watch(view.limits)
     with interruptible(watch):
-        evaluate(program, store, Evaluation(watch))
+        if shown.pending:
+            store.relations = start_relations(program, shown.relations, derived_predicates(program))
+            evaluate(program, store, Evaluation(watch))
+        else:
+            store.relations = with_fresh(program, program.strata, store, Evaluation(watch))
     return shown._replace(relations=in_layers(store.relations), pending=frozenset())
 
 

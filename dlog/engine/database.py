@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from dlog.engine.commit.commits import Change, Commit, CommitSummary, RecordedSummary
@@ -18,10 +17,12 @@ from dlog.engine.commit.result import Result
 from dlog.engine.commit.subscribers import Subscribers, Subscription
 from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.evaluated import Evaluated, view_of
+from dlog.engine.maintain import accounts
 from dlog.engine.maintain.build import build_states, expected_memory, memory
 from dlog.engine.maintain.facts import change_facts
+from dlog.engine.maintain.idle import attend, begin_new, stored_again, without_rows_of_changes
 from dlog.engine.maintain.maintain import Maintenance, maintain
-from dlog.engine.maintain.program_changes import change_program, check_tables
+from dlog.engine.maintain.program_changes import change_program, check_facts_of_unstored, check_tables
 from dlog.engine.maintain.strategy import Cycle, Strategy
 from dlog.engine.maintain.triggers.small_transaction import follow_rows
 from dlog.engine.maintain.triggers.trigger_search import let_go
@@ -40,6 +41,7 @@ from dlog.garbage import seldom_collected
 from dlog.interrupts import begin, end, poll, uninterrupted
 from dlog.language import ast
 from dlog.language.parse import expand_includes, parse
+from dlog.planning.options import Options
 from dlog.planning.stored_primitives import with_stored_primitives
 
 VERIFY = os.environ.get("DLOG_VERIFY", "0") not in ("", "0")  # check everything after each transaction
@@ -146,6 +148,9 @@ class Database(Evaluated):
         others are still called, and the committer gets a SubscriberError.
         """
         self.require(predicate)
+        if self.program.predicates[predicate].is_equivalence:
+            message = f"{predicate} is an equivalence relation, whose changes are not computed"
+            raise DataError(message, help="subscribe to a predicate with a rule that reads it")
         return self._subscribers.add(predicate, callback)
 
     @uninterrupted
@@ -164,6 +169,8 @@ class Database(Evaluated):
             try:
                 if self.pending:
                     self.complete()
+                if self._maintenance.modes:
+                    self._attend()
                 before = self._shown, self.measures, self._maintenance, self._maintenance.strategies
                 try:
                     commit = self._commit(transaction)
@@ -179,7 +186,37 @@ class Database(Evaluated):
         self._acknowledge()
         if self._subscribers.subscriptions:
             self._subscribers.tell()
+        if self.store.dictionary.records.may_be_garbage:
+            self.collect()
         return commit
+
+    def _attend(self) -> None:
+        """What is stored follows who reads and who subscribes."""
+        maintenance, wanted = self._maintenance, self._changes_wanted()
+        maintenance.transactions += 1
+        if maintenance.transactions >= maintenance.due or maintenance.subscribed != wanted:
+            self._go_on_with(partial(attend, maintenance, self.program, self.store, wanted))
+
+    def _changes_wanted(self) -> frozenset[str]:
+        """The predicates that have subscribers."""
+        return self._subscribers.predicates
+
+    @uninterrupted
+    def collect(self) -> int:
+        """Forget the records that nothing uses: no version, snapshot, result or commit that still exists.
+
+        Returns how many.  Happens by itself when there are many; does nothing while another thread evaluates
+        something.
+        """
+        with self._lock:
+            records = self.store.dictionary.records
+            before = len(records)
+            records.collect(self._pinned_records())
+            return before - len(records)
+
+    def _pinned_records(self) -> int:
+        """Records with smaller numbers are in files."""
+        return 0
 
     @uninterrupted
     def build_states(self) -> None:
@@ -199,7 +236,7 @@ class Database(Evaluated):
             except BaseException:
                 store.relations = before
                 store.predicates = dict(self.program.predicates)
-                self._maintenance = Maintenance.of(self.program, self._maintenance.requested)
+                self._maintenance = Maintenance.of(self.program, self._maintenance.by_caller)
                 raise
             self._show()
 
@@ -228,20 +265,25 @@ class Database(Evaluated):
         self.measures, self._maintenance = measures, maintenance
         maintenance.go_back(strategies)
         if isinstance(error, Interrupted | StoreError) or not isinstance(error, DlogError):
-            self._maintenance = Maintenance.of(self.program, maintenance.requested)
+            self._maintenance = Maintenance.of(self.program, maintenance.by_caller)
 
     def _commit(self, transaction: Transaction) -> Commit:
-        started = perf_counter()
+        started = accounts.clock()
+        if self._maintenance.measured.due:
+            self._maintenance.examine_costs(self.store)
+        clock = self._maintenance.measured.clock
+        begun = clock()
         summary = self._commit_rows(transaction)
         if summary is None:
             summary = self._replace_state(transaction)
+        maintained = clock() - begun
         self.version = self._next_version()
         poll()  # the last moment to undo it
         commit = Commit(self.version, summary, self.program, self.store.dictionary)
         self._keep(transaction, commit)
         self._show()
-        commit.seconds = seconds = perf_counter() - started
-        summary.note(seconds)
+        commit.seconds = seconds = accounts.clock() - started
+        summary.note(seconds, maintained)
         if transaction.queries:
             commit.answers = [(query.span.text(), self.answer(query)) for query in transaction.queries]
         transaction.commit_info = commit
@@ -282,21 +324,27 @@ class Database(Evaluated):
         with interruptible(watch):
             watch.doing = "changing facts"
             store.relations = store.relations.copy()
+            options = Options.of(program.pragmas)
             evaluation = self._evaluation(program, watch)
             if self._maintenance.lacks_primitives(store):
                 self._maintenance.store_primitives(store, evaluation)
             cycle = Cycle(with_stored_primitives(program), store, evaluation)
             renewed: set[int] = set()
             if program is not before:
+                later, renewed = self._maintenance.renewed(program, store)
+                store.relations = stored_again(later, renewed, before, store, evaluation)
                 store.predicates = dict(cycle.program.predicates)
-                self._maintenance, renewed = self._maintenance.renewed(program, store)
+                self._maintenance = later
                 change_program(cycle, with_stored_primitives(before))
+                begin_new(later, renewed, before, store)
             change_facts(cycle, transaction.changes, self._maintenance.owner)
             check_tables(tables, cycle)
+            check_facts_of_unstored(cycle)
             maintain(self._maintenance, cycle, renewed)
             check_tables(tables, cycle)
             cycle.close()
-            self.tree, self.program = tree, program
+            store.relations = without_rows_of_changes(self._maintenance, store)
+            self.tree, self.program, store.options = tree, program, options
         return RecordedSummary(cycle.changes, cycle.ways, cycle.costs, cycle.oracle_reports)
 
 

@@ -7,27 +7,31 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from dlog.engine.commit.commits import Change, Changes
+from dlog.engine.commit.record_uses import codes_in_relations
 from dlog.engine.commit.result import Result
 from dlog.engine.evaluate.demand import derived_predicates, described, evaluate_goals, rewriting_for
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
 from dlog.engine.maintain.chosen import Chosen, chosen_strategies
-from dlog.engine.maintain.cones import all_fresh
+from dlog.engine.maintain.cones import all_fresh, stale_predicates, without_stale
+from dlog.engine.maintain.idle import begin_idle, evaluated_at_first, read
 from dlog.engine.maintain.maintain import Maintenance
-from dlog.engine.maintain.strategies import requested, require_strategy
+from dlog.engine.maintain.strategies import require_strategy
 from dlog.engine.maintain.strategy import net_difference
+from dlog.engine.state.closure import canonical_classes
 from dlog.engine.state.layers import Layers, in_layers
 from dlog.engine.state.limits import Limits, Watch
 from dlog.engine.state.measure import Measures
 from dlog.engine.state.store import Store
-from dlog.engine.statements import settled
+from dlog.engine.statements import read_fact, settled, with_modes
 from dlog.engine.view import View, interruptible
 from dlog.errors import (
     DlogError,
@@ -36,7 +40,9 @@ from dlog.errors import (
 from dlog.garbage import seldom_collected
 from dlog.interrupts import uninterrupted
 from dlog.ir.check import load_program
+from dlog.ir.goals.narrowed import reads_of
 from dlog.ir.rules import Predicate, Program, Stratum
+from dlog.jit import Words
 from dlog.language import ast
 from dlog.language.source import Source, read_source, text_source
 from dlog.planning.options import Options
@@ -77,6 +83,7 @@ class Evaluated(View):
         strategy: str | None = None,
         goals_only: bool = False,
         traced: bool = False,
+        materialize: Mapping[str, str] | None = None,
     ):
         """From a program file or a text.  `facts` is the folder of its `.input` files.
         Up to `jobs` cores are used.
@@ -87,6 +94,7 @@ class Evaluated(View):
         evaluated that way.
         `strategy` forces one strategy of maintenance on all rules, whatever a transaction changes; without it
         rules are evaluated from scratch if that is expected to be cheaper.  It never changes an answer.
+        `materialize` gives predicates a mode, as `.materialize` does: `{"p": "on_read"}`.
         `traced` records every run of every rule in `measures`, for a profile.
         """
         require_strategy(strategy)  # before anything is read
@@ -103,7 +111,8 @@ class Evaluated(View):
         if path is not None:
             source = read_source(path)
         tree, program = self._program_of(source if isinstance(source, Source) else text_source(source or ""))
-        self._maintenance = Maintenance.of(program, requested(strategy, program.pragmas))
+        tree, program = with_modes(tree, program, materialize or {})
+        self._maintenance = Maintenance.of(program, strategy)
         store = Store(self._maintenance.program.predicates)
         super().__init__(settled(tree, program), program, store, limits or Limits(), 0)
         self.store.options = Options.of(program.pragmas)
@@ -122,7 +131,7 @@ class Evaluated(View):
             if goals_only:
                 self._evaluate_goals(watch)
             elif evaluated:
-                self._evaluate(watch)
+                self._evaluate_stored(watch)
         self.store.relations = in_layers(self.store.relations)
         self._show()
 
@@ -141,6 +150,11 @@ class Evaluated(View):
         state = (self.tree, self.program, relations, store.predicates, self.version, self.pending)
         self._shown = tuple.__new__(Shown, state)  # half the time of a call by its name
 
+    def held_records(self) -> Iterator[Words]:
+        """Of the state in work and of the last one that others see."""
+        yield from super().held_records()
+        yield from codes_in_relations(self._shown.relations, self._shown.predicates)
+
     def __repr__(self) -> str:
         names = [name for name, predicate in self.program.predicates.items() if not predicate.auxiliary]
         shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
@@ -156,7 +170,15 @@ class Evaluated(View):
         )
 
     def _evaluate(self, watch: Watch) -> None:
-        evaluate(self.program, self.store, self._evaluation(self.program, watch))
+        self._evaluate_program(self.program, watch)
+
+    def _evaluate_stored(self, watch: Watch) -> None:
+        """What is stored before the first read."""
+        self._evaluate_program(evaluated_at_first(self._maintenance, self.program), watch)
+        begin_idle(self._maintenance, self.program, self.store)
+
+    def _evaluate_program(self, program: Program, watch: Watch) -> None:
+        evaluate(program, self.store, self._evaluation(self.program, watch))
         self.pending = frozenset()
 
     def _evaluate_goals(self, watch: Watch) -> None:
@@ -173,7 +195,7 @@ class Evaluated(View):
             watch = Watch(self.limits)
             with interruptible(watch):
                 self.store.relations = self._start()
-                self._evaluate(watch)
+                self._evaluate_stored(watch)
             self.store.relations = in_layers(self.store.relations)
             self._show()
 
@@ -202,7 +224,35 @@ class Evaluated(View):
 
     def relation(self, predicate: str) -> Relation:
         with self._lock:
+            if self._maintenance.modes.on_read:
+                self._read(self.program, predicate)
             return super().relation(predicate)
+
+    def _answer(self, program: Program, node: ast.Query) -> Result:
+        if self._maintenance.modes.on_read:
+            self._read(program, program.queries[-1].predicate)
+        return super()._answer(program, node)
+
+    @uninterrupted
+    def _read(self, program: Program, predicate: str) -> None:
+        """A reader reads a predicate of a program that has all rules of the database: see `idle.read`."""
+        if self.pending:
+            return
+        names = reads_of(program, predicate) & self._maintenance.owner.keys()
+        self._go_on_with(partial(read, self._maintenance, self.program, self.store, names))
+
+    def _go_on_with(self, relations: Callable[[Evaluation], dict[str, Relation]]) -> None:
+        """The same state, of which more or less is stored."""
+        watch = Watch(self.limits)
+        measures = self.measures
+        try:
+            with interruptible(watch):
+                found = relations(self._evaluation(self.program, watch))
+        finally:
+            self.measures = measures
+        if found is not self.store.relations:
+            self.store.relations = in_layers(found)
+            self._show()
 
     def answer(self, query: ast.Query) -> Result:
         with self._lock:
@@ -238,13 +288,21 @@ class Evaluated(View):
             store.relations = self._start()
             started = time.process_time()
             with interruptible(watch):
-                self._evaluate(watch)
+                self._evaluate_program(without_stale(self.program, maintained), watch)
             seconds = time.process_time() - started
-            derived = {s for s in self.program.stratum_of if not self.program.predicates[s].auxiliary}
+            stale = stale_predicates(self.program, maintained)
+            derived = {
+                s for s in self.program.stratum_of if not (self.program.predicates[s].auxiliary or s in stale)
+            }
+            derived -= self.program.equivalences.keys()
             found = {
                 name: net_difference(maintained[name], store.relations[name]) for name in sorted(derived)
             }
-            differences = Changes(lambda: found, self.program.predicates, store.dictionary)
+            for relation, name in self.program.equivalences.items():  # others may represent the classes
+                versions = (canonical_classes(of[name]) for of in (maintained, store.relations))
+                found[relation] = net_difference(*versions)
+            plain = {n: replace(p, qualifiers=frozenset()) for n, p in self.program.predicates.items()}
+            differences = Changes(lambda: found, plain, store.dictionary)
         finally:
             store.relations, self.measures = maintained, measures
         if differences:
@@ -255,6 +313,19 @@ class Evaluated(View):
         return start_relations(self.program, self.store.relations, derived_predicates(self.program))
 
     @uninterrupted
+    def draw(self, path: Path, title: str, predicate: str | None = None) -> str | None:
+        """Draw what maintains a predicate into a file, or the first predicate that has a picture.
+
+        Returns what the format cannot show; None: there is no picture.
+        """
+        maintenance = self._maintenance_explained()
+        for number, stratum in enumerate(maintenance.program.strata):
+            if predicate is None or predicate in stratum.predicates:
+                lost = maintenance.strategy(number, self.store).draw(path, title)
+                if lost is not None:
+                    return lost
+        return None
+
     def explain(self, predicate: str | None = None, all: bool = False) -> str:
         """How rules are evaluated and maintained, as text.  Never runs a rule.
 
@@ -278,7 +349,7 @@ class Evaluated(View):
     def _maintenance_explained(self) -> Maintenance:
         """What is chosen before the data is there is not kept."""
         known = self._maintenance
-        return Maintenance.of(self.program, known.requested) if self.pending else known
+        return Maintenance.of(self.program, known.by_caller) if self.pending else known
 
     def _maintained(self, maintenance: Maintenance, all: bool, stratum: Stratum) -> list[str]:
         """How a stratum follows transactions, in words; nothing of what a rewriting adds."""
@@ -303,7 +374,7 @@ class Evaluated(View):
         """One well-founded derivation of a fact, as a tree of text.  Raises if the fact does not hold."""
         from dlog.engine.why import derivation_tree
 
-        with self._all_fresh():
+        with self._all_fresh([read_fact(self, fact)[0]]):
             return derivation_tree(self, fact)
 
     def stats(self) -> Measures:
@@ -337,17 +408,19 @@ class Evaluated(View):
         for name, predicate in self.program.predicates.items():
             assert self.store.relations[name].arity == predicate.arity
         assert not any(is_old(name) or is_change(name) for name in self.store.relations)
-        with self._all_fresh():
-            for strategy in self._maintenance.strategies.values():
+        strategies = self._maintenance.strategies.values()
+        read = frozenset().union(*(s.stratum.reads.union(s.stratum.predicates) for s in strategies))
+        with self._all_fresh(read):
+            for strategy in strategies:
                 strategy.check(self.store)
 
     @contextmanager
-    def _all_fresh(self) -> Iterator[None]:
-        """With auxiliary predicates that transactions do not update: see `dlog.engine.maintain.cones`."""
+    def _all_fresh(self, names: Iterable[str]) -> Iterator[None]:
+        """With all that these predicates depend on, also what transactions do not update."""
         with self._lock:
             store, relations = self.store, self.store.relations
             try:
-                store.relations = all_fresh(self._maintenance.program, self._maintenance.cones, store)
+                store.relations = all_fresh(self.program, self._maintenance.program, store, names)
                 yield
             finally:
                 store.relations = relations

@@ -6,15 +6,17 @@ from facts, there are declarations instead (`settled`).  So types never change w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dlog.engine.loading import read_input, report_rejected
-from dlog.errors import SourceError, did_you_mean
+from dlog.engine.maintain.strategies import PRAGMA
+from dlog.errors import DataError, SourceError, did_you_mean
 from dlog.ir.check import check_program
+from dlog.ir.goals.materialize import DIRECTIVE
 from dlog.ir.rules import Column, Predicate, Program
 from dlog.language import ast
 from dlog.language.parse import parse
@@ -47,10 +49,23 @@ def settled(tree: ast.Program, program: Program) -> ast.Program:
     return ast.Program((*kept, *declared), span=tree.span)
 
 
+def with_modes(tree: ast.Program, program: Program, modes: Mapping[str, str]) -> tuple[ast.Program, Program]:
+    """A checked program with more `.materialize` directives."""
+    if not modes:
+        return tree, program
+    for name in modes:
+        if name not in program.predicates:
+            raise DataError(f"unknown predicate {name}", help=did_you_mean(name, program.predicates))
+    added = parse("\n".join(f".materialize {name} {mode}" for name, mode in modes.items()), "<materialize>")
+    earlier = _without_replaced(tree, added.statements).statements
+    tree = ast.Program((*earlier, *added.statements), span=tree.span)
+    return tree, check_program(tree)
+
+
 def _filled(statement: ast.Node, program: Program) -> ast.Node:
     """A declaration that leaves types open, with the inferred types."""
-    if not isinstance(statement, ast.Declaration):
-        return statement
+    if not isinstance(statement, ast.Declaration) or statement.name not in program.predicates:
+        return statement  # an inlined predicate is none of the program's
     full = _declaration(program.predicates[statement.name])
     keys = tuple(
         a if a.type else replace(a, type=b.type) for a, b in zip(statement.keys, full.keys, strict=True)
@@ -75,6 +90,7 @@ def extend(
         _require_known(others, known)
     if all(isinstance(s, _FACTS) and _names(s) <= known for s in others):
         return Extension(tree, program, _facts_only(program, others), queries=queries)
+    tree = _without_replaced(tree, others)
     new = [s for s in others if isinstance(s, _FACTS) or s not in tree.statements]
     checked = check_program(ast.Program((*tree.statements, *new), span=tree.span))
     tables = [
@@ -84,6 +100,22 @@ def extend(
     ]
     later = settled(checked.source, checked)
     return Extension(later, check_program(later), _facts(checked), tables, queries)
+
+
+def _without_replaced(tree: ast.Program, statements: Sequence[ast.Node]) -> ast.Program:
+    """Without the modes of predicates that get another one, and without the strategy if another is named."""
+    named = {_set_by(statement) for statement in statements} - {None}
+    rest = [statement for statement in tree.statements if _set_by(statement) not in named]
+    return ast.Program(tuple(rest), span=tree.span) if named else tree
+
+
+def _set_by(statement: ast.Node) -> tuple[str, str] | None:
+    """What a statement sets, so that a later one replaces it: the mode of a predicate, or the strategy."""
+    if isinstance(statement, ast.Directive) and statement.kind == DIRECTIVE:
+        return DIRECTIVE, statement.predicate
+    if isinstance(statement, ast.Pragma) and statement.key == PRAGMA:
+        return PRAGMA, ""
+    return None
 
 
 def read_fact(view: View, text: str) -> tuple[str, np.ndarray]:
@@ -120,7 +152,13 @@ def _facts_only(program: Program, statements: Sequence[ast.Node]) -> list[tuple[
     """Checked against the declarations of just the predicates they name."""
     named = dict.fromkeys(name for s in statements for name in sorted(_names(s)))
     declared = [_declaration(program.predicates[name]) for name in named]
-    return _facts(check_program(ast.Program((*declared, *statements))))
+    types = _types(program) if any(program.predicates[name].has_records for name in named) else []
+    return _facts(check_program(ast.Program((*types, *declared, *statements))))
+
+
+def _types(program: Program) -> list[ast.Node]:
+    """The types that a program declares.  O(its statements)."""
+    return [s for s in program.source.statements if isinstance(s, ast.TypeDeclaration)]
 
 
 def _facts(checked: Program) -> list[tuple[str, str, Literals]]:

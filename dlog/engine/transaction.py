@@ -7,12 +7,13 @@ of it.  2 The database takes all of it, or nothing.  3 A `Commit` has the net ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from dlog.engine.commit.commits import Change, Commit
+from dlog.engine.commit.record_uses import codes_in_rows
 from dlog.engine.commit.result import Result
 from dlog.engine.loading import python_codes, quick_codes
 from dlog.engine.maintain.facts import net_change, rows_with_keys, upserted
@@ -21,9 +22,11 @@ from dlog.engine.statements import Extension, extend, without
 from dlog.errors import DataError, DlogError, did_you_mean
 from dlog.interrupts import uninterrupted
 from dlog.ir.rules import Predicate, Program
+from dlog.jit import Words
 from dlog.language import ast
 from dlog.language.change_text import ChangeText, read_changes
 from dlog.language.parse import expand_includes, parse
+from dlog.storage.dictionary.records.uses import in_use
 from dlog.storage.relation.relation import Relation
 
 if TYPE_CHECKING:
@@ -115,7 +118,8 @@ class Transaction:
 
     def add_statements(self, statements: Sequence[ast.Node]) -> None:
         """As `execute`, already parsed."""
-        self._take(extend(self.database, self.tree, self.program, statements))
+        with in_use():
+            self._take(extend(self.database, self.tree, self.program, statements))
 
     def remove_rule(self, text: str) -> None:
         """Removes a rule or constraint from the program: the one that is equal."""
@@ -144,12 +148,23 @@ class Transaction:
             self._require(predicate)
             return
         codes = quick_codes(declared, rows, self.database.store.dictionary)
-        if codes is None:
-            codes = self._slow_codes(predicate, rows)
-        self.changes.append((op, predicate, codes))
+        if codes is not None:
+            self.changes.append((op, predicate, codes))
+            return
+        with in_use():
+            self.changes.append((op, predicate, self._slow_codes(predicate, rows)))
+
+    def held_records(self) -> Iterator[Words]:
+        """The codes of records in its changes."""
+        for _, name, codes in list(self.changes):
+            declared = self.program.predicates.get(name)
+            if declared is not None and len(codes):
+                yield from codes_in_rows(declared.columns, [codes])
 
     @uninterrupted
     def _slow_codes(self, predicate: str, rows: Any) -> Any:
+        if self.program.has_records:
+            self.database.store.dictionary.records.holders.add(self)
         codes = python_codes(self._store, predicate, rows)
         few = type(codes) is list and codes and len(codes[0]) <= FEW_CHANGES
         return np.stack(codes, axis=1) if few else codes
@@ -242,6 +257,8 @@ class Transaction:
     @uninterrupted
     def _take(self, extension: Extension) -> None:
         store = self.database.store.under(extension.program.predicates)
+        if extension.program.has_records:
+            store.dictionary.records.holders.add(self)
         changes = [(op, name, store.literal_rows(name, rows)) for op, name, rows in extension.facts]
         changes += [("+", name, python_codes(store, name, table)) for name, table in extension.tables]
         self.tree, self.program = extension.tree, extension.program

@@ -17,9 +17,10 @@ from dlog.io.csv_reader import read_text
 from dlog.io.csv_writer import printsize_line
 from dlog.io.ingest import to_arrow
 from dlog.io.json_reader import read_json
-from dlog.io.options import JSON, TEXT, InputOptions, OutputOptions, ParameterError
+from dlog.io.options import JSON, SQLITE, TEXT, InputOptions, OutputOptions, ParameterError
 from dlog.io.output import OutputSet, write
 from dlog.io.source import find_file, open_source
+from dlog.io.sqlite_reader import read_sqlite
 
 __all__ = [
     "Columns",
@@ -57,5 +58,7 @@ def read(
     if options.columns is not None and len(options.columns) != len(columns):
         message = f"columns names {len(options.columns)} columns, {options.relation} has {len(columns)}"
         raise ParameterError(message, "columns")
+    if options.format == SQLITE:
+        return read_sqlite(options, columns, progress)
     reader = {TEXT: read_text, JSON: read_json}.get(options.format, read_columnar)
     return reader(open_source(options, stdin, name), options, columns, progress)

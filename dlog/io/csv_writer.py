@@ -43,7 +43,7 @@ def write_to_console(
     progress: Progress | None = None,
 ) -> None:
     """Soufflé's format on standard output: the rows between a heading and a closing line."""
-    sink.write(b"---------------\n" + options.relation.encode() + b"\n")
+    sink.write(b"---------------\n" + options.name.encode() + b"\n")
     if options.header and columns:
         sink.write(header_line(columns, options).encode())
     sink.write(b"===============\n")

@@ -52,7 +52,8 @@ def exact_column(column: pa.ChunkedArray, type: Type) -> Exact:
     if conversion is None:
         raise WrongKind(type.refusal(kind))
     values, good = conversion(column)
-    for inside in (fits(values, type), column.is_valid() if column.null_count else None):
+    wants_values = column.null_count and not type.takes_none
+    for inside in (fits(values, type), column.is_valid() if wants_values else None):
         if inside is not None:
             good = inside if good is None else pc.and_(good, inside)
     bad = np.empty(0, np.int64) if good is None else _places_of_others(good)

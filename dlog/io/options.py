@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlog.errors import DataError
+from dlog.ir.lower.directives import PARAMETERS
 
 ParameterValue = str | int | bool
 Folder = str | os.PathLike[str]
 
-TEXT, JSON, PARQUET, ARROW, TABLE = "text", "json", "parquet", "arrow", "table"
+TEXT, JSON, PARQUET, ARROW, SQLITE, TABLE = "text", "json", "parquet", "arrow", "sqlite", "table"
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -51,6 +52,7 @@ _KINDS = {
     "jsonfile": _Kind(JSON, ".json", ".json", document=True),  # Soufflé's
     "parquet": _Kind(PARQUET, ".parquet", ".parquet"),
     "arrow": _Kind(ARROW, ".arrow", ".arrow"),
+    "sqlite": _Kind(SQLITE, ".sqlite", ".sqlite"),
     "table": _Kind(TABLE, "", "", stream=True),  # of a Spark catalog
     "stdin": _Kind(TEXT, "", "", stream=True),
     "stdinjson": _Kind(JSON, "", "", stream=True),
@@ -70,10 +72,6 @@ _KIND_BY_SUFFIX = {
     ".feather": "arrow",
     ".ipc": "arrow",
 }
-
-_COMMON = ["IO", "filename", "name", "delimiter", "rfc4180", "headers", "header", "compress", "format"]
-_INPUT_PARAMETERS = [*_COMMON, "columns"]
-_OUTPUT_PARAMETERS = [*_COMMON, "precision"]
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -98,6 +96,7 @@ class InputOptions:
     compress: bool = False
     keep_rejected: bool = False
     far: str | None = None
+    table: str = ""  # of a SQLite file
 
     @classmethod
     def from_params(
@@ -109,7 +108,7 @@ class InputOptions:
         >>> options.path.as_posix(), options.delimiter
         ('facts/edge.facts', ',')
         """
-        _check_names(params, _INPUT_PARAMETERS)
+        _check_names(params, PARAMETERS["input"])
         kind = _kind(params, _INPUT_KINDS)
         folder = Path(facts_dir or ".")
         quoted, delimiter = _text_form(params, kind)
@@ -126,6 +125,7 @@ class InputOptions:
             columns=_source_columns(params),
             compress=_flag(params, "compress"),
             far=_far(params, kind, name),
+            table=name,
         )
 
     @classmethod
@@ -150,6 +150,7 @@ class OutputOptions:
     arrays: bool = False  # JSON rows as arrays rather than objects
     document: bool = False  # all rows in one JSON array
     far: str | None = None
+    name: str = ""  # of the relation in a heading, and of the table in a SQLite file
 
     @classmethod
     def from_params(
@@ -160,7 +161,7 @@ class OutputOptions:
         >>> OutputOptions.from_params("reach", {"compress": True}, "out").path.as_posix()
         'out/reach.csv.gz'
         """
-        _check_names(params, _OUTPUT_PARAMETERS)
+        _check_names(params, PARAMETERS["output"])
         kind = _kind(params, _OUTPUT_KINDS)
         if os.fspath(output_dir or ".") == "-":
             kind = _KINDS["stdoutjson" if kind.format == JSON else "stdout"]
@@ -169,7 +170,7 @@ class OutputOptions:
         name = _text(params, "name", relation)
         suffix = kind.output_suffix + (".gz" if compress and kind.format in (TEXT, JSON) else "")
         return cls(
-            relation=name,
+            relation=relation,
             format=kind.format,
             path=_path(params, kind, name + suffix, Path(output_dir or ".")),
             delimiter=delimiter,
@@ -180,6 +181,7 @@ class OutputOptions:
             arrays=_check_format(params, kind) == "list",
             document=kind.document,
             far=_far(params, kind, name),
+            name=name,
         )
 
     @classmethod
@@ -202,11 +204,13 @@ def _did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def _kind(params: Mapping[str, ParameterValue], allowed: list[str]) -> _Kind:
-    if "IO" not in params:
+    if "IO" not in params and "dbname" not in params:
         return _KINDS[_KIND_BY_SUFFIX.get(_data_suffix(_text(params, "filename", "")), "file")]
-    value = _text(params, "IO", "")
+    value = _text(params, "IO", "file")
     if value not in allowed:
         raise ParameterError(f'IO="{value}" is not possible here', "IO", _did_you_mean(value, allowed))
+    if "dbname" in params and value != "sqlite":
+        raise ParameterError("dbname is a parameter of SQLite files", "dbname", "write filename")
     return _KINDS[value]
 
 
@@ -260,13 +264,21 @@ def _text_form(params: Mapping[str, ParameterValue], kind: _Kind) -> tuple[bool,
 
 def _path(params: Mapping[str, ParameterValue], kind: _Kind, default: str, folder: Path) -> Path | None:
     """Relative names are relative to the folder."""
-    return None if kind.stream else folder / _text(params, "filename", default)
+    return None if kind.stream else folder / (_filename(params) or default)
+
+
+def _filename(params: Mapping[str, ParameterValue]) -> str:
+    """As in Soufflé, `filename` is read before `dbname`."""
+    return _text(params, "filename", _text(params, "dbname", ""))
 
 
 def _far(params: Mapping[str, ParameterValue], kind: _Kind, name: str) -> str | None:
     if kind.format == TABLE:
         return name
-    filename = _text(params, "filename", "")
+    filename = _filename(params)
+    if kind.format == SQLITE and _URI.match(filename):
+        parameter = "filename" if "filename" in params else "dbname"
+        raise ParameterError("a SQLite file is on a local disk", parameter, "write its path")
     return filename if _URI.match(filename) and not kind.stream else None
 
 

@@ -1,9 +1,9 @@
 """Owns where output goes: files that appear whole or not at all, and standard output.
 
-1 stage: each output is written next to its destination under another name.  2 commit: all are renamed into
-place, then standard output is printed.  Or abort: what was staged is removed.  A process that dies in between
-leaves at most hidden `.part` files, never half an output.  Knows nothing of formats except which function
-writes each.
+1 stage: each output is written next to its destination under another name, or into an open transaction of
+SQLite.  2 commit: transactions are committed, files renamed into place, then standard output is printed.
+Or abort: what was staged is removed.  A process that dies in between leaves at most hidden `.part` files,
+never half an output.  Knows nothing of formats except which function writes each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -27,7 +27,8 @@ from dlog.io.columnar import write_arrow, write_parquet
 from dlog.io.columns import Columns, Progress, columns_of
 from dlog.io.csv_writer import printsize_line, write_text, write_to_console
 from dlog.io.json_writer import write_json
-from dlog.io.options import ARROW, JSON, PARQUET, TEXT, OutputOptions
+from dlog.io.options import ARROW, JSON, PARQUET, SQLITE, TEXT, OutputOptions
+from dlog.io.sqlite_writer import TableWriter
 
 _SPOOLED_BYTES = 16 << 20  # standard output is buffered in memory up to this size, then in a temporary file
 
@@ -72,6 +73,7 @@ class OutputSet:
     def __init__(self, *, stdout: BinaryIO | None = None) -> None:
         self._stdout = stdout
         self._staged: dict[Path, _Staged] = {}  # by target
+        self._databases: dict[Path, TableWriter] = {}
         self._printed: list[tuple[Path | None, Any]] = []  # (device or None for stdout, spooled bytes)
         self._made_folders: list[Path] = []
         self._closed = False
@@ -88,11 +90,29 @@ class OutputSet:
         assert not self._closed
         columns = columns_of(table) if columns is None else columns
         assert len(columns) == table.num_columns
+        if options.format == SQLITE:
+            self._write_table(table, options, columns, progress)
+            return
         writer = _WRITERS[options.format]
         if options.path is None and options.format == TEXT:
             writer = write_to_console
         with self._sink(options) as sink:
             writer(table, columns, options, sink, progress)
+
+    def _write_table(
+        self, table: pa.Table, options: OutputOptions, columns: Columns, progress: Progress | None
+    ) -> None:
+        """Into the open transaction on its SQLite file."""
+        assert options.path is not None
+        target = Path(os.path.realpath(options.path))
+        _refuse_both(target, self._staged)
+        if target not in self._databases:
+            try:
+                self._make_folder(target.parent)
+            except OSError as error:
+                raise DataError(f'cannot write "{target}": {error.strerror or error}') from None
+            self._databases[target] = TableWriter(target)
+        self._databases[target].write(table, columns, options.relation, options.name, progress)
 
     def print_size(self, name: str, rows: int) -> None:
         """Stages the line of `.printsize`."""
@@ -104,6 +124,9 @@ class OutputSet:
         """
         assert not self._closed
         try:
+            for path in list(self._databases):
+                self._databases[path].commit()
+                del self._databases[path]
             for target, staged in list(self._staged.items()):
                 os.replace(staged.part, target)
                 del self._staged[target]
@@ -117,12 +140,17 @@ class OutputSet:
             raise DataError(
                 f"cannot write {error.filename2 or error.filename or 'output'}: {error.strerror}"
             ) from None
+        except DataError:
+            self.abort()
+            raise
         self._forget()
 
     def abort(self) -> None:
         """Removes what was staged.  Does nothing after a commit."""
         for staged in self._staged.values():
             staged.part.unlink(missing_ok=True)
+        for database in self._databases.values():
+            database.abort()
         for folder in reversed(self._made_folders):
             if not any(folder.iterdir()):
                 folder.rmdir()
@@ -152,6 +180,7 @@ class OutputSet:
         """Where the bytes of one output go while staged.  System errors become DataErrors."""
         target = None if options.path is None else Path(os.path.realpath(options.path))
         self._refuse_conflict(options.relation, target)
+        _refuse_both(target, self._databases)
         is_device = target is not None and target.exists() and not target.is_file() and not target.is_dir()
         spools = len(self._printed)
         try:
@@ -230,8 +259,13 @@ class OutputSet:
     def _forget(self) -> None:
         for _, spool in self._printed:
             spool.close()
-        self._staged, self._printed, self._made_folders = {}, [], []
+        self._staged, self._databases, self._printed, self._made_folders = {}, {}, [], []
         self._closed = True
+
+
+def _refuse_both(target: Path | None, others: Collection[Path]) -> None:
+    if target in others:
+        raise DataError(f'"{target}" would be written as a SQLite file and as another one')
 
 
 @contextmanager

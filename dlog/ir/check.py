@@ -7,11 +7,14 @@ import re
 from dlog.errors import Diagnostics, DlogError, DlogErrors
 from dlog.ir.analysis.safety import make_safe
 from dlog.ir.analysis.stratify import stratify
+from dlog.ir.expand.components import instantiate, without_components
+from dlog.ir.expand.inlining import inline
+from dlog.ir.goals.materialize import check_modes
 from dlog.ir.lower.directives import check_directives
 from dlog.ir.lower.lower import lower
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.rules import Predicate, Program, Rule
-from dlog.ir.types import widening
+from dlog.ir.types import record_types, widening
 from dlog.ir.types.facts import check_functions, check_literals
 from dlog.ir.types.retype import typed_rule
 from dlog.ir.types.typecheck import TypeChecker
@@ -29,8 +32,8 @@ def load_program(source: Source) -> tuple[ast.Program, Program]:
     diagnostics = Diagnostics()
     tree, unread = parse_readable(source, diagnostics)
     if not diagnostics.errors:
-        tree = expand_includes(tree)
-        return tree, check_program(tree)
+        program = check_program(expand_includes(tree))
+        return program.source, program
     includes = any(isinstance(statement, ast.Include) for statement in tree.statements)
     if unread is not None and not includes:
         try:
@@ -55,7 +58,8 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
     Unless the program is `complete`, types that are not known are not an error.
     """
     diagnostics = Diagnostics()
-    lowered = lower(program, diagnostics)
+    program = instantiate(program, diagnostics)
+    lowered = lower(inline(without_components(program), diagnostics), diagnostics)
     check_directives(lowered, diagnostics)
     predicates, typed = typecheck(lowered, diagnostics, complete)
     fitting = check_literals(lowered, predicates, diagnostics)
@@ -65,9 +69,9 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
         combined = {name for stratum in strata for name in stratum.combine}
         check_functions(lowered, predicates, combined, diagnostics)
     diagnostics.raise_if_any()
-    return Program(
+    checked = Program(
         predicates,
-        tuple(rules),
+        tuple(rule for rule in rules if not rule.removes),
         strata,
         tuple(lowered.facts),
         tuple(lowered.deltas),
@@ -77,6 +81,9 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
         tuple(lowered.pragmas),
         program,
     )
+    check_modes(checked, diagnostics)
+    diagnostics.raise_if_any()
+    return checked
 
 
 def typecheck(
@@ -86,7 +93,10 @@ def typecheck(
     complete &= not diagnostics.errors  # otherwise a missing statement might have given a type
     checker = TypeChecker(lowered, diagnostics)
     checker.collect()
+    record_types.settle(checker)
     widening.settle(checker)
+    if complete and not diagnostics.errors:
+        record_types.refuse_unknown(checker)
     if complete and not diagnostics.errors:
         checker.check_inputs()
     rules = [typed_rule(checker, rule) for rule in lowered.rules]

@@ -10,13 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dlog.ir.record_forms import is_constructor, is_record_form, shown
 from dlog.values import OPERATIONS, TYPES, grouped
+from dlog.values.record import ANY_RECORD
 
 if TYPE_CHECKING:
     from dlog.ir.rules import Primitive
 
 # Classes of types, by their names.  Types say themselves which they belong to.
-ANY = tuple(type.name for type in TYPES)
+VALUES = tuple(type.name for type in TYPES)
+RECORD = ANY_RECORD
+ANY = (*VALUES, RECORD)
 NUMERIC = grouped("numeric")
 INTEGRAL = grouped("integral")
 DATES = grouped("calendar")
@@ -25,7 +29,7 @@ DATES = grouped("calendar")
 def _with_own(name: str, types: tuple[str, ...]) -> tuple[str, ...]:
     """Types, and those that calculate an operation themselves."""
     own = {t for (op, *inputs), o in OPERATIONS.items() if op == name for t in (*inputs, o.result)}
-    return tuple(t for t in ANY if t in own or t in types)
+    return tuple(t for t in VALUES if t in own or t in types)
 
 
 @dataclass(frozen=True)
@@ -47,14 +51,16 @@ class Signature:
 
 
 def _numeric(name: str) -> Signature:
-    return Signature(("a", "a"), "a", (("a", _with_own(name, NUMERIC)),), promotes=True)
+    types = (*NUMERIC, "string") if name == "add" else NUMERIC  # `+` joins texts, too
+    return Signature(("a", "a"), "a", (("a", _with_own(name, types)),), promotes=True)
 
 
 def _integral(n: int) -> Signature:
     return Signature(("a",) * n, "a", (("a", INTEGRAL),))
 
 
-_COMPARISON = Signature(("a", "a"), None, (("a", ANY),))
+_EQUALITY = Signature(("a", "a"), None, (("a", ANY),))
+_COMPARISON = Signature(("a", "a"), None, (("a", VALUES),))
 _FLOAT_FUNCTION = Signature(("a",), "a", (("a", grouped("real")),))
 _ROUNDING = Signature(("a",), "a", (("a", grouped("rounded")),))
 _DATE_PART = Signature(("a",), "int", (("a", DATES),))
@@ -62,10 +68,13 @@ _TIME_PART = Signature(("a",), "int", (("a", grouped("clock")),))
 
 _BITWISE = ("band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor")
 
+# What `match` is under `!`: it holds for a bad pattern, too, so that `!match(p, s)` is false then.
+NEGATED_MATCH = "match_or_bad_pattern"
+
 # (name, number of inputs) -> signature.  `show` and the lowering of operators use the same names.
 SIGNATURES: dict[tuple[str, int], Signature] = {
-    ("eq", 2): _COMPARISON,
-    ("ne", 2): _COMPARISON,
+    ("eq", 2): _EQUALITY,
+    ("ne", 2): _EQUALITY,
     ("lt", 2): _COMPARISON,
     ("le", 2): _COMPARISON,
     ("gt", 2): _COMPARISON,
@@ -78,13 +87,14 @@ SIGNATURES: dict[tuple[str, int], Signature] = {
     **{(name, 2): _integral(2) for name in _BITWISE},
     ("bnot", 1): _integral(1),
     ("lnot", 1): _integral(1),
-    ("min", 2): Signature(("a", "a"), "a", (("a", ANY),), promotes=True),
-    ("max", 2): Signature(("a", "a"), "a", (("a", ANY),), promotes=True),
+    ("min", 2): Signature(("a", "a"), "a", (("a", VALUES),), promotes=True),
+    ("max", 2): Signature(("a", "a"), "a", (("a", VALUES),), promotes=True),
     ("cat", 2): Signature(("string", "string"), "string"),
     ("strlen", 1): Signature(("string",), "int"),
     ("substr", 3): Signature(("string", "int", "int"), "string"),
     ("contains", 2): Signature(("string", "string"), None),
     ("match", 2): Signature(("string", "string"), None),
+    (NEGATED_MATCH, 2): Signature(("string", "string"), None),
     ("starts_with", 2): Signature(("string", "string"), None),
     ("ends_with", 2): Signature(("string", "string"), None),
     ("lower", 1): Signature(("string",), "string"),
@@ -94,7 +104,7 @@ SIGNATURES: dict[tuple[str, int], Signature] = {
     ("ord", 1): Signature(("string",), "int"),
     ("split", 2): Signature(("string", "string"), "string", generator=True),
     ("split", 3): Signature(("string", "string", "int"), "string"),
-    ("to_string", 1): Signature(("a",), "string", (("a", ANY),)),
+    ("to_string", 1): Signature(("a",), "string", (("a", VALUES),)),
     **{(t.conversion, 1): Signature(("a",), t.name, (("a", t.converts),)) for t in TYPES if t.conversion},
     ("range", 2): Signature(("a", "a"), "a", (("a", grouped("ranges")),), generator=True),
     ("range", 3): Signature(("a", "a", "a"), "a", (("a", grouped("ranges")),), generator=True),
@@ -116,7 +126,7 @@ SIGNATURES: dict[tuple[str, int], Signature] = {
 }  # fmt: skip
 # `as(x, T)` is the primitive as_T.  Between int and unsigned it preserves the bits; any other only states the
 # type, and is an equality once types are known.
-for _type in ANY:
+for _type in VALUES:
     SIGNATURES[(f"as_{_type}", 1)] = (
         Signature(("a",), _type, (("a", INTEGRAL),)) if _type in INTEGRAL else Signature((_type,), _type)
     )
@@ -128,17 +138,33 @@ PREFIXES = {"-": "neg", "bnot": "bnot", "lnot": "lnot"}
 # Functors of any number of arguments: two at a time, from the left.
 VARIADIC = frozenset({"cat", "min", "max"})
 # Those that have no value for some arguments.
-PARTIAL = frozenset({"div", "mod", "pow", "substr", "split", "sqrt", "log", "add_days"}) | {
-    name for name, _ in SIGNATURES if name.startswith(("to_", "as_")) and name != "to_string"
-}
+PARTIAL = frozenset(
+    {"div", "mod", "pow", "substr", "split", "sqrt", "log", "add_days", "match", NEGATED_MATCH}
+) | {name for name, _ in SIGNATURES if name.startswith(("to_", "as_")) and name != "to_string"}
 # Those that have a value for all numbers; of times they may have none.
 TOTAL = frozenset({"add", "sub", "mul", "neg"})
 # Names that a program can call as functors or relations.
-_OPERATORS_ONLY = {*COMPARISONS.values(), *OPERATORS.values(), *PREFIXES.values()} | {f"as_{t}" for t in ANY}
+_CASTS = {f"as_{type}" for type in VALUES}
+_OPERATORS_ONLY = {*COMPARISONS.values(), *OPERATORS.values(), *PREFIXES.values(), NEGATED_MATCH, *_CASTS}
 FUNCTORS = frozenset(name for name, _ in SIGNATURES if name not in _OPERATORS_ONLY)
 RELATIONS = frozenset(name for (name, _), s in SIGNATURES.items() if s.result is None and name in FUNCTORS)
 
 _SYMBOLS = {v: k for k, v in (COMPARISONS | OPERATORS).items()}
+
+
+def signature_of(name: str, inputs: int) -> Signature:
+    """The signature of a primitive.  What records are and what their fields hold depends on the program, so
+    those of record forms say nothing about types."""
+    if is_record_form(name):
+        return Signature(("a",) * inputs, "a", (("a", ANY),))
+    if name.startswith("as_") and name not in _CASTS:  # a type that the program declares
+        return Signature((name[3:],), name[3:])
+    return SIGNATURES[name, inputs]
+
+
+def is_total(form: Primitive) -> bool:
+    """Whether it has a value for all its inputs; sums of times have none outside the calendar."""
+    return form.name in TOTAL or is_constructor(form.name)
 
 
 def arities(name: str) -> list[int]:
@@ -148,6 +174,8 @@ def arities(name: str) -> list[int]:
 def show(primitive: Primitive) -> str:
     """The primitive as a user would write it."""
     inputs = [str(a) for a in primitive.inputs]
+    if is_record_form(primitive.name):
+        return shown(primitive)
     if primitive.name in _SYMBOLS and len(inputs) == 2:
         text = f"{inputs[0]} {_SYMBOLS[primitive.name]} {inputs[1]}"
     elif primitive.name in PREFIXES.values():
@@ -155,5 +183,6 @@ def show(primitive: Primitive) -> str:
     elif primitive.name.startswith("as_"):
         text = f"as({inputs[0]}, {primitive.name[3:]})"
     else:
-        text = f"{primitive.name}({', '.join(inputs)})"
+        name = "match" if primitive.name == NEGATED_MATCH else primitive.name
+        text = f"{name}({', '.join(inputs)})"
     return text if primitive.output is None else f"{primitive.output} = {text}"

@@ -197,9 +197,12 @@ class Aggregate:
 class Rule:
     """`forall universals . heads <- agg<<aggregates>> body`.
 
+    A rule that `removes` is a subsumption: its head is a row that another row subsumes.
+
     `id` numbers rules in source order; `types` has every variable; `keys` are the variables that occur in
     key position of a materialised predicate in the body, that a generator binds, or that a disjunction may
-    bind to several values: a binding of them determines all others.
+    bind to several values: a binding of them determines all others.  `computed` are the variables that were
+    made for the value of a term, as for `x + 1` in `x + 1 > 2`.
     """
 
     id: int
@@ -211,9 +214,11 @@ class Rule:
     keys: frozenset[str] = frozenset()
     span: Span | None = field(default=None, compare=False, repr=False)
     order: tuple[str, ...] | None = None  # of `concat`, if it is not that of the keys in the body
+    removes: bool = False
+    computed: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     def __str__(self) -> str:
-        heads = ", ".join(map(str, self.heads))
+        heads = ("remove " if self.removes else "") + ", ".join(map(str, self.heads))
         agg = f"agg<<{', '.join(map(str, self.aggregates))}>> " if self.aggregates else ""
         return f"{heads} <- {agg}{self.body}."
 
@@ -251,6 +256,7 @@ class Predicate:
     auxiliary: bool = False  # made by lowering: never shown as a result
     qualifiers: frozenset[str] = frozenset()
     span: Span | None = None
+    equivalence: str | None = None  # the equivalence relation whose classes it holds
 
     @property
     def arity(self) -> int:
@@ -260,6 +266,11 @@ class Predicate:
     def is_functional(self) -> bool:
         return self.n_keys < self.arity
 
+    @property
+    def is_equivalence(self) -> bool:
+        """Whether it is declared as an equivalence relation."""
+        return "eqrel" in self.qualifiers
+
     @cached_property
     def has_only_ints(self) -> bool:
         return all(column.type == INT for column in self.columns)
@@ -268,6 +279,10 @@ class Predicate:
     def has_plain_columns(self) -> bool:
         """Whether all columns are ints, floats or strings."""
         return all(column.type in (INT, FLOAT, STRING) for column in self.columns)
+
+    @cached_property
+    def has_records(self) -> bool:
+        return any(column.type.is_record for column in self.columns)
 
     def show(self, args: tuple[object, ...]) -> str:
         keys = ", ".join(map(str, args[: self.n_keys]))
@@ -317,17 +332,22 @@ class Stratum:
     """Predicates that depend on each other, evaluated together after all strata before them.
 
     `rules` have only their heads in the stratum; in a recursive one a rule with aggregates has one head.
+    `subsumptions` are the rules that remove rows of its predicates.  A predicate without rules that has one
+    is a stratum, too: it is derived from its base facts.
     """
 
     predicates: tuple[str, ...]
     rules: tuple[Rule, ...]
     recursive: bool
     combine: Mapping[str, str] = field(default_factory=dict)  # predicate -> min or max, where recursive
+    subsumptions: tuple[Rule, ...] = ()
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """The predicates in the bodies of its rules, including its own."""
-        return frozenset().union(*(rule.body.predicates() for rule in self.rules))
+        """The predicates in the bodies of its rules, its own too, and what its subsumptions compare with."""
+        compared = frozenset[str]().union(*(rule.body.predicates() for rule in self.subsumptions))
+        read = frozenset[str]().union(*(rule.body.predicates() for rule in self.rules))
+        return read | (compared - set(self.predicates))
 
 
 @dataclass
@@ -357,9 +377,27 @@ class Program:
 
         return inclusions(self)
 
+    @cached_property
+    def equivalences(self) -> Mapping[str, str]:
+        """The predicate with the classes of each equivalence relation: see `dlog.ir.lower.equivalence`."""
+        return {p.equivalence: name for name, p in self.predicates.items() if p.equivalence is not None}
+
+    def classes_in(self, stratum: Stratum) -> dict[str, str]:
+        """The predicates of a stratum that hold classes, with their equivalence relations."""
+        if not self.equivalences:
+            return {}
+        of = {name: self.predicates[name].equivalence for name in stratum.predicates}
+        return {name: relation for name, relation in of.items() if relation is not None}
+
+    @cached_property
+    def has_records(self) -> bool:
+        """Whether a predicate has a column of records."""
+        return any(predicate.has_records for predicate in self.predicates.values())
+
     def check(self) -> None:
         """Assert all invariants of the program.  O(size of its rules)."""
-        for rule in (*self.rules, *(r for stratum in self.strata for r in stratum.rules)):
+        own = (r for stratum in self.strata for r in (*stratum.rules, *stratum.subsumptions))
+        for rule in (*self.rules, *own):
             check_rule(rule)
             for atom in (*rule.heads, *(atom for atom, _ in rule.body.atoms())):
                 predicate = self.predicates[atom.predicate]
@@ -378,6 +416,11 @@ class Program:
             for name in dict.fromkeys(head.predicate for head in rule.heads):
                 found.setdefault(name, []).append(rule)
         return {name: tuple(rules) for name, rules in found.items()}
+
+    @cached_property
+    def subsumptions(self) -> tuple[Rule, ...]:
+        """The rules that remove rows, which are not among `rules`."""
+        return tuple(rule for stratum in self.strata for rule in stratum.subsumptions)
 
     @cached_property
     def stratum_of(self) -> Mapping[str, Stratum]:

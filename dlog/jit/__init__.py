@@ -16,6 +16,7 @@ kind would lose wide vectors.  The kernels that a first program needs take about
 | `pointers` | arrays as bare pointers, and words among bytes |
 | `prefetch` | prefetching of memory |
 | `operations` | functions that compile to instructions |
+| `choice` | one of two words, without a branch |
 | `vectors` | several floats or words at a time |
 | `image` | machine code in a file: finding it, linking it, making it callable |
 | `cache` | where such files are and how they are named |
@@ -30,6 +31,7 @@ array bounds, through `dispatch`; DLOG_CACHE_DIR is where images are stored.
 """
 
 from dlog.jit.cache import BOUNDSCHECK, DISABLED
+from dlog.jit.choice import choose
 from dlog.jit.kernels import KERNELS, Bools, Bytes, Floats, Words, compiled_kernels, helper, kernel
 from dlog.jit.pointers import load_word, pointer, pointer_at, shifted, store_word
 from dlog.jit.prefetch import prefetch
@@ -48,6 +50,7 @@ __all__ = [
     "add_four",
     "add_gathered",
     "add_outer",
+    "choose",
     "compiled_kernels",
     "helper",
     "kernel",

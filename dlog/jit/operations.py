@@ -7,10 +7,13 @@ from typing import Any
 
 
 class Operation:
-    """Compiles to instructions.  numba is imported when it asks for their type."""
+    """Compiles to instructions.  numba is imported when it asks for their type.
 
-    def __init__(self, define: Callable[..., Any]):
-        self._define = define
+    `meaning`: the same for a call from Python.
+    """
+
+    def __init__(self, define: Callable[..., Any], meaning: Callable[..., Any] | None = None):
+        self._define, self._meaning = define, meaning
         self._type: Any = None
 
     @property
@@ -26,4 +29,6 @@ class Operation:
         return self._type
 
     def __call__(self, *args: Any) -> Any:
-        raise TypeError("only kernels can call this")
+        if self._meaning is None:
+            raise TypeError("only kernels can call this")
+        return self._meaning(*args)

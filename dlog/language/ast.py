@@ -69,7 +69,10 @@ class Wildcard(Node):
 
 @dataclass(frozen=True)
 class Constant(Node):
-    """`kind`: int, unsigned, float, string or bool.  A float keeps its text, which may become a decimal."""
+    """`kind`: int, unsigned, float, string, bool or nil.  A float keeps its text, which may become a decimal.
+
+    A fact has records without variables as literals of the kind `record`: see `record_literal`.
+    """
 
     kind: str
     value: int | str | bool
@@ -122,8 +125,23 @@ class Cast(Node):
 
 
 @dataclass(frozen=True)
+class Record(Node):
+    """`[args]`: a new record, or a pattern that takes one apart."""
+
+    args: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Branch(Node):
+    """`$name(args)`, or `$name` without arguments: a value of an algebraic data type, or a pattern."""
+
+    name: str
+    args: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True)
 class Reserved(Node):
-    """Syntax that is recognised but not supported yet: records, ADT branches, `nil`, `$`, user functors."""
+    """Syntax that is recognised but not supported yet: `$`, user functors."""
 
     what: str
 
@@ -179,17 +197,29 @@ class Declaration(Node):
 
 
 @dataclass(frozen=True)
+class BranchType(Node):
+    """One branch of an algebraic data type, `name {x: T, ..}`; a record type is one branch without a name."""
+
+    name: str
+    fields: tuple[Parameter, ...] = ()
+
+
+@dataclass(frozen=True)
 class TypeDeclaration(Node):
-    """`kind`: subtype (`<:`), union (`=`), or the two old forms as subtypes."""
+    """`kind`: subtype (`<:`), union (`=`), or the two old forms as subtypes; record (`= [x: T, ..]`) or adt
+    (`= A {x: T, ..} | B {}`), which have branches."""
 
     name: str
     kind: str
     bases: tuple[TypeRef, ...]
+    branches: tuple[BranchType, ...] = ()
 
 
 @dataclass(frozen=True)
 class Directive(Node):
-    """`.input`, `.output`, `.printsize`, `.limitsize`, `.table`, `.stream` for one predicate."""
+    """`.input`, `.output`, `.printsize`, `.limitsize`, `.table`, `.stream`, `.materialize` for one predicate.
+
+    The mode of `.materialize` is its parameter `mode`."""
 
     kind: str
     predicate: str
@@ -220,7 +250,61 @@ class Plan(Node):
     text: str
 
 
-_PYTHON_TYPE = {"int": int, "unsigned": int, "float": str, "string": str, "bool": bool}
+@dataclass(frozen=True)
+class ComponentRef(Node):
+    """`X<T, U>`: a component and its parameters, or what is given for them."""
+
+    name: str
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ComponentStart(Node):
+    """`.comp X<T> : B<T> {`: the statements up to its `ComponentEnd` are its own."""
+
+    component: ComponentRef
+    bases: tuple[ComponentRef, ...] = ()
+
+
+@dataclass(frozen=True)
+class ComponentEnd(Node):
+    pass
+
+
+@dataclass(frozen=True)
+class Component(Node):
+    """A component with its statements; `dlog.language.blocks` makes it."""
+
+    start: ComponentStart
+    statements: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Init(Node):
+    """`.init a = X<T>`: the statements of X, with names that begin with `a.`"""
+
+    name: str
+    component: ComponentRef
+
+
+@dataclass(frozen=True)
+class Override(Node):
+    """`.override r`: the rules of r in the bases are left out."""
+
+    predicate: str
+
+
+COMPONENTS = (Component, ComponentStart, ComponentEnd, Init, Override)
+
+_PYTHON_TYPE = {
+    "int": int,
+    "unsigned": int,
+    "float": str,
+    "string": str,
+    "bool": bool,
+    "nil": str,
+    "record": str,
+}
 
 
 @dataclass(frozen=True)

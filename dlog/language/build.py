@@ -16,6 +16,7 @@ from dlog.language.declare import CANONICAL_TYPE, declaration_and_constraint
 from dlog.language.lexer import FactRun
 from dlog.language.source import Source, Span
 from dlog.values import BUILTIN_TYPES
+from dlog.values.quoting import ESCAPES
 
 # Binding strength of binary operators, low to high; prefixes bind tighter than `*`, looser than `^`.
 PRECEDENCE: dict[str, int] = {
@@ -23,9 +24,6 @@ PRECEDENCE: dict[str, int] = {
     "bshl": 7, "bshr": 7, "bshru": 7, "+": 8, "-": 8, "*": 9, "/": 9, "%": 9, "^": 11,
 }  # fmt: skip
 PREFIX_PRECEDENCE = 10
-
-_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "'": "'", "0": "\0", "a": "\a", "b": "\b",
-            "f": "\f", "v": "\v"}  # fmt: skip
 
 
 class _Prefixed:
@@ -199,14 +197,14 @@ class Builder(Transformer):
         )
 
     def _escape(self, match: re.Match[str], token: Token) -> str:
-        if match.group(1) not in _ESCAPES:
+        if match.group(1) not in ESCAPES:
             start = (token.start_pos or 0) + 1 + match.start()
             span = Span(self.source, start, start + 2)
             help = r"the escapes are \n \t \r \" \\ \' \0 \a \b \f \v"
             self.diagnostics.add(
                 SourceError(f"bad literal: unknown escape {match.group()}", span=span, help=help)
             )
-        return _ESCAPES.get(match.group(1), "")
+        return ESCAPES.get(match.group(1), "")
 
     def arguments(self, c: list[Any]) -> list[ast.Node]:
         return [x for x in c if isinstance(x, ast.Node)]
@@ -245,13 +243,13 @@ class Builder(Transformer):
         return ast.Cast(c[2], c[4], span=self.span(*c))
 
     def nil(self, c: list[Any]) -> ast.Node:
-        return self.unsupported("records", *c)
+        return ast.Constant("nil", "nil", span=self.span(*c))
 
     def record(self, c: list[Any]) -> ast.Node:
-        return self.unsupported("records", *c)
+        return ast.Record(tuple(c[1]), span=self.span(*c))
 
     def branch(self, c: list[Any]) -> ast.Node:
-        return self.unsupported("algebraic data types", *c)
+        return ast.Branch(str(c[1]), tuple(c[3]) if len(c) > 2 else (), span=self.span(*c))
 
     def counter(self, c: list[Any]) -> ast.Node:
         return self.unsupported("the counter $", *c)
@@ -270,8 +268,6 @@ class Builder(Transformer):
         return ast.Parameter(str(c[0]), c[2], span=self.span(*c))
 
     def qualifier(self, c: list[Any]) -> Token:
-        if c[0] == "eqrel":
-            self.unsupported("eqrel", *c)
         return c[0]
 
     def choice(self, c: list[Any]) -> list[Any]:
@@ -295,17 +291,24 @@ class Builder(Transformer):
         return [ast.TypeDeclaration(str(c[1]), "subtype", (c[3],), span=self.span(*c))]
 
     def union(self, c: list[Any]) -> list[ast.Node]:
+        """A union of types, or an algebraic data type: one without fields has its braces, too."""
         bases = tuple(x for x in c if isinstance(x, ast.TypeRef))
-        return [ast.TypeDeclaration(str(c[1]), "union", bases, span=self.span(*c))]
+        branches = tuple(x for x in c if isinstance(x, ast.BranchType))
+        if bases and branches:
+            help = f"a branch has braces, as in {bases[0].name} {{}}"
+            self.diagnostics.error(f"{bases[0].name} is not a branch", bases[0].span, help)
+        kind = "adt" if branches else "union"
+        return [ast.TypeDeclaration(str(c[1]), kind, () if branches else bases, branches, span=self.span(*c))]
 
     def variant(self, c: list[Any]) -> ast.Node:
         return self.type_ref([c[0]])
 
     def adt_variant(self, c: list[Any]) -> ast.Node:
-        return self.unsupported("algebraic data types", *c)
+        return ast.BranchType(str(c[0]), _parameters(c), span=self.span(*c))
 
     def record_type(self, c: list[Any]) -> list[ast.Node]:
-        return [self.unsupported("records", *c)]
+        branch = ast.BranchType("", _parameters(c), span=self.span(*c[3:]))
+        return [ast.TypeDeclaration(str(c[1]), "record", (), (branch,), span=self.span(*c))]
 
     def bare_type(self, c: list[Any]) -> list[ast.Node]:
         base = ast.TypeRef("string", span=self.span(*c))
@@ -339,6 +342,14 @@ class Builder(Transformer):
             value = value == "true"
         return ast.DirectiveParameter(str(c[0]), value, span=self.span(*c))
 
+    def materialize(self, c: list[Any]) -> list[ast.Node]:
+        """The mode at the end applies to all predicates of the list."""
+        *names, mode = (x for x in c[1:] if x.type == "NAME")
+        params = (ast.DirectiveParameter("mode", str(mode), span=self.span(mode)),)
+        spans = [self.span(name) for name in names[:-1]] + [self.span(names[-1], mode)]
+        pairs = zip(names, spans, strict=True)
+        return [ast.Directive(str(c[0]), str(name), params, span=span) for name, span in pairs]
+
     def pragma(self, c: list[Any]) -> list[ast.Node]:
         texts = [self._text(x) for x in c[1:] if x is not None]
         return [ast.Pragma(*texts, span=self.span(*c))]
@@ -353,6 +364,29 @@ class Builder(Transformer):
 
     def include(self, c: list[Any]) -> list[ast.Node]:
         return [ast.Include(self._text(c[1]), span=self.span(*c))]
+
+    def component_type(self, c: list[Any]) -> ast.Node:
+        names = [str(x) for x in c if isinstance(x, Token) and x.type == "NAME"]
+        for token, wanted in zip(
+            [x for x in c if isinstance(x, Token) and x.type == "CMP"], "<>", strict=False
+        ):
+            if token != wanted:
+                help = f"parameters of a component are written {names[0]}<...>"
+                self.diagnostics.error(f"unexpected `{token}`", self.span(token), help)
+        return ast.ComponentRef(names[0], tuple(names[1:]), span=self.span(*c))
+
+    def component(self, c: list[Any]) -> list[ast.Node]:
+        own, *bases = (x for x in c if isinstance(x, ast.ComponentRef))
+        return [ast.ComponentStart(own, tuple(bases), span=self.span(*c))]
+
+    def component_end(self, c: list[Any]) -> list[ast.Node]:
+        return [ast.ComponentEnd(span=self.span(*c))]
+
+    def init(self, c: list[Any]) -> list[ast.Node]:
+        return [ast.Init(str(c[1]), c[3], span=self.span(*c))]
+
+    def override(self, c: list[Any]) -> list[ast.Node]:
+        return [ast.Override(str(c[1]), span=self.span(*c))]
 
     def once(self, c: list[Any]) -> list[ast.Node]:
         return []
@@ -386,6 +420,10 @@ def _minus(text: str) -> str:
     return text[1:] if text.startswith("-") else "-" + text
 
 
+def _parameters(children: list[Any]) -> tuple[ast.Parameter, ...]:
+    return tuple(x for x in children if isinstance(x, ast.Parameter))
+
+
 def _items(node: ast.Node) -> tuple[ast.Node, ...]:
     return node.items if isinstance(node, ast.Conjunction) else (node,)
 
@@ -408,8 +446,24 @@ def _plain_fact(head: ast.Node, span: Span) -> ast.Facts | None:
         value, functional, head = (head.right,), True, head.left
     elif not isinstance(head, ast.Call):
         return None
-    args = (*head.args, *value)
-    row = tuple((a.kind, a.value) for a in args if isinstance(a, ast.Constant))
-    if len(row) < len(args):
+    row = literal_row((*head.args, *value))
+    if row is None:
         return None
     return ast.Facts(head.name, (row,), functional, (span.start,), span=span)
+
+
+def literal_row(args: tuple[ast.Node, ...]) -> tuple[tuple[str, int | str | bool], ...] | None:
+    """The arguments of a fact as literals; None if some are not."""
+    row = [(a.kind, a.value) if isinstance(a, ast.Constant) else record_literal(a) for a in args]
+    literals = tuple(literal for literal in row if literal is not None)
+    return literals if len(literals) == len(args) else None
+
+
+def record_literal(node: ast.Node) -> tuple[str, str] | None:
+    """A record without variables as a literal, whose value is its text; None for other nodes."""
+    if not isinstance(node, ast.Record | ast.Branch):
+        return None
+    from dlog.language.printing import term
+
+    kinds = ast.Record | ast.Branch | ast.Constant
+    return ("record", term(node)) if all(isinstance(inner, kinds) for inner in node.walk()) else None

@@ -179,6 +179,15 @@ def _unfinished(s: Situation) -> SourceError | None:
     return s.error(f"the {what} is not finished", s.previous, help)
 
 
+def _missing_mode(s: Situation) -> SourceError | None:
+    """`.materialize p`"""
+    if s.tokens[0].type != "D_MATERIALIZE" or s.previous is None or not s.at_end:
+        return None
+    if s.previous.type != "NAME":
+        return None
+    return s.error(".materialize needs a mode", s.previous, f"write .materialize {s.previous} on_read")
+
+
 def _directive_end(s: Situation) -> SourceError | None:
     if s.kind == "END" and s.in_directive and "$END" in s.accepts:
         return s.error("a directive does not end with `.`", s.token, "remove the `.`")
@@ -353,6 +362,7 @@ _RULES: list[Callable[[Situation], SourceError | None]] = [
     _brackets,
     _missing_end_of_delta,
     _missing_end,
+    _missing_mode,
     _unfinished,  # after this rule there is always a token that does not fit
     _directive_end,
     _separators,

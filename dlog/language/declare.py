@@ -6,7 +6,7 @@ both becomes a declaration and a constraint.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from dlog.errors import Diagnostics
 from dlog.language import ast
@@ -18,11 +18,18 @@ CANONICAL_TYPE = {name: type.name for name, type in BUILTIN_TYPES.items()}
 
 
 def declaration_and_constraint(
-    left: ast.Node, right: ast.Node | None, span: Span, diagnostics: Diagnostics
+    left: ast.Node,
+    right: ast.Node | None,
+    span: Span,
+    diagnostics: Diagnostics,
+    types: Container[str] = BUILTIN_TYPES,
 ) -> list[ast.Node]:
-    """The one or two statements that `left -> right.` contains; `right` is None for `p(x) -> .`"""
+    """The one or two statements that `left -> right.` contains; `right` is None for `p(x) -> .`
+
+    The types that a program declares are known only when all of it has been read.
+    """
     items = () if right is None else right.items if isinstance(right, ast.Conjunction) else (right,)
-    typed = [x for x in items if isinstance(x, ast.Call) and x.name.split("[")[0] in BUILTIN_TYPES]
+    typed = [x for x in items if isinstance(x, ast.Call) and x.name.split("[")[0] in types]
     rest = [x for x in items if not any(x is t for t in typed)]
     declaration = _declaration(left, typed, span) if typed or right is None else None
     if declaration is None and right is None:

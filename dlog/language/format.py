@@ -3,8 +3,9 @@
 Correct output: `parse(format_program(p)) == p`, and formatting the output again changes nothing.  Comments
 between statements stay before the statement they precede; a comment after a statement on its line stays
 there; a comment inside a statement moves before it.  Annotations are treated like comments.  Blank lines
-between statements are kept, at most one at a time.  What the C preprocessor replaced or dropped is lost
-before parsing, comments included: for a program with preprocessor lines this prints the expansion.
+between statements are kept, at most one at a time.  The contents of components are indented.  What the C
+preprocessor replaced or dropped is lost before parsing, comments included: for a program with preprocessor
+lines this prints the expansion.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from textwrap import indent
 
 from dlog.language import ast, printing
 from dlog.language.lexer import statement_end
@@ -53,6 +55,7 @@ class _Piece:
     source: Source | None = None
     start: int = 0
     end: int = 0
+    opens: int = 0  # 1 for the start of a component, -1 for its end
 
     def begins_with(self, other: _Piece) -> bool:
         """Whether both come from the same text, as the two halves of `p(x) -> int(x), q(x).` do."""
@@ -77,6 +80,7 @@ class _Cursor:
 @dataclass
 class _Page:
     lines: list[str] = field(default_factory=list)
+    depth: int = 0  # how many components are open
     cursors: dict[int, tuple[Source, _Cursor]] = field(default_factory=dict)
 
     def comments_in(self, source: Source) -> _Cursor:
@@ -88,16 +92,22 @@ class _Page:
     def add(self, piece: _Piece, more: bool) -> None:
         """Prints what comes before a piece, the piece, and, unless `more` of it comes, what follows it."""
         if piece.source is None:
-            self.lines.append(piece.text)
+            self._statement(piece)
             return
         cursor = self.comments_in(piece.source)
         while comment := cursor.next_before(piece.end):
             self._comment(piece.source, cursor, comment, limit=piece.start)
         self._blank(piece.source, cursor, piece.start)
-        self.lines.append(piece.text)
+        self._statement(piece)
         cursor.end = max(cursor.end, piece.start if more else piece.end)
         if not more:
             self._behind(piece.source, cursor)
+
+    def _statement(self, piece: _Piece) -> None:
+        """The contents of a component are indented, its braces are not."""
+        before = self.depth
+        self.depth = max(0, before + piece.opens)
+        self.lines.append(indent(piece.text, _INDENT * min(before, self.depth)))
 
     def finish(self) -> None:
         for source, cursor in self.cursors.values():
@@ -108,7 +118,7 @@ class _Page:
         """A comment on its own lines; one from inside a statement moves to the statement's start."""
         offset, text = comment
         self._blank(source, cursor, min(offset, limit))
-        self.lines.append(text.rstrip())
+        self.lines.append(_INDENT * self.depth + text.rstrip())
         cursor.end = max(cursor.end, min(offset + len(text), limit))
 
     def _behind(self, source: Source, cursor: _Cursor) -> None:
@@ -152,9 +162,10 @@ def _pieces(program: ast.Program) -> Iterator[_Piece]:
 
 
 def _placed(text: str, first: ast.Node, last: ast.Node) -> _Piece:
+    opens = isinstance(first, ast.ComponentStart) - isinstance(first, ast.ComponentEnd)
     if first.span is None:
-        return _Piece(text)
-    return _Piece(text, first.span.source, first.span.start, last.span.end)
+        return _Piece(text, opens=opens)
+    return _Piece(text, first.span.source, first.span.start, last.span.end, opens)
 
 
 def _fact_pieces(facts: ast.Facts) -> Iterator[_Piece]:

@@ -189,9 +189,14 @@ class _Scanner:
             if directive and self.is_directive(directive):
                 return self.directive(directive)
         kind = SYMBOLS[text]
+        if kind == "RBRACE" and self.depth == 0 and (not self.current or self.in_directive()):
+            self.end_statement()
+            self.add("D_COMP_END", text, start, end)
+            self.end_statement()
+            return end
         self.depth += context.OPENERS.get(kind, 0)
         self.add(kind, text, start, end)
-        if text == ".":
+        if text == "." or (kind == "LBRACE" and self.current[0].type == "D_COMP"):
             self.end_statement()
         return end
 
@@ -217,7 +222,7 @@ class _Scanner:
         """At a line end: whether the directive before it is complete, so that a statement can begin."""
         if self.broken:
             return True
-        if self.depth > 0 or self.current[-1].type in _CONNECTORS:
+        if self.depth > 0 or self.current[-1].type in _CONNECTORS or self.current[0].type == "D_COMP":
             return False
         word = self.next_word(position)
         if word is None:
@@ -243,6 +248,10 @@ class _Scanner:
         """Whether a name on the line of a directive begins a statement after it."""
         if not self.in_directive() or self.depth > 0 or self.current[-1].type not in _COMPLETE:
             return False
+        if self.current[0].type == "D_MATERIALIZE":  # over after its mode, a name behind a name
+            return [token.type for token in self.current[-2:]] == ["NAME", "NAME"]
+        if self.current[0].type == "D_COMP":
+            return False
         if self.current[0].type != "D_DECL":
             return True
         return not self.qualifier(word) and any(t.type == "LPAR" for t in self.current)
@@ -258,22 +267,9 @@ class _Scanner:
             what = UNSUPPORTED_DIRECTIVES[name]
             span = Span(self.source, start, end)
             self.diagnostics.add(UnsupportedError(f"not supported yet: {what}", span=span))
-            return self.skip_block(name, end)
+            return self.line_end(end)
         self.add(DIRECTIVE_TOKENS.get(name, "D_UNKNOWN"), name, start, end)
         return end
-
-    def skip_block(self, name: str, position: int) -> int:
-        """Past a component's braces, or past the line of another unsupported directive."""
-        line_end = self.line_end(position)
-        depth = 0
-        while name == "comp" and position < self.stop:
-            text, position = self.skim(position)
-            depth += {"{": 1, "}": -1}.get(text, 0)
-            if text == "}" and depth <= 0:
-                return position
-            if text == "." and depth == 0:  # no braces at all
-                return line_end
-        return line_end
 
     # Facts and tokens that cannot be read
 

@@ -18,10 +18,12 @@ from lark.lexer import Lexer
 
 from dlog.errors import Diagnostics, DlogError
 from dlog.language import ast, complaints
+from dlog.language.blocks import grouped
 from dlog.language.build import Builder
 from dlog.language.lexer import MAX_ERRORS, TOO_MANY_ERRORS, tokenize
 from dlog.language.preprocess import preprocess
 from dlog.language.source import Source, Span, read_source, text_source
+from dlog.language.surroundings import current
 from dlog.language.tables import load_tables
 
 # Terms and formulas nest at most this deep.  Code that walks a tree may recurse: at 200 levels four calls a
@@ -99,12 +101,15 @@ def load_file(path: str | Path) -> ast.Program:
 
 
 def expand_includes(program: ast.Program) -> ast.Program:
-    """Replaces each `.include` by the statements of that file, each file once, relative to its includer."""
+    """Replaces each `.include` by the statements of that file, each file once, relative to its includer.
+
+    The statements of a component become one.
+    """
     diagnostics = Diagnostics()
     seen = {_resolved(Path(program.span.source.name))} if program.span else set()
     statements = list(_included(program, seen, diagnostics))
     diagnostics.raise_if_any()
-    return ast.Program(tuple(_merge_facts(statements)), span=program.span)
+    return ast.Program(tuple(grouped(_merge_facts(statements))), span=program.span)
 
 
 def _included(program: ast.Program, seen: set[Path | None], diagnostics: Diagnostics) -> Iterator[ast.Node]:
@@ -112,18 +117,27 @@ def _included(program: ast.Program, seen: set[Path | None], diagnostics: Diagnos
         if not isinstance(statement, ast.Include):
             yield statement
             continue
-        path = _resolved(Path(statement.span.file).parent / statement.path)
+        path = _found(statement)
         if path is None:
             diagnostics.error(f"cannot find the included file {statement.path}", statement.span)
         elif path not in seen:
             seen.add(path)
-            yield from _included(_parse_included(path, statement, diagnostics), seen, diagnostics)
+            yield from _included(_parse_included(statement, diagnostics), seen, diagnostics)
 
 
-def _parse_included(path: Path, include: ast.Include, diagnostics: Diagnostics) -> ast.Program:
+def _places(include: ast.Include) -> list[Path]:
+    """Where an included file may be: relative to its includer, or in the folders that the command gives."""
+    return [folder / include.path for folder in (Path(include.span.file).parent, *current().folders)]
+
+
+def _found(include: ast.Include) -> Path | None:
+    return next((path for place in _places(include) if (path := _resolved(place)) is not None), None)
+
+
+def _parse_included(include: ast.Include, diagnostics: Diagnostics) -> ast.Program:
     """The included program, or an empty one after its errors were noted."""
     try:
-        return parse_file(Path(include.span.file).parent / include.path)
+        return parse_file(next(place for place in _places(include) if _resolved(place) is not None))
     except DlogError as error:
         if error.span is None:
             diagnostics.error(error.message, include.span)

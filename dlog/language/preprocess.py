@@ -14,6 +14,7 @@ from typing import Any
 
 from dlog.errors import Diagnostics, DlogError, SourceError
 from dlog.language.source import Origin, Source, Span, read_source
+from dlog.language.surroundings import current
 
 _DIRECTIVES = "define|undef|include|if|ifdef|ifndef|elif|else|endif|error|warning|pragma|line"
 _DIRECTIVE_LINE = re.compile(rf"^[ \t]*#[ \t]*(?:{_DIRECTIVES})\b", re.MULTILINE)
@@ -34,7 +35,7 @@ _MAX_TOKENS = 200_000
 
 def preprocess(source: Source) -> Source:
     """The text after preprocessing, with the origin of each line; the source itself when it needs none."""
-    if not has_directives(source.text):
+    if not has_directives(source.text) and not current().macros:
         return source
     text = source.text
     if text.startswith("#!"):  # a script's first line is a comment
@@ -72,6 +73,10 @@ def _expander() -> type[Any]:
             self.line_directive = "#line"
             self.add_path(os.path.dirname(source.name) or ".")
             self.add_path(os.getcwd())
+            for folder in current().folders:
+                self.add_path(str(folder))
+            for macro, value in current().macros:
+                self.define(f"{macro} {value}")
             # Files are named as the program is: by absolute paths, or by paths relative to the working
             # directory.
             name = source.name

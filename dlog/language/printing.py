@@ -19,14 +19,11 @@ from dlog.language.build import PRECEDENCE, PREFIX_PRECEDENCE
 from dlog.language.fact_text import literal_places
 from dlog.language.vocabulary import AGGREGATES, KEYWORDS
 from dlog.values import BUILTIN_TYPES
+from dlog.values.quoting import quoted
 
 # Numbers that are not in base ten: 0x1F, 0b101u, 10.0.0.1.
 OTHER_NUMBER = re.compile(r"(?:-\s*)?(?:0[xX][0-9A-Fa-f]+|0[bB][01]+|\d+(?:\.\d+){3})u?")
 _ATOMIC = 12  # binds tighter than any operator
-_ESCAPED = str.maketrans(
-    {"\\": r"\\", '"': r"\"", "\n": r"\n", "\t": r"\t", "\r": r"\r", "\0": r"\0", "\a": r"\a", "\b": r"\b",
-     "\f": r"\f", "\v": r"\v"}
-)  # fmt: skip
 
 
 def format_node(node: ast.Node) -> str:
@@ -106,6 +103,10 @@ def term(node: ast.Node, floor: int = 0, guarded: bool | None = None) -> str:
     if isinstance(node, ast.Application):
         text = f"{node.name}[{', '.join(map(term, node.args))}]"
         return f"({text})" if guarded and node.name in AGGREGATES else text
+    if isinstance(node, ast.Record):
+        return f"[{', '.join(map(term, node.args))}]"
+    if isinstance(node, ast.Branch):
+        return f"${node.name}({', '.join(map(term, node.args))})" if node.args else f"${node.name}"
     if isinstance(node, ast.Cast):
         return f"as({term(node.term)}, {type_reference(node.type)})"
     if isinstance(node, ast.Comparison | ast.Negation | ast.Conjunction | ast.Disjunction):
@@ -144,10 +145,6 @@ def constant(kind: str, value: int | str | bool, written: str = "") -> str:
     if kind == "bool":
         return "true" if value else "false"
     return f"{value}u" if kind == "unsigned" else str(value)
-
-
-def quoted(text: str) -> str:
-    return f'"{text.translate(_ESCAPED)}"'
 
 
 def type_reference(node: ast.TypeRef) -> str:
@@ -261,12 +258,23 @@ def _declaration(node: ast.Declaration) -> str:
 
 
 def _type_declaration(node: ast.TypeDeclaration) -> str:
+    if node.branches:
+        return f".type {node.name} = {' | '.join(map(_branch_type, node.branches))}"
     sign = "<:" if node.kind == "subtype" else "="
     return f".type {node.name} {sign} {' | '.join(type_reference(base) for base in node.bases)}"
 
 
+def _branch_type(node: ast.BranchType) -> str:
+    fields = ", ".join(f"{f.name}: {type_reference(f.type)}" for f in node.fields if f.type is not None)
+    if not node.name:
+        return f"[{fields}]"
+    return f"{node.name} {{{fields}}}"
+
+
 def directive_parameters(node: ast.Directive) -> str:
-    """`(IO=csv, filename="a.csv")`, or nothing."""
+    """`(IO=csv, filename="a.csv")`, or nothing; ` on_read` for `.materialize`."""
+    if node.kind == "materialize":
+        return "".join(f" {parameter.value}" for parameter in node.params)
     return f"({', '.join(map(_parameter, node.params))})" if node.params else ""
 
 
@@ -286,6 +294,14 @@ def _parameter(node: ast.DirectiveParameter) -> str:
     return f"{node.name}={value}"
 
 
+def component(node: ast.ComponentRef) -> str:
+    return node.name + (f"<{', '.join(node.args)}>" if node.args else "")
+
+
+def _bases(node: ast.ComponentStart) -> str:
+    return f" : {', '.join(map(component, node.bases))}" if node.bases else ""
+
+
 _STATEMENTS: dict[type[ast.Node], Callable[[Any], str]] = {
     ast.Rule: _rule,
     ast.Constraint: _constraint,
@@ -295,10 +311,16 @@ _STATEMENTS: dict[type[ast.Node], Callable[[Any], str]] = {
     ast.Facts: lambda node: " ".join(fact(node, row) for row in node.rows),
     ast.Declaration: _declaration,
     ast.TypeDeclaration: _type_declaration,
+    ast.BranchType: _branch_type,
     ast.Directive: lambda node: f".{node.kind} {node.predicate}{directive_parameters(node)}",
     ast.Include: lambda node: f".include {quoted(node.path)}",
     ast.Pragma: _pragma,
     ast.Plan: lambda node: f".plan {node.text}",
+    ast.Component: lambda node: "\n".join([*map(format_node, (node.start, *node.statements)), "}"]),
+    ast.ComponentStart: lambda node: f".comp {component(node.component)}{_bases(node)} {{",
+    ast.ComponentEnd: lambda node: "}",
+    ast.Init: lambda node: f".init {node.name} = {component(node.component)}",
+    ast.Override: lambda node: f".override {node.predicate}",
     ast.TypeRef: type_reference,
     ast.Aggregation: lambda node: f"{node.result} = {node.op}({', '.join(map(term, node.args))})",
     ast.Parameter: lambda node: node.name + (f": {type_reference(node.type)}" if node.type else ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,7 +58,11 @@ class Source:
 
 
 def read_source(path: str | Path) -> Source:
-    """The text of a program file.  Bytes that are not UTF-8 are an error with their position."""
+    """The text of a program file, `-` for standard input.  Bytes that are not UTF-8 are an error with their
+    position.
+    """
+    if str(path) == "-":
+        return Source("<stdin>", decode(sys.stdin.buffer.read(), "<stdin>"))
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
@@ -150,3 +155,18 @@ class Span:
 
     def _origin(self) -> Origin:
         return self.source.origin(self.source.position(self.start)[0])
+
+
+@dataclass(frozen=True)
+class InstanceSpan(Span):
+    """A place in a component, as part of one of its instances, which messages name."""
+
+    note: str = ""
+
+    def excerpt(self) -> str:
+        text = super().excerpt()
+        return f"{text}\n{self.note}" if text else self.note
+
+    def to(self, other: Span) -> Span:
+        whole = super().to(other)
+        return InstanceSpan(whole.source, whole.start, whole.end, self.note)

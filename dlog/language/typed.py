@@ -22,6 +22,7 @@ WORDS = ("begin", "commit", "rollback")
 _COMMAND = re.compile(r"\s*\.([A-Za-z_]+)(?:\s+(.*?))?\s*$", re.DOTALL)
 _WORD = re.compile(r"\s*(begin|commit|rollback)\s*\.?\s*(?://.*)?$")
 _CONNECTORS = frozenset({",", "|", "=", "<:", ":"})
+_COMPONENT = "comp"  # a directive that goes on up to its closing brace
 _OPENERS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
@@ -132,15 +133,18 @@ def pieces(lines: Iterable[str], name: str) -> Iterator[Piece]:
 
 def is_complete(text: str) -> bool:
     """Whether a text ends where a statement, or a directive, may end.  O(length)."""
-    last, depth, is_directive, count = "", 0, False, 0
+    last, depth, is_directive, is_component, count = "", 0, False, False, 0
     for kind, word, _, _ in _tokens(text):
         if kind == "BAD_COMMENT":
             return False
         if kind == "BAD_STRING":
             return True  # a string ends on its line: let the parser report it
         is_directive = is_directive or (count == 1 and last == "." and word in DIRECTIVES)
+        is_component = is_component or (count == 1 and last == "." and word == _COMPONENT)
         last, count = word, count + 1
         depth += _OPENERS.get(word, 0)
+    if is_component:
+        return depth <= 0 and last == "}"
     if is_directive:
         return last == "." or (depth <= 0 and last not in _CONNECTORS)
     return last == "." or count == 0
@@ -149,10 +153,16 @@ def is_complete(text: str) -> bool:
 def _statements(text: str) -> list[tuple[int, int]]:
     """Where the statements of a complete text begin and end."""
     spans: list[tuple[int, int]] = []
-    begin = -1
+    begin, depth, is_component = -1, 0, False
     for _, word, start, end in _tokens(text):
-        begin = start if begin < 0 else begin
-        if word == "." and not (start == begin and _is_directive(text, end)):
+        if begin < 0:
+            begin, depth, is_component = start, 0, word == "." and _directive(text, end) == _COMPONENT
+        depth += _OPENERS.get(word, 0)
+        if is_component:
+            is_end = word == "}" and depth <= 0
+        else:
+            is_end = word == "." and not (start == begin and _directive(text, end) in DIRECTIVES)
+        if is_end:
             spans.append((begin, end))
             begin = -1
     if begin >= 0:
@@ -160,9 +170,10 @@ def _statements(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _is_directive(text: str, behind_point: int) -> bool:
+def _directive(text: str, behind_point: int) -> str:
+    """The word after a `.`."""
     word = TOKEN.match(text, behind_point)
-    return word is not None and word.group() in DIRECTIVES
+    return "" if word is None else word.group()
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, int, int]]:

@@ -22,16 +22,17 @@ DIRECTIVE_TOKENS = {
     "type": "D_TYPE",
     "number_type": "D_OLD_TYPE",
     "symbol_type": "D_OLD_TYPE",
+    "materialize": "D_MATERIALIZE",
     "pragma": "D_PRAGMA",
     "plan": "D_PLAN",
     "include": "D_INCLUDE",
     "once": "D_ONCE",
+    "comp": "D_COMP",
+    "init": "D_INIT",
+    "override": "D_OVERRIDE",
     **dict.fromkeys(IO_DIRECTIVES, "D_IO"),
 }
 UNSUPPORTED_DIRECTIVES = {
-    "comp": "components",
-    "init": "components",
-    "override": "components",
     "functor": "user functors",
 }
 DIRECTIVES = frozenset(DIRECTIVE_TOKENS) | frozenset(UNSUPPORTED_DIRECTIVES)

@@ -194,9 +194,10 @@ class _TraceAssembler(Assembler):
 
     def exact_leap(self, step: Leap, fail: Label) -> Label:
         """Own words: the guide's item and end, two bounds, the phase, the ends of the next note, the greatest
-        key so far.  Under a guide those without notes come first: if one of them lacks a key, nothing
-        is noted."""
-        if self.is_guided:
+        key so far.  In a leap that a guide restricts, those without notes come first: if one of them lacks a
+        key, nothing is noted, and covers say what of the earlier notes is replaced.  Other leaps have no
+        covers: what they noted is found by running them again, so their order never changes."""
+        if self.is_guided and self.depth(step) >= 0:
             participants = sorted(step.participants, key=lambda p: p in self.notes)
             step = replace(step, participants=tuple(participants))
         own = self.own(8)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from dlog.language.ast import Node
 from dlog.m3.syntax import ast
@@ -116,6 +117,25 @@ def equalities(node: Node, scope: Names) -> Node:
             if is_value(other) and inputs(other) and inputs(other) <= inputs(node):
                 return sum_over(times([ast.Lift(side, other), *rest]), visible(node))
     return node
+
+
+def locate(node: Node, scope: Names) -> Node:
+    """f * {x = y} = (x ^= y) * f for a variable x that f binds and a variable y that is bound outside: f is
+    looked up by it.
+    """
+    if not isinstance(node, ast.Product):
+        return node
+    for i, factor in enumerate(node.factors):
+        if not isinstance(factor, ast.Comparison) or factor.op != "=":
+            continue
+        for side, other in ((factor.left, factor.right), (factor.right, factor.left)):
+            if _is_name(side) and side.name not in scope and _is_name(other) and other.name in scope:
+                return times([ast.Lift(side, other), *node.factors[:i], *node.factors[i + 1 :]])
+    return node
+
+
+def _is_name(node: Node) -> TypeGuard[ast.Variable]:
+    return isinstance(node, ast.Variable)
 
 
 def tests(node: Node, scope: Names) -> Node:

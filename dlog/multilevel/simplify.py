@@ -23,6 +23,7 @@ LAWS: dict[str, Law] = {
     "propagate": lifts.propagate,
     "unify": lifts.unify,
     "equalities": lifts.equalities,
+    "locate": lifts.locate,
     "tests": lifts.tests,
     "binary": nesting.binary,
     "pull_exists": nesting.pull_exists,
@@ -42,8 +43,8 @@ LAWS: dict[str, Law] = {
 # One round.  Those that only some callers use are not among them: `lifted` undoes `inline`, `erase` undoes
 # `pull`, `factorise` undoes `split`.
 ROUND = (
-    "fold", "advance", "propagate", "unify", "equalities", "tests", "binary", "pull_exists", "assume",
-    "split", "merge", "pull", "cancel", "fold",
+    "fold", "advance", "propagate", "unify", "equalities", "locate", "tests", "binary", "pull_exists",
+    "assume", "split", "merge", "pull", "cancel", "fold",
 )  # fmt: skip
 VALUES = (ast.Variable, ast.Constant)
 FINISH = (*ROUND, "independent", "inline")

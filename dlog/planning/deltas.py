@@ -30,6 +30,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias, cast
 
+from dlog.ir.analysis.projection import outer_variables
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Operand, Primitive, Rule, Var
 from dlog.planning.versions import base_name, erased_name, inserted_name, old_name
 from dlog.values import Type
@@ -89,13 +90,6 @@ def cover_variants(rule: Rule, changed: Collection[str]) -> list[Variant]:
         for sign in (ERASE, INSERT)
         for change, tail in deltas.cover_conj(whole, sign)
     ]
-
-
-def outer_variables(rule: Rule) -> tuple[str, ...]:
-    """The variables of an assignment of a rule's body: its universals and its outermost `exists` block."""
-    results = {a.result.name for a in rule.aggregates}
-    names = (v.name for v in (*rule.universals, *rule.body.exists))
-    return tuple(dict.fromkeys(n for n in names if n not in results))
 
 
 def body_variants(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dlog.ir.primitives import SIGNATURES
+from dlog.ir.primitives import signature_of
 from dlog.ir.rules import Form, Primitive, Var
 from dlog.planning.pipeline import Compute, Generate, Join, Operation, Pipeline, Test, form_variables
 
@@ -71,7 +71,7 @@ def _made(form: Primitive) -> set[str]:
 
 
 def _generates(form: Form) -> bool:
-    return isinstance(form, Primitive) and SIGNATURES[form.name, len(form.inputs)].generator
+    return isinstance(form, Primitive) and signature_of(form.name, len(form.inputs)).generator
 
 
 def _operation(form: Primitive, bound: set[str]) -> Operation:

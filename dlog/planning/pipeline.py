@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from dlog.ir.lower.grounding import ground
-from dlog.ir.primitives import SIGNATURES
+from dlog.ir.primitives import signature_of
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Operand, Primitive, Var
 from dlog.planning.versions import is_change
 from dlog.values import MAX_PRECISION, Type
@@ -215,7 +215,7 @@ class _Planner:
         if form.output is None:
             unbound = [a for a in form.inputs if isinstance(a, Var) and a.name not in self.bound]
             return Compute(form) if unbound else Test(form)
-        if SIGNATURES[form.name, len(form.inputs)].generator:
+        if signature_of(form.name, len(form.inputs)).generator:
             return Generate(form)
         return Compute(form)
 

@@ -8,7 +8,8 @@ is maintained as any other, and the body that reads it is one join, whatever str
     # p'upper1(s, t) <- a(_, s), t = upper(s).
 
 A primitive is stored if a join needs its result, or if it is inside a negation or a disjunction; what only
-follows the join stays where it is.  The stored inputs are those of some atoms of the body, its *domain*:
+follows the join stays where it is.  A decimal with more digits than a column holds is computed again in each
+predicate that stores what reads it.  The stored inputs are those of some atoms of the body, its *domain*:
 more than the body needs, never fewer.  In a recursion the domain is outside it if possible; otherwise the
 predicate belongs to the recursion.  A primitive stays where it is if its domain would be a product of atoms
 that share no variable, or would need a recursion while it is in a negation, disjunction or aggregation.
@@ -31,7 +32,7 @@ from dlog.ir.analysis.stratify import stratify
 from dlog.ir.lower.alternatives import renamed
 from dlog.ir.lower.grounding import ground, providers
 from dlog.ir.lower.quantify import form_bindings
-from dlog.ir.primitives import SIGNATURES
+from dlog.ir.primitives import signature_of
 from dlog.ir.rules import (
     Atom,
     Column,
@@ -73,7 +74,7 @@ def _with_stored_primitives(program: Program) -> Program:
     predicates = {**program.predicates, **store.predicates}
     rules = [*rules, *store.rules.values()]
     diagnostics = Diagnostics()
-    strata = stratify(predicates, rules, diagnostics)
+    strata = stratify(predicates, [*rules, *program.subsumptions], diagnostics)
     assert not diagnostics.errors, "a recursion stays one of the kinds that are allowed"
     made = replace(program, predicates=predicates, rules=tuple(rules), strata=strata)
     made.maintained, made.written = made, program
@@ -220,6 +221,9 @@ class _Body:
         made = {v for f in own for v in form_variables(f)} - given
         kept = {v for v in made if v in used and _is_narrow(self.rule.types[v])}
         kept |= {v for f in own if _generates(f) for v in _results(f)}
+        others = {v for f in own if f is not form for v in _results(f)}
+        if _results(form) & (made - kept - others) & used:
+            return forms  # a wide result: it is stored together with what reads it
         inputs = {v for f in own for v in form_variables(f)} & given
         names = [v for v in _in_order(own, ()) if v in inputs | kept]
         atom = self.stored.atom(self.rule, form.name, (*domain, *own), names)
@@ -321,7 +325,7 @@ def _results(form: Primitive) -> set[str]:
 
 
 def _generates(form: Primitive) -> bool:
-    return SIGNATURES[form.name, len(form.inputs)].generator
+    return signature_of(form.name, len(form.inputs)).generator
 
 
 def _is_narrow(type: Type) -> bool:

@@ -15,6 +15,7 @@ from dlog.language.parse import load_file
 from dlog.report import cost_text, oracle_lines, print_stats, signed_counts
 
 if TYPE_CHECKING:
+    from dlog.engine.database import Database
     from dlog.repl.session import Session
 
 EXAMPLES = """\
@@ -72,10 +73,19 @@ def _list(session: Session, _: str) -> None:
         predicate = database.program.predicates[name]
         shape = predicate.show(tuple(f"{c.name}: {c.type}" for c in predicate.columns))
         kind = "derived" if is_derived(database.program, name) else "base"
-        lines.append((shape, f"{len(database.store.relations[name]):,}", kind))
+        stored = name in database.pending or name not in database.unevaluated
+        rows = f"{_size(database, name):,}" if stored else "not stored"
+        lines.append((shape, rows, kind))
     widths = [max((len(line[i]) for line in lines), default=0) for i in range(2)]
     for shape, rows, kind in lines:
         session.say(f"{shape:<{widths[0]}}  {rows:>{widths[1]}}  {kind}")
+
+
+def _size(database: Database, name: str) -> int:
+    """Rows of a predicate, as far as it is evaluated."""
+    if name in database.program.equivalences and not database.pending:
+        return len(database.relation(name))
+    return len(database.store.relations[name])
 
 
 def _rules(session: Session, _: str) -> None:

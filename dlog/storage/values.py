@@ -45,6 +45,8 @@ def encode(values: Any, type: Type, dictionary: Dictionary) -> Words:
     No Python call for each value unless a sequence mixes types.  An int64 Arrow array is not copied, so the
     result must not be written to.
     """
+    if isinstance(values, list) and (own := type.encode_python(values, dictionary)) is not None:
+        return own
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks() if values.num_chunks != 1 else values.chunk(0)
     if not isinstance(values, pa.Array):
@@ -65,6 +67,9 @@ def decode(codes: Words, type: Type, dictionary: Dictionary) -> pa.Array:
 
 def encode_value(value: Any, type: Type, dictionary: Dictionary) -> int:
     """The code of one Python value."""
+    own = type.encode_python([value], dictionary)
+    if own is not None:
+        return int(own[0])
     try:
         return int(encode(_uniform([_plain(value)]), type, dictionary)[0])
     except (pa.ArrowException, OverflowError, TypeError):

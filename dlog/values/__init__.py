@@ -12,6 +12,7 @@ from dlog.values.decimal import DECIMAL, decimal
 from dlog.values.duration import DURATION
 from dlog.values.float import FLOAT
 from dlog.values.int import INT
+from dlog.values.record import Branch, Constructor, RecordType
 from dlog.values.string import STRING
 from dlog.values.timestamp import TIMESTAMP
 from dlog.values.type import MAX_PRECISION, Operation, Type
@@ -33,7 +34,10 @@ __all__ = [
     "TIMESTAMP",
     "TYPES",
     "UNSIGNED",
+    "Branch",
+    "Constructor",
     "Operation",
+    "RecordType",
     "Type",
     "decimal",
     "grouped",

@@ -75,6 +75,8 @@ def exact_value(value: Any, type_: Type) -> Any:
     """The value as the type holds it, or Misfit."""
     if isinstance(value, np.generic):
         value = _of_numpy(value)
+    if value is None and type_.takes_none:
+        return type_.take(value)
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         raise Misfit(f"is null, {type_} expected")
     return type_.take(value)

@@ -22,6 +22,7 @@ class BoolType(Type):
     literals = ("bool",)
     some_literal = ("bool", False)
     python = (bool,)
+    sqlite = "INTEGER"
     spark_bytes = 4
 
     def arrow(self) -> pa.DataType:
@@ -64,6 +65,12 @@ class BoolType(Type):
 
     def shown(self, value: bool) -> str:
         return self.literal_text(value)
+
+    def sqlite_values(self, column: pa.Array | pa.ChunkedArray) -> list[Any]:
+        return column.cast(pa.int8()).to_pylist()
+
+    def of_sqlite(self, value: Any) -> Any:
+        return bool(value) if value in (0, 1) else value
 
     def spark(self) -> str:
         return "boolean"

@@ -34,6 +34,7 @@ class DecimalType(Type):
     literals = ("int", "float")
     python = (Decimal, int)
     exact_json = True
+    no_field = "use float, or an int that counts the smallest unit"
 
     def __str__(self) -> str:
         return "decimal" if self == DECIMAL else f"decimal({self.precision}, {self.scale})"

@@ -40,6 +40,7 @@ class FloatType(Type):
     readable = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
     literals = ("int", "float")
     python = (float,)
+    sqlite = "REAL"
 
     def arrow(self) -> pa.DataType:
         return pa.float64()
@@ -84,6 +85,10 @@ class FloatType(Type):
         """Numbers that are not finite are strings."""
         quote = pc.if_else(pc.is_finite(column), "", '"')
         return [quote, self.texts(column, full_precision=True), quote]
+
+    def sqlite_values(self, column: pa.Array | pa.ChunkedArray) -> list[Any]:
+        """SQLite has no NaN: it is a text."""
+        return ["nan" if value != value else value for value in column.to_pylist()]
 
     def take(self, value: Any) -> float:
         if isinstance(value, str) and value.lower().lstrip("+-") in ("nan", "inf", "infinity"):

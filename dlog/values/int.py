@@ -30,6 +30,7 @@ class IntegerType(Type):
     readable = r"^[+-]?([0-9]+|0[xX][0-9a-fA-F]+|0[bB][01]+)$"
     python = (int,)
     limits = RANGE
+    sqlite = "INTEGER"
     patterns = False  # whether a hexadecimal or binary number may set the sign bit
 
     def kinds(self) -> dict[str, Callable[[pa.DataType], bool]]:
@@ -57,6 +58,9 @@ class IntegerType(Type):
         good = pc.and_(inside, pc.equal(pc.floor(column), column))
         whole = pc.if_else(pc.fill_null(good, False), column, 0.0)
         return whole.cast(self.arrow(), safe=False), good
+
+    def sqlite_values(self, column: pa.Array | pa.ChunkedArray) -> list[Any]:
+        return column.to_pylist()
 
     def whole_numbers(self, values: pa.Array) -> Any:
         """Whole floats in range: a data frame that once had a gap stores its integers this way."""

@@ -24,6 +24,7 @@ class StringType(Type):
     m3 = "string"
     quoted_literal = True
     verbatim = True
+    field_kind = 1
     some_literal = ("string", "")
     python = (str,)
     unreadable = NOT_UTF8
@@ -80,6 +81,9 @@ class StringType(Type):
             for code in range(32):
                 column = pc.replace_substring(column, chr(code), json.dumps(chr(code))[1:-1])
         return ['"', column, '"']
+
+    def of_sqlite(self, value: Any) -> Any:
+        return str(value) if isinstance(value, int | float) else value
 
     def take(self, value: Any) -> str:
         if not isinstance(value, str):

@@ -65,6 +65,12 @@ class Type:
     ordered_codes: ClassVar[bool] = True  # False: codes are compared by rank in the dictionary
     kernel: ClassVar[str] = "int"  # how kernels compute with the codes: int, unsigned, float or string
 
+    # Records
+    is_record: ClassVar[bool] = False  # a record or an algebraic data type, which a program declares
+    field_kind: ClassVar[int] = 0  # what a field of this type holds: see `dlog.values.record`
+    takes_none: ClassVar[bool] = False  # None is a value
+    no_field: ClassVar[str] = ""  # why it cannot be the type of a field
+
     # Which operations apply
     groups: ClassVar[frozenset[str]] = frozenset()  # classes of `dlog.ir.primitives` that it belongs to
     conversion: ClassVar[str | None] = None  # the function that converts to it: to_date
@@ -89,6 +95,9 @@ class Type:
 
     # View trees
     m3: ClassVar[str | None] = None  # its type in M3
+
+    # SQLite
+    sqlite: ClassVar[str] = "TEXT"  # the type of its columns
 
     # Spark
     spark_bytes: ClassVar[int] = 8  # for Spark's hash: 4 or 8; 0: as text
@@ -136,6 +145,10 @@ class Type:
     def encode(self, values: pa.Array, dictionary: Any) -> Codes:
         """The codes of a non-empty Arrow array without nulls, of any Arrow type.  Raises BadValue."""
         raise NotImplementedError
+
+    def encode_python(self, values: Sequence[Any], dictionary: Any) -> Codes | None:
+        """The codes of Python values that have no Arrow form of their own; None: there is such a form."""
+        return None
 
     def decode(self, codes: Codes, dictionary: Any) -> pa.Array:
         """The values of codes, as an array of `arrow`."""
@@ -240,6 +253,16 @@ class Type:
     def shown(self, value: Any) -> str:
         """A value in a table for display."""
         return str(value)
+
+    # SQLite
+
+    def sqlite_values(self, column: pa.Array | pa.ChunkedArray) -> list[Any]:
+        """The values of an `arrow` column, as SQLite stores them without loss."""
+        return self.texts(column, full_precision=True).to_pylist()
+
+    def of_sqlite(self, value: Any) -> Any:
+        """What a cell other than text means; `take` decides whether it is a value of the type."""
+        return value
 
     # Spark
 

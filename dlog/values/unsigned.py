@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dlog.values.heavy import np, pa
-from dlog.values.int import IntegerType
+from dlog.values.int import RANGE, IntegerType
 from dlog.values.type import Codes, Literal
 
 TOP_BIT = -(2**63)
@@ -20,6 +20,7 @@ class UnsignedType(IntegerType):
     converts = ("string", "int", "unsigned", "float")
     literals = ("int", "unsigned")
     limits = (0, (1 << 64) - 1)
+    sqlite = "BLOB"  # SQLite has integers up to 2^63 - 1, and leaves the values of such a column as they are
 
     @property
     def called(self) -> str:
@@ -41,6 +42,9 @@ class UnsignedType(IntegerType):
 
     def decode(self, codes: Codes, dictionary: Any) -> pa.Array:
         return pa.array((codes ^ np.int64(TOP_BIT)).view(np.uint64))
+
+    def sqlite_values(self, column: pa.Array | pa.ChunkedArray) -> list[Any]:
+        return [value if value <= RANGE[1] else str(value) for value in column.to_pylist()]
 
     def plain(self) -> str:
         return "^[0-9]{1,19}$"

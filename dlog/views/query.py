@@ -33,7 +33,7 @@ Example: SELECT b, SUM(a * c), COUNT(*) FROM R NATURAL JOIN S WHERE c > 2 GROUP 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -42,6 +42,7 @@ from dlog.language.source import Span
 from dlog.m3.syntax import ast
 from dlog.m3.syntax.ast import DBTOASTER, STREAM, TypeRef
 from dlog.m3.types.typing import Types
+from dlog.planning.join_tree import cyclic_core
 
 
 @dataclass(frozen=True)
@@ -219,28 +220,6 @@ class Query:
 
     def _error(self, message: str, help: str | None = None) -> DlogError:
         return DlogError(message, span=self.span, help=help)
-
-
-def cyclic_core(edges: Sequence[Iterable[str]]) -> list[int]:
-    """The sets of variables that are left after removing, one by one, the first set whose variables
-    shared with others are all in one other (GYO): their places.  More than one: a cycle.
-
-    >>> cyclic_core(["ab", "bc", "ca", "cd"]), cyclic_core(["ab", "bc", "ca", "abc"])
-    ([0, 1, 2], [3])
-    """
-    left = {place: frozenset(edge) for place, edge in enumerate(edges)}
-    while len(left) > 1:
-        ear = next((place for place in left if _is_ear(left, place)), None)
-        if ear is None:
-            break
-        del left[ear]
-    return list(left)
-
-
-def _is_ear(edges: Mapping[int, frozenset[str]], place: int) -> bool:
-    others = [edge for other, edge in edges.items() if other != place]
-    shared = edges[place] & frozenset().union(*others)
-    return any(shared <= other for other in others)
 
 
 def variables_of(node: ast.Node) -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 import json
 import math
+import sqlite3
 import statistics
 from collections import Counter
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -25,6 +27,7 @@ def main() -> None:
     concat()
     deviations()
     io_formats()
+    sqlite_files()
 
 
 def aggregates() -> None:
@@ -155,6 +158,46 @@ def io_formats() -> None:
     example.path("expected", "payers.jsonl").write_text("".join(objects))
     unpaid = lines({(stations[o["id"]][0], o["person"]) for o in owners if not o["paid"]})
     example.expected_stdout(f"{'-' * 15}\nunpaid\n{'=' * 15}\n{unpaid}{'=' * 15}\n")
+
+
+def sqlite_files() -> None:
+    example = Example("sqlite_files")
+    rng = example.random
+    cities = ["Bergen", "Lund", "Oulu"]
+    customers = [(i, f"Customer {i}", rng.choice(cities)) for i in range(1, 21)]
+    customers[4] = (5, "O'Hara & sons", "Lund")
+    sales = [(n, rng.randrange(1, 19), 50 * rng.randrange(1, 40)) for n in range(1, 81)]
+    tables = {
+        "customer (id INTEGER PRIMARY KEY, name TEXT, city TEXT)": customers,
+        "sales (number INTEGER PRIMARY KEY, customer INTEGER, cents INTEGER)": sales,
+    }
+    _database(example.path("facts", "shop.sqlite"), tables)
+
+    # A predicate is a set: equal sales of one customer count once.
+    amounts = {(c, cents) for _, c, cents in sales}
+    spent = {i: sum(cents for c, cents in amounts if c == i) for i, _, _ in customers}
+    by_city = {city: {i for i, _, c in customers if c == city} for city in cities}
+    top = {city: max(spent[i] for i in ids) for city, ids in by_city.items()}
+    results = {
+        "spent (customer INTEGER, cents INTEGER)": sorted(spent.items()),
+        "best_customers (city TEXT, name TEXT, cents INTEGER)": sorted(
+            (city, name, spent[i]) for i, name, city in customers if spent[i] == top[city]
+        ),
+    }
+    _database(example.path("expected", "results.sqlite"), results)
+    whole = sum(spent.values())
+    shares = [(city, sum(spent[i] for i in ids) / whole) for city, ids in by_city.items()]
+    _database(example.path("expected", "share.sqlite"), {"share (city TEXT, part REAL)": sorted(shares)})
+
+
+def _database(path: Path, tables: dict[str, list[tuple[object, ...]]]) -> None:
+    connection = sqlite3.connect(path)
+    for definition, rows in tables.items():
+        connection.execute(f"CREATE TABLE {definition}")
+        marks = ", ".join("?" * len(rows[0]))
+        connection.executemany(f"INSERT INTO {definition.split()[0]} VALUES ({marks})", rows)
+    connection.commit()
+    connection.close()
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from dlog import column_functions
 from dlog.column_functions import Column, texts
 from dlog.column_functions.columns import DECIMAL_DIGITS, distinct
 from dlog.errors import LimitError
-from dlog.ir.primitives import SIGNATURES
+from dlog.ir.primitives import NEGATED_MATCH, SIGNATURES
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode, encode
 from dlog.values import (
@@ -561,6 +561,7 @@ MATCHES = [
     ("*", "*", False),
     ("(?<", "", False),
 ]
+BAD_PATTERNS = ("(", "a)(b", "*", "(?<")
 
 
 @pytest.mark.parametrize(("pattern", "text", "expected"), MATCHES)
@@ -572,6 +573,10 @@ def test_match_is_of_the_whole_text_and_false_for_a_bad_pattern(
     assert column_functions.test("match", both, dictionary)[0] == expected
     varying = [column([pattern, "x"], STRING, dictionary), column([text, "x"], STRING, dictionary)]
     assert column_functions.test("match", varying, dictionary).tolist() == [expected, True]
+    is_bad = pattern in BAD_PATTERNS
+    for inputs, bad in ((both, 2 * is_bad), (varying, 1 * is_bad)):
+        assert column_functions.undefined("match", inputs, dictionary) == bad
+        assert column_functions.test(NEGATED_MATCH, inputs, dictionary)[0] == (expected or is_bad)
 
 
 # ---- generators

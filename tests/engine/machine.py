@@ -30,6 +30,7 @@ from dlog.engine.maintain.trace.offer import TRACE
 from dlog.engine.state.limits import Limits, Watch
 from dlog.errors import ConstraintError, DataError, DlogError, Interrupted, LimitError, SourceError
 from dlog.ir.rules import Program
+from dlog.storage.relation.relation import Relation
 from tests.engine.mixed import MIXED, mixed
 from tests.oracle import sql
 from tests.oracle.bodies import Draw, Features, Predicate
@@ -120,11 +121,18 @@ class TransactionMachine(RuleBasedStateMachine):
         if self.strategy == MIXED:
             seed, restless = data.draw(st.integers(0, 99), label="seed of the ways"), data.draw(st.booleans())
             self.stack.enter_context(mixed(seed, restless))
-        self.db = dlog.Database(
-            source=self.author.text, strategy=TRACE if self.strategy == MIXED else self.strategy
-        )
+        self.db = self.opened(data)
         self.started = self.fresh = True
         self.seen["programs"] += 1
+        self.begin(data)
+
+    def opened(self, data: st.DataObject) -> dlog.Database:
+        return dlog.Database(
+            source=self.author.text, strategy=TRACE if self.strategy == MIXED else self.strategy
+        )
+
+    def begin(self, data: st.DataObject) -> None:
+        """What a machine of another kind draws first."""
 
     @property
     def text(self) -> str:
@@ -222,7 +230,7 @@ class TransactionMachine(RuleBasedStateMachine):
             with interrupted_at(look):
                 self.commit(transaction)
         except (Interrupted, LimitError):
-            assert self.db.store.relations is relations
+            self.has_relations(relations)
             self.db.limits = Limits()
             self.same_as_before()
             self.seen["aborted"] += 1
@@ -282,11 +290,26 @@ class TransactionMachine(RuleBasedStateMachine):
         self.seen["transactions"] += 1
 
     def take(self, transaction: Transaction) -> None:
-        before = contents(self.db)
+        before = self.shown()
         with self.db.transaction() as tx:
             enter(tx, transaction)
         assert tx.commit_info is not None
-        check_commit(tx.commit_info, before, contents(self.db))
+        self.reported(tx.commit_info, before)
+
+    def shown(self) -> Contents:
+        """All rows, to compare a commit with."""
+        return contents(self.db)
+
+    def reported(self, commit: Commit, before: Contents) -> None:
+        check_commit(commit, before, contents(self.db))
+
+    def same_relations(self, relations: dict[str, Relation], kept: dict[str, Relation]) -> None:
+        """Of a version that others may hold."""
+        assert relations == kept
+
+    def has_relations(self, relations: dict[str, Relation]) -> None:
+        """After a failure."""
+        assert self.db.store.relations is relations
 
     def change_program(self, step: Callable[[], object], added: list[str]) -> bool:
         """Both sides take another program, or both refuse it: its text, or what follows from it."""
@@ -301,9 +324,9 @@ class TransactionMachine(RuleBasedStateMachine):
             refused = (SourceError,) if isinstance(error, SourceError) else (ConstraintError, DataError)
             self.refuses(step, refused)
             return False
-        before = contents(self.db)
+        before = self.shown()
         commit = step()
-        check_commit(commit, before, contents(self.db))  # type: ignore[arg-type]
+        self.reported(commit, before)  # type: ignore[arg-type]
         self.program, self.base, self.expected, self.fresh = program, base, expected, True
         self.taken = self.text
         return True
@@ -325,7 +348,8 @@ class TransactionMachine(RuleBasedStateMachine):
         relations, program, version = self.db.store.relations, self.db.program, self.db.version
         kept = dict(relations)
         yield
-        assert self.db.store.relations is relations and relations == kept
+        self.has_relations(relations)
+        self.same_relations(relations, kept)
         assert (self.db.program, self.db.version) == (program, version)
         self.same_as_before()
 
@@ -416,16 +440,16 @@ def _said(text: str) -> tuple[Program, dict[str, str] | None]:
 
 @contextmanager
 def ways(existence: bool, small: int, bulk: float) -> Iterator[None]:
-    joins = maintain.SMALL_CHANGE_OF_JOINS
+    joins = maintain.SMALL_CHANGE_WITH_STATE
     kept = sets.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK
     sets.FAR_LARGER = 0 if existence else kept[0]
-    maintain.SMALL_CHANGE = maintain.SMALL_CHANGE_OF_JOINS = small
+    maintain.SMALL_CHANGE = maintain.SMALL_CHANGE_WITH_STATE = small
     maintain.BULK = bulk
     try:
         yield
     finally:
         sets.FAR_LARGER, maintain.SMALL_CHANGE, maintain.BULK = kept
-        maintain.SMALL_CHANGE_OF_JOINS = joins
+        maintain.SMALL_CHANGE_WITH_STATE = joins
 
 
 WAYS = st.one_of(

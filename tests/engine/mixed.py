@@ -12,7 +12,7 @@ import pytest
 
 from dlog.engine.maintain import maintain, offers
 from dlog.engine.maintain.rule_strategy import RuleChoice
-from dlog.engine.maintain.strategies import SUPPORTED
+from dlog.engine.maintain.strategies import REGISTRY
 from dlog.engine.maintain.strategy import Strategy
 from dlog.ir.rules import Rule
 
@@ -25,8 +25,8 @@ def mixed(seed: int, restless: bool = False) -> Iterator[None]:
     and then.
     """
     own, chance, times = offers._choose_method, random.Random(seed), itertools.count()
-    methods = [entry.name for entry in SUPPORTED if entry.by_rule]
-    whole = [entry.name for entry in SUPPORTED if entry.selectable and not entry.by_rule]
+    methods = [entry.name for entry in REGISTRY if entry.by_rule]
+    whole = [entry.name for entry in REGISTRY if entry.selectable and not entry.by_rule]
     choose_strategy = offers.choose
 
     def choose(question: offers.Question, rule: Rule) -> RuleChoice:
@@ -35,7 +35,7 @@ def mixed(seed: int, restless: bool = False) -> Iterator[None]:
 
     def choose_whole(question: offers.Question) -> Strategy:
         drawn = random.Random(f"{seed} {question.stratum.predicates} {next(times) if restless else 0}")
-        requested = drawn.choice([*whole, *whole, methods[0]])
+        requested = drawn.choice([*whole, *whole, *methods])
         return choose_strategy(replace(question, requested=requested))
 
     with pytest.MonkeyPatch.context() as patch:

@@ -46,8 +46,8 @@ def test_operations_of_a_recursion_are_those_that_its_table_counts(name: str) ->
 
 
 def test_operations_are_reported_by_rule() -> None:
-    """A negated join takes the general path, where rules are measured."""
-    other = "other(x) <- base(x), !(p(x, y), p(y, x)). base(1)."
+    """Two negated joins take the general path, where rules are measured."""
+    other = "other(x) <- base(x), !(p(x, y), p(y, x)), !(p(x, z), p(z, z)). base(1)."
     db = dlog.Database(source=RECURSIONS["linear"] + CHAIN + other)
     db.apply(insert={"edge": [(100, 0, 1)]})
     leaf = db.apply(insert={"edge": [(29, 200, 1)]})

@@ -63,6 +63,7 @@ FORMATS = {
     "json": ({"IO": "json"}, {"IO": "json"}, anything),
     "json arrays": ({"IO": "json", "format": "list", "compress": True}, {"IO": "json"}, anything),
     "parquet": ({"IO": "parquet"}, {"IO": "parquet"}, anything),
+    "sqlite": ({"IO": "sqlite"}, {"IO": "sqlite"}, anything),
     "arrow": ({"IO": "arrow", "compress": True}, {"IO": "arrow"}, anything),
 }
 

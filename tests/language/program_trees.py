@@ -27,7 +27,11 @@ values = st.one_of(
     st.tuples(st.just("float"), FLOATS),
     st.tuples(st.just("string"), TEXTS),
     st.tuples(st.just("bool"), st.booleans()),
+    st.just(("nil", "nil")),
 )
+RECORDS = ["[1, [nil, -2.5]]", '$Add("a, b", true)', "$Zero", "[]", "[0x10]"]
+literals = values | st.tuples(st.just("record"), st.sampled_from(RECORDS))
+BRANCHES = st.sampled_from(["Add", "Zero", "B2", "a.B"])
 constants = values.map(lambda pair: ast.Constant(*pair))
 leaves = st.one_of(VARIABLES.map(ast.Variable), st.just(ast.Wildcard()), constants)
 
@@ -49,6 +53,7 @@ type_references = st.builds(
 BINARY = ["-", "*", "^", "^", *PRECEDENCE]
 KINDS = ["leaf", "binary", "binary", "unary", "call", "application", "cast", "aggregate", "aggregate"] + [
     "comparison", "comparison", "function", "negation", "conjunction", "disjunction", "disjunction",
+    "record", "branch",
 ]  # fmt: skip
 
 
@@ -73,6 +78,10 @@ def _nodes(draw: st.DrawFn, depth: int) -> ast.Node:
             return ast.Call(draw(PREDICATES), tuple(several(0)))
         case "application":
             return ast.Application(draw(PREDICATES), tuple(several(0)))
+        case "record":
+            return ast.Record(tuple(several(0)))
+        case "branch":
+            return ast.Branch(draw(BRANCHES), tuple(several(0)))
         case "cast":
             return ast.Cast(draw(inner), draw(type_references))
         case "aggregate":
@@ -105,10 +114,14 @@ atoms = st.builds(ast.Call, PREDICATES, st.lists(leaves | nodes, max_size=3).map
 def _has_plain_form(head: ast.Node) -> bool:
     """Whether a fact with this head would be read as a row of `Facts`."""
     if isinstance(head, ast.Call):
-        return all(isinstance(a, ast.Constant) for a in head.args)
+        return all(map(_is_literal, head.args))
     if isinstance(head, ast.Comparison) and head.op == "=" and isinstance(head.left, ast.Application):
-        return all(isinstance(a, ast.Constant) for a in (*head.left.args, head.right))
+        return all(map(_is_literal, (*head.left.args, head.right)))
     return False
+
+
+def _is_literal(node: ast.Node) -> bool:
+    return all(isinstance(inner, ast.Constant | ast.Record | ast.Branch) for inner in node.walk())
 
 
 def _is_bare(head: ast.Node) -> bool:
@@ -139,6 +152,7 @@ rules = st.one_of(
 )
 names = st.sampled_from(["x", "y", "z", "value", "count", "true", "nil", "bnot", "input", "_"])
 parameters = st.builds(ast.Parameter, names, type_references)
+fields = st.lists(parameters, max_size=3).map(tuple)
 qualifiers = st.lists(st.sampled_from(["inline", "magic", "overridable", "brie"]), max_size=2).map(tuple)
 declarations = st.builds(
     ast.Declaration, PREDICATES, st.lists(parameters, max_size=8).map(tuple), st.none(), qualifiers
@@ -155,6 +169,13 @@ def functional_declarations(draw: st.DrawFn) -> ast.Declaration:
     return ast.Declaration(draw(PREDICATES), tuple(some[:-1]), some[-1])
 
 
+MODES = ["always", "changes", "on_read", "another"]
+
+
+def _mode(mode: str) -> tuple[ast.DirectiveParameter, ...]:
+    return (ast.DirectiveParameter("mode", mode),)
+
+
 directive_values = TEXTS | st.integers(-5, 10**9) | st.booleans()
 directive_parameters = st.builds(
     ast.DirectiveParameter, st.sampled_from(["IO", "filename", "delimiter", "n", "header"]), directive_values
@@ -167,10 +188,13 @@ facts = st.booleans().flatmap(
         ast.Facts,
         PREDICATES,
         st.lists(
-            st.lists(values, min_size=int(functional), max_size=3).map(tuple), min_size=1, max_size=3
+            st.lists(literals, min_size=int(functional), max_size=3).map(tuple), min_size=1, max_size=3
         ).map(tuple),
         st.just(functional),
     )
+)
+component_types = st.builds(
+    ast.ComponentRef, PREDICATES, st.lists(st.sampled_from(["int", "T"]), max_size=2).map(tuple)
 )
 statements = st.one_of(
     facts,
@@ -190,11 +214,30 @@ statements = st.one_of(
         st.lists(st.sampled_from(["int", "A", "B"]).map(ast.TypeRef), min_size=1, max_size=3).map(tuple),
     ),
     st.builds(
+        ast.TypeDeclaration,
+        PREDICATES,
+        st.just("record"),
+        st.just(()),
+        st.builds(ast.BranchType, st.just(""), fields).map(lambda branch: (branch,)),
+    ),
+    st.builds(
+        ast.TypeDeclaration,
+        PREDICATES,
+        st.just("adt"),
+        st.just(()),
+        st.lists(st.builds(ast.BranchType, BRANCHES, fields), min_size=1, max_size=3).map(tuple),
+    ),
+    st.builds(
         ast.Directive,
         st.sampled_from(["input", "output", "printsize", "limitsize", "table", "stream"]),
         PREDICATES,
         st.lists(directive_parameters, max_size=3).map(tuple),
     ),
+    st.builds(ast.Directive, st.just("materialize"), PREDICATES, st.builds(_mode, st.sampled_from(MODES))),
+    st.builds(ast.ComponentStart, component_types, st.lists(component_types, max_size=2).map(tuple)),
+    st.just(ast.ComponentEnd()),
+    st.builds(ast.Init, PREDICATES, component_types),
+    st.builds(ast.Override, PREDICATES),
     st.builds(ast.Pragma, TEXTS, st.none() | TEXTS),
     st.builds(ast.Include, TEXTS),
     plans,

@@ -261,3 +261,38 @@ def test_numbers_keep_their_spelling(text: str) -> None:
 
 def test_numbers_of_a_macro_are_spelled_as_in_it() -> None:
     assert format_program(parse("#define MASK 0xFF\np(MASK).\n")) == "p(0xFF).\n"
+
+
+COMPONENTS = """\
+// Outside.
+.comp A<T> {  // opens
+    // Inside.
+    .decl p(x: T)
+    p(1).
+    p(2).  // a fact
+
+    .comp B {
+        /* Two
+lines. */
+        q(x) <- p(x), x > 1.
+        // At the end.
+    }
+    .init b = B
+}
+.init a = A<number>
+.output a.p, a.b.q
+"""
+
+
+def test_the_contents_of_components_are_indented() -> None:
+    flat = "\n".join(line.strip() for line in COMPONENTS.split("\n"))
+    assert format_program(parse(flat)) == format_program(parse(COMPONENTS)) == COMPONENTS
+    assert parse(COMPONENTS) == parse(flat)
+
+
+def test_long_statements_of_components_are_indented_as_a_whole() -> None:
+    atoms = [f"p{'p' * 20}(x{i}, x{i + 1})" for i in range(5)]
+    inside = f"q(x0) <- {', '.join(atoms)}."
+    (start, *lines, end) = format_program(parse(f".comp A {{ {inside} }}")).splitlines()
+    assert (start, end) == (".comp A {", "}")
+    assert lines == ["    " + line for line in format_program(parse(inside)).splitlines()] and len(lines) == 6

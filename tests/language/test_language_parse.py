@@ -12,6 +12,7 @@ from dlog.language import ast
 from dlog.language.ast import (
     Aggregation,
     Application,
+    BranchType,
     Call,
     Comparison,
     Conjunction,
@@ -32,6 +33,7 @@ from dlog.language.ast import (
 from dlog.language.parse import expand_includes, load_file, parse, parse_file
 
 x, y, z = Variable("x"), Variable("y"), Variable("z")
+X, Y = Parameter("x", TypeRef("int")), Parameter("y", TypeRef("T"))
 p, q, r = Call("p", (x,)), Call("q", (x,)), Call("r", (x,))
 INT, STRING = TypeRef("int"), TypeRef("string")
 
@@ -64,7 +66,7 @@ PRODUCTIONS: list[tuple[str, list[ast.Node]]] = [
     ("p(x) <- !(q(x), r(x)).", [Rule((p,), Negation(Conjunction((q, r))))]),
     ("p(x) <- true.", [Rule((p,), Constant("bool", True))]),
     ("p(x) <- x = f[y], q(x).", [Rule((p,), Conjunction((Comparison("=", x, Application("f", (y,))), q)))]),
-    # A comparison as a head is subsumption, which a later phase refuses.
+    # A comparison as a head is subsumption.
     ("p(x) <= p(y) :- q(x).", [Rule((Comparison("<=", p, Call("p", (y,))),), q)]),
     (
         "f[x] = y, p(x) <- agg<<y = sum(z), z = count()>> q(x).",
@@ -106,11 +108,26 @@ PRODUCTIONS: list[tuple[str, list[ast.Node]]] = [
         Directive("printsize", "p"), directive("limitsize", "q", n=3), Directive("table", "p"),
         Directive("stream", "q"),
     ]),
+    (
+        ".materialize p, a.b changes\n.materialize q on_read r(1).",
+        [*(directive("materialize", name, mode="changes") for name in ("p", "a.b")),
+         directive("materialize", "q", mode="on_read"), ast.Facts("r", ((("int", 1),),))],
+    ),
     ('.pragma "a"', [ast.Pragma("a")]),
     ('.pragma "a" "b"', [ast.Pragma("a", "b")]),
     (".plan 0:(2, 1), 1:()", [ast.Plan("0:(2, 1), 1:()")]),
     ('.include "a.dl"', [ast.Include("a.dl")]),
     (".once", []),
+    # Records
+    (".type T = [x: number, y: T]", [TypeDeclaration("T", "record", (), (BranchType("", (X, Y)),))]),
+    (
+        ".type T = A {x: number} | B {}",
+        [TypeDeclaration("T", "adt", (), (BranchType("A", (X,)), BranchType("B")))],
+    ),
+    ("p([x, nil]).", [ast.Rule((ast.Call("p", (ast.Record((x, ast.Constant("nil", "nil"))),)),))]),
+    ("p($A(x, $B)).", [ast.Rule((ast.Call("p", (ast.Branch("A", (x, ast.Branch("B"))),)),))]),
+    ("p([1, [0x10, nil]]).", [ast.Facts("p", ((("record", "[1, [0x10, nil]]"),),))]),
+    ("p($A(1), nil).", [ast.Facts("p", ((("record", "$A(1)"), ("nil", "nil")),))]),
     # Transactions and queries
     ("+p(x).", [ast.DeltaStatement((ast.Delta("+", p),))]),
     ("-p(x), ^f[x] = y.", [ast.DeltaStatement((ast.Delta("-", p), ast.Delta("^", f(y))))]),
@@ -128,19 +145,9 @@ def test_productions(text: str, expected: list[ast.Node]) -> None:
 
 
 UNSUPPORTED = [
-    ("p(x) <- x = [1, 2].", "records", 13, 19),
-    ("p(x) <- x = nil.", "records", 13, 16),
-    (".type T = [x: number]", "records", 1, 22),
-    ("p($A(1)) <- q(x).", "algebraic data types", 3, 8),
-    ("p($A) <- q(x).", "algebraic data types", 3, 5),
-    (".type T = A {x: number} | B {}", "algebraic data types", 11, 24),
     ("p($) <- q(x).", "the counter $", 3, 4),
     ("p(@f(x)) <- q(x).", "user functors", 3, 8),
     (".functor f(x: number): number", "user functors", 1, 9),
-    (".comp A { .decl p(x: number) p(1). }", "components", 1, 6),
-    (".init a = A", "components", 1, 6),
-    (".override p", "components", 1, 10),
-    (".decl p(x: number, y: number) eqrel", "eqrel", 31, 36),
     (".decl p(x: number, y: number) choice-domain x, (x, y)", "choice domains", 31, 54),
     ("+p(x) <- q(x).", "delta rules", 1, 6),
 ]
@@ -157,15 +164,28 @@ def test_unsupported_features(text: str, what: str, start: int, end: int) -> Non
     assert first.span.end - first.span.start == end - start  # type: ignore[union-attr]
 
 
-def test_unsupported_blocks_are_skipped_whole() -> None:
+def test_components_are_statements_between_braces() -> None:
+    text = ".comp A<T, U> : B<T>, C { .decl p(x: T) p(1). .comp D {\n.init e = C }\n.override q}\nr(2)."
+    assert parse(text).statements == (
+        ast.ComponentStart(
+            ast.ComponentRef("A", ("T", "U")), (ast.ComponentRef("B", ("T",)), ast.ComponentRef("C"))
+        ),
+        ast.Declaration("p", (ast.Parameter("x", ast.TypeRef("T")),)),
+        ast.Facts("p", ((("int", 1),),)),
+        ast.ComponentStart(ast.ComponentRef("D")),
+        ast.Init("e", ast.ComponentRef("C")),
+        ast.ComponentEnd(),
+        ast.Override("q"),
+        ast.ComponentEnd(),
+        ast.Facts("r", ((("int", 2),),)),
+    )
+
+
+def test_an_error_in_a_component_leaves_the_others() -> None:
     text = ".comp A<T> : B<T> {\n .decl p(x: T)\n .comp C { q(. }\n}\n.init a = A\np(1)\nq(2)."
     with pytest.raises(DlogErrors) as caught:
         parse(text)
-    assert [(e.line, e.message) for e in caught.value] == [
-        (1, "not supported yet: components"),
-        (5, "not supported yet: components"),
-        (6, "missing `.` at the end of the statement"),
-    ]
+    assert [e.line for e in caught.value] == [3, 6]
 
 
 def test_invariant_facts_and_sources() -> None:

@@ -73,6 +73,12 @@ def test_table_1(expression: str, inputs: str, outputs: str) -> None:
         ("binary", "EXISTS({a < b})", "{a < b}"),
         ("binary", "EXISTS(R(a))", None),
         ("equalities", "AggSum([a], R(a, b) * S(c, d) * {b = c})", "AggSum([a], R(a, c) * S(c, d))"),
+        ("locate", "R(c, b) * {b = a}", "(b ^= a) * R(c, b)"),
+        ("locate", "S(c) * (R(c, b) + T(b)) * {a = b}", "(b ^= a) * S(c) * (R(c, b) + T(b))"),
+        # Neither is bound outside; an expression may have another type; a comparison of parameters.
+        ("locate", "R(c, b) * {b = c}", None),
+        ("locate", "R(c, b) * {b = a + 1}", None),
+        ("locate", "R(c, b) * {a = a}", None),
         ("factorise", "(p * q) + (q * r) + (r * s)", "(q * (p + r)) + (r * s)"),
         ("cancel", "R(a) + (-1 * R(a))", "0"),
         ("cancel", "(2 * R(a)) + (3 * R(a))", "5 * R(a)"),
@@ -83,7 +89,7 @@ def test_table_1(expression: str, inputs: str, outputs: str) -> None:
 )  # fmt: skip
 def test_law(law: str, before: str, after: str | None) -> None:
     node = read(before)
-    found = LAWS[law](node, frozenset("a") if law == "pull" else NONE)
+    found = LAWS[law](node, frozenset("a") if law in ("pull", "locate") else NONE)
     assert text(found) == text(read(after) if after is not None else node)
 
 

@@ -78,6 +78,7 @@ class Features:
     mutual_recursion: bool = False
     recursive_min: bool = False
     deltas: bool = False
+    witnesses: bool = False
 
     def with_(self, *names: str, **changes: object) -> Features:
         """These features too.
@@ -185,6 +186,7 @@ class Writer:
             (f.disjunctions and depth < 2, self.test_disjunction),
             (f.disjunctions and depth < 2, self.binding_disjunction),
             (f.inline_aggregates and depth == 0, self.inline_aggregate),
+            (f.witnesses and depth == 0, self.extreme_assignment),
             (f.primitives and self.between(scope), self.function_between),
             (f.primitives and self.given(), self.generated),
             (f.primitives and scope.of("string"), self.test),
@@ -322,6 +324,22 @@ class Writer:
         scope.computed.add(result)
         scope.opaque.add(result)
         return f"{result} = {op}{argument and ' '}{argument} : {{ {text} }}"
+
+    def extreme_assignment(self, scope: Scope, depth: int = 0) -> str:
+        """The least or greatest value, and a witness: it is used outside, but in no other aggregate."""
+        inner = scope.transparent()
+        outer = set(inner.types)
+        text = ", ".join(self.conjunction(inner, depth + 1))
+        own = [name for name in inner.types if name not in outer]
+        argument = self.pick(own or list(inner.types)) if inner.types else self.constant("int")
+        result = self.fresh(scope, inner.types.get(argument, "int"))
+        scope.computed.add(result)
+        scope.opaque.add(result)
+        for name in {self.pick(own)} if own else ():
+            scope.types[name] = inner.types[name]
+            scope.computed |= {name} & inner.computed
+            scope.opaque.add(name)
+        return f"{result} = {self.pick(('min', 'max'))} {argument} : {{ {text} }}"
 
     def aggregation(self, scope: Scope, candidates: Sequence[str]) -> tuple[str, str, str]:
         """An aggregate over one of these variables: its name, its argument, the type of its result."""

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dlog.ir.rules import Predicate, Program
 
 from .bodies import Draw
-from .domains import VALUES, fact
+from .domains import fact, values_of
 from .naive import Facts, apply_change, base_facts, fitted
 from .values import Row
 
@@ -98,7 +98,7 @@ def _change(draw: Draw, base: Facts, predicate: Predicate, conflicts: bool) -> C
     rows = sorted(base[predicate.name], key=repr)
     if rows and draw(st.booleans()):
         return Change("-", predicate.name, draw(st.sampled_from(rows)), predicate.is_functional)
-    values = [st.sampled_from(VALUES[column.type.name]) for column in predicate.columns]
+    values = [st.sampled_from(values_of(column.type.name)) for column in predicate.columns]
     row = fitted(draw(st.tuples(*values)), predicate)
     if not predicate.is_functional:
         return Change("+", predicate.name, row)

@@ -99,6 +99,8 @@ def _key(row: Row, types: Sequence[Type]) -> Hashable:
 
 def _exact(value: Any, type: Type) -> Hashable:
     """Equal only for the same value of the right Python type: floats by their bits (NaN apart)."""
+    if type.is_record:
+        return repr(value)
     if _PYTHON_TYPES[type.name] is not value.__class__:
         return ("wrong type", value.__class__.__name__, repr(value))
     if type.name == "float":

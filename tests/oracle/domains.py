@@ -9,6 +9,9 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal
 
+from dlog.values import Branch
+
+from .records import RECORDS, literal_text
 from .values import Value
 
 VALUES: dict[str, tuple[Value, ...]] = {
@@ -34,6 +37,12 @@ VALUES: dict[str, tuple[Value, ...]] = {
     ),
 }
 
+
+def values_of(type: str) -> tuple[Value, ...]:
+    """The domain of a type, records included."""
+    return RECORDS.get(type) or VALUES[type]
+
+
 DECLARED = {"decimal": "decimal[10, 2]"}  # where the declaration is not the type's name
 
 
@@ -43,6 +52,8 @@ def literal(value: Value) -> str:
     >>> literal(-1), literal(0.5), literal(Decimal("1.25")), literal("a"), literal(True)
     ('-1', '0.5', '1.25', '"a"', 'true')
     """
+    if value is None or isinstance(value, tuple | Branch):
+        return literal_text(value, literal)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -56,7 +67,7 @@ def literal(value: Value) -> str:
     if isinstance(value, datetime.timedelta):
         length = abs(value)
         return f'"{"-" * (value != length)}P{length.days}DT{length.seconds}.{length.microseconds:06}S"'
-    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def fact(name: str, row: tuple[Value, ...], functional: bool) -> str:

@@ -38,4 +38,4 @@ def _parts(statement: ast.Node) -> Iterator[str]:
 
 def _ended(text: str) -> str:
     text = text.strip()
-    return text if text.endswith(".") else f"{text}."
+    return text if text.endswith(".") or text.startswith(".") else f"{text}."

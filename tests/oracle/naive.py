@@ -32,9 +32,11 @@ from dlog.ir.rules import (
     Var,
 )
 from dlog.values import DECIMAL, Type
+from dlog.values.record import NOTHING
 
 from .aggregates import UNDEFINED, aggregate
 from .primitives import holds, results
+from .records import record_literal
 from .values import Row, Value, canonical, fit, greatest, least, order
 
 Rows = set[Row]
@@ -102,6 +104,8 @@ def evaluate_base(program: Program, base: Facts) -> Facts:
     for constraint in program.constraints:
         if facts[constraint.violations]:
             raise ConstraintBroken(constraint.text, facts[constraint.violations])
+    for relation, name in program.equivalences.items():
+        facts[relation] = _closure(facts[name])
     return facts
 
 
@@ -112,7 +116,16 @@ def fitted(row: Row, predicate: Predicate) -> Row:
 
 def _literals(row: Iterable[tuple[str, int | str | bool]], predicate: Predicate) -> Row:
     pairs = zip(row, predicate.columns, strict=True)
-    return tuple(canonical(literal_value(kind, value, column.type)) for (kind, value), column in pairs)
+    return tuple(literal(kind, value, column.type) for (kind, value), column in pairs)
+
+
+def literal(kind: str, value: int | str | bool, type: Type) -> Value:
+    """The value of a literal."""
+    if kind == NOTHING:
+        return None
+    if type.is_record:
+        return record_literal(str(value), type)
+    return canonical(literal_value(kind, value, type))
 
 
 def _check_function(predicate: Predicate, rows: Rows) -> None:
@@ -133,8 +146,11 @@ class _Stratum:
 
     def run(self) -> None:
         self.replace({name: set() for name in self.stratum.predicates})
+        self.classes = self.program.classes_in(self.stratum)
         for _ in range(ROUNDS):
             derived = self.derive()
+            if self.stratum.subsumptions:
+                derived = self.not_subsumed(derived)
             done = derived == {name: self.facts[name] for name in self.stratum.predicates}
             self.replace(derived)
             if done or not self.stratum.recursive:
@@ -143,6 +159,19 @@ class _Stratum:
             raise LimitError(f"no fixpoint of {', '.join(self.stratum.predicates)}")
         for name in self.stratum.predicates:
             _check_function(self.program.predicates[name], self.facts[name])
+
+    def not_subsumed(self, derived: Facts) -> Facts:
+        """The rows so far and the derived ones, without those that another one subsumes."""
+        candidates = {name: self.facts[name] | rows for name, rows in derived.items()}
+        before = {name: self.facts[name] for name in candidates}
+        self.replace(candidates)
+        subsumed: Facts = {name: set() for name in candidates}
+        for rule in self.stratum.subsumptions:
+            (head,) = rule.heads
+            for environment in self.assignments(rule):
+                subsumed[head.predicate].add(tuple(_value(a, environment) for a in head.args))
+        self.replace(before)
+        return {name: rows - subsumed[name] for name, rows in candidates.items()}
 
     def replace(self, rows: Facts) -> None:
         self.facts.update(rows)
@@ -160,6 +189,8 @@ class _Stratum:
                     derived[head.predicate].add(fitted(row, self.program.predicates[head.predicate]))
         for name, op in self.stratum.combine.items():
             derived[name] = _best(derived[name], op)
+        for name, relation in self.classes.items():
+            derived[name] = _classes(self.facts[relation])
         return derived
 
     def assignments(self, rule: Rule) -> Iterator[Environment]:
@@ -175,6 +206,20 @@ class _Stratum:
             for row in self.facts[name]:
                 index[tuple(row[p] for p in positions)].append(row)
         return self.indices[name, positions].get(tuple(bound.values()), [])
+
+
+def _classes(pairs: Rows) -> Rows:
+    """Each value in the pairs of an equivalence relation, with the one that stands for its class."""
+    chosen = {value: value for pair in pairs for value in pair}
+    for x, y in pairs:
+        old, new = chosen[x], chosen[y]
+        for value in [v for v, representative in chosen.items() if representative == old]:
+            chosen[value] = new
+    return set(chosen.items())
+
+
+def _closure(classes: Rows) -> Rows:
+    return {(x, y) for x, one in classes for y, other in classes if one == other}
 
 
 def _best(rows: Rows, op: str) -> Rows:
@@ -259,7 +304,7 @@ def _value(operand: Operand, environment: Environment) -> Value:
     if isinstance(operand, Var):
         return environment[operand.name]
     assert operand.type is not None
-    return canonical(literal_value(operand.kind, operand.value, operand.type))
+    return literal(operand.kind, operand.value, operand.type)
 
 
 def _bind(operand: Operand, value: Value, environment: Environment) -> bool:

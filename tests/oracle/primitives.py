@@ -22,8 +22,10 @@ from collections.abc import Callable, Iterator
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 
+from dlog.ir.record_forms import field_of, is_record_form
 from dlog.values import Type
 
+from . import records
 from .values import EXACT, LONGEST, Value, canonical, greatest, least, order, rounded, wrap
 
 
@@ -45,6 +47,9 @@ def holds(name: str, args: tuple[Value, ...]) -> bool:
 
 def results(name: str, type: Type, args: tuple[Value, ...]) -> Iterator[Value]:
     """The values of a function: none where it is undefined, one, or those of a generator."""
+    if is_record_form(name):
+        yield from _record(name, args)
+        return
     try:
         if (name, len(args)) in GENERATORS:
             yield from map(canonical, GENERATORS[name, len(args)](*args))
@@ -54,6 +59,14 @@ def results(name: str, type: Type, args: tuple[Value, ...]) -> Iterator[Value]:
         return
 
 
+def _record(name: str, args: tuple[Value, ...]) -> tuple[Value, ...]:
+    """A record that is made, or a field of one, if it is of that branch."""
+    found = field_of(name)
+    if found is None:
+        return (records.made(name[1:], args),)
+    return records.field(*found, args[0])
+
+
 def _match(pattern: str, text: str) -> bool:
     try:
         return re.fullmatch(pattern, text) is not None
@@ -61,15 +74,24 @@ def _match(pattern: str, text: str) -> bool:
         raise Undefined from None
 
 
+def _match_or_bad(pattern: str, text: str) -> bool:
+    """What `match` is under a negation, which a bad pattern makes false."""
+    try:
+        return _match(pattern, text)
+    except Undefined:
+        return True
+
+
 RELATIONS: dict[str, Callable[..., bool]] = {
     "eq": lambda a, b: order(a) == order(b),
     "ne": lambda a, b: order(a) != order(b),
     "lt": lambda a, b: order(a) < order(b),
-    "le": lambda a, b: order(a) <= order(b),
+    "le": lambda a, b: order(a) == order(b) or order(a) < order(b),
     "gt": lambda a, b: order(a) > order(b),
     "ge": lambda a, b: order(a) >= order(b),
     "contains": lambda part, text: part in text,
     "match": _match,
+    "match_or_bad_pattern": _match_or_bad,
     "starts_with": lambda part, text: text.startswith(part),
     "ends_with": lambda part, text: text.endswith(part),
 }

@@ -13,6 +13,7 @@ import datetime
 import gzip
 import io
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -25,6 +26,7 @@ from dlog.values import Type
 
 from .naive import Facts, Rows
 from .primitives import FUNCTIONS
+from .records import cell_value
 from .values import Value, canonical
 
 Params = dict[str, str | int | bool]
@@ -61,6 +63,8 @@ def _read(params: Params, predicate: Predicate, folder: Path) -> Rows:
     types = [column.type for column in predicate.columns]
     if kind == "parquet":
         return {tuple(row.values()) for row in pyarrow.parquet.read_table(path).to_pylist()}
+    if kind == "sqlite":
+        return _read_table(params, predicate, folder)
     data = path.read_bytes()
     text = (gzip.decompress(data) if params.get("compress") else data).decode()
     if kind == "json":
@@ -73,6 +77,17 @@ def _read(params: Params, predicate: Predicate, folder: Path) -> Rows:
     return {_typed(row, types) for row in cells[1 if params.get("header") else 0 :]}
 
 
+def _read_table(params: Params, predicate: Predicate, folder: Path) -> Rows:
+    """The columns of a table, which the programs name as the predicate does."""
+    name = params.get("name", predicate.name)
+    file = params.get("filename") or params.get("dbname") or f"{name}.sqlite"
+    connection = sqlite3.connect(folder / str(file))
+    names = ", ".join(f'"{column.name}"' for column in predicate.columns)
+    rows = set(connection.execute(f'SELECT {names} FROM "{name}"'))
+    connection.close()
+    return rows
+
+
 def _typed(cells: list[str], types: list[Type]) -> tuple[Value, ...]:
     return tuple(_parse(cell, type) for cell, type in zip(cells, types, strict=True))
 
@@ -82,6 +97,8 @@ def _parse(cell: str, type: Type) -> Value:
     >>> _parse("12", Type("int")), _parse("true", Type("bool")), _parse("2026-02-01", Type("date"))
     (12, True, datetime.date(2026, 2, 1))
     """
+    if type.is_record:
+        return cell_value(cell, type, _parse)
     if type.name == "bool":
         return {"true": True, "false": False}[cell]
     readers: dict[str, Callable[[str], Value]] = {
@@ -107,9 +124,10 @@ def expected_outputs(program: Program, folder: Path) -> Iterator[tuple[str, Rows
         params = _params(directive)
         if directive.kind != "output" or params.get("IO") == "stdout":
             continue
-        name = str(params.get("filename", f"{directive.predicate}.csv"))
-        compressed = params.get("compress") and not name.endswith(".gz")
-        params["filename"] = f"{name}.gz" if compressed else name
+        if params.get("IO") != "sqlite":
+            name = str(params.get("filename", f"{directive.predicate}.csv"))
+            compressed = params.get("compress") and not name.endswith(".gz")
+            params["filename"] = f"{name}.gz" if compressed else name
         predicate = program.predicates[directive.predicate]
         yield predicate.name, as_printed(_read(params, predicate, folder))
 

@@ -213,6 +213,7 @@ def test_oracle_shares_no_code_with_the_engine() -> None:
         "dlog.m3.syntax.parse",
         "dlog.m3.types.typecheck",
         "dlog.views.query",
+        "dlog.joingraph.body",
     )
     for path in Path(__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -75,6 +75,7 @@ def test_every_feature_is_generated(feature: str) -> None:
         "mutual_recursion": lambda p: _recursive(p),
         "recursive_min": lambda p: _recursive(p),
         "deltas": lambda p: "\n+" in p or "\n-" in p,
+        "witnesses": lambda p: any("'witnesses" in name for name in dlog.check(p).predicates),
     }[feature]
     assert any(map(mark, _sample(CONJUNCTIVE.with_(feature))))
     assert not any(map(mark, _sample(CONJUNCTIVE)))

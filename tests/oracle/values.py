@@ -14,7 +14,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
 from dlog.errors import DataError
-from dlog.values import Type
+from dlog.values import Branch, Type
 
 Value = Any  # int | float | Decimal | str | bool | date | datetime | timedelta
 Row = tuple[Value, ...]
@@ -41,6 +41,8 @@ def order(value: Value) -> Value:
     """A sort key: values as they are, the one NaN after all other floats.  Strings sort by code points."""
     if isinstance(value, float):
         return (1, 0.0) if math.isnan(value) else (0, value)
+    if value is None or isinstance(value, tuple | Branch):
+        return repr(value)
     return value
 
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import dlog
 from dlog.errors import ConstraintError
+from dlog.ir.analysis.projection import outer_variables
 from dlog.ir.rules import Conj, Disjunction, Program, Rule
-from dlog.planning.deltas import Variant, cover_variants, outer_variables, rule_variants
+from dlog.planning.deltas import Variant, cover_variants, rule_variants
 from dlog.planning.versions import erased_name, inserted_name, old_name
 from tests.examples import relaxed
 from tests.oracle.accepted import accepted

@@ -80,6 +80,49 @@ def test_decimals_that_are_looked_up() -> None:
     ] or shown("p(x, w) <- d[x] = v, e(v, w).")
 
 
+def test_a_decimal_with_more_digits_is_stored_with_what_reads_it() -> None:
+    """Stored alone it would lose its value: nothing would tie `w` to `v`."""
+    rules = shown("p(x) <- d[x] = v, !(y = v / 8, d[w] = y, g(x, w), y > 0.1).")
+    assert rules == [
+        "p(x) <- exists v . d[x] = v, !(exists _w0, w . p'eq1(v, _w0), d[w] = _w0, g(x, w), p'gt2(v)).",
+        "p'eq1(v, _w0) <- exists x, y . d[x] = v, y = v / 8, _w0 = y.",
+        "p'gt2(v) <- exists x, y . d[x] = v, y = v / 8, y > 0.1.",
+    ]
+
+
+NEGATED = """
+    e(x, y) -> decimal[10, 2](x), decimal[10, 2](y).  p(x) -> decimal[10, 2](x).
+    p(x) <- e(x, _), !(e(x, x), (e(x, y) ; e(x, x), x < 0.50), z = x * 2, e(z, w)).
+    e(0.50, 0.50).  e(0.50, 1.25).  e(1.00, 1.00).
+"""
+
+
+@pytest.mark.parametrize("strategy", [None, "delta", "trace", "join_graph"])
+def test_a_negation_that_looks_up_a_decimal_is_maintained(strategy: str | None) -> None:
+    db = dlog.Database(source=NEGATED, strategy=strategy)
+    db.execute("+e(1.25, 0.50).")  # it has nothing to do with 1.00
+    assert sorted(map(str, (x for (x,) in db.query("p(x)")))) == ["1.00", "1.25"]
+    db.execute("+e(2.00, 0.50).")
+    assert sorted(map(str, (x for (x,) in db.query("p(x)")))) == ["1.25", "2.00"]
+
+
+def test_states_of_a_recursion_that_negates_a_computed_decimal() -> None:
+    """The stored values give the rows that evaluation gave."""
+    db = dlog.Database(
+        source="""
+        e(x, y) -> decimal[10, 2](x), decimal[10, 2](y).  p(x, y) -> decimal[10, 2](x), decimal[10, 2](y).
+        p(x, y) <- e(x, y), !(z = x / 4, e(z, _)).
+        p(x, z) <- p(x, y), e(y, z), !(w = z / 4, e(w, _)).
+        e(1.00, 2.00).  e(2.00, 1.00).  e(2.00, 4.00).
+        """
+    )
+    before = db.snapshot()
+    db.build_states()
+    db.execute("+e(0.25, 8.00).")
+    assert before != db.snapshot()
+    db.check()
+
+
 def test_values_computed_on_both_sides() -> None:
     assert shown("p(x, y) <- a(x, s), a(y, u), upper(s) = trim(u).")[0] == (
         "p(x, y) <- exists s, u, _1 . a(x, s), a(y, u), p'trim1(u, _1), p'upper2(s, _1)."

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import gzip
 import os
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -27,9 +29,20 @@ NAMES = sorted(
 
 
 def lines(path: Path) -> list[str]:
-    """The lines of a file in any order, gzip or not."""
+    """The lines of a file in any order, gzip or not; of a SQLite file, the rows of its tables."""
     data = path.read_bytes()
+    if path.suffix == ".sqlite":
+        return sorted(map(str, tables(path)))
     return sorted((gzip.decompress(data) if path.suffix == ".gz" else data).decode().splitlines())
+
+
+def tables(path: Path) -> Iterator[tuple[object, ...]]:
+    """Tables, columns and rows, whatever SQLite quotes."""
+    connection = sqlite3.connect(path)
+    for (name,) in connection.execute("SELECT name FROM sqlite_master").fetchall():
+        yield (name, *connection.execute("SELECT name, type FROM pragma_table_info(?)", (name,)))
+        yield from ((name, *row) for row in connection.execute(f'SELECT * FROM "{name}"'))
+    connection.close()
 
 
 def check_outputs(name: str, out: Path, stdout: str) -> None:

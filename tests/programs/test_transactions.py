@@ -44,7 +44,7 @@ def test_oracle_transactions(path: Path, capsys: pytest.CaptureFixture[str]) -> 
         against_naive(path, database, printed)
 
 
-@pytest.mark.parametrize("strategy", ["delta", "trace", "trace-exact", "views", "multilevel"])
+@pytest.mark.parametrize("strategy", ["delta", "trace", "trace-exact", "views", "multilevel", "join_graph"])
 def test_oracle_changes_under_every_strategy(strategy: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The same changes, whatever is asked for; strategies check their state after each file."""
     for path in FILES:

@@ -28,6 +28,7 @@ from tests.oracle.accepted import accepted
 from tests.oracle.compare import same_program
 from tests.oracle.naive import evaluate
 from tests.oracle.programs import ALL, programs
+from tests.oracle.records import record_programs
 from tests.oracle.recursions import recursions
 from tests.oracle.values import DoesNotFit
 from tests.programs.test_programs import PROGRAMS
@@ -62,6 +63,12 @@ def test_oracle_random_programs(text: str, shards: int) -> None:
 @settings(RANDOM, max_examples=12)
 @given(recursions(), st.integers(2, 5))
 def test_oracle_random_recursions(text: str, shards: int) -> None:
+    check_against_the_oracle(text, shards)
+
+
+@settings(RANDOM, max_examples=25)
+@given(record_programs(), st.sampled_from([1, 2, 4]))
+def test_oracle_random_programs_with_records(text: str, shards: int) -> None:
     check_against_the_oracle(text, shards)
 
 
@@ -108,6 +115,16 @@ def test_strata_share_a_job_only_where_rows_are_where_they_are_read() -> None:
 def test_what_depends_on_one_process_is_not_shared() -> None:
     text = 'name(x) -> string(x). name("a"). code(n) <- name(x), n = ord(x).'
     assert plan(text) == [(HERE, {"code": None})]
+    lists = ".type L = [x: number, l: L] .decl e(x: number) .decl p(l: L) e(1). p([x, nil]) :- e(x)."
+    assert plan(lists) == [(HERE, {"p": None})]
+
+
+def test_records_are_not_read_by_tasks(tmp_path: Path) -> None:
+    (tmp_path / "p").mkdir()
+    (tmp_path / "p" / "one.csv").write_text("[1, nil]\n")
+    text = '.type L = [x: number, l: L] .decl p(l: L) .input p(filename="p")'
+    with pytest.raises(DataError, match="p has records, which Spark cannot read"):
+        ShardedDatabase(None, run_in_process, 2, source=text, facts=tmp_path)
 
 
 def test_a_large_relation_is_rather_partitioned_than_replicated() -> None:
@@ -410,3 +427,13 @@ def test_what_every_shard_has_is_counted_once() -> None:
     database = sharded(text, 4)
     assert database["n"].rows() == database["m"].rows() == [(10,)]
     assert database["two"].rows() == [(0, 20), (1, 25)]
+
+
+def test_shards_compute_predicates_of_all_modes() -> None:
+    text = (
+        "e(x, y) -> int(x), int(y).  e(1, 2). e(2, 3). e(3, 4).\n"
+        "pair(x, y, z) <- e(x, y), e(y, z).\n"
+        "reach(x, y) <- e(x, y).  reach(x, z) <- reach(x, y), e(y, z).\n"
+        "?- pair(1, y, z).\n.materialize pair changes\n.materialize reach on_read\n"
+    )
+    check_against_the_oracle(text, 3)

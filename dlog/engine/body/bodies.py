@@ -25,6 +25,7 @@ from dlog.engine.body.table import Table, distinct_rows
 from dlog.engine.state.limits import Watch
 from dlog.engine.state.measure import Measures, RuleMeasure
 from dlog.engine.state.store import Store
+from dlog.ir.record_forms import is_record_form
 from dlog.ir.rules import Atom, Const, Form, Operand, Primitive, Rule, Var
 from dlog.lftj.assemble import assemble
 from dlog.lftj.triejoin import NO_WORDS
@@ -361,7 +362,8 @@ class BodyRunner:
                 form.name, inputs, self.output_type(target), self.store.dictionary
             )
         if defined is not None and not defined.all():
-            self.measure.undefined += int(np.count_nonzero(~defined))
+            if not is_record_form(form.name):  # a pattern that does not match
+                self.measure.undefined += int(np.count_nonzero(~defined))
             rows = np.flatnonzero(defined)
             table, column = table.take(rows), _take_column(column, rows)
         return self.receive(target, column, table)
@@ -393,6 +395,7 @@ class BodyRunner:
 
     def test(self, form: Primitive, table: Table) -> Table:
         inputs = [self.column(a, table) for a in form.inputs]
+        self.measure.undefined += column_functions.undefined(form.name, inputs, self.store.dictionary)
         return table.filter(column_functions.test(form.name, inputs, self.store.dictionary))
 
     def generate(self, form: Primitive, table: Table) -> Table:

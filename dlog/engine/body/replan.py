@@ -19,4 +19,9 @@ def alike(sizes: Sequence[int], before: Sequence[int]) -> bool:
 
 def is_alike(size: int, before: int) -> bool:
     """The same of one relation."""
-    return size <= max(_ANY_PLAN_ROWS, REPLAN * before) and before <= max(_ANY_PLAN_ROWS, REPLAN * size)
+    return size <= most_alike(before) and before <= most_alike(size)
+
+
+def most_alike(before: int) -> int:
+    """The largest size that a plan fits which was made for another size."""
+    return max(_ANY_PLAN_ROWS, REPLAN * before)

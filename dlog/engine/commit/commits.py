@@ -12,8 +12,10 @@ from types import MappingProxyType
 from typing import Protocol
 
 from dlog.engine.commit.oracle_report import OracleReport
+from dlog.engine.commit.record_uses import codes_in_rows
 from dlog.engine.commit.result import Result
 from dlog.ir.rules import Predicate, Program
+from dlog.jit import Words
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.index.batch import Change as Difference
 from dlog.storage.relation.deferred import DeferredChange
@@ -35,7 +37,7 @@ class CommitSummary(Protocol):
     def oracle_reports(self) -> Sequence[OracleReport]:
         """Where rules that are maintained by their traces were re-examined."""
 
-    def note(self, seconds: float) -> None:
+    def note(self, seconds: float, maintained: float) -> None:
         """The time that it took."""
 
 
@@ -54,7 +56,7 @@ class Change:
 class Changes(Mapping[str, Change]):
     """The net change of every predicate that a user can see, found and decoded on request."""
 
-    __slots__ = ("_dictionary", "_given", "_known", "_predicates")
+    __slots__ = ("__weakref__", "_dictionary", "_given", "_known", "_predicates")
 
     def __init__(
         self,
@@ -69,11 +71,15 @@ class Changes(Mapping[str, Change]):
 
     @property
     def differences(self) -> dict[str, Difference]:
-        """The same in codes."""
-        return {name: change for name, change in self._visible.items() if change}
+        """The same in codes.  Not of equivalence relations: only the change of their pairs is known."""
+        return {
+            name: change
+            for name, change in self._visible.items()
+            if change and not self._predicates[name].is_equivalence
+        }
 
     def difference(self, name: str) -> Difference | None:
-        """The same of one predicate, if it changed."""
+        """The same of one predicate, if it changed; of an equivalence relation, of its pairs."""
         return self._visible.get(name) or None
 
     @property
@@ -88,13 +94,18 @@ class Changes(Mapping[str, Change]):
 
     def __getitem__(self, name: str) -> Change:
         columns, change = self._predicates[name].columns, self.difference(name)
-        if change is None:
+        if change is None or self._predicates[name].is_equivalence:
             raise KeyError(name)
         if isinstance(change, DeferredChange):
             results = [Result(name, columns, rows, self._dictionary, texts) for rows, texts in change.shown()]
         else:
             results = [Result(name, columns, rows, self._dictionary) for rows in change]
         return Change(name, *results)
+
+    def held_records(self) -> Iterator[Words]:
+        """The codes of records in its rows."""
+        for name, change in self.differences.items():
+            yield from codes_in_rows(self._predicates[name].columns, (change.inserted, change.erased))
 
     def predicate(self, name: str) -> Predicate:
         """The predicate of the rows of a change."""
@@ -119,6 +130,7 @@ class Commit:
     """
 
     __slots__ = (
+        "__weakref__",
         "_changes",
         "_dictionary",
         "_program",
@@ -145,13 +157,21 @@ class Commit:
         self.seconds = 0.0
         self.answers: Sequence[tuple[str, Result]] = ()
         self.repeated = repeated
+        if program.has_records:
+            dictionary.records.holders.add(self)
 
     @property
     def changes(self) -> Changes:
         """The net change of every predicate."""
         if self._changes is None:
             self._changes = Changes(self._summary.differences, self._program.predicates, self._dictionary)
+            if self._program.has_records:
+                self._dictionary.records.holders.add(self._changes)
         return self._changes
+
+    def held_records(self) -> Iterator[Words]:
+        """The codes of records that have changed."""
+        return self.changes.held_records()
 
     @property
     def operations(self) -> int:
@@ -218,7 +238,7 @@ class RecordedSummary:
     def oracle_reports(self) -> Sequence[OracleReport]:
         return self._oracle_reports
 
-    def note(self, seconds: float) -> None:
+    def note(self, seconds: float, maintained: float) -> None:
         """Strata were timed one by one."""
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dlog.ir.rules import Predicate, Program
-from dlog.language.printing import quoted
 from dlog.values import Type
+from dlog.values.quoting import quoted
+from dlog.values.record_text import order_key
 
 if TYPE_CHECKING:
     from dlog.engine.commit.commits import Change
@@ -41,7 +42,8 @@ def facts_text(predicate: Predicate, result: Result) -> list[str]:
 def change_lines(predicate: Predicate, change: Change) -> list[str]:
     """`+fact` and `-fact` for each row that changed, sorted by row."""
     signed = [(row, "-") for row in change.erased.rows()] + [(row, "+") for row in change.inserted.rows()]
-    signed.sort(key=lambda pair: tuple(_sort_key(v) for v in pair[0]))
+    types = [column.type for column in predicate.columns]
+    signed.sort(key=lambda pair: tuple(map(_sort_key, pair[0], types)))
     return [sign + fact_text(predicate, row) for row, sign in signed]
 
 
@@ -56,6 +58,8 @@ def is_derived(program: Program, name: str) -> bool:
     return name in program.stratum_of
 
 
-def _sort_key(value: Any) -> tuple[bool, Any]:
+def _sort_key(value: Any, type: Type) -> tuple[bool, Any]:
     """NaN comes last."""
+    if type.is_record:
+        return False, order_key(value, type)
     return (True, 0) if isinstance(value, float) and math.isnan(value) else (False, value)

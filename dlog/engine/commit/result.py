@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from dlog.engine.commit.record_uses import codes_in_rows, record_columns
 from dlog.io import arrow_schema, nullary_table
 from dlog.ir.rules import Column
+from dlog.jit import Words
 from dlog.storage.dictionary.dictionary import MOST_STRING_BYTES, Dictionary, codes_of
 from dlog.storage.index.sort import sorted_columns
 from dlog.storage.relation.deferred import NO_TEXTS
 from dlog.storage.values import decode
+from dlog.values import RecordType
 
 if TYPE_CHECKING:
     import pandas
@@ -44,6 +47,12 @@ class Result:
         self._codes = codes
         self._dictionary = dictionary
         self._table: pa.Table | None = None
+        if record_columns(columns):
+            dictionary.records.holders.add(self)
+
+    def held_records(self) -> Iterator[Words]:
+        """The codes of its records."""
+        return codes_in_rows(self.columns, [self._codes])
 
     def __len__(self) -> int:
         return len(self._codes)
@@ -85,7 +94,9 @@ class Result:
         if not self.columns:
             return nullary_table(len(self))
         codes = [np.ascontiguousarray(self._codes[:, i]) for i in range(len(self.columns))]
-        if not all(c.type.ordered_codes for c in self.columns):
+        if any(c.type.is_record for c in self.columns):
+            codes = self._sorted(codes)
+        elif not all(c.type.ordered_codes for c in self.columns):
             codes = self._in_order(codes)
         arrays = [self._values(i, codes[i]) for i in range(len(codes))]
         return pa.Table.from_arrays(arrays, schema=arrow_schema([(c.name, c.type) for c in self.columns]))
@@ -95,6 +106,19 @@ class Result:
             texts = self._texts[i].take(pa.array(codes))
             return texts.cast(pa.string()) if texts.nbytes < MOST_STRING_BYTES else texts
         return decode(codes, self.columns[i].type, self._dictionary)
+
+    def _sorted(self, codes: list[np.ndarray]) -> list[np.ndarray]:
+        """Rows sorted by value, some of them records."""
+        keys = []
+        for i, (column, of) in enumerate(zip(codes, self.columns, strict=True)):
+            if isinstance(of.type, RecordType):
+                keys.append(self._dictionary.records.ranks(column, of.type, self._dictionary))
+            elif of.type.ordered_codes or i in self._texts:
+                keys.append(column)
+            else:
+                keys.append(self._dictionary.ranks(column)[0])
+        rows = np.lexsort(keys[::-1])
+        return [column[rows] for column in codes]
 
     def _in_order(self, codes: list[np.ndarray]) -> list[np.ndarray]:
         """Rows sorted by value: strings by rank, which is turned back into codes."""

@@ -25,19 +25,25 @@ class Subscribers:
 
     def __init__(self) -> None:
         self.subscriptions: list[Subscription] = []
+        self.predicates: frozenset[str] = frozenset()  # of all subscriptions
         self._waiting: deque[tuple[Subscription, Change]] = deque()
         self._delivering = threading.Lock()  # held by the thread that calls back
 
     def add(self, predicate: str, callback: Callable[[Change], None]) -> Subscription:
-        subscription = Subscription(predicate, callback, self.subscriptions.remove)
+        subscription = Subscription(predicate, callback, self._remove)
         self.subscriptions.append(subscription)
+        self.predicates = self.predicates | {predicate}
         return subscription
+
+    def _remove(self, subscription: Subscription) -> None:
+        self.subscriptions.remove(subscription)
+        self.predicates = frozenset(other.predicate for other in self.subscriptions)
 
     def note(self, changes: Mapping[str, Change]) -> None:
         """The notifications of a commit.  O(subscriptions)."""
         for subscription in self.subscriptions:
-            if subscription.predicate in changes:
-                self._waiting.append((subscription, changes[subscription.predicate]))
+            if (change := changes.get(subscription.predicate)) is not None:
+                self._waiting.append((subscription, change))
 
     def tell(self) -> None:
         """Call back, unless a caller or another thread is already doing so.

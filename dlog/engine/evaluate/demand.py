@@ -5,7 +5,7 @@ The rewriting is `dlog.ir.goals.magic`'s.  Its other predicates are dropped when
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate
@@ -14,6 +14,7 @@ from dlog.engine.state.store import Store
 from dlog.ir.goals.goals import asked_for
 from dlog.ir.goals.magic import Rewriting, goal_directed
 from dlog.ir.rules import Program
+from dlog.planning.versions import facts_name
 from dlog.storage.relation.relation import Relation
 
 
@@ -27,11 +28,16 @@ def rewriting_for(
     """The program that computes some predicates, by default all that it asks for.  The store has all rows of
     those that are not `pending`.
     """
-    based = frozenset(name for name in program.predicates if store.rows(name))
+    based = frozenset(name for name in program.predicates if store.rows(_first(store, name, pending)))
     if goals is None:
         goals = asked_for(program, based)
     strata = tuple(s for s in program.strata if pending.intersection(s.predicates))
     return goal_directed(replace(program, strata=strata), based, goals)
+
+
+def _first(store: Store, name: str, derived: Collection[str]) -> str:
+    """The name of the relation that evaluation begins with: of a derived predicate its base facts."""
+    return facts_name(name) if name in derived and facts_name(name) in store.relations else name
 
 
 def evaluate_goals(
@@ -47,7 +53,7 @@ def evaluate_goals(
     for stratum in new.strata:
         for name in stratum.predicates:
             if name in program.predicates and name in store.relations:
-                work.relations[name] = store.relations[name].snapshot()
+                work.relations[name] = store.relations[_first(store, name, new.stratum_of)].snapshot()
             else:
                 work.clear(name)
     for name in new.predicates:

@@ -34,6 +34,7 @@ from dlog.engine.head.heads import (
 from dlog.engine.state.limits import Watch
 from dlog.engine.state.measure import Measures, RuleMeasure
 from dlog.engine.state.store import Store
+from dlog.heads.classes import class_change
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Program, Rule, Stratum
 from dlog.planning.options import NEVER
 from dlog.planning.pipeline import Join, Pipeline, plan_pipeline
@@ -84,6 +85,8 @@ def program_bodies(program: Program) -> Iterator[tuple[Rule, tuple[Form, ...]]]:
                 yield rule, forms
             if _mentions(rule.body, names):
                 yield from ((rule, variant) for variant in delta_variants(rule, names))
+        for rule in stratum.subsumptions:
+            yield from ((rule, variant) for variant in delta_variants(rule, {rule.heads[0].predicate}))
 
 
 def shared_bodies(program: Program, store: Store) -> Iterator[Body]:
@@ -115,8 +118,12 @@ def _body(rule: Rule, forms: tuple[Form, ...], store: Store) -> Body | None:
 
 def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluation: Evaluation) -> None:
     store.inclusions = program.inclusions
-    if stratum.combine:
+    if stratum.subsumptions:
+        _SubsumingStratum(program, stratum, store, evaluation).run()
+    elif stratum.combine:
         _CombiningStratum(program, stratum, store, evaluation).run()
+    elif classes := program.classes_in(stratum):
+        _EquivalenceStratum(program, stratum, store, evaluation, classes).run()
     else:
         _PlainStratum(program, stratum, store, evaluation).run()
     check_functions(program, stratum, store)
@@ -314,6 +321,107 @@ class _CombiningStratum(_PlainStratum):
                 better, _ = combine_candidates(self.store, name, rows, op)
                 self.store.relations[name].apply_in_place(inserts=better)
         super().run()
+
+
+class _SubsumingStratum(_PlainStratum):
+    """In each round rows that another row subsumes are removed, so that nothing more is derived from them."""
+
+    def __init__(self, program: Program, stratum: Stratum, store: Store, evaluation: Evaluation):
+        super().__init__(program, stratum, store, evaluation)
+        self.base: dict[str, np.ndarray] = {}  # base facts that no round has compared yet
+        self.comparisons: dict[str, list[_Task]] = {}
+        for rule in stratum.subsumptions:
+            (head,) = rule.heads
+            tasks = [self.task(rule, forms) for forms in delta_variants(rule, {head.predicate})]
+            self.comparisons.setdefault(head.predicate, []).extend(tasks)
+
+    def run(self) -> None:
+        for name in self.comparisons:
+            self.base[name] = self.store.relations[name].rows()
+            self.store.clear(name)
+        super().run()
+        for name in self.comparisons:
+            self.store.relations.pop(delta_name(name), None)
+
+    def driven(self, tasks: list[_Task]) -> bool:
+        return False
+
+    def growth(self, name: str, tasks: list[_Task]) -> Growth:
+        if name not in self.comparisons:
+            return super().growth(name, tasks)
+        return Growth(self.store.relations[name], read=True, packed=False)
+
+    def add(self, name: str, parts: list[np.ndarray]) -> np.ndarray:
+        if name not in self.comparisons:
+            return super().add(name, parts)
+        base = self.base.pop(name, None)
+        parts = [p for p in (base, *parts) if p is not None and len(p)]
+        if not parts:
+            return np.empty((0, self.program.predicates[name].arity), np.int64)
+        relation = self.store.relations[name]
+        self.set_deltas({name: relation.apply_in_place(inserts=np.concatenate(parts)).inserted})
+        subsumed = np.concatenate([rows for task in self.comparisons[name] for _, rows in self.derive(task)])
+        new = self.store.relations[delta_name(name)]
+        before = len(new)
+        gone = relation.apply_in_place(erases=subsumed).erased
+        new.apply_in_place(erases=gone)
+        self.watch.pending(0)
+        self.watch.derived(before - len(gone))
+        return new.rows()
+
+
+class _EquivalenceStratum(_PlainStratum):
+    """Rules derive pairs, which classes absorb after each round (`dlog.ir.lower.equivalence`).
+
+    What is new for the next round are the rows of members that got another representative: those of the
+    smaller of two classes that join, so a member is new O(log members) times.  Of a recursion only the pairs
+    that joined two classes are stored.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        stratum: Stratum,
+        store: Store,
+        evaluation: Evaluation,
+        classes: dict[str, str],
+    ):
+        rules = tuple(r for r in stratum.rules if r.heads[0].predicate not in classes)
+        super().__init__(program, replace(stratum, rules=rules), store, evaluation)
+        self.classes_of = {relation: name for name, relation in classes.items()}
+        self.moved: dict[str, np.ndarray] = {}  # by predicate with classes: what the round has added
+
+    def run(self) -> None:
+        for relation in self.classes_of:
+            self.absorb(relation, self.store.relations[relation].rows())
+        super().run()
+
+    def driven(self, tasks: list[_Task]) -> bool:
+        return False
+
+    def growth(self, name: str, tasks: list[_Task]) -> Growth:
+        known = name in self.classes_of or name in self.classes_of.values()
+        return (
+            Growth(self.store.relations[name], True, packed=False) if known else super().growth(name, tasks)
+        )
+
+    def round(self, tasks: list[_Task]) -> dict[str, np.ndarray]:
+        self.moved.clear()
+        return super().round(tasks) | self.moved
+
+    def add(self, name: str, parts: list[np.ndarray]) -> np.ndarray:
+        if name in self.classes_of and parts:
+            parts = [self.absorb(name, np.concatenate(parts))]
+        return super().add(name, parts)
+
+    def absorb(self, relation: str, pairs: np.ndarray) -> np.ndarray:
+        """Update the classes of an equivalence relation; returns the pairs that they needed."""
+        name = self.classes_of[relation]
+        classes = self.store.relations[name]
+        change, needed = class_change(classes, self.store.relations[relation], pairs, pairs[:0])
+        self.moved[name] = classes.apply_in_place(inserts=change.inserted, erases=change.erased).inserted
+        self.watch.derived(len(change.inserted) - len(change.erased))
+        return pairs[needed]
 
 
 def combines_by_row(store: Store, stratum: Stratum, variants: Iterable[tuple[Form, ...]]) -> bool:

@@ -105,7 +105,7 @@ def _dependencies(strata: Sequence[Stratum]) -> tuple[list[list[int]], list[int]
 
 def _is_worth(stratum: Stratum, store: Store) -> bool:
     large = sum(map(store.rows, stratum.reads)) >= LARGE
-    return large and not any(_makes_strings(rule) for rule in stratum.rules)
+    return large and not any(map(_makes_strings, (*stratum.rules, *stratum.subsumptions)))
 
 
 def _makes_strings(rule: Rule) -> bool:

@@ -41,6 +41,7 @@ from dlog.planning.pipeline import (
 from dlog.planning.sub_joins import PREFIX, WEIGHT, Decomposition
 from dlog.planning.versions import base_name, is_change
 
+_ROUNDS = "in rounds: what is new are the members of the smaller of two classes that join"
 _LEGEND = (
     "key order: the order in which variables are bound, the one that is expected to visit the fewest values;",
     "  ~ is an estimate from the numbers of rows, of distinct values and of frequent values",
@@ -64,14 +65,19 @@ def explain(
     store.subjoin_choice = SharedSubjoinChoice(store, partial(shared_bodies, program, store))
     for number, stratum in enumerate(program.strata, 1):
         rules = [
-            r for r in stratum.rules if predicate is None or any(h.predicate == predicate for h in r.heads)
+            r
+            for r in (*stratum.rules, *stratum.subsumptions)
+            if predicate is None or any(h.predicate == predicate for h in r.heads)
         ]
         if not rules:
             continue
         lines.append(_title(number, stratum))
+        classes = program.classes_in(stratum)
         for rule in rules:
-            lines += [f"  {line}" for line in _rule(rule, store, stratum)]
-        lines += [f"  {line}" for line in _recursion(store, stratum)]
+            relation = classes.get(rule.heads[0].predicate)
+            found = _rule(rule, store, stratum) if relation is None else _classes(rule, relation)
+            lines += [f"  {line}" for line in found]
+        lines += [f"  {line}" for line in _recursion(store, stratum, bool(classes))]
         lines += [f"  {line}" for line in maintained(stratum)]
     if not lines and predicate is not None:
         lines.append(f"{predicate} has no rules: {store.rows(predicate):,} base facts")
@@ -85,14 +91,29 @@ def explain(
 def _title(number: int, stratum: Stratum) -> str:
     names = ", ".join(stratum.predicates)
     how = "recursive, semi-naive: from the rows that are new" if stratum.recursive else "evaluated once"
-    if stratum.combine:
+    if stratum.subsumptions:
+        compared = ", ".join(dict.fromkeys(rule.heads[0].predicate for rule in stratum.subsumptions))
+        when = "recursive, in rounds, each of which" if stratum.recursive else "evaluated once, which"
+        how = f"{when} removes rows of {compared} that another row subsumes"
+    elif stratum.combine:
         how = "recursive, " + ", ".join(f"{op} per key of {name}" for name, op in stratum.combine.items())
     return f"stratum {number}: {names} ({how})"
 
 
-def _recursion(store: Store, stratum: Stratum) -> Iterator[str]:
+def _classes(rule: Rule, relation: str) -> Iterator[str]:
+    """How the classes of an equivalence relation are found."""
+    where = f"{rule.span.file}:{rule.span.line}: " if rule.span else ""
+    yield f"{where}{rule}"
+    yield f"  the members of {relation}, each with the one that represents its class:"
+    yield "  by union-find over its pairs: one row for each member"
+
+
+def _recursion(store: Store, stratum: Stratum, has_classes: bool) -> Iterator[str]:
     """How the recursive rules of a stratum work together."""
     if not stratum.recursive:
+        return
+    if has_classes:
+        yield _ROUNDS
         return
     names, items, variants = set(stratum.predicates), [], []
     for own in stratum.rules:
@@ -101,7 +122,7 @@ def _recursion(store: Store, stratum: Stratum) -> Iterator[str]:
             pipeline = plan_pipeline(forms, body_outputs(rule), rule.types, bool(rule.aggregates))
             items.append(driven(store, rule, forms, pipeline, RuleMeasure(rule)))
             variants.append(forms)
-    if stratum.combine and not combines_by_row(store, stratum, variants):
+    if stratum.subsumptions or (stratum.combine and not combines_by_row(store, stratum, variants)):
         items = [None]
     yield from explain_recursion(items, stratum.predicates, store.options.sorted_runs, bool(stratum.combine))
 
@@ -109,7 +130,7 @@ def _recursion(store: Store, stratum: Stratum) -> Iterator[str]:
 def _rule(rule: Rule, store: Store, stratum: Stratum) -> Iterator[str]:
     where = f"{rule.span.file}:{rule.span.line}: " if rule.span else ""
     yield f"{where}{rule}"
-    names = set(stratum.predicates) if stratum.recursive else set()
+    names = set(stratum.predicates) if stratum.recursive or rule.removes else set()
     plain = as_plain(rule) if rule.heads[0].predicate in stratum.combine else rule
     variants = list(delta_variants(plain, names))
     if variants and all(in_kernel(f, rule.types) for forms in variants for f in forms):

@@ -9,11 +9,12 @@ import numpy as np
 
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.commit.printed_facts import literal_text
-from dlog.engine.head.heads import aggregate_rule, body_outputs, head_rows, stored_as
+from dlog.engine.head.heads import aggregate_rule, body_outputs, head_rows
 from dlog.engine.state.limits import Watch
 from dlog.engine.state.measure import Measures
 from dlog.engine.state.store import Store
 from dlog.errors import ConstraintError
+from dlog.ir.analysis.projection import stored_as
 from dlog.ir.rules import Atom, Conj, Const, Form, Negation, Operand, Predicate, Primitive, Program, Rule, Var
 from dlog.ir.types.typecheck import quote
 from dlog.lftj.assemble import assemble

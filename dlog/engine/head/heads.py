@@ -21,6 +21,7 @@ from dlog.engine.head.groups import aggregate
 from dlog.engine.head.power_sums import SumOverflow
 from dlog.engine.state.store import Store
 from dlog.errors import DataError
+from dlog.ir.analysis.projection import stored_as
 from dlog.ir.rules import Aggregate, Atom, Const, Form, Rule, Var, concat_keys
 from dlog.planning.pipeline import Join, Pipeline
 from dlog.storage.values import decode_value
@@ -100,14 +101,6 @@ def _shared_base(table: Table, names: list[str]) -> np.ndarray | None:
 
 def _address(values: np.ndarray) -> int:
     return int(values.__array_interface__["data"][0])
-
-
-def stored_as(rule: Rule, operand: object, column: Type) -> bool:
-    """Whether a head's argument is a variable whose codes are stored unchanged, without rounding."""
-    if not isinstance(operand, Var):
-        return False
-    type = rule.types[operand.name]
-    return not column.is_decimal or (type.scale == column.scale and type.precision <= 18)
 
 
 def fits(store: Store, atom: Atom) -> bool:

@@ -50,6 +50,7 @@ class BodyChanges:
     """The change of one rule's body over one store.  A method overrides `signed` and adds its state."""
 
     variants: Sequence[Planned] = ()  # a trigger may fire these with a changed row
+    bag = True  # whether every assignment counts
 
     def __init__(
         self, store: Store, rule: Rule, outputs: tuple[str, ...] = (), types: Mapping[str, Type] = NO_TYPES
@@ -75,9 +76,12 @@ class BodyChanges:
         raise NotImplementedError
 
     def all_assignments(self, cycle: Cycle, weighted: bool = False) -> tuple[BodyRunner, Table]:
-        """Of the body in the new version, with what runs on its tables, and the state of the method.
+        """Of the body in the new version, with what runs on its tables; a method that has state may build it.
         `weighted`: a row may represent several, with their count."""
-        raise NotImplementedError
+        rule, runner = self.rule, body_runner(cycle, self.rule)
+        pipeline = plan_pipeline(rule.body.forms, self.outputs, rule.types, self.bag)
+        with cycle.evaluation.measures.of(rule):
+            return runner, runner.run(pipeline, weighted=weighted)
 
     def body(self, bound: tuple[str, ...], table: Table | None, old: bool, bag: bool) -> Table:
         """Assignments of the whole body in one version, for the bindings of a table."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.offers import Offer, answer_of
-from dlog.engine.maintain.strategies import SUPPORTED
+from dlog.engine.maintain.strategies import REGISTRY
 from dlog.engine.maintain.strategy import CannotFollow, Cycle
 from dlog.engine.state.store import Store
 
@@ -22,6 +22,8 @@ def build_states(maintenance: Maintenance, cycle: Cycle) -> None:
         maintenance.store_primitives(store, cycle.evaluation)
     maintenance.prepare(range(len(maintenance.program.strata)), store)
     for number in range(len(maintenance.program.strata)):
+        if maintenance.is_idle(number, store):
+            continue
         strategy = maintenance.strategy(number, store)
         if strategy.ready(store):
             continue
@@ -36,8 +38,10 @@ def expected_memory(maintenance: Maintenance, store: Store) -> float:
     """Bytes of the state of all strategies, as their offers estimate it.  O(offers)."""
     total = 0.0
     for number in range(len(maintenance.program.strata)):
+        if maintenance.is_idle(number, store):
+            continue
         name = maintenance.strategy(number, store).offered_as
-        entries = [entry for entry in SUPPORTED if entry.name == name]
+        entries = [entry for entry in REGISTRY if entry.name == name]
         answers = [answer_of(entry, maintenance.question(number, store)) for entry in entries]
         total += sum(answer.bytes for answer in answers if isinstance(answer, Offer))
     return total

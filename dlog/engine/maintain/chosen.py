@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.offers import Refusal, answer_of
-from dlog.engine.maintain.strategies import SUPPORTED
+from dlog.engine.maintain.strategies import REGISTRY
 from dlog.engine.state.store import Store
 
 
@@ -24,7 +24,7 @@ class Chosen:
 def chosen_strategies(maintenance: Maintenance, store: Store) -> list[Chosen]:
     """Of all strata but those that others absorb, in order; it chooses where there was no need to yet."""
     numbers = range(len(maintenance.program.strata))
-    return [_chosen(maintenance, n, store) for n in numbers if not maintenance.is_absorbed(n, store)]
+    return [_chosen(maintenance, n, store) for n in numbers if not maintenance.is_left_out(n, store)]
 
 
 def _chosen(maintenance: Maintenance, number: int, store: Store) -> Chosen:
@@ -34,7 +34,7 @@ def _chosen(maintenance: Maintenance, number: int, store: Store) -> Chosen:
     refusal = ""
     if maintenance.requested not in (None, name):
         question = maintenance.question(number, store)
-        entry = next(e for e in SUPPORTED if e.name == maintenance.requested)
+        entry = next(e for e in REGISTRY if e.name == maintenance.requested)
         answer = answer_of(entry, question)
         refusal = answer.reason if isinstance(answer, Refusal) else reason
     return Chosen(stratum.predicates, stratum.recursive, name, reason, refusal)

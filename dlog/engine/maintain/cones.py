@@ -1,4 +1,4 @@
-"""Owns cones: the auxiliary strata below a stratum, which its strategy may absorb.
+"""Owns cones, the auxiliary strata below a stratum, which its strategy may absorb; and stale predicates.
 
     # top <- bids(_, v, p), s = sum w : {bids(_, w, q), q > p}, v > s.     the sum is an auxiliary predicate
 
@@ -7,13 +7,14 @@ all that reads an auxiliary predicate is maintained so, nothing updates it: it i
 before anything reads it.  Its old rows stay, as statistics for estimates.
 
 The mark of a stale predicate is an empty relation in the store: a commit keeps it, an abort removes it, and
-other versions of the database have their own.  Predicates that the user named are never absorbed.
+other versions of the database have their own.  Predicates that the user named are never absorbed; those
+that need not be stored are stale, too, without rows (`dlog.engine.maintain.modes`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate_stratum
 from dlog.engine.maintain.strategy import Cycle, start_from_facts
@@ -50,7 +51,8 @@ class Cones:
 
 
 def _is_auxiliary(program: Program, stratum: Stratum) -> bool:
-    return all(program.predicates[name].auxiliary for name in stratum.predicates)
+    predicates = [program.predicates[name] for name in stratum.predicates]
+    return all(predicate.auxiliary and predicate.equivalence is None for predicate in predicates)
 
 
 def cone_reads(program: Program, stratum: Stratum) -> frozenset[str]:
@@ -80,7 +82,7 @@ def mark_stale(store: Store, stratum: Stratum) -> None:
 def is_now_fresh(cycle: Cycle, stratum: Stratum) -> None:
     """Its predicates have been evaluated, other than by what changed: so must be what reads them."""
     for name in stratum.predicates:
-        del cycle.store.relations[stale_name(name)]
+        cycle.store.relations.pop(stale_name(name), None)
         cycle.refreshed.add(name)
 
 
@@ -91,15 +93,49 @@ def evaluate_stale(cycle: Cycle, stratum: Stratum) -> None:
     is_now_fresh(cycle, stratum)
 
 
-def all_fresh(program: Program, cones: Cones, store: Store) -> dict[str, Relation]:
-    """The relations of a store with those that are stale evaluated; the store itself stays as it is."""
-    found = [program.strata[number] for number in sorted(cones.above)]
-    found = [stratum for stratum in found if is_stale(store, stratum.predicates)]
+def stale_predicates(program: Program, relations: Mapping[str, Relation]) -> frozenset[str]:
+    """O(derived predicates)."""
+    return frozenset(name for name in program.stratum_of if stale_name(name) in relations)
+
+
+def without_stale(program: Program, relations: Mapping[str, Relation]) -> Program:
+    """The program without the rules of stale predicates, but for those that others need."""
+    stale = stale_predicates(program, relations)
+    if not stale:
+        return program
+    needed, strata = set[str](), list[Stratum]()
+    for stratum in reversed(program.strata):
+        if not stale.issuperset(stratum.predicates) or not needed.isdisjoint(stratum.predicates):
+            strata.append(stratum)
+            needed |= stratum.reads
+    return replace(program, strata=tuple(reversed(strata)))
+
+
+def with_fresh(
+    program: Program, strata: Iterable[Stratum], store: Store, evaluation: Evaluation
+) -> dict[str, Relation]:
+    """The relations of a store with these strata evaluated if they are stale; the store stays as it is.
+
+    REQUIRES: the strata are in order, and have all that is stale of what they read.
+    """
+    found = [stratum for stratum in strata if is_stale(store, stratum.predicates)]
     if not found:
         return store.relations
     fresh = store.under(store.predicates)
     fresh.relations = store.relations.copy()
-    cycle = Cycle(program, fresh, Evaluation())
+    cycle = Cycle(program, fresh, evaluation)
     for stratum in found:
         evaluate_stale(cycle, stratum)
     return fresh.relations
+
+
+def all_fresh(given: Program, maintained: Program, store: Store, names: Iterable[str]) -> dict[str, Relation]:
+    """The same for these predicates and all that they depend on.  What a program has in addition when it is
+    maintained comes last."""
+    own, wanted, found = given.stratum_of.keys(), set(names), list[Stratum]()
+    added = [stratum for stratum in maintained.strata if own.isdisjoint(stratum.predicates)]
+    for stratum in reversed((*given.strata, *added)):
+        if not wanted.isdisjoint(stratum.predicates):
+            wanted |= stratum.reads
+            found.append(stratum)
+    return with_fresh(maintained, found[::-1], store, Evaluation())

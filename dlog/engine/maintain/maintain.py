@@ -11,12 +11,11 @@ cost nothing.
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dlog.engine.body.replan import alike
+from dlog.engine.body.replan import alike, most_alike
 from dlog.engine.evaluate import column_orders
 from dlog.engine.evaluate.column_orders import LARGE, shared_predicates
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate_stratum
@@ -24,9 +23,11 @@ from dlog.engine.head.conflicts import check_constraints, check_function
 from dlog.engine.maintain.accounts import Account, Spent
 from dlog.engine.maintain.cones import Cones, evaluate_stale, is_now_fresh, is_stale, mark_stale
 from dlog.engine.maintain.explain_offers import explain_offers
+from dlog.engine.maintain.measured import Measured
+from dlog.engine.maintain.modes import NO_MODES, Modes, explain_mode
 from dlog.engine.maintain.offers import Question, all_offers, choose
 from dlog.engine.maintain.program_changes import identity
-from dlog.engine.maintain.strategies import FROM_SCRATCH
+from dlog.engine.maintain.strategies import FROM_SCRATCH, requested
 from dlog.engine.maintain.strategy import CannotFollow, Cycle, Strategy, recompute
 from dlog.engine.state.store import Store
 from dlog.heads.lookup import look_up
@@ -37,10 +38,10 @@ from dlog.planning.versions import facts_name
 from dlog.storage.relation.deferred import DeferredChange
 
 SMALL_CHANGE = 64  # changes of up to this many rows are always maintained, whatever the estimate
-# The same without recursion, where a row cannot change everything.  Evaluating from scratch drops the state,
-# so the next transaction builds it again: over facts of 300 and 3,000 rows, changes of up to 1,000 rows took
-# up to 2.4 times as long by it, and never less than 0.8 times (`benchmarks/strategies.py`).
-SMALL_CHANGE_OF_JOINS = 1024
+# The same without recursion, where a row cannot change everything, if a strategy loses its state: the next
+# transaction builds it again.  Over facts of 300 and 3,000 rows, changes of up to 1,000 rows took up to 2.4
+# times as long from scratch, and never less than 0.8 times (`benchmarks/strategies.py`).
+SMALL_CHANGE_WITH_STATE = 1024
 # At this share of the work of evaluating from scratch, that is done instead.  It processes whole
 # columns, while deltas look up rows: on group counts it was three times as fast at a change of 10%.
 BULK = 0.08
@@ -59,7 +60,9 @@ class Maintenance:
     given_up: dict[int, dict[str, str]] = field(default_factory=dict)  # strategies that failed, and why
     sizes: dict[int, list[int]] = field(default_factory=dict)  # of what strata read and derive, at that time
     spent: dict[int, Spent] = field(default_factory=dict)  # by stratum, in the transactions that touched it
-    requested: str | None = None  # the strategy that the user requested
+    measured: Measured = field(default_factory=Measured)
+    by_caller: str | None = None  # the strategy that the caller requested, which overrides the program's
+    requested: str | None = None  # the strategy that the caller or the program requested
     tables: Mapping[str, ast.Directive] = field(default_factory=dict)  # predicates that never change
     triggers: dict[tuple[str, int], Any] = field(
         default_factory=dict
@@ -68,9 +71,14 @@ class Maintenance:
     shared_readers: frozenset[int] = frozenset()  # strata that read them
     prepared: set[int] = field(default_factory=set)  # strata whose plans have their column orders
     stored: tuple[str, ...] = ()  # stored primitives
+    modes: Modes = NO_MODES
+    subscribed: frozenset[str] = frozenset()  # predicates that have subscribers
+    transactions: int = 0  # so far, counted if there are modes
+    due: float = 0  # the number of transactions at which some predicate may have been unread for long
+    last_read: dict[str, int] = field(default_factory=dict)  # by predicate: the number of transactions then
 
     @classmethod
-    def of(cls, program: Program, requested: str | None = None) -> Maintenance:
+    def of(cls, program: Program, by_caller: str | None = None) -> Maintenance:
         """O(program).  Has strata that the program has not: see `dlog.planning.stored_primitives`."""
         stored = stored_primitives(program)
         given, program = program, with_stored_primitives(program)
@@ -84,17 +92,20 @@ class Maintenance:
         tables = {d.predicate: d for d in program.directives if d.kind == "table"}
         shared = shared_predicates(program)
         shared_readers = frozenset(number for name in shared for number in found.get(name, ()))
+        cones = Cones.of(program, found)
         return cls(
             program,
             found,
             owner,
-            Cones.of(program, found),
+            cones,
             given,
-            requested=requested,
+            by_caller=by_caller,
+            requested=requested(by_caller, program.pragmas),
             tables=tables,
             shared=shared,
             shared_readers=shared_readers,
             stored=stored,
+            modes=Modes.of(program, found, cones),
         )
 
     def lacks_primitives(self, store: Store) -> bool:
@@ -108,12 +119,34 @@ class Maintenance:
             store.clear(name)
             store.relations[facts_name(name)] = store.relations[name].snapshot()
             alone = Stratum((name,), self.program.rules_of(name), False)  # what it reads is complete
+            if self.modes and self.is_absorbed(self.owner[name], store):
+                mark_stale(store, alone)
+                continue
             evaluate_stratum(self.program, alone, store, evaluation)
 
+    def is_idle(self, number: int, store: Store) -> bool:
+        """Whether a stratum is not updated, since its predicates have no readers or subscribers now."""
+        names = self.program.strata[number].predicates
+        if number in self.modes.changes:
+            return self.subscribed.isdisjoint(names)
+        return number in self.modes.on_read and is_stale(store, names)
+
+    def has_changes_only(self, number: int, store: Store) -> bool:
+        """Whether a stratum is updated without its relation."""
+        return number in self.modes.changes and is_stale(store, self.program.strata[number].predicates)
+
     def is_absorbed(self, number: int, store: Store) -> bool:
-        """Whether everything that reads a stratum is maintained over its cone.  O(readers)."""
-        tops = self.cones.above.get(number)
-        return bool(tops) and all(self.strategy(top, store).over_cone for top in tops or ())
+        """Whether everything that reads an auxiliary stratum is idle, or maintained over its cone.
+        O(readers)."""
+        tops = self.cones.above.get(number, ())
+        return bool(tops) and all(self.is_idle(top, store) or self._is_over_cone(top, store) for top in tops)
+
+    def is_left_out(self, number: int, store: Store) -> bool:
+        """Whether a stratum is not updated when what it reads changes."""
+        return self.is_idle(number, store) or self.is_absorbed(number, store)
+
+    def _is_over_cone(self, number: int, store: Store) -> bool:
+        return not self.is_idle(number, store) and self.strategy(number, store).over_cone
 
     def absorb(self, number: int, store: Store) -> None:
         """A stratum changes over its cone: from now on nothing updates what only it reads.  O(cone).
@@ -132,14 +165,14 @@ class Maintenance:
         if self.cones.above.keys().isdisjoint(found):
             return found
         tops = {top for number in found for top in self.cones.above.get(number, ())}
-        return {*found, *(top for top in tops if self.strategy(top, store).over_cone)}
+        return {*found, *(top for top in tops if self._is_over_cone(top, store))}
 
     def updated(self, name: str, store: Store) -> Collection[int]:
         """Those of them that are updated when it changes.  O(readers)."""
         found = self.touched(name, store)
-        if self.cones.above.keys().isdisjoint(found):
+        if not self.modes and self.cones.above.keys().isdisjoint(found):
             return found
-        return [number for number in found if not self.is_absorbed(number, store)]
+        return [number for number in found if not self.is_left_out(number, store)]
 
     def reads_of(self, number: int, store: Store) -> frozenset[str]:
         """What a stratum reads when it is updated."""
@@ -148,7 +181,8 @@ class Maintenance:
 
     def is_stale(self, number: int, store: Store) -> bool:
         """Whether a stratum has something to evaluate before it can be updated.  O(cone)."""
-        numbers = (number, *self.cones.below.get(number, ()))
+        own = () if number in self.modes.changes else (number,)
+        numbers = (*own, *self.cones.below.get(number, ()))
         stale = any(is_stale(store, self.program.strata[n].predicates) for n in numbers)
         return stale and not self.strategy(number, store).over_cone
 
@@ -172,18 +206,53 @@ class Maintenance:
         below = (n for n in self.cones.below.get(number, ()) if self.cones.above[n] == (number,))
         absorbable = [self.program.strata[n] for n in below]
         return Question(
-            self.program, stratum, store, self.requested, others, given_up, self.given, absorbable
+            self.program,
+            stratum,
+            store,
+            self.requested,
+            others,
+            given_up,
+            self.given,
+            absorbable,
+            self.measured.factors(number),
+            changes_only=number in self.modes.changes,
         )
 
     def _sizes(self, number: int, store: Store) -> list[int]:
+        return [store.rows(name) for name in self._sized(number)]
+
+    def _sized(self, number: int) -> list[str]:
         stratum = self.program.strata[number]
-        return [store.rows(name) for name in sorted(stratum.reads.union(stratum.predicates))]
+        return sorted(stratum.reads.union(stratum.predicates))
+
+    def most_rows(self, name: str, numbers: Iterable[int]) -> int | None:
+        """The rows that a predicate may have before a choice of strata is outgrown, if any.  O(reads)."""
+        chosen = [n for n in numbers if n in self.sizes and not self.program.strata[n].recursive]
+        chosen = [n for n in chosen if name in self._sized(n)]
+        return min((most_alike(self.sizes[n][self._sized(n).index(name)]) for n in chosen), default=None)
 
     def is_outgrown(self, number: int, store: Store) -> bool:
-        """Whether a strategy was chosen for sizes so different that another may be better.  O(reads)."""
+        """Whether a strategy was chosen for sizes so different that another may be better, or took far longer
+        than estimated.  O(reads)."""
         if number not in self.strategies or self.program.strata[number].recursive:
             return False
-        return number not in self.sizes or not alike(self._sizes(number, store), self.sizes[number])
+        return number in self.measured.again or number not in self.sizes or self._has_grown(number, store)
+
+    def _has_grown(self, number: int, store: Store) -> bool:
+        return not alike(self._sizes(number, store), self.sizes[number])
+
+    def examine_costs(self, store: Store) -> None:
+        """Compare what strata took with what was estimated, where that is due."""
+        measured = self.measured
+        while measured.due:
+            number = measured.due.pop()
+            strategy = self.strategies.get(number)
+            if strategy is None or strategy.stratum.recursive or self.forced:
+                measured.doubted.discard(number)
+                continue
+            measured.examine(number, strategy, self.question(number, store), self.spent[number])
+            if number in measured.again:
+                self.triggers.clear()
 
     def reconsidered(self, number: int, store: Store) -> Strategy:
         """The strategy of a stratum, chosen again if the data has outgrown the last one.  Its state is
@@ -195,6 +264,9 @@ class Maintenance:
         current = self.strategy(number, store)
         if not self.is_outgrown(number, store):
             return current
+        self.measured.again.discard(number)
+        if number in self.sizes and self._has_grown(number, store):
+            self.measured.slow.pop(number, None)
         chosen = self._choose(number, store)
         return current if chosen.equivalent_to(current) else self._replace(number, store, chosen)
 
@@ -217,30 +289,35 @@ class Maintenance:
             self.sizes.clear()  # so that the next one chooses again
             self.triggers.clear()
 
-    def note(self, number: int, way: str, seconds: float) -> None:
-        """Record the cost of a stratum in a transaction.  O(1)."""
-        account = self.account(number, way)
-        account.times += 1
-        account.seconds += seconds
+    def note(self, number: int, way: str, seconds: float, rows: int) -> None:
+        """Record the cost of a stratum in a transaction that changed so many rows that it reads.  O(1)."""
+        self.account(number, way).note(seconds, seconds, rows)
 
     def account(self, number: int, way: str) -> Account:
         """The account of a stratum for one strategy."""
-        return self.spent.setdefault(number, Spent())[way]
+        if number not in self.spent:
+            self.spent[number] = Spent(number, self.measured.due)
+        return self.spent[number][way]
 
     def explain(self, number: int, store: Store, all: bool = False) -> list[str]:
         """How a stratum is maintained and why, with the expected and the measured cost.
         `all`: also what every other strategy would cost, or why it refuses.  Runs nothing."""
+        is_idle = self.is_idle(number, store)
+        mode = list(explain_mode(self.modes, self.program, number, is_idle))
+        if is_idle:
+            return mode
         if self.is_absorbed(number, store):
             return [f"absorbed by {', '.join(self._names_above(number))}: evaluated when something reads it"]
         strategy = self.strategy(number, store)
         first, *others = strategy.explain(store)
-        lines = [f"{strategy.named} {first}", *(f"  {line}" for line in others)]
+        lines = [f"{strategy.named} {first}", *(f"  {line}" for line in (*mode, *others))]
         if strategy.way != FROM_SCRATCH:
             if strategy.stratum.recursive and self.requested is not None:
                 lines.append(f"  {self.requested} was requested, but it is for rules without recursion")
             if not self.forced:
                 lines.append(f"  from scratch when more than about {BULK:.0%} of what it reads changes")
         lines += [f"  {line}" for line in self._explain_primitives(strategy, store)]
+        lines += [f"  {line}" for line in self.measured.explain(number)]
         if measured := str(self.spent.get(number, "")):
             lines.append(f"  {measured}")
         if all:
@@ -265,13 +342,14 @@ class Maintenance:
 
         They are planned for that only where there is a choice: see `dlog.engine.evaluate.column_orders`.
         """
-        fresh = (self.shared_readers & {*numbers}) - self.prepared
+        shared = (self.shared_readers & {*numbers}) - self.prepared
+        fresh = {number for number in shared if not self.is_idle(number, store)}
         large = {name for name in self.shared if store.rows(name) >= LARGE} if fresh else set()
         if not large:
             return
         self.prepared |= fresh
-        found = [self.strategy(number, store) for number in sorted(fresh)]
-        following = [s for s in found if not s.reads.isdisjoint(large)]
+        strategies = (self.strategy(number, store) for number in sorted(fresh))
+        following = [s for s in strategies if not s.reads.isdisjoint(large)]
         for strategy in following:
             for uses in strategy.column_order_uses():
                 column_orders.choose(store, uses, large)
@@ -281,19 +359,23 @@ class Maintenance:
     def _identity(self, number: int) -> object:
         """Equal for strata with the same meaning, down to those that a strategy may absorb."""
         numbers = (number, *self.cones.below.get(number, ()))
-        return tuple(identity(self.program.strata[n]) for n in numbers)
+        return number in self.modes.changes, *(identity(self.program.strata[n]) for n in numbers)
 
     def renewed(self, program: Program, store: Store) -> tuple[Maintenance, set[int]]:
         """(Maintenance of a changed program, the strata that are new or have other rules).
 
-        Strata that stay the same keep their strategies; the state of the others is dropped from the store.
+        Strata that stay the same keep their strategies, unless the program requests another one; the state of
+        the others is dropped from the store.
         """
-        later = Maintenance.of(program, self.requested)
+        later = Maintenance.of(program, self.by_caller)
+        later.subscribed, later.transactions = self.subscribed, self.transactions
+        later.last_read = self.last_read.copy()
         program = later.program
         remaining = {self._identity(number): number for number in range(len(self.program.strata))}
         new = set()
         for number in range(len(later.program.strata)):
-            before = remaining.pop(later._identity(number), None)
+            same = later.requested == self.requested
+            before = remaining.pop(later._identity(number), None) if same else None
             if before is None:
                 new.add(number)
             elif before in self.strategies:
@@ -302,7 +384,7 @@ class Maintenance:
                 if before in self.sizes:
                     later.sizes[number] = self.sizes[before]
                 if before in self.spent:
-                    later.spent[number] = self.spent[before]
+                    later.spent[number] = self.spent[before].moved(number, later.measured.due)
         for number in remaining.values():
             if number in self.strategies:
                 self.strategies[number].forget(store)
@@ -328,13 +410,16 @@ def maintain(
             continue
         done.add(number)
         stratum = maintenance.program.strata[number]
+        if maintenance.is_idle(number, cycle.store):
+            continue
         if maintenance.is_absorbed(number, cycle.store):
             for top in maintenance.cones.above[number]:
                 maintenance.absorb(top, cycle.store)
             continue
-        started, operations = time.perf_counter(), cycle.operations_of(stratum)
-        _follow_stratum(maintenance, number, cycle, number in renewed)
-        maintenance.note(number, cycle.ways[stratum.predicates[0]], time.perf_counter() - started)
+        clock = maintenance.measured.clock
+        started, operations = clock(), cycle.operations_of(stratum)
+        rows = _follow_stratum(maintenance, number, cycle, number in renewed)
+        maintenance.note(number, cycle.ways[stratum.predicates[0]], clock() - started, rows)
         cycle.costs[stratum.predicates[0]] = cycle.operations_of(stratum) - operations
         changed = [n for n in stratum.predicates if n in cycle.changes or n in cycle.refreshed]
         touched = _touched(maintenance, cycle.store, changed)
@@ -345,13 +430,22 @@ def maintain(
         check_constraints(cycle.program, cycle.store)
 
 
-def _follow_stratum(maintenance: Maintenance, number: int, cycle: Cycle, renewed: bool) -> None:
+def _follow_stratum(maintenance: Maintenance, number: int, cycle: Cycle, renewed: bool) -> int:
+    """Returns how many rows had changed in what it reads."""
     strategy = maintenance.reconsidered(number, cycle.store)
+    rows = _changed_rows(strategy, cycle)
+    if maintenance.has_changes_only(number, cycle.store):
+        if not strategy.ready(cycle.store):
+            cycle.open(strategy.reads)
+            strategy.begin_changes(cycle)
+        _apply(strategy, cycle)
+        return rows
     bulk = renewed or (not maintenance.forced and _is_bulk(strategy, cycle))
     try:
         _follow(maintenance, number, strategy, cycle, bulk)
     except CannotFollow as error:
         _follow(maintenance, number, maintenance.another(number, cycle.store, str(error)), cycle, bulk)
+    return rows
 
 
 def _follow(
@@ -367,11 +461,15 @@ def _follow(
         strategy.forget(cycle.store)
         recompute(stratum, cycle)
     elif strategy.ready(cycle.store):
-        cycle.ways[stratum.predicates[0]] = strategy.way
-        cycle.open(strategy.reads, strategy.reads_changes)
-        strategy.apply(cycle)
+        _apply(strategy, cycle)
     else:
         strategy.rebuild(cycle)
+
+
+def _apply(strategy: Strategy, cycle: Cycle) -> None:
+    cycle.ways[strategy.stratum.predicates[0]] = strategy.way
+    cycle.open(strategy.reads, strategy.reads_changes)
+    strategy.apply(cycle)
 
 
 def _evaluate_stale(maintenance: Maintenance, number: int, cycle: Cycle) -> bool:
@@ -390,7 +488,10 @@ def _evaluate_stale(maintenance: Maintenance, number: int, cycle: Cycle) -> bool
 
 def _is_bulk(strategy: Strategy, cycle: Cycle) -> bool:
     """Whether a change is so large that evaluating from scratch should cost less."""
-    small = SMALL_CHANGE if strategy.stratum.recursive else SMALL_CHANGE_OF_JOINS
+    if strategy.stratum.recursive or not strategy.loses_state(cycle.store):
+        small = SMALL_CHANGE
+    else:
+        small = SMALL_CHANGE_WITH_STATE
     return _changed_rows(strategy, cycle) > small and strategy.estimate(cycle) > BULK
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from dlog.engine.maintain.body_changes import assignments
 from dlog.engine.maintain.rule_strategy import Method, RuleChoice
-from dlog.engine.maintain.strategies import REGISTRY, SUPPORTED, Entry
+from dlog.engine.maintain.strategies import REGISTRY, Entry
 from dlog.engine.maintain.strategy import Strategy
 from dlog.engine.state.store import Store
 from dlog.errors import UnsupportedError
@@ -25,6 +25,9 @@ PER_ASSIGNMENT = 1 / 8
 LASTS = 15  # one-row transactions for each row: then there are 16 times as many rows, and all are asked again
 PER_BYTE = 1e-8  # so that memory decides only where times are about equal
 RECURSIVE = "it is recursive"
+SUBSUMES = "rows that were removed come back when the rows that subsume them go"
+EQUIVALENCE = "it is an equivalence relation"
+NOT_STORED = "the relation of its head is not stored"
 # A transaction of one row, by the path that it takes (`benchmarks/strategies.py`: the short path took 10 to
 # 35 us for rules of one to three atoms, the general path 190 to 350 us, with ten aggregates 740 to 810 us).
 SHORT_PATH = 20.0
@@ -68,6 +71,9 @@ class Question:
     given_up: Mapping[str, str] = field(default_factory=dict)  # strategies that failed, and why
     given: Program | None = None  # the program without stored primitives
     absorbable: Sequence[Stratum] = ()  # auxiliary strata below that nothing else reads, in order
+    # For the costs of strategies that took longer than estimated: see `dlog.engine.maintain.measured`.
+    factors: Mapping[str, float] = field(default_factory=dict)
+    changes_only: bool = False  # whether the relation of its head is not stored
     refused: list[str] = field(default_factory=list)  # the reasons of those that were asked first
     refusals: list[Refusal] = field(default_factory=list)  # of all strategies asked
     times: dict[str, float] = field(default_factory=dict, init=False)  # us by strategy
@@ -81,6 +87,11 @@ class Question:
     def assignments(self) -> float:
         """The estimated number of assignments of the bodies."""
         return sum(assignments(self.store, rule) for rule in self.stratum.rules)
+
+    @cached_property
+    def classes(self) -> dict[str, str]:
+        """The predicates with classes in the stratum, with their equivalence relations."""
+        return self.program.classes_in(self.stratum)
 
     @property
     def assignments_of_row(self) -> float:
@@ -158,7 +169,7 @@ def choose(question: Question) -> Strategy:
 
 def _candidates(question: Question) -> Iterator[Entry]:
     """Best first."""
-    entries = [entry for entry in SUPPORTED if not entry.last_resort]
+    entries = [entry for entry in _entries(question) if not entry.last_resort]
     if question.requested is None:
         able = [entry for entry in entries if _refusal(entry, question) is None]
         # Rules have chosen their methods already: those of strategies before the last one are not theirs.
@@ -177,14 +188,24 @@ def _candidates(question: Question) -> Iterator[Entry]:
                 entry.name == question.requested and not entry.by_rule
             ):  # otherwise each rule gives its reason
                 question.refused = [refusal]
-    yield from (entry for entry in SUPPORTED if entry.last_resort)
+    yield from (entry for entry in REGISTRY if entry.last_resort)
+
+
+def _entries(question: Question) -> list[Entry]:
+    """All strategies; those for equivalence relations only where there is one."""
+    return [e for e in REGISTRY if question.classes or e.last_resort or not e.classes]
 
 
 def _refusal(entry: Entry, question: Question) -> str | None:
     if entry.name in question.given_up:
         question.refused.append(question.given_up[entry.name])
         return question.given_up[entry.name]
-    reason: str | None = entry.offers.refuse(entry.name, question)
+    if question.changes_only and not entry.changes_only:
+        return NOT_STORED
+    if question.classes and not entry.classes:
+        return EQUIVALENCE
+    subsumes = bool(question.stratum.subsumptions) and not entry.last_resort
+    reason: str | None = SUBSUMES if subsumes else entry.offers.refuse(entry.name, question)
     if reason is not None and not entry.on_request:
         question.refusals.append(Refusal(entry.name, reason))
     return reason
@@ -192,20 +213,25 @@ def _refusal(entry: Entry, question: Question) -> str | None:
 
 def _offer(entry: Entry, question: Question) -> Offer:
     offer: Offer = entry.offers.offer(entry.name, question)
-    if offer.over_cone:
-        return offer
-    return replace(offer, per_transaction=offer.per_transaction + question.cone_time)
+    factor = question.factors.get(entry.name, 1.0)
+    time = factor * offer.per_transaction + (0.0 if offer.over_cone else question.cone_time)
+    return replace(offer, per_transaction=time, per_row=factor * offer.per_row)
+
+
+def estimate_of(name: str, question: Question) -> Offer | None:
+    """What a strategy would cost without what it may absorb; None: it is the last resort."""
+    entry = next(entry for entry in REGISTRY if entry.name == name)
+    asked = replace(question, requested=name, refused=[], refusals=[], factors={})
+    return None if entry.last_resort else entry.offers.offer(name, asked)
 
 
 def all_offers(question: Question) -> Iterator[Offer | Refusal]:
     """The answer of every strategy, in list order.  Each is asked as if the user had requested it."""
-    return (answer_of(entry, question) for entry in REGISTRY)
+    return (answer_of(entry, question) for entry in _entries(question))
 
 
 def answer_of(entry: Entry, question: Question) -> Offer | Refusal:
     """The answer of one strategy, as if the user had requested it."""
-    if not entry.folder:
-        return Refusal(entry.name, "not supported yet")
     reason = _unless_made(entry, replace(question, refused=[], refusals=[]))
     wished = replace(question, requested=entry.name, refused=[], refusals=[])
     if reason is not None and (refusal := _unless_made(entry, wished)) is not None:
@@ -249,17 +275,34 @@ class Need:
 def _choose_method(question: Question, rule: Rule) -> RuleChoice:
     said = [
         entry.offers.rule_offer(entry.name, question, rule)
-        for entry in SUPPORTED
-        if entry.by_rule and (entry.name == question.requested or not entry.on_request)
+        for entry in REGISTRY
+        if entry.by_rule
+        and (entry.name == question.requested or not entry.on_request)
+        and (entry.changes_only or not question.changes_only)
     ]
+    if question.changes_only:
+        said += [Refusal("", NOT_STORED)]
     offers = [one for one in said if isinstance(one, RuleOffer)]
     refusals = {one.strategy: one.reason for one in said if isinstance(one, Refusal)}
     if question.requested is None:
-        return _least(offers, "; ".join(refusals.values()))
+        return _least([_corrected(offer, question) for offer in offers], "; ".join(refusals.values()))
     for offer in offers:
         if offer.way == question.requested:
             return RuleChoice(offer.way, "it was requested", offer.method)
     return RuleChoice(offers[0].way, refusals.get(question.requested, ""), offers[0].method)
+
+
+def _corrected(offer: RuleOffer, question: Question) -> RuleOffer:
+    """With the time that was measured, if that was far from the estimate."""
+    factor = question.factors.get(offer.way)
+    if factor is None:
+        return offer
+
+    def need() -> Need:
+        found = offer.need()
+        return replace(found, per_transaction=factor * found.per_transaction)
+
+    return replace(offer, need=need)
 
 
 def _least(offers: Sequence[RuleOffer], refusals: str) -> RuleChoice:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dlog.engine.maintain.strategy import Cycle
-from dlog.errors import SourceError
+from dlog.errors import DataError, SourceError
+from dlog.ir.goals.materialize import CHANGES, modes
 from dlog.ir.rules import Program, Stratum
 from dlog.language import ast
 from dlog.planning.versions import facts_name, stale_name
@@ -37,8 +38,8 @@ def change_program(cycle: Cycle, before: Program) -> None:
 def identity(stratum: Stratum) -> object:
     """Equal for strata with the same meaning."""
     rules = tuple(
-        (r.heads, r.body, r.aggregates, tuple(sorted((n, str(t)) for n, t in r.types.items())))
-        for r in stratum.rules
+        (r.removes, r.heads, r.body, r.aggregates, tuple(sorted((n, str(t)) for n, t in r.types.items())))
+        for r in (*stratum.rules, *stratum.subsumptions)
     )
     return stratum.predicates, rules, tuple(sorted(stratum.combine.items()))
 
@@ -50,3 +51,13 @@ def check_tables(tables: Mapping[str, ast.Directive], cycle: Cycle) -> None:
             help = f"remove `.table {name}` to let transactions change it"
             message = f"{name} is a table: transactions cannot change it"
             raise SourceError(message, span=directive.span, help=help)
+
+
+def check_facts_of_unstored(cycle: Cycle) -> None:
+    """Raises when a cycle changes base facts of a predicate that need not be stored, where only its relation
+    would show what follows.  O(modes)."""
+    for name, mode in modes(cycle.program).items():
+        is_functional = cycle.program.predicates[name].is_functional
+        if name in cycle.facts and (mode == CHANGES or is_functional):
+            message = f"{name} takes no base facts, since its rows are not stored (mode {mode})"
+            raise DataError(message, help=f"write .materialize {name} always")

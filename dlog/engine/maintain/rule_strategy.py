@@ -18,6 +18,7 @@ from dlog.engine.body.table import Table
 from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.head.heads import apart, head_rows
 from dlog.engine.maintain.body_changes import BodyChanges
+from dlog.engine.maintain.heads.changes import ChangesHead
 from dlog.engine.maintain.heads.groups import GroupHead, PartitionedAggregate, group_head
 from dlog.engine.maintain.heads.sets import SetHead, Signed, among
 from dlog.engine.maintain.heads.text_heads import follow_later, has_texts
@@ -49,13 +50,21 @@ class RuleStrategy(Strategy):
 
     reads_changes = True
 
-    def __init__(self, program: Program, stratum: Stratum, store: Store, choices: Sequence[RuleChoice]):
-        """`choices` has one for each rule."""
+    def __init__(
+        self,
+        program: Program,
+        stratum: Stratum,
+        store: Store,
+        choices: Sequence[RuleChoice],
+        changes_only: bool = False,
+    ):
+        """`choices` has one for each rule.  `changes_only`: the relation of the head is not stored."""
         (self.name,) = stratum.predicates
         self.program, self.stratum, self.store, self.choices = program, stratum, store, choices
         self.ways = [choice.way for choice in choices]
         self.reads = stratum.reads
-        self.head = SetHead(store, stratum, looks_up=self.fires_joins)
+        stored = not changes_only
+        self.head = SetHead(store, stratum, self.fires_joins) if stored else ChangesHead(store, stratum)
         self.plain: list[BodyChanges] = []
         self.aggregates: list[GroupHead] = []
         for number, (rule, choice) in enumerate(zip(stratum.rules, choices, strict=True)):
@@ -73,6 +82,11 @@ class RuleStrategy(Strategy):
 
     def counts_are_one(self, store: Store) -> bool:
         return self.head.counts_are_one(store)
+
+    @property
+    def derives_once(self) -> bool:
+        """Whether its rules derive no row twice."""
+        return self.head.derives_once
 
     # State
 

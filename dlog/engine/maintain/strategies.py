@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from dlog.errors import DlogError, SourceError, UnsupportedError, did_you_mean
+from dlog.errors import DlogError, SourceError, did_you_mean
 from dlog.language.ast import Pragma
 
 
@@ -27,10 +27,12 @@ class Entry:
     """
 
     name: str
-    folder: str = ""  # empty: the name is reserved but not supported yet
+    folder: str
     selectable: bool = True  # by the user, for all rules that allow it
     by_rule: bool = False  # whether it is chosen for each rule of a stratum
-    on_request: bool = False  # chosen only if the user asks for it
+    on_request: bool = False  # its method is chosen for a rule only if the user asks for it
+    changes_only: bool = False  # whether it finds the change of a head whose relation is not stored
+    classes: bool = False  # whether it maintains the classes of equivalence relations
     last_resort: bool = False  # asked only when all others refuse: it is never cheaper
 
     @property
@@ -42,17 +44,17 @@ class Entry:
 FROM_SCRATCH = "from scratch"
 PRAGMA = "strategy"
 REGISTRY = (
-    Entry("delta", "delta", by_rule=True),
+    Entry("delta", "delta", by_rule=True, changes_only=True),
     Entry("trace", "trace", by_rule=True),
     Entry("trace-exact", "trace", by_rule=True, on_request=True),
     Entry("views", "views"),
     Entry("stages", "stages", selectable=False),
-    Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True),
+    Entry("classes", "classes", selectable=False, classes=True),
+    Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True, classes=True),
     Entry("multilevel", "multilevel"),
-    Entry("join_graph"),
+    Entry("join_graph", "join_graph", by_rule=True, on_request=True, changes_only=True),
 )
-SUPPORTED = tuple(entry for entry in REGISTRY if entry.folder)
-SELECTABLE = tuple(entry.name for entry in SUPPORTED if entry.selectable)
+SELECTABLE = tuple(entry.name for entry in REGISTRY if entry.selectable)
 
 
 def require_strategy(name: str | None) -> None:
@@ -61,11 +63,9 @@ def require_strategy(name: str | None) -> None:
         return
     if not isinstance(name, str):
         raise TypeError(f"strategy must be a string, not {name!r}")
-    reserved = [entry.name for entry in REGISTRY if not entry.folder]
-    if name in reserved:
-        raise UnsupportedError(f"not supported yet: {name}")
-    known = did_you_mean(name, (*SELECTABLE, *reserved), f"the strategies are {', '.join(SELECTABLE)}")
-    raise DlogError(f"unknown strategy {name}", help=known)
+    known = did_you_mean(name, SELECTABLE, f"the strategies are {', '.join(SELECTABLE)}")
+    message = f"unknown strategy {name}" if name else "the name of a strategy is missing"
+    raise DlogError(message, help=known)
 
 
 def requested(name: str | None, pragmas: Sequence[Pragma]) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -81,6 +82,12 @@ class Cycle:
         relations[name] = relation
         self.changes[name] = change
 
+    def publish_change(self, name: str, change: Change) -> None:
+        """The same of a predicate whose relation is not stored."""
+        if change:
+            assert name not in self.changes
+            self.changes[name] = change
+
     def publish_difference(self, name: str, relation: Relation) -> None:
         """The same for a version that was rebuilt.  O(rows), or O(change) if the two share pages."""
         self.publish(name, relation, net_difference(self.store.relations[name], relation))
@@ -149,12 +156,17 @@ class Strategy:
     fires_joins = False  # whether a trigger may run its rules as plain joins with the changed row
     over_cone = False  # whether `reads` has what auxiliary predicates are derived from, in their place
     has_short_path = False  # whether it may have its own: see `short_path`
+    has_own_trigger = False  # whether `trigger` comes first where all readers are of its kind
     stratum: Stratum
     reads: frozenset[str]
 
     def ready(self, store: Store) -> bool:
         """Whether the state that `apply` needs exists."""
         raise NotImplementedError
+
+    def loses_state(self, store: Store) -> bool:
+        """Whether evaluation from scratch drops state that must be built again before the next `apply`."""
+        return True
 
     def equivalent_to(self, other: Strategy) -> bool:
         """Whether this strategy, which has no state yet, would work like another one of the stratum."""
@@ -163,6 +175,10 @@ class Strategy:
     def rebuild(self, cycle: Cycle) -> None:
         """Evaluate the stratum from scratch in the new version, with its state."""
         raise NotImplementedError
+
+    def begin_changes(self, cycle: Cycle) -> None:
+        """Make the state for the version before the transaction, for a head whose relation is not stored.
+        REQUIRES: the cycle has opened what the stratum reads."""
 
     def apply(self, cycle: Cycle) -> None:
         """Bring the stratum from the old version to the new one.  REQUIRES: ready."""
@@ -205,6 +221,11 @@ class Strategy:
     def explain(self, store: Store) -> list[str]:
         """How the stratum is maintained and why, as text; runs nothing."""
         raise NotImplementedError
+
+    def draw(self, path: Path, title: str) -> str | None:
+        """Draw what it maintains into a file.  Returns what the format cannot show; None: there is no such
+        picture."""
+        return None
 
     def check(self, store: Store) -> None:
         """Assert that the state agrees with the data.  O(evaluation from scratch)."""

@@ -58,6 +58,22 @@ class SideState:
             self.undo()
         self.before, self.after = stamp, None
 
+    def begin_step(self, stamp: Relation, committed: Relation | None) -> bool:
+        """A step of a transaction begins at the version of a stamp; the transaction began at that of the
+        committed one.  The steps are undone together.  Returns whether it is the first one."""
+        if stamp is self.after:
+            if committed is self.before and committed is not None and committed is not stamp:
+                return False
+            self.settle()
+        else:
+            self.undo()
+        self.before, self.after = stamp, None
+        return True
+
+    def cancel_step(self) -> None:
+        """Nothing has changed since `begin_step` has returned true."""
+        self.after = self.before
+
     def restart(self) -> None:
         """The state is made anew, or dropped: no stamp belongs to it any more."""
         self.before = self.after = None
@@ -69,8 +85,8 @@ class SideState:
     def new_stamp(self, arena: Arena) -> Relation:
         """The same stamp for all strata, until the next transaction begins."""
         if self.after is None:
-            before = self.before  # another handle on an empty relation is made faster than another relation
-            self.after = Relation(arena, 0) if before is None else before.snapshot()
+            before = self.before  # another object for an empty relation is made faster than another relation
+            self.after = Relation(arena, 0) if before is None else before.same()
         return self.after
 
     def forget(self, store: Store, name: str) -> None:

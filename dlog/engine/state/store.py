@@ -27,6 +27,7 @@ from dlog.storage.index.sample import sample
 from dlog.storage.relation.relation import Relation
 from dlog.storage.values import encode
 from dlog.values import MAX_PRECISION, Type
+from dlog.values.record import NOTHING
 
 STALE = 2.5  # estimates are for at most as many times the current rows
 _SAMPLE = 1 << 14
@@ -152,14 +153,16 @@ class Store:
         return self._codes[key]
 
     def _encode(self, const: Const, type: Type) -> int | None:
+        if const.kind == NOTHING:
+            return 0
         try:
-            value = literal_value(const.kind, const.value, _storable(type))
+            value = literal_value(const.kind, const.value, storable(type))
         except ValueError:
             return None
         return self.encode_value(value, type)
 
     def encode_value(self, value: Value, type: Type) -> int:
-        return int(encode([value], _storable(type), self.dictionary)[0])
+        return int(encode([value], storable(type), self.dictionary)[0])
 
     def literal_rows(self, name: str, rows: Sequence[tuple[tuple[str, object], ...]]) -> np.ndarray:
         """Codes of rows of (kind, value) literals, column by column."""
@@ -175,7 +178,7 @@ class Store:
         return out
 
 
-def _storable(type: Type) -> Type:
+def storable(type: Type) -> Type:
     return Type(type.name, type.scale, MAX_PRECISION) if type.precision > MAX_PRECISION else type
 
 

@@ -16,10 +16,11 @@ from dlog.engine.body.bodies import ROW, BodyRunner
 from dlog.engine.body.post_join_filters import passing_rows
 from dlog.engine.body.table import Table
 from dlog.engine.evaluate.evaluate import as_plain
-from dlog.engine.head.heads import aggregate_table, body_outputs, head_rows, stored_as
+from dlog.engine.head.heads import aggregate_table, body_outputs, head_rows
 from dlog.engine.state.limits import Watch
 from dlog.engine.state.measure import Measures
 from dlog.engine.state.store import Store
+from dlog.ir.analysis.projection import stored_as
 from dlog.ir.rules import Atom, Const, Disjunction, Form, Primitive, Rule, Stratum, Var
 from dlog.lftj.triejoin import Join as JoinRun
 from dlog.planning.compile import CompiledJoin

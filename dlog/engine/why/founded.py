@@ -65,7 +65,8 @@ class Founded:
         """Whether a derivation of a fact is found.
 
         A search that was cut short continues with a higher limit.  A recursive min or max may also have been
-        derived through values that better ones have replaced since: these are derived again, round by round.
+        derived through values that better ones have replaced since, and any row through rows that others
+        subsume: these are derived again, round by round.
         What is proved stays proved, by what proved it.
         """
         while not self._prove(key):
@@ -80,7 +81,7 @@ class Founded:
     def _add_replaced(self) -> bool:
         """One more round of candidates, besides the current values; returns whether any was new."""
         store, grown = self.bodies.store, False
-        for name in self.stratum.combine:
+        for name in self.stratum.predicates if self.stratum.subsumptions else self.stratum.combine:
             base = store.relations.get(facts_name(name))
             parts = [] if base is None else [base.rows()]
             parts += [self.bodies.derived(way) for way in self.ways[name]]

@@ -62,6 +62,8 @@ class _Printer:
         if id(item) in self.shown:
             return f"{text}   shown above", []
         self.shown.add(id(item))
+        if item.by == "equivalence":
+            return f"{text}   by equivalence", list(item.parts)
         assert item.rule is not None
         if item.by == "rule":
             return f"{text}   by {place(item.rule)}", self.parts(item.rule, item.binding, item.parts)
@@ -123,6 +125,8 @@ class _Printer:
         if isinstance(form, Atom):
             args = [_operand(a, known) for a in form.args]
             predicate = self.program.predicates[form.predicate]
+            if predicate.equivalence is not None:
+                return f"{predicate.equivalence}({', '.join(args)})"
             return (
                 self.auxiliary(form.predicate, args) if predicate.auxiliary else predicate.show(tuple(args))
             )

@@ -12,12 +12,14 @@ import numpy as np
 
 from dlog.engine.body.table import Table
 from dlog.engine.state.limits import Watch
+from dlog.engine.state.store import storable
 from dlog.engine.view import View, interruptible
 from dlog.engine.why.alternatives import Alternative, Bodies
+from dlog.engine.why.equivalence import connecting_pairs, refuse_recursive
 from dlog.engine.why.founded import Founded, Instance, Key, is_base
 from dlog.ir.rules import Atom, Form, Predicate, Rule, Stratum, Var
 from dlog.storage.values import decode_value
-from dlog.values import MAX_PRECISION, Type
+from dlog.values import Type
 
 SHOWN = 10  # assignments of an aggregate
 
@@ -40,11 +42,12 @@ class Assignment:
 
 @dataclass(eq=False)
 class Derivation:
-    """A fact and why it holds: `by` is "fact", "rule" or "aggregate".
+    """A fact and why it holds: `by` is "fact", "rule", "aggregate" or "equivalence".
 
-    By a rule: `forms` are the body's, `parts` the premise for each of them, under `binding`.  By an
-    aggregate: the first `assignments` of `total`.  `replaced`: a value of a recursive min or max that held
-    for a while, and has been replaced by a better one since.
+    By equivalence: `parts` are pairs that connect its two members.  By a rule: `forms` are the body's,
+    `parts` the premise for each of them, under `binding`.  By an aggregate: the first `assignments` of
+    `total`.  `replaced`: a value of a recursive min or max that held for a while, and has been replaced by a
+    better one since, or a row that another row subsumes.
     """
 
     predicate: Predicate
@@ -91,21 +94,36 @@ class _Tree:
         return root
 
     def node(self, key: Key) -> Derivation:
+        relation = self.view.program.predicates[key[0]].equivalence
+        if relation is not None:  # a member and its representative are equivalent
+            key = (relation, key[1])
         known = self.nodes.get(key)
         if known is None:
             predicate = self.view.program.predicates[key[0]]
             pairs = zip(key[1], predicate.columns, strict=True)
             row = tuple(self.value(code, c.type) for code, c in pairs)
-            replaced = not self.view.store.relations[key[0]].contains(key[1])
+            replaced = not self.is_equivalence(key) and not self.view.store.relations[key[0]].contains(key[1])
             known = self.nodes[key] = Derivation(predicate, row, replaced=replaced, view=self.view)
             self.pending.append(key)
         return known
 
+    def is_equivalence(self, key: Key) -> bool:
+        """Whether a fact follows from pairs, and is none."""
+        name, row = key
+        is_known = name in self.view.program.equivalences
+        return is_known and not self.view.store.relations[name].contains(row)
+
     def support(self, key: Key) -> None:
         """Finds the premises of a node."""
         node, (name, row) = self.nodes[key], key
+        if self.is_equivalence(key):
+            node.by = "equivalence"
+            pairs = connecting_pairs(self.view.store, self.view.program, name, *row)
+            node.parts = [self.node((name, pair)) for pair in pairs]
+            return
         if name not in self.strata or is_base(self.bodies.store, name, row):
             return
+        refuse_recursive(self.view.program, self.strata[name])
         founded = self.founded_in(name)
         if not founded.prove(key):
             raise AssertionError(f"{name}{node.row} holds and has no derivation")
@@ -172,5 +190,5 @@ class _Tree:
         }
 
     def value(self, code: int, type: Type) -> Any:
-        stored = Type(type.name, type.scale, min(type.precision, MAX_PRECISION))
+        stored = storable(type)
         return decode_value(code, stored, self.view.store.dictionary)

@@ -4,6 +4,8 @@ S is a subset of T when every rule of S has T, with the head's own arguments, as
 
     # S(x, y) <- T(x, y), bad(y).       S(x, y) <- T(x, y), worse(x).
 
+A T with a subsumption is left out: in a recursion, S may have rows that T no longer has.
+
 This holds for derived rows; the caller must rule out base facts of S.
 """
 
@@ -18,6 +20,8 @@ def inclusions(program: Program) -> frozenset[tuple[str, str]]:
     for stratum in program.strata:
         for rule in stratum.rules:
             for head in rule.heads:
+                if program.predicates[head.predicate].equivalence is not None:
+                    continue  # its rule says only where its members come from
                 around = {
                     form.predicate
                     for form in rule.body.forms
@@ -25,8 +29,12 @@ def inclusions(program: Program) -> frozenset[tuple[str, str]]:
                 }
                 known = candidates.get(head.predicate)
                 candidates[head.predicate] = around if known is None else known & around
+    smaller = {head.predicate for rule in program.subsumptions for head in rule.heads}
     return frozenset(
-        (inner, outer) for inner, outers in candidates.items() for outer in outers if inner != outer
+        (inner, outer)
+        for inner, outers in candidates.items()
+        for outer in outers
+        if inner != outer and outer not in smaller
     )
 
 

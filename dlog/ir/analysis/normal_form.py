@@ -5,7 +5,8 @@ Shares no code with `safety` and `quantify`, which establish them, so that a def
 
 from __future__ import annotations
 
-from dlog.ir.primitives import SIGNATURES
+from dlog.ir.primitives import SIGNATURES, signature_of
+from dlog.ir.record_forms import is_record_form
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Operand, Primitive, Rule, Var
 
 
@@ -24,7 +25,7 @@ def check(rule: Rule) -> None:
         assert isinstance(aggregate.argument, Const | None) or aggregate.argument.name in bound
     _check_quantifiers(rule.body)
     if rule.aggregates:
-        _check_flat(rule.body)
+        _check_flat(rule.body, rule.computed)
     _check_keys(rule)
 
 
@@ -34,7 +35,8 @@ def _check_types(rule: Rule) -> None:
     operands += [a.result for a in rule.aggregates]
     for form in rule.body.walk():
         if isinstance(form, Primitive):
-            assert (form.name, len(form.inputs)) in SIGNATURES, f"unknown primitive {form}"
+            known = (form.name, len(form.inputs)) in SIGNATURES or is_record_form(form.name)
+            assert known, f"unknown primitive {form}"
         if isinstance(form, Atom | Primitive):
             operands += form.args
     for operand in operands:
@@ -109,13 +111,14 @@ def _children(conj: Conj) -> list[Conj]:
     return out
 
 
-def _check_flat(conj: Conj) -> None:
-    """Under an aggregate no branch has its own variables, outside negations."""
+def _check_flat(conj: Conj, computed: frozenset[str]) -> None:
+    """Under an aggregate no branch has its own variables, but for computed values, outside negations."""
     for form in conj.forms:
         if isinstance(form, Disjunction):
             for branch in form.branches:
-                assert not branch.exists, f"{branch} hides variables from the aggregate"
-                _check_flat(branch)
+                hidden = {v.name for v in branch.exists} - computed
+                assert not hidden, f"{branch} hides {hidden} from the aggregate"
+                _check_flat(branch, computed)
 
 
 # Keys: where they are, and that they determine the rest.
@@ -148,7 +151,7 @@ def _determined_by(form: Form, known: set[str]) -> set[str]:
         inputs = {a.name for a in form.inputs if isinstance(a, Var)}
         if form.name == "eq":
             return inputs if len(inputs - known) < 2 else set()
-        several = SIGNATURES[form.name, len(form.inputs)].generator
+        several = signature_of(form.name, len(form.inputs)).generator
         return _variables(form) if inputs <= known and not several else set()
     if isinstance(form, Disjunction) and form.exclusive:
         return set.intersection(*(_determined(branch, known) for branch in form.branches))

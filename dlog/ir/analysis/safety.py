@@ -16,7 +16,9 @@ from dataclasses import replace
 from dlog.errors import Diagnostics
 from dlog.ir.lower.aggregates import is_domain
 from dlog.ir.lower.alternatives import complete_alternatives
+from dlog.ir.lower.grounding import possible_outputs
 from dlog.ir.lower.quantify import quantify
+from dlog.ir.record_forms import branch_of, field_name, is_constructor
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Primitive, Rule, Var
 from dlog.ir.types.typecheck import quote, text_of
 from dlog.language.foreign import value_help
@@ -83,7 +85,10 @@ class _Body:
                 bound |= self.report_stuck(waiting, bound, shared)
                 continue
             waiting.remove(form)
-            ordered.append(self.order_inside(form, bound, shared[id(form)]))
+            if isinstance(form, Primitive) and is_constructor(form.name):
+                ordered += directed(form, bound, shared[id(form)])
+            else:
+                ordered.append(self.order_inside(form, bound, shared[id(form)]))
             bound = after
         return replace(conj, forms=tuple(ordered)), bound
 
@@ -162,8 +167,7 @@ class _Body:
     def offers(self, form: Form) -> frozenset[str]:
         """What a form would bind if it could run."""
         if isinstance(form, Primitive):
-            outputs = form.inputs if form.name == "eq" else (form.output,)
-            return frozenset(a.name for a in outputs if isinstance(a, Var))
+            return frozenset(a.name for a in possible_outputs(form) if isinstance(a, Var))
         if isinstance(form, Disjunction):
             offered = [frozenset().union(*map(self.offers, branch.forms)) for branch in form.branches]
             return frozenset.intersection(*offered) if offered else frozenset()
@@ -211,9 +215,31 @@ class _Body:
     def report(self, var: Var, span: Span | None, help: str) -> None:
         """Once for each variable of a statement, although its aggregates are separate rules."""
         message = f"ungrounded variable {var.name}"
+        if var.span is not None and var.span.text() == "_":
+            message, help = (
+                "_ has no value that can be used here",
+                "a new record needs a value for each field",
+            )
         whole = self.rule.span
         if not any(e.message == message and _inside(e.span, whole) for e in self.diagnostics.errors):
             self.diagnostics.error(message, span or whole, help)
+
+
+def directed(form: Primitive, bound: frozenset[str], shared: frozenset[str]) -> list[Form]:
+    """A constructor as it is, if it makes a record; one form for each field, if it takes one apart.
+
+    A field that nothing reads is left out, unless it is the only one: that one says that there is a record.
+    """
+    assert form.output is not None
+    if not form.inputs or (isinstance(form.output, Var) and form.output.name not in bound):
+        return [form]
+    branch = branch_of(form.name)
+    read = [i for i, a in enumerate(form.inputs) if not isinstance(a, Var) or a.name in shared]
+    repeated = [i for i, a in enumerate(form.inputs) if form.inputs.count(a) > 1]
+    return [
+        Primitive(field_name(branch, i), (form.output,), form.inputs[i], form.span)
+        for i in sorted({*read, *repeated} or {0})
+    ]
 
 
 _FRESH = re.compile(r"_w?\d+")
@@ -224,6 +250,8 @@ def _inputs(form: Primitive, bound: frozenset[str]) -> frozenset[str]:
     names = frozenset(a.name for a in form.inputs if isinstance(a, Var))
     if form.name == "eq" and len(names - bound) == 1 and form.inputs[0] != form.inputs[1]:
         return names & bound
+    if is_constructor(form.name) and (not isinstance(form.output, Var) or form.output.name in bound):
+        return frozenset()  # taken apart
     return names
 
 

@@ -1,6 +1,8 @@
 """Owns strata: which predicates depend on each other, in which order they are evaluated, and which cycles
 are allowed.
 
+A rule that removes rows, a subsumption, belongs to the stratum of its head; what else it reads comes before.
+
 Positive recursion is allowed.  Recursive min and max are allowed as far as `monotone` permits.  Any other
 cycle through negation or aggregation is an error that shows the cycle.
 """
@@ -21,10 +23,12 @@ from dlog.ir.lower.quantify import with_heads
 from dlog.ir.rules import Atom, Predicate, Rule, Stratum
 from dlog.language.source import Span
 
+SUBSUMPTION = "subsumption"
+
 
 @dataclass(frozen=True)
 class Edge:
-    """`head` needs `body`; `kind` is "" for a positive use, else "not" or the aggregate's name."""
+    """`head` needs `body`; `kind` is "" for a positive use, else "not", SUBSUMPTION or an aggregate."""
 
     head: str
     body: str
@@ -62,18 +66,56 @@ def _stratum(
     predicates: dict[str, Predicate],
     diagnostics: Diagnostics,
 ) -> Stratum:
+    subsumptions = tuple(rule for rule in rules if rule.removes)
+    rules = [rule for rule in rules if not rule.removes]
     restricted = [part for rule in rules for part in _restricted(rule, component, bool(edges))]
     combine = _combine(restricted) if edges else {}
     forbidden = [e for e in edges if _is_forbidden(e, combine, predicates)]
     if forbidden:
         _report_cycle(forbidden[0], edges, predicates, diagnostics)
+    elif subsumptions and combine:
+        _report_both(subsumptions[0], combine, diagnostics)
+    elif combine and (names := [n for n in component if predicates[n].equivalence is not None]):
+        _report_combined(combine, predicates[names[0]], diagnostics)
+    elif subsumptions and (names := [n for n in component if predicates[n].equivalence is not None]):
+        _report_subsumed(subsumptions[0], predicates[names[0]], diagnostics)
     else:
         for rule in restricted:
             check_monotone(rule, combine, diagnostics)
-    return Stratum(component, tuple(restricted), bool(edges), combine)
+    return Stratum(component, tuple(restricted), bool(edges), combine, subsumptions)
+
+
+def _report_both(subsumption: Rule, combine: dict[str, str], diagnostics: Diagnostics) -> None:
+    (name, op), *_ = combine.items()
+    compared = subsumption.heads[0].predicate
+    message = f"{compared} has a subsumption and depends on the {op} of {name}, which depends on it"
+    help = f"use a subsumption of {name} in place of {op}, or take {op} in a rule outside the recursion"
+    diagnostics.error(message, subsumption.span, help)
+
+
+def _report_combined(combine: dict[str, str], classes: Predicate, diagnostics: Diagnostics) -> None:
+    name, op = next(iter(combine.items()))
+    message = f"the equivalence relation {classes.equivalence} and the {op} of {name} depend on each other"
+    help = (
+        f"derive {classes.equivalence} from predicates that do not depend on {name}, or the other way round"
+    )
+    diagnostics.error(message, classes.span, help)
+
+
+def _report_subsumed(subsumption: Rule, classes: Predicate, diagnostics: Diagnostics) -> None:
+    compared = subsumption.heads[0].predicate
+    message = f"{compared}, which has a subsumption, and the equivalence relation {classes.equivalence}"
+    message += " depend on each other"
+    help = f"derive {classes.equivalence} from predicates that do not depend on it"
+    diagnostics.error(message, subsumption.span, help)
 
 
 def _edges(rule: Rule) -> Iterator[Edge]:
+    if rule.removes:
+        (head,) = rule.heads
+        others = [atom for atom, _ in rule.body.atoms() if atom.predicate != head.predicate]
+        yield from (Edge(head.predicate, a.predicate, SUBSUMPTION, a.span or rule.span) for a in others)
+        return
     for head in rule.heads:
         kind = _kind(rule, head)
         for atom, negated in rule.body.atoms():
@@ -130,7 +172,7 @@ def _combine(rules: Iterable[Rule]) -> dict[str, str]:
 def _is_forbidden(edge: Edge, combine: dict[str, str], predicates: dict[str, Predicate]) -> bool:
     """The negation for an absent inline aggregate is not the user's: the aggregate is in the cycle."""
     if edge.kind == "not":
-        return not predicates[edge.body].auxiliary
+        return not predicates[edge.body].auxiliary or predicates[edge.body].equivalence is not None
     return bool(edge.kind) and combine.get(edge.head) != edge.kind
 
 
@@ -142,7 +184,7 @@ def _report_cycle(
     path = _without_auxiliary(whole, predicates)
     steps = []
     for step in path:
-        word = {"": "", "not": "not "}.get(step.kind, f"{step.kind} of ")
+        word = {"": "", "not": "not ", SUBSUMPTION: "for its subsumption "}.get(step.kind, f"{step.kind} of ")
         where = place(step.span, edge.span) if step.span else "unknown place"
         steps.append(f"{step.head} needs {word}{step.body} ({where})")
     help = f"the cycle: {', '.join(steps)}"
@@ -161,11 +203,12 @@ def _without_auxiliary(path: list[Edge], predicates: dict[str, Predicate]) -> li
         path = [*path[1:], path[0]]
     shown: list[Edge] = []
     kind = ""
-    for edge in path:
+    for before, edge in zip((path[-1], *path), path, strict=False):
         kind = edge.kind if edge.kind and not predicates[edge.body].auxiliary else kind or edge.kind
         start = shown[-1].body if shown else path[0].head
         if not predicates[edge.body].auxiliary:
-            shown.append(Edge(start, edge.body, kind, edge.span))
+            of_classes = predicates[edge.head].equivalence is not None  # not a dependency that the user wrote
+            shown.append(Edge(start, edge.body, kind, before.span if of_classes else edge.span))
             kind = ""
     return shown
 

@@ -42,13 +42,17 @@ def switches(program: Program) -> Switches:
             found.never |= names
     found.eager |= {name for name, p in program.predicates.items() if "magic" in p.qualifiers}
     found.never |= {name for name, p in program.predicates.items() if "no_magic" in p.qualifiers}
+    for name, classes in program.equivalences.items():  # a class may need any pair
+        found.never |= {name, classes}
     found.eager -= found.never
     return found
 
 
 def asked_for(program: Program, based: Collection[str]) -> dict[str, str]:
     """Every goal of a program, with why it is one.  `based` are the predicates that may hold base facts."""
-    goals = {d.predicate: _ASKING[d.kind] for d in program.directives if d.kind in _ASKING}
+    classes = program.equivalences
+    asking = [d for d in program.directives if d.kind in _ASKING]
+    goals = {classes.get(d.predicate, d.predicate): _ASKING[d.kind] for d in asking}
     goals |= {query.predicate: "it is a query" for query in program.queries}
     goals |= {c.violations: "a constraint is checked" for c in program.constraints}
     return goals | checked(program, based)

@@ -35,3 +35,8 @@ def read_by(program: Program, predicate: str) -> list[Stratum]:
             wanted |= stratum.reads
             found.append(stratum)
     return found[::-1]
+
+
+def reads_of(program: Program, predicate: str) -> set[str]:
+    """A predicate and all that it depends on.  O(size of the program)."""
+    return {predicate}.union(*(stratum.reads for stratum in read_by(program, predicate)))

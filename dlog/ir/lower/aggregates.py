@@ -2,6 +2,9 @@
 
     # n = count : { edge(x, _) }         becomes, with x a group,
     # (aux[x] = n ; !aux[x] = _, n = 0)  where  aux[x] = n <- agg<<n = count()>> edge(x, _).
+    # l = max m : { length(x, m) }       becomes, with x a witness,
+    # witnesses(x, l)  where  aux[] = l <- agg<<l = max(m)>> length(x, m).
+    #                         witnesses(x, m) <- length(x, m), aux[] = m.
 
 An aggregate whose body does not bind its groups ranges over a *domain*: an auxiliary predicate over the forms
 around it that do.  It may have more groups than the rule needs, never fewer.
@@ -16,6 +19,7 @@ from typing import TypeAlias
 from dlog.aggregates import AGGREGATES, COFACTOR, aggregate_named
 from dlog.errors import did_you_mean
 from dlog.ir.lower.dependencies import Dependencies
+from dlog.ir.lower.equivalence import relation_of
 from dlog.ir.lower.grounding import (
     AggregateForm,
     RawForm,
@@ -166,7 +170,8 @@ class RuleMaker:
             self.heads = tuple(h.predicate for h in heads)
         body = self.conj(tuple(forms), (), heads[0].predicate)
         rules = self.lowered.rules
-        rules.append(Rule(len(rules), heads, body, aggregates, span=span))
+        computed = frozenset(self.scope.computed)
+        rules.append(Rule(len(rules), heads, body, aggregates, span=span, computed=computed))
 
     def auxiliary(self, name: str, args: tuple[Operand, ...], n_keys: int, span: Span | None) -> Atom:
         self.lowered.names.shapes[name] = Shape(len(args), n_keys < len(args), span, auxiliary=True)
@@ -202,8 +207,35 @@ class RuleMaker:
             forms.insert(0, self.domain(missing, around, auxiliary + _DOMAIN, form.span))
         head = self.auxiliary(auxiliary, (*form.groups, form.result), len(form.groups), form.span)
         aggregate = Aggregate(form.op, form.result, form.argument, form.span)
+        if form.witnesses:
+            forms = self.candidates(form, forms, auxiliary)
         self.add((head,), forms, (aggregate,), form.span)
+        if form.witnesses:
+            return self.with_witnesses(form, forms, head)
         return head if form.over_nothing is None else self.or_empty(form, form.over_nothing, head)
+
+    def candidates(self, form: AggregateForm, forms: list[RawForm], name: str) -> list[RawForm]:
+        """The body of an aggregate with witnesses, without aggregates: two rules will have it.
+
+        A computed argument is stored first, since storing may round it.
+        """
+        body = self.conj(tuple(forms), (), name).forms
+        stored = {a for f in body if isinstance(f, Atom) for a in f.args}
+        if not isinstance(form.argument, Var) or form.argument in stored:
+            return list(body)
+        args = (*form.groups, *form.witnesses, form.argument)
+        head = self.auxiliary(name + "'candidates", args, len(args), form.span)
+        self.add((head,), body, (), form.span)
+        return [head]
+
+    def with_witnesses(self, form: AggregateForm, forms: list[RawForm], best: Atom) -> Atom:
+        """The assignments that have the result, projected to groups, witnesses and result."""
+        assert form.argument is not None
+        reached = replace(best, args=(*best.keys, form.argument))
+        args = (*form.groups, *form.witnesses, form.argument)
+        head = self.auxiliary(best.predicate + "'witnesses", args, len(args), form.span)
+        self.add((head,), (*forms, reached), (), form.span)
+        return replace(head, args=(*args[:-1], form.result))
 
     def or_empty(self, form: AggregateForm, value: int, head: Atom) -> Form:
         """The aggregate's value, or the one it has over nothing."""
@@ -226,4 +258,4 @@ class RuleMaker:
 
 
 def _predicates(form: Form) -> set[str]:
-    return {atom.predicate for atom, _ in Conj((), (form,)).atoms()}
+    return {relation_of(atom.predicate) for atom, _ in Conj((), (form,)).atoms()}

@@ -6,6 +6,12 @@ a value to every variable, a fixed one if it is undefined, and a number tells wh
 
     # agg<<n = count()>> (a(x, y) ; b(x))     becomes
     # agg<<n = count()>> (a(x, y), t = 0 ; b(x), y = 0, t = 1)
+
+A variable that was made for the value of a term is none of the body's: it stays inside its branch.  Where it
+is defined, the others determine it, so an assignment of these that satisfies two branches counts once.
+
+    # agg<<n = count()>> t(x), (a(x) ; x + 1 > 2)     stays
+    # agg<<n = count()>> t(x), (a(x) ; exists v . v = x + 1, v > 2)
 """
 
 from __future__ import annotations
@@ -13,6 +19,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dlog.ir.lower.quantify import bindings
+from dlog.ir.primitives import signature_of
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Operand, Primitive, Rule, Var
 from dlog.values import INT, Type
 
@@ -22,8 +29,21 @@ def complete_alternatives(rule: Rule) -> Rule:
     outside = {a.name for head in rule.heads for a in head.args if isinstance(a, Var)}
     outside |= {a.argument.name for a in rule.aggregates if isinstance(a.argument, Var)}
     types = dict(rule.types)
-    body = _completed(rule.body, outside, types)
+    body = _completed(rule.body, outside | (rule.computed - _generated(rule.body)), types)
     return replace(rule, body=body, types=types)
+
+
+def _generated(body: Conj) -> set[str]:
+    """What generators bind: they give several values, which count apart."""
+    return {
+        form.output.name
+        for form in body.walk()
+        if isinstance(form, Primitive) and isinstance(form.output, Var) and _is_generator(form)
+    }
+
+
+def _is_generator(form: Primitive) -> bool:
+    return signature_of(form.name, len(form.inputs)).generator
 
 
 def _completed(conj: Conj, outside: set[str], types: dict[str, Type]) -> Conj:

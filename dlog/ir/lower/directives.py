@@ -7,19 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dlog.errors import Diagnostics, UnsupportedError, did_you_mean
+from dlog.errors import Diagnostics, did_you_mean
 from dlog.ir.lower.lowered import Lowered
 from dlog.language import ast
 
 Value = str | int | bool
 
-_FILES = ("file", "csv", "tsv", "json", "jsonfile", "parquet", "arrow", "table")
+_FILES = ("file", "csv", "tsv", "json", "jsonfile", "parquet", "arrow", "sqlite", "table")
 IO_KINDS = {
     "input": (*_FILES, "stdin", "stdinjson"),
     "output": (*_FILES, "stdout", "stdoutjson"),
     "printsize": ("stdout", "stdoutprintsize"),
 }
-_COMMON = ("IO", "filename", "name", "delimiter", "rfc4180", "headers", "header", "compress", "format")
+_COMMON = (
+    "IO",
+    "filename",
+    "dbname",
+    "name",
+    "delimiter",
+    "rfc4180",
+    "headers",
+    "header",
+    "compress",
+    "format",
+)
 PARAMETERS = {
     "input": (*_COMMON, "columns"),
     "output": (*_COMMON, "precision"),
@@ -27,15 +38,22 @@ PARAMETERS = {
     "limitsize": ("n",),
     "table": (),
     "stream": (),
+    "materialize": ("mode",),
+}
+
+# Directives that an equivalence relation cannot have, and why.
+_NOT_OF_CLASSES = {
+    "limitsize": "its rows are not derived one by one; limit a predicate with a rule that reads it",
+    "materialize": "its pairs are never stored, only one row for each member",
 }
 
 
 def check_directives(lowered: Lowered, diagnostics: Diagnostics) -> None:
     """Reports unknown parameters, and values that a parameter cannot take."""
     for directive in lowered.directives:
-        sqlite = next((p for p in directive.params if (p.name, p.value) == ("IO", "sqlite")), None)
-        if sqlite is not None:  # its own parameters are unknown too
-            diagnostics.add(UnsupportedError("not supported yet: sqlite files", span=sqlite.span))
+        if lowered.names.shapes[directive.predicate].is_equivalence and directive.kind in _NOT_OF_CLASSES:
+            message = f"{directive.predicate} is an equivalence relation: .{directive.kind} cannot be used"
+            diagnostics.error(message, directive.span, _NOT_OF_CLASSES[directive.kind])
             continue
         for parameter in directive.params:
             _check_parameter(directive, parameter, diagnostics)
@@ -92,6 +110,7 @@ _FLAG: tuple[Callable[[Value], bool], str] = (_is_flag, "it is true or false")
 _TEXT: tuple[Callable[[Value], bool], str] = (_is_text, 'it is a string, as in name="..."')
 _VALUES: dict[str, tuple[Callable[[Value], bool], str]] = {
     "filename": _TEXT,
+    "dbname": _TEXT,
     "name": _TEXT,
     "delimiter": (_is_delimiter, "it has at least one character and no line break"),
     "rfc4180": _FLAG,
@@ -101,6 +120,7 @@ _VALUES: dict[str, tuple[Callable[[Value], bool], str]] = {
     "format": (_one_of("object", "list"), "it is object or list"),
     "columns": (_are_columns, 'it has numbers from 0 joined by colons, as in columns="0:2:1"'),
     "precision": (_one_of("9", "full"), "it is 9 or full"),
+    "mode": (_one_of("always", "changes", "on_read"), "it is always, changes or on_read"),
     "n": (_is_limit, "it is a number of rows"),
 }
 

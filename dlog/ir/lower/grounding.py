@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from dlog.aggregates import aggregate_named
+from dlog.ir.record_forms import is_constructor
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Operand, Primitive, Var
 from dlog.language.source import Span
 
@@ -21,7 +22,8 @@ from dlog.language.source import Span
 class AggregateForm:
     """An inline aggregate that will become a separate rule: `result = op(argument) : { forms }`.
 
-    `groups` are the variables that it shares with its surroundings.
+    `groups` are the variables that it shares with its surroundings and that have a value there; `witnesses`
+    get theirs from the assignments that have the result.
     """
 
     op: str
@@ -30,6 +32,7 @@ class AggregateForm:
     forms: tuple[RawForm, ...]
     groups: tuple[Var, ...]
     span: Span | None
+    witnesses: tuple[Var, ...] = ()
 
     @property
     def over_nothing(self) -> int | None:
@@ -38,8 +41,9 @@ class AggregateForm:
 
     @cached_property
     def own(self) -> frozenset[str]:
-        """What is outside the aggregate's body: its groups, its argument and its result."""
-        return frozenset(a.name for a in (*self.groups, self.argument, self.result) if isinstance(a, Var))
+        """What is outside the aggregate's body: its groups, its witnesses, its argument and its result."""
+        operands = (*self.groups, *self.witnesses, self.argument, self.result)
+        return frozenset(a.name for a in operands if isinstance(a, Var))
 
     @cached_property
     def needed(self) -> tuple[Var, ...]:
@@ -66,7 +70,7 @@ class AggregateForm:
         groups = {g.name for g in self.groups}
         if self.over_nothing is not None:
             return {self.result.name} if groups <= bound else set()
-        return {self.result.name} | groups
+        return {self.result.name, *groups, *(w.name for w in self.witnesses)}
 
 
 RawForm: TypeAlias = Form | AggregateForm
@@ -157,7 +161,7 @@ def _shared(forms: list[RawForm], around: frozenset[str]) -> dict[int, frozenset
 def _names(form: RawForm) -> set[str]:
     """The variables of a form; for an aggregate those visible to its surroundings."""
     if isinstance(form, AggregateForm):
-        return {form.result.name, *(g.name for g in form.groups)}
+        return {form.result.name, *(v.name for v in (*form.groups, *form.witnesses))}
     if isinstance(form, Atom | Primitive):
         return {a.name for a in form.args if isinstance(a, Var)}
     return set().union(*(_names(inner) for conj in children(form) for inner in raw(conj)))
@@ -171,6 +175,8 @@ def _binds(form: RawForm, bound: Set[str], shared: frozenset[str]) -> set[str]:
         names = {a.name for a in form.inputs if isinstance(a, Var)}
         if form.name == "eq":
             return names if len(names - bound) < 2 and form.inputs[0] != form.inputs[1] else set()
+        if is_constructor(form.name) and _is_bound(form.output, bound):  # taken apart
+            return names
         return {form.output.name} if names <= bound and isinstance(form.output, Var) else set()
     if isinstance(form, Disjunction) and form.exclusive:
         aggregate = form.branches[0].forms[0]  # or its value over nothing
@@ -183,16 +189,26 @@ def _binds(form: RawForm, bound: Set[str], shared: frozenset[str]) -> set[str]:
     return _offers(form)
 
 
+def possible_outputs(form: Primitive) -> tuple[Operand | None, ...]:
+    """What a primitive may give a value: either side of an equality, a record or its fields."""
+    if is_constructor(form.name):
+        return form.args
+    return form.inputs if form.name == "eq" else (form.output,)
+
+
+def _is_bound(operand: Operand | None, bound: Set[str]) -> bool:
+    return not isinstance(operand, Var) or operand.name in bound
+
+
 def _offers(form: RawForm) -> set[str]:
     """What a form would bind if it could run."""
     if isinstance(form, AggregateForm):
         groups = set() if form.over_nothing is not None else {g.name for g in form.groups}
-        return {form.result.name} | groups
+        return {form.result.name, *groups, *(w.name for w in form.witnesses)}
     if isinstance(form, Atom):
         return _names(form)
     if isinstance(form, Primitive):
-        outputs = form.inputs if form.name == "eq" else (form.output,)
-        return {a.name for a in outputs if isinstance(a, Var)}
+        return {a.name for a in possible_outputs(form) if isinstance(a, Var)}
     if isinstance(form, Disjunction) and form.branches:
         branches = (set().union(*map(_offers, raw(branch))) for branch in form.branches)
         return set.intersection(*branches)

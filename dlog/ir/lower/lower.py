@@ -8,7 +8,9 @@ not report it again.  Types, safety and strata are handled by later modules.
 
 from __future__ import annotations
 
-from dlog.errors import Diagnostics, UnsupportedError, did_you_mean
+from dataclasses import replace
+
+from dlog.errors import Diagnostics, did_you_mean
 from dlog.ir.lower.aggregates import (
     OwnForms,
     RuleMaker,
@@ -18,25 +20,33 @@ from dlog.ir.lower.aggregates import (
     check_head_terms,
 )
 from dlog.ir.lower.cofactors import with_entries
+from dlog.ir.lower.declared_types import with_declared_types
 from dlog.ir.lower.dependencies import Dependencies
+from dlog.ir.lower.equivalence import class_rules, declare_classes
 from dlog.ir.lower.fact_spans import fact_span
 from dlog.ir.lower.grounding import RawForm, ground
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.named_types import NamedTypes
 from dlog.ir.lower.names import collect_names
 from dlog.ir.lower.scope import Scope, free_variables, variables
-from dlog.ir.primitives import RELATIONS, TOTAL
+from dlog.ir.lower.subsumptions import is_subsumption, removing_rule
+from dlog.ir.primitives import RELATIONS, is_total
 from dlog.ir.rules import Aggregate, Atom, Constraint, FactBlock, FactDelta, Operand, Primitive, Query, Var
 from dlog.language import ast
+from dlog.language.build import literal_row
 from dlog.language.foreign import type_help
 from dlog.values import BUILTIN_TYPES
 
 
 def lower(program: ast.Program, diagnostics: Diagnostics) -> Lowered:
     """REQUIRES: includes are expanded."""
+    program = with_declared_types(program, diagnostics)
     types = NamedTypes((s for s in program.statements if isinstance(s, ast.TypeDeclaration)), diagnostics)
     program, wrong = with_entries(program, diagnostics)
-    lowered = Lowered(collect_names(program, diagnostics), types, has_times=_declares_times(program))
+    names = collect_names(program, diagnostics)
+    declare_classes(names)
+    lowered = Lowered(names, types, has_times=_declares_times(program))
+    lowered.rules += class_rules(names)
     dependencies = Dependencies(program)
     for statement in program.statements:
         if statement not in wrong:
@@ -95,6 +105,15 @@ def _lower_facts(facts: ast.Facts, lowered: Lowered) -> None:
 
 
 def _lower_rule(node: ast.Rule, lowered: Lowered, dependencies: Dependencies) -> None:
+    if not is_subsumption(node):
+        _lower_plain_rule(node, lowered, dependencies)
+    elif plain := removing_rule(node, lowered.names):
+        known = len(lowered.rules)
+        _lower_plain_rule(plain, lowered, dependencies)
+        lowered.rules[known:] = [replace(rule, removes=True) for rule in lowered.rules[known:]]
+
+
+def _lower_plain_rule(node: ast.Rule, lowered: Lowered, dependencies: Dependencies) -> None:
     scope = Scope(node, lowered)
     forms: list[RawForm] = []
     if node.body is not None:
@@ -120,7 +139,7 @@ def _always_defined(computed: OwnForms) -> list[RawForm]:
     total = [
         item
         for item, forms in computed.items()
-        if all(isinstance(form, Primitive) and form.name in TOTAL for form in forms)
+        if all(isinstance(form, Primitive) and is_total(form) for form in forms)
     ]
     return [form for item in total for form in computed.pop(item)]
 
@@ -169,10 +188,6 @@ def _split(node: ast.Node) -> tuple[ast.Node | None, tuple[ast.Node, ...]]:
 
 def _not_a_head(scope: Scope, node: ast.Node) -> None:
     help = "write R(x) or F[x] = y"
-    if isinstance(node, ast.Comparison) and node.op == "<=" and isinstance(node.left, ast.Call):
-        scope.failed = True
-        scope.diagnostics.add(UnsupportedError("not supported yet: subsumption", span=node.span))
-        return
     if isinstance(node, ast.Negation):
         help = "a head cannot be negated; rules derive what is true"
     elif isinstance(node, ast.Disjunction):
@@ -264,9 +279,9 @@ def _lower_delta(delta: ast.Delta, lowered: Lowered) -> None:
         diagnostics.error(message, delta.span, "use - and + to change a relation")
         return
     args = (*atom.args, *value)
-    row = tuple((a.kind, a.value) for a in args if isinstance(a, ast.Constant))
-    if len(row) < len(args):
-        other = next(a for a in args if not isinstance(a, ast.Constant))
+    row = literal_row(args)
+    if row is None:
+        other = next(a for a in args if literal_row((a,)) is None)
         diagnostics.error("a delta takes constants only", other.span, "write out the fact to insert or erase")
     elif lowered.names.use(atom.name, len(args), bool(value), delta.span):
         lowered.deltas.append(FactDelta(delta.op, atom.name, row, delta.span))

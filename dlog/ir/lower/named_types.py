@@ -1,13 +1,41 @@
-"""Owns type names: the built-in types, and Soufflé's subtypes and unions as names for one of them."""
+"""Owns type names: the built-in types, Soufflé's subtypes and unions as names for one of them, and the types
+of records, each with its constructors.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from dlog.errors import Diagnostics, did_you_mean, place
 from dlog.language import ast
 from dlog.language.foreign import type_help
-from dlog.values import BUILTIN_TYPES, DECIMAL, MAX_PRECISION, RESERVED_TYPES, Type, decimal
+from dlog.language.printing import format_node
+from dlog.values import (
+    BUILTIN_TYPES,
+    DECIMAL,
+    FLOAT,
+    INT,
+    MAX_PRECISION,
+    TYPES,
+    UNSIGNED,
+    Constructor,
+    RecordType,
+    Type,
+    decimal,
+)
+
+# The names of types that other names stand for; those that are Soufflé's own have no other meaning there.
+_TAKEN = frozenset(name for type in TYPES if len(type.names) > 1 for name in type.names) | {
+    UNSIGNED.name,
+    FLOAT.name,
+}
+
+
+def _is_same(declaration: ast.TypeDeclaration) -> bool:
+    """`.type string = symbol`: a name for the type that already has it."""
+    bases = {base.name for base in declaration.bases}
+    return declaration.name in BUILTIN_TYPES and bases == {declaration.name}
 
 
 class NamedTypes:
@@ -18,15 +46,19 @@ class NamedTypes:
         self.declarations: dict[str, ast.TypeDeclaration] = {}
         self.known: dict[str, Type | None] = dict(BUILTIN_TYPES)
         for declaration in declarations:
-            self.declare(declaration)
-            if declaration.name not in RESERVED_TYPES:
-                self.known.pop(declaration.name, None)
+            if not _is_same(declaration):
+                self.declare(declaration)
+                if declaration.name not in _TAKEN:
+                    self.known.pop(declaration.name, None)
+        self.branches: dict[str, str] = {}  # the type that each branch belongs to
+        self._declare_records()
         for name in self.declarations:
             self.base(name, ())
+        self._define_records()
 
     def declare(self, declaration: ast.TypeDeclaration) -> None:
         first = self.declarations.setdefault(declaration.name, declaration)
-        if declaration.name in RESERVED_TYPES:
+        if declaration.name in _TAKEN:
             del self.declarations[declaration.name]
             self.diagnostics.error(
                 f"{declaration.name} is a built-in type", declaration.span, "choose another name"
@@ -34,6 +66,67 @@ class NamedTypes:
         elif first is not declaration and first != declaration:
             help = f"the first declaration is at {place(first.span, declaration.span)}"
             self.diagnostics.error(f"type {declaration.name} is declared twice", declaration.span, help)
+
+    # Records
+
+    def record(self, name: str) -> RecordType | None:
+        """The type of records with this name."""
+        type = self.known.get(name)
+        return type if isinstance(type, RecordType) else None
+
+    def owner(self, literal: object) -> str | None:
+        """The type of a literal that begins with a branch."""
+        branch = re.match(r"\$([?\w.]+)", str(literal))
+        return self.branches.get(branch.group(1)) if branch else None
+
+    def _declare_records(self) -> None:
+        """Types without their constructors, which may mention any of them."""
+        self._records = [d for d in self.declarations.values() if d.branches]
+        self._definitions: dict[str, tuple[Constructor, ...]] = {}
+        for declaration in self._records:
+            signature = "\n".join(sorted(self._mentioned(declaration)))
+            self.known[declaration.name] = RecordType(
+                declaration.name, signature=signature, definitions=self._definitions
+            )
+
+    def _mentioned(self, declaration: ast.TypeDeclaration) -> list[str]:
+        """The text of a declaration, and of all that it mentions."""
+        found, todo = {declaration.name: declaration}, [declaration]
+        while todo:
+            for node in todo.pop().walk():
+                if isinstance(node, ast.TypeRef) and node.name in self.declarations.keys() - found.keys():
+                    found[node.name] = self.declarations[node.name]
+                    todo.append(found[node.name])
+        return [format_node(declaration) for declaration in found.values()]
+
+    def _define_records(self) -> None:
+        for declaration in self._records:
+            name, seen = declaration.name, set[str]()
+            constructors = []
+            for branch in declaration.branches:
+                owner = self.branches.get(branch.name, name)
+                if branch.name in seen or owner != name:
+                    help = "the branches of all types have different names"
+                    self.diagnostics.error(f"{branch.name} is already a branch of {owner}", branch.span, help)
+                elif branch.name:
+                    self.branches[branch.name] = name
+                seen.add(branch.name)
+                constructors.append(Constructor(branch.name, self._fields(branch)))
+            self._definitions[name] = tuple(constructors)
+
+    def _fields(self, branch: ast.BranchType) -> tuple[tuple[str, Type], ...]:
+        fields: dict[str, Type] = {}
+        for parameter in branch.fields:
+            assert parameter.type is not None
+            type = self.resolve(parameter.type) or INT
+            if type.no_field:
+                message = f"a field cannot be {type.called} yet"
+                self.diagnostics.error(message, parameter.type.span, type.no_field)
+            if parameter.name in fields:
+                message = f"two fields are called {parameter.name}"
+                self.diagnostics.error(message, parameter.span, "give each field a different name")
+            fields[parameter.name] = type
+        return tuple(fields.items())
 
     def resolve(self, reference: ast.TypeRef) -> Type | None:
         """The built-in type of a reference, None when it has none (and that was reported)."""

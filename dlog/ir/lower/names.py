@@ -29,6 +29,16 @@ class Shape:
     declaration: ast.Declaration | None = None
     auxiliary: bool = False  # created by lowering
     input: bool = False  # filled from a file or a stream
+    equivalence: str | None = None  # the equivalence relation whose classes it holds: see `equivalence`
+
+    @property
+    def is_equivalence(self) -> bool:
+        return self.declaration is not None and "eqrel" in self.declaration.qualifiers
+
+    @property
+    def of_aggregate(self) -> bool:
+        """Whether lowering created it for an aggregate."""
+        return self.auxiliary and self.equivalence is None
 
     @property
     def parameters(self) -> tuple[ast.Parameter, ...]:
@@ -40,6 +50,8 @@ class Shape:
 
     def argument(self, name: str, index: int) -> str:
         """The name of an argument in messages."""
+        if self.equivalence is not None:
+            return f"an argument of {self.equivalence}"
         if self.parameters:
             return f"argument {self.parameters[index].name} of {name}"
         is_value = self.functional and index == self.arity - 1

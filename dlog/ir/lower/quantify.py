@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dlog.ir.primitives import SIGNATURES
+from dlog.ir.primitives import signature_of
 from dlog.ir.rules import Aggregate, Atom, Conj, Disjunction, Form, Negation, Primitive, Rule, Var
 
 
@@ -74,7 +74,7 @@ def _keys(body: Conj) -> set[str]:
     and those that a disjunction may bind to several values."""
     keys = {a.name for atom, _ in body.atoms() for a in atom.keys if isinstance(a, Var)}
     for form in body.walk():
-        if isinstance(form, Primitive) and SIGNATURES[form.name, len(form.inputs)].generator:
+        if isinstance(form, Primitive) and signature_of(form.name, len(form.inputs)).generator:
             keys |= {form.output.name} if isinstance(form.output, Var) else set()
     while new := _undetermined(body, keys):
         keys |= new
@@ -116,5 +116,5 @@ def _determined_by(form: Primitive, known: set[str]) -> frozenset[str]:
     inputs = {a.name for a in form.inputs if isinstance(a, Var)}
     if form.name == "eq":
         return form_bindings(form) if len(inputs - known) < 2 else frozenset()
-    single = not SIGNATURES[form.name, len(form.inputs)].generator
+    single = not signature_of(form.name, len(form.inputs)).generator
     return form_bindings(form) if single and inputs <= known else frozenset()

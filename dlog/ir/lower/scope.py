@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from dlog.aggregates import AGGREGATES, COFACTOR, aggregate_named
 from dlog.errors import UnsupportedError, did_you_mean
 from dlog.ir import primitives
+from dlog.ir.lower.equivalence import is_equivalence, same_class
 from dlog.ir.lower.grounding import AggregateForm, RawForm, raw
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.surroundings import Surroundings
+from dlog.ir.record_forms import constructor_name
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Negation, Operand, Primitive, Var
 from dlog.language import ast
 from dlog.language.foreign import function_help
@@ -31,7 +33,9 @@ class Scope:
         self.failed = False
         self.taken = set(variables(root))
         self.fresh_count = 0
-        self.surroundings = Surroundings(root)
+        self.computed: set[str] = set()  # the fresh variables for values of terms; those of `_` are not
+        self.negated = False  # whether what is being flattened is under an odd number of `!`
+        self.surroundings = Surroundings(root, self.is_test)
 
     def fresh(self, span: Span | None) -> Var:
         """A variable that the statement does not use."""
@@ -41,6 +45,12 @@ class Scope:
             if name not in self.taken:
                 return Var(name, span)
 
+    def value(self, span: Span | None) -> Var:
+        """A fresh variable for the value of a term."""
+        variable = self.fresh(span)
+        self.computed.add(variable.name)
+        return variable
+
     def error(self, message: str, span: Span | None, help: str | None = None) -> None:
         self.failed = True
         self.diagnostics.error(message, span, help)
@@ -49,6 +59,10 @@ class Scope:
         known = self.names.use(name, arity, functional, span)
         self.failed |= not known
         return known
+
+    def is_test(self, name: str) -> bool:
+        """Whether a condition `name(..)` is a primitive; a predicate may have the same name."""
+        return name in primitives.RELATIONS and name not in self.names.shapes
 
     # Formulas
 
@@ -80,7 +94,10 @@ class Scope:
             forms.append(Disjunction(tuple(map(_conj, branches)), node.span))
 
     def negation(self, node: ast.Negation, forms: list[RawForm]) -> None:
-        self.negate(self.conjunct(node.body), node.span, forms)
+        self.negated = not self.negated
+        inner = self.conjunct(node.body)
+        self.negated = not self.negated
+        self.negate(inner, node.span, forms)
 
     def negate(self, inner: list[RawForm], span: Span, forms: list[RawForm]) -> None:
         """Adds the negation of a conjunction; that of `true` is `false`, that of `false` needs no form.
@@ -100,13 +117,17 @@ class Scope:
         return inner
 
     def call(self, node: ast.Call, forms: list[RawForm]) -> None:
-        if node.name in primitives.RELATIONS and node.name not in self.names.shapes:
+        if self.is_test(node.name):
             if self.check_arity(node):
                 inputs = tuple(self.term(a, forms) for a in node.args)
-                forms.append(Primitive(node.name, inputs, None, node.span))
+                name = primitives.NEGATED_MATCH if node.name == "match" and self.negated else node.name
+                forms.append(Primitive(name, inputs, None, node.span))
         elif self.use(node.name, len(node.args), False, node.span):
             args = tuple(self.argument(a, forms) for a in node.args)
-            forms.append(Atom(node.name, args, len(args), node.span))
+            if is_equivalence(self.names, node.name):
+                forms += same_class(node.name, args, self.fresh(node.span), node.span)
+            else:
+                forms.append(Atom(node.name, args, len(args), node.span))
 
     def comparison(self, node: ast.Comparison, forms: list[RawForm]) -> None:
         left, right = node.left, node.right
@@ -156,8 +177,36 @@ class Scope:
                 return self.cast(node, forms, target)
             case ast.InlineAggregate():
                 return self.aggregate(node, forms, target)
+            case ast.Record():
+                return self.record(constructor_name(""), node, forms, target)
+            case ast.Branch():
+                return self.branch(node, forms, target)
         self.not_a_value(node)
         return _nothing(node)
+
+    def branch(self, node: ast.Branch, forms: list[RawForm], target: Operand | None) -> Operand:
+        types = self.lowered.types
+        owner = types.record(types.branches.get(node.name, ""))
+        if owner is None:
+            help = did_you_mean(node.name, types.branches, "branches are declared as in .type T = A {x: int}")
+            self.error(f"unknown branch {node.name}", node.span, help)
+            return _nothing(node)
+        if not node.args and owner.immediate(owner.numbers[node.name]) is not None:
+            return self.equate(Const("record", f"${node.name}", None, node.span), target, forms)
+        return self.record(constructor_name(node.name), node, forms, target)
+
+    def record(
+        self, name: str, node: ast.Record | ast.Branch, forms: list[RawForm], target: Operand | None
+    ) -> Operand:
+        """A record that is made, or taken apart: which of them is settled when forms are ordered."""
+        if not node.args and isinstance(node, ast.Record):
+            return self.equate(Const("record", "[]", None, node.span), target, forms)
+        output = target if target is not None else self.value(node.span)
+        inner: list[RawForm] = []
+        inputs = tuple(self.argument(a, inner) for a in node.args)
+        forms.append(Primitive(name, inputs, output, node.span))
+        forms += inner
+        return output
 
     def equate(self, operand: Operand, target: Operand | None, forms: list[RawForm]) -> Operand:
         if target is not None:
@@ -169,7 +218,7 @@ class Scope:
         if not self.use(node.name, len(node.args) + 1, True, node.span):
             return _nothing(node)
         args = tuple(self.argument(a, forms) for a in node.args)
-        value = target if target is not None else self.fresh(node.span)
+        value = target if target is not None else self.value(node.span)
         forms.append(Atom(node.name, (*args, value), len(args), node.span))
         return value
 
@@ -182,7 +231,7 @@ class Scope:
         target: Operand | None,
     ) -> Operand:
         inputs = tuple(self.term(a, forms) for a in args)
-        output = target if target is not None else self.fresh(node.span)
+        output = target if target is not None else self.value(node.span)
         forms.append(Primitive(name, inputs, output, node.span))
         return output
 
@@ -204,7 +253,7 @@ class Scope:
         value = inputs[0]
         for operand in inputs[1:]:
             last = operand is inputs[-1]
-            output = target if last and target is not None else self.fresh(node.span)
+            output = target if last and target is not None else self.value(node.span)
             forms.append(Primitive(node.name, (value, operand), output, node.span))
             value = output
         return value
@@ -271,18 +320,31 @@ class Scope:
     # Inline aggregates
 
     def aggregate(self, node: ast.InlineAggregate, forms: list[RawForm], target: Operand | None) -> Operand:
-        """Its groups are its variables that occur outside too; the others are its own."""
+        """`surroundings` says which of its variables are groups or witnesses; the others are its own."""
+        negated, self.negated = self.negated, False
         inner = self.conjunct(node.body)
         argument = self.term(node.target, inner) if node.target is not None else None
-        outside = self.surroundings.of(node)
+        self.negated = negated
+        shared = self.surroundings.of(node)
         places = {n.name: n.span for n in reversed(list(node.walk())) if isinstance(n, ast.Variable)}
-        groups = tuple(Var(name, places[name]) for name in variables(node) if name in outside)
-        direct = isinstance(target, Var) and target.name not in places
-        result = target if direct and isinstance(target, Var) else self.fresh(node.span)
-        forms.append(
-            AggregateForm(aggregate_named(node.op).name, result, argument, tuple(inner), groups, node.span)
+        op = aggregate_named(node.op)
+        if shared.witnesses and not op.has_witnesses:
+            self.no_witness(node, shared.witnesses[0], places)
+        groups, witnesses = (
+            tuple(Var(name, places[name]) for name in names) for names in (shared.groups, shared.witnesses)
         )
+        direct = isinstance(target, Var) and target.name not in places
+        result = target if direct and isinstance(target, Var) else self.value(node.span)
+        forms.append(AggregateForm(op.name, result, argument, tuple(inner), groups, node.span, witnesses))
         return result if direct else self.equate(result, target, forms)
+
+    def no_witness(self, node: ast.InlineAggregate, name: str, places: dict[str, Span]) -> None:
+        message = f"{name} has a value only inside this {node.op}, but is used outside"
+        help = (
+            f"for one {node.op} for each {name}, use {name} in a positive atom outside, too; "
+            f"min and max alone say which {name} has the result"
+        )
+        self.error(message, places[name], help)
 
 
 def variables(node: ast.Node) -> list[str]:

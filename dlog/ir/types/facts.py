@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from dlog.errors import Diagnostics, place
 from dlog.ir.lower.fact_spans import delta_literals, fact_span, literal_span
-from dlog.ir.lower.literals import candidates, literal_value
+from dlog.ir.lower.literals import denotes, literal_value
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.rules import Const, FactBlock, Predicate
 from dlog.ir.types.retype import literal_fits
@@ -43,7 +43,7 @@ def _check_block(block: FactBlock, predicate: Predicate, diagnostics: Diagnostic
 
 
 def _value(kind: str, value: int | str | bool, type: Type) -> object:
-    return literal_value(kind, value, type) if type.name in candidates(kind, value) else None
+    return literal_value(kind, value, type) if denotes(kind, value, type) else None
 
 
 def check_functions(

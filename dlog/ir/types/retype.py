@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dlog.errors import Diagnostics
-from dlog.ir.lower.literals import ZERO, candidates, literal_value
-from dlog.ir.primitives import SIGNATURES
+from dlog.ir.lower.literals import ZERO, denotes, literal_value
+from dlog.ir.primitives import signature_of
 from dlog.ir.rules import Atom, Conj, Const, Form, Negation, Operand, Primitive, Rule, Var
 from dlog.ir.types.decimals import (
     EXACT_PRECISION,
@@ -20,7 +20,7 @@ from dlog.ir.types.decimals import (
     scale_decimals,
 )
 from dlog.ir.types.typecheck import TypeChecker
-from dlog.values import Type
+from dlog.values import STRING, Type
 
 
 def typed_rule(checker: TypeChecker, rule: Rule) -> Rule:
@@ -37,7 +37,7 @@ def typed_rule(checker: TypeChecker, rule: Rule) -> Rule:
 
 def literal_fits(literal: Const, type: Type, diagnostics: Diagnostics) -> bool:
     """Whether a literal denotes a value of a type; reports it if its type is right and its value is not."""
-    if type.name not in candidates(literal.kind, literal.value):
+    if not denotes(literal.kind, literal.value, type):
         return False  # a conflict that is already reported
     try:
         literal_value(literal.kind, literal.value, type)
@@ -52,6 +52,7 @@ class _Retyper:
     def __init__(self, checker: TypeChecker, rule: Rule, types: dict[str, Type]):
         self.checker, self.rule, self.types = checker, rule, types
         self.fresh_count = 0
+        self.made: set[str] = set()
 
     def rule_with_types(self) -> Rule:
         heads = tuple(map(self.atom, self.rule.heads))
@@ -60,7 +61,10 @@ class _Retyper:
             for a in self.rule.aggregates
         )
         body = self.conj(self.rule.body)
-        return replace(self.rule, heads=heads, body=body, aggregates=aggregates, types=self.types)
+        computed = self.rule.computed | self.made
+        return replace(
+            self.rule, heads=heads, body=body, aggregates=aggregates, types=self.types, computed=computed
+        )
 
     def atom(self, atom: Atom) -> Atom:
         """A literal in an atom has the type of its column, digits included."""
@@ -116,9 +120,11 @@ class _Retyper:
         form = replace(form, inputs=inputs, output=output)
         if output is None:
             return [form]
+        if form.name == "add" and self.type(output) == STRING:
+            return [replace(form, name="cat")]
         if form.name.startswith("as_") and self.type(inputs[0]).name == form.name[3:]:
             return [Primitive("eq", (output, inputs[0]), None, form.span)]
-        if SIGNATURES[form.name, len(inputs)].promotes and not self.type(output).is_decimal:
+        if signature_of(form.name, len(inputs)).promotes and not self.type(output).is_decimal:
             return self.widened(form, self.type(output))
         return [form]
 
@@ -138,6 +144,7 @@ class _Retyper:
         while (name := f"_w{self.fresh_count}") in self.types:
             self.fresh_count += 1
         self.types[name] = type
+        self.made.add(name)
         return Var(name)
 
     def type(self, operand: Operand) -> Type:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dlog.aggregates.aggregate import SUMMED
 from dlog.errors import place
 from dlog.ir.lower.literals import CANDIDATES
-from dlog.ir.primitives import ANY, DATES, NUMERIC
+from dlog.ir.primitives import ANY, DATES, NUMERIC, RECORD, VALUES
 from dlog.language.source import Span
 
 Candidates = tuple[str, ...]
@@ -63,15 +63,25 @@ class Node:
         """The reason that rules out some candidates: one that excludes all of them, if there is one."""
         reasons = self.find().reasons
         for reason in reasons:
-            if not set(reason.candidates) & set(candidates):
+            if not common(reason.candidates, candidates):
                 return reason
         return reasons[-1] if reasons else None
+
+
+def common(a: Candidates, b: Candidates) -> Candidates:
+    """The types in both.  RECORD has every type of records.
+
+    >>> common(("int", RECORD), ("int", "List"))
+    ('int', 'List')
+    """
+    both = tuple(c for c in a if c in b or (RECORD in b and c not in ANY))
+    return (*both, *(c for c in b if RECORD in a and c not in ANY and c not in both))
 
 
 def restrict(node: Node, candidates: Candidates, reason: Reason | None = None) -> bool:
     """Restricts the candidates; False, with nothing changed, when none would be left."""
     root = node.find()
-    left = tuple(c for c in root.candidates if c in candidates)
+    left = common(root.candidates, candidates)
     if not left:
         return root.spoiled
     if left != root.candidates:
@@ -86,11 +96,11 @@ def join(a: Node, b: Node) -> bool:
     a, b = a.find(), b.find()
     if a is b or a.spoiled or b.spoiled:
         return True
-    common = tuple(c for c in a.candidates if c in b.candidates)
-    if not common:
+    both = common(a.candidates, b.candidates)
+    if not both:
         return False
     b.parent = a
-    a.candidates = common
+    a.candidates = both
     a.declared |= b.declared
     a.reasons = (a.reasons + b.reasons)[:_KEPT_REASONS]
     return True
@@ -108,6 +118,7 @@ def spell(candidates: Iterable[str]) -> str:
     names = tuple(candidates)
     special = {
         frozenset(ANY): "any value",
+        frozenset(VALUES): "a value other than a record",
         frozenset(DATES): "a date",
         frozenset(SUMMED): "a number or a duration",
         frozenset(CANDIDATES["string"]): "string",

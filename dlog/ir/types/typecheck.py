@@ -19,11 +19,12 @@ from dlog.ir.lower.fact_spans import delta_literals, literal_spans
 from dlog.ir.lower.literals import CANDIDATES, NOT_FINITE, candidates
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.names import Shape
-from dlog.ir.primitives import ANY, COMPARISONS, NUMERIC, SIGNATURES, show
+from dlog.ir.primitives import ANY, COMPARISONS, NUMERIC, RECORD, show, signature_of
+from dlog.ir.record_forms import is_record_form
 from dlog.ir.rules import Aggregate, Atom, Column, Const, FactBlock, Operand, Predicate, Primitive, Rule, Var
-from dlog.ir.types.type_nodes import Candidates, Node, Reason, because, join, restrict, spell
+from dlog.ir.types.type_nodes import Candidates, Node, Reason, because, common, join, restrict, spell
 from dlog.language.source import Span
-from dlog.values import BUILTIN_TYPES, STRING, TYPES, Type
+from dlog.values import BUILTIN_TYPES, INT, STRING, TYPES, Type
 
 # When several types remain possible, the first of these that fits.
 _PREFERENCE = tuple(t.name for t in sorted(TYPES, key=lambda type: type.preference))
@@ -47,6 +48,7 @@ class TypeChecker:
         self.blamed: set[tuple[int, str]] = set()  # variables that were reported
         self.literals: dict[int, Node] = {}  # by id of the Const
         self.widening: list[tuple[Rule, Primitive]] = []  # typed by `widening`
+        self.record_forms: list[tuple[Rule, Primitive]] = []  # typed by `record_types`
         self.quotients: list[tuple[Rule, Aggregate]] = []  # whose type depends on the argument's, too
 
     def column_nodes(self, name: str, shape: Shape) -> list[Node]:
@@ -68,8 +70,13 @@ class TypeChecker:
         if isinstance(operand, Var):
             return self.variables[rule.id].setdefault(operand.name, Node())
         if id(operand) not in self.literals:
-            self.literals[id(operand)] = Node(candidates(operand.kind, operand.value))
+            self.literals[id(operand)] = Node(self.candidates(operand.kind, operand.value))
         return self.literals[id(operand)]
+
+    def candidates(self, kind: str, value: int | str | bool) -> Candidates:
+        """The types that a literal may have: that of its branch, if it has one."""
+        owner = self.lowered.types.owner(value) if kind == "record" else None
+        return (owner,) if owner is not None else candidates(kind, value)
 
     def collect(self) -> None:
         """The constraints of declarations, facts and rules, except for mixed arithmetic."""
@@ -98,7 +105,7 @@ class TypeChecker:
                 self.visit_literal(block.predicate, index, Const(*block.rows[row_index][index], None, span))
 
     def visit_literal(self, predicate: str, index: int, literal: Const) -> None:
-        column, types = self.columns[predicate][index], candidates(literal.kind, literal.value)
+        column, types = self.columns[predicate][index], self.candidates(literal.kind, literal.value)
         if not restrict(column, types, Reason(f"the literal {literal}", types, literal.span)):
             self.conflict_at_column(None, literal, types, predicate, index)
 
@@ -123,7 +130,7 @@ class TypeChecker:
                 self.conflict_at_column(rule, replace(operand, span=span), here, atom.predicate, index)
             elif there != ANY:
                 shape = self.shapes[atom.predicate]
-                what = "the aggregate" if shape.auxiliary else shape.argument(atom.predicate, index)
+                what = "the aggregate" if shape.of_aggregate else shape.argument(atom.predicate, index)
                 self.used(rule, operand, Reason(what, there, span))
 
     def used(self, rule: Rule, operand: Operand, reason: Reason) -> None:
@@ -131,7 +138,13 @@ class TypeChecker:
             self.uses.setdefault((rule.id, operand.name), reason)
 
     def visit_primitive(self, rule: Rule, form: Primitive) -> None:
-        signature = SIGNATURES[form.name, len(form.inputs)]
+        if is_record_form(form.name):
+            assert form.output is not None
+            self.record_forms.append((rule, form))
+            self.demand(rule, form.output, (RECORD,), text_of(form), form.output.span or form.span)
+            return
+        is_same = form.name == "le" and form.inputs[0] == form.inputs[1]  # of x = x
+        signature = signature_of("eq" if is_same else form.name, len(form.inputs))
         slots = (*signature.inputs, *((signature.result,) if signature.result else ()))
         demands = [
             (operand, signature.candidates(slot)) for slot, operand in zip(slots, form.args, strict=True)
@@ -206,13 +219,13 @@ class TypeChecker:
         message = f"{name} is {spell(node.find().candidates)}, but {user} needs {spell(candidates)}"
         sides = [(name, self.why(rule, operand, candidates))]
         adds_text = primitive == "add" and "string" in node.find().candidates
-        advice = ["text is joined by cat(a, b)"] if adds_text else []
+        advice = ["a number is joined to a text by to_string(n)"] if adds_text else []
         advice += _conversion(node.find().candidates, candidates)
         self.conflict(message, span, sides, rule, [operand], advice=advice)
 
     def could_be(self, rule: Rule, operand: Operand, candidates: Candidates) -> bool:
         node = self.node(rule, operand).find()
-        return node.spoiled or bool(set(node.candidates) & set(candidates))
+        return node.spoiled or bool(common(node.candidates, candidates))
 
     # Conflicts
 
@@ -221,7 +234,7 @@ class TypeChecker:
         if isinstance(operand, Const) or rule is None:
             return None
         use = self.uses.get((rule.id, operand.name))
-        if use is not None and not set(use.candidates) & set(wanted):
+        if use is not None and not common(use.candidates, wanted):
             return use
         return self.node(rule, operand).against(wanted)
 
@@ -230,7 +243,7 @@ class TypeChecker:
     ) -> None:
         column, shape, name = self.columns[predicate][index], self.shapes[predicate], called(operand)
         there = column.find().candidates
-        what = shape.argument(predicate, index) if not shape.auxiliary else f"{name} inside the aggregate"
+        what = shape.argument(predicate, index) if not shape.of_aggregate else f"{name} inside the aggregate"
         message = f"{name} is {spell(here)}, but {what} is {spell(there)}"
         reason = self.declarations.get((predicate, index)) or column.against(here)
         sides = [(name, self.why(rule, operand, there)), (what, reason)]
@@ -275,7 +288,10 @@ class TypeChecker:
             set(candidates) == _NOT_FINITE_TYPES
         ):  # only "inf", "-inf" or "nan" is special: other texts are just texts
             return STRING
-        return BUILTIN_TYPES[next(n for n in _PREFERENCE if n in candidates)]
+        known = next((n for n in _PREFERENCE if n in candidates), None)
+        if known is not None:
+            return BUILTIN_TYPES[known]
+        return self.lowered.types.record(candidates[0]) or INT  # INT: it was reported
 
     def column_type(self, predicate: str, index: int) -> Type:
         return self.declared.get((predicate, index)) or self.type_of(self.columns[predicate][index])
@@ -296,6 +312,7 @@ class TypeChecker:
             shape.auxiliary,
             frozenset(declaration.qualifiers) if declaration else frozenset(),
             shape.span,
+            shape.equivalence,
         )
 
     def check_inputs(self) -> None:
@@ -325,7 +342,7 @@ def called(operand: Operand) -> str:
 
 def advise(here: Candidates, there: Candidates) -> list[str]:
     """What to write instead of a number where a date is expected, or of another kind of time."""
-    if len(there) != 1:
+    if len(there) != 1 or there[0] not in BUILTIN_TYPES:
         return []
     type = BUILTIN_TYPES[there[0]]
     if "int" in here and type.example:
@@ -335,7 +352,7 @@ def advise(here: Candidates, there: Candidates) -> list[str]:
 
 def _conversion(here: Candidates, there: Candidates) -> list[str]:
     """How to convert a value to another type, if its own type has advice."""
-    ways = BUILTIN_TYPES[here[0]].becomes if len(here) == 1 else {}
+    ways = BUILTIN_TYPES[here[0]].becomes if len(here) == 1 and here[0] in BUILTIN_TYPES else {}
     return [ways[name] for name in there if name in ways][:1]
 
 

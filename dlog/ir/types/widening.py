@@ -13,7 +13,7 @@ from functools import cache
 from itertools import product
 
 from dlog.ir.lower.literals import meant_by
-from dlog.ir.primitives import ANY, NUMERIC, OPERATORS
+from dlog.ir.primitives import NUMERIC, OPERATORS, VALUES
 from dlog.ir.rules import Aggregate, Const, Primitive, Rule, Var
 from dlog.ir.types.type_nodes import Candidates, Node, Reason, join, restrict, spell
 from dlog.ir.types.typecheck import TypeChecker, advise, called, text_of
@@ -22,14 +22,15 @@ from dlog.values import OPERATIONS, TYPES
 _WIDER = [(type.name, wider) for type in TYPES for wider in type.widens_to]
 _MIXED = [(a, b, wider) for name, wider in _WIDER for a, b in ((name, wider), (wider, name))]
 _NUMBERS = frozenset([(t, t, t) for t in NUMERIC] + _MIXED)
+_TEXTS = frozenset([("string",) * 3])  # `+` joins texts, as `cat` does
 
 
 @cache
 def allowed(name: str) -> frozenset[tuple[str, ...]]:
     """The types (a, b, c) that an operation can have."""
     if name in ("min", "max"):
-        return frozenset([(t, t, t) for t in ANY] + _MIXED)
-    return _NUMBERS | own_triples(name)
+        return frozenset([(t, t, t) for t in VALUES] + _MIXED)
+    return _NUMBERS | own_triples(name) | (_TEXTS if name == "add" else frozenset())
 
 
 @cache
@@ -134,7 +135,7 @@ class _Form:
         operand = self.form.args[place]
         name, span = called(operand), operand.span or self.form.span
         sides = [(name, self.checker.why(self.rule, operand, NUMERIC))]
-        advice = ["text is joined by cat(a, b)"] if self.form.name == "add" else []
+        advice = ["a number is joined to a text by to_string(n)"] if self.form.name == "add" else []
         beside_time = any(n.settled and n.only not in NUMERIC for n in self.nodes[:2])
         needs = "a time or a duration of a declared type" if beside_time else "a number"
         message = f"{name} is string, but {text_of(self.form)} needs {needs}"
@@ -151,7 +152,7 @@ class _Form:
         if place is not None:
             self.refuse_text(place)
             return
-        results = tuple(dict.fromkeys(t[2] for t in product(a, b, ANY) if t in self.allowed))
+        results = tuple(dict.fromkeys(t[2] for t in product(a, b, VALUES) if t in self.allowed))
         if not results:
             verb = "is not defined for" if a == b else "mixes"
             message = f"{text} {verb} {spell(a)} and {spell(b)}"

@@ -99,6 +99,10 @@ class Feeder:
         made = make_events(which, batch, inputs, table.reshape(-1), self._events, len(which))
         self._run(self._events[: made * o.E_WORDS], inputs)
 
+    def apply_events(self, events: Words, inputs: Words) -> None:
+        """Events that are made already."""
+        self._run(events, inputs)
+
     def apply_steps(self, steps: Sequence[Step], which: Words, batch: Words) -> None:
         """Rows of several relations: see `Runtime.apply_steps`."""
         done = np.zeros(len(steps), np.int64)

@@ -250,7 +250,7 @@ DONE, GROW, CALL, PAUSE, SWITCH = range(5)  # SWITCH: the next event is for the 
     EXACT_MERGE,  # frame, map, slots, weights, source, source slots: and integers times exact sums
     EXACT_LOAD,  # frame, map, slots, high, low: exact sums as doubled floats
     CALL_PYTHON,  # which, frame
-    ROW_AHEAD,  # whether any is wide, (input column, n, maps..).., -1: maps of one key that will be read
+    ROW_AHEAD,  # whether any is wide, (keys, input columns.., n, maps..).., 0: maps that will be read
     ROW_LOADS,  # n, then n times: out, input column
     ROW_FLOATS,  # n, then n times: a, out: CONVERT from integers to bits
     ROW_FINDS,  # key, n, then n times: map, out: FIND of one key

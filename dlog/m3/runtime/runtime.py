@@ -27,13 +27,13 @@ from dlog.m3.runtime.compile.values import KEY_TYPES
 from dlog.m3.runtime.drain import Drain, DrainedMaps
 from dlog.m3.runtime.encoding import columns_of, encode_table, multiplicities_of, one_by_one, plain_codes
 from dlog.m3.runtime.feeder import Feeder, Step, has_batch_trigger
-from dlog.m3.runtime.few_rows import FewRows
+from dlog.m3.runtime.few_rows import FewRows, FewRowsOfParts
 from dlog.m3.runtime.maps.maps import Maps
 from dlog.m3.runtime.parts import Parts, is_exact
-from dlog.m3.runtime.waiting import MOST_WAITING, SMALL_BATCH, Waiting
-from dlog.m3.runtime.worker import Worker
+from dlog.m3.runtime.worker import Worker, add_entries
 from dlog.m3.syntax import ast
 from dlog.m3.types.typecheck import check
+from dlog.storage.arena.regions import Memory
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import decode
 
@@ -74,11 +74,12 @@ class Runtime:
         floats: str = EXACT,
         threads: int | None = None,
         drained: DrainedMaps = NONE_DRAINED,
+        arena: Memory | None = None,
     ):
         """`dictionary`: that of the caller who gives texts as codes, by `apply_words`.  `floats`: how sums of
         floats are computed, "exact", "doubled" (106 bits) or "plain" (53 bits).  `threads`: machines share
         the rows, if the program allows it, and small batches wait for others until something is read.
-        `drained`: maps of integers whose changes can be drained.
+        `drained`: maps of integers whose changes can be drained.  `arena`: where one machine has its maps.
         """
         if floats not in FLOATS:
             raise DlogError(f"unknown sums of floats: {floats}", help=f"one of {', '.join(FLOATS)}")
@@ -87,9 +88,10 @@ class Runtime:
         self.compiled: Compiled = compile_program(self.program, self.dictionary, floats, drained.names)
         self._drain = Drain(self.compiled.stores, drained) if drained.names else None
         self._parts = self._divided(threads)
-        self._workers = self._parts.workers if self._parts else [Worker(self.compiled, self.dictionary)]
+        self._workers = (
+            self._parts.workers if self._parts else [Worker(self.compiled, self.dictionary, arena)]
+        )
         self._feeder = Feeder(self._workers[0])
-        self._waiting = Waiting(self.compiled.columns_read)
         self._widths = {source.name: len(source.columns) + 1 for source in self.program.sources}
         self._is_ready = False
         self._broken: str | None = None
@@ -179,18 +181,23 @@ class Runtime:
         if not self.has_batch_trigger(relation) and np.any(np.abs(words[-1]) != 1):
             words = one_by_one(words)
         self.ready()
-        n = words.shape[1]
         if self._parts is None:
             self._run(lambda: self._feeder.apply(relation, words))
-        elif n < SMALL_BATCH:
-            self._require_right()
-            self._waiting.add(relation, words)
-            if self._waiting.rows >= MOST_WAITING:
-                self._apply_waiting()
+            self._count(relation, words)
         else:
-            nothing = np.zeros(n, np.int64)
-            self._apply_parts([Step(relation, words)], nothing, nothing)
-        self._count(relation, words)
+            self._apply_divided(self._parts, relation, words)
+
+    def _apply_divided(self, parts: Parts, relation: str, words: Words) -> None:
+        self._require_right()
+        more = parts.wait(relation, words)
+        if more is None:
+            self._apply_waiting()
+            more = parts.wait(relation, words)
+        if more is None:
+            self._run(lambda: parts.apply(Step(relation, words)))
+        elif parts.is_worth_it:
+            self._apply_waiting()
+        self._count(relation, words, more)
 
     def apply_steps(self, steps: Sequence[Step], which: Words, batch: Words) -> None:
         """Rows of several relations, in the order that `which` gives: for each row its step; the rows of a
@@ -204,28 +211,25 @@ class Runtime:
         if self._parts is None:
             self._run(lambda: self._feeder.apply_steps(steps, which, batch))
         else:
-            self._apply_parts(steps, which, batch)
+            parts = self._parts
+            self._apply_waiting()
+            self._run(lambda: parts.apply_steps(steps, which, batch))
         for step in steps:
             self._count(step.relation, step.words)
 
-    def _count(self, relation: str, words: Words) -> None:
+    def _count(self, relation: str, words: Words, more: int | None = None) -> None:
+        """`more`: the sum of multiplicities, where it is known."""
         n = words.shape[1]
         self.rows += n
         self.changes[relation] = self.changes.get(relation, 0) + n
-        more = int(words[-1, 0]) if n == 1 else int(words[-1].sum())
+        if more is None:
+            more = int(words[-1, 0]) if n == 1 else int(words[-1].sum())
         self.sizes[relation] = self.sizes.get(relation, 0) + more
-
-    def _apply_parts(self, steps: Sequence[Step], which: Words, batch: Words) -> None:
-        assert self._parts is not None
-        parts = self._parts
-        self._apply_waiting()
-        self._run(lambda: parts.apply_steps(steps, which, batch))
 
     def _apply_waiting(self) -> None:
         """What was said to be applied."""
-        if self._waiting.rows and self._parts is not None:
-            parts, given = self._parts, self._waiting.take()
-            self._run(lambda: parts.apply_steps(*given))
+        if self._parts is not None and self._parts.waiting.rows:
+            self._run(self._parts.apply_waiting)
 
     def has_batch_trigger(self, relation: str) -> bool:
         return has_batch_trigger(self.compiled, relation)
@@ -268,13 +272,42 @@ class Runtime:
 
     def restore(self, saved: Saved) -> None:
         """Go back to what `save` returned, also after a failed change.  O(memory of maps)."""
-        self._waiting = Waiting(self.compiled.columns_read)
         for worker, maps in zip(self._workers, saved.maps, strict=True):
             worker.restore(maps)
         if self._parts is not None:
             self._parts.forget()
+            self._parts.waiting.clear()
         self._is_ready, self.rows, self._broken = saved.is_ready, saved.rows, None
         self.changes, self.sizes = dict(saved.changes), dict(saved.sizes)
+
+    # ---- maps of others
+
+    def takes(self, name: str, other: Runtime, there: str) -> bool:
+        """Whether a map can have what a map of another runtime has: see `take_over`."""
+        if self._parts is not None or other._parts is not None or self.maps.arena is not other.maps.arena:
+            return False
+        mine, given = self.compiled.stores.map(name).shape, other.compiled.stores.map(there).shape
+        return (mine.keys, mine.kinds, mine.apart) == (given.keys, given.kinds, given.apart)
+
+    def take_over(self, found: Iterable[tuple[str, Runtime, str]]) -> None:
+        """Begin with maps that other runtimes have filled: each map, the other runtime, and its map there.
+        O(slots there).
+
+        REQUIRES: `takes` them; these are all maps with what rows have brought; no rows came here.
+        """
+        worker, self._is_ready = self._workers[0], True
+        for name, other, there in found:
+            store = self.compiled.stores.map(name)
+            worker.maps.empty(store.number)
+            add_entries(worker, store.address, other.maps, other.compiled.stores.map(there).address)
+        if self._drain is not None:
+            self._drain.read(worker.maps)
+
+    def release(self) -> None:
+        """Give the memory of all maps back to an arena that others use.  Nothing can be read any more."""
+        self._broken = "their memory was given back"
+        for worker in self._workers:
+            worker.maps.release()
 
     # ---- results
 
@@ -342,12 +375,14 @@ class Runtime:
             raise DataError(f"an integer does not fit 64 bits in a value of {too_large}")
         return rows
 
-    def few_rows(self, relation: str, most: int) -> FewRows | None:
-        """Batches of up to so many rows whose changes are drained at once; None: there is no batch trigger,
-        or several machines run the program."""
+    def few_rows(self, relation: str, most: int) -> FewRows | FewRowsOfParts | None:
+        """Batches of up to so many rows whose changes are drained at once; None: there is no batch trigger.
+        REQUIRES: nothing waits, as after `drain`."""
         assert self._drain is not None
-        if self._parts is not None or not self.has_batch_trigger(relation):
+        if not self.has_batch_trigger(relation):
             return None
+        if self._parts is not None:
+            return FewRowsOfParts(self._parts, self._drain, self._run, relation, most)
         return FewRows(self._feeder, self._drain, self._run, relation, most)
 
     def words_of(self, store: Store) -> Words:
@@ -361,6 +396,16 @@ class Runtime:
             keys, sums = maps.sums(store.number)
             return np.vstack([keys, sums.view(np.int64)])
         return maps.entries(store.number)[: len(store.key_kinds) + store.ring.words]
+
+    def entries_of(self, name: str) -> int:
+        """How many entries of a map are not 0.  O(slots)."""
+        store = self.compiled.stores.map(name)
+        return self.words_of(store).shape[1] if self._parts else self.maps.live(store.number)
+
+    def added_to(self, name: str) -> int | None:
+        """How many rows were added to a map with keys, and slots that were cleared; None: several machines
+        did it."""
+        return None if self._parts else self.maps.added(self.compiled.stores.map(name).number)
 
     def _check_sums(self, store: Store | None = None) -> None:
         """Sums of what several machines have may not fit."""

@@ -1,7 +1,7 @@
 """Owns one machine with its maps: code and input in, maps up to date.  Knows no names of relations.
 
-Workers of one runtime share an arena, compiled code and a dictionary, nothing else: several can run at the
-same time, in threads.
+Workers of one runtime share a range of memory, compiled code and a dictionary, nothing else: several can run
+at the same time, in threads.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dlog.jit import Words
 from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.compile.code import Label, Word
 from dlog.m3.runtime.compile.compiler import Compiled
+from dlog.m3.runtime.machine.addition_kernels import add_map
 from dlog.m3.runtime.machine.event_kernels import start
 from dlog.m3.runtime.machine.machine import run
 from dlog.m3.runtime.maps.maps import Maps
-from dlog.storage.arena.arena import Arena
+from dlog.storage.arena.regions import Memory
 from dlog.storage.dictionary.dictionary import Dictionary
 
 BUDGET = 1 << 16  # instructions before Python can handle interrupts: less than a second
@@ -34,7 +35,7 @@ class Stopped(Exception):
 class Worker:
     """`stop` is checked now and then while it runs."""
 
-    def __init__(self, compiled: Compiled, dictionary: Dictionary, arena: Arena | None = None):
+    def __init__(self, compiled: Compiled, dictionary: Dictionary, arena: Memory | None = None):
         self.compiled, self.dictionary = compiled, dictionary
         self.maps = Maps([store.shape for store in compiled.stores.all], arena)
         self.state = _in_lines(max(compiled.state_words, 64))
@@ -128,6 +129,23 @@ class _Arrays:
 
     def table(self, number: int) -> Words:
         return self._maps.table(number)
+
+
+def add_entries(worker: Worker, address: int, given: Maps, there: int) -> None:
+    """Add all that one map has, by its address there, to a map of a machine.  O(slots).
+
+    REQUIRES: an arena and a shape that both have, but for indices and orders.
+    """
+    maps = worker.maps
+    entries = int(given.words[there + o.M_USED])
+    if int(maps.words[address + o.M_USED]) + entries > int(maps.words[address + o.M_LIMIT]):
+        maps.grow(address, entries)
+    slot = 0
+    while slot >= 0:
+        slot = add_map(maps.arena.A, maps.words, address, given.words, there, slot, worker.state)
+        if slot >= 0:
+            assert maps.words[address + o.M_SPARE] == 0
+            maps.give_wide(address)
 
 
 def _in_lines(n: int) -> Words:

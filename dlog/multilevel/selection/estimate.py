@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from dlog.language.ast import Node
 from dlog.m3.syntax import ast
 from dlog.multilevel.binding import Names
+from dlog.multilevel.costs import UPDATE
 from dlog.multilevel.demote import IsStored
 from dlog.multilevel.maps import StoredMap
 from dlog.multilevel.names import m3_form
 from dlog.multilevel.order import maps_in
 from dlog.multilevel.program import Program
 from dlog.multilevel.selection.sizes import Size, Statistics, size_of
-from dlog.multilevel.selection.work import Work, slot_words, work, written
+from dlog.multilevel.selection.work import Work, corrected, slot_words, work, written
 from dlog.multilevel.universe import Change, Universe
 from dlog.multilevel.values import is_zero
 
+MOST = 16.0  # times: the most by which an estimate is corrected
 FILLED = 0.45  # of the slots of a table, on average
 WORD = 8
 MEGABYTE = 1e-3  # microseconds a row for which a megabyte is worth saving
@@ -77,16 +79,37 @@ def estimated(program: Program, known: Statistics) -> Estimate:
     maps = {
         m.name: Kept(len(m.keys) + len(m.inputs), size_of(m.definition, m.keys, known)) for m in program.maps
     }
-    sizes = {name: kept.size for name, kept in maps.items()}
-    costs = []
+    costs = list(_costs(program, known, {name: kept.size for name, kept in maps.items()}))
+    streams = [s.name for s in program.m3.sources if s.kind == ast.STREAM]
+    return total(costs, maps, streams)
+
+
+def _costs(program: Program, known: Statistics, sizes: Mapping[str, Size]) -> Iterator[Cost]:
     for report in program.maps:
+        factor = known.correction(report.definition)
         for step in report.steps:
             if step.event is not None and step.event.sign >= 0:
                 right, target = step.statement.expression, step.statement.target
-                found = _work(right, step.event.scope, target, sizes)
-                costs.append(Cost(report.name, step.event.relation, found, maps_in(right)))
-    streams = [s.name for s in program.m3.sources if s.kind == ast.STREAM]
-    return total(costs, maps, streams)
+                found = corrected(_work(right, step.event.scope, target, sizes), factor)
+                yield Cost(report.name, step.event.relation, found, maps_in(right))
+
+
+def corrections(
+    program: Program, known: Statistics, changes: Mapping[str, float], added: Mapping[str, float]
+) -> tuple[tuple[Node, float], ...]:
+    """How many times as many rows as estimated were added to each map while rows of relations changed; within
+    bounds, and only for maps with keys that statements just add to.
+    """
+    bare = replace(known, written=())
+    sizes = {m.name: size_of(m.definition, m.keys, bare) for m in program.maps}
+    expected = dict.fromkeys(sizes, 0.0)
+    for cost in _costs(program, bare, sizes):
+        expected[cost.target] += cost.work.rows * changes.get(cost.relation, 0.0)
+    return tuple(
+        (m.definition, min(max(added[m.name] / expected[m.name], 1 / MOST), MOST))
+        for m in program.maps
+        if m.keys and expected[m.name] and m.name in added and all(s.statement.op == UPDATE for s in m.steps)
+    )
 
 
 def _work(right: Node, scope: Names, target: ast.MapAccess, sizes: Mapping[str, Size]) -> Work:
@@ -142,7 +165,9 @@ class Estimator:
         names = maps_in(right) & stored.keys()
         sizes = {n: self._map(stored[n]).size for n in names}
         right = m3_form(right, change.scope)
-        return Cost(name, change.event.relation, _work(right, change.scope, change.target, sizes), names)
+        found = _work(right, change.scope, change.target, sizes)
+        factor = self.known.correction(stored[name].definition)
+        return Cost(name, change.event.relation, corrected(found, factor), names)
 
 
 def _noting(is_stored: IsStored, answers: dict[str, bool]) -> Callable[[StoredMap], bool]:

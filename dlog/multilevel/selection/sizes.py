@@ -25,13 +25,15 @@ RANGE = 1 / 3  # the share of rows that satisfy an inequality
 class Statistics:
     """What is known of the data: `rates`, how many rows of each stream change in the same time; `rows` of
     each relation; `distinct`, how many values a column has, by relation and place.  `entries`, what was
-    measured of maps, by their definitions.  What is missing is assumed.
+    measured of maps, by their definitions; `written`, how many times as many rows were added to them as
+    estimated.  What is missing is assumed.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
     rows: Mapping[str, float] = field(default_factory=dict)
     distinct: Mapping[tuple[str, int], float] = field(default_factory=dict)
     entries: tuple[tuple[Node, float], ...] = ()
+    written: tuple[tuple[Node, float], ...] = ()
 
     def rate(self, relation: str) -> float:
         return self.rates.get(relation, 1.0)
@@ -57,7 +59,15 @@ class Statistics:
         return replace(self, rows={**self.rows, **sizes}, distinct=distinct)
 
     def measured(self, definition: Node) -> float | None:
-        return next((n for d, n in self.entries if same(d, definition) is not None), None)
+        return _found(self.entries, definition)
+
+    def correction(self, definition: Node) -> float:
+        """A factor of the work that a row causes for a map."""
+        return _found(self.written, definition) or 1.0
+
+
+def _found(known: Iterable[tuple[Node, float]], definition: Node) -> float | None:
+    return next((n for d, n in known if same(d, definition) is not None), None)
 
 
 @dataclass(frozen=True)

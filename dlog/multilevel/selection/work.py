@@ -48,6 +48,16 @@ def work(right: Node, bound: Names, wanted: Names, sizes: Mapping[str, Size]) ->
     return Work(walk.time, rows, walk.reads)
 
 
+def corrected(found: Work, factor: float) -> Work:
+    """The same with so many times as many rows.
+
+    >>> corrected(Work(STATEMENT + 1.5, 3, Reads()), 2)
+    Work(time=3.02, rows=6, reads=Reads(keys=set(), ranges=set()))
+    """
+    time = STATEMENT + factor * (found.time - STATEMENT)
+    return Work(time, factor * found.rows, found.reads)
+
+
 class _Walk:
     def __init__(self, sizes: Mapping[str, Size]):
         self.sizes, self.time, self.reads = sizes, STATEMENT, Reads()

@@ -135,10 +135,19 @@ def _not_shared(shape: Shape, stratum: Stratum) -> str:
     """Why a stratum cannot be distributed to several processes; "" if it can."""
     if shape.limited & set(stratum.predicates):
         return "which rows .limitsize leaves depends on the order in which they are derived"
+    if stratum.subsumptions:
+        return "its subsumption compares all rows"
+    if shape.program.classes_in(stratum):
+        return "any pair of an equivalence relation may join two classes"
     for rule in stratum.rules:
+        if any(type.is_record for type in rule.types.values()):
+            return "its records are numbers in one process's table"
         for form in rule.body.walk():
             if isinstance(form, Primitive) and form.name == "ord":
                 return "ord is the number of a text in one process's dictionary"
+    for name in stratum.predicates:
+        if shape.program.predicates[name].has_records:
+            return "its records are numbers in one process's table"
     return ""
 
 

@@ -21,6 +21,7 @@ from dlog.engine.evaluate.demand import derived_predicates
 from dlog.engine.head.conflicts import check_constraints
 from dlog.engine.loading import load_inputs
 from dlog.engine.state.limits import Limits, Watch
+from dlog.engine.state.store import Store
 from dlog.errors import DataError, DlogError
 from dlog.ir.goals.goals import asked_for
 from dlog.ir.goals.magic import goal_directed
@@ -127,6 +128,10 @@ class ShardedDatabase(Database):
         self.pending = derived - self._shard(self.program, derived, watch)
         check_constraints(self.program, self.store)
 
+    def _evaluate_stored(self, watch: Watch) -> None:
+        """All of it: nothing changes afterwards."""
+        self._evaluate(watch)
+
     def _evaluate_goals(self, watch: Watch) -> None:
         """Other predicates computed in full stay with the shards: bringing them here may cost the most."""
         names = self.program.predicates
@@ -138,14 +143,14 @@ class ShardedDatabase(Database):
         checked = tuple(c for c in self.program.constraints if c.violations in wanted)
         check_constraints(replace(self.program, constraints=checked), self.store)
 
-    def _computed(self, program: Program, name: str) -> Relation:
+    def _computed(self, program: Program, name: str, store: Store, unevaluated: frozenset[str]) -> Relation:
         """If some base facts are with the workers, this process cannot compute what was not requested."""
         if self._sources:
             raise DlogError(
                 f"{name} is not available: facts of the program are in files that workers read",
                 help=f"request it in the program, as by .output {name}",
             )
-        return super()._computed(program, name)
+        return super()._computed(program, name, store, unevaluated)
 
     def _shard(self, program: Program, wanted: Iterable[str], watch: Watch) -> set[str]:
         """Evaluate the strata of a program; returns which of the requested names are in the store in the

@@ -19,7 +19,7 @@ import pyarrow as pa
 from dlog.engine.loading import directive_params, located
 from dlog.engine.state.store import Store
 from dlog.errors import DataError
-from dlog.io.options import ARROW, JSON, PARQUET, TABLE, TEXT, OutputOptions, ParameterError
+from dlog.io.options import JSON, PARQUET, TABLE, TEXT, OutputOptions, ParameterError
 from dlog.ir.rules import Predicate, Program
 from dlog.language import ast
 from dlog.spark.cluster.reasons import hadoop_version, reason, remedy
@@ -53,10 +53,13 @@ def find_sink(program: Program, directive: ast.Directive, out: str | Path) -> Si
         options = OutputOptions.from_params(directive.predicate, params, out)
         if str(out) == "-" or not (options.far is not None or name.endswith("/")):
             return None
-        if options.format == ARROW:
+        if options.format not in _FORMATS:
             raise ParameterError("Spark writes csv, json and parquet", "IO")
         if not program.predicates[directive.predicate].columns:
             raise DataError(f"{directive.predicate} has no columns that Spark could write")
+        if program.predicates[directive.predicate].has_records:
+            help = "write it to one file"
+            raise DataError(f"{directive.predicate} has records, which Spark cannot write", help=help)
     except DataError as error:
         raise located(error, directive) from None
     uri = options.far or (Path(out) / name).absolute().as_uri()

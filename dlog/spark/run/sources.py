@@ -113,6 +113,8 @@ def find_source(
     predicate = program.predicates[directive.predicate]
     options = replace(_options(directive, facts), keep_rejected=True)
     try:
+        if predicate.has_records:
+            raise DataError(f"{predicate.name} has records, which Spark cannot read", help="give it one file")
         if options.format == TABLE:
             assert options.far is not None
             return Source(predicate, directive, options, (), _table_bytes(spark, options.far), options.far)

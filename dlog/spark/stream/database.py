@@ -20,6 +20,7 @@ from dlog.engine.transaction import Transaction
 from dlog.io import nullary_table
 from dlog.spark.stream.files import Rows
 from dlog.spark.stream.operations import ERASE, INSERT, last_operations
+from dlog.spark.stream.sinks import outputs_of
 
 SERIES = "stream"
 
@@ -60,6 +61,10 @@ class StreamDatabase(Database):
         if self._stage is not None:
             self._stage(commit.changes)
         super()._keep(transaction, commit)
+
+    def _changes_wanted(self) -> frozenset[str]:
+        """What is written needs its changes, whatever else is stored."""
+        return super()._changes_wanted() | {output.predicate.name for output in outputs_of(self.program)}
 
     def _load_inputs(self, facts: str | Path) -> None:
         kept = [d for d in self.program.directives if d.kind != "input" or d.predicate not in self._streamed]

@@ -83,8 +83,8 @@ def file_options(relation: str, params: Params, name: str) -> InputOptions:
     """
     path = PurePosixPath(name.lower())
     suffix = PurePosixPath(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    given = {k: v for k, v in params.items() if k not in ("filename", "name")}
-    if str(given.get("IO", "")).startswith("std"):
+    given = {k: v for k, v in params.items() if k not in ("filename", "dbname", "name")}
+    if str(given.get("IO", "")).startswith(("std", "sqlite")):
         del given["IO"]
     if suffix in _KIND_BY_SUFFIX:
         columns = {k: v for k, v in given.items() if k == "columns"}

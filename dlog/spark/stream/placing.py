@@ -65,6 +65,21 @@ def place_program(program: Program, streamed: Collection[str], shards: int) -> P
 
 
 def _refuse_program(program: Program) -> None:
+    if program.has_records:
+        raise PlanError(
+            "a program with records cannot be sharded: they are numbers in one process's table",
+            help="leave --shards out: one engine",
+        )
+    if program.subsumptions:
+        raise PlanError(
+            "a program with subsumption cannot be sharded: a row of one shard may subsume a row of another",
+            help="leave --shards out: one engine",
+        )
+    for name in program.equivalences:
+        raise PlanError(
+            f"{name} is an equivalence relation, which cannot be sharded: any pair may join two classes",
+            help="leave --shards out: one engine",
+        )
     if program.constraints:
         raise PlanError(
             "a program with constraints cannot be sharded: a batch is accepted by all shards or by none",

@@ -81,18 +81,24 @@ class Usage:
 class Arena:
     """One reserved range of memory.  Making one is cheap (50 us); the garbage collector unmaps it."""
 
-    __slots__ = ("A", "__weakref__", "_free_ranges", "_map", "_page", "_pending", "lock", "words")
+    __slots__ = ("A", "__weakref__", "_first", "_free_ranges", "_map", "_page", "_pending", "lock", "words")
 
-    def __init__(self, size: int = DEFAULT_BYTES, in_large_pages: bool = False):
+    def __init__(
+        self,
+        size: int = DEFAULT_BYTES,
+        in_large_pages: bool = False,
+        within: tuple[mmap.mmap, int] | None = None,
+    ):
         """`in_large_pages`: for extents that are often allocated and freed.  Memory is then taken and given
         back in large pages only: a part of one that was given back comes again in small pages, at ten times
         the cost.  And free ranges below KEPT_BYTES stay with the process, since the next extent would have
-        them cleared again.
+        them cleared again.  `within`: a reserved range, and the byte of it from which on to use `size`.
         """
         self._page = HUGE_PAGE_BYTES if in_large_pages else PAGE_BYTES
-        self._map = _reserve(size, 0 if in_large_pages else SMALL_BYTES)
-        self.A: Words = np.frombuffer(self._map, dtype=np.int64)
-        self.words = memoryview(self._map).cast("q")  # reads and writes one word 4 times as fast as numpy
+        self._map, self._first = within or (reserve(size, 0 if in_large_pages else SMALL_BYTES), 0)
+        used = memoryview(self._map)[self._first : self._first + size]
+        self.A: Words = np.frombuffer(used, dtype=np.int64)
+        self.words = used.cast("q")  # reads and writes one word 4 times as fast as numpy
         self.lock = threading.Lock()
         self._pending: deque[int] = deque()  # roots that were dropped and are not yet released
         self._free_ranges: list[tuple[int, int]] = []  # (start, words) of large free memory, by start
@@ -225,8 +231,8 @@ class Arena:
 
     def _advise(self, advice: str, start: int, words: int, page: int) -> None:
         """Advise the system about the whole pages of a range, if it takes such advice."""
-        first = -(-start * 8 // page) * page
-        last = (start + words) * 8 // page * page
+        first = -(-(self._first + start * 8) // page) * page
+        last = (self._first + (start + words) * 8) // page * page
         if last > first and hasattr(mmap, advice):
             with contextlib.suppress(OSError):
                 self._map.madvise(getattr(mmap, advice), first, last - first)
@@ -242,7 +248,7 @@ class Arena:
         assert end <= self.words[BUMP] <= self.words[LIMIT]
 
 
-def _reserve(size: int, small: int) -> mmap.mmap:
+def reserve(size: int, small: int) -> mmap.mmap:
     """The largest anonymous map of at most `size` bytes that the system grants, the first in small pages."""
     flags = {}
     if hasattr(mmap, "MAP_ANONYMOUS"):

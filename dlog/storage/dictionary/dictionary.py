@@ -1,4 +1,5 @@
-"""Owns the strings of a database: each distinct text has a code, in order of arrival.
+"""Owns the strings of a database: each distinct text has a code, in order of arrival.  `records` has those of
+its records, which are stored in the same way, and collected.
 
 Knows nothing of relations.  Codes are never given back.  Comparing codes says nothing about texts: kernels
 that compare strings use `rank`, whose entry for a code is the text's position among all texts in order of
@@ -30,6 +31,7 @@ from dlog.storage.dictionary.dictionary_kernels import (
     merge_order,
     refill_table,
 )
+from dlog.storage.dictionary.records.table import RecordTable
 from dlog.storage.dictionary.text_sort_kernels import sort_texts, stack_words
 from dlog.storage.index.sort import as_words, writable
 
@@ -57,6 +59,7 @@ class Dictionary:
         self._order = np.empty(0, np.int64)  # codes in the order of their texts, when rank was last built
         self._rank = np.empty(0, np.int64)
         self._lock = threading.Lock()
+        self.records = RecordTable()
 
     def __len__(self) -> int:
         return int(self._meta[N_CODES])

@@ -306,7 +306,7 @@ class Relation:
 
     def same(self) -> Relation:
         """Another object for the same indices, which must not be closed.  O(1)."""
-        return self._version(self._indices)
+        return _of_indices(self.arena, self.arity, self._indices)
 
     def __del__(self, _finalizing: Any = sys.is_finalizing) -> None:
         roots = self.bare_roots

@@ -156,7 +156,7 @@ def _basis(selections: Selections, sample: Sample) -> str:
     if not sample.relations:
         return f"where each relation is taken to have {ROWS:,.0f} rows"
     rest = f"; others are taken to have {ROWS:,.0f} rows" if every - set(sample.relations) else ""
-    return f"by the files of {', '.join(sample.relations)}{rest}"
+    return f"by the {sample.by} of {', '.join(sample.relations)}{rest}"
 
 
 def _cells(selections: Selections, shown: Callable[[Estimate], str]) -> Iterator[str]:

@@ -4,7 +4,7 @@ them.  Knows no text and no drawing.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from dlog.errors import DlogError, UnsupportedError
@@ -39,7 +39,7 @@ class Options:
 
 
 DEFAULT = Options()
-HYSTERESIS = 4  # times the cost of other maps that maps may have before they are replaced
+HYSTERESIS = 2  # times the cost of other maps that maps may have before they are replaced
 
 
 @dataclass(frozen=True)
@@ -82,18 +82,23 @@ def levels(
     return _shown(query, program, options, apart)
 
 
-def reconsidered(levels: Levels, known: Statistics) -> Levels:
-    """Levels of the maps that cost least now; the same, unless they cost several times as much as those."""
+def reconsidered(levels: Levels, known: Statistics, times: float = HYSTERESIS) -> Levels:
+    """Levels of the maps that cost least now; the same, unless they cost more than some times as much."""
     options = replace(levels.options, depth=None, demoted=(), statistics=known)
     _check_choice(levels.query, options)
-    cheapest = selections(levels.query.results, map(_source, levels.query.sources), known, options.batch)[
-        CHOSEN
-    ]
+    return cheaper(levels, side_by_side(levels.query, known, options.batch), known, times)
+
+
+def cheaper(
+    levels: Levels, found: Mapping[str, Selection | Refusal], known: Statistics, times: float
+) -> Levels:
+    """The same, between given levels and what was chosen among some."""
+    cheapest = found[CHOSEN]
     if isinstance(cheapest, Refusal):
         return levels
-    now = estimated(levels.program, known).cost(known)
-    if now <= HYSTERESIS * cheapest.estimate.cost(known):
+    if estimated(levels.program, known).cost(known) <= times * cheapest.estimate.cost(known):
         return levels
+    options = replace(levels.options, depth=None, demoted=(), statistics=known)
     return _shown(levels.query, cheapest.program, options, levels.apart)
 
 

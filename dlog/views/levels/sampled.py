@@ -19,10 +19,11 @@ NEW = 0.5  # the share of different values from which on a column is taken to ha
 
 @dataclass(frozen=True)
 class Sample:
-    """The statistics of some relations; the others have no file that could be read."""
+    """The statistics of some relations, by their files or rows; the others have none that could be read."""
 
     known: Statistics
     relations: tuple[str, ...]
+    by: str = "files"
 
 
 def sampled(sources: Iterable[ast.Source], folders: Sequence[Path]) -> Sample:

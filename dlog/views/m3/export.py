@@ -206,6 +206,11 @@ def program_query(
 
 def _tree_query(program: ir.Program, rule: ir.Rule, predicate: str | None, describe: Describe) -> Query:
     """With all aggregates of the rule, if a view tree can maintain them."""
+    for head in rule.heads:
+        if head.predicate in program.stratum_of and program.stratum_of[head.predicate].subsumptions:
+            raise UnsupportedError(
+                f"{head.predicate} has a subsumption: view trees have none", span=rule.span
+            )
     try:
         return query_of(rule, program.predicates, describe)
     except UnsupportedError:

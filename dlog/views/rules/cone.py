@@ -78,11 +78,21 @@ class Cone:
         is_set = all(rows.is_set for rows in found) and _are_apart([rows.constants for rows in found])
         return total if is_set else ast.Exists(total)
 
+    def check_stratum(self, name: str, span: Span | None) -> None:
+        """Raises if a predicate is more than what its rules derive from others."""
+        stratum = self.program.stratum_of[name]
+        if stratum.recursive:
+            raise UnsupportedError(f"{name} is recursive: {LEVELS} have no recursion", span=span)
+        if stratum.subsumptions:
+            raise UnsupportedError(f"{name} has a subsumption: {LEVELS} have none", span=span)
+
     def by_head(self, name: str, variables: tuple[str, ...], span: Span | None) -> Iterator[Rows]:
         """The rows of a predicate head by head: a row may be there twice."""
         rules = self.program.rules_of(name)
-        if self.program.stratum_of[name].recursive:
-            raise UnsupportedError(f"{name} is recursive: {LEVELS} have no recursion", span=span)
+        relation = self.program.predicates[name].equivalence
+        if relation is not None:
+            raise UnsupportedError(f"{relation} is an equivalence relation: {LEVELS} have none", span=span)
+        self.check_stratum(name, span)
         if name in self._facts:
             raise UnsupportedError(f"{name} has facts and rules: {LEVELS} have one or the other", span=span)
         for rule in rules:

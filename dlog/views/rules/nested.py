@@ -56,6 +56,8 @@ class _Result:
     def __init__(self, cone: Cone, predicate: str):
         self.cone, self.predicate = cone, predicate
         self.rules = cone.program.rules_of(predicate)
+        if not self.rules:  # a relation with a subsumption and facts
+            cone.check_stratum(predicate, cone.program.predicates[predicate].span)
         self.span = self.rules[0].span
         self.results: dict[str, Node] = {}
 
@@ -73,8 +75,7 @@ class _Aggregated(_Result):
     def __init__(self, cone: Cone, predicate: str, rule: ir.Rule):
         super().__init__(cone, predicate)
         self.rule = rule
-        if cone.program.stratum_of[predicate].recursive:
-            raise UnsupportedError(f"{predicate} is recursive: {LEVELS} have no recursion", span=rule.span)
+        cone.check_stratum(predicate, rule.span)
 
     def query(self) -> NestedQuery:
         rule, names = self.rule, self.cone.names

@@ -34,7 +34,7 @@ class Results:
     value before and the value after."""
 
     keys: tuple[str, ...]
-    values: Mapping[str, int]  # of aggregates that one map has: the place of the value before
+    values: Mapping[str, tuple[int, ...]]  # of aggregates: the places of the values before that add up to it
     count: int  # the same of the number of assignments
     width: int  # words of a row
 
@@ -80,8 +80,8 @@ class GroupViews(GroupMaps[Payload]):
         )
 
     def results(self) -> Results:
-        shown = [s for s in self.payloads.shown if len(s.payloads) == 1]
-        values = {s.aggregate.name: self.places[s.payloads[0]] for s in shown}
+        shown = self.payloads.shown
+        values = {s.aggregate.name: tuple(self.places[p] for p in s.payloads) for s in shown}
         return Results(tuple(self.query.free), values, self.places[()], self.width)
 
     def _sums(self, values: Mapping[Payload, Words]) -> dict[str, Words]:

@@ -16,10 +16,11 @@ from dlog.errors import DataError
 from dlog.jit import Words
 from dlog.m3.runtime import layout
 from dlog.m3.runtime.drain import DrainedMaps
-from dlog.m3.runtime.few_rows import FewRows
+from dlog.m3.runtime.few_rows import FewRows, FewRowsOfParts
 from dlog.m3.runtime.runtime import Runtime
 from dlog.m3.syntax import ast
 from dlog.m3.types.typecheck import check
+from dlog.storage.arena.regions import Memory
 from dlog.storage.dictionary.dictionary import Dictionary
 
 MOST_ROWS = 1 << 16  # of one batch
@@ -49,12 +50,20 @@ class KeptMaps(Generic[Name]):
         keys: Sequence[str],
         dictionary: Dictionary | None = None,
         threads: int | None = None,
+        arena: Memory | None = None,
     ):
+        """`arena`: where one machine has its maps."""
         self.roots, self.keys = dict(roots), tuple(keys)
         drained = DrainedMaps(tuple(dict.fromkeys(self.roots.values())), self.keys)
         program = replace(program, queries=())
+        self.threads = threads
         self.runtime = Runtime(
-            check(program), checked=True, dictionary=dictionary, threads=threads, drained=drained
+            check(program),
+            checked=True,
+            dictionary=dictionary,
+            threads=threads,
+            drained=drained,
+            arena=arena,
         )
         self.runtime.ready()
         self.empty = self.runtime.save()
@@ -68,14 +77,7 @@ class KeptMaps(Generic[Name]):
 
     def apply(self, relation: str, rows: Words, sign: int) -> None:
         """Rows of codes that are inserted (1) or deleted (-1)."""
-        if (rows == layout.EMPTY).any():
-            raise DataError(f"{relation}: {layout.EMPTY} is below the range of view trees")
-        self.runtime.expect(relation, len(rows))
-        for start in range(0, len(rows), MOST_ROWS):
-            part = rows[start : start + MOST_ROWS]
-            words = np.empty((part.shape[1] + 1, len(part)), np.int64)
-            words[:-1], words[-1] = part.T, sign
-            self.runtime.apply_words(relation, words)
+        add_rows(self.runtime, relation, rows, sign)
 
     def changed(self) -> Changes[Name]:
         """What has changed since the last call.  O(changes)."""
@@ -86,8 +88,8 @@ class KeptMaps(Generic[Name]):
             {name: rows[:, place + 1] for name, place in self.places.items()},
         )
 
-    def few_rows(self, relation: str, most: int) -> FewRows | None:
-        """The same of a few rows in one call of the machine, if there is only one."""
+    def few_rows(self, relation: str, most: int) -> FewRows | FewRowsOfParts | None:
+        """The same of a few rows at once; None: there is no batch trigger."""
         return self.runtime.few_rows(relation, most)
 
     def memory(self) -> int:
@@ -101,3 +103,15 @@ class KeptMaps(Generic[Name]):
         """The values of a map by its keys, those of 0 left out.  O(entries) in Python."""
         entries = self.runtime.words_of(self.runtime.compiled.stores.map(name)).T.tolist()
         return {tuple(keys): value for *keys, value in entries if value}
+
+
+def add_rows(runtime: Runtime, relation: str, rows: Words, sign: int = 1) -> None:
+    """Rows of codes that are inserted or deleted, in batches."""
+    if (rows == layout.EMPTY).any():
+        raise DataError(f"{relation}: {layout.EMPTY} is below the range of view trees")
+    runtime.expect(relation, len(rows))
+    for start in range(0, len(rows), MOST_ROWS):
+        part = rows[start : start + MOST_ROWS]
+        words = np.empty((part.shape[1] + 1, len(part)), np.int64)
+        words[:-1], words[-1] = part.T, sign
+        runtime.apply_words(relation, words)

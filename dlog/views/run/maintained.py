@@ -31,7 +31,7 @@ from dlog.errors import DlogError
 from dlog.m3.runtime.compile.stores import EXACT
 from dlog.m3.runtime.runtime import Runtime
 from dlog.m3.syntax import ast
-from dlog.views.levels.program import DEFAULT, Options, levels, reconsidered
+from dlog.views.levels.program import DEFAULT, Levels, Options, levels, reconsidered
 from dlog.views.m3.products import Parts, part_name, product_program
 from dlog.views.m3.program import NATIVE, Style, m3_program
 from dlog.views.nested import NestedQuery
@@ -39,6 +39,7 @@ from dlog.views.orders.orders import find_order
 from dlog.views.query import Query
 from dlog.views.run.level_results import level_result
 from dlog.views.run.measured import measured
+from dlog.views.run.refill import Refilled, refill
 from dlog.views.run.tree_results import TreeResults
 from dlog.views.tree.build import view_tree
 from dlog.views.tree.payloads import Payloads
@@ -70,9 +71,8 @@ class Maintained:
         query.check()
         self.query, self.products = query, dict(products or {})
         self._read: Callable[[], pa.Table]
-        self._run: Callable[[ast.Program], Runtime] = lambda program: Runtime(
-            program, floats=floats, threads=threads
-        )
+        self._floats, self._threads = floats, threads
+        self.refilled: Refilled | None = None  # what was done when maps were last chosen again
         if isinstance(query, NestedQuery):
             _check_no_tree(query, order, self.products)
             self.levels = levels(query, options, apart=True)
@@ -86,6 +86,14 @@ class Maintained:
             program = product_program(query, self.tree, self.products, style)
         self.runtime = self._run(program)
         self._read = TreeResults(query, self.tree, payloads, self.runtime).table
+
+    def _run(self, program: ast.Program, beside: Runtime | None = None) -> Runtime:
+        """A runtime; with the memory and the texts of another one."""
+        arena = beside.maps.arena if beside is not None else None
+        dictionary = beside.dictionary if beside is not None else None
+        return Runtime(
+            program, dictionary=dictionary, floats=self._floats, threads=self._threads, arena=arena
+        )
 
     def load(self, table: str, rows: Any) -> None:
         self.runtime.load(table, rows)
@@ -114,20 +122,34 @@ class Maintained:
         """Choose the maps of a query by levels again, by the rates, sizes and maps that were measured since
         they were chosen; whether they are others now.
 
-        `rows` gives all rows that a relation has now, from which maps are computed.  Costs what it costs to
-        load them, if maps change; else the time of the search.
+        `rows` gives all rows that a relation has now, from which new maps are computed; maps that stay keep
+        what they have.  Costs the search, and to load what new maps read.
         """
         if not isinstance(self.query, NestedQuery):
             raise DlogError("a view tree has no choice of maps", help="parse_sql(text, levels=True)")
         found = reconsidered(self.levels, measured(self.levels, self.runtime))
         if found is self.levels:
             return False
-        runtime = self._run(found.m3)
-        for source in sorted(self.query.sources, key=lambda s: s.kind != ast.TABLE):
-            (runtime.load if source.kind == ast.TABLE else runtime.apply)(source.name, rows(source.name))
-        runtime.changes.clear()
-        self.levels, self.runtime = found, runtime
+
+        self.go_over(found, rows)
         return True
+
+    def go_over(self, found: Levels, rows: Callable[[str], Any]) -> None:
+        """Maintain the same query by other maps: see `reconsider`."""
+
+        def feed(runtime: Runtime, source: ast.Source) -> None:
+            (runtime.load if source.kind == ast.TABLE else runtime.apply)(source.name, rows(source.name))
+
+        before, runtime = self.runtime, self._run(found.m3, self.runtime)
+        try:
+            self.refilled = refill(
+                self.levels, before, found, runtime, lambda program: self._run(program, before), feed
+            )
+        except BaseException:
+            runtime.release()
+            raise
+        before.release()
+        self.levels, self.runtime = found, runtime
 
     def result(self) -> pa.Table:
         """One row for each group that has any assignment, in the order of ORDER BY, then of its keys; without

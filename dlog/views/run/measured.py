@@ -16,20 +16,16 @@ from dlog.views.levels.program import Levels
 def measured(levels: Levels, runtime: Runtime) -> Statistics:
     """What the maps were chosen by, corrected: `rates` by the rows of each stream that came, `rows` by those
     that it has, `entries` by those of each map.  A map of the values of a column has as many entries as the
-    column has values.  O(entries).
+    column has values.  O(slots).
     """
     before = levels.options.statistics or Statistics()
     total = max(sum(runtime.changes.values()), 1)
     streams = [s.name for s in levels.query.sources if s.kind == ast.STREAM]
     rates = {name: runtime.changes.get(name, 0) / total for name in streams}
     known = before.grown({name: float(max(n, 0)) for name, n in runtime.sizes.items()})
-    entries = [(m.definition, float(_entries(runtime, m.name))) for m in levels.program.maps]
+    entries = [(m.definition, float(runtime.entries_of(m.name))) for m in levels.program.maps]
     values = {place: n for definition, n in entries if (place := _column(definition)) is not None}
     return replace(known, rates=rates, distinct={**known.distinct, **values}, entries=tuple(entries))
-
-
-def _entries(runtime: Runtime, name: str) -> int:
-    return runtime.words_of(runtime.compiled.stores.map(name)).shape[1]
 
 
 def _column(definition: Node) -> tuple[str, int] | None:

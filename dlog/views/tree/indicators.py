@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dlog.views.query import Query, cyclic_core
+from dlog.planning.join_tree import cyclic_core
+from dlog.views.query import Query
 from dlog.views.tree.tree import EXISTS, View
 
 

@@ -87,6 +87,21 @@ def test_deltas_become_views_when_a_row_is_part_of_many_assignments() -> None:
     db.check()
 
 
+@pytest.mark.parametrize("cleared", [(), (40, 900)])
+def test_a_database_that_starts_empty_chooses_again_row_by_row(cleared: tuple[int, ...]) -> None:
+    """By single rows, which take the short path, whenever triggers are made: as another choice does, too."""
+    source = "a(x, y) -> int(x), int(y).  n[x] = k <- agg<<k = count_distinct(y)>> a(x, y)."
+    db, chosen = dlog.Database(source=source), list[int]()
+    for i in range(1100):
+        db.apply(insert={"a": [(i % 40, i)]})
+        chosen.append(db._maintenance.sizes[0][0])
+        if i in cleared:
+            db._maintenance.triggers.clear()
+    empty, first, second = dict.fromkeys(chosen)
+    assert empty <= 1 and first <= 66 and second <= 16 * first + 2
+    db.verify()
+
+
 @pytest.mark.usefixtures("small_is_large")
 def test_an_undone_transaction_leaves_the_strategy_before() -> None:
     """The one in which another is chosen fails: what the first has kept is there, and the next one chooses

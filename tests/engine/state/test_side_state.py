@@ -62,6 +62,33 @@ def test_oracle_commits_and_rollbacks(steps: list[tuple[int, str]]) -> None:
             store.relations = before
 
 
+@relaxed(60)
+@given(
+    st.lists(st.tuples(st.lists(st.integers(-3, 3), max_size=3), st.sampled_from(("commit", "roll back"))))
+)
+def test_oracle_steps(transactions: list[tuple[list[int], str]]) -> None:
+    """The steps of a transaction are undone together, wherever another one begins; a step of 0 changes
+    nothing, which is found only after it has begun."""
+    (name, _), store, state, expected = NAMES, Store({}), Total(), 0
+    state.end(store, name)
+    for steps, outcome in transactions:
+        committed = store.relations
+        store.relations = dict(committed)
+        for n in steps:
+            first = state.begin_step(store.relations[name], committed[name])
+            if n:
+                state.add(n)
+                state.end(store, name)
+            elif first:
+                state.cancel_step()
+        if outcome == "commit":
+            expected += sum(steps)
+        else:
+            store.relations = committed
+    state.begin(store, name)
+    assert state.value == expected
+
+
 def test_a_state_without_undo_says_so() -> None:
     store, state = Store({}), SideState()
     state.end(store, NAMES[0])

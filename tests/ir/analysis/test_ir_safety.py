@@ -88,7 +88,6 @@ def test_generators_bind_keys() -> None:
         ("p(x) <- g(x), a = b, b = a.", "a"),
         ("p(x) <- g(x), y = y.", "y"),
         ("p(x) <- g(x), u < v.", "u v"),
-        ("p(n) <- n = count : { e(x, _) }, !g(x).", "x"),
         ("p(x, n) <- g(y), n = sum z : { e(y, z), z < x }.", "x"),
         ("p[] = n <- agg<<n = sum(y)>> g(x).", "y"),
         ("?- g(x), x < y.", "y"),

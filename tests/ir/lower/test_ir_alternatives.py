@@ -34,6 +34,14 @@ def count(body: str) -> dict[int, int]:
         # A name that the second branch uses for something else, under a negation.
         ("g(x), (e(x, y) ; x > 0, !e(y, x))", {1: 2, 2: 1}),
         ("g(x), (f(x, y) ; x > 0, !f(y, 1))", {1: 3, 2: 2}),
+        # What is computed is no variable of the body.
+        ("g(x), (e(x, x) ; x + 1 > 1)", {1: 1, 2: 1}),
+        ("g(x), (x > 0 ; count : { e(x, _) } > 0)", {1: 1, 2: 1}),
+        ("g(x), (x > 0 ; x < 9, (x * 2 > 1 ; x - 1 < 9))", {1: 1, 2: 1}),
+        ("g(x), (e(x, y), y + 1 > 2 ; e(x, y) ; y = x + 1)", {1: 2, 2: 2}),
+        # A variable that has the computed value, and one for each value of a generator.
+        ("g(x), (x > 0 ; y = x + 1, y > 1)", {1: 2, 2: 2}),
+        ("g(x), (x > 0 ; range(0, x) >= 0)", {1: 2, 2: 3}),
     ],
 )
 def test_every_assignment_counts_once(body: str, expected: dict[int, int]) -> None:
@@ -49,6 +57,14 @@ def test_sums_over_alternatives() -> None:
     text = f"{FACTS} p[x] = s <- agg<<s = sum(y)>> g(x), (e(x, y) ; f(x, y), g(z))."
     # e gives 1 and 2; f gives 2 and 3 for each of the two z.
     assert evaluate(check(text))["p"] == {(1, 1 + 2 + 2 * (2 + 3)), (2, 2 + 2 * 9)}
+
+
+def test_a_conversion_to_the_digits_of_a_column_is_no_variable() -> None:
+    text = """
+    a(x) -> decimal[6, 2](x).  b(x) -> decimal[6, 1](x).  a(0.50).  a(1.25).  b(0.5).
+    p[] = n <- agg<<n = count()>> a(x), (x > 0.0 ; b(x)).
+    """
+    assert evaluate(check(text))["p"] == {(2,)}
 
 
 def test_every_type_has_a_value_for_undefined() -> None:

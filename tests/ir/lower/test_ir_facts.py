@@ -188,13 +188,17 @@ def test_the_net_effect_has_one_value_for_each_key(text: str, conflicts: int) ->
 # Directives
 
 
+OF_KIND = {"format": {"IO": "json"}, "dbname": {"IO": "sqlite"}}  # parameters of some files only
+
+
 def test_directives_and_options_know_the_same_parameters() -> None:
     """The front end accepts what `dlog.io` can do, and nothing else."""
     samples = {"IO": "file", "filename": "a.csv", "name": "a", "delimiter": ";", "columns": "0:1", "n": 3}
     samples |= {"rfc4180": True, "headers": True, "header": False, "compress": True, "precision": "full"}
+    samples |= {"dbname": "a.db", "format": "list"}
     for kind, options in (("input", InputOptions), ("output", OutputOptions)):
         for name in PARAMETERS[kind]:
-            params = {"format": "list", "IO": "json"} if name == "format" else {name: samples[name]}
+            params = {name: samples[name]} | OF_KIND.get(name, {})
             options.from_params("w", params)  # type: ignore[arg-type]
         for name in set(samples) - set(PARAMETERS[kind]):
             with pytest.raises(ParameterError):

@@ -76,6 +76,54 @@ def test_a_result_that_its_own_body_uses_is_a_group() -> None:
     assert evaluate(check(facts + "p(n) <- g(n), n = count : { e(n, _) }."))["p"] == {(0,), (1,), (2,)}
 
 
+# Witnesses
+
+
+def test_a_variable_without_a_value_outside_is_a_witness() -> None:
+    assert rules("p(x, n) <- n = max y : { e(x, y) }.") == [
+        "p'max1[] = n <- agg<<n = max(y)>> exists x, y . e(x, y).",
+        "p'max1'witnesses(x, y) <- e(x, y), p'max1[] = y.",
+        "p(x, n) <- p'max1'witnesses(x, n).",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "p(y) <- y = max y : { e(_, y) }.",  # the name of the result
+        "p(z) <- z = 1 + max z : { e(_, z) }.",  # computed from the result
+        "p(n) <- n = max y : { e(x, y) }, m = min y : { f(x, y) }, n > m.",  # two local variables
+        "p(y) <- g(y), (n = max x : { e(x, _) }, n > y ; f(x, y)).",  # x of another branch
+        "?- n = max y : { e(x, y) }.",
+    ],
+)
+def test_other_variables_are_local(text: str) -> None:
+    program = check(text)
+    assert not any(rule.groups for rule in program.rules if rule.aggregates)
+    assert not any("witnesses" in name for name in program.predicates)
+
+
+def test_a_computed_argument_is_stored_before_it_is_compared() -> None:
+    first, second, third, _ = rules("p(x, n) <- n = max y + z : { e(x, y), f(x, z) }.")
+    assert first.startswith("p'max1'candidates(x, _1) <- ")
+    assert second == "p'max1[] = n <- agg<<n = max(_1)>> exists x, _1 . p'max1'candidates(x, _1)."
+    assert third == "p'max1'witnesses(x, _1) <- p'max1'candidates(x, _1), p'max1[] = _1."
+
+
+def test_a_witness_of_a_nested_aggregate_is_one_of_the_outer() -> None:
+    names = check("p(z) <- n = max y : { g(y), m = max x : { e(z, x) }, y < m }.").predicates
+    assert sum(name.endswith("'witnesses") for name in names) == 2
+
+
+@pytest.mark.parametrize("op", ["count", "sum y", "mean y", "count_distinct y", "variance y"])
+def test_only_min_and_max_have_witnesses(op: str) -> None:
+    name = op.split()[0]
+    expected = [f"x has a value only inside this {name}, but is used outside"]
+    assert messages(f"p(x) <- n = {op} : {{ e(x, y) }}, n > 1.") == expected
+    assert messages(f"p(n) <- n = {op} : {{ e(x, y) }}, !g(x).") == expected
+    assert messages(f"p(x, n) <- g(x), n = {op} : {{ e(x, y) }}.") == []
+
+
 # Domains
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import dlog
+from dlog.errors import SourceError
 from tests.ir.helpers import check, columns, messages, rule, rules, types
 from tests.oracle.naive import evaluate
 
@@ -184,3 +186,21 @@ def test_one_message_for_one_mistake(text: str) -> None:
 
 def test_independent_mistakes_are_all_reported() -> None:
     assert len(messages("p(x) <- s(x, _), g(x). q(x) <- s(x, _), g(x). k(x) <- g(y), x < y, egg(x).")) == 3
+
+
+def test_plus_joins_strings() -> None:
+    text = 'w("a"). w("b"). p(x + "-" + y) <- w(x), w(y). q(x) <- w(y), x = y + y, !p(x).'
+    text += "n(2). r(x + y) <- n(x), n(y)."
+    facts = evaluate(dlog.check(text))
+    assert facts["p"] == {("a-a",), ("a-b",), ("b-a",), ("b-b",)}
+    assert facts["q"] == {("aa",), ("bb",)}
+    assert facts["r"] == {(4,)}
+
+
+def test_types_may_have_names_that_souffle_does_not_know() -> None:
+    text = ".type string = symbol\n.type int <: number\n.type date <: symbol\n"
+    text += ".decl p(x: string, y: int, z: date)\n"
+    program = dlog.check(text + 'p("a", 1, "monday").')
+    assert [str(column.type) for column in program.predicates["p"].columns] == ["string", "int", "string"]
+    with pytest.raises(SourceError, match="number is a built-in type"):
+        dlog.check(".type number <: symbol\n")

@@ -13,6 +13,7 @@ import pytest
 from dlog.errors import DataError, DlogError
 from dlog.m3 import parse, register_function, register_ring
 from dlog.m3.rings.rings import FLOAT_RING, INTEGER_RING, Ring, product_ring
+from dlog.m3.runtime import layout as o
 from dlog.m3.runtime.runtime import Runtime
 
 GROUPS = """
@@ -317,3 +318,23 @@ def test_oracle_single_tuples_in_order() -> None:
     other = Runtime(parse(text.format("Q[][] += a; M[][a] += 1;")))
     other.apply("R", rows)
     assert rows_of(other, "Q") == {(): int(rows.sum())} and other.compiled.together
+
+
+def test_slots_of_later_rows_are_prefetched() -> None:
+    """Those of maps whose keys are all columns of the row, once for each map."""
+    runtime = Runtime(
+        parse("""CREATE STREAM R(v long, a long, b long);
+        DECLARE MAP PAIRS(long)[][a: long, b: long] := 0; DECLARE MAP ONE(long)[][b: long] := 0;
+        DECLARE MAP OTHER(long)[][c: long] := 0;
+        ON + R(v, a, b) {
+          ONE[][b] += PAIRS[][a, b];
+          PAIRS[][a, b] += v;
+          OTHER[][c] += (c ^= a + b) * v; }""")
+    )
+    compiled = runtime.compiled
+    start = compiled.row_entries["R", "insert"]
+    op, following, *operands = compiled.code[start:].tolist()
+    pairs, one = (compiled.stores.map(name).address for name in ("PAIRS", "ONE"))
+    assert op == o.ROW_AHEAD
+    found = operands[: following - start - 2]
+    assert found == [0, 2, 1, 2, 1, pairs, 1, 2, 1, one, 0]  # keys, columns, maps, which

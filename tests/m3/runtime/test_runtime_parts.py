@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dlog.errors import DataError, DlogError
 from dlog.m3 import parse
-from dlog.m3.runtime import parts, runtime, waiting
-from dlog.m3.runtime.compile.partition import PARTIAL, SHARED, partition
+from dlog.m3.runtime import parts, waiting
+from dlog.m3.runtime.compile.partition import PARTIAL, SHARED, partition, replaces_for_itself
 from dlog.m3.runtime.runtime import Runtime, Step
 from dlog.m3.types.typecheck import check
 from tests.examples import relaxed
@@ -247,13 +247,51 @@ def test_errors_come_when_rows_are_applied() -> None:
 
 
 def test_waiting_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "MOST_WAITING", 100)
+    monkeypatch.setattr(parts, "MOST_WAITING", 100)
     found = Runtime(parse(TOTALS), threads=2)
+    assert found._parts is not None
     words = np.array([[1, 2], [10, 20], [1, 1]])
     for _ in range(49):
         found.apply_words("R", words)
-    assert found._waiting.rows == 98
+    assert found._parts.waiting.rows == 98
     words[:] = [[5, 5], [0, 0], [1, 1]]  # the caller may change it
     found.apply_words("R", words)
-    assert found._waiting.rows == 0 and waiting.SMALL_BATCH > 2
+    assert found._parts.waiting.rows == 0 and waiting.SMALL_BATCH > 2
     assert found["Q"]["value"][0].as_py() == 49 * 30
+
+
+SCRATCH = """
+CREATE STREAM R(a int, b int);
+CREATE STREAM S(a int, c int);
+DECLARE MAP D(long)[][a: int] := 0;
+DECLARE MAP M(long)[][a: int] := 0;
+DECLARE QUERY Q := M(long)[][a];
+ON BATCH UPDATE OF R {
+  D(long)[][a] := AggSum([a], (DELTA R)(a, b) * b);
+  M(long)[][a] += D(long)[][a];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "drained", "is_scratch"),
+    [
+        ("", (), True),
+        ("", ("D",), False),
+        ("ON BATCH UPDATE OF S { M(long)[][a] += AggSum([a], (DELTA S)(a, c) * D(long)[][a]); }", (), False),
+        ("ON BATCH UPDATE OF S { D(long)[][a] += AggSum([a], (DELTA S)(a, c)); }", (), False),
+        (
+            "ON BATCH UPDATE OF S { D(long)[][a] := AggSum([a], (DELTA S)(a, c));"
+            " M(long)[][a] += D(long)[][a]; }",
+            (),
+            True,
+        ),
+        ("DECLARE QUERY P := D(long)[][a];", (), False),
+    ],
+)
+def test_a_trigger_that_replaces_scratch_alone(more: str, drained: tuple[str, ...], is_scratch: bool) -> None:
+    """Machines without a row need not run it."""
+    declared, query = more.startswith("DECLARE"), SCRATCH.index("DECLARE QUERY")
+    text = SCRATCH[:query] + more + SCRATCH[query:] if declared else SCRATCH + more
+    program = check(parse(text))
+    assert replaces_for_itself(program, "R", drained) == is_scratch

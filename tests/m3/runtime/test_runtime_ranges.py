@@ -243,6 +243,57 @@ def test_a_bound_beyond_64_bits_holds_for_all_or_none() -> None:
     assert runtime["MORE"].to_pylist() == [{"value": 3}]
 
 
+# Conditions on an integer k, given integers e and f and a float x, in M3 and in Python.
+AT_THE_END: list[tuple[str, Callable[[int, int, int, float], bool]]] = [
+    ("{k < e}", lambda k, e, f, x: k < e),
+    ("{k <= e}", lambda k, e, f, x: k <= e),
+    ("{k > e}", lambda k, e, f, x: k > e),
+    ("{k >= e} * {k <= f}", lambda k, e, f, x: e <= k <= f),
+    ("{k = e}", lambda k, e, f, x: k == e),
+    ("{(k + f) < e}", lambda k, e, f, x: k + f < e),
+    ("{(k + f) >= e}", lambda k, e, f, x: k + f >= e),
+    ("{(f + (-1 * k)) > e}", lambda k, e, f, x: f - k > e),
+    ("{(f + (-1 * k)) <= e} * {k < e}", lambda k, e, f, x: f - k <= e and k < e),
+    ("{k < x}", lambda k, e, f, x: float(k) < x),
+    ("{k <= x} * {k > e}", lambda k, e, f, x: float(k) <= x and k > e),
+    ("{k > x}", lambda k, e, f, x: float(k) > x),
+    ("{x <= k} * {(k + f) <= e}", lambda k, e, f, x: float(k) >= x and k + f <= e),
+]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_oracle_bounds_of_any_size(leaf: int, seed: int) -> None:
+    """Bounds at the ends of integers and of the integers that are floats, behind one key and behind none."""
+    names = [f"{kind}{i}" for i in range(len(AT_THE_END)) for kind in ("M", "FLAT")]
+    body = [
+        f"SUM_{kind}{i}[][id] += AggSum([], {rows} * {condition});"
+        for i, (condition, _) in enumerate(AT_THE_END)
+        for kind, rows in (("M", "M[][p, k]"), ("FLAT", "FLAT[][k]"))
+    ]
+    text = f"""CREATE STREAM R(p long, k long, v long);
+    CREATE STREAM ASK(id long, p long, e long, f long, x double);
+    DECLARE MAP M(long)[][p: long, k: long] := 0; DECLARE MAP FLAT(long)[][k: long] := 0;
+    {" ".join(f"DECLARE MAP SUM_{name}(long)[][id: long] := 0;" for name in names)}
+    ON + R(p, k, v) {{ M[][p, k] += v; FLAT[][k] += v; }}
+    ON + ASK(id, p, e, f, x) {{ {" ".join(body)} }}"""
+    rng, runtime = random.Random(seed), Runtime(parse(text))
+    ends = [0, 2**53, -(2**53), BIGGEST, -BIGGEST, BIGGEST // 2]
+    near = lambda: max(-BIGGEST, min(BIGGEST, rng.choice(ends) + rng.randint(-3, 3)))  # noqa: E731
+    reals = [0.0, -0.0, 0.5, -1.5, 2.0**53, -(2.0**53), 2.0**63, -(2.0**63), 1e300, math.inf, -math.inf]
+    rows = [(rng.choice((1, BIGGEST, -BIGGEST)), near(), rng.randint(1, 9)) for _ in range(120)]
+    runtime.apply("R", rows)
+    asked = [(i, rng.choice(rows)[0], near(), near(), rng.choice(reals)) for i in range(80)]
+    for ask in asked:
+        runtime.apply("ASK", [ask])
+    for number, (condition, holds) in enumerate(AT_THE_END):
+        behind, flat = entries(runtime, f"SUM_M{number}"), entries(runtime, f"SUM_FLAT{number}")
+        for i, p, e, f, x in asked:
+            found = [(q, v) for q, k, v in rows if holds(k, e, f, x)]
+            assert flat.get((i,), 0) == sum(v for _, v in found), (condition, e, f, x)
+            assert behind.get((i,), 0) == sum(v for q, v in found if q == p), (condition, p, e, f, x)
+    runtime.check()
+
+
 def test_floats_as_keys() -> None:
     """-0.0 is 0.0, infinities are ends; what is added to a key is rounded as in a scan."""
     text = """CREATE STREAM R(k double); CREATE STREAM ASK(id long, e double, c double);

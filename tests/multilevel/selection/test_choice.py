@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -17,7 +18,7 @@ from dlog.m3.syntax import ast
 from dlog.multilevel.notation import read
 from dlog.multilevel.program import LIMITS, Limits, Program, compile, universe_of, write
 from dlog.multilevel.selection.choice import CHOSEN, Selection, choose, everything, selections
-from dlog.multilevel.selection.estimate import Estimator, but, estimated
+from dlog.multilevel.selection.estimate import Estimator, but, corrections, estimated
 from dlog.multilevel.selection.sizes import Size, Statistics, groups, size_of
 from dlog.multilevel.selection.work import LOOK_UP, work
 from tests.examples import relaxed
@@ -182,6 +183,39 @@ def test_sizes(definition: str, entries: float) -> None:
 def test_what_was_measured_is_what_counts() -> None:
     known = Statistics(entries=((read("AggSum([x], R(x, y))"), 7.0),))
     assert size_of(read("AggSum([b], R(b, a))"), ["b"], known).entries == 7
+
+
+def test_work_is_corrected_by_the_rows_that_were_added() -> None:
+    """A row of R adds ten rows to the map of R and S by the estimate: by what was counted 1, 3 or a million
+    times as many, of which 16 times are believed.
+    """
+    definitions = {"q": read(CHAINS["chain"])}
+    known = Statistics(rows={"R": 500, "S": 1000, "T": 500}, distinct={("S", 0): 100, ("S", 1): 1000})
+    program = compile(definitions, TABLES)
+    assert isinstance(program, Program)
+    joined = next(m for m in program.maps if m.level and {"R", "S"} == _relations(m.definition))
+    plain = estimated(program, known)
+    for times, believed in ((1, 1), (3, 3), (10**6, 16), (0, 1 / 16)):
+        added = {m.name: 1000.0 for m in program.maps} | {joined.name: 1000.0 * times}
+        found = dict(corrections(program, known, {"R": 100.0}, added))
+        assert found[joined.definition] == pytest.approx(believed, rel=0.01)
+        assert program.map("q").definition not in found  # it has no keys
+        corrected = replace(known, written=((joined.definition, believed),))
+        time = estimated(program, corrected).time["R"] - plain.time["R"]
+        assert time == pytest.approx((believed - 1) * time_of_more(program, known, joined.definition))
+        searched = [estimator(definitions, TABLES, k).estimate(but(())) for k in (known, corrected)]
+        more = searched[1].time["R"] - searched[0].time["R"]
+        assert more == pytest.approx(time, rel=0.01)
+
+
+def time_of_more(program: Program, known: Statistics, definition: Node) -> float:
+    """What a row of R takes more if twice as many rows are added to a map."""
+    twice = estimated(program, replace(known, written=((definition, 2.0),)))
+    return twice.time["R"] - estimated(program, known).time["R"]
+
+
+def _relations(definition: Node) -> set[str]:
+    return {n.name for n in definition.walk() if isinstance(n, ast.Relation)}
 
 
 @given(st.floats(0, 1e9), st.floats(1, 1e9))

@@ -33,6 +33,7 @@ bought(item) <- sale(_, _, item).
 .output stuck
 .output grand
 .output bought
+.materialize reach, dearest on_read
 """
 SHOPS = ["north", "south", "east", "west", 'a "quoted", one']
 OUTPUTS = ("total", "sold", "dearest", "reach", "stuck", "grand", "bought")

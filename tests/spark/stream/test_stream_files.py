@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ import dlog
 from dlog.ir.rules import Predicate
 from dlog.spark.stream.files import Rows, read_file
 from dlog.spark.stream.operations import MEANINGS, last_operations
+from dlog.spark.stream.sinks import Sinks, outputs_of
 
 PREDICATES = dlog.Database(
     source="sale(id, shop) -> int(id), string(shop).  price[item] = p -> int(item), float(p)."
@@ -39,6 +42,7 @@ def reading(
 GOOD = [
     ("a.csv", b'1,"a, b",+\n2,b,-\n', {}),
     ("a.csv.gz", gzip.compress(b'1,"a, b",+\n2,b,delete\n', mtime=0), {}),
+    ("a.csv", b'1,"a, b",+\n2,b,-\n', {"IO": "sqlite", "dbname": "first.db"}),
     ("a.facts", b"1\ta, b\tI\n2\tb\tD\n", {}),
     ("a.csv", b"id;shop;what\n1;a, b;1\n2;b;-1\n", {"delimiter": ";", "headers": True}),
     ("a.json", b'{"id": 1, "shop": "a, b", "op": "c"}\n{"op": "d", "shop": "b", "id": 2}\n', {}),
@@ -137,3 +141,15 @@ def _done(state: set[tuple[int, int]], op: str, rows: list[tuple[int, int]]) -> 
             state = {row for row in state if row[0] != x}
         state = state - {(x, y)} if op == "-" else state | {(x, y)}
     return state
+
+
+def test_values_of_a_stream_are_tables_of_sqlite_if_output_says_so(tmp_path: Path) -> None:
+    program = 'q(x) <- p(x).\np(1).  p(2).\n.output q(IO=sqlite, filename="q.db")\n'
+    database = dlog.Database(source=program)
+    sinks = Sinks(tmp_path, outputs_of(database.program))
+    for batch, rows in ((1, [(1,), (2,)]), (2, [(2,), (7,)])):
+        sinks.write_values(database, batch)
+        connection = sqlite3.connect(tmp_path / "values" / "q.db")
+        assert connection.execute("SELECT * FROM q ORDER BY 1").fetchall() == rows
+        connection.close()
+        database.execute("+p(7), -p(1).")

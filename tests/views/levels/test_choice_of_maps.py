@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from dlog.m3.syntax import ast
 from dlog.multilevel.selection.choice import CHOSEN, Selection
 from dlog.multilevel.selection.sizes import Statistics
 from dlog.views.levels.explain import explain
-from dlog.views.levels.program import Options, levels, side_by_side
+from dlog.views.levels.program import Levels, Options, levels, side_by_side
 from dlog.views.levels.sampled import Sample, sampled
 from dlog.views.nested import NestedQuery
 from dlog.views.run.maintained import Maintained
@@ -24,7 +25,7 @@ from dlog.views.sql.files import parse_sql, read_sql
 from tests.multilevel.test_demote import Some
 from tests.views.levels.following import no_entries, same
 from tests.views.levels.test_workload import SIZES, follow, nested
-from tests.views.levels.workload import QUERIES, Workload
+from tests.views.levels.workload import QUERIES, Workload, batches
 
 SOME = ["finance/axf", "finance/psp", "tpch/q3", "tpch/q18a", "tpch/ssb4"]
 
@@ -127,9 +128,8 @@ class Three:
     """The query with all its rows."""
 
     def __init__(self) -> None:
-        query = parse_sql(THREE, levels=True)
-        assert isinstance(query, NestedQuery)
-        self.kept = Maintained(query, options=Options(statistics=KNOWN))
+        self.kept = Maintained(nested_three(), options=Options(statistics=KNOWN))
+        self.asked = Counter[str]()  # relations of which all rows were read
         self.rows: dict[str, Counter[tuple[int, int]]] = {name: Counter() for name in "RST"}
 
     def apply(self, name: str, rows: list[tuple[int, int]], sign: int = 1) -> None:
@@ -137,7 +137,14 @@ class Three:
         self.rows[name].update({row: sign * n for row, n in Counter(rows).items()})
 
     def reconsider(self) -> bool:
-        return self.kept.reconsider(lambda name: list(self.rows[name].elements()))
+        return self.kept.reconsider(self.all_rows)
+
+    def go_over(self, found: Levels) -> None:
+        self.kept.go_over(found, self.all_rows)
+
+    def all_rows(self, name: str) -> list[tuple[int, int]]:
+        self.asked[name] += 1
+        return list(self.rows[name].elements())
 
     def check(self) -> None:
         of_b, of_c = Counter[int](), Counter[int]()
@@ -182,6 +189,96 @@ def test_maps_are_chosen_again_when_rates_change() -> None:
         three.apply(name, list(three.rows[name].elements()), -1)
     three.check()
     no_entries(three.kept)
+
+
+def test_only_new_maps_are_computed_from_rows() -> None:
+    """The map of R and S goes without a row being read, and comes back from the rows of R and S alone."""
+    three = Three()
+    three.apply("R", [(a, a % 3) for a in range(50)])
+    three.apply("S", [(c % 3, c) for c in range(300)])
+    three.apply("T", [(c, 1) for c in range(300)])
+    query = nested_three()
+    full = levels(query)
+    joined = next(m for m in full.program.maps if _relations(m.definition) == {"R", "S"})
+    small = levels(query, Options(demoted=(joined.definition,)))
+    three.go_over(full)
+    for now, new, read in ((small, [], ()), (full, [joined.name], ("R", "S"))):
+        three.asked.clear()
+        three.go_over(now)
+        done = three.kept.refilled
+        assert done is not None and len(done.kept) + len(done.new) == len(now.program.maps)
+        assert list(done.new) == new and done.relations == read and three.asked == Counter(read)
+        three.kept.runtime.check()
+        three.check()
+        three.apply("T", [(7, 2)])
+        three.apply("R", [(7, 2)])
+        three.check()
+
+
+def _relations(definition: Any) -> set[str]:
+    return {n.name for n in definition.walk() if isinstance(n, ast.Relation)}
+
+
+@pytest.mark.parametrize("name", ["finance/psp", "finance/bsp", "tpch/q3", "tpch/q17a", "tpch/ssb4"])
+def test_oracle_duckdb_other_maps_along_a_stream(name: str) -> None:
+    """Random sets of maps, one after the other, while rows come and go; memory stays in proportion."""
+    seed = random.randrange(1 << 30)
+    workload, kept = Workload(name), 0
+    given = list(batches(workload.stream(200, seed), (1, 7, 100), random.Random(seed)))
+    for number, batch in enumerate(given):
+        workload.apply(batch)
+        if number % max(1, len(given) // 8) == 0:
+            demoted = Some(seed + number, random.Random(seed + number).choice((0, 0.3, 0.7)))
+            maintained, counts = workload.kept, workload.rows.counts
+            maintained.go_over(
+                levels(workload.query, Options(demoted=demoted), apart=True),
+                lambda relation, counts=counts: list(counts[relation].elements()),  # type: ignore[misc]
+            )
+            assert maintained.refilled is not None
+            kept += len(maintained.refilled.kept)
+            maintained.runtime.check()
+            workload.check()
+    assert kept
+    workload.check_empty()
+
+
+def test_maps_that_went_leave_their_memory() -> None:
+    three = Three()
+    three.apply("R", [(a, a % 3) for a in range(1000)])
+    three.apply("S", [(c, c) for c in range(3000)])
+    full, small = levels(nested_three()), levels(nested_three(), Options(demoted=Some(0, 1)))
+    used = []
+    for _ in range(6):
+        three.go_over(small)
+        three.go_over(full)
+        used.append(three.kept.runtime.maps.arena.usage())
+    assert {u.used_extents for u in used[1:]} == {used[1].used_extents}, used
+    assert max(u.used_words for u in used) <= 2 * used[0].used_words, used
+
+
+def test_maps_stay_as_they_are_where_new_ones_cannot_be_computed() -> None:
+    """What gives rows fails: nothing has changed."""
+    three = Three()
+    three.apply("R", [(1, 1)])
+    three.apply("S", [(1, 5)])
+    before = three.kept.runtime
+
+    def rows(name: str) -> list[Any]:
+        raise KeyError(name)
+
+    three.go_over(levels(nested_three(), Options(demoted=Some(0, 1))))
+    before = three.kept.runtime
+    with pytest.raises(KeyError):
+        three.kept.go_over(levels(nested_three()), rows)
+    assert three.kept.runtime is before
+    three.apply("T", [(5, 2)])
+    three.check()
+
+
+def nested_three() -> NestedQuery:
+    query = parse_sql(THREE, levels=True)
+    assert isinstance(query, NestedQuery)
+    return query
 
 
 def test_what_is_measured() -> None:

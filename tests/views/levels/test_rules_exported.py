@@ -38,6 +38,8 @@ SHOWN = {
 }
 REFUSED = {
     "is recursive: levels of maps have no recursion",
+    "has a subsumption: levels of maps have none",
+    "is an equivalence relation: levels of maps have none",
     "levels of maps maintain sums",
     "levels of maps have no columns of type",
     "levels of maps have no constants of type",

@@ -6,18 +6,22 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from dlog import m3
 from dlog.m3.runtime.runtime import Runtime
 from dlog.m3.runtime.streams import Reader, run_files
+from dlog.m3.syntax import ast
 from dlog.views.levels.explain import explain
 from dlog.views.levels.export import level_text
-from dlog.views.levels.program import Options, levels
+from dlog.views.levels.program import Column, Options, levels
+from dlog.views.levels.sampled import sampled
 from dlog.views.m3.export import target
 from dlog.views.nested import NestedQuery
 from dlog.views.sql.files import read_sql
+from tests.test_errors import command
 from tests.views.levels.workload import QUERIES, Workload, batches, expected
 
 SIZES = (1, 7, 100, 1, 100, 7, 1000)
@@ -59,6 +63,14 @@ def follow(workload: Workload, sizes: tuple[int, ...], seed: int, rows: int = 50
     workload.check_empty()
 
 
+@pytest.mark.parametrize("name", ["tpch/q2", "tpch/q15", "tpch/q18"])
+def test_what_equals_a_parameter_is_looked_up(name: str) -> None:
+    """No condition compares all entries of a map with a parameter: a row would cost O(entries)."""
+    for trigger in levels(nested(name), ROWS).m3.triggers:
+        equalities = [n for n in trigger.walk() if isinstance(n, ast.Comparison) and n.op == "="]
+        assert not [n for n in equalities if {type(n.left), type(n.right)} == {ast.Variable}]
+
+
 @pytest.mark.fuzz
 @pytest.mark.parametrize("size", [1, 7, 100, 1000])
 @pytest.mark.parametrize("name", QUERIES)
@@ -76,19 +88,54 @@ def test_oracle_duckdb_shipped(name: str, consumer: str) -> None:
     """The program that `dlog m3 --levels` writes, run over the shipped files."""
     query = nested(name)
     found, text = level_text(query, target(consumer), Options())
+    check_shipped(name, text, found.columns)
+
+
+def check_shipped(name: str, text: str, columns: Sequence[Column]) -> None:
+    """The text of a program that maintains a shipped query gives what DuckDB gave over the shipped files."""
     runtime = Runtime(m3.check(m3.parse(text)))
     run_files(runtime, Reader(QUERIES[name].parent), 10)
     results = {query: table.to_pylist() for query, table in runtime.results()}
     wanted = expected(name)
     assert any(cell not in ("0", "0.0") for row in wanted for cell in row), "there is nothing to compare"
-    groups = {place: column.group for place, column in enumerate(found.columns) if column.group is not None}
-    for place, column in enumerate(found.columns):
+    groups = {place: column.group for place, column in enumerate(columns) if column.group is not None}
+    for place, column in enumerate(columns):
         if column.group is None:
             rows = results[column.value]
             mine = {tuple(str(row[g]) for g in groups.values()): float(row["value"]) for row in rows}
             theirs = {tuple(row[i] for i in groups): float(row[place]) for row in wanted}
             assert {k for k, v in theirs.items() if v} <= mine.keys() <= theirs.keys()
             assert all(math.isclose(mine.get(k, 0.0), v, rel_tol=1e-9) for k, v in theirs.items())
+
+
+@pytest.mark.parametrize(
+    ("name", "consumer"), [("tpch/ssb4", "fivm"), ("tpch/q3", "a5"), ("finance/axf", "a5")]
+)
+def test_oracle_duckdb_shipped_by_chosen_maps(name: str, consumer: str) -> None:
+    """The program that `dlog m3 --levels --chosen` writes."""
+    query = nested(name)
+    known = sampled(query.sources, (QUERIES[name].parent,)).known
+    found = level_text(query, target(consumer), Options(statistics=known))[0]
+    said, errors, status = command("m3", str(QUERIES[name]), "--levels", "--chosen", "--for", consumer)
+    assert (errors, status) == ("", 0)
+    check_shipped(name, said, found.columns)
+    every = command("m3", str(QUERIES[name]), "--levels", "--for", consumer)[0]
+    assert (said.count("DECLARE MAP") < every.count("DECLARE MAP")) == (name != "finance/axf")
+
+
+def test_chosen_maps_of_a_command() -> None:
+    """`--chosen` is enough for levels of maps, and goes with no depth; rules have chosen maps, too."""
+    query, rule = "programs/tpch/ssb4.sql", "programs/finance/vwap.dl"
+    assert command("m3", query, "--chosen") == command("m3", query, "--levels", "--chosen")
+    assert command("m3", rule, "vwap", "--chosen")[2] == 0
+    said = command("explain", query, "--chosen")[0]
+    (maps,) = [line.split() for line in said.splitlines() if line.startswith("  maps ")]
+    assert said.count("\n  level ") == int(maps[-1]) < int(maps[-2])
+    for option in (("--depth", "1"), ("--inputs", "--for", "a5")):
+        what = "depth" if option[0] == "--depth" else "input variables"
+        said, errors, status = command("m3", query, "--chosen", *option)
+        assert (said, status) == ("", 1)
+        assert f"maps that are chosen by cost have no {what}" in errors and "help: leave it out" in errors
 
 
 def nested(name: str) -> NestedQuery:

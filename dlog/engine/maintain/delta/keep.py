@@ -13,6 +13,9 @@ class DeltaStrategy(RuleStrategy):
     way = "delta"
     fires_joins = True
 
+    def loses_state(self, store: Store) -> bool:
+        return bool(self.aggregates) or not (self.by_existence or self.counts_are_one(store))
+
 
 def rule_deltas(store: Store, rule: Rule, state: str, outputs: tuple[str, ...], bag: bool) -> RuleDeltas:
     """The method of deltas.  Without `bag` it is enough to find each lost or new row once."""

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dlog.engine.body.bodies import BodyRunner, concatenate, sortable
+from dlog.engine.body.bodies import concatenate, sortable
 from dlog.engine.body.table import Table, distinct_rows
-from dlog.engine.maintain.body_changes import BodyChanges, Planned, body_runner
+from dlog.engine.maintain.body_changes import BodyChanges, Planned
 from dlog.engine.maintain.strategy import Cycle
 from dlog.engine.maintain.variants import compiled_variant, explain_variants, plan_variants
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Rule
 from dlog.planning.arrange import AtomUse
 from dlog.planning.deltas import ERASE, INSERT, Variant
-from dlog.planning.pipeline import plan_pipeline
 
 
 class RuleDeltas(BodyChanges):
@@ -35,13 +34,6 @@ class RuleDeltas(BodyChanges):
         super().__init__(store, rule, outputs, {n: t for v in variants for n, t in v.types.items()})
         self.bag = bag
         self.variants = plan_variants(variants, self.outputs, bag)
-
-    def all_assignments(self, cycle: Cycle, weighted: bool = False) -> tuple[BodyRunner, Table]:
-        rule = self.rule
-        runner = body_runner(cycle, rule)
-        pipeline = plan_pipeline(rule.body.forms, self.outputs, rule.types, self.bag)
-        with cycle.evaluation.measures.of(rule):
-            return runner, runner.run(pipeline, weighted=weighted)
 
     def signed(self, cycle: Cycle) -> Iterator[tuple[int, Table]]:
         """Of each variant or group of variants."""

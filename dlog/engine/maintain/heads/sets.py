@@ -17,15 +17,15 @@ from functools import cached_property
 import numpy as np
 
 from dlog.engine.head.conflicts import check_function
-from dlog.engine.head.heads import is_stored, stored_as
+from dlog.engine.head.heads import is_stored
 from dlog.engine.maintain.body_changes import assignments
 from dlog.engine.maintain.strategy import Cycle
 from dlog.engine.state.store import Store
 from dlog.heads.counts import apply_counts, check_counts, count_rows, net_rows, no_counts
 from dlog.heads.lookup import contained, look_up
+from dlog.ir.analysis.projection import hidden_keys, shown_variables
 from dlog.ir.rules import Atom, Primitive, Rule, Stratum, Var
 from dlog.jit import Words
-from dlog.planning.deltas import outer_variables
 from dlog.planning.versions import facts_name, old_name
 from dlog.storage.index.batch import Change
 from dlog.storage.relation.relation import Relation
@@ -43,6 +43,8 @@ def counts_name(predicate: str) -> str:
 
 class SetHead:
     """REQUIRES: the stratum is not recursive, hence has one predicate."""
+
+    is_stored = True
 
     def __init__(self, store: Store, stratum: Stratum, looks_up: bool = False):
         """`looks_up`: existence is preferred wherever it is decided by a few lookups."""
@@ -76,10 +78,10 @@ class SetHead:
 
     def counts_are_one(self, store: Store) -> bool:
         """Whether no row can have two derivations: then no counts are needed."""
-        return self._derives_once and not len(store.relations[facts_name(self.name)])
+        return self.derives_once and not len(store.relations[facts_name(self.name)])
 
     @cached_property
-    def _derives_once(self) -> bool:
+    def derives_once(self) -> bool:
         """Whether the rules alone derive no row twice."""
         (first, *others) = self.rules
         heads = self.atoms(first)
@@ -206,7 +208,7 @@ def check_new_rows(cycle: Cycle, name: str, rows: Words) -> None:
 
 def is_projection_free(store: Store, rule: Rule, head: Atom) -> bool:
     """Whether each row of a head has one assignment: the head contains all keys of the body, unrounded."""
-    return rule.keys & set(outer_variables(rule)) <= _shown(store, rule, head)
+    return not hidden_keys(rule, head, store.column_types(head.predicate))
 
 
 def is_looked_up(store: Store, rule: Rule, head: Atom) -> bool:
@@ -231,8 +233,7 @@ def _atoms(rule: Rule) -> list[Atom]:
 
 def _shown(store: Store, rule: Rule, head: Atom) -> set[str]:
     """The variables whose values are in a head's rows, unrounded."""
-    given = zip(head.args, store.column_types(head.predicate), strict=True)
-    return {a.name for a, type in given if isinstance(a, Var) and stored_as(rule, a, type)}
+    return shown_variables(rule, head, store.column_types(head.predicate))
 
 
 def among(rows: Words, others: Words) -> np.ndarray:

@@ -19,13 +19,14 @@ import pyarrow.compute as pc
 
 from dlog.engine.body.table import Table, Values
 from dlog.engine.head.aggregate_state import TextPart
-from dlog.engine.head.heads import head_rows, stored_as
+from dlog.engine.head.heads import head_rows
 from dlog.engine.maintain.heads.groups import PartitionedAggregate
 from dlog.engine.maintain.heads.sets import among
 from dlog.engine.maintain.strategy import Followed
 from dlog.engine.state.store import Store
 from dlog.heads.counts import net_rows
 from dlog.heads.lookup import look_up
+from dlog.ir.analysis.projection import stored_as
 from dlog.ir.rules import Atom, Rule, Var
 from dlog.jit import Words
 from dlog.storage.index.batch import Change

@@ -30,6 +30,8 @@ Rows = Sequence[tuple[int, ...]] | Words  # of codes
 class SharedMaps(SideState):
     """REQUIRES: `relations` gives the predicate of each relation of the program."""
 
+    is_due = False  # whether the next transaction has to take the general path, where the maps may change
+
     def __init__(self, relations: Mapping[str, str]):
         self.relations = dict(relations)
         self.maps: GroupMaps | None = None
@@ -98,13 +100,11 @@ class SharedMaps(SideState):
             self.changes.append((relation, rows, sign))
             self.maps.apply(relation, rows, sign)
 
-    def begin_step(self, stamp: Relation, committed: Relation | None) -> None:
-        """A step of a transaction changes the maps at the version of a stamp; the transaction began at that
-        of the committed one.  The steps are undone together."""
-        if stamp is self.after and committed is self.before and committed is not None:
-            return
-        self.begin_at(stamp)
-        self.changes, self._cycle, self._all, self._changed = [], None, None, None
+    def begin_step(self, stamp: Relation, committed: Relation | None) -> bool:
+        first = super().begin_step(stamp, committed)
+        if first:
+            self.changes, self._cycle, self._all, self._changed = [], None, None, None
+        return first
 
     def undo(self) -> None:
         assert self.maps is not None

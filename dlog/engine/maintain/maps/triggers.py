@@ -2,9 +2,9 @@
 there into the heads.
 
 There is one if all strata that read the predicate share their maps; other rows take the general path.  1 the
-predicate changes.  2 the machine runs the trigger of the maps and drains them, in one call.  3 a kernel
-changes each head.  4 the stamps are those of the new version.  What reads a head follows as after any other
-trigger.
+predicate changes.  2 the machine runs the trigger of the maps and drains them, in one call; of several
+machines, the one that has the row.  3 a kernel changes each head.  4 the stamps are those of the new version.
+What reads a head follows as after any other trigger.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from dlog.engine.maintain.maps.places import HeadPlaces
 from dlog.engine.maintain.maps.shared_maps import SharedMaps
 from dlog.engine.maintain.triggers.kernels import TOO_LARGE
 from dlog.engine.maintain.triggers.terminal_head import HeadChange, HeadChanges
-from dlog.engine.maintain.triggers.trigger import MOST_ROWS, Joins, Room, Rows, Trigger
-from dlog.engine.maintain.triggers.trigger_search import accounts, is_read
+from dlog.engine.maintain.triggers.trigger import MOST_ROWS, Room, Rows, Trigger
+from dlog.engine.maintain.triggers.trigger_search import is_read, of_predicate
 from dlog.engine.state.store import Store
 from dlog.errors import DataError
 from dlog.heads.group_kernels import GROUP
 from dlog.heads.map_kernels import change_mapped_head
 from dlog.jit import Words
 from dlog.m3.runtime import layout
-from dlog.m3.runtime.few_rows import FewRows
+from dlog.m3.runtime.few_rows import FewRows, FewRowsOfParts
 from dlog.planning.deltas import INSERT
 from dlog.planning.versions import facts_name, stale_name
 from dlog.storage.arena.arena import Arena
@@ -48,11 +48,7 @@ class MappedHead:
         self.name, self.facts = name, facts_name(name)
         self.arity, self.orders, self.arena = relation.arity, tuple(relation.orders), relation.arena
         self._empty: Relation | None = None  # base facts that were found to be none
-        results = places.results
-        pairs = [word for place in places.columns for word in place]
-        columns = [c for order in self.orders for c in order]
-        shape = [self.arity, len(self.orders), results.width, results.count]
-        self._layout = np.array([*shape, *pairs, *columns], np.int64)
+        self._layout = places.layout(self.orders)
         self._roots = np.zeros(2 * len(self.orders), np.int64)
         self._rows = np.zeros(2 * most * self.arity, np.int64)
         self._places, self._words = self._roots.data, self._rows.data
@@ -100,7 +96,7 @@ class MapTrigger(Trigger):
     stamps: Sequence[str] = field(kw_only=True)
     maps: SharedMaps = field(kw_only=True)
     relation: str = field(kw_only=True)  # of the maps, which the predicate is
-    rows_in: FewRows = field(kw_only=True)
+    rows_in: FewRows | FewRowsOfParts = field(kw_only=True)
     heads: Sequence[MappedHead] = field(kw_only=True)
     stale: Sequence[str] = field(kw_only=True)  # marks of absorbed predicates: they must be there
     ends: bool = field(kw_only=True)  # nothing follows from the heads
@@ -122,7 +118,7 @@ class MapTrigger(Trigger):
         self.committed = committed
 
     def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
-        first = relations.get(self.stamps[0])
+        first = None if self.maps.is_due else relations.get(self.stamps[0])
         if first is None or (first is not self.maps.after and first is not self.maps.before):
             return False
         if any(relations.get(stamp) is not first for stamp in self.stamps):
@@ -219,21 +215,9 @@ def map_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) ->
     mapped = [head for head in heads if head is not None]
     if len(mapped) < len(heads):
         return None
-    relation, declared = store.relations[name], store.predicates[name]
+    ways = {strategy.name: strategy.way for strategy in found}
     return MapTrigger(
-        name=name,
-        sign=sign,
-        arity=declared.arity,
-        functional_keys=declared.n_keys if declared.is_functional else -1,
-        orders=tuple(relation.orders),
-        rows=max(1, len(relation)),
-        uses=[],
-        joins=Joins(()),
-        ranks=None,
-        strata=frozenset(numbers),
-        ways={strategy.name: strategy.way for strategy in found},
-        accounts=accounts(maintenance, store, name),
-        arena=store.arena,
+        **of_predicate(maintenance, store, name, sign, ways),
         stamps=[strategy.stamp for strategy in found],
         maps=shared,
         relation=relations[0],
@@ -256,7 +240,7 @@ def _mapped_head(store: Store, strategy: MapStrategy, most: int) -> MappedHead |
     places, declared = strategy.head_places(store), store.predicates[strategy.name]
     if places is None:
         return None
-    keys = {place for kind, place in places.columns[: declared.n_keys] if kind == GROUP}
+    keys = {c.places[0] for c in places.columns[: declared.n_keys] if c.kind == GROUP}
     if declared.is_functional and len(keys) < len(places.results.keys):
         return None
     return MappedHead(strategy.name, store.relations[strategy.name], places, most)

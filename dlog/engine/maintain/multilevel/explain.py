@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dlog.engine.maintain.multilevel.rule_levels import RuleLevels
+from dlog.engine.state.store import Store
 from dlog.views.levels.explain import explain
-from dlog.views.levels.program import Levels
 
 
-def explain_levels(levels: Levels, reason: str) -> list[str]:
-    """Every map with its definition, what it is read by, and what each change does to it."""
-    _, *lines = explain(levels).rstrip().split("\n")
+def explain_levels(shared: RuleLevels, store: Store, reason: str) -> list[str]:
+    """Every map with its definition, what it is read by, and what each change does to it; then what several
+    choices of maps would cost."""
+    selections, sample = shared.selections(store)
+    _, *lines = explain(shared.current(store), selections, sample).rstrip().split("\n")
     return [f"multilevel: levels of maps, because {reason}", *lines]

@@ -19,12 +19,11 @@ from dlog.engine.body.table import Table
 from dlog.engine.head.heads import head_rows
 from dlog.engine.maintain.cones import cone_reads
 from dlog.engine.maintain.maps.keep import MapStrategy
-from dlog.engine.maintain.maps.places import HeadPlaces, places_of
+from dlog.engine.maintain.maps.places import HeadPlaces, key_place, places_of
 from dlog.engine.maintain.multilevel.explain import explain_levels
 from dlog.engine.maintain.multilevel.rule_levels import RuleLevels, check_levels
 from dlog.engine.maintain.strategy import CannotFollow, Cycle, Strategy
 from dlog.engine.state.store import Store
-from dlog.heads.group_kernels import GROUP
 from dlog.ir.rules import Program, Rule, Stratum
 from dlog.jit import Words
 from dlog.language.ast import Node
@@ -53,15 +52,20 @@ class LevelStrategy(MapStrategy):
         others: Iterable[Strategy] = (),
     ):
         """`others` are strategies of other strata, whose maps it may share."""
-        self.levels, self.reason = levels, reason
+        self.reason = reason
         alike = (o for o in self.alike(stratum, others) if _same(o.levels, levels))
         found = next(alike, None)
         reads = cone_reads(program, stratum)
         names = {source.name for source in levels.query.sources}
         relations = {source_name(name): name for name in sorted(reads) if source_name(name) in names}
-        super().__init__(program, stratum, RuleLevels(levels, relations) if found is None else found.shared)
+        shared = found.shared if found is not None else RuleLevels(levels, relations, _tables(program))
+        super().__init__(program, stratum, shared)
         self.reads = frozenset(relations.values())
         self.rule = self._aggregation_rule()
+
+    @property
+    def levels(self) -> Levels:
+        return self.shared.levels
 
     def _aggregation_rule(self) -> Rule | None:
         """The rule whose groups and aggregates the maps contain; None: they contain rows of the predicate."""
@@ -77,7 +81,7 @@ class LevelStrategy(MapStrategy):
         check_levels(self.shared, store)
 
     def explain(self, store: Store) -> list[str]:
-        return explain_levels(self.levels, self.reason)
+        return explain_levels(self.shared, store, self.reason)
 
     # Rows
 
@@ -87,9 +91,8 @@ class LevelStrategy(MapStrategy):
         if results is None:
             return None
         if self.rule is None:
-            columns = [(GROUP, number) for number in range(len(results.keys))]
-            is_stored = not any(type.is_decimal for type in store.column_types(self.name))
-            return HeadPlaces(columns, results) if is_stored else None
+            types = store.column_types(self.name)
+            return HeadPlaces([key_place(number, type) for number, type in enumerate(types)], results)
         named = {column.name: _variable(column.value) for column in self.levels.query.columns}
         (head,) = self.rule.heads
         return places_of(store, self.rule, head, results, named)
@@ -128,6 +131,11 @@ class LevelStrategy(MapStrategy):
 def _same(one: Levels, other: Levels) -> bool:
     """Whether two heads of a rule have the same results."""
     return replace(one.query, name="", columns=()) == replace(other.query, name="", columns=())
+
+
+def _tables(program: Program) -> frozenset[str]:
+    """Predicates that never change."""
+    return frozenset(program.directed("table"))
 
 
 def _variable(value: Node) -> str:

@@ -24,13 +24,13 @@ from dlog.engine.head.heads import head_rows, is_stored
 from dlog.engine.state.store import Store
 from dlog.heads.stages import expand_kernels as kernels
 from dlog.heads.stages.table import CHUNK, NO_IDS, StageTable
+from dlog.ir.analysis.projection import outer_variables
 from dlog.ir.rules import Atom, Const, Disjunction, Form, Rule, Var
 from dlog.jit import DISABLED, Words
 from dlog.lftj import opcodes as o
 from dlog.lftj.assemble import Assembled, assemble
 from dlog.lftj.triejoin import NO_WORDS
 from dlog.planning.compile import CompiledJoin, compile_join
-from dlog.planning.deltas import outer_variables
 from dlog.planning.pipeline import Join, plan_pipeline
 from dlog.planning.versions import base_name, is_old
 from dlog.storage.index.index import Index

@@ -44,9 +44,10 @@ from dlog.engine.state.side_state import SideState
 from dlog.engine.state.store import Store
 from dlog.heads.stages import layout as k
 from dlog.heads.stages.table import NO_IDS, StageTable
+from dlog.ir.analysis.projection import outer_variables
 from dlog.ir.rules import Program, Stratum
 from dlog.jit import Words
-from dlog.planning.deltas import INSERT, Variant, outer_variables, rule_variants
+from dlog.planning.deltas import INSERT, Variant, rule_variants
 from dlog.planning.versions import facts_name, inserted_name
 from dlog.storage.index.batch import Change
 from dlog.storage.relation.relation import Relation, in_order

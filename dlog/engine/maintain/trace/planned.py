@@ -12,11 +12,11 @@ from dlog.engine.body.default_statistics import GrowingStatistics
 from dlog.engine.body.readable import Readable
 from dlog.engine.maintain.trace.granularity import Crowd
 from dlog.engine.state.store import Store
+from dlog.ir.analysis.projection import outer_variables
 from dlog.ir.rules import Atom, Rule
 from dlog.lftj.plan import Emit, Leap, Or, Plan, RangeStep, Slot, Step, walk
 from dlog.planning.arrange import AtomUse
 from dlog.planning.compile import CompiledJoin, compile_join
-from dlog.planning.deltas import outer_variables
 from dlog.planning.generators_last import generators_last
 from dlog.planning.pipeline import Anti, Join, Pipeline, Union, plan_pipeline
 from dlog.sensitivity.upkeep import Upkeep

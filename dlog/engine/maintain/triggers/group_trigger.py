@@ -16,7 +16,6 @@ import numpy as np
 from dlog.algebra import WORDS_PER_SUM
 from dlog.engine.body.table import Table
 from dlog.engine.head.aggregate_state import FloatPart, ScanPart, StatePart, SumPart
-from dlog.engine.head.heads import stored_as
 from dlog.engine.maintain.heads.groups import PartitionedAggregate, Sums
 from dlog.engine.maintain.heads.text_heads import follow_later
 from dlog.engine.maintain.rule_strategy import RuleStrategy
@@ -42,6 +41,7 @@ from dlog.heads.group_kernels import (
 )
 from dlog.heads.kernels import WIDE
 from dlog.heads.part_kernels import FLOATS, PLACE, SUMS, VALUES
+from dlog.ir.analysis.projection import stored_as
 from dlog.ir.rules import Const, Rule, Var
 from dlog.jit import Words
 from dlog.planning.versions import facts_name

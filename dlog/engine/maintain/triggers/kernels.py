@@ -202,6 +202,21 @@ def change_head(
     `out` and `counts` are as `fire` has left them.  The new roots come behind the old ones, the rows that
     changed to `rows`, which has room for all of the joins.
     """
+    return int(
+        change_joined_head(
+            pointer(arena),
+            pointer(shape),
+            pointer(orders),
+            pointer(roots),
+            pointer(out),
+            pointer(counts),
+            pointer(rows),
+        )
+    )
+
+
+@helper
+def change_joined_head(A, shape, orders, roots, out, counts, rows):
     k, capacity, n_orders = shape[H_ARITY], shape[H_CAPACITY], shape[H_ORDERS]
     n = 0
     for j in range(shape[H_JOINS]):
@@ -210,10 +225,5 @@ def change_head(
                 rows[n * k + c] = out[(j * shape[H_WIDTH] + c) * capacity + i]
             n += 1
     inserts = n if shape[H_INSERTS] == 1 else 0
-    given, old = pointer(rows), pointer(roots)
-    new = shifted(old, n_orders)
-    return int(
-        change_all(
-            pointer(arena), k, n_orders, pointer(orders), old, new, given, inserts, n - inserts, 0, given
-        )
-    )
+    new = shifted(roots, n_orders)
+    return change_all(A, k, n_orders, orders, roots, new, rows, inserts, n - inserts, 0, rows)

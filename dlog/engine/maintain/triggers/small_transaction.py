@@ -17,6 +17,7 @@ import numpy as np
 from dlog.engine.commit.commits import CommitSummary, added_costs
 from dlog.engine.commit.oracle_report import OracleReport, ReportsOnRequest, no_reports
 from dlog.engine.evaluate.evaluate import Evaluation
+from dlog.engine.maintain.heads.changes import ChangesHead
 from dlog.engine.maintain.heads.sets import counts_name
 from dlog.engine.maintain.heads.text_heads import joined_changes
 from dlog.engine.maintain.maintain import Maintenance, maintain
@@ -84,14 +85,13 @@ class Step:
         change = Change(rows, none) if self.trigger.sign > 0 else Change(none, rows)
         return {**self.derived, self.trigger.name: change}
 
-    def note(self, seconds: float) -> None:
-        for account in self.trigger.accounts:
-            account.times += 1
-            account.seconds += seconds
-        for trigger in self.later:
-            for account in trigger.accounts:
-                account.times += 1
-                account.seconds += seconds
+    def note(self, seconds: float, maintained: float) -> None:
+        accounts = self.trigger.accounts
+        if self.later:
+            accounts = [*accounts, *(account for trigger in self.later for account in trigger.accounts)]
+        share, rows = maintained / max(1, len(accounts)), len(self.rows)
+        for account in accounts:
+            account.note(seconds, share, rows)
 
 
 class Steps:
@@ -120,12 +120,12 @@ class Steps:
     def oracle_reports(self) -> Sequence[OracleReport]:
         return [report for step in self._steps for report in step.oracle_reports()]
 
-    def note(self, seconds: float) -> None:
+    def note(self, seconds: float, maintained: float) -> None:
         triggers = [trigger for step in self._steps for trigger in (step.trigger, *step.later)]
         touched = {id(account): account for trigger in triggers for account in trigger.accounts}
+        share, rows = maintained / max(1, len(touched)), sum(len(step.rows) for step in self._steps)
         for account in touched.values():
-            account.times += 1
-            account.seconds += seconds
+            account.note(seconds, share, rows)
 
 
 def _net(changes: Sequence[Change]) -> Change:
@@ -404,15 +404,23 @@ def _follow_group(relations: dict[str, Relation], last: Step, outputs: Sequence[
 
 def _assignments(outputs: Sequence[Output]) -> tuple[Assignments, Assignments] | None:
     """What joins gave, as (those that are added, those that are taken away); None: it is not so simple."""
-    added = taken = NONE
-    for use, words, stride, n in outputs:
-        if use.sign > 0 and added is NONE:
-            added = words, stride, n
-        elif use.sign < 0 and taken is NONE:
-            taken = words, stride, n
-        else:
-            return None
-    return added, taken
+    first = outputs[0].use
+    if len(outputs) > 1 and any(output.use.group != first.group for output in outputs):
+        return None
+    return _joined([o for o in outputs if o.use.sign > 0]), _joined([o for o in outputs if o.use.sign < 0])
+
+
+def _joined(outputs: Sequence[Output]) -> Assignments:
+    """The assignments of several joins: of a self-join, or of a disjunction, where equal ones count once."""
+    if not outputs:
+        return NONE
+    repeats = max(output.use.repeats for output in outputs)
+    if len(outputs) == 1 and (outputs[0].n == 1 or not repeats):
+        return outputs[0][1:]
+    words = np.concatenate([o.words.reshape(-1, o.stride)[:, : o.n] for o in outputs], axis=1)
+    if repeats:
+        words = words[:, np.unique(words[list(repeats)], axis=1, return_index=True)[1]]
+    return words.reshape(-1), words.shape[1], words.shape[1]
 
 
 def _is_function(trigger: Trigger, later: Relation, rows: Rows) -> bool:
@@ -462,15 +470,33 @@ def _changed_head(
         given = _assignments(outputs)
         changed = None if given is None else group.follow(relations, followed, *given)
         return None if changed is None else (changed[0], changed[1][group.name])
-    rows = np.concatenate([_rows(output) for output in outputs])
+    if any(output.use.repeats for output in outputs):
+        rows, signs = _counted_once(outputs)
+    else:
+        rows, signs = np.concatenate([_rows(output) for output in outputs]), _signs(outputs)
+    if isinstance(strategy.head, ChangesHead):
+        return relations[strategy.name], strategy.head.net([(rows, signs)])
     counts, head = counts_name(strategy.name), relations[strategy.name]
     if not len(relations[counts]) and strategy.counts_are_one(store):
         if all(output.use.sign == sign for output in outputs):
             return head.apply(inserts=rows) if sign > 0 else head.apply(erases=rows)
-        rows, signs = net_rows(rows, _signs(outputs))
+        rows, signs = net_rows(rows, signs)
         return head.apply(inserts=rows[signs > 0], erases=rows[signs < 0])
-    later, relations[counts], change = apply_counts(head, relations[counts], rows, _signs(outputs))
+    later, relations[counts], change = apply_counts(head, relations[counts], rows, signs)
     return later, change
+
+
+def _counted_once(outputs: Sequence[Output]) -> tuple[Words, Words]:
+    """Rows of a head that joins gave, with what each counts: rows of a sign that repeat count once."""
+    found = []
+    for sign in (INSERT, ERASE):
+        own = [output for output in outputs if output.use.sign == sign]
+        if own:
+            rows = np.concatenate([_rows(output) for output in own])
+            repeats = any(output.use.repeats for output in own)
+            found.append((np.unique(rows, axis=0) if repeats else rows, sign))
+    signs = np.repeat([sign for _, sign in found], [len(rows) for rows, _ in found])
+    return np.concatenate([rows for rows, _ in found]), signs
 
 
 def _rows(output: Output) -> Words:

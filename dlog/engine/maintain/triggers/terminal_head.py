@@ -1,12 +1,14 @@
-"""Owns terminal heads: no rule reads them, and no row has two derivations.
+"""Owns terminal heads: no rule reads them.
 
-A kernel changes them; rows that delta joins return take a call of their own (`JoinedHead`).  The report of a
-change is made when it is read.  Knows nothing of where the rows come from.
+A kernel changes them; rows that delta joins return take a call of their own, as rows of the head
+(`JoinedHead`) or as derivations that are counted (`CountedHead`).  The report of a change is made when it is
+read.  Knows nothing of where the rows come from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,9 +23,11 @@ from dlog.engine.maintain.triggers.kernels import (
     H,
     change_head,
 )
+from dlog.heads import count_kernels as c
 from dlog.jit import Words
 from dlog.planning.versions import facts_name
 from dlog.storage.arena.arena import Arena
+from dlog.storage.arena.arena_kernels import RESULT
 from dlog.storage.index.batch import Change
 from dlog.storage.relation.relation import Order, Relation, in_order
 
@@ -83,8 +87,8 @@ class HeadChanges(Mapping[str, Change]):
 
     __slots__ = ("_changes",)
 
-    def __init__(self, changes: Sequence[HeadChange]):
-        self._changes = {change.name: change for change in changes}
+    def __init__(self, changes: Sequence[Mapping[str, Change]]):
+        self._changes = {name: change for change in changes for name in change}
 
     def __getitem__(self, name: str) -> Change:
         return self._changes[name][name]
@@ -99,18 +103,18 @@ class HeadChanges(Mapping[str, Change]):
 class JoinedHead(Head):
     """A head that all joins of a trigger lead to, as they give its rows: all of these come, or all go."""
 
-    __slots__ = ("_capacity", "_given", "_roots", "_rows", "_shape", "_words")
+    __slots__ = ("_capacity", "_inserts", "_roots", "_words", "given", "rows")
 
     def __init__(self, name: str, relation: Relation, joins: int, width: int, inserts: bool):
         self._roots = np.zeros(2 * relation.n_orders, np.int64)
         super().__init__(name, relation, self._roots.data)
-        self._shape = np.zeros(H, np.int64)
-        self._shape[H_ARITY], self._shape[H_ORDERS] = self.arity, len(self.orders)
-        self._shape[H_JOINS], self._shape[H_WIDTH], self._shape[H_INSERTS] = joins, width, inserts
-        self._rows = np.zeros(MOST_ROWS * self.arity, np.int64)
+        shape = np.zeros(H, np.int64)
+        shape[H_ARITY], shape[H_ORDERS] = self.arity, len(self.orders)
+        shape[H_JOINS], shape[H_WIDTH], shape[H_INSERTS] = joins, width, inserts
+        self.rows = np.zeros(MOST_ROWS * self.arity, np.int64)
         order_words = np.array([c for order in self.orders for c in order], np.int64)
-        self._given = (relation.arena.A, self._shape, order_words, self._roots)
-        self._words, self._capacity = self._rows.data, self._shape.data[H_CAPACITY:]
+        self.given = (relation.arena.A, shape, order_words, self._roots)  # to `change_head`
+        self._words, self._capacity, self._inserts = self.rows.data, shape.data[H_CAPACITY:], inserts
 
     def follow(
         self, relations: dict[str, Relation], found: int, out: Words, counts: Words, capacity: int
@@ -121,9 +125,125 @@ class JoinedHead(Head):
         arena = relations[self.name].arena
         self._capacity[0] = capacity
         with arena.lock:
-            changed = change_head(*self._given, out, counts, self._rows)
+            changed = change_head(*self.given, out, counts, self.rows)
+        return self.take(relations, changed)
+
+    def take(self, relations: dict[str, Relation], changed: int) -> HeadChange | None:
+        """The new version and the change that a kernel has made, of so many rows; None: it did nothing."""
         if changed <= 0:
             return None
-        relations[self.name] = self.changed(arena)
-        gained = changed if self._shape[H_INSERTS] else 0
+        relations[self.name] = self.changed(relations[self.name].arena)
+        gained = changed if self._inserts else 0
         return HeadChange(self.name, self.orders[0], self._words[: changed * self.arity].tobytes(), gained)
+
+
+class Target(NamedTuple):
+    """Where the rows of a join go: see `count_kernels`."""
+
+    sign: int
+    columns: tuple[tuple[bool, int], ...]
+    repeats: bool
+    weights: int = -1  # the column that says what a row counts, with its sign
+
+    def words(self) -> list[int]:
+        columns = (int(word) for pair in self.columns for word in pair)
+        return [self.sign, int(self.repeats), self.weights, *columns]
+
+
+class CountedHead:
+    """A head that all joins of a trigger lead to, whose rows have their number of derivations stored: joins
+    add some and take others away."""
+
+    __slots__ = (
+        *("_capacity", "_changed", "_count_orders", "_counts", "_given", "_orders", "_roots", "_rows"),
+        *("_words", "arity", "name"),
+    )
+
+    def __init__(
+        self, name: str, relation: Relation, counts: Relation, targets: Sequence[Target], width: int
+    ):
+        """REQUIRES: the first column order of the counts is the natural one."""
+        self.name, self._counts, self.arity = name, counts_name(name), relation.arity
+        self._orders, self._count_orders = tuple(relation.orders), tuple(counts.orders)
+        words = [relation.arity, relation.n_orders, counts.n_orders, len(targets), 0, width, MOST_ROWS, 0]
+        words += (column for order in (*self._orders, *self._count_orders) for column in order)
+        words += (word for target in targets for word in target.words())
+        layout, roots = (
+            np.array(words, np.int64),
+            np.zeros(2 * (relation.n_orders + counts.n_orders), np.int64),
+        )
+        self._rows = np.zeros(c.block_words(self.arity, MOST_ROWS), np.int64)
+        self._given, self._roots, self._words = (relation.arena.A, layout, roots), roots.data, self._rows.data
+        self._capacity, self._changed = layout.data[c.CAPACITY :], layout.data[c.CHANGED :]
+
+    def follow(
+        self, relations: dict[str, Relation], found: int, out: Words, counts: Words, capacity: int
+    ) -> Mapping[str, Change] | None:
+        """See `JoinedHead.follow`."""
+        head, support = relations[self.name], relations.get(self._counts)
+        if found > MOST_ROWS or support is None or support.rows_in(self._count_orders) < 0:
+            return None
+        if head.rows_in(self._orders) < 0:
+            return None
+        n, m, roots, arena = len(self._orders), len(self._count_orders), self._roots, head.arena
+        head.put_roots(roots)
+        support.put_roots(roots[2 * n :])
+        self._capacity[0] = capacity
+        with arena.lock:
+            arena.release_many()
+            changed = c.change_counted_head(*self._given, out, counts, self._rows)
+            if changed < 0:
+                return None
+            gained = arena.words[RESULT]
+        if self._changed[0]:
+            later = roots[2 * n + m :].tolist()
+            relations[self._counts] = Relation.of_list(arena, self.arity + 1, self._count_orders, later)
+        if not changed:
+            return NO_CHANGES
+        relations[self.name] = Relation.of_list(arena, self.arity, self._orders, roots[n : 2 * n].tolist())
+        return HeadChange(self.name, self._orders[0], self._words[: changed * self.arity].tobytes(), gained)
+
+
+NO_CHANGES: Mapping[str, Change] = {}
+
+
+class ReportedHead:
+    """A head that all joins of a trigger lead to, without a stored relation: their rows are its change."""
+
+    __slots__ = ("_joins", "_width", "arity", "inserts", "name")
+
+    def __init__(self, name: str, arity: int, joins: int, width: int, inserts: bool):
+        self.name, self.arity, self._joins, self._width, self.inserts = name, arity, joins, width, inserts
+
+    def follow(
+        self, relations: dict[str, Relation], found: int, out: Words, counts: Words, capacity: int
+    ) -> JoinedChange:
+        """What joins gave, `found` rows in all, copied from where the next firing writes.  O(rows)."""
+        size, parts = capacity * self._width, list[Words]()
+        for join in range(self._joins):
+            if n := counts[join]:
+                columns = out[join * size :][: self.arity * capacity].reshape(self.arity, capacity)
+                parts.append(columns[:, :n].copy())
+        return JoinedChange(self.name, parts, self.inserts)
+
+
+class JoinedChange(Mapping[str, Change]):
+    """The change of such a head, made on request from the columns that joins gave."""
+
+    __slots__ = ("_inserts", "_parts", "name")
+
+    def __init__(self, name: str, parts: Sequence[Words], inserts: bool):
+        self.name, self._parts, self._inserts = name, parts, inserts
+
+    def __getitem__(self, name: str) -> Change:
+        if name != self.name:
+            raise KeyError(name)
+        rows = in_order(np.ascontiguousarray(np.concatenate(self._parts, axis=1).T))
+        none = np.empty((0, rows.shape[1]), np.int64)
+        return Change(rows, none) if self._inserts else Change(none, rows)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((self.name,))
+
+    def __len__(self) -> int:
+        return 1

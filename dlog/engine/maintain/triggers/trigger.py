@@ -21,7 +21,7 @@ from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import ShortPath
 from dlog.engine.maintain.triggers import kernels as k
 from dlog.engine.maintain.triggers.group_trigger import GroupTrigger, OtherGroups
-from dlog.engine.maintain.triggers.terminal_head import JoinedHead
+from dlog.engine.maintain.triggers.terminal_head import CountedHead, JoinedHead, ReportedHead
 from dlog.engine.state.store import Store
 from dlog.jit import Words
 from dlog.lftj.opcodes import NEXTS, SEEKS
@@ -53,6 +53,9 @@ class Use:
     heads: tuple[tuple[tuple[bool, int], ...], ...]
     group: GroupTrigger | OtherGroups | None = None  # of an aggregation
     ends: bool = False  # whether the heads are read by no rule and cannot give a key two values
+    # If an assignment may come several times, also from other joins of the sign, and counts once: the columns
+    # of a join's output that say which one it is.
+    repeats: tuple[int, ...] = ()
 
 
 class Output(NamedTuple):
@@ -157,7 +160,8 @@ class Trigger:
     seen: dict[str, Relation] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)  # of the other predicates when plans were made
     outgrown: bool = False  # the plans are for other sizes of these
-    ended: JoinedHead | None = None  # what all joins lead to, if no rule reads it
+    # What all joins lead to, if no rule reads it.
+    ended: JoinedHead | CountedHead | ReportedHead | None = None
     partner: Trigger | None = None  # of the other sign, once it is known to lead to the same groups
     recursions: Sequence[ShortPath] = ()  # recursive strata that read the predicate
     following: frozenset[str] = frozenset()  # all that may follow from the predicate

@@ -6,28 +6,29 @@ a short path of its own.  What a trigger does when it is fired: see `trigger`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from dlog.engine.head.heads import stored_as
 from dlog.engine.maintain.accounts import Account
 from dlog.engine.maintain.body_changes import BodyChanges, Planned
+from dlog.engine.maintain.heads.sets import counts_name
 from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Strategy
 from dlog.engine.maintain.triggers.group_trigger import GroupTrigger, OtherGroups, group_trigger
 from dlog.engine.maintain.triggers.kernels import V_SOURCES, V
-from dlog.engine.maintain.triggers.terminal_head import JoinedHead
+from dlog.engine.maintain.triggers.terminal_head import CountedHead, JoinedHead, ReportedHead, Target
 from dlog.engine.maintain.triggers.trigger import MOST_ROWS, Joins, Trigger, Use
 from dlog.engine.state.store import Store
 from dlog.heads.group_kernels import GROUP
+from dlog.ir.analysis.projection import stored_as
 from dlog.ir.rules import Atom, Const, Rule, Var
 from dlog.jit import Words
 from dlog.lftj.assemble import Assembled
 from dlog.lftj.opcodes import CHUNK
-from dlog.planning.deltas import ERASE, INSERT
+from dlog.planning.deltas import ERASE, INSERT, Variant
 from dlog.planning.pipeline import Join
 from dlog.planning.versions import erased_name, inserted_name, is_change, old_name
 from dlog.storage.relation.relation import Order, Relation
@@ -39,7 +40,9 @@ _Found = tuple[Use, Assembled, tuple[tuple[str, tuple[int, ...]], ...], bool]
 
 
 def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -> Trigger | None:
-    """The trigger of a predicate, made at its first use; None: its rows take the general path."""
+    """The trigger of a predicate, made at its first use; None: its rows take the general path.
+
+    When a trigger is made, the store's relations become another dict: others may hold the old one."""
     key = (name, sign)
     trigger = maintenance.triggers.get(key)
     if trigger is NEVER:
@@ -52,7 +55,8 @@ def find_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -
     if not _may_trigger(maintenance, store, name):
         maintenance.triggers[key] = NEVER
         return None
-    if not _is_simple(maintenance, store, name):
+    store.relations = store.relations.copy()  # strategies add what they need; a refusal takes it back
+    if _have_own_trigger(maintenance, store, name) or not _is_simple(maintenance, store, name):
         return _other_trigger(maintenance, store, key)
     return _prepared(maintenance, store, key)
 
@@ -95,6 +99,8 @@ def _prepared(maintenance: Maintenance, store: Store, key: tuple[str, int]) -> T
         if abs(key[1]) == 1:  # of a base predicate: whatever it derives may be asked for what follows
             made.following = frozenset(_following(maintenance, name))
         made.follow_in([path for path in paths if path is not None])
+        # A trigger may be made long after the choice, for more rows.
+        made.most = min(made.most, maintenance.most_rows(name, maintenance.updated(name, store)) or made.most)
     maintenance.triggers[key] = NEVER if made is None else made
     return made
 
@@ -145,6 +151,33 @@ def _recursive(maintenance: Maintenance, store: Store, name: str) -> list[Strate
     return [s for s in strategies if s.has_short_path]
 
 
+def _have_own_trigger(maintenance: Maintenance, store: Store, name: str) -> bool:
+    updated = maintenance.updated(name, store)
+    return bool(updated) and all(maintenance.strategy(number, store).has_own_trigger for number in updated)
+
+
+def of_predicate(
+    maintenance: Maintenance, store: Store, name: str, sign: int, ways: Mapping[str, str]
+) -> dict[str, Any]:
+    """What every trigger says of the predicate whose rows it takes, for one that runs no joins."""
+    relation, declared = store.relations[name], store.predicates[name]
+    return {
+        "name": name,
+        "sign": sign,
+        "arity": declared.arity,
+        "functional_keys": declared.n_keys if declared.is_functional else -1,
+        "orders": tuple(relation.orders),
+        "rows": max(1, len(relation)),
+        "uses": [],
+        "joins": Joins(()),
+        "ranks": None,
+        "strata": frozenset(maintenance.updated(name, store)),
+        "ways": ways,
+        "accounts": accounts(maintenance, store, name),
+        "arena": store.arena,
+    }
+
+
 def accounts(maintenance: Maintenance, store: Store, name: str) -> list[Account]:
     """Of the strata that a trigger brings up to date."""
     ways = {n: maintenance.strategy(n, store) for n in maintenance.updated(name, store)}
@@ -171,21 +204,32 @@ def _make(
     changed, most_rows = (inserted_name if sign > 0 else erased_name)(name), MOST_ROWS
     for strategy in strategies:
         for deltas in (*strategy.plain, *(a.deltas for a in strategy.aggregates)):
-            for planned in deltas.variants:
-                if planned.variant.changed != name:
-                    continue
-                if not planned.variant.once_per_row:
+            variants = [planned for planned in deltas.variants if planned.variant.change.predicate == changed]
+            repeated = _repeated_signs(strategy, [planned.variant for planned in variants])
+            if repeated is None:
+                return None
+            for planned in variants:
+                made = _use(store, strategy, deltas, planned, is_read(maintenance, strategy.name), repeated)
+                if made is None:
                     return None
-                if planned.variant.group >= 0:
+                if planned.variant.group >= 0 and not made[0].repeats:
                     most_rows = 1
-                if planned.variant.change.predicate == changed:
-                    made = _use(store, strategy, deltas, planned, is_read(maintenance, strategy.name))
-                    if made is None:
-                        return None
-                    found.append(made)
+                found.append(made)
     trigger = _assembled(maintenance, store, key, found)
     trigger.most_rows = most_rows
     return trigger
+
+
+def _repeated_signs(strategy: RuleStrategy, variants: Sequence[Variant]) -> set[int] | None:
+    """The signs with which the variants of a change may give an assignment several times, which counts once;
+    None: it cannot be seen in what joins give how much it counts."""
+    found = {variant.sign for variant in variants if not variant.once_per_row}
+    if found and not strategy.aggregates and not strategy.derives_once:
+        return None
+    for sign in found:
+        if len({variant.group for variant in variants if variant.sign == sign}) > 1:
+            return None
+    return found
 
 
 def _following(maintenance: Maintenance, name: str) -> set[str]:
@@ -202,8 +246,10 @@ def _following(maintenance: Maintenance, name: str) -> set[str]:
 
 
 def is_read(maintenance: Maintenance, name: str) -> bool:
-    """Whether anything follows from a predicate: other rules, or an error."""
-    return bool(maintenance.readers.get(name)) or is_checked(maintenance, name)
+    """Whether anything follows from a predicate: other rules, or an error.  Queries that are evaluated
+    whenever they are read are none."""
+    queries = maintenance.modes.queries
+    return not queries.issuperset(maintenance.readers.get(name, ())) or is_checked(maintenance, name)
 
 
 def is_checked(maintenance: Maintenance, name: str) -> bool:
@@ -216,43 +262,74 @@ def takes_short_path(store: Store, strategy: RuleStrategy, name: str) -> bool:
     plans nothing."""
     if strategy.aggregates and strategy.plain:
         return False
-    for deltas in strategy.bodies:
-        for planned in deltas.variants:
-            if planned.variant.changed == name and not _is_short(store, strategy, deltas, planned):
+    return all(
+        _is_short(store, strategy, deltas, change(name))
+        for deltas in strategy.bodies
+        for change in (inserted_name, erased_name)
+    )
+
+
+def groups_take_one_call(store: Store, strategy: RuleStrategy) -> bool:
+    """Whether a kernel call changes the groups of an aggregation, or there are none."""
+    for deltas in strategy.bodies if strategy.aggregates else ():
+        for planned in deltas.variants[:1]:
+            group = group_trigger(store, strategy, planned.pipeline.outputs)
+            if isinstance(group, OtherGroups) and not group.defers_texts:
                 return False
     return True
 
 
-def _is_short(store: Store, strategy: RuleStrategy, deltas: BodyChanges, planned: Planned) -> bool:
-    return planned.variant.once_per_row and _target(store, strategy, deltas, planned, True) is not None
+def _is_short(store: Store, strategy: RuleStrategy, deltas: BodyChanges, change: str) -> bool:
+    variants = [planned for planned in deltas.variants if planned.variant.change.predicate == change]
+    repeated = _repeated_signs(strategy, [planned.variant for planned in variants])
+    if repeated is None:
+        return False
+    return all(_target(store, strategy, deltas, planned, True, repeated) is not None for planned in variants)
 
 
 def _use(
-    store: Store, strategy: RuleStrategy, deltas: BodyChanges, planned: Planned, is_read: bool
+    store: Store,
+    strategy: RuleStrategy,
+    deltas: BodyChanges,
+    planned: Planned,
+    is_read: bool,
+    repeated: Collection[int],
 ) -> _Found | None:
-    use, (join, *_) = _target(store, strategy, deltas, planned, is_read), planned.pipeline.operations
+    use = _target(store, strategy, deltas, planned, is_read, repeated)
+    join, *_ = planned.pipeline.operations
     return None if use is None else _found(deltas, cast(Join, join), use)
 
 
 def _target(
-    store: Store, strategy: RuleStrategy, deltas: BodyChanges, planned: Planned, is_read: bool
+    store: Store,
+    strategy: RuleStrategy,
+    deltas: BodyChanges,
+    planned: Planned,
+    is_read: bool,
+    repeated: Collection[int],
 ) -> Use | None:
     """Where the rows of a variant go; None if it is not simple."""
-    operations = planned.pipeline.operations
+    operations, variant = planned.pipeline.operations, planned.variant
     if len(operations) != 1 or not isinstance(operations[0], Join):
         return None
-    join, sign = operations[0], planned.variant.sign
-    if strategy.aggregates:
-        group = group_trigger(store, strategy, join.outputs)
-        if group is None:
+    outputs, repeats = operations[0].outputs, tuple[int, ...]()
+    if variant.sign in repeated:
+        if not variant.outer or not set(variant.outer) <= set(outputs):
             return None
-        return Use(strategy, sign, (), group, not is_read and _has_one_value(store, strategy.name, group))
+        repeats = tuple(map(outputs.index, variant.outer))
+    if strategy.aggregates:
+        group = group_trigger(store, strategy, outputs)
+        if group is None or (repeats and not isinstance(group, GroupTrigger)):
+            return None
+        ends = not is_read and _has_one_value(store, strategy.name, group)
+        return Use(strategy, variant.sign, (), group, ends, repeats)
     heads = [h for h in deltas.rule.heads if h.predicate == strategy.name]
-    targets = [plain_head(store, deltas.rule, head, join.outputs) for head in heads]
+    targets = [plain_head(store, deltas.rule, head, outputs) for head in heads]
     if any(t is None for t in targets):
         return None
-    ends = not is_read and not store.predicates[strategy.name].is_functional
-    return Use(strategy, sign, tuple(t for t in targets if t is not None), ends=ends)
+    ends = not is_read and not (strategy.head.is_stored and store.predicates[strategy.name].is_functional)
+    found = tuple(t for t in targets if t is not None)
+    return Use(strategy, variant.sign, found, ends=ends, repeats=repeats)
 
 
 def _has_one_value(store: Store, name: str, group: GroupTrigger | OtherGroups) -> bool:
@@ -312,7 +389,7 @@ def _assembled(maintenance: Maintenance, store: Store, key: tuple[str, int], fou
         accounts(maintenance, store, name),
         store.arena,
         is_given=abs(key[1]) > 1,
-        ended=_joined_head(store, uses, joins.width),
+        ended=terminal_head(store, uses, joins.width),
     )
 
 
@@ -328,11 +405,28 @@ def head_alone(uses: Sequence[Use], store: Store, width: int | None = None) -> s
     return strategy.name if is_alone and strategy.counts_are_one(store) else None
 
 
-def _joined_head(store: Store, uses: Sequence[Use], width: int) -> JoinedHead | None:
+def terminal_head(
+    store: Store, uses: Sequence[Use], width: int, weights: int = -1
+) -> JoinedHead | CountedHead | ReportedHead | None:
+    """What all joins lead to, if a kernel can change it by what they give.  `weights`: the column that says
+    what a row counts, or -1."""
     name = head_alone(uses, store)
-    if name is None or len({use.sign for use in uses}) > 1:
+    if name is not None and len({use.sign for use in uses}) == 1 and not any(use.repeats for use in uses):
+        if not uses[0].strategy.head.is_stored:
+            return ReportedHead(name, store.predicates[name].arity, len(uses), width, uses[0].sign > 0)
+        return JoinedHead(name, store.relations[name], len(uses), width, uses[0].sign > 0)
+    if not uses or not all(use.ends and len(use.heads) == 1 for use in uses):
         return None
-    return JoinedHead(name, store.relations[name], len(uses), width, uses[0].sign > 0)
+    strategy = uses[0].strategy
+    if strategy.by_existence or not strategy.head.is_stored:
+        return None
+    if any(use.strategy is not strategy for use in uses):
+        return None
+    head, counts = store.relations[strategy.name], store.relations.get(counts_name(strategy.name))
+    if not head.arity or counts is None or counts.orders[0] != tuple(range(counts.arity)):
+        return None
+    targets = [Target(use.sign, use.heads[0], bool(use.repeats), weights) for use in uses]
+    return CountedHead(strategy.name, head, counts, targets, width)
 
 
 class _Assembly:

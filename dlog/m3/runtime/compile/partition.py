@@ -18,7 +18,7 @@ Independent subtrees of a view tree need no rule of their own: each machine comp
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from dlog.m3.runtime.compile.analysis import Names, assignments, outputs
@@ -86,6 +86,30 @@ class _Kind:
 
 
 _SHARED = _Kind()
+
+
+def replaces_for_itself(program: ast.Program, relation: str, others: Collection[str]) -> bool:
+    """Whether all that the trigger of a relation replaces is scratch: no query and no trigger reads what
+    another trigger left there, and none is among some other maps.  Then it need not run without rows.
+    """
+    mine = [t for t in program.triggers if t.relation == relation]
+    replaced = {a.target.name for t in mine for a in assignments(t.statements) if a.op == ":="}
+    read = {*others, *(name for query in program.queries for name in _maps_in(query))}
+    for trigger in program.triggers:
+        if any(isinstance(statement, ast.If) for statement in trigger.statements):
+            return False
+        own = set[str]()
+        for assign in assignments(trigger.statements):
+            read.update(set(_maps_in(assign.expression)) - own)
+            if assign.op == ":=":
+                own.add(assign.target.name)
+            elif assign.target.name not in own:
+                read.add(assign.target.name)
+    return replaced.isdisjoint(read)
+
+
+def _maps_in(node: ast.Node) -> Iterator[str]:
+    return (n.name for n in node.walk() if isinstance(n, ast.MapAccess))
 
 
 @dataclass

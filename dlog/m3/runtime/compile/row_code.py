@@ -172,28 +172,38 @@ def _kind(words: list[int], at: int) -> tuple[int, ...]:
 
 
 def _ahead(instructions: list[tuple[int, _Instruction]]) -> list[int]:
-    """Which columns of the input are keys of which maps of one key: the operands of ROW_AHEAD; none if there
-    are none.
+    """Which columns of the input are keys of which maps: the operands of ROW_AHEAD; none if there are
+    none.
     """
     column: dict[int, int] = {}  # of registers
-    maps: dict[int, list[int]] = {}
+    maps: dict[tuple[int, ...], list[int]] = {}  # by their keys
     for _, instruction in instructions:
-        operands = instruction.operands
         if instruction.op == o.ROW_LOADS:
+            operands = instruction.operands
             column |= dict(zip(operands[1::2], operands[2::2], strict=True))
-        elif instruction.op == o.ROW_PRODUCT and operands[0] in column:
-            maps.setdefault(column[operands[0]], []).extend(operands[4:])
-        elif instruction.op == o.ROW_ADD and operands[1] in column:
-            maps.setdefault(column[operands[1]], []).append(operands[0])
-        elif instruction.op == o.ROW_FINDS and operands[0] in column:
-            maps.setdefault(column[operands[0]], []).extend(operands[2::2])
-        elif instruction.op == o.ROW_SLOT and operands[1] in column:
-            maps.setdefault(column[operands[1]], []).append(operands[0])
-        elif instruction.op == o.SLOTS and operands[3] == 1 and operands[4] in column:
-            maps.setdefault(column[operands[4]], []).append(operands[1])
-    out = [word for key, found in maps.items() for word in (key, len(set(found)), *dict.fromkeys(found))]
+        keys, found = _reads(instruction)
+        if keys and all(key in column for key in keys):
+            maps.setdefault(tuple(column[key] for key in keys), []).extend(found)
+    out: list[int] = []
+    for columns, found in maps.items():
+        out += [len(columns), *columns, len(set(found)), *dict.fromkeys(found)]
     is_wide = any(i.op in (o.ROW_FINDS, o.ROW_SLOT, o.SLOTS) for _, i in instructions)
-    return [int(is_wide), *out, -1] if out else []
+    return [int(is_wide), *out, 0] if out else []
+
+
+def _reads(instruction: _Instruction) -> tuple[list[int], list[int]]:
+    """The registers of keys, and the maps in which an instruction looks them up."""
+    operands = instruction.operands
+    match instruction.op:
+        case o.ROW_PRODUCT:
+            return operands[:1], operands[4:]
+        case o.ROW_ADD | o.ROW_SLOT:
+            return operands[1:2], operands[:1]
+        case o.ROW_FINDS:
+            return operands[:1], operands[2::2]
+        case o.SLOTS | o.ACCUMULATE | o.LOOK_UP | o.LOOK_UP_TIMES | o.FOUND:
+            return operands[4 : 4 + operands[3]], operands[1:2]
+    return [], []
 
 
 def _for_one_row(

@@ -57,9 +57,11 @@ def _batch_as_map(body: Body, triggers: list[ast.Trigger]) -> Iterator[None]:
     body.code.emit(o.CLEAR, store.address)
     _store_batch(body, relation, store)
     body.code.place(following)
+    stored, body.code.inputs = body.code.inputs, set()
     yield
     if body.joins_batch:
         following.address = at
+        body.code.inputs |= stored
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ from dlog.m3.runtime.machine.range_bound_kernels import (
 )
 from dlog.m3.runtime.machine.range_exact_kernels import range_merges
 from dlog.m3.runtime.machine.running_sum_kernels import is_worth_order, running_sums, sort_rows
+from dlog.m3.runtime.machine.word_range_kernels import word_range, word_range_sum
 from dlog.m3.runtime.maps.order_kernels import apply_log
 from dlog.m3.runtime.maps.order_node_kernels import child_at, sum_items
 
@@ -120,6 +121,11 @@ def range_sum(arena, maps, t, part, cols, i, code, lower, upper, keys, n):
 
     Down to where the bounds part, then along each of them: O(items of a node * log n).
     """
+    if n <= 1:
+        is_word, lowest, highest = word_range(cols, i, code, lower)
+        if is_word:
+            prefix = cols[code[keys] + i] if n == 1 else np.int64(0)
+            return word_range_sum(arena, maps, t, part, n, prefix, lowest, highest)
     high, low = np.int64(0), np.int64(0)
     level, left, right = maps[t + T_HEIGHT], maps[t + T_ROOT], maps[t + T_ROOT]
     while level >= 0:

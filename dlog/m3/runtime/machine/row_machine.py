@@ -80,7 +80,7 @@ from dlog.m3.runtime.machine.instructions import (
     plain_step,
 )
 from dlog.m3.runtime.machine.range_kernels import RANGE_STEPS, range_step
-from dlog.m3.runtime.maps.map_kernels import hash_one, place_of, shifted
+from dlog.m3.runtime.maps.map_kernels import hash_more, hash_one, place_of, shifted
 
 
 @helper
@@ -213,16 +213,18 @@ def look_ahead(arena, maps, code, inputs, events, at, is_near):
         return
     first, stride = events[at + E_INPUT] + events[at + E_FIRST], events[at + E_STRIDE]
     a += 3
-    while code[a] >= 0:
-        key = inputs[first + code[a] * stride]
+    while code[a] > 0:
+        keys, key = code[a], inputs[first + code[a + 1] * stride]
         hash = hash_one(key)
-        a += 2
+        for j in range(2, keys + 1):
+            hash = hash_more(hash, inputs[first + code[a + j] * stride])
+        a += keys + 2
         last = a + code[a - 1]
         while a < last:
             m = code[a]
             slot, words = shifted(hash, maps[m + M_SHIFT]), maps[m + M_WORDS]
             if is_near:
-                if maps[m + M_APART] != 0:
+                if maps[m + M_APART] != 0 and keys == 1:
                     element = find_element(arena, maps, m, slot, key)
                     if element >= 0:
                         ask_for_element(arena, maps, m, element)

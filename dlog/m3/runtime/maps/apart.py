@@ -9,7 +9,7 @@ from __future__ import annotations
 from dlog.jit import Words
 from dlog.m3.runtime.layout import EMPTY, LINE, M_APART, M_FRESH, M_KEYS, M_SPARE
 from dlog.m3.runtime.maps.apart_kernels import keep_rest, move_elements
-from dlog.storage.arena.arena import Arena
+from dlog.storage.arena.regions import Memory
 
 FEWEST = 8  # elements of a chunk
 
@@ -17,7 +17,7 @@ FEWEST = 8  # elements of a chunk
 class Elements:
     """Those of one map, `words[address:]`."""
 
-    def __init__(self, arena: Arena, words: Words, address: int, values: int):
+    def __init__(self, arena: Memory, words: Words, address: int, values: int):
         self._arena, self._words, self._address = arena, words, address
         more = -values % LINE
         self._width = values + more if 4 * more <= values else values

@@ -14,7 +14,7 @@ from dlog.algebra import WORDS_PER_SUM
 from dlog.jit import Words
 from dlog.m3.runtime.layout import EMPTY, M_SPARE
 from dlog.m3.runtime.maps.exact_kernels import add_spare
-from dlog.storage.arena.arena import Arena
+from dlog.storage.arena.regions import Memory
 
 FEWEST = 4  # wide sums that are allocated at once
 
@@ -22,30 +22,30 @@ FEWEST = 4  # wide sums that are allocated at once
 class WideSums:
     """Those of one map, `words[address:]`."""
 
-    def __init__(self, arena: Arena, words: Words, address: int):
+    def __init__(self, arena: Memory, words: Words, address: int):
         self._arena, self._words, self._address = arena, words, address
-        self._chunks: list[tuple[int, int]] = []  # base, number
+        self._chunks: list[tuple[int, int, int]] = []  # record, base, number
         self.number = 0
 
     def grow(self) -> None:
         """Twice as many.  O(as many as there are)."""
         n = max(self.number, FEWEST)
         with self._arena.lock:
-            _, base = self._arena.new_extent(n * WORDS_PER_SUM)
-        self._chunks.append((base, n))
+            record, base = self._arena.new_extent(n * WORDS_PER_SUM)
+        self._chunks.append((record, base, n))
         self.number += n
         add_spare(self._arena.A, self._words, self._address, base, n)
 
     def copy(self) -> Words:
         """All wide sums, and which of them are spare.  O(memory)."""
-        parts = [self._arena.A[base : base + n * WORDS_PER_SUM] for base, n in self._chunks]
+        parts = [self._arena.A[base : base + n * WORDS_PER_SUM] for _, base, n in self._chunks]
         return np.concatenate([*parts, self._words[self._address + M_SPARE :][:1]])
 
     def put_back(self, copy: Words) -> None:
         """Those that did not exist when `copy` was made are spare."""
         at, end = 0, len(copy) - 1
         self._words[self._address + M_SPARE] = copy[end]
-        for base, n in self._chunks:
+        for _, base, n in self._chunks:
             if at < end:
                 self._arena.A[base : base + n * WORDS_PER_SUM] = copy[at : at + n * WORDS_PER_SUM]
             else:
@@ -55,6 +55,12 @@ class WideSums:
     def free(self) -> None:
         """All are spare."""
         self.put_back(np.zeros(1, np.int64))
+
+    def release(self) -> None:
+        """Give the memory back.  REQUIRES: the map is not used any more."""
+        with self._arena.lock:
+            for record, _, _ in self._chunks:
+                self._arena.release_extent(record)
 
     def memory(self) -> int:
         return 8 * WORDS_PER_SUM * self.number
@@ -67,5 +73,5 @@ class WideSums:
         while spare and len(found) <= self.number:
             found.append(spare)
             spare = int(self._arena.A[spare])
-        every = {base + i * WORDS_PER_SUM for base, n in self._chunks for i in range(n)}
+        every = {base + i * WORDS_PER_SUM for _, base, n in self._chunks for i in range(n)}
         assert len(found) == self.number and set(found) == every

@@ -65,6 +65,7 @@ from dlog.m3.runtime.maps.map_kernels import (
 )
 from dlog.m3.runtime.maps.orders import Orders, order_words, sum_parts
 from dlog.storage.arena.arena import Arena
+from dlog.storage.arena.regions import Memory
 
 SMALLEST = 8  # slots
 FULL = 5  # eighths of a table's slots may be used
@@ -97,8 +98,8 @@ class Shape:
 class Maps:
     """The maps of one program.  A map is known by its address in `words`."""
 
-    def __init__(self, shapes: Sequence[Shape], arena: Arena | None = None):
-        self.arena = arena or Arena(in_large_pages=True)
+    def __init__(self, shapes: Sequence[Shape], arena: Memory | None = None):
+        self.arena: Memory = arena or Arena(in_large_pages=True)
         self.shapes = tuple(shapes)
         self.addresses = addresses(shapes)
         self.words = self._headers()
@@ -107,6 +108,7 @@ class Maps:
         self._records = [-1] * len(shapes)
         self._rooms = [0] * len(shapes)  # the most rows that were lately added at once, at most a chunk
         self._used = [0] * len(shapes)  # slots in use when M_UPDATES was 0
+        self._added = [0] * len(shapes)  # rows that were added before M_UPDATES was 0
         self._elements = {
             i: Elements(self.arena, self.words, self.addresses[i], len(shape.kinds))
             for i, shape in enumerate(shapes)
@@ -205,7 +207,7 @@ class Maps:
         address = changed_much(self._own_words, 0, COUNT_AFTER)
         while address >= 0:
             i, slots = address // M_WORDS_OF_MAP, int(self.words[address + M_MASK]) + 1
-            self.words[address + M_UPDATES] = 0
+            self._count_from_zero(i)
             self._used[i] = int(self.words[address + M_USED])
             live = count_live(self.arena.A, self.words, address)
             self._rooms[i], self.words[address + M_ROOM] = max(int(self.words[address + M_ROOM]), 1), 0
@@ -271,8 +273,13 @@ class Maps:
         self.words[address + M_MASK] = slots - 1
         self.words[address + M_SHIFT] = 64 - (slots.bit_length() - 1) if slots > 1 else 63
         self.words[address + M_LIMIT] = self._most(i)
-        self.words[address + M_UPDATES] = 0
+        self._count_from_zero(i)
         self._used[i] = 0
+
+    def _count_from_zero(self, i: int) -> None:
+        """Rows that are added to a map."""
+        self._added[i] += int(self.words[self.addresses[i] + M_UPDATES])
+        self.words[self.addresses[i] + M_UPDATES] = 0
 
     def empty(self, i: int) -> None:
         """Drop all entries.  O(1), and O(wide sums)."""
@@ -282,6 +289,18 @@ class Maps:
             self.arena.release_extent(record)
         if i in self._sums:
             self._sums[i].free()
+
+    def release(self) -> None:
+        """Give all memory back to the arena, which others may use.  REQUIRES: no map is used any more."""
+        for orders in self._orders.values():
+            orders.drop()
+        for elements in self._elements.values():
+            elements.begin_anew()
+        for sums in self._sums.values():
+            sums.release()
+        with self.arena.lock:
+            for record in self._records:
+                self.arena.release_extent(record)
 
     # ---- copies
 
@@ -356,6 +375,14 @@ class Maps:
         out = np.empty((shape.keys + len(shape.kinds)) * max(capacity, 1), np.int64)
         n = read_entries(self.arena.A, self.words, address, out, max(capacity, 1))
         return out.reshape(-1, max(capacity, 1))[:, :n]
+
+    def added(self, i: int) -> int:
+        """How many rows were ever added to a map, and slots that were cleared."""
+        return self._added[i] + int(self.words[self.addresses[i] + M_UPDATES])
+
+    def live(self, i: int) -> int:
+        """How many entries have a value that is not 0.  O(slots)."""
+        return int(count_live(self.arena.A, self.words, self.addresses[i]))
 
     def sums(self, i: int) -> tuple[Words, Floats]:
         """(keys, entries) and the rounded values of a map of exact sums.  O(slots)."""

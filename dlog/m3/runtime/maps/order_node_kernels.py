@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dlog.jit import helper
+from dlog.jit import choose, helper
 from dlog.lftj.primitives import add
 from dlog.m3.rings.kernels import sum_of_doubled
 from dlog.m3.runtime.layout import (
@@ -36,6 +36,7 @@ from dlog.m3.runtime.layout import (
 from dlog.m3.runtime.maps.exact_kernels import free_wide
 
 LOWEST = np.int64(-(2**63))
+HIGHEST = np.int64(2**63 - 1)
 
 
 @helper
@@ -87,6 +88,32 @@ def move_to(arena, to, start, n):
 
 
 @helper
+def items_below(arena, at, count, words, n, prefix, word):
+    """How many of some sorted items are below a word, or below two: prefix, word.  O(log count).
+
+    `n` is 0 for one word, 1 for two.  Without branches, which would be unpredictable.
+    """
+    found = np.int64(0)
+    if count <= 0:
+        return found
+    while count > 1:
+        half = count >> 1
+        is_below = is_item_below(arena, at + (half - 1) * words, n, prefix, word)
+        at = choose(is_below, at + half * words, at)
+        found = choose(is_below, found + half, found)
+        count -= half
+    return choose(is_item_below(arena, at, n, prefix, word), found + 1, found)
+
+
+@helper
+def is_item_below(arena, at, n, prefix, word):
+    is_below = arena[at + n] < word
+    if n == 0:
+        return is_below
+    return (arena[at] < prefix) | ((arena[at] == prefix) & is_below)
+
+
+@helper
 def is_above(arena, maps, t, at):
     """Whether the keys at a place are above the one that is searched."""
     key = t + T_KEY
@@ -99,7 +126,11 @@ def is_above(arena, maps, t, at):
 @helper
 def first_above(arena, maps, t, node, words, first):
     """The first item, from one on, whose keys are above the key that is searched.  O(log items)."""
-    end = arena[node + NODE_COUNT]
+    end, n = arena[node + NODE_COUNT], maps[t + T_KEYS] - 1
+    last = maps[t + T_KEY + n]
+    if n <= 1 and last < HIGHEST:
+        at = node + NODE_ITEMS + first * words
+        return first + items_below(arena, at, end - first, words, n, maps[t + T_KEY], last + 1)
     while first < end:
         middle = (first + end) >> 1
         if is_above(arena, maps, t, node + NODE_ITEMS + middle * words):

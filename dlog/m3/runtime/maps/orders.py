@@ -42,7 +42,7 @@ from dlog.m3.runtime.layout import (
 )
 from dlog.m3.runtime.maps.order_check_kernels import check_tree, list_wide, read_tree
 from dlog.m3.runtime.maps.order_kernels import add_pages, apply_changes, build_tree, free_sums
-from dlog.storage.arena.arena import Arena
+from dlog.storage.arena.regions import Memory
 
 LEAF = 64  # items
 FILL = 6  # eighths of a node that has just been made
@@ -53,7 +53,7 @@ LEAST_LOG = 1 << 10
 class Orders:
     """Those of one map, `words[address:]`."""
 
-    def __init__(self, arena: Arena, words: Words, address: int):
+    def __init__(self, arena: Memory, words: Words, address: int):
         self._arena, self._words, self._address = arena, words, address
         first, n = int(words[address + M_ORDER]), int(words[address + M_ORDERS])
         self._trees = [first + i * T_WORDS for i in range(n)]

@@ -31,6 +31,15 @@ PROGRAMS = {
     "a total": "total[] = t <- agg<<t = sum(q)>> " + BODY,
     "another order": "total(t, 7, c, n, r) <- agg<<t = sum(q * c), n = count()>> " + BODY,
     "itself": "total[p] = n <- agg<<n = count()>> sales(s, p, q), sales(s, r, q), shop(s, c).",
+    "a product of sums": "total[r] = t <- agg<<t = sum(q + c)>> " + BODY,
+    "many sums": "total[r, c] = t, many[r, c] = n <- agg<<t = sum(q + c + q * c), n = sum(s - q)>> " + BODY,
+    "decimals": """total[r] = t <- agg<<t = sum(d)>> sales(s, p, q), shop(s, r), price(p, d).
+        price(p, d) -> int(p), decimal[9, 2](d). price(1, 0.25). price(2, 1.5). price(3, 0.75).""",
+    "finer decimals": """total[r, e] = t, many[r, e] = n <- agg<<t = sum(d * q), n = count()>>
+        sales(s, p, q), shop(s, r), price(p, d), kind(p, e).  kind(0, 0.5). kind(1, 0.5).
+        price(p, d) -> int(p), decimal[9, 2](d). price(1, 0.25). price(2, 1.5). price(3, 0.75).
+        total[r, e] = t -> int(r), decimal[9, 2](e), decimal[15, 5](t).
+        kind(p, e) -> int(p), decimal[9, 2](e).""",
     "one key of two": "total[r] = t <- agg<<t = count()>> sales(s, p, q), shop(s, r), product(p, r).",
 }
 # Something follows from heads, or rows take the general path.
@@ -41,9 +50,9 @@ READ = {
     " total[r, c] = t, many[r, c] = n -> t < 99, n < 20.",
     "read by views": PROGRAMS["group sums"] + " whole[r] = t <- agg<<t = sum(x * y)>> total[r, c] = x,"
     " price(c, y). price(c, y) -> int(c), int(y). price(0, 3). price(1, 2).",
-    "decimals": """total[r] = t <- agg<<t = sum(d)>> sales(s, p, q), shop(s, r), price(p, d).
+    "coarser decimals": """total[r] = t <- agg<<t = sum(d)>> sales(s, p, q), shop(s, r), price(p, d).
+        total[r] = t -> int(r), decimal[9, 1](t).
         price(p, d) -> int(p), decimal[9, 2](d). price(1, 0.25). price(2, 1.5).""",
-    "a product of sums": "total[r] = t <- agg<<t = sum(q + c)>> " + BODY,
     "functional": "total[r] = t <- agg<<t = sum(q)>> sales(s, p, q), place[s] = r, product(p, c)."
     " place[s] = r -> int(s), int(r). place[0] = 1. place[1] = 2.",
 }
@@ -58,6 +67,16 @@ LEVELS = {
         "top[s] = t, many[s] = n <- agg<<t = sum(q), n = count()>> sales(s, p, q), shop(r, q), r < p.",
         50,
     ),
+    "sums of decimals": (
+        "top[s] = t <- agg<<t = sum(d)>> sales(s, p, q), price(p, d), x = sum c : {product(_, c)}, q > x."
+        " price(p, d) -> int(p), decimal[9, 2](d). price(1, 0.25). price(2, 1.5).",
+        50,
+    ),
+    "rows of decimals": (
+        "top(s, d) <- sales(s, p, q), price(p, d), x = count : {shop(_, r), r < s}, q > x."
+        " price(p, d) -> int(p), decimal[9, 2](d). price(1, 0.25). price(2, 1.5).",
+        50,
+    ),
     "absorbed and read": (
         "top(s) <- sales(s, _, q), x = count : {shop(_, r), r < s}, q > x.  two(s) <- top(s), product(s, _).",
         0,
@@ -70,8 +89,8 @@ FACTS = {
 }
 
 
-def loaded(program: str, strategy: str) -> dlog.Database:
-    db = dlog.Database(source=DECLARED + program, strategy=strategy)
+def loaded(program: str, strategy: str, jobs: int = 1) -> dlog.Database:
+    db = dlog.Database(source=DECLARED + program, strategy=strategy, jobs=jobs)
     db.apply(insert={name: np.array(rows) for name, rows in FACTS.items()})
     db.apply(insert={"sales": [(3, 3, 9)]})  # triggers are made by what follows
     return db
@@ -110,10 +129,11 @@ def reported(commit: Commit, predicate: str) -> tuple[list[Any], list[Any]]:
     return ([], []) if change is None else (change.inserted.rows(), change.erased.rows())
 
 
+@pytest.mark.parametrize("jobs", [1, 2, 3])
 @pytest.mark.parametrize("name", [*PROGRAMS, *READ])
-def test_differential_random_rows(name: str) -> None:
+def test_differential_random_rows(name: str, jobs: int) -> None:
     rng = random.Random(name)
-    db, other = (loaded((PROGRAMS | READ)[name], way) for way in ("views", "delta"))
+    db, other = loaded((PROGRAMS | READ)[name], "views", jobs), loaded((PROGRAMS | READ)[name], "delta")
     short = 0
     for step in range(80):
         held, before = db.snapshot(), contents(db)
@@ -137,12 +157,13 @@ def test_differential_random_rows(name: str) -> None:
         assert short > 50
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("name", LEVELS)
-def test_differential_levels(name: str) -> None:
+def test_differential_levels(name: str, jobs: int) -> None:
     """The same where aggregates in conditions are absorbed: they are stale until something reads them."""
     rng = random.Random(name)
     program, least = LEVELS[name]
-    db, other = (loaded(program, way) for way in ("multilevel", "delta"))
+    db, other = loaded(program, "multilevel", jobs), loaded(program, "delta")
     assert {s.way for s in db._maintenance.strategies.values()} >= {"multilevel"}
     short, before = 0, contents(other)
     for step in range(80):
@@ -233,6 +254,60 @@ def test_a_value_that_does_not_fit() -> None:
                 results.append("refused")
             results.append(contents(each))
         assert results[: len(results) // 2] == results[len(results) // 2 :]
+        db.check()
+
+
+NARROW = """price(p, d) -> int(p), decimal[9, 2](d). price(1, 0.25). price(2, 100.5). price(7, 9999.5).
+total[r] = t -> int(r), decimal[6, 2](t).
+total[r] = t <- agg<<t = sum(d)>> sales(s, p, q), shop(s, r), price(p, d)."""
+WHOLE_RANGE = "total[r] = t <- agg<<t = sum(q + c * 1000000000)>> " + BODY
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("program", [NARROW, WHOLE_RANGE], ids=["decimals", "ints"])
+def test_a_sum_that_does_not_fit_its_column(program: str, jobs: int) -> None:
+    """The decimal is too large for the head, or two sums that fit have a sum that does not: the answers, and
+    the messages, are those of deltas."""
+    db, other = loaded(program, "views", jobs), loaded(program, "delta")
+    for p, q in ((1, 1), (2, 9 * 10**18), (1, 2), (7, 9 * 10**17), (2, 9 * 10**17), (1, 3), (2, 5)):
+        said = []
+        for each in (db, other):
+            try:
+                each.apply(insert={"sales": [(77, p, q)], "shop": [(77, 77)]})
+            except DlogError as error:
+                said.append(error.message)
+            else:
+                said.append("")
+        assert said[0] == said[1] and contents(db) == contents(other)
+        db.check()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_row_that_changes_many_groups(jobs: int) -> None:
+    """They have no room: the row takes the general path."""
+    program = "total[s] = n <- agg<<n = sum(c)>> sales(s, p, q), product(p, c)."
+    db, other = loaded(program, "views", jobs), loaded(program, "delta")
+    for each in (db, other):
+        each.apply(insert={"sales": np.array([(s, s % 2, 1) for s in range(5000)])})
+        for row in ((0, 7), (1, 8), (2, 9), (0, 9)):
+            each.apply(insert={"product": [row]})
+            each.apply(insert={"sales": [(7, 2, row[1])]})
+            each.apply(erase={"product": [row]})
+        each.apply(insert={"product": [(1, 5)]})
+    assert contents(db) == contents(other)
+    db.check()
+
+
+def test_one_row_on_several_machines_takes_no_general_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("group sums", "a total", "a product of sums", "decimals"):
+        db = loaded(PROGRAMS[name], "views", 2)
+        db.apply(insert={"sales": [(1, 1, 7)]})
+        with monkeypatch.context() as patched:
+            patched.setattr("dlog.engine.database.maintain", fail)
+            commits = [enter(db, [(what, "sales", (1, 1, 8))]) for what in ("insert", "erase")]
+        assert all(map(went_short, commits)), name
+        (maps,) = {s.shared.maps for s in db._maintenance.strategies.values() if isinstance(s, ViewStrategy)}
+        assert maps is not None and maps.runtime._parts is not None, name
         db.check()
 
 

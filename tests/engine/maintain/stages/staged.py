@@ -19,8 +19,8 @@ from dlog.engine.maintain.stages.keep import StageStrategy
 from dlog.engine.maintain.stages.offer import unsupported
 from dlog.engine.maintain.stages.recursive_bodies import bodies
 from dlog.engine.maintain.strategy import Cycle, net_difference, recompute
+from dlog.ir.analysis.projection import outer_variables
 from dlog.ir.rules import Stratum, Var
-from dlog.planning.deltas import outer_variables
 from dlog.planning.versions import facts_name, is_change, is_old
 from dlog.storage.relation.relation import Relation
 from tests.oracle import naive

@@ -21,7 +21,7 @@ all[] = x <- agg<<x = sum(d)>> s(_, c), t(c, d).
 @pytest.mark.parametrize("jobs", [2, 3])
 def test_differential_jobs(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "WORTH_THREADS", 0)
-    monkeypatch.setattr(runtime, "SMALL_BATCH", 20)
+    monkeypatch.setattr(parts, "SMALL_BATCH", 20)
     made = []
     divided = runtime.Runtime._divided
     monkeypatch.setattr(runtime.Runtime, "_divided", lambda *given: made.append(divided(*given)) or made[-1])

@@ -1,0 +1,1 @@
+"""The join graph strategy: linked arrays of the rows that join give the change of a body."""

@@ -1,0 +1,1 @@
+"""Records: values with fields, each stored once and denoted by a number."""
