@@ -43,6 +43,7 @@ from dlog.language import ast
 from dlog.language.parse import expand_includes, parse
 from dlog.planning.options import Options
 from dlog.planning.stored_primitives import with_stored_primitives
+from dlog.storage.dictionary.records.uses import in_use
 
 VERIFY = os.environ.get("DLOG_VERIFY", "0") not in ("", "0")  # check everything after each transaction
 NOT_MEASURED = Measures()
@@ -159,7 +160,8 @@ class Database(Evaluated):
 
         A snapshot itself is for one thread at a time.
         """
-        return view_of(self._shown, self)
+        with in_use():  # until the snapshot is a holder of its records
+            return view_of(self._shown, self)
 
     def commit(self, transaction: Transaction) -> Commit:
         """All that a transaction collected, or an error and nothing of it.  Of several threads one commits at

@@ -61,6 +61,7 @@ class View:
         """The codes of records in its relations."""
         yield from codes_in_relations(self.store.relations, self.store.predicates)
 
+    @in_use()
     def __getitem__(self, predicate: str) -> Result:
         self.require(predicate)
         return self._result(predicate, self.program.predicates[predicate].columns, self.relation(predicate))
@@ -83,11 +84,11 @@ class View:
         return [name for name, p in self.program.predicates.items() if not p.auxiliary]
 
     @uninterrupted
+    @in_use()
     def _result(self, name: str, columns: tuple[Column, ...], relation: Relation) -> Result:
-        with in_use():
-            shown = relation.shown() if isinstance(relation, DeferredRelation) else None
-            rows, texts = (relation.rows(), NO_TEXTS) if shown is None else shown
-            return Result(name, columns, rows, self.store.dictionary, texts)
+        shown = relation.shown() if isinstance(relation, DeferredRelation) else None
+        rows, texts = (relation.rows(), NO_TEXTS) if shown is None else shown
+        return Result(name, columns, rows, self.store.dictionary, texts)
 
     def query(self, text: str) -> Result:
         """The answer of `?- body.` over the current state: one column per variable.  Its `?-` and its `.`
@@ -101,6 +102,7 @@ class View:
         return self.answer(statements[0])
 
     @uninterrupted
+    @in_use()
     def answer(self, query: ast.Query) -> Result:
         """The same for a query that is parsed."""
         earlier = tuple(s for s in self.tree.statements if not isinstance(s, ast.Query))
@@ -111,11 +113,10 @@ class View:
         for query, node in zip(
             self.program.queries, (s for s in self.tree.statements if isinstance(s, ast.Query)), strict=True
         ):
-            relation = self.relation(query.predicate)
-            yield (
-                query.text,
-                self._result(query.text, self._query_columns(self.program, query.predicate, node), relation),
-            )
+            columns = self._query_columns(self.program, query.predicate, node)
+            with in_use():
+                result = self._result(query.text, columns, self.relation(query.predicate))
+            yield query.text, result
 
     def _query_columns(self, program: Program, name: str, node: ast.Query) -> tuple[Column, ...]:
         names = free_variables(node.body)

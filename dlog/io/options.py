@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -189,7 +189,7 @@ class OutputOptions:
         return cls.from_params(Path(path).stem, {"filename": os.fspath(path), **params})
 
 
-def _check_names(params: Mapping[str, ParameterValue], known: list[str]) -> None:
+def _check_names(params: Mapping[str, ParameterValue], known: Sequence[str]) -> None:
     for name in params:
         if name not in known:
             raise ParameterError(f'unknown parameter "{name}"', name, _did_you_mean(name, known))
