@@ -46,7 +46,7 @@ from dlog.jit import Words
 from dlog.language import ast
 from dlog.language.source import Source, read_source, text_source
 from dlog.planning.options import Options
-from dlog.planning.versions import facts_name, is_change, is_old
+from dlog.planning.versions import facts_name, given_name, is_change, is_memory, is_old
 from dlog.storage.relation.relation import Relation
 
 Progress = Callable[[str, str, int, int], None]  # phase, what, done, total
@@ -285,7 +285,9 @@ class Evaluated(View):
         maintained = store.relations
         watch = Watch(self.limits)
         try:
-            store.relations = self._start()
+            store.relations = self._start() | {
+                given_name(name): maintained[name] for name in self.program.remembered
+            }
             started = time.process_time()
             with interruptible(watch):
                 self._evaluate_program(without_stale(self.program, maintained), watch)
@@ -430,8 +432,11 @@ def start_relations(
     program: Program, relations: Mapping[str, Relation], derived: Collection[str]
 ) -> dict[str, Relation]:
     """Relations to evaluate in.  Those that rules add to are separate handles on the base facts; all
-    others are the base facts themselves, so that column orders made for them stay.  O(predicates)."""
+    others are the base facts themselves, so that column orders made for them stay.  O(predicates).
+
+    Memory stays: what predicates with memory had is given to them, if it is known under that name."""
     return {
+        **{name: relation for name, relation in relations.items() if is_memory(name)},
         **{name: relations[name] for name in program.predicates if name not in derived},
         **{name: relations[facts_name(name)].snapshot() for name in derived},
         **{facts_name(name): relations[facts_name(name)] for name in derived},

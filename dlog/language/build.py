@@ -252,7 +252,8 @@ class Builder(Transformer):
         return ast.Branch(str(c[1]), tuple(c[3]) if len(c) > 2 else (), span=self.span(*c))
 
     def counter(self, c: list[Any]) -> ast.Node:
-        return self.unsupported("the counter $", *c)
+        """`$`, the older form of `autoinc()`."""
+        return ast.Call("autoinc", (), span=self.span(*c))
 
     def user_functor(self, c: list[Any]) -> ast.Node:
         return self.unsupported("user functors", *c)
@@ -270,11 +271,14 @@ class Builder(Transformer):
     def qualifier(self, c: list[Any]) -> Token:
         return c[0]
 
-    def choice(self, c: list[Any]) -> list[Any]:
-        return c
+    def choice(self, c: list[Any]) -> ast.Node:
+        names = [x for x in c if x.type == "NAME"]
+        return ast.ChoiceDomain(
+            tuple(ast.Variable(str(x), span=self.span(x)) for x in names), span=self.span(*c)
+        )
 
-    def choice_domain(self, c: list[Any]) -> ast.Node:
-        return self.unsupported("choice domains", *c)
+    def choice_domain(self, c: list[Any]) -> list[ast.Node]:
+        return [x for x in c if isinstance(x, ast.ChoiceDomain)]
 
     def declaration(self, c: list[Any]) -> list[ast.Node]:
         bracket = next(i for i, x in enumerate(c) if isinstance(x, Token) and x.type == "LPAR")
@@ -282,8 +286,11 @@ class Builder(Transformer):
         parameters = tuple(x for x in c if isinstance(x, ast.Parameter))
         words = [str(x) for x in c[bracket:] if isinstance(x, Token) and x.type == "QUALIFIER"]
         kept = tuple(w for w in words if w not in _OLD_IO)
+        choices = tuple(x for found in c if isinstance(found, list) for x in found)
         span = self.span(*c)
-        out: list[ast.Node] = [ast.Declaration(str(n), parameters, None, kept, span=span) for n in names]
+        out: list[ast.Node] = [
+            ast.Declaration(str(n), parameters, None, kept, choices, span=span) for n in names
+        ]
         out += [ast.Directive(w, str(n), span=span) for w in words if w in _OLD_IO for n in names]
         return out
 

@@ -27,6 +27,7 @@ PER_BYTE = 1e-8  # so that memory decides only where times are about equal
 RECURSIVE = "it is recursive"
 SUBSUMES = "rows that were removed come back when the rows that subsume them go"
 EQUIVALENCE = "it is an equivalence relation"
+MEMORY = "its rows depend on those that it had"
 NOT_STORED = "the relation of its head is not stored"
 # A transaction of one row, by the path that it takes (`benchmarks/strategies.py`: the short path took 10 to
 # 35 us for rules of one to three atoms, the general path 190 to 350 us, with ten aggregates 740 to 810 us).
@@ -92,6 +93,11 @@ class Question:
     def classes(self) -> dict[str, str]:
         """The predicates with classes in the stratum, with their equivalence relations."""
         return self.program.classes_in(self.stratum)
+
+    @cached_property
+    def remembered(self) -> tuple[str, ...]:
+        """The predicates of the stratum whose rows depend on those that they had."""
+        return self.program.remembered_in(self.stratum)
 
     @property
     def assignments_of_row(self) -> float:
@@ -192,8 +198,9 @@ def _candidates(question: Question) -> Iterator[Entry]:
 
 
 def _entries(question: Question) -> list[Entry]:
-    """All strategies; those for equivalence relations only where there is one."""
-    return [e for e in REGISTRY if question.classes or e.last_resort or not e.classes]
+    """All strategies; those for predicates of a certain kind only where there is one."""
+    of_kind = (e for e in REGISTRY if question.classes or e.last_resort or not e.classes)
+    return [e for e in of_kind if question.remembered or e.last_resort or not e.memory]
 
 
 def _refusal(entry: Entry, question: Question) -> str | None:
@@ -204,6 +211,8 @@ def _refusal(entry: Entry, question: Question) -> str | None:
         return NOT_STORED
     if question.classes and not entry.classes:
         return EQUIVALENCE
+    if question.remembered and not entry.memory:
+        return MEMORY
     subsumes = bool(question.stratum.subsumptions) and not entry.last_resort
     reason: str | None = SUBSUMES if subsumes else entry.offers.refuse(entry.name, question)
     if reason is not None and not entry.on_request:

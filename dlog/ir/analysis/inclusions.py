@@ -20,8 +20,9 @@ def inclusions(program: Program) -> frozenset[tuple[str, str]]:
     for stratum in program.strata:
         for rule in stratum.rules:
             for head in rule.heads:
-                if program.predicates[head.predicate].equivalence is not None:
-                    continue  # its rule says only where its members come from
+                predicate = program.predicates[head.predicate]
+                if predicate.equivalence is not None or predicate.numbering is not None:
+                    continue  # its rule says only where its members or its assignments come from
                 around = {
                     form.predicate
                     for form in rule.body.forms

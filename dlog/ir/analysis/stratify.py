@@ -24,11 +24,13 @@ from dlog.ir.rules import Atom, Predicate, Rule, Stratum
 from dlog.language.source import Span
 
 SUBSUMPTION = "subsumption"
+AUTOINC = "autoinc()"
 
 
 @dataclass(frozen=True)
 class Edge:
-    """`head` needs `body`; `kind` is "" for a positive use, else "not", SUBSUMPTION or an aggregate."""
+    """`head` needs `body`; `kind` is "" for a positive use, else "not", SUBSUMPTION, AUTOINC or an
+    aggregate."""
 
     head: str
     body: str
@@ -40,7 +42,7 @@ def stratify(
     predicates: dict[str, Predicate], rules: list[Rule], diagnostics: Diagnostics
 ) -> tuple[Stratum, ...]:
     """Strata in an order in which each depends only on itself and those before it.  O(predicates + uses)."""
-    edges = [edge for rule in rules for edge in _edges(rule)]
+    edges = [edge for rule in rules for edge in _edges(rule, predicates)]
     inside: dict[str, list[Edge]] = defaultdict(list)
     by_head: dict[str, list[Rule]] = defaultdict(list)
     for rule in rules:
@@ -110,14 +112,14 @@ def _report_subsumed(subsumption: Rule, classes: Predicate, diagnostics: Diagnos
     diagnostics.error(message, subsumption.span, help)
 
 
-def _edges(rule: Rule) -> Iterator[Edge]:
+def _edges(rule: Rule, predicates: dict[str, Predicate]) -> Iterator[Edge]:
     if rule.removes:
         (head,) = rule.heads
         others = [atom for atom, _ in rule.body.atoms() if atom.predicate != head.predicate]
         yield from (Edge(head.predicate, a.predicate, SUBSUMPTION, a.span or rule.span) for a in others)
         return
     for head in rule.heads:
-        kind = _kind(rule, head)
+        kind = _kind(rule, head) if predicates[head.predicate].numbering is None else AUTOINC
         for atom, negated in rule.body.atoms():
             yield Edge(head.predicate, atom.predicate, "not" if negated else kind, atom.span or rule.span)
 
@@ -193,6 +195,8 @@ def _report_cycle(
     function = AGGREGATES.get(edge.kind)
     if function is not None and function.is_recursive and not predicates[path[0].head].is_functional:
         help += f"; a recursive {edge.kind} is the value of a function, as in {path[0].head}[...] = x"
+    if edge.kind == AUTOINC:
+        help += "; a number is given when all assignments of a rule are known"
     what = "negation" if edge.kind == "not" else edge.kind
     diagnostics.error(f"{path[0].head} depends on its own {what}", edge.span, help)
 

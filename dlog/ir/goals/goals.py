@@ -44,6 +44,9 @@ def switches(program: Program) -> Switches:
     found.never |= {name for name, p in program.predicates.items() if "no_magic" in p.qualifiers}
     for name, classes in program.equivalences.items():  # a class may need any pair
         found.never |= {name, classes}
+    for stratum in program.strata:  # what is chosen depends on all candidates, and on their order
+        if program.remembered_in(stratum):
+            found.never |= {*stratum.predicates}
     found.eager -= found.never
     return found
 
@@ -65,7 +68,9 @@ def checked(program: Program, based: Collection[str]) -> dict[str, str]:
     for stratum in program.strata:
         is_limited = any(name in limited for name in stratum.predicates)
         for name in stratum.predicates:
-            if is_limited:
+            if program.predicates[name].numbering is not None:
+                goals[name] = "it gives numbers"
+            elif is_limited:
                 goals[name] = "its size is limited"
             elif program.predicates[name].is_functional and not _is_function(program, name, based):
                 goals[name] = "it could have two values for a key"

@@ -19,15 +19,17 @@ from dlog.ir.lower.aggregates import (
     check_aggregates,
     check_head_terms,
 )
+from dlog.ir.lower.choice import choice_rules, declare_choices, derived_name
 from dlog.ir.lower.cofactors import with_entries
 from dlog.ir.lower.declared_types import with_declared_types
-from dlog.ir.lower.dependencies import Dependencies
+from dlog.ir.lower.dependencies import Dependencies, head_name
 from dlog.ir.lower.equivalence import class_rules, declare_classes
 from dlog.ir.lower.fact_spans import fact_span
 from dlog.ir.lower.grounding import RawForm, ground
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.named_types import NamedTypes
 from dlog.ir.lower.names import collect_names
+from dlog.ir.lower.numbers import with_numbers
 from dlog.ir.lower.scope import Scope, free_variables, variables
 from dlog.ir.lower.subsumptions import is_subsumption, removing_rule
 from dlog.ir.primitives import RELATIONS, is_total
@@ -47,6 +49,8 @@ def lower(program: ast.Program, diagnostics: Diagnostics) -> Lowered:
     declare_classes(names)
     lowered = Lowered(names, types, has_times=_declares_times(program))
     lowered.rules += class_rules(names)
+    declare_choices(names)
+    lowered.rules += choice_rules(names, len(lowered.rules))
     dependencies = Dependencies(program)
     for statement in program.statements:
         if statement not in wrong:
@@ -127,7 +131,9 @@ def _lower_plain_rule(node: ast.Rule, lowered: Lowered, dependencies: Dependenci
         check_aggregates(scope, aggregates, heads)
     if scope.failed:
         return
-    maker = RuleMaker(scope, dependencies)
+    maker = RuleMaker(scope, dependencies, tuple(map(head_name, node.heads)))
+    if scope.numbers:
+        forms = with_numbers(maker, scope, node, forms, tuple(scope.numbers))
     for part, used in by_group(heads, aggregates, computed):
         items: tuple[Atom | Aggregate, ...] = (*used, part[0])
         own = (form for item in items for form in computed.get(item, ()))
@@ -176,7 +182,9 @@ def _head(scope: Scope, node: ast.Node, forms: list[RawForm]) -> Atom | None:
             scope.error("_ cannot be used in a head", arg.span, "every argument of a head needs a value")
         elif not scope.failed:
             operands.append(scope.term(arg, forms))
-    return None if scope.failed else Atom(atom.name, tuple(operands), len(atom.args), node.span)
+    if scope.failed:
+        return None
+    return Atom(derived_name(scope.names, atom.name), tuple(operands), len(atom.args), node.span)
 
 
 def _split(node: ast.Node) -> tuple[ast.Node | None, tuple[ast.Node, ...]]:

@@ -313,6 +313,8 @@ class TypeChecker:
             frozenset(declaration.qualifiers) if declaration else frozenset(),
             shape.span,
             shape.equivalence,
+            shape.choice,
+            shape.numbering,
         )
 
     def check_inputs(self) -> None:

@@ -1,0 +1,35 @@
+"""Owns rows in the order of their values, where codes may have another: those of texts and records."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dlog.engine.state.store import Store
+from dlog.jit import Words
+from dlog.storage.dictionary.dictionary import Dictionary
+from dlog.values import Type
+
+
+def in_value_order(store: Store, name: str, rows: Words) -> Words:
+    """Distinct rows, lowest first, column by column.  O(n log n), and the bytes of their texts."""
+    if not rows.shape[1]:
+        return rows[:1]
+    types = store.column_types(name)
+    keys = [_places(store.dictionary, np.ascontiguousarray(c), t) for c, t in zip(rows.T, types, strict=True)]
+    ordered = rows[np.lexsort(keys[::-1])]
+    is_first = np.ones(len(ordered), bool)
+    is_first[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    return ordered[is_first]
+
+
+def _places(dictionary: Dictionary, codes: Words, type: Type) -> Words:
+    """Numbers in the order of the values of a column."""
+    if type.is_record:
+        return dictionary.records.ranks(codes, type, dictionary)
+    if type.ordered_codes:
+        return codes
+    distinct, back = np.unique(codes, return_inverse=True)
+    ordered = dictionary.in_order(distinct)
+    places = np.empty(len(distinct), np.int64)
+    places[np.searchsorted(distinct, ordered)] = np.arange(len(distinct))
+    return places[back.reshape(-1)]
