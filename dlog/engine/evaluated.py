@@ -30,8 +30,9 @@ from dlog.engine.state.closure import canonical_classes
 from dlog.engine.state.layers import Layers, in_layers
 from dlog.engine.state.limits import Limits, Watch
 from dlog.engine.state.measure import Measures
+from dlog.engine.state.memory import given_by, take_given
 from dlog.engine.state.store import Store
-from dlog.engine.statements import read_fact, settled, with_modes
+from dlog.engine.statements import declaration_of, read_fact, settled, with_modes
 from dlog.engine.view import View, interruptible
 from dlog.errors import (
     DlogError,
@@ -123,6 +124,7 @@ class Evaluated(View):
             if load:
                 self._load_inputs(facts)
             apply_deltas(self.program.deltas, self.store)
+            take_given(self.program, self.store.relations)
             self._restore()
             for name in derived_predicates(self.program):
                 self.store.relations[facts_name(name)] = self.store.relations[name]
@@ -271,6 +273,14 @@ class Evaluated(View):
         """The same as a version; None if the predicate is new to the database."""
         name = facts_name(predicate) if predicate in self._maintenance.owner else predicate
         return self.store.relations.get(name)
+
+    def given(self) -> list[tuple[ast.Declaration, Predicate, Result]]:
+        """What another database must be given to have the same choices and numbers: predicates to declare,
+        with their rows."""
+        with self._lock:
+            found = given_by(self.program, self.store.relations, self.pending)
+            results = [self._result(p.name, p.columns, relation) for p, relation in found]
+        return [(declaration_of(p), p, result) for (p, _), result in zip(found, results, strict=True)]
 
     def verify(self) -> float:
         """Evaluates everything from scratch; raises VerifyError with the rows that differ, if any do.

@@ -44,9 +44,17 @@ class Extension:
 
 def settled(tree: ast.Program, program: Program) -> ast.Program:
     """A checked program without its facts, every predicate declared.  O(statements + predicates)."""
-    declared = [_declaration(p) for p in program.predicates.values() if not (p.declared or p.auxiliary)]
-    kept = [_filled(s, program) for s in tree.statements if not isinstance(s, _FACTS)]
+    declared = [declaration_of(p) for p in program.predicates.values() if not (p.declared or p.auxiliary)]
+    kept = [_filled(s, program) for s in tree.statements if not _is_fact(s, program)]
     return ast.Program((*kept, *declared), span=tree.span)
+
+
+def _is_fact(statement: ast.Node, program: Program) -> bool:
+    """Whether a statement is about facts alone, or about what is given where a program is loaded."""
+    if isinstance(statement, ast.Declaration | ast.Directive):
+        name = statement.name if isinstance(statement, ast.Declaration) else statement.predicate
+        return name in program.predicates and program.predicates[name].given_to is not None
+    return isinstance(statement, _FACTS)
 
 
 def with_modes(tree: ast.Program, program: Program, modes: Mapping[str, str]) -> tuple[ast.Program, Program]:
@@ -66,7 +74,7 @@ def _filled(statement: ast.Node, program: Program) -> ast.Node:
     """A declaration that leaves types open, with the inferred types."""
     if not isinstance(statement, ast.Declaration) or statement.name not in program.predicates:
         return statement  # an inlined predicate is none of the program's
-    full = _declaration(program.predicates[statement.name])
+    full = declaration_of(program.predicates[statement.name])
     keys = tuple(
         a if a.type else replace(a, type=b.type) for a, b in zip(statement.keys, full.keys, strict=True)
     )
@@ -151,7 +159,7 @@ def without(tree: ast.Program, text: str) -> tuple[ast.Program, Program]:
 def _facts_only(program: Program, statements: Sequence[ast.Node]) -> list[tuple[str, str, Literals]]:
     """Checked against the declarations of just the predicates they name."""
     named = dict.fromkeys(name for s in statements for name in sorted(_names(s)))
-    declared = [_declaration(program.predicates[name]) for name in named]
+    declared = [declaration_of(program.predicates[name]) for name in named]
     types = _types(program) if any(program.predicates[name].has_records for name in named) else []
     return _facts(check_program(ast.Program((*types, *declared, *statements))))
 
@@ -203,7 +211,7 @@ def _read(database: Database, predicate: Predicate, directive: ast.Directive) ->
     return loaded.table
 
 
-def _declaration(predicate: Predicate) -> ast.Declaration:
+def declaration_of(predicate: Predicate) -> ast.Declaration:
     parameters = [_parameter(c, predicate) for c in predicate.columns]
     value = parameters.pop() if predicate.is_functional else None
     qualifiers = tuple(sorted(predicate.qualifiers))

@@ -11,6 +11,7 @@ from dlog.ir.expand.components import instantiate, without_components
 from dlog.ir.expand.inlining import inline
 from dlog.ir.goals.materialize import check_modes
 from dlog.ir.lower.directives import check_directives
+from dlog.ir.lower.given import check_given
 from dlog.ir.lower.lower import lower
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.rules import Predicate, Program, Rule
@@ -62,6 +63,7 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
     lowered = lower(inline(without_components(program), diagnostics), diagnostics)
     check_directives(lowered, diagnostics)
     predicates, typed = typecheck(lowered, diagnostics, complete)
+    check_given(predicates, diagnostics)
     fitting = check_literals(lowered, predicates, diagnostics)
     rules = [make_safe(rule, diagnostics) for rule in typed]
     strata = stratify(predicates, rules, diagnostics)

@@ -278,6 +278,7 @@ class Predicate:
     equivalence: str | None = None  # the equivalence relation whose classes it holds
     choice: Choice | None = None
     numbering: Numbering | None = None
+    given_to: str | None = None  # what has its rows as memory, where a program is loaded
 
     @property
     def has_memory(self) -> bool:

@@ -25,6 +25,7 @@ from dlog.ir.lower.declared_types import with_declared_types
 from dlog.ir.lower.dependencies import Dependencies, head_name
 from dlog.ir.lower.equivalence import class_rules, declare_classes
 from dlog.ir.lower.fact_spans import fact_span
+from dlog.ir.lower.given import mark_given
 from dlog.ir.lower.grounding import RawForm, ground
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.named_types import NamedTypes
@@ -55,6 +56,7 @@ def lower(program: ast.Program, diagnostics: Diagnostics) -> Lowered:
     for statement in program.statements:
         if statement not in wrong:
             _lower_statement(statement, lowered, dependencies)
+    mark_given(lowered)
     return lowered
 
 

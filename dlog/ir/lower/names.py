@@ -34,6 +34,7 @@ class Shape:
     choice: Choice | None = None  # how its rows are chosen: see `choice`
     candidates_of: str | None = None  # the relation whose rows are chosen from its rows
     numbering: Numbering | None = None  # how it gives numbers: see `numbers`
+    given_to: str | None = None  # the predicate whose memory it is: see `given`
 
     @property
     def is_equivalence(self) -> bool:
@@ -42,7 +43,7 @@ class Shape:
     @property
     def of_aggregate(self) -> bool:
         """Whether lowering created it for an aggregate."""
-        known = self.equivalence is not None or self.candidates_of is not None
+        known = self.equivalence is not None or self.candidates_of is not None or self.given_to is not None
         return self.auxiliary and not known
 
     @property

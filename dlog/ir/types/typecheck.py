@@ -315,6 +315,7 @@ class TypeChecker:
             shape.equivalence,
             shape.choice,
             shape.numbering,
+            shape.given_to,
         )
 
     def check_inputs(self) -> None:
