@@ -1,8 +1,9 @@
 """Owns the two forms of a version's state and the conversions between them.
 
 *Shown* is the state of a live database: program, all relations, what is still to be evaluated.  `Facts` is
-the state in files: the program's text, base facts and memory (`dlog.engine.state.memory`).  Converting either into the other is O(predicates); in
-the second direction everything that rules derive is still to be evaluated.
+the state in files: the program's text, base facts and memory (`dlog.engine.state.memory`).  Converting either
+into the other is O(predicates); in the second direction everything that rules derive is still to be
+evaluated.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def base_relations(program: Program, relations: dict[str, Relation]) -> dict[str
     return found
 
 
-def stored_relations(program: Program, relations: dict[str, Relation], pending: Collection[str] = ()) -> dict[str, Relation]:
+def stored_relations(
+    program: Program, relations: dict[str, Relation], pending: Collection[str] = ()
+) -> dict[str, Relation]:
     """What files have of a state: base facts and memory."""
     return base_relations(program, relations) | memory(program, relations, pending)
 

@@ -246,6 +246,7 @@ class Column:
 
 
 Domain = tuple[int, ...]  # the columns of a key
+COUNTER = "next autoinc"  # the relation with the next number, which is none of a program's predicates
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ never equals a predicate's name, and a plan that reads it needs to know nothing 
 
 from __future__ import annotations
 
+from dlog.ir.rules import COUNTER as COUNTER
+
 _DELTA, _EARLIER, _OLD, _INSERTED, _ERASED, _FACTS = "Δ", "earlier ", "old ", "+", "-", "base "
 _STALE = "stale "
 _GIVEN = "given "
-COUNTER = "next autoinc"  # the relation with the next number
 _PREFIXES = (_OLD, _DELTA, _EARLIER, _INSERTED, _ERASED, _FACTS)
 
 

@@ -61,7 +61,7 @@ def test_reopened_with_and_without_a_checkpoint(folder: Path) -> None:
 def test_random_transactions_and_reopening(tmp_path: Path) -> None:
     program = tmp_path / "program.dl"
     program.write_text(PROGRAM)
-    chance = random.Random(5)
+    chance, before = random.Random(5), None
     for round in range(12):
         with dlog.Database(tmp_path / "db", program=program, durability="none") as db:
             if round:
@@ -160,7 +160,7 @@ def test_a_dump_has_the_same_choices(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_given_must_fit() -> None:
-    with pytest.raises(dlog.DlogError, match="_given.tree does not have the columns"):
+    with pytest.raises(dlog.DlogError, match=r"_given\.tree does not have the columns"):
         dlog.check(PROGRAM + "_given.tree(1, 2).")
     db = dlog.Database(source=PROGRAM + '_given.tree(2, "a"). _given.tree(9, "b").')
     assert db["tree"].rows() == [(2, "a"), (3, "b")]

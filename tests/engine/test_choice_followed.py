@@ -4,6 +4,7 @@ what it has chosen stays as long as it can."""
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -40,11 +41,13 @@ class Followed:
         self.memory = memory_of(self.db)
         facts = evaluate_base(self.program, self.base, self.memory)
         check_memory(self.program, facts, self.base, self.memory)
-        check_stays(self.program, before, evaluate_base(self.program, self.base, before), self.memory)
+        check_stays(self.program, partial(evaluate_base, self.program, self.base), before, self.memory)
         for name in self.program.remembered:
             new = numbers(self.program, name, self.memory[name] - before[name])
             assert all(n > self.highest for n in new), "a number was given again"
-        given = (n for name in self.program.remembered for n in numbers(self.program, name, self.memory[name]))
+        given = (
+            n for name in self.program.remembered for n in numbers(self.program, name, self.memory[name])
+        )
         self.highest = max(self.highest, *given, -1)
         same_program(contents(self.db), facts, self.program)
         self.db.check()

@@ -1,8 +1,8 @@
 """Owns random programs with choice domains and `autoinc()` as text.
 
-    @given(choices())
-    def test_something(text):
-        program = dlog.check(text)
+@given(choices())
+def test_something(text):
+    program = dlog.check(text)
 """
 
 from __future__ import annotations

@@ -64,14 +64,17 @@ def check_choice(choice: Choice, chosen: Rows, candidates: Rows) -> None:
         assert any(taken), f"{row} could be chosen"
 
 
-def check_stays(program: Program, before: Facts, given_before: Facts, after: Facts) -> None:
-    """What was there before a transaction and follows again from what was there before, stays.
+def check_stays(program: Program, evaluate: Callable[[Facts], Facts], before: Facts, after: Facts) -> None:
+    """What was there before a transaction, and follows again from what was, stays.
 
-    `given_before` are the predicates on the new facts, given the memory `before`.
+    `evaluate` gives the predicates on the new facts, given a memory.  A stratum sees what is chosen below it
+    now, and its own rows before.
     """
-    for name in program.remembered:
-        if name in before and name in after:
-            gone = (before[name] & given_before[name]) - after[name]
+    for stratum in program.strata:
+        own = {name: before[name] for name in program.remembered_in(stratum) if name in before}
+        facts = evaluate(after | own) if own else {}
+        for name, rows in own.items():
+            gone = (rows & facts[name]) - after[name]
             assert not gone, f"{name}: these had no reason to go: {gone}"
 
 

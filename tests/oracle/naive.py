@@ -174,8 +174,14 @@ class _Stratum:
         choices = {name: c for name in self.remembered if (c := predicates[name].choice) is not None}
         for name in self.remembered:
             if (numbering := predicates[name].numbering) is not None:
-                given = (n for other in self.program.remembered for n in numbers(self.program, other, self.facts[other]))
-                rows = numbered(self.facts[numbering.assignments], numbering.count, 1 + max(given, default=-1))
+                given = (
+                    n
+                    for other in self.program.remembered
+                    for n in numbers(self.program, other, self.facts[other])
+                )
+                rows = numbered(
+                    self.facts[numbering.assignments], numbering.count, 1 + max(given, default=-1)
+                )
                 self.replace({name: rows})
                 return
 

@@ -481,8 +481,8 @@ class _ChoosingStratum(_PlainStratum):
     def round(self, tasks: list[_Task]) -> dict[str, np.ndarray]:
         added = super().round(tasks)
         for name, choice in self.choices.items():
-            if len(new := added.get(choice.choice.candidates, ())):
-                added[name] = choice.take(new)
+            if choice.choice.candidates in added:
+                added[name] = choice.take(added[choice.choice.candidates])
                 self.watch.derived(len(added[name]))
         return added
 

@@ -8,6 +8,7 @@ from dlog.engine.state.store import Store
 from dlog.jit import Words
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.values import Type
+from dlog.values.record import RecordType
 
 
 def in_value_order(store: Store, name: str, rows: Words) -> Words:
@@ -24,7 +25,7 @@ def in_value_order(store: Store, name: str, rows: Words) -> Words:
 
 def _places(dictionary: Dictionary, codes: Words, type: Type) -> Words:
     """Numbers in the order of the values of a column."""
-    if type.is_record:
+    if isinstance(type, RecordType):
         return dictionary.records.ranks(codes, type, dictionary)
     if type.ordered_codes:
         return codes

@@ -81,10 +81,35 @@ def _stratum(
         _report_combined(combine, predicates[names[0]], diagnostics)
     elif subsumptions and (names := [n for n in component if predicates[n].equivalence is not None]):
         _report_subsumed(subsumptions[0], predicates[names[0]], diagnostics)
+    elif names := [n for n in component if predicates[n].choice is not None]:
+        _check_choice(names[0], component, predicates, combine, subsumptions, diagnostics)
     else:
         for rule in restricted:
             check_monotone(rule, combine, diagnostics)
     return Stratum(component, tuple(restricted), bool(edges), combine, subsumptions)
+
+
+def _check_choice(
+    name: str,
+    component: tuple[str, ...],
+    predicates: dict[str, Predicate],
+    combine: dict[str, str],
+    subsumptions: tuple[Rule, ...],
+    diagnostics: Diagnostics,
+) -> None:
+    """Reports a choice that depends on rows which may go again, and they on it."""
+    other = ""
+    if combine:
+        other, op = next(iter(combine.items()))
+        other = f"the {op} of {other}"
+    elif subsumptions:
+        other = f"{subsumptions[0].heads[0].predicate}, which has a subsumption,"
+    elif relations := [r for n in component if (r := predicates[n].equivalence) is not None]:
+        other = f"the equivalence relation {relations[0]}"
+    if other:
+        message = f"{name}, which has a choice domain, and {other} depend on each other"
+        help = "what is chosen stays, so choose from predicates that do not depend on the choice"
+        diagnostics.error(message, predicates[name].span, help)
 
 
 def _report_both(subsumption: Rule, combine: dict[str, str], diagnostics: Diagnostics) -> None:

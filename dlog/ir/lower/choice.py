@@ -5,8 +5,9 @@
     tree'candidates(v, u) <- tree(_, v), edge(v, u).     an auxiliary predicate has what the rules derive
     tree(v, u) <- tree'candidates(v, u).                 the relation has those candidates that are chosen
 
-The last rule says where the rows come from, for types and strata.  It is evaluated as a choice: of candidates
-with the same key of some domain one is chosen, and every candidate that is left out has a key of a chosen row.
+The last rule says where the rows come from, for types and strata.  It is evaluated as a choice: of
+candidates with the same key of some domain one is chosen, and every candidate that is left out has a key of a
+chosen row.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from dlog.ir.lower.quantify import quantify
 from dlog.ir.rules import Atom, Choice, Conj, Domain, Rule, Var
 from dlog.language import ast
 
-_CANDIDATES = "'candidates"
+CANDIDATES = "'candidates"
 
 
 def derived_name(names: Names, name: str) -> str:
@@ -38,7 +39,7 @@ def declare_choices(names: Names) -> None:
             if word in declaration.qualifiers:
                 message = f"{name} is {word} and has a choice domain"
                 names.diagnostics.error(message, declaration.span, reason)
-        candidates = name + _CANDIDATES
+        candidates = name + CANDIDATES
         shape.choice = Choice(candidates, tuple(_domains(names, declaration)))
         made = Shape(shape.arity, False, shape.span, declaration, auxiliary=True, candidates_of=name)
         names.shapes[candidates] = made

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from dlog.errors import Diagnostics
 from dlog.ir.lower.lowered import Lowered
-from dlog.ir.rules import Predicate
-from dlog.planning.versions import COUNTER
+from dlog.ir.rules import COUNTER, Predicate
 from dlog.values import INT
 
 PREFIX = "_given."

@@ -233,8 +233,8 @@ def _merged(first: ast.Declaration, second: ast.Declaration) -> ast.Declaration 
         return None
     qualifiers = tuple(dict.fromkeys((*first.qualifiers, *second.qualifiers)))
     choices = first.choices or second.choices
-    keys = [k for k in keys if k]
-    return replace(first, keys=tuple(keys), value=value, qualifiers=qualifiers, choices=choices)
+    found = tuple(k for k in keys if k)
+    return replace(first, keys=found, value=value, qualifiers=qualifiers, choices=choices)
 
 
 def _merged_parameter(a: ast.Parameter, b: ast.Parameter) -> ast.Parameter | None:

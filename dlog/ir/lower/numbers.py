@@ -6,8 +6,8 @@
     id(x, n) <- id'numbers1(x, n).
 
 Conditions on a number, as in `n = autoinc(), n < 3`, stay in the last rule.  The second rule says where the
-numbers come from, with 0 for the number, for types and strata: it is evaluated by giving numbers.  In place of
-1 the names have a digest of the rule, so that they stay the same when other rules come and go.
+numbers come from, with 0 for the number, for types and strata: it is evaluated by giving numbers.  In place
+of 1 the names have a digest of the rule, so that they stay the same when other rules come and go.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dlog.ir.lower.scope import Scope
 from dlog.ir.rules import Atom, Conj, Const, Negation, Numbering, Primitive, Rule, Var
 from dlog.language import ast
 from dlog.language.printing import format_node
+
 
 def with_numbers(
     maker: RuleMaker, scope: Scope, node: ast.Rule, forms: list[RawForm], numbers: tuple[Var, ...]
