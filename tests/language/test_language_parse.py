@@ -14,6 +14,7 @@ from dlog.language.ast import (
     Application,
     BranchType,
     Call,
+    ChoiceDomain,
     Comparison,
     Conjunction,
     Constant,
@@ -81,6 +82,20 @@ PRODUCTIONS: list[tuple[str, list[ast.Node]]] = [
     ("p(x) -> number(x), q(x).", [Declaration("p", (Parameter("x", INT),)), Constraint(p, q)]),
     ("f[x] = y -> symbol(x), int(y).", [Declaration("f", (Parameter("x", STRING),), Parameter("y", INT))]),
     ("p(x) -> int(y).", [Constraint(p, Call("int", (y,)))]),
+    (
+        ".decl p(x: number, y: number) choice-domain x, (x, y) btree",
+        [
+            Declaration(
+                "p",
+                (Parameter("x", INT), Parameter("y", INT)),
+                None,
+                ("btree",),
+                (ChoiceDomain((x,)), ChoiceDomain((x, y))),
+            )
+        ],
+    ),
+    (".decl p(x: number) choice-domain x inline", [Declaration("p", (Parameter("x", INT),), None, ("inline",), (ChoiceDomain((x,)),))]),
+    ("p($) <- q(x).", [Rule((Call("p", (Call("autoinc", ()),)),), q)]),
     (".decl p(x: number)", [Declaration("p", (Parameter("x", INT),))]),
     (".decl p()", [Declaration("p", ())]),
     (
@@ -145,10 +160,8 @@ def test_productions(text: str, expected: list[ast.Node]) -> None:
 
 
 UNSUPPORTED = [
-    ("p($) <- q(x).", "the counter $", 3, 4),
     ("p(@f(x)) <- q(x).", "user functors", 3, 8),
     (".functor f(x: number): number", "user functors", 1, 9),
-    (".decl p(x: number, y: number) choice-domain x, (x, y)", "choice domains", 31, 54),
     ("+p(x) <- q(x).", "delta rules", 1, 6),
 ]
 
