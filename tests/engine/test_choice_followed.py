@@ -92,7 +92,7 @@ def test_oracle_choices_under_each_strategy(strategy: str) -> None:
 
 
 @pytest.mark.fuzz
-@relaxed(3000, random=True)
+@relaxed(1000, random=True)
 @given(st.data(), choices())
 def test_fuzz_choices(data: st.DataObject, text: str) -> None:
     follow(data, text)

@@ -25,6 +25,8 @@ CANDIDATES = (
     "q(x, y, z) <- e(x, y, z).",
     "q(x, y, z) <- e(x, y, z), !n(y).",
     "q(x, y, y) <- e(x, y, _), n(x).",
+    "q(x, y, x) <- e(x, y, _).",
+    "q(x, x, z) <- e(x, _, z) ; e(_, x, z).",
 )
 CHOSEN_TWICE = (
     "r(x, y, z) <- q(x, y, z).",
@@ -44,6 +46,7 @@ READERS = (
     "id(i, $ + y) <- r(_, y, i), n(y).",
     "id(autoinc(), autoinc()) <- n(x), q(x, _, _) ; e(x, x, _).",
     "id(x, i) <- e(x, _, _), i = autoinc(), !n(i).",
+    "id(x, $) <- t(x).\nt(x) <- e(x, _, _).\nt(x) <- e(_, x, _).",
     "left(x, y, z) <- e(x, y, z), !q(x, y, z).",
     "size(k) <- k = count : { q(_, _, _) }.",
     "far(x, y) <- q(x, y, _).\nfar(x, z) <- far(x, y), r(y, z, _).",

@@ -68,9 +68,7 @@ def checked(program: Program, based: Collection[str]) -> dict[str, str]:
     for stratum in program.strata:
         is_limited = any(name in limited for name in stratum.predicates)
         for name in stratum.predicates:
-            if program.predicates[name].numbering is not None:
-                goals[name] = "it gives numbers"
-            elif is_limited:
+            if is_limited:
                 goals[name] = "its size is limited"
             elif program.predicates[name].is_functional and not _is_function(program, name, based):
                 goals[name] = "it could have two values for a key"
