@@ -15,6 +15,7 @@ from dlog.language.complaints import MISSING_END
 from dlog.language.declare import CANONICAL_TYPE, declaration_and_constraint
 from dlog.language.lexer import FactRun
 from dlog.language.source import Source, Span
+from dlog.language.vocabulary import AUTOINC
 from dlog.values import BUILTIN_TYPES
 from dlog.values.quoting import ESCAPES
 
@@ -253,7 +254,7 @@ class Builder(Transformer):
 
     def counter(self, c: list[Any]) -> ast.Node:
         """`$`, the older form of `autoinc()`."""
-        return ast.Call("autoinc", (), span=self.span(*c))
+        return ast.Call(AUTOINC, (), span=self.span(*c))
 
     def user_functor(self, c: list[Any]) -> ast.Node:
         return self.unsupported("user functors", *c)

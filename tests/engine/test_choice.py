@@ -1,4 +1,4 @@
-"""Choices and numbers in databases: the prompt, programs that change, derivations, goals, who refuses them."""
+"""Choices and numbers in databases: transactions, programs that change, derivations, goals, who refuses."""
 
 from __future__ import annotations
 
@@ -73,7 +73,12 @@ def test_what_is_lost_and_derived_again_in_one_transaction_stays() -> None:
         """
     )
     db.execute("+q(7).")
-    for transaction in ("+p(8, 1).", "-p(8, 1).", "-p(7, 1), +p(7, 2).", "+p(7, 3), -p(7, 2)."):
+    for transaction in (
+        "+p(8, 1).",
+        "-p(8, 1).",
+        "-p(7, 1), +p(7, 2), +p(7, 3).",
+        "+p(7, 4), -p(7, 2), -p(7, 3).",
+    ):
         db.execute(transaction)
         assert (7, 9) in db["r"].rows() and (7, 0) in db["id"].rows()
 
@@ -195,11 +200,13 @@ def test_goals_do_not_change_numbers_and_none_is_given_again() -> None:
 
 
 def test_explain_says_which_strategy_follows() -> None:
-    db = dlog.Database(source=TREE + IDS + ".decl r(x: number, y: number) choice-domain x\nr(x, y) :- p(x, y).")
-    assert "maintained by strategy choice, because a chosen row stays" in db.explain("r")
+    db = dlog.Database(
+        source=TREE + IDS + ".decl r(x: number, y: number) choice-domain x\nr(x, y) :- p(x, y)."
+    )
+    assert "maintained by strategy choices, because a chosen row stays" in db.explain("r")
     assert "from scratch whenever it is touched" in db.explain("tree")
     assert "rows that are derived again stay" in db.explain("tree")
-    assert "maintained by strategy numbers" in db.explain()
+    assert "maintained by strategy numbering" in db.explain()
 
 
 def test_verify_finds_what_is_wrong() -> None:

@@ -94,7 +94,10 @@ PRODUCTIONS: list[tuple[str, list[ast.Node]]] = [
             )
         ],
     ),
-    (".decl p(x: number) choice-domain x inline", [Declaration("p", (Parameter("x", INT),), None, ("inline",), (ChoiceDomain((x,)),))]),
+    (
+        ".decl p(x: number) choice-domain x inline",
+        [Declaration("p", (Parameter("x", INT),), None, ("inline",), (ChoiceDomain((x,)),))],
+    ),
     ("p($) <- q(x).", [Rule((Call("p", (Call("autoinc", ()),)),), q)]),
     (".decl p(x: number)", [Declaration("p", (Parameter("x", INT),))]),
     (".decl p()", [Declaration("p", ())]),

@@ -20,6 +20,7 @@ from typing import Any
 
 from dlog.errors import Diagnostics
 from dlog.language import ast
+from dlog.language.vocabulary import AUTOINC
 from dlog.values import BOOL, BUILTIN_TYPES, INT, STRING, UNSIGNED
 
 _FACTS = (ast.Facts, ast.DeltaStatement)
@@ -111,7 +112,7 @@ def _named_types(program: ast.Program) -> set[str]:
 
 def _gives_numbers(rule: ast.Node) -> bool:
     """A rule that does is stored: an assignment has one number, wherever it is read."""
-    return any(isinstance(node, ast.Call) and node.name == "autoinc" for node in rule.walk())
+    return any(isinstance(node, ast.Call) and node.name == AUTOINC for node in rule.walk())
 
 
 def _has_aggregates(rule: ast.Rule) -> bool:

@@ -13,10 +13,10 @@ from __future__ import annotations
 from dlog.errors import Diagnostics
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.rules import COUNTER, Predicate
+from dlog.language.vocabulary import AUTOINC
 from dlog.values import INT
 
 PREFIX = "_given."
-_COUNTER = "autoinc"
 
 
 def name_of_given(name: str) -> str:
@@ -25,7 +25,7 @@ def name_of_given(name: str) -> str:
     >>> name_of_given("tree"), name_of_given("a.id'numbers1"), name_of_given(COUNTER)
     ('_given.tree', '_given.a.id.numbers1', '_given.autoinc')
     """
-    return PREFIX + (_COUNTER if name == COUNTER else name.replace("'", "."))
+    return PREFIX + (AUTOINC if name == COUNTER else name.replace("'", "."))
 
 
 def mark_given(lowered: Lowered) -> None:

@@ -20,8 +20,7 @@ from dlog.ir.rules import Atom, Conj, Const, Disjunction, Negation, Operand, Pri
 from dlog.language import ast
 from dlog.language.foreign import function_help
 from dlog.language.source import Span
-
-AUTOINC = "autoinc"
+from dlog.language.vocabulary import AUTOINC
 
 
 class Scope:

@@ -14,6 +14,7 @@ from dlog.errors import Diagnostics
 from dlog.ir.expand.inlining import fresh, variables
 from dlog.ir.lower.names import Names
 from dlog.language import ast
+from dlog.language.vocabulary import AUTOINC
 
 _FORM = "write p(x, a) <= p(x, b) :- b < a."
 
@@ -96,7 +97,7 @@ def _mistakes(
             message = f"the body of a subsumption of {less.name} reads {less.name}"
             yield message, part, "compare only the two rows of the head, by what other predicates say of them"
     for part in node.walk():
-        if isinstance(part, ast.Call) and part.name == "autoinc":
+        if isinstance(part, ast.Call) and part.name == AUTOINC:
             yield "a subsumption gives no numbers", part, "number the rows that are left in a second rule"
     shape = names.shapes.get(less.name)
     if shape is not None and shape.choice is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dlog.engine.maintain.choice.keep import ChoiceStrategy
+from dlog.engine.maintain.choices.keep import ChoiceStrategy
 from dlog.engine.maintain.offers import GENERAL_PATH, Offer, Question
 
 PER_ROW = 2.0

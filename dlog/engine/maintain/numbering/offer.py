@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dlog.engine.maintain.numbers.keep import NumberStrategy
+from dlog.engine.maintain.numbering.keep import NumberStrategy
 from dlog.engine.maintain.offers import GENERAL_PATH, Offer, Question
 
 PER_ROW = 1.0

@@ -14,7 +14,7 @@ from dlog.storage.relation.relation import in_order
 
 
 class NumberStrategy(Strategy):
-    way = "numbers"
+    way = "numbering"
 
     def __init__(self, stratum: Stratum, numbering: Numbering):
         self.stratum, self.reads, self.numbering = stratum, stratum.reads, numbering

@@ -21,7 +21,7 @@ from dlog.storage.relation.relation import in_order
 
 
 class ChoiceStrategy(Strategy):
-    way = "choice"
+    way = "choices"
 
     def __init__(self, stratum: Stratum, choice: Choice):
         self.stratum, self.reads, self.choice = stratum, stratum.reads, choice
