@@ -76,6 +76,9 @@ class Maintenance:
     transactions: int = 0  # so far, counted if there are modes
     due: float = 0  # the number of transactions at which some predicate may have been unread for long
     last_read: dict[str, int] = field(default_factory=dict)  # by predicate: the number of transactions then
+    on_read_below: dict[str, list[Stratum]] = field(
+        default_factory=dict
+    )  # of mode on_read, by what reads them
 
     @classmethod
     def of(cls, program: Program, by_caller: str | None = None) -> Maintenance:
