@@ -190,10 +190,10 @@ class Followed:
         self.snapshots = [*self.snapshots[-3:], (self.db.snapshot(), self.expected)]
 
     def build(self) -> None:
-        """States of strategies, and explanations, which choose strategies."""
+        """States of strategies, and explanations, which choose strategies; MIXED choices have no offers."""
         if self.random.random() < 0.5:
             self.db.build_states()
-        self.db.explain(all=self.random.random() < 0.3)
+        self.db.explain(all=self.strategy != MIXED and self.random.random() < 0.3)
 
     # What fails
 
