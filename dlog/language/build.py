@@ -12,7 +12,7 @@ from dlog.aggregates import AGGREGATES
 from dlog.errors import Diagnostics, SourceError, UnsupportedError
 from dlog.language import ast
 from dlog.language.complaints import MISSING_END
-from dlog.language.declare import CANONICAL_TYPE, declaration_and_constraint
+from dlog.language.declare import CANONICAL_TYPE, declaration_and_constraint, excluding_qualifiers
 from dlog.language.lexer import FactRun
 from dlog.language.source import Source, Span
 from dlog.language.vocabulary import AUTOINC
@@ -289,6 +289,10 @@ class Builder(Transformer):
         kept = tuple(w for w in words if w not in _OLD_IO)
         choices = tuple(x for found in c if isinstance(found, list) for x in found)
         span = self.span(*c)
+        for first, second in excluding_qualifiers(words):
+            message = f"{second} is given twice" if first == second else f"{second} contradicts {first}"
+            token = next(x for x in reversed(c) if isinstance(x, Token) and x == second)
+            self.diagnostics.error(message, self.span(token), "leave out one of them")
         out: list[ast.Node] = [
             ast.Declaration(str(n), parameters, None, kept, choices, span=span) for n in names
         ]
