@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import multiprocessing
+import os
 import random
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,3 +168,47 @@ def test_what_is_given_must_fit() -> None:
         dlog.check(PROGRAM + "_given.tree(1, 2).")
     db = dlog.Database(source=PROGRAM + '_given.tree(2, "a"). _given.tree(9, "b").')
     assert db["tree"].rows() == [(2, "a"), (3, "b")]
+
+
+def transaction(n: int) -> str:
+    """The nth one is a function of n."""
+    chance = random.Random(n)
+    facts = (f'edge({chance.randrange(5)}, "{chance.choice("abc")}")' for _ in range(chance.randrange(1, 4)))
+    return ", ".join(f"{chance.choice('+-')}{fact}" for fact in facts) + "."
+
+
+def work(folder: str, begun: str) -> None:
+    """Commits until it is killed."""
+    with dlog.Database(folder, source=PROGRAM, durability="none") as db:
+        first = db.version
+        while True:
+            db.execute(transaction(db.version + 1))
+            if db.version == first + 3:
+                Path(begun).touch()
+            if db.version % 7 == 0:
+                db.checkpoint()
+
+
+def test_killed_again_and_again(tmp_path: Path) -> None:
+    """What is there is what as many transactions give in memory, with the same choices and numbers."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.durable.test_durable_choice"])
+    expected, versions = dlog.Database(source=PROGRAM), [0]
+    for _ in range(3):
+        process = context.Process(target=work, args=(str(tmp_path / "db"), str(tmp_path / "begun")))
+        process.start()
+        while not (tmp_path / "begun").exists():
+            assert process.is_alive()
+            time.sleep(0.01)
+        (tmp_path / "begun").unlink()
+        time.sleep(0.05)
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        with dlog.Database(tmp_path / "db") as db:
+            for n in range(versions[-1] + 1, db.version + 1):
+                expected.execute(transaction(n))
+            assert state(db) == state(expected)
+            db.verify()
+            versions.append(db.version)
+    assert versions[-1] > 5, "transactions were committed"
