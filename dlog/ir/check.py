@@ -80,6 +80,7 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
         tuple(lowered.directives),
         tuple(lowered.pragmas),
         program,
+        lowered.functors.known,
     )
     check_modes(checked, diagnostics)
     diagnostics.raise_if_any()

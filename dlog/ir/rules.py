@@ -25,6 +25,7 @@ from typing import TypeAlias
 
 from dlog.aggregates import Aggregate as AggregateFunction
 from dlog.aggregates import aggregate_named
+from dlog.ir.functors import Functor
 from dlog.language import ast
 from dlog.language.source import Span
 from dlog.values import FLOAT, INT, STRING, Type
@@ -190,7 +191,7 @@ class Aggregate:
         return aggregate_named(self.op)
 
     def __str__(self) -> str:
-        return f"{self.result} = {self.op}({'' if self.argument is None else self.argument})"
+        return f"{self.result} = {self.function}({'' if self.argument is None else self.argument})"
 
 
 @dataclass(frozen=True)
@@ -364,6 +365,7 @@ class Program:
     directives: tuple[ast.Directive, ...]
     pragmas: tuple[ast.Pragma, ...]
     source: ast.Program = field(repr=False)
+    functors: Mapping[str, Functor] = field(default_factory=dict)  # that it declares, by name
     # See `dlog.planning.stored_primitives`.
     maintained: Program | None = field(default=None, compare=False, repr=False)
     written: Program | None = field(

@@ -18,7 +18,9 @@ from dlog.engine.maintain.strategies import REGISTRY, Entry
 from dlog.engine.maintain.strategy import Strategy
 from dlog.engine.state.store import Store
 from dlog.errors import UnsupportedError
+from dlog.ir.functors import calls
 from dlog.ir.rules import Program, Rule, Stratum
+from dlog.planning.stored_calls import why_not_stored
 
 # Joins produced 8 million assignments a second on a star of six relations.
 PER_ASSIGNMENT = 1 / 8
@@ -92,6 +94,20 @@ class Question:
     def classes(self) -> dict[str, str]:
         """The predicates with classes in the stratum, with their equivalence relations."""
         return self.program.classes_in(self.stratum)
+
+    @cached_property
+    def has_calls(self) -> bool:
+        return any(next(calls(rule.body), None) is not None for rule in self.stratum.rules)
+
+    @cached_property
+    def uncalled(self) -> str | None:
+        """Why the calls of functors in the stratum cannot be followed, if they cannot."""
+        return why_not_stored(self.program, self.stratum)
+
+    @property
+    def is_stored_call(self) -> bool:
+        """Whether the stratum has what a functor returned."""
+        return self.has_calls and self.uncalled is None
 
     @property
     def assignments_of_row(self) -> float:
@@ -192,8 +208,9 @@ def _candidates(question: Question) -> Iterator[Entry]:
 
 
 def _entries(question: Question) -> list[Entry]:
-    """All strategies; those for equivalence relations only where there is one."""
-    return [e for e in REGISTRY if question.classes or e.last_resort or not e.classes]
+    """All strategies; those for equivalence relations and for functors only where there is one."""
+    given = [e for e in REGISTRY if question.classes or e.last_resort or not e.classes]
+    return [e for e in given if question.has_calls or e.last_resort or not e.calls]
 
 
 def _refusal(entry: Entry, question: Question) -> str | None:
@@ -204,6 +221,8 @@ def _refusal(entry: Entry, question: Question) -> str | None:
         return NOT_STORED
     if question.classes and not entry.classes:
         return EQUIVALENCE
+    if question.has_calls and not entry.last_resort and (entry.calls is not question.is_stored_call):
+        return question.uncalled or "values of a functor are stored"
     subsumes = bool(question.stratum.subsumptions) and not entry.last_resort
     reason: str | None = SUBSUMES if subsumes else entry.offers.refuse(entry.name, question)
     if reason is not None and not entry.on_request:

@@ -33,6 +33,7 @@ class Entry:
     on_request: bool = False  # its method is chosen for a rule only if the user asks for it
     changes_only: bool = False  # whether it finds the change of a head whose relation is not stored
     classes: bool = False  # whether it maintains the classes of equivalence relations
+    calls: bool = False  # whether it calls functors
     last_resort: bool = False  # asked only when all others refuse: it is never cheaper
 
     @property
@@ -49,8 +50,9 @@ REGISTRY = (
     Entry("trace-exact", "trace", by_rule=True, on_request=True),
     Entry("views", "views"),
     Entry("stages", "stages", selectable=False),
+    Entry("calls", "calls", selectable=False, calls=True),
     Entry("classes", "classes", selectable=False, classes=True),
-    Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True, classes=True),
+    Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True, classes=True, calls=True),
     Entry("multilevel", "multilevel"),
     Entry("join_graph", "join_graph", by_rule=True, on_request=True, changes_only=True),
 )
