@@ -105,11 +105,6 @@ class Question:
         return why_not_stored(self.program, self.stratum)
 
     @property
-    def is_stored_call(self) -> bool:
-        """Whether the stratum has what a functor returned."""
-        return self.has_calls and self.uncalled is None
-
-    @property
     def assignments_of_row(self) -> float:
         """The estimated number of assignments that a row is part of."""
         return self.assignments / max(self.rows, 1)
@@ -221,8 +216,11 @@ def _refusal(entry: Entry, question: Question) -> str | None:
         return NOT_STORED
     if question.classes and not entry.classes:
         return EQUIVALENCE
-    if question.has_calls and not entry.last_resort and (entry.calls is not question.is_stored_call):
-        return question.uncalled or "values of a functor are stored"
+    if question.has_calls and not entry.last_resort:
+        if question.uncalled is not None:
+            return question.uncalled
+        if not entry.calls:
+            return "it has values of a functor"
     subsumes = bool(question.stratum.subsumptions) and not entry.last_resort
     reason: str | None = SUBSUMES if subsumes else entry.offers.refuse(entry.name, question)
     if reason is not None and not entry.on_request:

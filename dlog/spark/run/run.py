@@ -24,6 +24,7 @@ from dlog.engine.state.limits import Limits, Watch
 from dlog.engine.state.store import Store
 from dlog.errors import DataError, DlogError
 from dlog.ir.goals.goals import asked_for
+from dlog.ir.functors import refuse_functors
 from dlog.ir.goals.magic import goal_directed
 from dlog.ir.rules import Program
 from dlog.spark.plan.places import Shape
@@ -94,6 +95,10 @@ class ShardedDatabase(Database):
             )
         finally:
             shutil.rmtree(self._copies.root, ignore_errors=True)
+
+    def _bind(self, store: Store, program: Program) -> None:
+        """Functions are not sent to workers: only this process has them."""
+        refuse_functors(program.rules, "on Spark: its function is in this process alone", "leave out --spark")
 
     @property
     def _elsewhere(self) -> dict[str, int]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dlog.errors import DlogError
 from dlog.ir.check import load_program
+from dlog.ir.functors import refuse_functors
 from dlog.language.source import read_source
 from dlog.spark.cluster import session
 from dlog.spark.cluster.reasons import hadoop_version, reason, remedy
@@ -71,6 +72,9 @@ def run_stream(
     _require_possible(places, options)
     program = load_program(read_source(places.program))[1]
     sources = find_sources(program, places.sources)
+    if options.shards:
+        where = "in shards: its function is in this process alone"
+        refuse_functors(program.rules, where, "leave out --shards")
     placing = place_program(program, sources, options.shards) if options.shards else None
     made_of = identity(places, sources, options.shards, placing.places if placing else {})
     require_same(places, made_of)
