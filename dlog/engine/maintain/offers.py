@@ -216,16 +216,19 @@ def _refusal(entry: Entry, question: Question) -> str | None:
         return NOT_STORED
     if question.classes and not entry.classes:
         return EQUIVALENCE
-    if question.has_calls and not entry.last_resort:
-        if question.uncalled is not None:
-            return question.uncalled
-        if not entry.calls:
-            return "it has values of a functor"
     subsumes = bool(question.stratum.subsumptions) and not entry.last_resort
-    reason: str | None = SUBSUMES if subsumes else entry.offers.refuse(entry.name, question)
+    reason = SUBSUMES if subsumes else _unlike_calls(entry, question)
+    reason = reason or entry.offers.refuse(entry.name, question)
     if reason is not None and not entry.on_request:
         question.refusals.append(Refusal(entry.name, reason))
     return reason
+
+
+def _unlike_calls(entry: Entry, question: Question) -> str | None:
+    """Why a strategy cannot maintain a stratum that calls functors, if it does."""
+    if not question.has_calls or entry.last_resort:
+        return None
+    return question.uncalled or (None if entry.calls else "it has values of a functor")
 
 
 def _offer(entry: Entry, question: Question) -> Offer:

@@ -23,8 +23,8 @@ from dlog.engine.loading import load_inputs
 from dlog.engine.state.limits import Limits, Watch
 from dlog.engine.state.store import Store
 from dlog.errors import DataError, DlogError
-from dlog.ir.goals.goals import asked_for
 from dlog.ir.functors import refuse_functors
+from dlog.ir.goals.goals import asked_for
 from dlog.ir.goals.magic import goal_directed
 from dlog.ir.rules import Program
 from dlog.spark.plan.places import Shape
