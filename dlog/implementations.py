@@ -11,32 +11,24 @@ Knows nothing of columns: `dlog.column_functions.functions` calls functions.  Im
 
 from __future__ import annotations
 
-import datetime as dt
 import inspect
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from types import NoneType
 from typing import Any
 
 from dlog.errors import DlogError, SourceError
 from dlog.ir.functors import Functor
 from dlog.language.source import Span
-from dlog.values import Type
+from dlog.values import TYPES, Type
 
 ROWS, NUMPY, ARROW, NUMBA = "rows", "numpy", "arrow", "numba"
 
 # What an annotation says of the type of a value; any other says nothing.
 _ANNOTATED: dict[Any, tuple[str, ...]] = {
-    int: ("int", "unsigned"),
-    float: ("float",),
-    str: ("string",),
-    bool: ("bool",),
-    Decimal: ("decimal",),
-    dt.date: ("date",),
-    dt.datetime: ("datetime", "timestamp"),
-    dt.timedelta: ("duration",),
+    hint: tuple(type.name for type in TYPES if type.python[:1] == (hint,))
+    for hint in dict.fromkeys(type.python[0] for type in TYPES if type.python)
 }
 _COMPILED = ("int", "unsigned", "float", "bool")  # the types that numba computes with
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dlog.aggregates.user import USER, user_aggregate
-from dlog.errors import UnsupportedError
 from dlog.values import Type
 
 if TYPE_CHECKING:
@@ -70,9 +69,3 @@ def used_functors(rules: Iterable[Rule]) -> dict[str, Span | None]:
             if is_call(aggregate.op):
                 found.setdefault(user_aggregate(aggregate.op).called, aggregate.span)
     return found
-
-
-def refuse_functors(rules: Iterable[Rule], where: str, help: str) -> None:
-    """Raises if rules use a functor: it cannot be called in other processes."""
-    for name, span in used_functors(rules).items():
-        raise UnsupportedError(f"@{name} cannot be called {where}", span=span, help=help)

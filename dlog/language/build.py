@@ -10,13 +10,12 @@ from lark import Token, Transformer
 
 from dlog.aggregates import AGGREGATES
 from dlog.aggregates.user import USER
-from dlog.errors import Diagnostics, SourceError, UnsupportedError, did_you_mean
+from dlog.errors import Diagnostics, SourceError, UnsupportedError
 from dlog.language import ast
 from dlog.language.complaints import MISSING_END
 from dlog.language.declare import CANONICAL_TYPE, declaration_and_constraint
 from dlog.language.lexer import FactRun
 from dlog.language.source import Source, Span
-from dlog.language.vocabulary import FUNCTOR_WORDS
 from dlog.values import BUILTIN_TYPES
 from dlog.values.quoting import ESCAPES
 
@@ -401,11 +400,6 @@ class Builder(Transformer):
         end = next(i for i, x in enumerate(c) if isinstance(x, Token) and x.type == "COLON")
         parameters = tuple(x for x in c[:end] if isinstance(x, ast.Parameter))
         words = tuple(dict.fromkeys(str(x) for x in c[end + 2 :]))
-        for word in c[end + 2 :]:
-            if word not in FUNCTOR_WORDS:
-                known = " and ".join(sorted(FUNCTOR_WORDS))
-                help = did_you_mean(str(word), FUNCTOR_WORDS, f"the words are {known}")
-                self.diagnostics.error(f"unexpected `{word}` after the functor", self.span(word), help)
         return [ast.FunctorDeclaration(str(c[1]), parameters, c[end + 1], words, span=self.span(*c))]
 
     def once(self, c: list[Any]) -> list[ast.Node]:

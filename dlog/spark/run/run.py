@@ -23,10 +23,10 @@ from dlog.engine.loading import load_inputs
 from dlog.engine.state.limits import Limits, Watch
 from dlog.engine.state.store import Store
 from dlog.errors import DataError, DlogError
-from dlog.ir.functors import refuse_functors
 from dlog.ir.goals.goals import asked_for
 from dlog.ir.goals.magic import goal_directed
 from dlog.ir.rules import Program
+from dlog.spark.plan.functors import refuse_functors
 from dlog.spark.plan.places import Shape
 from dlog.spark.plan.shards import Block, plan_blocks
 from dlog.spark.run.copies import Copies
@@ -98,7 +98,7 @@ class ShardedDatabase(Database):
 
     def _bind(self, store: Store, program: Program) -> None:
         """Functions are not sent to workers: only this process has them."""
-        refuse_functors(program.rules, "on Spark: its function is in this process alone", "leave out --spark")
+        refuse_functors(program.rules, "--spark")
 
     @property
     def _elsewhere(self) -> dict[str, int]:
