@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from dlog.errors import Diagnostics, DlogError, DlogErrors
 from dlog.ir.analysis.safety import make_safe
 from dlog.ir.analysis.stratify import stratify
+from dlog.ir.events import Events, check_events, installed
+from dlog.ir.expand.blocks import inside_blocks, without_blocks
 from dlog.ir.expand.components import instantiate, without_components
+from dlog.ir.expand.entities import entities_of
 from dlog.ir.expand.inlining import inline
+from dlog.ir.expand.logiql import without_logiql
+from dlog.ir.expand.properties import pulses
 from dlog.ir.goals.materialize import check_modes
 from dlog.ir.lower.directives import check_directives
 from dlog.ir.lower.lower import lower
@@ -59,7 +65,8 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
     """
     diagnostics = Diagnostics()
     program = instantiate(program, diagnostics)
-    lowered = lower(inline(without_components(program), diagnostics), diagnostics)
+    plain = without_logiql(without_components(program), diagnostics)
+    lowered = lower(inline(plain, diagnostics), diagnostics)
     check_directives(lowered, diagnostics)
     predicates, typed = typecheck(lowered, diagnostics, complete)
     fitting = check_literals(lowered, predicates, diagnostics)
@@ -80,10 +87,18 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
         tuple(lowered.directives),
         tuple(lowered.pragmas),
         program,
+        pulses=frozenset(pulses(inside_blocks(program.statements))),
+        references=frozenset(entities_of(without_blocks(program, Diagnostics())).by_reference),
     )
     check_modes(checked, diagnostics)
     diagnostics.raise_if_any()
+    checked.events = check_events(checked, installed(program), (), check_program)
     return checked
+
+
+def events_with(program: Program, once: Sequence[ast.DeltaRule]) -> Events | None:
+    """The delta rules of a program and those of one transaction."""
+    return check_events(program, installed(program.source), once, check_program) if once else program.events
 
 
 def typecheck(

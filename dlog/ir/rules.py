@@ -21,13 +21,16 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dlog.aggregates import Aggregate as AggregateFunction
 from dlog.aggregates import aggregate_named
 from dlog.language import ast
 from dlog.language.source import Span
 from dlog.values import FLOAT, INT, STRING, Type
+
+if TYPE_CHECKING:
+    from dlog.ir.events import Events
 
 
 @dataclass(frozen=True)
@@ -364,6 +367,9 @@ class Program:
     directives: tuple[ast.Directive, ...]
     pragmas: tuple[ast.Pragma, ...]
     source: ast.Program = field(repr=False)
+    pulses: frozenset[str] = frozenset()  # predicates that have rows in transactions only
+    references: frozenset[str] = frozenset()  # reference modes of entity types, which take no facts
+    events: Events | None = field(default=None, compare=False, repr=False)  # its delta rules
     # See `dlog.planning.stored_primitives`.
     maintained: Program | None = field(default=None, compare=False, repr=False)
     written: Program | None = field(

@@ -56,6 +56,9 @@ def check_tables(tables: Mapping[str, ast.Directive], cycle: Cycle) -> None:
 def check_facts_of_unstored(cycle: Cycle) -> None:
     """Raises when a cycle changes base facts of a predicate that need not be stored, where only its relation
     would show what follows.  O(modes)."""
+    for name in cycle.program.references & cycle.facts.keys():
+        message = f"{name} takes no facts: it follows from the entities"
+        raise DataError(message, help="insert and erase entities instead")
     for name, mode in modes(cycle.program).items():
         is_functional = cycle.program.predicates[name].is_functional
         if name in cycle.facts and (mode == CHANGES or is_functional):

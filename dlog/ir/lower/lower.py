@@ -27,7 +27,7 @@ from dlog.ir.lower.fact_spans import fact_span
 from dlog.ir.lower.grounding import RawForm, ground
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.named_types import NamedTypes
-from dlog.ir.lower.names import collect_names
+from dlog.ir.lower.names import Shape, collect_names
 from dlog.ir.lower.scope import Scope, free_variables, variables
 from dlog.ir.lower.subsumptions import is_subsumption, removing_rule
 from dlog.ir.primitives import RELATIONS, is_total
@@ -179,7 +179,7 @@ def _head(scope: Scope, node: ast.Node, forms: list[RawForm]) -> Atom | None:
     return None if scope.failed else Atom(atom.name, tuple(operands), len(atom.args), node.span)
 
 
-def _split(node: ast.Node) -> tuple[ast.Node | None, tuple[ast.Node, ...]]:
+def _split(node: ast.Node | None) -> tuple[ast.Node | None, tuple[ast.Node, ...]]:
     """`R(x)` as (R(x), ()) and `F[x] = y` as (F[x], (y,)); None for what is neither."""
     if isinstance(node, ast.Comparison) and node.op == "=" and isinstance(node.left, ast.Application):
         return node.left, (node.right,)
@@ -239,14 +239,31 @@ def _declares_nothing(node: ast.Constraint, lowered: Lowered) -> bool:
 
 
 def _lower_query(node: ast.Query, lowered: Lowered, dependencies: Dependencies) -> None:
+    name = f"query'{len(lowered.queries) + 1}"
+    if node.head is not None:
+        _lower_anonymous(node, name, lowered, dependencies)
+        return
     scope = Scope(node, lowered)
     forms: list[RawForm] = []
     scope.formula(node.body, forms)
     if scope.failed:
         return
-    name = f"query'{len(lowered.queries) + 1}"
     _auxiliary_rule(scope, dependencies, name, free_variables(node.body), forms)
     lowered.queries.append(Query(_text(node), name, node.span))
+
+
+def _lower_anonymous(node: ast.Query, name: str, lowered: Lowered, dependencies: Dependencies) -> None:
+    """`_(x, y) <- body.`: a rule for the predicate of the query."""
+    head, value = _split(node.head)
+    assert isinstance(head, ast.Call | ast.Application) and node.head is not None
+    arity = len(head.args) + len(value)
+    lowered.names.shapes[name] = Shape(arity, bool(value), node.span, auxiliary=True)
+    called = replace(head, name=name)
+    full = called if not value else ast.Comparison("=", called, value[0], span=node.head.span)
+    before = len(lowered.rules)
+    _lower_plain_rule(ast.Rule((full,), node.body, node.aggregations, span=node.span), lowered, dependencies)
+    if len(lowered.rules) > before:
+        lowered.queries.append(Query(_text(node), name, node.span))
 
 
 def _auxiliary_rule(

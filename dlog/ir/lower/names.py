@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from dlog.errors import Diagnostics, did_you_mean, place
 from dlog.ir import primitives
 from dlog.language import ast
+from dlog.language.build import ANONYMOUS
 from dlog.language.foreign import condition_help
 from dlog.language.source import Span
 from dlog.values import BUILTIN_TYPES, RESERVED_TYPES
@@ -110,6 +111,8 @@ class Names:
             self.diagnostics.error(message, span, "give the predicate another name")
 
     def define(self, name: str, arity: int, functional: bool, span: Span | None) -> None:
+        if name == ANONYMOUS or "@" in name:
+            return
         if name not in self.shapes:
             self.check_name(name, span)
             self.check_arity(name, arity, span)
@@ -143,6 +146,14 @@ class Names:
         if name in self.complained:
             return
         self.complained.add(name)
+        if name == ANONYMOUS:
+            help = "give the predicate a name; `_(x) <- body.` alone is a query"
+            self.diagnostics.error("_ does not name a predicate here", span, help)
+            return
+        if "@" in name:
+            help = "write a delta rule, as in +q(x) <- +p(x), p@prev(y)."
+            self.diagnostics.error(f"only delta rules read {name}", span, help)
+            return
         if name in BUILTIN_TYPES:
             message = f"{name} is the name of a type, not a predicate"
             help = f"{name} names a type only in a declaration, as in R(x) -> {name}(x)"
