@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.column_functions.columns import (
     Column,
@@ -38,6 +37,7 @@ from dlog.column_functions.text_kernels import (
 from dlog.ir.primitives import NEGATED_MATCH
 from dlog.jit import Words
 from dlog.values import INT, STRING, Type
+from dlog.values.heavy import pc
 
 _SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace())  # there is none beyond
 _LONGEST = 2**31  # characters

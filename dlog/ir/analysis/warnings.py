@@ -3,7 +3,8 @@
 1. A variable that occurs once in a rule: a misspelt name joins nothing.  `_`, and names that begin with it,
    say that it is meant.  In the body of `agg<<..>>` variables often only name what is aggregated.
 2. A predicate that is read or written, and has no rules and no facts.
-3. A predicate that nothing reads or writes; those of a component may serve other instances.
+3. A predicate that nothing reads or writes; those of a component may serve other instances.  One that is not
+   stored (`.materialize`) has subscribers or readers outside.
 4. A `lang:` setting that changes nothing here.
 2 and 3 are for programs with results: without any, a program is for transactions and queries, which may fill
 and read every predicate.
@@ -97,6 +98,9 @@ class _Uses:
                 self.written.setdefault(statement.predicate, statement.span)
             elif statement.kind in _FROM_OUTSIDE:
                 self.defined.add(statement.predicate)
+            elif statement.kind == "materialize" and statement.params[0].value != "always":
+                # somebody subscribes to it, or reads it now and then
+                self.written.setdefault(statement.predicate, statement.span)
         elif isinstance(statement, ast.Facts):
             self.defined.add(statement.predicate)
             self.declared.setdefault(statement.predicate, statement.span)
