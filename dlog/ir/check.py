@@ -19,6 +19,7 @@ from dlog.ir.goals.materialize import check_modes
 from dlog.ir.lower.directives import check_directives
 from dlog.ir.lower.lower import lower
 from dlog.ir.lower.lowered import Lowered
+from dlog.ir.lower.sequences import check_types
 from dlog.ir.rules import Predicate, Program, Rule
 from dlog.ir.types import record_types, widening
 from dlog.ir.types.facts import check_functions, check_literals
@@ -71,6 +72,9 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
     predicates, typed = typecheck(lowered, diagnostics, complete)
     fitting = check_literals(lowered, predicates, diagnostics)
     rules = [make_safe(rule, diagnostics) for rule in typed]
+    for rule in rules:
+        if rule.numbers and not diagnostics.errors:
+            check_types(rule, predicates, diagnostics)
     strata = stratify(predicates, rules, diagnostics)
     if fitting:
         combined = {name for stratum in strata for name in stratum.combine}
@@ -88,6 +92,7 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
         tuple(lowered.pragmas),
         program,
         pulses=frozenset(pulses(inside_blocks(program.statements))),
+        sequences=frozenset(rule.heads[0].predicate for rule in rules if rule.numbers),
         references=frozenset(entities_of(without_blocks(program, Diagnostics())).by_reference),
     )
     check_modes(checked, diagnostics)

@@ -99,8 +99,6 @@ class Builder(Transformer):
         if str(c[2]).startswith("list"):
             help = "number the values: f[i] = x <- seq<<>> p(x).  The one after f[i] is f[i + 1]"
             self.diagnostics.error("there is no list<<...>>", self.span(c[2]), help)
-        else:
-            self.unsupported("seq<<>>", c[2])
         index, order = (str(c[3]), c[5]) if c[3] is not None else (None, ())
         return [ast.SequenceRule(c[0], c[-2], index, order, span=self.span(*c))]
 

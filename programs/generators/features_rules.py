@@ -174,7 +174,8 @@ def lending() -> None:
     few = [f" {b}  {n}" for b, n in copies.items() if n < 2]
     out = Counter(b for b, _ in lent)
     answers = ["_(b, n) <- copies[b] = n, n < 2.", " b  n", *few, f"{len(few)} rows"]
-    answers += ["_[b] = c <- agg<<c = count()>> lent(b, _).", " b  c", *(f" {b}  {c}" for b, c in out.items())]
+    lines = [f" {b}  {c}" for b, c in out.items()]
+    answers += ["_[b] = c <- agg<<c = count()>> lent(b, _).", " b  c", *lines]
     example.expected_stdout("\n".join([*answers, "1 row", ""]))
 
 

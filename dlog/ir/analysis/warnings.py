@@ -58,9 +58,10 @@ def _lonely_variables(statements: Iterable[ast.Node]) -> Iterator[ProgramWarning
     for statement in statements:
         if isinstance(statement, ast.Component | ast.Block):
             yield from _lonely_variables(statement.statements)
-        elif isinstance(statement, ast.Rule | ast.DeltaRule) and not statement.aggregations:
-            if statement.body is not None:
-                yield from _of_rule(statement)
+        elif isinstance(statement, ast.Rule | ast.DeltaRule) and not (
+            statement.body is None or statement.aggregations
+        ):
+            yield from _of_rule(statement)
 
 
 def _of_rule(rule: ast.Rule | ast.DeltaRule) -> Iterator[ProgramWarning]:
@@ -119,7 +120,7 @@ class _Uses:
             self.declared.setdefault(statement.name, statement.span)
             self.defined.add(statement.reference)
         elif isinstance(statement, ast.Property):
-            self.read.update({name: statement.span for name in statement.predicates})
+            self.read.update(dict.fromkeys(statement.predicates, statement.span))
             self.defined.update(statement.predicates if statement.name == PULSE else ())
         elif isinstance(statement, ast.Constraint | ast.Query):
             self._add_reads(statement, set())

@@ -29,6 +29,7 @@ from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.named_types import NamedTypes
 from dlog.ir.lower.names import Shape, collect_names
 from dlog.ir.lower.scope import Scope, free_variables, variables
+from dlog.ir.lower.sequences import check_alone, sequence_rules
 from dlog.ir.lower.subsumptions import is_subsumption, removing_rule
 from dlog.ir.primitives import RELATIONS, is_total
 from dlog.ir.rules import Aggregate, Atom, Constraint, FactBlock, FactDelta, Operand, Primitive, Query, Var
@@ -45,6 +46,7 @@ def lower(program: ast.Program, diagnostics: Diagnostics) -> Lowered:
     program, wrong = with_entries(program, diagnostics)
     names = collect_names(program, diagnostics)
     declare_classes(names)
+    check_alone(program, names)
     lowered = Lowered(names, types, has_times=_declares_times(program))
     lowered.rules += class_rules(names)
     dependencies = Dependencies(program)
@@ -70,6 +72,8 @@ def _lower_statement(statement: ast.Node, lowered: Lowered, dependencies: Depend
     match statement:
         case ast.Facts():
             _lower_facts(statement, lowered)
+        case ast.SequenceRule():
+            _lower_sequence(statement, lowered, dependencies)
         case ast.Rule():
             _lower_rule(statement, lowered, dependencies)
         case ast.Constraint():
@@ -197,6 +201,15 @@ def _not_a_head(scope: Scope, node: ast.Node) -> None:
     elif isinstance(node, ast.Variable):
         help = f"a predicate without arguments is written {node.name}()"
     scope.error("a head must be an atom", node.span, help)
+
+
+def _lower_sequence(node: ast.SequenceRule, lowered: Lowered, dependencies: Dependencies) -> None:
+    parts = sequence_rules(node, lowered.names)
+    if parts is not None:
+        _lower_plain_rule(parts.rows, lowered, dependencies)
+        known = len(lowered.rules)
+        _lower_plain_rule(parts.numbers, lowered, dependencies)
+        lowered.rules[known:] = [replace(rule, numbers=True) for rule in lowered.rules[known:]]
 
 
 # Constraints and queries

@@ -194,6 +194,8 @@ def collect_names(program: ast.Program, diagnostics: Diagnostics) -> Names:
         elif isinstance(statement, ast.Rule):
             for head in statement.heads:
                 names.define_atom(head)
+        elif isinstance(statement, ast.SequenceRule):
+            names.define_atom(statement.head)
         elif isinstance(statement, ast.DeltaStatement):
             for delta in statement.deltas:
                 if delta.op != "-":  # a predicate that is only erased does not exist
@@ -221,7 +223,7 @@ def _adopt_inputs(program: ast.Program, names: Names) -> None:
 
 def _bodies(program: ast.Program) -> Iterator[ast.Node]:
     for statement in program.statements:
-        if isinstance(statement, ast.Rule | ast.Constraint | ast.Query):
+        if isinstance(statement, ast.Rule | ast.SequenceRule | ast.Constraint | ast.Query):
             yield from statement.walk()
 
 
