@@ -98,6 +98,7 @@ def negated_conjunction() -> None:
     example.expected(
         "disjoint", {(s, t) for s in students for t in students if s < t and not taken[s] & taken[t]}
     )
+    example.expected("turn", {(3, 0, "ann")})
     example.expected("idle", {(s,) for s, gs in grades.items() if not gs})
 
 

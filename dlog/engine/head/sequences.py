@@ -61,7 +61,6 @@ class Sequence:
             rows = rows[self.order(rows, dictionary)]
         return self.facts(numbered(rows, self.n_groups))
 
-
     def row_of(self, relation: Relation, fact: tuple[int, ...], dictionary: Dictionary) -> tuple[int, ...]:
         """The row that a fact of the head numbers.  O(rows log rows)."""
         rows = relation.rows()

@@ -38,7 +38,14 @@ def change_program(cycle: Cycle, before: Program) -> None:
 def identity(stratum: Stratum) -> object:
     """Equal for strata with the same meaning."""
     rules = tuple(
-        (r.removes, r.numbers, r.heads, r.body, r.aggregates, tuple(sorted((n, str(t)) for n, t in r.types.items())))
+        (
+            r.removes,
+            r.numbers,
+            r.heads,
+            r.body,
+            r.aggregates,
+            tuple(sorted((n, str(t)) for n, t in r.types.items())),
+        )
         for r in (*stratum.rules, *stratum.subsumptions)
     )
     return stratum.predicates, rules, tuple(sorted(stratum.combine.items()))

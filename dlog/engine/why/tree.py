@@ -127,7 +127,9 @@ class _Tree:
         if self.strata[name].sequence is not None:
             node.by, node.rule = "sequence", self.strata[name].sequence
             sequence = Sequence.of(self.strata[name])
-            source = sequence.row_of(self.view.store.relations[sequence.rows], row, self.view.store.dictionary)
+            source = sequence.row_of(
+                self.view.store.relations[sequence.rows], row, self.view.store.dictionary
+            )
             node.parts = [self.node((sequence.rows, source))]
             return
         refuse_recursive(self.view.program, self.strata[name])

@@ -77,9 +77,7 @@ def _parts(
     zero = ast.Comparison("=", number, ast.Constant("int", 0, span=node.span), span=node.span)
     source = ast.Call(name, (*groups, *shown), span=node.span)
     body = ast.Conjunction((source, zero), span=node.span)
-    return Parts(
-        ast.Rule((rows,), node.body, span=node.span), ast.Rule((node.head,), body, span=node.span)
-    )
+    return Parts(ast.Rule((rows,), node.body, span=node.span), ast.Rule((node.head,), body, span=node.span))
 
 
 def _index(node: ast.SequenceRule, keys: list[str], inside: set[str], errors: Diagnostics) -> str | None:
