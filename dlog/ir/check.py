@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from dlog.errors import Diagnostics, DlogError, DlogErrors
+from dlog.ir.analysis.plans import check_plans
 from dlog.ir.analysis.safety import make_safe
 from dlog.ir.analysis.stratify import stratify
 from dlog.ir.events import Events, check_events, installed
@@ -24,6 +25,7 @@ from dlog.ir.rules import Predicate, Program, Rule
 from dlog.ir.types import record_types, widening
 from dlog.ir.types.facts import check_functions, check_literals
 from dlog.ir.types.retype import typed_rule
+from dlog.ir.types.subtypes import check_subtypes
 from dlog.ir.types.typecheck import TypeChecker
 from dlog.language import ast
 from dlog.language.parse import expand_includes, parse_readable
@@ -66,16 +68,19 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
     """
     diagnostics = Diagnostics()
     program = instantiate(program, diagnostics)
-    plain = without_logiql(without_components(program), diagnostics)
-    lowered = lower(inline(plain, diagnostics), diagnostics)
+    flat = without_logiql(without_components(program), diagnostics)
+    inlined = inline(flat, diagnostics)
+    lowered = lower(inlined, diagnostics)
     check_directives(lowered, diagnostics)
+    check_subtypes(flat, diagnostics)
     predicates, typed = typecheck(lowered, diagnostics, complete)
     fitting = check_literals(lowered, predicates, diagnostics)
     rules = [make_safe(rule, diagnostics) for rule in typed]
-    for rule in rules:
-        if rule.numbers and not diagnostics.errors:
+    for rule in rules if not diagnostics.errors else ():
+        if rule.numbers:
             check_types(rule, predicates, diagnostics)
     strata = stratify(predicates, rules, diagnostics)
+    check_plans(inlined.statements, strata, diagnostics)
     if fitting:
         combined = {name for stratum in strata for name in stratum.combine}
         check_functions(lowered, predicates, combined, diagnostics)

@@ -200,8 +200,8 @@ class Aggregate:
 class Rule:
     """`forall universals . heads <- agg<<aggregates>> body`.
 
-    A rule that `removes` is a subsumption: its head is a row that another row subsumes.  One that `numbers` is a
-    sequence (`dlog.ir.lower.sequences`): it is not evaluated as a rule.
+    A rule that `removes` is a subsumption: its head is a row that another row subsumes.  One that `numbers`
+    is a sequence (`dlog.ir.lower.sequences`): it is not evaluated as a rule.
 
     `id` numbers rules in source order; `types` has every variable; `keys` are the variables that occur in
     key position of a materialised predicate in the body, that a generator binds, or that a disjunction may

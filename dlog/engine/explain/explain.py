@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from dlog.engine.head.sequences import sequence_of
 from dlog.engine.body.complements import find_complement
 from dlog.engine.body.default_statistics import DefaultStatistics
 from dlog.engine.body.pushed_filters import SHARE, pushed_filters
@@ -19,6 +18,7 @@ from dlog.engine.evaluate.evaluate import as_plain, combines_by_row, delta_varia
 from dlog.engine.explain.orders import explain_orders
 from dlog.engine.explain.recursion import explain_recursion
 from dlog.engine.head.heads import body_outputs, only_counts, takes_weights
+from dlog.engine.head.sequences import sequence_of
 from dlog.engine.state.measure import RuleMeasure
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Atom, Form, Program, Rule, Stratum, Var

@@ -47,11 +47,11 @@ def renumbered(
     changed group is read whole.  Else O((changed + renumbered rows) log n).
     """
     moved = np.concatenate(change)
-    groups = np.unique(moved[:, :n_groups], axis=0) if n_groups else moved[:1, :0]
     gone, come = [], []
-    for group in groups:
-        inside = [rows[(rows[:, :n_groups] == group).all(axis=1)] for rows in change]
-        old, new = _of_group(before, after, group, *inside, sorter)
+    inserted, erased = (_by_group(rows, n_groups) for rows in change)
+    for group in dict.fromkeys((*inserted, *erased)):
+        changed = Change(inserted.get(group, moved[:0]), erased.get(group, moved[:0]))
+        old, new = _of_group(before, after, group, changed, sorter)
         gone.append(old)
         come.append(new)
     return _joined(gone, moved), _joined(come, moved)
@@ -66,19 +66,25 @@ def rows_between(index: Index, first: int, last: int) -> Words:
     return out
 
 
+def _by_group(rows: Words, n_groups: int) -> dict[tuple[int, ...], Words]:
+    """Sorted rows by group.  O(rows)."""
+    differs = (rows[1:, :n_groups] != rows[:-1, :n_groups]).any(axis=1)
+    parts = np.split(rows, np.flatnonzero(differs) + 1) if len(rows) else []
+    return {tuple(part[0, :n_groups].tolist()): part for part in parts}
+
+
 def _of_group(
-    before: Index, after: Index, group: Words, come: Words, gone: Words, sorter: Sorter | None
+    before: Index, after: Index, group: tuple[int, ...], change: Change, sorter: Sorter | None
 ) -> tuple[Numbered, Numbered]:
     """What changes in one group: from the first place that differs to the last one."""
-    prefix = group.tolist()
-    starts = [index.rank(prefix) for index in (before, after)]
-    sizes = [index.range_count(prefix) for index in (before, after)]
+    starts = [index.rank(group) for index in (before, after)]
+    sizes = [index.range_count(group) for index in (before, after)]
     if sorter is not None:
         whole = (rows_between(i, s, s + n) for i, s, n in zip((before, after), starts, sizes, strict=True))
         old, new = (Numbered(rows[sorter(rows)], np.arange(len(rows))) for rows in whole)
         return _without_common(old, new)
-    places = [before.rank(row) - starts[0] for row in gone.tolist()]
-    places += [after.rank(row) - starts[1] for row in come.tolist()]
+    places = [before.rank(row) - starts[0] for row in change.erased.tolist()]
+    places += [after.rank(row) - starts[1] for row in change.inserted.tolist()]
     first, last = min(places), max(places) + 1
     if sizes[0] != sizes[1]:
         last = max(sizes)

@@ -29,7 +29,8 @@ NUMBERING = "numbering"
 
 @dataclass(frozen=True)
 class Edge:
-    """`head` needs `body`; `kind` is "" for a positive use, else "not", SUBSUMPTION, NUMBERING or an aggregate."""
+    """`head` needs `body`; `kind` is "" for a positive use, else "not", SUBSUMPTION, NUMBERING or an
+    aggregate."""
 
     head: str
     body: str

@@ -130,7 +130,8 @@ def _derives(statement: ast.Node) -> list[str]:
 
 
 def check_types(rule: Rule, predicates: Mapping[str, Predicate], diagnostics: Diagnostics) -> None:
-    """REQUIRES: the rule numbers.  Numbers are ints, what is numbered has an order, and nothing is converted."""
+    """Numbers are ints, what is numbered has an order, and nothing is converted.  REQUIRES: the rule
+    numbers."""
     (head,) = rule.heads
     inside = {arg.name for atom, _ in rule.body.atoms() for arg in atom.args if isinstance(arg, Var)}
     for arg, column in zip(head.args, predicates[head.predicate].columns, strict=True):
