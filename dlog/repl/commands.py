@@ -58,12 +58,12 @@ def _load(session: Session, argument: str) -> None:
     """A program; or a folder that `.save` wrote, whose program finds its facts there."""
     path, database = Path(argument), session.database
     if not path.is_dir():
-        session.execute(load_file(argument).statements)
+        session.execute(load_file(argument).statements, to_stay=True)
         return
     facts = database.facts_folder
     database.facts_folder = path
     try:
-        session.execute(load_file(str(path / PROGRAM)).statements)
+        session.execute(load_file(str(path / PROGRAM)).statements, to_stay=True)
     finally:
         database.facts_folder = facts
 

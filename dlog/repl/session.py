@@ -143,15 +143,18 @@ class Session:
             for query in queries:  # readers see what was committed last
                 self.show(self.database.answer(query))
 
-    def execute(self, statements: tuple[ast.Node, ...]) -> None:
-        """Statements as one transaction, reported in one line; then the answers of its queries."""
+    def execute(self, statements: tuple[ast.Node, ...], to_stay: bool = False) -> None:
+        """Statements as one transaction, reported in one line; then the answers of its queries.
+
+        Delta rules run once, unless they are `to_stay`.
+        """
         if all(isinstance(s, ast.Query) for s in statements):
             for query in statements:
                 assert isinstance(query, ast.Query)
                 self.show(self._do(partial(self.database.answer, query)))
             return
         transaction = Transaction(self.database)
-        transaction.add_statements(statements)
+        transaction.add_statements(statements, to_stay)
         self._commit(transaction)
 
     def _word(self, word: str) -> None:
