@@ -195,7 +195,7 @@ class _Reader:
 
 
 def _are_told_apart(parts: Mapping[tuple[ast.Node | None, ...], Sequence[ast.Node]]) -> bool:
-    """Whether conditions under different values never hold for one assignment: some value is another constant.
+    """Whether no assignment satisfies conditions under different values: some value is another constant.
     Those under the same values are one alternative, if it is known what the values are."""
     if any(len(same) > 1 and None in values for values, same in parts.items()):
         return False
