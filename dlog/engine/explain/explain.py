@@ -119,8 +119,7 @@ def _recursion(store: Store, stratum: Stratum, has_classes: bool) -> Iterator[st
     for own in stratum.rules:
         rule = as_plain(own) if own.heads[0].predicate in stratum.combine else own
         for forms in delta_variants(rule, names):
-            pipeline = plan_pipeline(forms, body_outputs(rule), rule.types, bool(rule.aggregates))
-            items.append(driven(store, rule, forms, pipeline, RuleMeasure(rule)))
+            items.append(driven(store, rule, forms, RuleMeasure(rule)))
             variants.append(forms)
     if stratum.subsumptions or (stratum.combine and not combines_by_row(store, stratum, variants)):
         items = [None]
