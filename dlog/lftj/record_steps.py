@@ -7,7 +7,7 @@ arrays and its lock until the run returns, and has made room for as many records
 
 from __future__ import annotations
 
-from dlog.jit import helper, pointer_to, shifted
+from dlog.jit import helper, pointer_to
 from dlog.lftj.opcodes import ARGS, RECORDS
 from dlog.storage.dictionary.records.layout import (
     AT_CONSTRUCTORS,
@@ -48,8 +48,8 @@ def read_field(code, pc, state):
     place = place_of(record - FIRST_ID, pointer_to(table[AT_DIRECTORY]), pointer_to(table[AT_PLACES]))
     if place < 0:
         return False
-    heap = shifted(pointer_to(table[AT_HEAP]), place)
-    if pointer_to(table[AT_CONSTRUCTORS])[heap[1]] != code[pc + ARGS]:
+    heap = pointer_to(table[AT_HEAP])
+    if pointer_to(table[AT_CONSTRUCTORS])[heap[place + 1]] != code[pc + ARGS]:
         return False
-    state[code[pc + ARGS + 2]] = heap[HEADER + code[pc + ARGS + 1]]
+    state[code[pc + ARGS + 2]] = heap[place + HEADER + code[pc + ARGS + 1]]
     return True

@@ -39,7 +39,7 @@ from dlog.storage.queue.row_queue import RowQueues
 from dlog.storage.queue.row_queue_kernels import Q_COUNT, Q_READY, Q_WAITING
 from dlog.storage.relation.relation import Relation
 
-RECORDS = 1 << 16  # operations of a slice that makes records: there is room for one for each operation
+RECORDS = 1 << 18  # operations of a slice that makes records: there is room for one for each operation
 OUTPUT_ROWS = 1 << 12  # rows of output between two accesses to the sets: two columns stay in the cache
 
 _drive = np.errstate(all="ignore")(drive) if DISABLED else drive
