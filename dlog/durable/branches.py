@@ -22,7 +22,6 @@ from dlog.engine.commit.record_uses import codes_in_relations
 from dlog.engine.commit.result import Result
 from dlog.engine.evaluated import Shown, view_of
 from dlog.engine.maintain.facts import rows_with_keys
-from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.strategy import net_difference
 from dlog.engine.state.shared_subjoins import SharedSubjoins
 from dlog.engine.view import View
@@ -101,7 +100,8 @@ class Branching(engine.Database):
     def checkout(self, name: str) -> None:
         """Switch to the head of another branch: transactions and queries refer to that one from now on.
 
-        Derived rows are cached while the database is open, so switching back and forth costs nothing.
+        Derived rows are cached while the database is open, so switching back and forth computes none.  The
+        first transaction on it that touches a rule builds the state of its strategy.
         """
         with self._lock:
             if self.pending:
@@ -116,10 +116,9 @@ class Branching(engine.Database):
     def _take_up(self, shown: Shown) -> None:
         store = self.store
         self.tree, self.program, store.relations, store.predicates, self.version, self.pending = shown
-        self._maintenance = Maintenance.of(self.program, self._maintenance.by_caller)
         store.options, store.inclusions = Options.of(self.program.pragmas), self.program.inclusions
         store.shared_subjoins = SharedSubjoins()
-        self._show()
+        self._choose_anew()
 
     def _show(self) -> None:
         engine.Database._show(self)

@@ -18,7 +18,7 @@ from dlog.engine.commit.subscribers import Subscribers, Subscription
 from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.evaluated import Evaluated, view_of
 from dlog.engine.maintain import accounts
-from dlog.engine.maintain.build import build_states, expected_memory, memory
+from dlog.engine.maintain.build import build_states, expected_memory, memory, without_states
 from dlog.engine.maintain.facts import change_facts
 from dlog.engine.maintain.idle import attend, begin_new, stored_again, without_rows_of_changes
 from dlog.engine.maintain.maintain import Maintenance, maintain
@@ -172,6 +172,7 @@ class Database(Evaluated):
                 if self.pending:
                     self.complete()
                 if self._maintenance.modes:
+                    self._maintenance.transactions += 1
                     self._attend()
                 before = self._shown, self.measures, self._maintenance, self._maintenance.strategies
                 try:
@@ -195,7 +196,6 @@ class Database(Evaluated):
     def _attend(self) -> None:
         """What is stored follows who reads and who subscribes."""
         maintenance, wanted = self._maintenance, self._changes_wanted()
-        maintenance.transactions += 1
         if maintenance.transactions >= maintenance.due or maintenance.subscribed != wanted:
             self._go_on_with(partial(attend, maintenance, self.program, self.store, wanted))
 
@@ -225,6 +225,8 @@ class Database(Evaluated):
         """Builds the state of all strategies now, not in the first transaction that touches each rule."""
         with self._lock:
             self.complete()
+            if self._maintenance.modes:
+                self._attend()
             store, before = self.store, self.store.relations
             watch = Watch(self.limits)
             try:
@@ -238,7 +240,7 @@ class Database(Evaluated):
             except BaseException:
                 store.relations = before
                 store.predicates = dict(self.program.predicates)
-                self._maintenance = Maintenance.of(self.program, self._maintenance.by_caller)
+                self._choose_anew()
                 raise
             self._show()
 
@@ -267,7 +269,13 @@ class Database(Evaluated):
         self.measures, self._maintenance = measures, maintenance
         maintenance.go_back(strategies)
         if isinstance(error, Interrupted | StoreError) or not isinstance(error, DlogError):
-            self._maintenance = Maintenance.of(self.program, maintenance.by_caller)
+            self._choose_anew()
+
+    def _choose_anew(self) -> None:
+        """Strategies are chosen again, and build their state again.  O(program)."""
+        self._maintenance = Maintenance.of(self.program, self._maintenance.by_caller)
+        self.store.relations = without_states(self._maintenance, self.store.relations)
+        self._show()
 
     def _commit(self, transaction: Transaction) -> Commit:
         started = accounts.clock()

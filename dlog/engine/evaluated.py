@@ -22,7 +22,7 @@ from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from dlog.engine.loading import apply_deltas, load_facts, load_inputs
 from dlog.engine.maintain.chosen import Chosen, chosen_strategies
 from dlog.engine.maintain.cones import all_fresh, stale_predicates, without_stale
-from dlog.engine.maintain.idle import begin_idle, evaluated_at_first, read
+from dlog.engine.maintain.idle import are_stored, begin_idle, evaluated_at_first, note_read, on_read, read_now
 from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.strategies import require_strategy
 from dlog.engine.maintain.strategy import net_difference
@@ -238,8 +238,15 @@ class Evaluated(View):
         """A reader reads a predicate of a program that has all rules of the database: see `idle.read`."""
         if self.pending:
             return
-        names = reads_of(program, predicate) & self._maintenance.owner.keys()
-        self._go_on_with(partial(read, self._maintenance, self.program, self.store, names))
+        maintenance = self._maintenance
+        known = maintenance.on_read_below if program is self.program else {}
+        strata = known.get(predicate)
+        if strata is None:
+            names = reads_of(program, predicate) & maintenance.owner.keys()
+            strata = known[predicate] = on_read(maintenance, self.program, names)
+        note_read(maintenance, strata)
+        if not are_stored(strata, self.store):
+            self._go_on_with(partial(read_now, maintenance, self.program, self.store, strata))
 
     def _go_on_with(self, relations: Callable[[Evaluation], dict[str, Relation]]) -> None:
         """The same state, of which more or less is stored."""

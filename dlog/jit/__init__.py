@@ -19,6 +19,7 @@ kind would lose wide vectors.  The kernels that a first program needs take about
 | `choice` | one of two words, without a branch |
 | `vectors` | several floats or words at a time |
 | `image` | machine code in a file: finding it, linking it, making it callable |
+| `elf` | linking without LLVM |
 | `cache` | where such files are and how they are named |
 | `groups` | which kernels are compiled together |
 | `compiling` | compilation on demand: one process at a time, on all cores, with a progress line |

@@ -24,6 +24,7 @@ statements end in `.`, and may continue over several lines; a line is one transa
   ^price["tea"] = 3.50.                 replace the value of a function
   reach(x, y) <- edge(x, y).            add a rule, maintained from then on; .remove removes it
   ?- reach(1, y).                       ask
+  .materialize reach on_read            store no rows until they are read; also changes, always
   begin ... commit, or rollback         a transaction of several lines"""
 
 
@@ -49,7 +50,7 @@ def _help(session: Session, _: str) -> None:
     session.say(EXAMPLES)
     session.say("commands")
     for name, command in COMMANDS.items():
-        session.say(f"  {f'.{name} {command.argument}':<18}{command.help}")
+        session.say(f"  {f'.{name} {command.argument}':<23}{command.help}")
 
 
 def _load(session: Session, argument: str) -> None:

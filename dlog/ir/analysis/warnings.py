@@ -3,18 +3,19 @@
 1. A variable that occurs once in a rule: a misspelt name joins nothing.  `_`, and names that begin with it,
    say that it is meant.  In the body of `agg<<..>>` variables often only name what is aggregated.
 2. A predicate that is read or written, and has no rules and no facts.
-3. A predicate that nothing reads or writes; those of a component may serve other instances.
+3. A predicate that nothing reads or writes; those of a component may serve other instances.  One that is not
+   stored (`.materialize`) has subscribers or readers outside.
 2 and 3 are for programs with results: without any, a program is for transactions and queries, which may fill
 and read every predicate.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dlog.errors import ProgramWarning
+from dlog.ir.lower.lonely import lonely
 from dlog.ir.rules import Program
 from dlog.language import ast
 from dlog.language.source import Span
@@ -52,14 +53,9 @@ def _lonely_variables(statements: Iterable[ast.Node]) -> Iterator[ProgramWarning
 
 
 def _of_rule(rule: ast.Rule) -> Iterator[ProgramWarning]:
-    variables = [node for node in rule.walk() if isinstance(node, ast.Variable)]
-    times = Counter(variable.name for variable in variables)
-    for variable in variables:
-        if times[variable.name] == 1 and not variable.name.lstrip("?").startswith("_"):
-            message = f"the variable {variable.name} occurs only once in its rule"
-            yield ProgramWarning(
-                message, span=variable.span, help=f"write _ or _{variable.name} if it is meant"
-            )
+    for variable in lonely(rule):
+        message = f"the variable {variable.name} occurs only once in its rule"
+        yield ProgramWarning(message, span=variable.span, help=f"write _ or _{variable.name} if it is meant")
 
 
 # Predicates
@@ -86,6 +82,9 @@ class _Uses:
                 self.written.setdefault(statement.predicate, statement.span)
             elif statement.kind in _FROM_OUTSIDE:
                 self.defined.add(statement.predicate)
+            elif statement.kind == "materialize" and statement.params[0].value != "always":
+                # somebody subscribes to it, or reads it now and then
+                self.written.setdefault(statement.predicate, statement.span)
         elif isinstance(statement, ast.Facts):
             self.defined.add(statement.predicate)
             self.declared.setdefault(statement.predicate, statement.span)

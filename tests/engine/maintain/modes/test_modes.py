@@ -382,6 +382,7 @@ def test_explanations() -> None:
     text = db.explain("timeline", all=True)
     assert "maintained by strategy delta, because the relation of its head is not stored" in text
     assert "subscribers get what rows are derived and lost" in text
+    assert "from scratch when" not in text
     db = database("on_read")
     assert "it is evaluated when it is read (mode on_read)" in db.explain("timeline")
     assert db["timeline"].rows() == []
@@ -430,6 +431,42 @@ def test_the_prompt_lists_what_is_stored(tmp_path: Path) -> None:
     shown = [line.split("  ") for line in lines if line.startswith("timeline") and line.endswith("derived")]
     assert [words[-2].strip() for words in shown] == ["not stored", "2"]
     assert lines[-1] == "+timeline(1, 3, 3)"
+
+
+def test_the_prompt_says_what_a_mode_is_now(tmp_path: Path) -> None:
+    out, program = io.StringIO(), tmp_path / "program.dl"
+    program.write_text(RULES)
+    session = Session(program, out=out, err=out)
+    for text in (
+        ".materialize timeline changes",
+        ".materialize timeline on_read",
+        ".materialize timeline always",
+        '.pragma "strategy" "trace"',
+        ".materialize timeline always",
+    ):
+        session.execute(parse(text).statements)
+    said = [line.partition(": ")[2].partition(" (")[0] for line in out.getvalue().splitlines()]
+    assert said == ["timeline changes", "timeline on_read", "timeline always", "strategy trace", "no change"]
+
+
+@pytest.mark.parametrize("strategy", [None, "join_graph"])
+@pytest.mark.parametrize("mode", ["changes", "on_read"])
+def test_states_are_built_of_what_is_updated(mode: str, strategy: str | None) -> None:
+    count = "liked[t] = n <- agg<<n = count()>> like(t, _).\nlike(t, u) -> int(t), int(u).\n"
+    loud = "loud(b, t, n) <- tweet(b, t), n = count : like(t, _), n > 1.\n.materialize loud on_read\n"
+    db = database(mode, count + loud, strategy=strategy)
+    db.apply(insert={"like": [(1, 1), (1, 2)]})
+    db.build_states()
+    got: list[Any] = []
+    db.subscribe("timeline", lambda change: got.append(change.inserted.rows()))
+    db.build_states()
+    tweet(db, (2, 1))
+    assert got == [expected([(2, 1)])]
+    assert db["loud"].rows() == [(2, 1, 2)]
+    db.build_states()
+    tweet(db, (3, 1))
+    assert db["loud"].rows() == [(2, 1, 2), (3, 1, 2)]
+    db.check()
 
 
 @pytest.mark.parametrize("mode", ["", "changes", "on_read"])
