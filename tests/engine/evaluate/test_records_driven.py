@@ -11,6 +11,7 @@ from hypothesis import given
 import dlog
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from tests.examples import relaxed
+from tests.oracle.accepted import accepted
 from tests.oracle.naive import evaluate as naive
 from tests.oracle.records import record_programs
 
@@ -73,6 +74,7 @@ def test_oracle_driven_records(name: str) -> None:
 @relaxed(60)
 @given(record_programs())
 def test_differential_driven_and_in_rounds(text: str) -> None:
+    accepted(text)
     assert evaluated(text, rounds=False) == evaluated(text, rounds=True)
 
 
