@@ -196,7 +196,7 @@ class _PlainStratum:
     def driven(self, tasks: list[_Task]) -> bool:
         """Evaluates the recursion row by row, if all its rules allow that; returns whether they did."""
         limited = any(name in self.evaluation.limits for name in self.stratum.predicates)
-        items = [driven(self.store, t.rule, t.forms, t.pipeline, t.measure) for t in tasks]
+        items = [driven(self.store, t.rule, t.forms, t.measure) for t in tasks]
         if limited or self.evaluation.rounds or any(item is None for item in items):
             return False
         ready = [item for item in items if item is not None]
