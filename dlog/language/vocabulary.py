@@ -33,6 +33,7 @@ DIRECTIVE_TOKENS = {
     "functor": "D_FUNCTOR",
     **dict.fromkeys(IO_DIRECTIVES, "D_IO"),
 }
+BLOCK = "block"  # ``block(`name) {``
 DIRECTIVES = frozenset(DIRECTIVE_TOKENS)
 FUNCTOR_WORDS = frozenset({"stateful", "aggregate"})  # after the type of a functor's result
 
@@ -41,7 +42,7 @@ SYMBOLS = {
     "<=": "CMP", ">=": "CMP", "!=": "CMP", "=": "EQ", "<": "CMP", ">": "CMP", "<:": "SUBTYPE",
     ":": "COLON", ",": "COMMA", ";": "SEMICOLON", ".": "END", "(": "LPAR", ")": "RPAR", "[": "LSQB",
     "]": "RSQB", "{": "LBRACE", "}": "RBRACE", "+": "PLUS", "-": "MINUS", "*": "STAR", "/": "STAR",
-    "%": "STAR", "^": "CARET", "!": "BANG", "|": "BAR", "@": "AT", "$": "DOLLAR",
+    "%": "STAR", "^": "CARET", "!": "BANG", "|": "BAR", "@": "AT", "$": "DOLLAR", "`": "BACKTICK",
 }  # fmt: skip
 
 # Quantifiers are possessive (`*+`), so that a text which does not match fails without backtracking.  Those of
@@ -61,9 +62,10 @@ TOKEN = re.compile(
   | (?P<FLOAT>[0-9]++\.[0-9]++(?>(?:[eE][+-]?[0-9]++)?))
   | (?P<INT>0[xX][0-9a-fA-F]++|0[bB][01]++|[0-9]++)(?P<UNSIGNED>u)?+
   | (?P<AGG_OPEN>agg\s*+<<)
+  | (?P<SEQ_OPEN>(?:seq|list)\s*+<<)
   | (?P<CHOICE>choice-domain\b)
-  | (?P<NAME>{_NAME})
-  | (?P<SYMBOL>:-|<-|->|\?-|>>|<=|>=|!=|<:|[=<>:,;.()\[\]{{}}+\-*/%^!|@$])
+  | (?P<NAME>{_NAME}(?>(?:@[A-Za-z]++)?))
+  | (?P<SYMBOL>:-|<-|->|\?-|>>|<=|>=|!=|<:|[=<>:,;.()\[\]{{}}+\-*/%^!|@$`])
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
@@ -95,7 +97,6 @@ EXPONENT_HELP = "a float has digits on both sides of its point, as in 1.0e5"
 STRAY_HELP = {
     "&": "`and` is written `,`",
     "'": 'strings are written in double quotes: "text"',
-    "`": 'strings are written in double quotes: "text"',
     "#": "comments begin with //",
     "~": "negation is written `!`",
     "¬": "negation is written `!`",

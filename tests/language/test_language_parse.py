@@ -147,7 +147,6 @@ def test_productions(text: str, expected: list[ast.Node]) -> None:
 UNSUPPORTED = [
     ("p($) <- q(x).", "the counter $", 3, 4),
     (".decl p(x: number, y: number) choice-domain x, (x, y)", "choice domains", 31, 54),
-    ("+p(x) <- q(x).", "delta rules", 1, 6),
 ]
 
 
