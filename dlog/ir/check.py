@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from dlog.errors import Diagnostics, DlogError, DlogErrors
+from dlog.ir.analysis.plans import check_plans
 from dlog.ir.analysis.safety import make_safe
 from dlog.ir.analysis.stratify import stratify
 from dlog.ir.expand.components import instantiate, without_components
@@ -17,6 +18,7 @@ from dlog.ir.rules import Predicate, Program, Rule
 from dlog.ir.types import record_types, widening
 from dlog.ir.types.facts import check_functions, check_literals
 from dlog.ir.types.retype import typed_rule
+from dlog.ir.types.subtypes import check_subtypes
 from dlog.ir.types.typecheck import TypeChecker
 from dlog.language import ast
 from dlog.language.parse import expand_includes, parse_readable
@@ -59,12 +61,16 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
     """
     diagnostics = Diagnostics()
     program = instantiate(program, diagnostics)
-    lowered = lower(inline(without_components(program), diagnostics), diagnostics)
+    flat = without_components(program)
+    inlined = inline(flat, diagnostics)
+    lowered = lower(inlined, diagnostics)
     check_directives(lowered, diagnostics)
+    check_subtypes(flat, diagnostics)
     predicates, typed = typecheck(lowered, diagnostics, complete)
     fitting = check_literals(lowered, predicates, diagnostics)
     rules = [make_safe(rule, diagnostics) for rule in typed]
     strata = stratify(predicates, rules, diagnostics)
+    check_plans(inlined.statements, strata, diagnostics)
     if fitting:
         combined = {name for stratum in strata for name in stratum.combine}
         check_functions(lowered, predicates, combined, diagnostics)

@@ -138,9 +138,9 @@ PREFIXES = {"-": "neg", "bnot": "bnot", "lnot": "lnot"}
 # Functors of any number of arguments: two at a time, from the left.
 VARIADIC = frozenset({"cat", "min", "max"})
 # Those that have no value for some arguments.
-PARTIAL = frozenset(
-    {"div", "mod", "pow", "substr", "split", "sqrt", "log", "add_days", "match", NEGATED_MATCH}
-) | {name for name, _ in SIGNATURES if name.startswith(("to_", "as_")) and name != "to_string"}
+PARTIAL = frozenset({"div", "mod", "pow", "split", "sqrt", "log", "add_days", "match", NEGATED_MATCH}) | {
+    name for name, _ in SIGNATURES if name.startswith(("to_", "as_")) and name != "to_string"
+}
 # Those that have a value for all numbers; of times they may have none.
 TOTAL = frozenset({"add", "sub", "mul", "neg"})
 # Names that a program can call as functors or relations.

@@ -12,7 +12,7 @@ from dlog.aggregates import AGGREGATES
 from dlog.errors import Diagnostics, SourceError, UnsupportedError
 from dlog.language import ast
 from dlog.language.complaints import MISSING_END
-from dlog.language.declare import CANONICAL_TYPE, declaration_and_constraint
+from dlog.language.declare import CANONICAL_TYPE, declaration_and_constraint, excluding_qualifiers
 from dlog.language.lexer import FactRun
 from dlog.language.source import Source, Span
 from dlog.values import BUILTIN_TYPES
@@ -283,6 +283,10 @@ class Builder(Transformer):
         words = [str(x) for x in c[bracket:] if isinstance(x, Token) and x.type == "QUALIFIER"]
         kept = tuple(w for w in words if w not in _OLD_IO)
         span = self.span(*c)
+        for first, second in excluding_qualifiers(words):
+            message = f"{second} is given twice" if first == second else f"{second} contradicts {first}"
+            token = next(x for x in reversed(c) if isinstance(x, Token) and x == second)
+            self.diagnostics.error(message, self.span(token), "leave out one of them")
         out: list[ast.Node] = [ast.Declaration(str(n), parameters, None, kept, span=span) for n in names]
         out += [ast.Directive(w, str(n), span=span) for w in words if w in _OLD_IO for n in names]
         return out

@@ -6,7 +6,7 @@ both becomes a declaration and a constraint.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from dlog.errors import Diagnostics
 from dlog.language import ast
@@ -15,6 +15,23 @@ from dlog.values import BUILTIN_TYPES
 
 # Names of the same type in both syntaxes, under the name that `format` prints.
 CANONICAL_TYPE = {name: type.name for name, type in BUILTIN_TYPES.items()}
+
+
+# Qualifiers of which a declaration has at most one: how rows are stored, and hints that say the opposite.
+_ONE_OF = (
+    {"brie", "btree", "btree_delete", "eqrel"},
+    {"inline", "no_inline"},
+    {"magic", "no_magic"},
+)
+
+
+def excluding_qualifiers(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of qualifiers, in the order of the text, that cannot both be given."""
+    for index, second in enumerate(words):
+        for first in words[:index]:
+            if first == second or any({first, second} <= group for group in _ONE_OF):
+                yield first, second
+                break
 
 
 def declaration_and_constraint(

@@ -55,7 +55,7 @@ GENERATORS = (
     *(("string", 'split("a,ab,c,a", ",")'), ("unsigned", "range(1, 4)"), ("float", "range(0.0, 2.0, 0.5)")),
 )
 TESTS = ('contains("a", {a})', "starts_with({b}, {a})", 'match("a.*", {a})', "ends_with({a}, {b})")
-PARTIAL = {"int": ("{a} / {b}", "{b} % {a}") * 5, "string": ("substr({a}, 1, 1)",) * 4}
+PARTIAL = {"int": ("{a} / {b}", "{b} % {a}") * 5, "string": ('split({a}, "a", 1)',) * 4}
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ and read every predicate.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dlog.errors import ProgramWarning
+from dlog.ir.lower.lonely import lonely
 from dlog.ir.rules import Program
 from dlog.language import ast
 from dlog.language.source import Span
@@ -53,14 +53,9 @@ def _lonely_variables(statements: Iterable[ast.Node]) -> Iterator[ProgramWarning
 
 
 def _of_rule(rule: ast.Rule) -> Iterator[ProgramWarning]:
-    variables = [node for node in rule.walk() if isinstance(node, ast.Variable)]
-    times = Counter(variable.name for variable in variables)
-    for variable in variables:
-        if times[variable.name] == 1 and not variable.name.lstrip("?").startswith("_"):
-            message = f"the variable {variable.name} occurs only once in its rule"
-            yield ProgramWarning(
-                message, span=variable.span, help=f"write _ or _{variable.name} if it is meant"
-            )
+    for variable in lonely(rule):
+        message = f"the variable {variable.name} occurs only once in its rule"
+        yield ProgramWarning(message, span=variable.span, help=f"write _ or _{variable.name} if it is meant")
 
 
 # Predicates

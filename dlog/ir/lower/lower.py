@@ -25,6 +25,7 @@ from dlog.ir.lower.dependencies import Dependencies
 from dlog.ir.lower.equivalence import class_rules, declare_classes
 from dlog.ir.lower.fact_spans import fact_span
 from dlog.ir.lower.grounding import RawForm, ground
+from dlog.ir.lower.lonely import ungrounded_in_negations
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.named_types import NamedTypes
 from dlog.ir.lower.names import collect_names
@@ -118,6 +119,9 @@ def _lower_plain_rule(node: ast.Rule, lowered: Lowered, dependencies: Dependenci
     forms: list[RawForm] = []
     if node.body is not None:
         scope.formula(node.body, forms)
+    for variable in ungrounded_in_negations(node):
+        help = f"a negation tests values but binds none; write _ or _{variable.name} for any value"
+        scope.error(f"ungrounded variable {variable.name}", variable.span, help)
     computed: OwnForms = {}
     aggregates = [a for x in node.aggregations if (a := _aggregate(scope, x, computed)) is not None]
     heads = [h for x in node.heads if (h := _head_with_terms(scope, x, computed)) is not None]

@@ -80,7 +80,11 @@ class Names:
             return
         assert known.declaration is not None
         merged = _merged(known.declaration, declaration)
-        if merged is None:
+        if merged is not None and _are_both_full(known.declaration, declaration):
+            assert known.span is not None
+            help = f"the first declaration is at {place(known.span, declaration.span)}"
+            self.diagnostics.error(f"{declaration.name} is declared twice", declaration.span, help)
+        elif merged is None:
             assert known.span is not None
             message = f"{declaration.name} is declared twice, in different ways"
             help = f"the first declaration is at {place(known.span, declaration.span)}"
@@ -224,6 +228,12 @@ def _merged(first: ast.Declaration, second: ast.Declaration) -> ast.Declaration 
         return None
     qualifiers = tuple(dict.fromkeys((*first.qualifiers, *second.qualifiers)))
     return replace(first, keys=tuple(k for k in keys if k), value=value, qualifiers=qualifiers)
+
+
+def _are_both_full(first: ast.Declaration, second: ast.Declaration) -> bool:
+    """Whether both are written `.decl`, which says all there is; those of LogiQL add to each other."""
+    spans = [d.span for d in (first, second) if d.span is not None]
+    return len(spans) == 2 and spans[0] != spans[1] and all(s.text().startswith(".decl") for s in spans)
 
 
 def _merged_parameter(a: ast.Parameter, b: ast.Parameter) -> ast.Parameter | None:
