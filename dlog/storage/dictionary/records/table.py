@@ -10,7 +10,8 @@ collection makes new ones, so that who reads meanwhile in another thread sees th
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ import pyarrow as pa
 from dlog.jit import Words
 from dlog.storage.dictionary.records.layout import (
     ABSENT,
+    AT_MASK,
     FIRST_ID,
     HEADER,
     LIVE,
@@ -170,6 +172,19 @@ class RecordTable:
         return out, defined.view(np.bool_)
 
     # Room
+
+    @contextmanager
+    def addresses(self, room: int) -> Iterator[Words]:
+        """The table as one array (see `layout`) with room for so many records, while no other thread stores
+        any."""
+        with self._lock:
+            fields = max((len(kinds) for _, kinds in self._shapes), default=0)
+            self._reserve(room, room * (HEADER + fields))
+            slots, *others = self.arrays
+            held = [slots, np.array([len(slots) - 1]), *others, self.meta, self._constructors]
+            words = np.array([array.ctypes.data for array in held], np.int64)
+            words[AT_MASK] = len(slots) - 1
+            yield words
 
     def _reserve(self, n: int, words: int) -> None:
         """Room for n more records of so many words."""
