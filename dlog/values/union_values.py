@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dlog.values.heavy import pa
+from dlog.values.heavy import np, pa
 
 
 def values_of(column: pa.ChunkedArray | pa.Array) -> list[Any]:
@@ -39,8 +39,15 @@ def _members(array: pa.UnionArray) -> list[Any]:
     number = {code: i for i, code in enumerate(array.type.type_codes)}
     names = [array.type.field(i).name for i in range(array.type.num_fields)]
     members = [_values(array.field(i)) for i in range(len(names))]
-    places = array.offsets.to_pylist() if array.type.mode == "dense" else range(len(array))
+    dense = array.type.mode == "dense"
+    places = _words(array, 2, "int32") if dense else range(len(array))
     return [
         {names[number[code]]: members[number[code]][place]}
-        for code, place in zip(array.type_codes.to_pylist(), places, strict=True)
+        for code, place in zip(_words(array, 1, "int8"), places, strict=True)
     ]
+
+
+def _words(array: pa.UnionArray, buffer: int, kind: str) -> list[int]:
+    """Its codes or offsets.  pyarrow's properties of these names forget that an array is a slice."""
+    words = np.frombuffer(array.buffers()[buffer], kind)
+    return list(words[array.offset : array.offset + len(array)].tolist())

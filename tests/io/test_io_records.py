@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
 
 import dlog
 from dlog import Branch
 from dlog.engine.run import run_program
 from dlog.errors import DataError
+from tests.examples import relaxed
 
 TYPES = """
     .type Pair = [a: number, b: symbol]
@@ -259,3 +264,31 @@ def test_text_files_are_those_of_souffle(tmp_path: Path) -> None:
     text = (tmp_path / "p.csv").read_text()
     assert text == good
     assert "p.facts:3: warning: row rejected: l: " in database.warnings[0]
+
+
+PAIRS = st.none() | st.tuples(
+    st.integers(-(2**63), 2**63 - 1), st.text(st.characters(exclude_categories=["Cs"]))
+)
+LINES = st.none() | st.tuples(PAIRS, st.floats(allow_nan=False))
+CORNERS = st.recursive(st.none(), lambda others: st.tuples(PAIRS, others), max_leaves=3)
+SHAPES = st.one_of(
+    st.just(Branch("Point")),
+    st.floats(allow_nan=False).map(lambda r: Branch("Circle", (r,))),
+    CORNERS.map(lambda corners: Branch("Polygon", (corners,))),
+)
+
+
+@relaxed(60)
+@given(
+    st.lists(st.tuples(st.integers(0, 9), LINES, SHAPES), max_size=6), st.sampled_from(["dense", "sparse"])
+)
+def test_random_records_are_read_again(rows: list[tuple[Any, ...]], mode: str) -> None:
+    db, structs, unions, file = database(), database(), database(), io.BytesIO()
+    db.apply(insert={"p": rows})
+    table = db["p"].to_arrow()
+    structs.apply(insert={"p": table})
+    parquet.write_table(table, file)
+    structs.apply(erase={"p": parquet.read_table(file).slice(0, 1)})
+    union = as_union(table.column("s").combine_chunks(), mode) if len(table) else table.column("s")
+    unions.apply(insert={"p": table.set_column(2, "s", union).slice(1)})
+    assert structs["p"].rows() == unions["p"].rows() == db["p"].rows()[1:]
