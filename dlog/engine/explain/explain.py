@@ -18,6 +18,7 @@ from dlog.engine.evaluate.evaluate import as_plain, combines_by_row, delta_varia
 from dlog.engine.explain.orders import explain_orders
 from dlog.engine.explain.recursion import explain_recursion
 from dlog.engine.head.heads import body_outputs, only_counts, takes_weights
+from dlog.engine.head.sequences import sequence_of
 from dlog.engine.state.measure import RuleMeasure
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Atom, Form, Program, Rule, Stratum, Var
@@ -75,7 +76,10 @@ def explain(
         classes = program.classes_in(stratum)
         for rule in rules:
             relation = classes.get(rule.heads[0].predicate)
-            found = _rule(rule, store, stratum) if relation is None else _classes(rule, relation)
+            if rule.numbers:
+                found = _sequence(rule)
+            else:
+                found = _rule(rule, store, stratum) if relation is None else _classes(rule, relation)
             lines += [f"  {line}" for line in found]
         lines += [f"  {line}" for line in _recursion(store, stratum, bool(classes))]
         lines += [f"  {line}" for line in maintained(stratum)]
@@ -98,6 +102,15 @@ def _title(number: int, stratum: Stratum) -> str:
     elif stratum.combine:
         how = "recursive, " + ", ".join(f"{op} per key of {name}" for name, op in stratum.combine.items())
     return f"stratum {number}: {names} ({how})"
+
+
+def _sequence(rule: Rule) -> Iterator[str]:
+    """How numbers are found."""
+    where = f"{rule.span.file}:{rule.span.line}: " if rule.span else ""
+    sequence = sequence_of(rule)
+    yield f"{where}{rule.heads[0]} <- seq<<>> {sequence.rows}"
+    groups = f"each group of {sequence.n_groups} columns" if sequence.n_groups else "all rows"
+    yield f"  numbers the rows of {sequence.rows} from 0, {groups} in order"
 
 
 def _classes(rule: Rule, relation: str) -> Iterator[str]:
