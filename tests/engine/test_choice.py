@@ -206,7 +206,7 @@ def test_explain_says_which_strategy_follows() -> None:
     assert "maintained by strategy choices, because a chosen row stays" in db.explain("r")
     assert "from scratch whenever it is touched" in db.explain("tree")
     assert "rows that are derived again stay" in db.explain("tree")
-    assert "maintained by strategy numbering" in db.explain()
+    assert "maintained by strategy autonumbers" in db.explain()
 
 
 def test_verify_finds_what_is_wrong() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dlog.errors import DataError, DlogError, DlogErrors, SourceError, UnsupportedError
+from dlog.errors import DataError, DlogErrors, SourceError
 from dlog.language import ast
 from dlog.language.ast import (
     Aggregation,
@@ -160,24 +160,6 @@ PRODUCTIONS: list[tuple[str, list[ast.Node]]] = [
 @pytest.mark.parametrize(("text", "expected"), PRODUCTIONS, ids=[t for t, _ in PRODUCTIONS])
 def test_productions(text: str, expected: list[ast.Node]) -> None:
     assert list(parse(text).statements) == expected
-
-
-UNSUPPORTED = [
-    ("p(@f(x)) <- q(x).", "user functors", 3, 8),
-    (".functor f(x: number): number", "user functors", 1, 9),
-    ("+p(x) <- q(x).", "delta rules", 1, 6),
-]
-
-
-@pytest.mark.parametrize(("text", "what", "start", "end"), UNSUPPORTED, ids=[u[0] for u in UNSUPPORTED])
-def test_unsupported_features(text: str, what: str, start: int, end: int) -> None:
-    with pytest.raises(DlogError) as caught:
-        parse(f"a(1).\n{text}\nb(2).")
-    first = caught.value.errors[0] if isinstance(caught.value, DlogErrors) else caught.value
-    assert isinstance(first, UnsupportedError)
-    assert first.message == f"not supported yet: {what}"
-    assert (first.line, first.column) == (2, start)
-    assert first.span.end - first.span.start == end - start  # type: ignore[union-attr]
 
 
 def test_components_are_statements_between_braces() -> None:

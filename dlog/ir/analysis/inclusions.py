@@ -21,8 +21,9 @@ def inclusions(program: Program) -> frozenset[tuple[str, str]]:
         for rule in stratum.rules:
             for head in rule.heads:
                 predicate = program.predicates[head.predicate]
-                if predicate.equivalence is not None or predicate.numbering is not None:
-                    continue  # its rule says only where its members or its assignments come from
+                special = predicate.equivalence is not None or predicate.numbering is not None
+                if special or rule.numbers:
+                    continue  # its rule says only where its rows come from
                 around = {
                     form.predicate
                     for form in rule.body.forms

@@ -25,11 +25,12 @@ from dlog.language.source import Span
 
 SUBSUMPTION = "subsumption"
 AUTOINC = "autoinc()"
+NUMBERING = "numbering"
 
 
 @dataclass(frozen=True)
 class Edge:
-    """`head` needs `body`; `kind` is "" for a positive use, else "not", SUBSUMPTION, AUTOINC or an
+    """`head` needs `body`; `kind` is "" for a positive use, else "not", SUBSUMPTION, AUTOINC, NUMBERING or an
     aggregate."""
 
     head: str
@@ -150,7 +151,9 @@ def _edges(rule: Rule, predicates: dict[str, Predicate]) -> Iterator[Edge]:
 
 
 def _kind(rule: Rule, head: Atom) -> str:
-    """The aggregate through which a head gets its rows, if any."""
+    """The aggregate through which a head gets its rows, if any; NUMBERING of a sequence."""
+    if rule.numbers:
+        return NUMBERING
     used = used_by([head], rule.aggregates)
     return used[-1].op if used else ""
 

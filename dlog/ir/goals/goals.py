@@ -47,6 +47,7 @@ def switches(program: Program) -> Switches:
     for stratum in program.strata:  # what is chosen depends on all candidates, and on their order
         if program.remembered_in(stratum):
             found.never |= {*stratum.predicates}
+    found.never |= program.sequences  # a number depends on all rows of its group
     found.eager -= found.never
     return found
 
@@ -79,7 +80,7 @@ def _is_function(program: Program, name: str, based: Collection[str]) -> bool:
     """Whether the rules show that a key has one value."""
     if name in based:
         return False
-    if program.is_combined(name):
+    if program.is_combined(name) or name in program.sequences:
         return True
     rules = program.rules_of(name)
     heads = [head for rule in rules for head in rule.heads if head.predicate == name]

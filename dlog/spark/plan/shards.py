@@ -141,6 +141,8 @@ def _not_shared(shape: Shape, stratum: Stratum) -> str:
         if shape.program.predicates[name].numbering is not None:
             return "autoinc() counts in one process"
         return "which rows are chosen depends on all candidates"
+    if stratum.sequence is not None:
+        return "a number depends on all rows of its group"
     if shape.program.classes_in(stratum):
         return "any pair of an equivalence relation may join two classes"
     for rule in stratum.rules:

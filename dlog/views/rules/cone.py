@@ -86,6 +86,8 @@ class Cone:
         if self.program.remembered_in(stratum):
             message = f"the rows of {name} depend on those that it had: {LEVELS} have no such memory"
             raise UnsupportedError(message, span=span)
+        if stratum.sequence is not None:
+            raise UnsupportedError(f"{name} is a sequence: {LEVELS} have none", span=span)
         if stratum.subsumptions:
             raise UnsupportedError(f"{name} has a subsumption: {LEVELS} have none", span=span)
 

@@ -1,24 +1,29 @@
-"""Owns the strategy of numbers: assignments keep theirs, at the cost of what changes.
+"""Owns the strategy of sequences: a changed row renumbers the rows of its group that are behind it.
 
-Its state are the numbers, a predicate of the store, and the counter (`dlog.engine.evaluate.numbering`).
+It has no state besides the predicates: the rows that are numbered are a predicate of the store, whose index
+has them in order and counts them, so the first number that changes is found in O(log n).
 """
 
 from __future__ import annotations
 
-from dlog.engine.evaluate.numbering import check_numbers, new_numbers, with_numbers_of
+import numpy as np
+
+from dlog.engine.head.sequences import Sequence
 from dlog.engine.maintain.strategy import Cycle, Strategy, recompute
 from dlog.engine.state.store import Store
-from dlog.ir.rules import Numbering, Stratum
+from dlog.heads.sequences.sequences import renumbered
+from dlog.ir.rules import Stratum
+from dlog.planning.versions import old_name
 from dlog.storage.index.batch import Change
-from dlog.storage.relation.relation import in_order
+from dlog.storage.relation.relation import Relation
 
 
-class NumberStrategy(Strategy):
+class SequenceStrategy(Strategy):
     way = "numbering"
 
-    def __init__(self, stratum: Stratum, numbering: Numbering):
-        self.stratum, self.reads, self.numbering = stratum, stratum.reads, numbering
-        (self.name,) = stratum.predicates
+    def __init__(self, stratum: Stratum):
+        self.stratum, self.reads = stratum, stratum.reads
+        self.sequence = Sequence.of(stratum)
 
     def ready(self, store: Store) -> bool:
         return True
@@ -30,23 +35,32 @@ class NumberStrategy(Strategy):
         recompute(self.stratum, cycle)
 
     def apply(self, cycle: Cycle) -> None:
-        change = cycle.changes.get(self.numbering.assignments)
+        sequence, relations = self.sequence, cycle.store.relations
+        change = cycle.changes.get(sequence.rows)
         if change is None:
             return
-        numbered = cycle.store.relations[self.name]
-        gone, _ = with_numbers_of(numbered, change.erased)
-        new = new_numbers(cycle.store, self.numbering, change.inserted)
-        later, _ = numbered.apply(inserts=new, erases=gone)
-        cycle.operations += len(new) + len(gone)
-        cycle.publish(self.name, later, Change(in_order(new), in_order(gone)))
+        natural = tuple(range(len(sequence.types)))
+        before = relations[old_name(sequence.rows)].index(natural)
+        after = relations[sequence.rows].add_order(natural)
+        dictionary = cycle.store.dictionary
+        sorter = None if sequence.by_codes else lambda rows: sequence.order(rows, dictionary)
+        gone, come = map(sequence.facts, renumbered(before, after, change, sequence.n_groups, sorter))
+        later, net = relations[sequence.head].apply(inserts=come, erases=gone)
+        cycle.operations += len(gone) + len(come)
+        cycle.publish(sequence.head, later, net)
 
     def estimate(self, cycle: Cycle) -> float:
-        change = cycle.changes.get(self.numbering.assignments)
-        changed = 0 if change is None else len(change.inserted) + len(change.erased)
-        return changed / max(1, cycle.store.rows(self.numbering.assignments))
+        change = cycle.changes.get(self.sequence.rows, Change(_NONE, _NONE))
+        return (len(change.inserted) + len(change.erased)) / max(1, cycle.store.rows(self.sequence.rows))
 
     def explain(self, store: Store) -> list[str]:
-        return [f"{self.way}, because an assignment keeps its number; a new one gets one never given before"]
+        order = "codes" if self.sequence.by_codes else "texts, so a changed group is sorted again"
+        return [f"{self.way}, because it is a sequence: a row renumbers those behind it; ordered by {order}"]
 
     def check(self, store: Store) -> None:
-        check_numbers(store, self.name, self.numbering)
+        facts = self.sequence.all_facts(store.relations[self.sequence.rows], store.dictionary)
+        anew = Relation.build(store.arena, facts, facts.shape[1])
+        assert np.array_equal(anew.rows(), store.relations[self.sequence.head].rows())
+
+
+_NONE = np.empty((0, 0), np.int64)

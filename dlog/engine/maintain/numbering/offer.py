@@ -1,24 +1,22 @@
-"""Owns what the strategy of numbers costs, and which strata it is for."""
+"""Owns what the strategy of sequences costs, and which strata it cannot maintain."""
 
 from __future__ import annotations
 
-from dlog.engine.maintain.numbering.keep import NumberStrategy
+from dlog.engine.maintain.numbering.keep import SequenceStrategy
 from dlog.engine.maintain.offers import GENERAL_PATH, Offer, Question
 
-PER_ROW = 1.0
+PER_NUMBER = 0.1  # of rows that are renumbered: half of those that there are
 
 
 def refuse(name: str, question: Question) -> str | None:
-    numbering = question.program.predicates[question.remembered[0]].numbering
-    return "it is for numbers of assignments" if numbering is None else None
+    return None if question.stratum.sequence is not None else "it is for sequences"
 
 
 def offer(name: str, question: Question) -> Offer:
-    reason = "an assignment keeps its number, a new one gets the next"
-    return Offer(name, reason, per_row=PER_ROW, per_transaction=GENERAL_PATH, bytes=0.0, build=0.0)
+    reason = "a row renumbers those behind it"
+    per_row = 1.0 + PER_NUMBER * question.rows / 2
+    return Offer(name, reason, per_row=per_row, per_transaction=GENERAL_PATH, bytes=0.0, build=0.0)
 
 
-def make(name: str, question: Question) -> NumberStrategy:
-    numbering = question.program.predicates[question.remembered[0]].numbering
-    assert numbering is not None
-    return NumberStrategy(question.stratum, numbering)
+def make(name: str, question: Question) -> SequenceStrategy:
+    return SequenceStrategy(question.stratum)
