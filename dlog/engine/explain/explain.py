@@ -122,10 +122,10 @@ def _sequence(rule: Rule) -> Iterator[str]:
     """How numbers are found."""
     where = f"{rule.span.file}:{rule.span.line}: " if rule.span else ""
     sequence = sequence_of(rule)
-    yield f"{where}{rule.heads[0]} <- seq<<>> {sequence.rows}"
+    yield f"{where}{rule}"
     groups = f"in each group of its first {sequence.n_groups} columns, " if sequence.n_groups > 1 else ""
     groups = "in each group of its first column, " if sequence.n_groups == 1 else groups
-    yield f"  numbers the rows of {sequence.rows} in order, {groups}from 0"
+    yield f"  a sequence: numbers the rows of {sequence.rows} in order, {groups}from 0"
 
 
 def _classes(rule: Rule, relation: str) -> Iterator[str]:
