@@ -34,6 +34,9 @@ NOT_STORED = "the relation of its head is not stored"
 SHORT_PATH = 20.0
 GENERAL_PATH = 250.0
 PER_AGGREGATE = 50.0  # there
+# The change of a head that is not stored, by deltas: rows that the short path takes, the general path where a
+# changed row gives more, and each row of the change.
+SHORT_ROWS, GENERAL_CHANGES, PER_CHANGED_ROW = 256, 210.0, 0.035
 MUCH_SLOWER = 1.5  # below this, the memory that methods need decides between them
 
 

@@ -41,6 +41,7 @@ from dlog.storage.dictionary.records.record_kernels import (
     store_rows,
     sweep,
 )
+from dlog.storage.dictionary.records.structs import record_structs
 from dlog.storage.dictionary.records.texts import in_order, record_texts
 from dlog.storage.dictionary.records.uses import Holders, alone
 from dlog.storage.index.sort import as_words
@@ -152,6 +153,10 @@ class RecordTable:
     def texts(self, codes: Words, type: RecordType, dictionary: Any) -> pa.Array:
         """The texts of codes, as programs write them."""
         return record_texts(codes, type, self.arrays, self._constructors, dictionary)
+
+    def structs(self, codes: Words, type: RecordType, dictionary: Any) -> pa.Array:
+        """The values of codes, as structs where the type allows that."""
+        return record_structs(codes, type, dictionary)
 
     def ranks(self, codes: Words, type: RecordType, dictionary: Any) -> Words:
         """Numbers in the order of the values."""
