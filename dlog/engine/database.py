@@ -409,6 +409,7 @@ class Database(Evaluated):
             watch.doing = "changing facts"
             store.relations = store.relations.copy()
             options = Options.of(program.pragmas)
+            self._bind(store, program)
             evaluation = self._evaluation(program, watch)
             if self._maintenance.lacks_primitives(store):
                 self._maintenance.store_primitives(store, evaluation)

@@ -18,7 +18,9 @@ from dlog.engine.maintain.strategies import REGISTRY, Entry
 from dlog.engine.maintain.strategy import Strategy
 from dlog.engine.state.store import Store
 from dlog.errors import UnsupportedError
+from dlog.ir.functors import calls
 from dlog.ir.rules import Program, Rule, Stratum
+from dlog.planning.stored_calls import why_not_stored
 
 # Joins produced 8 million assignments a second on a star of six relations.
 PER_ASSIGNMENT = 1 / 8
@@ -96,6 +98,15 @@ class Question:
     def classes(self) -> dict[str, str]:
         """The predicates with classes in the stratum, with their equivalence relations."""
         return self.program.classes_in(self.stratum)
+
+    @cached_property
+    def has_calls(self) -> bool:
+        return any(next(calls(rule.body), None) is not None for rule in self.stratum.rules)
+
+    @cached_property
+    def uncalled(self) -> str | None:
+        """Why the calls of functors in the stratum cannot be followed, if they cannot."""
+        return why_not_stored(self.program, self.stratum)
 
     @property
     def assignments_of_row(self) -> float:
@@ -196,12 +207,13 @@ def _candidates(question: Question) -> Iterator[Entry]:
 
 
 def _entries(question: Question) -> list[Entry]:
-    """All strategies; those for equivalence relations and sequences only where there is one."""
+    """All strategies; those for equivalence relations, sequences and functors only where there is one."""
     plain = [e for e in REGISTRY if e.last_resort or not (e.classes or e.sequences)]
     special = [e for e in REGISTRY if not e.last_resort and (e.classes or e.sequences)]
     wanted = (e for e in special if question.classes if e.classes)
     numbered = (e for e in special if question.stratum.sequence is not None if e.sequences)
     both = {e.name for e in (*plain, *wanted, *numbered)}
+    both -= set() if question.has_calls else {e.name for e in plain if e.calls and not e.last_resort}
     return [e for e in REGISTRY if e.name in both]
 
 
@@ -216,10 +228,18 @@ def _refusal(entry: Entry, question: Question) -> str | None:
     if question.stratum.sequence is not None and not entry.sequences:
         return SEQUENCE
     subsumes = bool(question.stratum.subsumptions) and not entry.last_resort
-    reason: str | None = SUBSUMES if subsumes else entry.offers.refuse(entry.name, question)
+    reason = SUBSUMES if subsumes else _unlike_calls(entry, question)
+    reason = reason or entry.offers.refuse(entry.name, question)
     if reason is not None and not entry.on_request:
         question.refusals.append(Refusal(entry.name, reason))
     return reason
+
+
+def _unlike_calls(entry: Entry, question: Question) -> str | None:
+    """Why a strategy cannot maintain a stratum that calls functors, if it does."""
+    if not question.has_calls or entry.last_resort:
+        return None
+    return question.uncalled or (None if entry.calls else "it has values of a functor")
 
 
 def _offer(entry: Entry, question: Question) -> Offer:

@@ -33,6 +33,7 @@ class Entry:
     on_request: bool = False  # its method is chosen for a rule only if the user asks for it
     changes_only: bool = False  # whether it finds the change of a head whose relation is not stored
     classes: bool = False  # whether it maintains the classes of equivalence relations
+    calls: bool = False  # whether it calls functors
     sequences: bool = False  # whether it maintains sequences
     last_resort: bool = False  # asked only when all others refuse: it is never cheaper
 
@@ -50,6 +51,7 @@ REGISTRY = (
     Entry("trace-exact", "trace", by_rule=True, on_request=True),
     Entry("views", "views"),
     Entry("stages", "stages", selectable=False),
+    Entry("calls", "calls", selectable=False, calls=True),
     Entry("classes", "classes", selectable=False, classes=True),
     Entry("numbering", "numbering", selectable=False, sequences=True),
     Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True, classes=True, sequences=True),
