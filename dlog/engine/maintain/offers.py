@@ -213,15 +213,20 @@ def _candidates(question: Question) -> Iterator[Entry]:
 
 
 def _entries(question: Question) -> list[Entry]:
-    """All strategies; those for predicates of a certain kind, and functors, only where there is one."""
-    plain = [e for e in REGISTRY if e.last_resort or not (e.classes or e.sequences or e.memory)]
-    special = [e for e in REGISTRY if not e.last_resort and (e.classes or e.sequences or e.memory)]
-    wanted = (e for e in special if question.classes if e.classes)
-    numbered = (e for e in special if question.stratum.sequence is not None if e.sequences)
-    remembering = (e for e in special if question.remembered if e.memory)
-    both = {e.name for e in (*plain, *wanted, *numbered, *remembering)}
-    both -= set() if question.has_calls else {e.name for e in plain if e.calls and not e.last_resort}
-    return [e for e in REGISTRY if e.name in both]
+    """All strategies; those for equivalence relations, sequences, memory and functors only where there is one."""
+    return [entry for entry in REGISTRY if _is_concerned(entry, question)]
+
+
+def _is_concerned(entry: Entry, question: Question) -> bool:
+    if entry.last_resort:
+        return True
+    if entry.classes:
+        return bool(question.classes)
+    if entry.sequences:
+        return question.stratum.sequence is not None
+    if entry.memory:
+        return bool(question.remembered)
+    return question.has_calls or not entry.calls
 
 
 def _refusal(entry: Entry, question: Question) -> str | None:

@@ -25,7 +25,7 @@ from dlog.language.source import Span
 
 SUBSUMPTION = "subsumption"
 AUTOINC = "autoinc()"
-NUMBERING = "numbering"
+NUMBERING = "numbers"
 
 
 @dataclass(frozen=True)
