@@ -213,7 +213,7 @@ def _candidates(question: Question) -> Iterator[Entry]:
 
 
 def _entries(question: Question) -> list[Entry]:
-    """All strategies; those for equivalence relations, sequences, memory and functors only where there is one."""
+    """All strategies; those for special predicates and for functors only where there is one."""
     return [entry for entry in REGISTRY if _is_concerned(entry, question)]
 
 
