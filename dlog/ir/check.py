@@ -64,7 +64,7 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
     predicates, typed = typecheck(lowered, diagnostics, complete)
     fitting = check_literals(lowered, predicates, diagnostics)
     rules = [make_safe(rule, diagnostics) for rule in typed]
-    strata = stratify(predicates, rules, diagnostics)
+    strata = stratify(predicates, rules, diagnostics, lowered.constraints)
     if fitting:
         combined = {name for stratum in strata for name in stratum.combine}
         check_functions(lowered, predicates, combined, diagnostics)

@@ -341,6 +341,7 @@ class Stratum:
     recursive: bool
     combine: Mapping[str, str] = field(default_factory=dict)  # predicate -> min or max, where recursive
     subsumptions: tuple[Rule, ...] = ()
+    totals: Mapping[str, str] = field(default_factory=dict)  # predicate -> sum or count, where recursive
 
     @cached_property
     def reads(self) -> frozenset[str]:

@@ -3,24 +3,27 @@ are allowed.
 
 A rule that removes rows, a subsumption, belongs to the stratum of its head; what else it reads comes before.
 
-Positive recursion is allowed.  Recursive min and max are allowed as far as `monotone` permits.  Any other
-cycle through negation or aggregation is an error that shows the cycle.
+Positive recursion is allowed.  Recursive min and max are allowed as far as `monotone` permits, recursive sums
+and counts as far as `totals` does.  Any other cycle through negation or aggregation is an error that shows the cycle.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import rustworkx
 
 from dlog.aggregates import AGGREGATES
 from dlog.errors import Diagnostics, place
 from dlog.ir.analysis.monotone import check_monotone
+from dlog.ir.analysis.non_negative import NonNegative
+from dlog.ir.analysis.totals import check_totals, totals_of, without_nothing
 from dlog.ir.lower.aggregates import is_domain, used_by
 from dlog.ir.lower.quantify import with_heads
-from dlog.ir.rules import Atom, Predicate, Rule, Stratum
+from dlog.ir.rules import Atom, Constraint, Predicate, Rule, Stratum
 from dlog.language.source import Span
 
 SUBSUMPTION = "subsumption"
@@ -37,7 +40,10 @@ class Edge:
 
 
 def stratify(
-    predicates: dict[str, Predicate], rules: list[Rule], diagnostics: Diagnostics
+    predicates: dict[str, Predicate],
+    rules: list[Rule],
+    diagnostics: Diagnostics,
+    constraints: Sequence[Constraint] = (),
 ) -> tuple[Stratum, ...]:
     """Strata in an order in which each depends only on itself and those before it.  O(predicates + uses)."""
     edges = [edge for rule in rules for edge in _edges(rule)]
@@ -55,7 +61,8 @@ def stratify(
             members = set(component)
             within = [e for name in component for e in inside[name] if e.body in members]
             ordered = [own[i] for i in sorted(own)]
-            strata.append(_stratum(component, ordered, within, predicates, diagnostics))
+            bounds = partial(NonNegative, predicates, rules, constraints)
+            strata.append(_stratum(component, ordered, within, predicates, bounds, diagnostics))
     return tuple(strata)
 
 
@@ -64,13 +71,18 @@ def _stratum(
     rules: list[Rule],
     edges: list[Edge],
     predicates: dict[str, Predicate],
+    bounds: Callable[[Mapping[str, str]], NonNegative],
     diagnostics: Diagnostics,
 ) -> Stratum:
     subsumptions = tuple(rule for rule in rules if rule.removes)
     rules = [rule for rule in rules if not rule.removes]
     restricted = [part for rule in rules for part in _restricted(rule, component, bool(edges))]
     combine = _combine(restricted) if edges else {}
-    forbidden = [e for e in edges if _is_forbidden(e, combine, predicates)]
+    totals = totals_of(restricted) if edges else {}
+    forbidden = [e for e in edges if _is_forbidden(e, {**totals, **combine}, predicates)]
+    known = bounds(totals)
+    if totals and not forbidden:
+        restricted = [without_nothing(rule, totals, known) for rule in restricted]
     if forbidden:
         _report_cycle(forbidden[0], edges, predicates, diagnostics)
     elif subsumptions and combine:
@@ -79,10 +91,35 @@ def _stratum(
         _report_combined(combine, predicates[names[0]], diagnostics)
     elif subsumptions and (names := [n for n in component if predicates[n].equivalence is not None]):
         _report_subsumed(subsumptions[0], predicates[names[0]], diagnostics)
+    elif totals:
+        _check_totals(restricted, totals, known, combine, subsumptions, predicates, diagnostics)
     else:
         for rule in restricted:
             check_monotone(rule, combine, diagnostics)
-    return Stratum(component, tuple(restricted), bool(edges), combine, subsumptions)
+    return Stratum(component, tuple(restricted), bool(edges), combine, subsumptions, totals)
+
+
+def _check_totals(
+    rules: list[Rule],
+    totals: dict[str, str],
+    known: NonNegative,
+    combine: dict[str, str],
+    subsumptions: tuple[Rule, ...],
+    predicates: dict[str, Predicate],
+    diagnostics: Diagnostics,
+) -> None:
+    """Totals depend on themselves through plain rules only."""
+    (name, op), *_ = totals.items()
+    classes = [predicates[r.heads[0].predicate].equivalence for r in rules]
+    others = [f"the {other} of {n}" for n, other in combine.items()]
+    others += [f"the subsumption of {r.heads[0].predicate}" for r in subsumptions]
+    others += [f"the equivalence relation {relation}" for relation in classes if relation is not None]
+    if not others:
+        check_totals(rules, totals, predicates, known, diagnostics)
+        return
+    span = next(r.span for r in rules if r.heads[0].predicate == name)
+    message = f"the recursive {op} of {name} and {others[0]} depend on each other"
+    diagnostics.error(message, span, f"derive one of them from predicates that do not depend on {name}")
 
 
 def _report_both(subsumption: Rule, combine: dict[str, str], diagnostics: Diagnostics) -> None:
@@ -191,7 +228,8 @@ def _report_cycle(
     if any(is_domain(step.body) for step in whole):
         help += "; the aggregate's outer variables must get their values from outside the cycle"
     function = AGGREGATES.get(edge.kind)
-    if function is not None and function.is_recursive and not predicates[path[0].head].is_functional:
+    may_recur = function is not None and (function.is_recursive or function.grows)
+    if may_recur and not predicates[path[0].head].is_functional:
         help += f"; a recursive {edge.kind} is the value of a function, as in {path[0].head}[...] = x"
     what = "negation" if edge.kind == "not" else edge.kind
     diagnostics.error(f"{path[0].head} depends on its own {what}", edge.span, help)

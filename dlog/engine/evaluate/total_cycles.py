@@ -1,0 +1,71 @@
+"""Owns the question whether a group of a recursive sum needs itself: which groups need which, and a cycle.
+
+Knows nothing of how the groups are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import rustworkx
+
+from dlog.engine.state.store import Store
+from dlog.errors import DataError
+from dlog.ir.analysis.contributions import Contributions
+from dlog.ir.rules import Program
+from dlog.storage.values import decode_value
+
+_SHOWN = 6  # groups of a cycle that a message names
+
+
+@dataclass(frozen=True)
+class Need:
+    """Row i of `keys`, a group of a total, needs row i of `needed`, a group of the same or another total."""
+
+    keys: tuple[str, np.ndarray]
+    needed: tuple[str, np.ndarray]
+
+
+def check_cycles(
+    program: Program, store: Store, totals: Mapping[str, Contributions], needs: Sequence[Need]
+) -> None:
+    """Raises for a group whose total is computed from itself.  O(n log n)"""
+    groups, edges = _numbered(needs)
+    graph = rustworkx.PyDiGraph()
+    graph.add_nodes_from(range(len(groups)))
+    graph.add_edges_from_no_data(edges)
+    cycle = rustworkx.digraph_find_cycle(graph)
+    if not cycle:
+        return
+    path = [groups[source] for source, _ in cycle]
+    op = totals[path[0][0]].adding_up.aggregates[0].op
+    texts = [_shown(program, store, *group) for group in (*path, path[0])]
+    if len(texts) > _SHOWN:
+        texts = [*texts[: _SHOWN - 1], f"... ({len(texts) - _SHOWN} more)", texts[-1]]
+    message = f"the {op} {texts[0]} is computed from itself: {' needs '.join(texts)}"
+    help = "sums that are computed from sums need data without cycles; a constraint can say so"
+    raise DataError(message, span=totals[path[0][0]].adding_up.span, help=help)
+
+
+def _numbered(needs: Sequence[Need]) -> tuple[list[tuple[str, tuple[int, ...]]], list[tuple[int, int]]]:
+    """Groups by number, and pairs of numbers."""
+    numbers: dict[tuple[str, tuple[int, ...]], int] = {}
+    edges: list[tuple[int, int]] = []
+    for need in needs:
+        columns = []
+        for name, keys in (need.keys, need.needed):
+            rows = map(tuple, keys.tolist())
+            columns.append([numbers.setdefault((name, row), len(numbers)) for row in rows])
+        edges += zip(*columns, strict=True)
+    return list(numbers), edges
+
+
+def _shown(program: Program, store: Store, name: str, keys: tuple[int, ...]) -> str:
+    columns = program.predicates[name].columns
+    texts = [
+        column.type.shown(decode_value(code, column.type, store.dictionary))
+        for code, column in zip(keys, columns, strict=False)
+    ]
+    return f"{name}[{', '.join(texts)}]"
