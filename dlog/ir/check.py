@@ -64,7 +64,9 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
     predicates, typed = typecheck(lowered, diagnostics, complete)
     fitting = check_literals(lowered, predicates, diagnostics)
     rules = [make_safe(rule, diagnostics) for rule in typed]
-    strata = stratify(predicates, rules, diagnostics, lowered.constraints)
+    violations = {constraint.violations for constraint in lowered.constraints}
+    constraints = [rule for rule in rules if rule.heads[0].predicate in violations]
+    strata = stratify(predicates, rules, diagnostics, constraints)
     if fitting:
         combined = {name for stratum in strata for name in stratum.combine}
         check_functions(lowered, predicates, combined, diagnostics)

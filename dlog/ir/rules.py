@@ -433,6 +433,11 @@ class Program:
         """How many strata read each predicate that is read."""
         return Counter(name for stratum in self.strata for name in stratum.reads)
 
+    @property
+    def constraint_rules(self) -> list[Rule]:
+        """The rules that derive violations of constraints."""
+        return [rule for constraint in self.constraints for rule in self.rules_of(constraint.violations)]
+
     @cached_property
     def violations(self) -> frozenset[str]:
         """The auxiliary predicates that constraints keep empty."""

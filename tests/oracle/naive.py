@@ -37,6 +37,7 @@ from dlog.values.record import NOTHING
 from .aggregates import UNDEFINED, aggregate
 from .primitives import holds, results
 from .records import record_literal
+from .totals import check_needs
 from .values import Row, Value, canonical, fit, greatest, least, order
 
 Rows = set[Row]
@@ -147,7 +148,9 @@ class _Stratum:
     def run(self) -> None:
         self.replace({name: set() for name in self.stratum.predicates})
         self.classes = self.program.classes_in(self.stratum)
-        for _ in range(ROUNDS):
+        for number in range(ROUNDS):
+            if number & (number - 1) == 0:
+                self.check_totals()
             derived = self.derive()
             if self.stratum.subsumptions:
                 derived = self.not_subsumed(derived)
@@ -157,8 +160,15 @@ class _Stratum:
                 break
         else:
             raise LimitError(f"no fixpoint of {', '.join(self.stratum.predicates)}")
+        self.check_totals()
         for name in self.stratum.predicates:
             _check_function(self.program.predicates[name], self.facts[name])
+
+    def check_totals(self) -> None:
+        """Raises if a sum is computed from itself."""
+        if self.stratum.totals:
+            solutions = lambda rule, forms: _Body(rule, self).solutions(Conj((), forms), {})  # noqa: E731
+            check_needs(self.stratum, solutions, _value)
 
     def not_subsumed(self, derived: Facts) -> Facts:
         """The rows so far and the derived ones, without those that another one subsumes."""

@@ -97,6 +97,9 @@ def _title(number: int, stratum: Stratum) -> str:
         how = f"{when} removes rows of {compared} that another row subsumes"
     elif stratum.combine:
         how = "recursive, " + ", ".join(f"{op} per key of {name}" for name, op in stratum.combine.items())
+    elif stratum.totals:
+        totals = ", ".join(f"{op} of {name}" for name, op in stratum.totals.items())
+        how = f"recursive, in rounds, in which groups with new contributions are added up again: {totals}"
     return f"stratum {number}: {names} ({how})"
 
 
@@ -122,7 +125,7 @@ def _recursion(store: Store, stratum: Stratum, has_classes: bool) -> Iterator[st
             pipeline = plan_pipeline(forms, body_outputs(rule), rule.types, bool(rule.aggregates))
             items.append(driven(store, rule, forms, pipeline, RuleMeasure(rule)))
             variants.append(forms)
-    if stratum.subsumptions or (stratum.combine and not combines_by_row(store, stratum, variants)):
+    if stratum.subsumptions or stratum.totals or (stratum.combine and not combines_by_row(store, stratum, variants)):
         items = [None]
     yield from explain_recursion(items, stratum.predicates, store.options.sorted_runs, bool(stratum.combine))
 

@@ -27,6 +27,7 @@ PER_BYTE = 1e-8  # so that memory decides only where times are about equal
 RECURSIVE = "it is recursive"
 SUBSUMES = "rows that were removed come back when the rows that subsume them go"
 EQUIVALENCE = "it is an equivalence relation"
+TOTALS = "it has recursive sums or counts, which may support themselves"
 NOT_STORED = "the relation of its head is not stored"
 # A transaction of one row, by the path that it takes (`benchmarks/strategies.py`: the short path took 10 to
 # 35 us for rules of one to three atoms, the general path 190 to 350 us, with ten aggregates 740 to 810 us).
@@ -204,11 +205,19 @@ def _refusal(entry: Entry, question: Question) -> str | None:
         return NOT_STORED
     if question.classes and not entry.classes:
         return EQUIVALENCE
-    subsumes = bool(question.stratum.subsumptions) and not entry.last_resort
-    reason: str | None = SUBSUMES if subsumes else entry.offers.refuse(entry.name, question)
+    reason = _peculiar(entry, question) or entry.offers.refuse(entry.name, question)
     if reason is not None and not entry.on_request:
         question.refusals.append(Refusal(entry.name, reason))
     return reason
+
+
+def _peculiar(entry: Entry, question: Question) -> str | None:
+    """Why a stratum of a kind that most strategies cannot maintain is refused."""
+    if entry.last_resort:
+        return None
+    if question.stratum.subsumptions:
+        return SUBSUMES
+    return TOTALS if question.stratum.totals and not entry.totals else None
 
 
 def _offer(entry: Entry, question: Question) -> Offer:

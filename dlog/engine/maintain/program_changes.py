@@ -41,7 +41,7 @@ def identity(stratum: Stratum) -> object:
         (r.removes, r.heads, r.body, r.aggregates, tuple(sorted((n, str(t)) for n, t in r.types.items())))
         for r in (*stratum.rules, *stratum.subsumptions)
     )
-    return stratum.predicates, rules, tuple(sorted(stratum.combine.items()))
+    return stratum.predicates, rules, tuple(sorted({**stratum.totals, **stratum.combine}.items()))
 
 
 def check_tables(tables: Mapping[str, ast.Directive], cycle: Cycle) -> None:

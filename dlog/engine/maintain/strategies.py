@@ -33,6 +33,7 @@ class Entry:
     on_request: bool = False  # its method is chosen for a rule only if the user asks for it
     changes_only: bool = False  # whether it finds the change of a head whose relation is not stored
     classes: bool = False  # whether it maintains the classes of equivalence relations
+    totals: bool = False  # whether it maintains recursive sums and counts
     last_resort: bool = False  # asked only when all others refuse: it is never cheaper
 
     @property

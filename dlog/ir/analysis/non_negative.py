@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dlog.ir.rules import (
     Atom,
     Conj,
-    Constraint,
     Disjunction,
     Form,
     Negation,
@@ -44,17 +43,17 @@ class NonNegative:
         self,
         predicates: Mapping[str, Predicate],
         rules: Iterable[Rule],
-        constraints: Iterable[Constraint],
+        constraints: Iterable[Rule],
         totals: Collection[str] = (),
     ):
-        """`totals` are recursive sums of values that are not negative, and counts."""
+        """`constraints` are the rules of their violations, `totals` recursive sums of values that are not
+        negative, and counts."""
         self.predicates, self.totals = predicates, totals
         self.rules: dict[str, list[Rule]] = defaultdict(list)
         for rule in rules:
             for head in rule.heads:
                 self.rules[head.predicate].append(rule)
-        violations = (rule for c in constraints for rule in self.rules[c.violations])
-        self.columns = {column for rule in violations for column in _bounded_columns(rule)}
+        self.columns = {column for rule in constraints for column in _bounded_columns(rule)}
         self.known: dict[tuple[str, int], bool] = {}  # columns of auxiliary predicates
 
     def variables(self, rule: Rule, forms: Iterable[Form]) -> set[str]:

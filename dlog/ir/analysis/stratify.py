@@ -10,7 +10,7 @@ and counts as far as `totals` does.  Any other cycle through negation or aggrega
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,7 +23,7 @@ from dlog.ir.analysis.non_negative import NonNegative
 from dlog.ir.analysis.totals import check_totals, totals_of, without_nothing
 from dlog.ir.lower.aggregates import is_domain, used_by
 from dlog.ir.lower.quantify import with_heads
-from dlog.ir.rules import Atom, Constraint, Predicate, Rule, Stratum
+from dlog.ir.rules import Atom, Predicate, Rule, Stratum
 from dlog.language.source import Span
 
 SUBSUMPTION = "subsumption"
@@ -43,9 +43,11 @@ def stratify(
     predicates: dict[str, Predicate],
     rules: list[Rule],
     diagnostics: Diagnostics,
-    constraints: Sequence[Constraint] = (),
+    constraints: Iterable[Rule] = (),
 ) -> tuple[Stratum, ...]:
-    """Strata in an order in which each depends only on itself and those before it.  O(predicates + uses)."""
+    """Strata in an order in which each depends only on itself and those before it.  O(predicates + uses).
+
+    `constraints` are the rules that derive violations: what they bound, recursive sums may add up."""
     edges = [edge for rule in rules for edge in _edges(rule)]
     inside: dict[str, list[Edge]] = defaultdict(list)
     by_head: dict[str, list[Rule]] = defaultdict(list)
