@@ -37,7 +37,7 @@ from dlog.values.record import NOTHING
 from .aggregates import UNDEFINED, aggregate
 from .primitives import holds, results
 from .records import record_literal
-from .totals import check_needs
+from .totals import check_given, check_needs
 from .values import Row, Value, canonical, fit, greatest, least, order
 
 Rows = set[Row]
@@ -148,6 +148,7 @@ class _Stratum:
     def run(self) -> None:
         self.replace({name: set() for name in self.stratum.predicates})
         self.classes = self.program.classes_in(self.stratum)
+        check_given(self.stratum, self.base)
         for number in range(ROUNDS):
             if number & (number - 1) == 0:
                 self.check_totals()

@@ -11,8 +11,9 @@ is an error, whether or not its value would settle.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hypothesis import strategies as st
@@ -27,6 +28,13 @@ Group = tuple[str, tuple[Any, ...]]
 
 class NeedsItself(DataError):
     """A group's total is computed from itself."""
+
+
+def check_given(stratum: Stratum, base: Mapping[str, Iterable[tuple[Any, ...]]]) -> None:
+    """Base facts of a recursive sum or count are not negative."""
+    for name in stratum.totals:
+        if any(row[-1] < 0 for row in base[name]):
+            raise DataError(f"{name} has a negative base fact")
 
 
 def check_needs(stratum: Stratum, solutions: Any, value: Any) -> None:
@@ -86,87 +94,94 @@ def names(operands: Iterable[Any]) -> set[str]:
 # Programs
 
 NODES = (1, 2, 3, 4)
+LEAST = st.integers(0, 4)
 DECLARED = """\
-e(x, y, w) -> int(x), int(y), int(w).
+e(x, y, w) -> int(x), int(y), {number}(w).
 f[x, y] = w -> int(x), int(y), {number}(w).
 n(x) -> int(x).
 start(x) -> int(x).
 limit[x] = m -> int(x), {number}(m).
-f[_, _] = w -> w >= {zero}.
-limit[_] = m -> m >= {zero}.
+f[_, _] = w -> w >= @0.
+limit[_] = m -> m >= @0.
 acts(x, y) -> int(x), int(y).
 """
 # Of held, with what may be added up.
 BODIES = (
     "sum(w)>> acts(x, y), f[y, z] = w",
-    "sum(w)>> acts(x, y), e(y, z, w), w >= 0",
+    "sum(w)>> acts(x, y), e(y, z, w), w >= @0",
     "sum(w)>> acts(x, y), acts(y, u), f[u, z] = w",
     "sum(w)>> (acts(x, y), f[y, z] = w ; acts(x, z), f[z, y] = w)",
     "sum(w)>> acts(x, y), f[y, z] = w, !n(z)",
-    "sum(v)>> acts(x, y), f[y, z] = w, v = w + abs(y)",
-    "sum(2)>> acts(x, y), e(y, z, _)",
+    "sum(v)>> acts(x, y), f[y, z] = w, v = w + @1",
+    "sum(@2)>> acts(x, y), e(y, z, _)",
     "count()>> acts(x, y), e(y, z, _)",
     "count()>> acts(x, y), (f[y, z] = _ ; e(z, y, _))",
     "count_distinct(w)>> acts(x, y), e(y, z, w)",
     "count_distinct(y)>> acts(x, y), acts(y, z)",
-    "sum(w)>> acts(x, y), held[x, y] = t, t > 2, f[y, z] = w",
+    "sum(w)>> acts(x, y), held[x, y] = t, t > @2, f[y, z] = w",
     "count()>> acts(x, y), held[x, y] = _, e(y, z, _)",
 )
 GUARDS = (
     "s > {c}",
     "s >= {c}",
     "{c} < s",
-    "2 * s >= {c} + 2",
-    "s + 1 > limit[z]",
+    "@2 * s >= {c} + @2",
+    "s + @1 > limit[z]",
     "f[z, _] = w, s >= w",
-    "s - 1 > 0",
-    "(s > 3 ; n(z), s > 1)",
-    "max(s, 1) > 1",
+    "s - @1 > @0",
+    "(s > @3 ; n(z), s > @1)",
+    "max(s, @1) > @1",
 )
 SUMS = (  # of values that are computed from sums; the shape (x, y) is acyclic or not
     "cost[x] = t <- agg<<t = sum(c)>> (limit[x] = c ; f[x, y] = w, c = w * cost[y]).",
-    "cost[x] = t <- agg<<t = sum(c)>> (limit[x] = c ; f[x, y] = w, cost[y] = v, v > 2, c = w + v).",
+    "cost[x] = t <- agg<<t = sum(c)>> (limit[x] = c ; f[x, y] = w, cost[y] = v, v > @2, c = w + v).",
     "cost[x] = t <- agg<<t = sum(c)>> (limit[x] = c ; f[x, y] = w, e(y, z, _), c = cost[y] + cost[z]).",
-    "cost[x] = t <- agg<<t = sum(c)>> (limit[x] = c ; f[x, y] = _, c = min(cost[y], 3)).",
+    "cost[x] = t <- agg<<t = sum(c)>> (limit[x] = c ; f[x, y] = _, c = min(cost[y], @3)).",
     "cost[x] = t <- agg<<t = sum(c)>> (limit[x] = c ; f[x, y] = _, c = more[y]).\n"
     "more[x] = t <- agg<<t = sum(c)>> cost[x] = c, e(x, _, _).",
     "cost[x] = t <- agg<<t = sum(c)>> (limit[x] = c ; big(x), f[x, y] = _, c = cost[y]).\n"
-    "big(x) <- start(x).\nbig(y) <- cost[x] = t, t > 2, e(x, y, _).",
+    "big(x) <- start(x).\nbig(y) <- cost[x] = t, t > @2, e(x, y, _).",
 )
 INLINE = (
     "acts(x, z) <- start(x), n(z), k = count : { acts(x, y), e(y, z, _) }, k > 1.",
-    "acts(x, z) <- start(x), n(z), 2 < sum w : { acts(x, y), f[y, z] = w }.",
+    "acts(x, z) <- start(x), n(z), @2 < sum w : { acts(x, y), f[y, z] = w }.",
 )
 
 
 @st.composite
 def totals(draw: Draw) -> str:
+    number = draw(st.sampled_from(("int", "int", "decimal[8, 2]")))
+    point = "" if number == "int" else ".0"
+    text = "\n".join(_lines(draw, number != "int")).replace("{number}", number)
+    return re.sub(r"@(-?[0-9.]+)", lambda found: found[1] if "." in found[1] else found[1] + point, text)
+
+
+def _lines(draw: Draw, decimals: bool) -> list[str]:
+    """`@1` stands for a literal of the type of the values."""
     node = st.sampled_from(NODES)
-    number = draw(st.sampled_from(("int", "int", "decimal[8, 2]", "unsigned")))
-    zero = "0.0" if number.startswith("decimal") else "0"
-    lines = [DECLARED.format(number=number, zero=zero)]
-    weight = st.sampled_from(("0.5", "1.25", "2.0", "3.0") if zero == "0.0" else ("0", "1", "2", "3"))
+    weight = st.sampled_from(("0.5", "1.25", "2", "3") if decimals else ("0", "1", "2", "3"))
     downward = draw(st.booleans())
-    pairs = draw(st.lists(st.tuples(node, node), max_size=8, unique=True))
-    pairs = [(x, y) for x, y in pairs if x < y or not downward]
-    lines += [f"f[{x}, {y}] = {draw(weight)}." for x, y in pairs]
-    edges = draw(st.lists(st.tuples(node, node, st.integers(-1, 3)), max_size=8, unique=True))
-    lines += [f"e({x}, {y}, {w})." for x, y, w in edges if x < y or not downward]
+    lines = [DECLARED]
+    pairs = draw(st.lists(st.tuples(node, node), min_size=2, max_size=10, unique=True))
+    lines += [f"f[{x}, {y}] = @{draw(weight)}." for x, y in pairs if x < y or not downward]
+    edges = st.tuples(node, node, st.integers(-1, 3))
+    edges = draw(st.lists(edges, min_size=2, max_size=10, unique=True))
+    lines += [f"e({x}, {y}, @{w})." for x, y, w in edges if x < y or not downward]
     for name in ("n", "start"):
-        lines += [f"{name}({x})." for x in draw(st.sets(node, max_size=4))]
-    lines += [f"limit[{x}] = {draw(weight)}." for x in draw(st.sets(node, max_size=3))]
-    kind = draw(st.sampled_from(("threshold", "threshold", "sums", "inline")))
+        lines += [f"{name}({x})." for x in sorted(draw(st.sets(node, min_size=1, max_size=4)))]
+    lines += [f"limit[{x}] = @{draw(weight)}." for x in sorted(draw(st.sets(node, min_size=1, max_size=3)))]
     lines += ["acts(x, x) <- start(x)."] if draw(st.booleans()) else ["acts(x, y) <- start(x), e(x, y, _)."]
+    kind = draw(st.sampled_from(("threshold", "threshold", "sums", "inline")))
     if kind == "inline":
-        lines += draw(st.lists(st.sampled_from(INLINE[: 1 if zero == "0.0" else 2]), min_size=1, max_size=2, unique=True))
-        return "\n".join(lines) + "\n"
+        return [*lines, *draw(st.lists(st.sampled_from(INLINE), min_size=1, max_size=2, unique=True)), ""]
     if kind == "sums":
-        return "\n".join([*lines, draw(st.sampled_from(SUMS)), ""])
-    lines.append(f"held[x, z] = s <- agg<<s = {draw(st.sampled_from(BODIES))}.")
+        return [*lines, draw(st.sampled_from(SUMS)), ""]
+    bodies = [body for body in BODIES if not decimals or body.startswith("sum")]
+    lines.append(f"held[x, z] = s <- agg<<s = {draw(st.sampled_from(bodies))}.")
     guards = draw(st.lists(st.sampled_from(GUARDS), min_size=1, max_size=2, unique=True))
-    lines += [f"acts(x, z) <- held[x, z] = s, {g.format(c=draw(st.integers(0, 4)))}." for g in guards]
+    lines += [f"acts(x, z) <- held[x, z] = s, {g.replace('{c}', f'@{draw(LEAST)}')}." for g in guards]
     if draw(st.booleans()):
         lines.append("acts(y, x) <- acts(x, y), n(y).")
     if draw(st.booleans()):
-        lines.append("result(x, s) <- held[x, _] = s, s < 3.\nnone(x) <- n(x), !acts(x, _).")
-    return "\n".join(lines) + "\n"
+        lines.append("result(x, s) <- held[x, _] = s, s < @3.\nnone(x) <- n(x), !acts(x, _).")
+    return [*lines, ""]

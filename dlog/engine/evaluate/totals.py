@@ -15,17 +15,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from dlog.column_functions.columns import float_values
 from dlog.engine.evaluate.combine import combine_candidates
 from dlog.engine.evaluate.evaluate import Evaluation, PlainStratum, Task
 from dlog.engine.evaluate.growth import Growth
 from dlog.engine.evaluate.total_cycles import Need, check_cycles
-from dlog.engine.head.conflicts import check_function
+from dlog.engine.head.conflicts import check_function, show_row
 from dlog.engine.state.store import Store
 from dlog.errors import DataError
 from dlog.ir.analysis.contributions import Alternative, Contributions, contributions_of
 from dlog.ir.rules import Atom, Column, Predicate, Program, Stratum
 from dlog.storage.relation.relation import Relation
-from dlog.values import Type
+from dlog.values import FLOAT, Type
 
 FIRST_CHECK = 32  # rounds after which a recursion is examined for groups that need themselves
 
@@ -52,8 +53,7 @@ class TotalStratum(PlainStratum):
 
     def run(self) -> None:
         for one in self.totals.values():
-            self.base[one.total] = self.store.relations[one.total].rows()
-            check_function(self.whole, self.store, one.total)
+            self.base[one.total] = self.given(one)
             self.store.clear(one.name)
         try:
             super().run()
@@ -66,6 +66,16 @@ class TotalStratum(PlainStratum):
             for one in self.totals.values():
                 for name in (one.name, one.touched.name):
                     self.store.relations.pop(name, None)
+
+    def given(self, one: Contributions) -> np.ndarray:
+        """The base facts of a total, which must be a function of values that are not negative."""
+        rows = self.store.relations[one.total].rows()
+        check_function(self.whole, self.store, one.total)
+        negative = rows[self.values(self.program.predicates[one.total], rows) < 0]
+        if len(negative):
+            fact = show_row(self.store, self.program.predicates[one.total], negative[0])
+            raise DataError(f"{fact} is negative, but {one.total} is a recursive sum", span=one.adding_up.span)
+        return rows
 
     def driven(self, tasks: list[Task]) -> bool:
         return False
@@ -90,14 +100,15 @@ class TotalStratum(PlainStratum):
         if one is None:
             return super().add(name, parts)
         if one.adding_up.aggregates[0].function.adds_up:  # a broken constraint will tell of what is negative
-            parts = [rows[self.values(one, rows) >= 0] for rows in parts]
+            parts = [rows[self.values(one.predicate, rows) >= 0] for rows in parts]
         return self.raise_to(name, parts) if one.grow else super().add(name, parts)
 
-    def values(self, one: Contributions, rows: np.ndarray) -> np.ndarray:
-        """The values of contributions as numbers with the right sign."""
-        if one.predicate.columns[-1].type.kernel == "unsigned":
+    def values(self, predicate: Predicate, rows: np.ndarray) -> np.ndarray:
+        """The values of functions as numbers with the right sign."""
+        type = predicate.columns[-1].type
+        if type.kernel == "unsigned":
             return np.zeros(len(rows), np.int64)
-        return rows[:, -1]
+        return float_values(rows[:, -1]) if type == FLOAT else rows[:, -1]
 
     def raise_to(self, name: str, parts: list[np.ndarray]) -> np.ndarray:
         """Replaces values by greater ones of the same key.  Returns what is new."""
@@ -176,7 +187,7 @@ class TotalStratum(PlainStratum):
     def check_values(self, one: Contributions, rows: np.ndarray) -> None:
         """Arithmetic that has left its type gives no value: then a contribution of before has none now."""
         stored = self.store.relations[one.name].rows()
-        kept = np.unique(rows[self.values(one, rows) >= 0], axis=0)
+        kept = np.unique(rows[self.values(one.predicate, rows) >= 0], axis=0)
         if len(kept) != len(stored) or (kept != stored).any():
             op = one.adding_up.aggregates[0].op
             message = f"a value in the recursive {op} of {one.total} has become too large for its type"
