@@ -11,6 +11,7 @@ its total would have no bound; and the last values must give all contributions.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -50,6 +51,7 @@ class TotalStratum(PlainStratum):
         self.adding_up = {name: self.task(one.adding_up, one.adding_up.body.forms) for name, one in self.totals.items()}
         self.base: dict[str, np.ndarray] = {}
         self.rounds = 0
+        self.after_round: Callable[[], None] | None = None
 
     def run(self) -> None:
         for one in self.totals.values():
@@ -82,7 +84,7 @@ class TotalStratum(PlainStratum):
 
     def growth(self, name: str, tasks: list[Task]) -> Growth:
         replaced = name in self.totals or (name in self.by_name and self.by_name[name].grow)
-        if replaced or name in self.by_name:
+        if replaced or name in self.by_name or self.after_round is not None:
             return Growth(self.store.relations[name], read=True, packed=not replaced)
         return super().growth(name, tasks)
 
@@ -90,6 +92,8 @@ class TotalStratum(PlainStratum):
         added = super().round(tasks)
         for name, one in self.totals.items():
             added[name] = self.add_up(one, added[one.name])
+        if self.after_round is not None:
+            self.after_round()
         self.rounds += 1
         if self.rounds >= FIRST_CHECK and self.rounds & (self.rounds - 1) == 0:
             self.check_contributions(only_cycles=True)
