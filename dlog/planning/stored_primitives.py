@@ -74,9 +74,7 @@ def _with_stored_primitives(program: Program) -> Program:
     predicates = {**program.predicates, **store.predicates}
     rules = [*rules, *store.rules.values()]
     diagnostics = Diagnostics()
-    strata = stratify(
-        predicates, [*rules, *program.subsumptions], diagnostics, program.constraint_rules
-    )
+    strata = stratify(predicates, [*rules, *program.subsumptions], diagnostics, program.constraint_rules)
     assert not diagnostics.errors, "a recursion stays one of the kinds that are allowed"
     made = replace(program, predicates=predicates, rules=tuple(rules), strata=strata)
     made.maintained, made.written = made, program

@@ -31,14 +31,14 @@ class NeedsItself(DataError):
 
 
 def check_given(stratum: Stratum, base: Mapping[str, Iterable[tuple[Any, ...]]]) -> None:
-    """Base facts of a recursive sum or count are not negative."""
-    for name in stratum.totals:
-        if any(row[-1] < 0 for row in base[name]):
-            raise DataError(f"{name} has a negative base fact")
+    """A recursive sum or count has no base facts."""
+    if any(base[name] for name in stratum.totals):
+        raise DataError(f"base facts of {', '.join(stratum.totals)}")
 
 
 def check_needs(stratum: Stratum, solutions: Any, value: Any) -> None:
-    """`solutions(rule, forms)` gives the assignments of a conjunction, `value(operand, assignment)` a value."""
+    """`solutions(rule, forms)` gives the assignments of a conjunction, `value(operand, assignment)` a
+    value."""
     needs: dict[Group, set[Group]] = defaultdict(set)
     for rule in stratum.rules:
         (head, *_) = rule.heads
@@ -79,9 +79,8 @@ def sources(rule: Rule, forms: Iterable[Form], stratum: Stratum) -> set[Atom]:
         before = len(wanted)
         for form in forms:
             if isinstance(form, Primitive):
-                if form.name == "eq" and wanted & names(form.inputs):
-                    wanted |= names(form.inputs)
-                elif form.output is not None and wanted & names([form.output]):
+                results = form.inputs if form.name == "eq" else (form.output,)
+                if wanted & names(results):
                     wanted |= names(form.inputs)
     atoms = (f for f in forms if isinstance(f, Atom) and f.predicate in stratum.totals)
     return {atom for atom in atoms if names(atom.args[-1:]) & wanted}

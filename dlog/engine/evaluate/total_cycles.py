@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import rustworkx
 
+from dlog.engine.commit.printed_facts import literal_text
 from dlog.engine.state.store import Store
 from dlog.errors import DataError
 from dlog.ir.analysis.contributions import Contributions
@@ -44,7 +45,8 @@ def check_cycles(
     texts = [_shown(program, store, *group) for group in (*path, path[0])]
     if len(texts) > _SHOWN:
         texts = [*texts[: _SHOWN - 1], f"... ({len(texts) - _SHOWN} more)", texts[-1]]
-    message = f"the {op} {texts[0]} is computed from itself: {' needs '.join(texts)}"
+    steps = f"{texts[0]} needs {', which needs '.join(texts[1:])}"
+    message = f"the {op} {texts[0]} is computed from itself: {steps}"
     help = "sums that are computed from sums need data without cycles; a constraint can say so"
     raise DataError(message, span=totals[path[0][0]].adding_up.span, help=help)
 
@@ -65,7 +67,7 @@ def _numbered(needs: Sequence[Need]) -> tuple[list[tuple[str, tuple[int, ...]]],
 def _shown(program: Program, store: Store, name: str, keys: tuple[int, ...]) -> str:
     columns = program.predicates[name].columns
     texts = [
-        column.type.shown(decode_value(code, column.type, store.dictionary))
+        literal_text(decode_value(code, column.type, store.dictionary), column.type)
         for code, column in zip(keys, columns, strict=False)
     ]
     return f"{name}[{', '.join(texts)}]"

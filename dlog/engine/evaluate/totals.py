@@ -21,7 +21,7 @@ from dlog.engine.evaluate.combine import combine_candidates
 from dlog.engine.evaluate.evaluate import Evaluation, PlainStratum, Task
 from dlog.engine.evaluate.growth import Growth
 from dlog.engine.evaluate.total_cycles import Need, check_cycles
-from dlog.engine.head.conflicts import check_function, show_row
+from dlog.engine.head.conflicts import show_row
 from dlog.engine.state.store import Store
 from dlog.errors import DataError
 from dlog.ir.analysis.contributions import Alternative, Contributions, contributions_of
@@ -34,8 +34,7 @@ FIRST_CHECK = 32  # rounds after which a recursion is examined for groups that n
 
 class TotalStratum(PlainStratum):
     def __init__(self, program: Program, stratum: Stratum, store: Store, evaluation: Evaluation):
-        self.whole = program
-        self.totals = {one.total: one for one in contributions_of(stratum)}
+        self.totals = {one.total: one for one in contributions_of(stratum, program.predicates)}
         self.by_name = {one.name: one for one in self.totals.values()}
         own = [p for one in self.totals.values() for p in (one.predicate, one.touched)]
         predicates = {**program.predicates, **{p.name: p for p in own}}
@@ -48,19 +47,19 @@ class TotalStratum(PlainStratum):
             store.under({**store.predicates, **{p.name: p for p in own}}),
             evaluation,
         )
-        self.adding_up = {name: self.task(one.adding_up, one.adding_up.body.forms) for name, one in self.totals.items()}
-        self.base: dict[str, np.ndarray] = {}
+        self.adding_up = {
+            name: self.task(one.adding_up, one.adding_up.body.forms) for name, one in self.totals.items()
+        }
         self.rounds = 0
         self.after_round: Callable[[], None] | None = None
 
     def run(self) -> None:
         for one in self.totals.values():
-            self.base[one.total] = self.given(one)
+            self.refuse_facts(one)
             self.store.clear(one.name)
         try:
             super().run()
             self.check_contributions()
-            self.check_base()
         except DataError:
             self.check_contributions(only_cycles=True)
             raise
@@ -69,15 +68,15 @@ class TotalStratum(PlainStratum):
                 for name in (one.name, one.touched.name):
                     self.store.relations.pop(name, None)
 
-    def given(self, one: Contributions) -> np.ndarray:
-        """The base facts of a total, which must be a function of values that are not negative."""
+    def refuse_facts(self, one: Contributions) -> None:
+        """A base fact would be a second value: a total is what its rule adds up."""
         rows = self.store.relations[one.total].rows()
-        check_function(self.whole, self.store, one.total)
-        negative = rows[self.values(self.program.predicates[one.total], rows) < 0]
-        if len(negative):
-            fact = show_row(self.store, self.program.predicates[one.total], negative[0])
-            raise DataError(f"{fact} is negative, but {one.total} is a recursive sum", span=one.adding_up.span)
-        return rows
+        if len(rows):
+            fact = show_row(self.store, self.program.predicates[one.total], rows[0])
+            op = one.adding_up.aggregates[0].op
+            help = f"add an alternative to the rule: agg<<... = {op}(...)>> (... ; ...)"
+            message = f"the recursive {op} {one.total} cannot have base facts: {fact}"
+            raise DataError(message, span=one.adding_up.span, help=help)
 
     def driven(self, tasks: list[Task]) -> bool:
         return False
@@ -139,14 +138,6 @@ class TotalStratum(PlainStratum):
         relation.apply_in_place(inserts=groups)
         self.store.relations[one.touched.name] = relation
         return np.concatenate([rows for _, rows in self.derive(self.adding_up[one.total])])
-
-    def check_base(self) -> None:
-        """Base facts of a total must agree with it."""
-        for one in self.totals.values():
-            rows, relation = self.base[one.total], self.store.relations[one.total]
-            if len(rows):
-                groups = self.store.relations[one.name].rows()[:, : one.touched.arity]
-                relation.apply_in_place(inserts=np.concatenate([rows, self.totals_of(one, groups)]))
 
     # Checks
 

@@ -125,7 +125,11 @@ def _recursion(store: Store, stratum: Stratum, has_classes: bool) -> Iterator[st
             pipeline = plan_pipeline(forms, body_outputs(rule), rule.types, bool(rule.aggregates))
             items.append(driven(store, rule, forms, pipeline, RuleMeasure(rule)))
             variants.append(forms)
-    if stratum.subsumptions or stratum.totals or (stratum.combine and not combines_by_row(store, stratum, variants)):
+    if (
+        stratum.subsumptions
+        or stratum.totals
+        or (stratum.combine and not combines_by_row(store, stratum, variants))
+    ):
         items = [None]
     yield from explain_recursion(items, stratum.predicates, store.options.sorted_runs, bool(stratum.combine))
 

@@ -4,22 +4,23 @@
     contributions(x, z, y, p) <- acts(x, y), owns[y, z] = p.
     held[x, z] = s <- agg<<s = sum(p)>> contributions(x, z, y, p).
 
-A row has the group, the keys of the body, and the value that is added.  Where that value is computed from
-totals, it grows: then all before it is its key, and the greatest is right.  Values that grow are no keys: they
-follow from the others.  An alternative in which a key grows, and which its number tells apart (see
-`dlog.ir.analysis.totals`), has a fixed value in its place.
+A row has the group, the keys of the body, and the value that is added.  Where that value is computed
+from totals, it grows: then all before it is its key, and the greatest is right.  Values that grow are no
+keys: they follow from the others.  An alternative in which a key grows, and which its number tells apart
+(see `dlog.ir.analysis.totals`), has a fixed value in its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dlog.ir.analysis.non_negative import alternatives
 from dlog.ir.analysis.projection import outer_variables
 from dlog.ir.analysis.totals import growing_values
 from dlog.ir.rules import Atom, Column, Conj, Const, Form, Operand, Predicate, Rule, Stratum, Var
-from dlog.values import MAX_PRECISION, Type
+from dlog.ir.types.decimals import scale_decimals
+from dlog.values import MAX_PRECISION, Type, decimal
 
 _VALUE = "$value"
 
@@ -48,66 +49,78 @@ class Contributions:
         return self.predicate.name
 
 
-def contributions_of(stratum: Stratum) -> list[Contributions]:
+def contributions_of(stratum: Stratum, predicates: Mapping[str, Predicate]) -> list[Contributions]:
     """Those of all totals of a stratum."""
     return [
-        _contributions(rule, stratum.totals)
+        _contributions(rule, stratum.totals, predicates)
         for rule in stratum.rules
         if rule.heads[0].predicate in stratum.totals
     ]
 
 
-def _contributions(rule: Rule, totals: Mapping[str, str]) -> Contributions:
+def _contributions(
+    rule: Rule, totals: Mapping[str, str], predicates: Mapping[str, Predicate]
+) -> Contributions:
     (head,), (item,) = rule.heads, rule.aggregates
     groups = [v.name for v in rule.groups]
-    bodies = list(alternatives(rule.body.forms))
-    growing = [growing_values(forms, totals) for forms in bodies]
-    own = [v for v in outer_variables(rule) if v in rule.keys and v not in groups]
-    keys = groups + [v for v in own if not all(v in found for found in growing)]
-    values = [] if item.argument is None else [item.argument]
-    grow = any(isinstance(v, Var) and v.name in found for v in values for found in growing)
-    types = {**rule.types, **{_VALUE: _type(v, rule) for v in values}}
-    columns = tuple(Column(v, _stored(types[v])) for v in (*keys, *([_VALUE] if values else [])))
+    bodies = [_body(rule, forms, predicates) for forms in alternatives(rule.body.forms)]
+    growing = [growing_values(own.body.forms, totals) for own in bodies]
+    keyed = [v for v in outer_variables(rule) if v in rule.keys and v not in groups]
+    keys = groups + [v for v in keyed if not all(v in found for found in growing)]
+    types = {v: _widest(Var(v), bodies) for v in keys}
+    if item.argument is not None:
+        types[_VALUE] = _widest(item.argument, bodies)
+    argument = [] if item.argument is None else [item.argument]
+    grow = any(isinstance(v, Var) and v.name in found for v in argument for found in growing)
+    columns = tuple(Column(v, type) for v, type in types.items())
     name = f"contributions to {head.predicate}"
     n_keys = len(keys) if grow else len(columns)
-    predicate = Predicate(name, columns, n_keys, auxiliary=True, span=rule.span)
+    atom = Atom(name, (*map(Var, keys), *argument), n_keys, rule.span)
     touched = Predicate(f"groups of {name}", columns[: len(groups)], len(groups), auxiliary=True)
-    found = tuple(
-        _alternative(rule, forms, grows, Atom(name, (*map(Var, keys), *values), n_keys, rule.span), types)
-        for forms, grows in zip(bodies, growing, strict=True)
+    total = Atom(name, tuple(map(Var, types)), n_keys)
+    types[item.result.name] = item.function.result_type(types.get(_VALUE))
+    return Contributions(
+        head.predicate,
+        Predicate(name, columns, n_keys, auxiliary=True, span=rule.span),
+        touched,
+        tuple(_alternative(own, atom, grows) for own, grows in zip(bodies, growing, strict=True)),
+        _adding_up(rule, total, touched.name, types),
+        grow,
     )
-    stored = {c.name: c.type for c in columns} | {item.result.name: types[item.result.name]}
-    total = _adding_up(rule, Atom(name, tuple(map(Var, stored))[:-1], n_keys), touched.name, stored)
-    return Contributions(head.predicate, predicate, touched, found, total, grow)
 
 
-def _type(operand: Operand, rule: Rule) -> Type:
-    type = rule.types[operand.name] if isinstance(operand, Var) else operand.type
-    assert type is not None
-    return type
+def _body(rule: Rule, forms: tuple[Form, ...], predicates: Mapping[str, Predicate]) -> Rule:
+    """One alternative alone: what it computes has all its digits, whatever the others store."""
+    own, types = replace(rule, body=Conj((), forms)), dict(rule.types)
+    scale_decimals(own, types, lambda name, index: predicates[name].columns[index].type)
+    return replace(own, types=types)
+
+
+def _widest(operand: Operand, bodies: Sequence[Rule]) -> Type:
+    """The type of a column for an operand: with the most digits that an alternative gives it."""
+    found = [own.types[operand.name] if isinstance(operand, Var) else operand.type for own in bodies]
+    types = [type for type in found if type is not None]
+    return _stored(max(types, key=lambda type: type.scale))
 
 
 def _stored(type: Type) -> Type:
     """The type of a column: computed decimals have more digits than one holds."""
-    return replace(type, precision=MAX_PRECISION) if type.precision > MAX_PRECISION else type
+    if not type.is_decimal or type.precision <= MAX_PRECISION:
+        return type
+    return decimal(MAX_PRECISION, min(type.scale, MAX_PRECISION))
 
 
-def _alternative(
-    rule: Rule, forms: tuple[Form, ...], grows: Mapping[str, frozenset[Atom]], head: Atom, types: Mapping[str, Type]
-) -> Alternative:
-    args: list[Operand] = []
-    value = rule.aggregates[0].argument
+def _alternative(own: Rule, head: Atom, grows: Mapping[str, frozenset[Atom]]) -> Alternative:
+    (item,), args = own.aggregates, list[Operand]()
     for index, operand in enumerate(head.args):
-        is_value = value is not None and index == len(head.args) - 1
+        is_value = item.argument is not None and index == len(head.args) - 1
         if isinstance(operand, Var) and operand.name in grows and not is_value:
-            type = types[operand.name]
+            type = own.types[operand.name]
             operand = Const(*type.some_literal, type)
         args.append(operand)
-    needs = grows.get(value.name, frozenset()) if isinstance(value, Var) else frozenset[Atom]()
-    own = replace(
-        rule, heads=(replace(head, args=tuple(args)),), body=Conj((), forms), aggregates=(), types=types
-    )
-    return Alternative(own, tuple(sorted(needs, key=str)))
+    value = item.argument.name if isinstance(item.argument, Var) else ""
+    rule = replace(own, heads=(replace(head, args=tuple(args)),), aggregates=())
+    return Alternative(rule, tuple(sorted(grows.get(value, ()), key=str)))
 
 
 def _adding_up(rule: Rule, contributions: Atom, touched: str, types: Mapping[str, Type]) -> Rule:

@@ -1,8 +1,9 @@
 """Owns which values cannot be negative: those of unsigned types, counts, what a condition or a constraint
 bounds, and what is computed from such values.
 
-A constraint counts if it bounds a column of every fact: `owns[y, z] = p -> p >= 0.`  Base facts may be anything
-else, so the rules of a predicate prove nothing about it, unless it is auxiliary: then only rules derive it.
+A constraint counts if it bounds a column of every fact: `owns[y, z] = p -> p >= 0.`  Base facts may be
+anything else, so the rules of a predicate prove nothing about it, unless it is auxiliary: then only rules
+derive it.
 """
 
 from __future__ import annotations
@@ -163,5 +164,3 @@ def _consequences(conj: Conj, types: Mapping[str, Type]) -> set[str]:
             if isinstance(form, Primitive):
                 found.update(_shown(form, found, types))
     return found
-
-

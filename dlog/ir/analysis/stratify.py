@@ -4,7 +4,8 @@ are allowed.
 A rule that removes rows, a subsumption, belongs to the stratum of its head; what else it reads comes before.
 
 Positive recursion is allowed.  Recursive min and max are allowed as far as `monotone` permits, recursive sums
-and counts as far as `totals` does.  Any other cycle through negation or aggregation is an error that shows the cycle.
+and counts as far as `totals` does.  Any other cycle through negation or aggregation is an error that shows
+the cycle.
 """
 
 from __future__ import annotations

@@ -57,22 +57,27 @@ def without_nothing(rule: Rule, totals: Mapping[str, str], known: NonNegative) -
     def kept(form: Form) -> tuple[Form, ...]:
         if not isinstance(form, Disjunction) or not form.exclusive or len(form.branches) != 2:
             return (form,)
-        first, second = form.branches
-        atom, zero = first.forms[0], second.forms[-1]
-        if not isinstance(atom, Atom) or atom.predicate not in totals or len(first.forms) != 1:
-            return (form,)
+        atom, zero = _inline_total(form, totals), form.branches[1].forms[-1]
         bounded = isinstance(zero, Primitive) and _excludes_zero(rule, zero.inputs[0], positive)
-        return first.forms if bounded else (form,)
+        return (atom,) if atom is not None and bounded else (form,)
 
     positive = known.variables(rule, rule.body.forms)
     forms = tuple(one for form in rule.body.forms for one in kept(form))
     return rule if forms == rule.body.forms else replace(rule, body=replace(rule.body, forms=forms))
 
 
+def _inline_total(form: Form, totals: Mapping[str, str]) -> Atom | None:
+    """The total of an inline aggregate, which is 0 over nothing."""
+    if not isinstance(form, Disjunction) or not form.exclusive or len(form.branches) != 2:
+        return None
+    atom = form.branches[0].forms[0] if len(form.branches[0].forms) == 1 else None
+    return atom if isinstance(atom, Atom) and atom.predicate in totals else None
+
+
 def _excludes_zero(rule: Rule, value: object, positive: set[str]) -> bool:
     for form in rule.body.forms:
         if isinstance(form, Primitive) and form.output is None and value in form.inputs:
-            place = form.inputs.index(value)  # type: ignore[arg-type]
+            place = form.inputs.index(value)
             other = form.inputs[1 - place] if len(form.inputs) == 2 else None
             if other is None or (form.name, place) not in bound_by(_GROWS):
                 continue
@@ -110,13 +115,13 @@ def _check_rule(
     for head in rule.heads:
         if head.predicate in totals:
             _check_head(rule, head, totals[head.predicate], predicates[head.predicate], derived)
-    for form in rule.body.forms:
-        _check_nothing(form, totals)
-    bodies = list(alternatives(rule.body.forms))
+    bodies = list(alternatives(tuple(_inline_total(f, totals) or f for f in rule.body.forms)))
     for forms in bodies:
         flow = _TotalFlow(rule, totals, known.variables(rule, forms))
         flow.run(Conj((), forms), set())
         flow.check_heads()
+    for form in rule.body.forms:
+        _check_nothing(form, totals)
     for one, other in combinations(bodies, 2):
         _check_apart(rule, one, other, totals)
 
@@ -137,13 +142,12 @@ def _check_head(rule: Rule, head: Atom, op: str, predicate: Predicate, derived: 
 
 def _check_nothing(form: Form, totals: Mapping[str, str]) -> None:
     """An inline total is 0 over nothing: that is a negation, which `without_nothing` has not removed."""
-    if isinstance(form, Disjunction) and form.exclusive:
-        first = form.branches[0].forms[0] if form.branches[0].forms else None
-        if isinstance(first, Atom) and first.predicate in totals:
-            value = called(first.args[-1])
-            help = f"exclude 0, as in {value} > 0, or give the aggregate its own rule: "
-            help += f"f[...] = n <- agg<<n = {totals[first.predicate]}(...)>> ..."
-            raise Misuse(totals[first.predicate], f"{value} is 0 over nothing", form.span, help)
+    total = _inline_total(form, totals)
+    if total is not None:
+        value, op = called(total.args[-1]), totals[total.predicate]
+        help = f"exclude 0, as in {value} > 0, or give the aggregate its own rule: "
+        help += f"f[...] = n <- agg<<n = {op}(...)>> ..."
+        raise Misuse(op, f"{value} is 0 over nothing", form.span, help)
 
 
 def growing_values(forms: Iterable[Form], totals: Mapping[str, str]) -> dict[str, frozenset[Atom]]:
@@ -208,18 +212,17 @@ class _TotalFlow(Flow):
         for index in used:
             if (form.name, index) not in bound_by(_GROWS):
                 name = called(form.inputs[index])
-                what = f"`{text_of(form)}` may stop holding as {name} grows"
+                what = f"{text_of(form)} may stop holding as {name} grows"
                 raise Misuse(self.op_at(form, index), what, form.span)
 
     def function(self, form: Primitive, used: list[int], result: str | None) -> None:
         index = used[0]
         if result is None:
-            self.misuse(form, self.name_at(form, index))
-        elif form.name != "eq" and not self.keeps_order(form, used):
-            what = f"`{text_of(form)}` may get smaller as {called(form.inputs[index])} grows"
+            raise Misuse(self.op_at(form, index), f"{text_of(form)} compares a value that grows", form.span)
+        if form.name != "eq" and not self.keeps_order(form, used):
+            what = f"{text_of(form)} may get smaller as {called(form.inputs[index])} grows"
             raise Misuse(self.op_at(form, index), what, form.span)
-        else:
-            self.values[result] = self.op_at(form, index)
+        self.values[result] = self.op_at(form, index)
 
     def keeps_order(self, form: Primitive, used: list[int]) -> bool:
         others = [a for i, a in enumerate(form.inputs) if i not in used]

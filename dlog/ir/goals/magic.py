@@ -103,7 +103,9 @@ class _Maker:
         }
         self.columns = {name: restrictable(program, name) for name in self.derived}
         self.restrictions: dict[str, set[Restriction]] = defaultdict(set)
-        for name in self.derived & (self.switches.never | self.based & _combined(program) | _totalled(program)):
+        for name in self.derived & (
+            self.switches.never | self.based & _combined(program) | _totalled(program)
+        ):
             self.columns[name] = frozenset()
 
     def run(self) -> Rewriting:
