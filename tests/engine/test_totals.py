@@ -69,7 +69,7 @@ def test_a_cycle_of_sums_aborts() -> None:
 def test_a_sum_that_does_not_fit_is_an_error() -> None:
     source = PARTS + "".join(f"uses[{i}, {i + 1}] = 1000.\n" for i in range(8))
     source += "".join(f"own[{i}] = 1.\n" for i in range(9))
-    with pytest.raises(DataError, match="has become too large"):
+    with pytest.raises(DataError, match="is too large for its type"):
         dlog.Database(source=source)
     with pytest.raises(DataError, match=r"the sum of group \[1\] does not fit"):
         dlog.Database(source=PARTS + f"own[2] = {2**63 - 1}. own[1] = 1. uses[1, 2] = 1.")

@@ -1,4 +1,4 @@
-"""Owns the question whether a group of a recursive sum needs itself: which groups need which, and a cycle.
+"""Owns why a recursive sum has no value: a group that needs itself, or integers that wrap.
 
 Knows nothing of how the groups are found.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import rustworkx
@@ -17,6 +18,7 @@ from dlog.errors import DataError
 from dlog.ir.analysis.contributions import Contributions
 from dlog.ir.rules import Program
 from dlog.storage.values import decode_value
+from dlog.values import Type
 
 _SHOWN = 6  # groups of a cycle that a message names
 
@@ -49,6 +51,23 @@ def check_cycles(
     message = f"the {op} {texts[0]} is computed from itself: {steps}"
     help = "sums that are computed from sums need data without cycles; a constraint can say so"
     raise DataError(message, span=totals[path[0][0]].adding_up.span, help=help)
+
+
+def wraps(name: str, a: np.ndarray, b: np.ndarray, type: Type | None) -> bool:
+    """Whether a sum, difference or product of integers leaves 64 bits in some row.  O(n)
+
+    Floats decide where the result is far from the limit."""
+    unsigned = type is not None and type.kernel == "unsigned"
+    bias, limit = (1 << 63, 1 << 64) if unsigned else (0, 1 << 63)
+    x, y = a.astype(np.float64) + bias, b.astype(np.float64) + bias
+    large = np.flatnonzero(np.abs(_results(name, x, y)) >= limit / 2)
+    exact = ((int(a[i]) + bias, int(b[i]) + bias) for i in large)
+    least = 0 if unsigned else -limit
+    return any(not least <= _results(name, *pair) < limit for pair in exact)
+
+
+def _results(name: str, x: Any, y: Any) -> Any:
+    return x * y if name == "mul" else x - y if name == "sub" else x + y
 
 
 def _numbered(needs: Sequence[Need]) -> tuple[list[tuple[str, tuple[int, ...]]], list[tuple[int, int]]]:

@@ -11,7 +11,7 @@ its total would have no bound; and the last values must give all contributions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,12 +20,12 @@ from dlog.column_functions.columns import float_values
 from dlog.engine.evaluate.combine import combine_candidates
 from dlog.engine.evaluate.evaluate import Evaluation, PlainStratum, Task
 from dlog.engine.evaluate.growth import Growth
-from dlog.engine.evaluate.total_cycles import Need, check_cycles
+from dlog.engine.evaluate.total_cycles import Need, check_cycles, wraps
 from dlog.engine.head.conflicts import show_row
 from dlog.engine.state.store import Store
 from dlog.errors import DataError
 from dlog.ir.analysis.contributions import Alternative, Contributions, contributions_of
-from dlog.ir.rules import Atom, Column, Predicate, Program, Stratum
+from dlog.ir.rules import Atom, Column, Predicate, Program, Stratum, Var
 from dlog.storage.relation.relation import Relation
 from dlog.values import FLOAT, Type
 
@@ -153,6 +153,9 @@ class TotalStratum(PlainStratum):
                     self.check_values(one, np.concatenate([rows for rows, _ in found]))
         if needs:
             check_cycles(self.program, self.store, self.totals, needs)
+        for one in self.totals.values():
+            for way in one.alternatives if not only_cycles else ():
+                self.check_arithmetic(one, way)
 
     def final(self, one: Contributions, way: Alternative) -> tuple[np.ndarray, list[Need]]:
         """The contributions by one alternative as the totals are now, and the groups that they need."""
@@ -161,11 +164,8 @@ class TotalStratum(PlainStratum):
         args = (*head.args, *(a for pair in atoms for atom in pair for a in atom.keys))
         types = [c.type for c in one.predicate.columns]
         types += [t for pair in atoms for a in pair for t in self.key_types(a.predicate)]
-        name = f"final {one.name}"
-        columns = tuple(Column(str(i), type) for i, type in enumerate(types))
-        self.store.predicates[name] = Predicate(name, columns, len(columns), auxiliary=True)
-        rule = replace(way.rule, heads=(Atom(name, args, len(args)),))
-        rows = np.concatenate([rows for _, rows in self.derive(self.task(rule, rule.body.forms))])
+        name = self.predicate_of(f"final {one.name}", types)
+        rows = self.rows_of(way, Atom(name, args, len(args)))
         needs, place = [], one.predicate.arity
         for pair in atoms:
             ends = []
@@ -179,11 +179,33 @@ class TotalStratum(PlainStratum):
         predicate = self.program.predicates[name]
         return [column.type for column in predicate.columns[: predicate.n_keys]]
 
+    def predicate_of(self, name: str, types: Sequence[Type]) -> str:
+        columns = tuple(Column(str(i), type) for i, type in enumerate(types))
+        self.store.predicates[name] = Predicate(name, columns, len(columns), auxiliary=True)
+        return name
+
+    def rows_of(self, way: Alternative, head: Atom) -> np.ndarray:
+        """What an alternative's body derives for another head."""
+        rule = replace(way.rule, heads=(head,))
+        return np.concatenate([rows for _, rows in self.derive(self.task(rule, rule.body.forms))])
+
+    def check_arithmetic(self, one: Contributions, way: Alternative) -> None:
+        """Integers wrap: raises where that happens to a contribution.  Other numbers have no value then."""
+        for form in way.arithmetic:
+            types = [way.rule.types[a.name] if isinstance(a, Var) else a.type for a in form.inputs]
+            name = self.predicate_of(f"operands of {one.name}", [type for type in types if type is not None])
+            a, b = self.rows_of(way, Atom(name, form.inputs, 2)).T
+            if wraps(form.name, a, b, types[0]):
+                raise self.too_large(one)
+
+    def too_large(self, one: Contributions) -> DataError:
+        op = one.adding_up.aggregates[0].op
+        message = f"a value in the recursive {op} of {one.total} is too large for its type"
+        return DataError(message, span=one.adding_up.span)
+
     def check_values(self, one: Contributions, rows: np.ndarray) -> None:
         """Arithmetic that has left its type gives no value: then a contribution of before has none now."""
         stored = self.store.relations[one.name].rows()
         kept = np.unique(rows[self.values(one.predicate, rows) >= 0], axis=0)
         if len(kept) != len(stored) or (kept != stored).any():
-            op = one.adding_up.aggregates[0].op
-            message = f"a value in the recursive {op} of {one.total} has become too large for its type"
-            raise DataError(message, span=one.adding_up.span)
+            raise self.too_large(one)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from dlog.ir.analysis.non_negative import alternatives
 from dlog.ir.analysis.projection import outer_variables
 from dlog.ir.analysis.totals import growing_values
-from dlog.ir.rules import Atom, Column, Conj, Const, Form, Operand, Predicate, Rule, Stratum, Var
+from dlog.ir.rules import Atom, Column, Conj, Const, Form, Operand, Predicate, Primitive, Rule, Stratum, Var
 from dlog.ir.types.decimals import scale_decimals
 from dlog.values import MAX_PRECISION, Type, decimal
 
@@ -27,10 +27,12 @@ _VALUE = "$value"
 
 @dataclass(frozen=True)
 class Alternative:
-    """`rule` derives contributions.  `needs` are the atoms of the totals that its value is computed from."""
+    """`rule` derives contributions.  `needs` are the atoms of the totals that its value is computed from,
+    `arithmetic` the sums and products of integers that grow."""
 
     rule: Rule
     needs: tuple[Atom, ...]
+    arithmetic: tuple[Primitive, ...]
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,16 @@ def _alternative(own: Rule, head: Atom, grows: Mapping[str, frozenset[Atom]]) ->
         args.append(operand)
     value = item.argument.name if isinstance(item.argument, Var) else ""
     rule = replace(own, heads=(replace(head, args=tuple(args)),), aggregates=())
-    return Alternative(rule, tuple(sorted(grows.get(value, ()), key=str)))
+    arithmetic = tuple(
+        form
+        for form in own.body.forms
+        if isinstance(form, Primitive)
+        and form.name in ("add", "sub", "mul")
+        and isinstance(form.output, Var)
+        and form.output.name in grows
+        and own.types[form.output.name].name in ("int", "unsigned")
+    )
+    return Alternative(rule, tuple(sorted(grows.get(value, ()), key=str)), arithmetic)
 
 
 def _adding_up(rule: Rule, contributions: Atom, touched: str, types: Mapping[str, Type]) -> Rule:
