@@ -26,8 +26,9 @@ from dlog.engine.loading import python_codes
 from dlog.engine.maintain.offers import LASTS, Offer, Question, all_offers
 from dlog.engine.maintain.strategies import SELECTABLE
 from dlog.engine.transaction import Transaction
-from dlog.errors import DlogError
+from dlog.errors import Diagnostics, DlogError
 from dlog.ir.check import load_program
+from dlog.ir.goals.materialize import ALWAYS, CHANGES, DIRECTIVE, check_modes
 from dlog.ir.goals.narrowed import narrowed
 from dlog.ir.rules import Program, Stratum
 from dlog.language import ast
@@ -61,6 +62,8 @@ class RuleDatabase(Database):
     def __init__(self, rule: ShippedRule, strategy: str | None, rows: Mapping[str, Sequence[Any]]):
         self._rule, self._rows = rule, rows
         super().__init__(source="", strategy=strategy)  # a limit would prevent the short path
+        for name in rule.program.directed(DIRECTIVE):
+            self.subscribe(name, lambda change: None)
 
     def _program_of(self, source: Source) -> tuple[ast.Program, Program]:
         return self._rule.tree, self._rule.program
@@ -100,8 +103,23 @@ def _rule(name: str, tree: ast.Program, program: Program, stratum: Stratum) -> I
     found = ShippedRule(
         name, ast.Program(()), Program(**{**_fields(program), "facts": (), "directives": directives})
     )
-    if any(program.predicates[p].arity for p in reads - program.stratum_of.keys() - {*_tables(program)}):
+    base = [program.predicates[p] for p in reads - program.stratum_of.keys()]
+    if any(predicate.has_records for predicate in base):
+        return  # no facts are made for these types
+    if any(predicate.arity for predicate in base if predicate.name not in _tables(program)):
         yield found
+
+
+def with_changes_only(rule: ShippedRule) -> ShippedRule | None:
+    """The rule with heads that are not stored, whose changes a subscriber gets; None if they must be."""
+    named = [name for name in rule.program.stratum_of if not rule.program.predicates[name].auxiliary]
+    mode = (ast.DirectiveParameter("mode", CHANGES),)
+    directives = tuple(ast.Directive(DIRECTIVE, name, mode) for name in named)
+    kept = rule.program.directives
+    program = Program(**{**_fields(rule.program), "directives": kept + directives})
+    diagnostics = Diagnostics()
+    check_modes(program, diagnostics)
+    return None if diagnostics.errors else ShippedRule(rule.name, rule.tree, program)
 
 
 def _fields(program: Program) -> dict[str, Any]:
@@ -187,8 +205,9 @@ def cells(rule: ShippedRule, size: int, seed: int, counts: Mapping[str, int]) ->
         costs = _best({lane.name: lane.cost(mix, rows) for lane in lanes}, lanes)
         steady = _best({lane.name: lane.cost(mix, 1 << 60) for lane in lanes}, lanes)
         yield Cell(rule.name, size, mix, rows, costs, steady, _ways(own.database), offers)
+    stored = rule.program.stratum_of.keys() - {*rule.program.directed(DIRECTIVE)}
     for lane in lanes[1:]:
-        for name in rule.program.stratum_of:
+        for name in stored:
             if rule.program.predicates[name].auxiliary:
                 continue  # it may be stale
             assert len(lane.database.relation(name)) == len(own.database.relation(name)), (rule.name, name)
@@ -298,8 +317,11 @@ def measured(
     every: int = 1,
     start: int = 0,
     names: str = "",
+    mode: str = ALWAYS,
 ) -> Iterator[Cell]:
     rules = (rule for rule in shipped_rules() if re.search(names, rule.name))
+    if mode == CHANGES:
+        rules = (changed for rule in rules if (changed := with_changes_only(rule)) is not None)
     for number, rule in enumerate(rules):
         if number % every == start % every:
             for size in sizes:
@@ -330,11 +352,13 @@ def main() -> None:
     parser.add_argument("--rules", default="", metavar="REGEX", help="only rules with such names")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth rule")
     parser.add_argument("--start", type=int, default=0, metavar="K", help="with --every: from the Kth")
+    modes = ALWAYS, CHANGES
+    parser.add_argument("--mode", choices=modes, default=ALWAYS, help="of all heads; with one subscriber")
     arguments = parser.parse_args()
     found = []
     with arguments.table.open("w") if arguments.table else sys.stdout as out:
         given = arguments.sizes, arguments.seed, COUNTS, arguments.every, arguments.start, arguments.rules
-        for cell in measured(*given):
+        for cell in measured(*given, arguments.mode):
             found.append(cell)
             print(cell.line(), file=out, flush=True)
     for size in arguments.sizes:

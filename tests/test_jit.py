@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -16,7 +18,7 @@ import numpy as np
 import pytest
 
 from dlog import jit, places
-from dlog.jit import cache, compiling, groups
+from dlog.jit import cache, compiling, elf, groups
 
 KERNEL = """
     import sys
@@ -211,6 +213,37 @@ needs_images = pytest.mark.skipif(jit.DISABLED or jit.BOUNDSCHECK, reason="no im
 def test_a_second_process_compiles_nothing_and_imports_no_numba(one_image: Path, tmp_path: Path) -> None:
     run = python(image_script(), cwd=tmp_path, DLOG_CACHE_DIR=str(one_image))
     assert (run.stdout, run.stderr) == (ANSWER + "False\n", "")
+
+
+@needs_images
+@pytest.mark.skipif((sys.platform, platform.machine()) != ("linux", "x86_64"), reason="LLVM links there")
+def test_linking_needs_no_llvm_and_gives_the_same_as_llvm(one_image: Path, tmp_path: Path) -> None:
+    script = image_script() + "\nprint('llvmlite' in sys.modules)\n"
+    alone = python(script, cwd=tmp_path, DLOG_CACHE_DIR=str(one_image))
+    assert alone.stdout == ANSWER + "False\nFalse\n"
+    (tmp_path / "script.py").unlink()
+    without = "from dlog.jit import elf; elf.link = lambda code, function: None"
+    script = image_script(without) + "\nprint('llvmlite' in sys.modules)\n"
+    by_llvm = python(script, cwd=tmp_path, DLOG_CACHE_DIR=str(one_image))
+    assert by_llvm.stdout == ANSWER + "False\nTrue\n"
+
+
+@needs_images
+def test_an_object_file_with_unknown_parts_is_left_to_llvm(one_image: Path) -> None:
+    head, _, code = next(one_image.rglob("hash_add.image")).read_bytes().partition(b"\n")
+    name = json.loads(head)["name"]
+    if elf.link(code, name) is None:
+        pytest.skip("LLVM links here")
+    absolute = elf.ABSOLUTE_64.to_bytes(4, "little")
+    for other in (code[:200], b"", code.replace(b"\x7fELF", b"\x7fELG"), code[:18] + b"\0\0" + code[20:]):
+        assert elf.link(other, name) is None
+    assert elf.link(code, "another") is None
+    assert elf.link(code.replace(b"PyEval_SaveThread", b"PyEval_LostThread"), name) is None
+    sections = elf._sections(code)
+    entries = next(s for s in sections if s.type == elf.RELA and sections[s.info].type == elf.PROGBITS)
+    at = entries.offset + 8  # the type of its first relocation
+    assert code[at : at + 4] == absolute
+    assert elf.link(code[:at] + b"\x09" + code[at + 1 :], name) is None
 
 
 @needs_images

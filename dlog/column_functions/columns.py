@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.jit import Floats, Words
 from dlog.storage.index.sort import as_words
 from dlog.storage.values import decode, encode
 from dlog.values import FLOAT, STRING, Type
+from dlog.values.heavy import pc
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Dictionary: TypeAlias = Any  # dlog.storage.dictionary.dictionary.Dictionary

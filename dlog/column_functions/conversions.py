@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.column_functions import decimals
 from dlog.column_functions.arithmetic import compute_codes
@@ -40,6 +39,7 @@ from dlog.io.text_cells import convert
 from dlog.jit import Words
 from dlog.storage.values import decode, encode
 from dlog.values import FLOAT, STRING, UNSIGNED, Type
+from dlog.values.heavy import pc
 
 PRINTED_DIGITS = 6  # after the point, of a float's text
 _EXACT = Context(prec=2 * DECIMAL_DIGITS, rounding=ROUND_HALF_EVEN)

@@ -5,24 +5,27 @@ in UTC.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.column_functions.columns import Column, Dictionary, Result, unless_all
 from dlog.storage.values import decode
 from dlog.values import INT, Type
 from dlog.values.calendar import utc_clock
+from dlog.values.heavy import pc
 
 _FAR = 4_000_000  # days: more than between the first and the last date
 
 
-def date_part(function: Callable[[pa.Array], pa.Array]) -> Callable[..., Result]:
+def date_part(name: str, **options: Any) -> Callable[..., Result]:
+    """A part that Arrow finds, by the name of its function."""
+
     def calculate(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
         values = decode(inputs[0].codes, inputs[0].type, dictionary)
-        parts = function(utc_clock(values) if pa.types.is_timestamp(values.type) else values)
+        local = utc_clock(values) if pa.types.is_timestamp(values.type) else values
+        parts = getattr(pc, name)(local, **options)
         return Column(parts.to_numpy(zero_copy_only=False).astype(np.int64), INT), None
 
     return calculate
@@ -45,15 +48,13 @@ def days_between(inputs: Sequence[Column], output: Type, dictionary: Dictionary)
 
 
 FUNCTIONS: dict[str, Callable[..., Result]] = {
-    "year": date_part(pc.year),
-    "month": date_part(pc.month),
-    "day": date_part(pc.day),
-    "weekday": date_part(
-        partial(pc.day_of_week, count_from_zero=False, week_start=1)
-    ),  # 1 is Monday, as in ISO
-    "hour": date_part(pc.hour),
-    "minute": date_part(pc.minute),
-    "second": date_part(pc.second),
+    "year": date_part("year"),
+    "month": date_part("month"),
+    "day": date_part("day"),
+    "weekday": date_part("day_of_week", count_from_zero=False, week_start=1),  # 1 is Monday, as in ISO
+    "hour": date_part("hour"),
+    "minute": date_part("minute"),
+    "second": date_part("second"),
     "add_days": add_days,
     "days_between": days_between,
 }

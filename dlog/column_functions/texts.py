@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.column_functions.columns import (
     Column,
@@ -38,6 +37,7 @@ from dlog.column_functions.text_kernels import (
 from dlog.ir.primitives import NEGATED_MATCH
 from dlog.jit import Words
 from dlog.values import INT, STRING, Type
+from dlog.values.heavy import pc
 
 _SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace())  # there is none beyond
 _LONGEST = 2**31  # characters
@@ -100,19 +100,20 @@ def _encoded(data: Any, ends: Words, dictionary: Dictionary) -> Words:
 
 
 def substr(inputs: Sequence[Column], output: Type, dictionary: Dictionary) -> Result:
-    """Characters start .. start + count - 1; undefined for negative numbers and a start beyond the end."""
+    """Characters start .. start + count - 1, as Soufflé has them: a start outside of the text gives "", and a
+    negative count what is left."""
     texts, places = texts_of(inputs[0], dictionary)
     starts, counts = inputs[1].codes, inputs[2].codes
-    lengths = pc.utf8_length(texts).to_numpy(zero_copy_only=False)[places]
-    defined = (starts >= 0) & (counts >= 0) & (starts <= lengths)
     start, count = _constant(starts), _constant(counts)
     if start is not None and count is not None and min(start, count) >= 0:
         pieces = pc.utf8_slice_codeunits(texts, start, min(start, _LONGEST) + min(count, _LONGEST))
-        result, _ = text_result(pieces, places, dictionary)
-    else:
-        firsts = np.where(defined, starts, 0)
-        result = _slices(inputs[0].codes, firsts, np.where(defined, counts, 0), dictionary)
-    return result, unless_all(defined)
+        return text_result(pieces, places, dictionary)
+    lengths = pc.utf8_length(texts).to_numpy(zero_copy_only=False)[places]
+    inside = (starts >= 0) & (starts <= lengths)
+    wanted = np.where(counts < 0, lengths, counts)
+    return _slices(
+        inputs[0].codes, np.where(inside, starts, 0), np.where(inside, wanted, 0), dictionary
+    ), None
 
 
 def _slices(codes: Words, firsts: Words, counts: Words, dictionary: Dictionary) -> Column:

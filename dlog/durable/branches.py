@@ -13,7 +13,7 @@ import numpy as np
 from dlog.durable.past import Entry, Past, undone
 from dlog.durable.records import BranchRecord
 from dlog.durable.replay import or_empty
-from dlog.durable.states import changes_between, completed, facts_of, shown_of
+from dlog.durable.states import begun, changes_between, completed, facts_of, shown_of
 from dlog.durable.timeline import MAIN, Moment, Timeline
 from dlog.engine import database as engine
 from dlog.engine.commit.commits import Changes, Commit
@@ -22,7 +22,6 @@ from dlog.engine.commit.record_uses import codes_in_relations
 from dlog.engine.commit.result import Result
 from dlog.engine.evaluated import Shown, view_of
 from dlog.engine.maintain.facts import rows_with_keys
-from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.strategy import net_difference
 from dlog.engine.state.shared_subjoins import SharedSubjoins
 from dlog.engine.view import View
@@ -101,25 +100,23 @@ class Branching(engine.Database):
     def checkout(self, name: str) -> None:
         """Switch to the head of another branch: transactions and queries refer to that one from now on.
 
-        Derived rows are cached while the database is open, so switching back and forth costs nothing.
+        Derived rows are cached while the database is open, so switching back and forth computes none.  The
+        first transaction on it that touches a rule builds the state of its strategy.
         """
         with self._lock:
             if self.pending:
                 self.complete()
             moment = self._timeline.require(name)
-            shown = self._shown_of(moment)
-            if shown.pending:
-                shown = completed(shown, self)
+            shown = begun(self._shown_of(moment), self)
             self.current_branch = name
             self._take_up(shown)
 
     def _take_up(self, shown: Shown) -> None:
         store = self.store
         self.tree, self.program, store.relations, store.predicates, self.version, self.pending = shown
-        self._maintenance = Maintenance.of(self.program, self._maintenance.by_caller)
         store.options, store.inclusions = Options.of(self.program.pragmas), self.program.inclusions
         store.shared_subjoins = SharedSubjoins()
-        self._show()
+        self._choose_anew()
 
     def _show(self) -> None:
         engine.Database._show(self)

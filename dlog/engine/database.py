@@ -12,13 +12,15 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from dlog.engine.blocks import blocks_of
 from dlog.engine.commit.commits import Change, Commit, CommitSummary, RecordedSummary
 from dlog.engine.commit.result import Result
 from dlog.engine.commit.subscribers import Subscribers, Subscription
 from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.evaluated import Evaluated, view_of
+from dlog.engine.events import all_changes, concerns
 from dlog.engine.maintain import accounts
-from dlog.engine.maintain.build import build_states, expected_memory, memory
+from dlog.engine.maintain.build import build_states, expected_memory, memory, without_states
 from dlog.engine.maintain.facts import change_facts
 from dlog.engine.maintain.idle import attend, begin_new, stored_again, without_rows_of_changes
 from dlog.engine.maintain.maintain import Maintenance, maintain
@@ -39,11 +41,14 @@ from dlog.errors import (
 )
 from dlog.garbage import seldom_collected
 from dlog.interrupts import begin, end, poll, uninterrupted
+from dlog.ir.check import events_with
+from dlog.ir.events import Events
 from dlog.language import ast
 from dlog.language.parse import expand_includes, parse
 from dlog.planning.options import Options
 from dlog.planning.stored_primitives import with_stored_primitives
 from dlog.storage.dictionary.records.uses import in_use
+from dlog.storage.relation.relation import Relation
 
 VERIFY = os.environ.get("DLOG_VERIFY", "0") not in ("", "0")  # check everything after each transaction
 NOT_MEASURED = Measures()
@@ -72,6 +77,10 @@ class Database(Evaluated):
 
     def _next_version(self) -> int:
         return self.version + 1
+
+    def _done_before(self, transaction: Transaction) -> Commit | None:
+        """A commit without changes if the transaction was applied before.  Raises if none can be applied."""
+        return None
 
     def _keep(self, transaction: Transaction, commit: Commit) -> None:
         """The last step before others see a commit.  If it raises, the commit does not take place."""
@@ -129,9 +138,9 @@ class Database(Evaluated):
         return self.commit(transaction)
 
     def add_rules(self, text: str) -> Commit:
-        """Rules, declarations and constraints that hold from now on."""
+        """Rules, declarations and constraints that hold from now on; delta rules, too."""
         with self.transaction() as transaction:
-            transaction.execute(text)
+            transaction.add_rules(text)
         assert transaction.commit_info is not None
         return transaction.commit_info
 
@@ -141,6 +150,33 @@ class Database(Evaluated):
             transaction.remove_rule(text)
         assert transaction.commit_info is not None
         return transaction.commit_info
+
+    def add_block(self, name: str, text: str) -> Commit:
+        """Adds rules, constraints, declarations, delta rules and facts as a block, to be removed together.
+
+        >>> db = Database(source="edge(1, 2).")
+        >>> db.add_block("paths", "path(x, y) <- edge(x, y).").changes["path"].inserted.rows()
+        [(1, 2)]
+        >>> db.blocks()
+        {'paths': 'path(x, y) <- edge(x, y).'}
+        >>> db.remove_block("paths").version, db.blocks()
+        (2, {})
+        """
+        with self.transaction() as transaction:
+            transaction.add_block(name, text)
+        assert transaction.commit_info is not None
+        return transaction.commit_info
+
+    def remove_block(self, name: str) -> Commit:
+        """Removes a block with all its statements."""
+        with self.transaction() as transaction:
+            transaction.remove_block(name)
+        assert transaction.commit_info is not None
+        return transaction.commit_info
+
+    def blocks(self) -> dict[str, str]:
+        """The text of each block by name."""
+        return blocks_of(self.tree)
 
     def subscribe(self, predicate: str, callback: Callable[[Change], None]) -> Subscription:
         """Calls back after every commit that changes a predicate.  `close()` of what is returned ends it.
@@ -167,21 +203,17 @@ class Database(Evaluated):
         """All that a transaction collected, or an error and nothing of it.  Of several threads one commits at
         a time."""
         with self._lock:
-            outermost = begin()
+            outermost, asked_for = begin(), transaction.changes
             try:
                 if self.pending:
                     self.complete()
                 if self._maintenance.modes:
+                    self._maintenance.transactions += 1
                     self._attend()
-                before = self._shown, self.measures, self._maintenance, self._maintenance.strategies
-                try:
-                    commit = self._commit(transaction)
-                except BaseException as error:
-                    if self._shown is before[0]:
-                        self._go_back(error, *before)
-                        if isinstance(error, KeyboardInterrupt):
-                            raise Interrupted("interrupted while changing facts") from None
-                    raise
+                commit = self._done_before(transaction) or self._commit_with_events(transaction)
+            except BaseException:
+                transaction.changes = asked_for
+                raise
             finally:
                 if outermost:
                     end()
@@ -192,10 +224,26 @@ class Database(Evaluated):
             self.collect()
         return commit
 
+    def _commit_with_events(self, transaction: Transaction) -> Commit:
+        started = accounts.clock()
+        if transaction.once or transaction.program.events or transaction.program.pulses:
+            transaction.changes = self._with_events(transaction)
+        return self._commit_or_go_back(transaction, started)
+
+    def _commit_or_go_back(self, transaction: Transaction, started: float) -> Commit:
+        before = self._shown, self.measures, self._maintenance, self._maintenance.strategies
+        try:
+            return self._commit(transaction, started)
+        except BaseException as error:
+            if self._shown is before[0]:
+                self._go_back(error, *before)
+                if isinstance(error, KeyboardInterrupt):
+                    raise Interrupted("interrupted while changing facts") from None
+            raise
+
     def _attend(self) -> None:
         """What is stored follows who reads and who subscribes."""
         maintenance, wanted = self._maintenance, self._changes_wanted()
-        maintenance.transactions += 1
         if maintenance.transactions >= maintenance.due or maintenance.subscribed != wanted:
             self._go_on_with(partial(attend, maintenance, self.program, self.store, wanted))
 
@@ -225,6 +273,8 @@ class Database(Evaluated):
         """Builds the state of all strategies now, not in the first transaction that touches each rule."""
         with self._lock:
             self.complete()
+            if self._maintenance.modes:
+                self._attend()
             store, before = self.store, self.store.relations
             watch = Watch(self.limits)
             try:
@@ -238,7 +288,7 @@ class Database(Evaluated):
             except BaseException:
                 store.relations = before
                 store.predicates = dict(self.program.predicates)
-                self._maintenance = Maintenance.of(self.program, self._maintenance.by_caller)
+                self._choose_anew()
                 raise
             self._show()
 
@@ -267,10 +317,42 @@ class Database(Evaluated):
         self.measures, self._maintenance = measures, maintenance
         maintenance.go_back(strategies)
         if isinstance(error, Interrupted | StoreError) or not isinstance(error, DlogError):
-            self._maintenance = Maintenance.of(self.program, maintenance.by_caller)
+            self._choose_anew()
 
-    def _commit(self, transaction: Transaction) -> Commit:
-        started = accounts.clock()
+    def _choose_anew(self) -> None:
+        """Strategies are chosen again, and build their state again.  O(program)."""
+        self._maintenance = Maintenance.of(self.program, self._maintenance.by_caller)
+        self.store.relations = without_states(self._maintenance, self.store.relations)
+        self._show()
+
+    def _with_events(self, transaction: Transaction) -> list[Any]:
+        """The changes of a transaction with those of delta rules, without those of pulse predicates.  Reads
+        the state only, which may store predicates of mode on_read from now on."""
+        program, changes = transaction.program, transaction.changes
+        events = None if transaction.merged is not None else events_with(program, transaction.once)
+        if events is not None and concerns(events, changes):
+            watch = Watch(self.limits)
+            with interruptible(watch):
+                watch.doing = "running delta rules"
+                changes = self._happened(events, transaction, Evaluation(watch))
+            transaction.by_rules = events.changed
+        return [change for change in changes if change[1] not in program.pulses]
+
+    def _happened(self, events: Events, transaction: Transaction, evaluation: Evaluation) -> list[Any]:
+        store = self.store
+        if transaction.program.has_records:
+            store.dictionary.records.holders.add(transaction)
+        known, arities = self.program.predicates, transaction.program.predicates
+
+        def empty(name: str) -> Relation:
+            return Relation(store.arena, arities[name].arity)
+
+        read = [name for name in events.program.predicates if name in arities]
+        before = {name: self.relation(name) if name in known else empty(name) for name in read}
+        bases = {name: self.base_relation(name) or empty(name) for name in events.named}
+        return all_changes(events, transaction.changes, before, bases, store, evaluation)
+
+    def _commit(self, transaction: Transaction, started: float) -> Commit:
         if self._maintenance.measured.due:
             self._maintenance.examine_costs(self.store)
         clock = self._maintenance.measured.clock
@@ -327,6 +409,7 @@ class Database(Evaluated):
             watch.doing = "changing facts"
             store.relations = store.relations.copy()
             options = Options.of(program.pragmas)
+            self._bind(store, program)
             evaluation = self._evaluation(program, watch)
             if self._maintenance.lacks_primitives(store):
                 self._maintenance.store_primitives(store, evaluation)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.io.source import line_end
+from dlog.values.heavy import pc
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.io.columns import Columns, Progress
 from dlog.io.options import OutputOptions
+from dlog.values.heavy import pc
 
 # The texts of one batch stay in the processor's cache: 65,536 rows were as fast as any other size tried.
 BATCH_ROWS = 1 << 16

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types as kinds
 
 from dlog.values import TYPES, Type
 from dlog.values.arrows import bad_cell, fits
+from dlog.values.heavy import pc
 
 
 class WrongKind(ValueError):

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.values import Type
 from dlog.values.arrows import fits
+from dlog.values.heavy import pc
 from dlog.values.misfit import Misfit
 from dlog.values.string import NOT_UTF8, utf8_cells
 

@@ -19,6 +19,7 @@ kind would lose wide vectors.  The kernels that a first program needs take about
 | `choice` | one of two words, without a branch |
 | `vectors` | several floats or words at a time |
 | `image` | machine code in a file: finding it, linking it, making it callable |
+| `elf` | linking without LLVM |
 | `cache` | where such files are and how they are named |
 | `groups` | which kernels are compiled together |
 | `compiling` | compilation on demand: one process at a time, on all cores, with a progress line |
@@ -33,7 +34,7 @@ array bounds, through `dispatch`; DLOG_CACHE_DIR is where images are stored.
 from dlog.jit.cache import BOUNDSCHECK, DISABLED
 from dlog.jit.choice import choose
 from dlog.jit.kernels import KERNELS, Bools, Bytes, Floats, Words, compiled_kernels, helper, kernel
-from dlog.jit.pointers import load_word, pointer, pointer_at, shifted, store_word
+from dlog.jit.pointers import load_word, pointer, pointer_at, pointer_to, shifted, store_word
 from dlog.jit.prefetch import prefetch
 from dlog.jit.vectors import HEIGHT, LANES, add_four, add_gathered, add_outer, move_four, scale_four
 
@@ -58,6 +59,7 @@ __all__ = [
     "move_four",
     "pointer",
     "pointer_at",
+    "pointer_to",
     "prefetch",
     "scale_four",
     "shifted",

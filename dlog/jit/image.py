@@ -1,27 +1,30 @@
 """Owns machine code stored as a file: finding it, linking it into the process, making it callable from
 Python.
 
-An image is the machine code of one kernel: one line of JSON, then an object file.  LLVM links it; numba is
-not needed.  Its function has the signature that CPython calls with an array of arguments (METH_FASTCALL), and
-the kernel's name; its `self` is numpy's type of arrays.
+An image is the machine code of one kernel: one line of JSON, then an object file.  `elf` links it, or LLVM
+where that is not possible; numba is not needed.  Its function has the signature that CPython calls with an
+array of arguments (METH_FASTCALL), and the kernel's name; its `self` is numpy's type of arrays.
 """
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import hashlib
 import json
 import os
+import platform
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 
-from dlog.jit import cache
+from dlog.jit import cache, elf
 
 FASTCALL = 0x80
+PROCESSORS = "/proc/cpuinfo"
+DESCRIBING = ("model name", "flags", "CPU part", "Features", "isa")  # lines of it, by architecture
 HEADER = object.__basicsize__  # an object's count and type, before its own fields
 
 
@@ -79,38 +82,66 @@ def find(source: Path, kernel: str) -> tuple[dict[str, Any], bytes] | None:
 @functools.cache
 def machine() -> str:
     """The processor that machine code is made for: several kinds may share a home directory."""
+    return f"{platform.system()} {platform.machine()} {_features()}"
+
+
+def _features() -> str:
+    """What distinguishes this processor from others of its architecture."""
+    try:
+        with open(PROCESSORS, encoding="utf-8", errors="replace") as file:
+            first = file.read(1 << 14).partition("\n\n")[0]
+    except OSError:
+        return _features_by_llvm()
+    lines = (line.partition(":") for line in first.splitlines())
+    found = {name.strip(): value.strip() for name, _, value in lines}
+    described = " ".join(found[name] for name in DESCRIBING if name in found)
+    return hashlib.sha256(described.encode()).hexdigest()[:16] if described else _features_by_llvm()
+
+
+def _features_by_llvm() -> str:
+    import llvmlite.binding as llvm
+
     try:
         features = llvm.get_host_cpu_features().flatten()
     except RuntimeError:
         features = ""
-    return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
+    return f"{llvm.get_host_cpu_name()} {features}"
 
 
 def _link(head: dict[str, Any], code: bytes) -> Any:
-    for symbol in head["undefined"]:
-        _define(symbol)
+    _check_layout()
+    name = head["name"]
+    return _function(name, elf.link(code, name) or _link_by_llvm(name, head["undefined"], code))
+
+
+def _link_by_llvm(name: str, undefined: list[str], code: bytes) -> int:
+    import llvmlite.binding as llvm
+
+    for symbol in undefined:
+        _define(llvm, symbol)
     engine = _engine()
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return _function(head["name"], engine.get_function_address(head["name"]))
+    return int(engine.get_function_address(name))
 
 
 @functools.cache
 def _engine() -> Any:
-    _check_layout()
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target_machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     return llvm.create_mcjit_compiler(llvm.parse_assembly(""), target_machine)
 
 
-def _define(symbol: str) -> None:
+def _define(llvm: Any, symbol: str) -> None:
     """LLVM would abort the process at a symbol that it does not find."""
-    try:
-        llvm.add_symbol(symbol, ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, symbol)))
-    except ValueError:
-        if llvm.address_of_symbol(symbol) is None:
-            raise NoImage(f"this process has no function {symbol}") from None
+    address = elf.address_of(symbol)
+    if address is not None:
+        llvm.add_symbol(symbol, address)
+    elif llvm.address_of_symbol(symbol) is None:
+        raise NoImage(f"this process has no function {symbol}")
 
 
 class _MethodDef(ctypes.Structure):
@@ -146,6 +177,7 @@ TYPE_NUMBER = HEADER + 12
 CONTIGUOUS_ALIGNED = 0x101
 
 
+@functools.cache
 def _check_layout() -> None:
     """Read an array as wrappers do: with another layout, machine code must not touch arrays."""
     sample = np.arange(7, dtype=np.int64)

@@ -100,6 +100,14 @@ class Call(Node):
 
 
 @dataclass(frozen=True)
+class UserCall(Node):
+    """`@name(args)`: the value of a functor that the program declares."""
+
+    name: str
+    args: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
 class Application(Node):
     """`name[args]`: the value of a functional predicate."""
 
@@ -109,7 +117,7 @@ class Application(Node):
 
 @dataclass(frozen=True)
 class InlineAggregate(Node):
-    """`op target : { body }`; `count` has no target."""
+    """`op target : { body }`; `count` has no target.  An aggregate that the program declares is `@name`."""
 
     op: str
     target: Node | None
@@ -141,9 +149,17 @@ class Branch(Node):
 
 @dataclass(frozen=True)
 class Reserved(Node):
-    """Syntax that is recognised but not supported yet: `$`, user functors."""
+    """Syntax that is recognised but not supported yet: `$`."""
 
     what: str
+
+
+@dataclass(frozen=True)
+class Reference(Node):
+    """`key : value`: the only argument of a reference mode."""
+
+    key: Node
+    value: Node
 
 
 # Formulas
@@ -194,6 +210,16 @@ class Declaration(Node):
     keys: tuple[Parameter, ...]
     value: Parameter | None = None
     qualifiers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FunctorDeclaration(Node):
+    """`.functor f(x: T, y: U): V stateful`; a parameter without a name has "" for it."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    result: TypeRef
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -280,6 +306,25 @@ class Component(Node):
 
 
 @dataclass(frozen=True)
+class BlockStart(Node):
+    """``block(`name) {``: the statements up to its `ComponentEnd` are added and removed together."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Block(Node):
+    """A block with its statements; `dlog.language.blocks` makes it."""
+
+    start: BlockStart
+    statements: tuple[Node, ...]
+
+    @property
+    def name(self) -> str:
+        return self.start.name
+
+
+@dataclass(frozen=True)
 class Init(Node):
     """`.init a = X<T>`: the statements of X, with names that begin with `a.`"""
 
@@ -358,8 +403,18 @@ class Constraint(Node):
 
 
 @dataclass(frozen=True)
+class SequenceRule(Node):
+    """`head <- seq<<index = order>> body.`; without an index, it is the key that the body does not have."""
+
+    head: Node
+    body: Node
+    index: str | None = None
+    order: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True)
 class Delta(Node):
-    """`+atom`, `-atom` or `^atom`."""
+    """`+atom`, `-atom` or `^atom`; in the body of a delta rule, what the transaction does."""
 
     op: str
     atom: Node
@@ -371,8 +426,40 @@ class DeltaStatement(Node):
 
 
 @dataclass(frozen=True)
-class Query(Node):
+class DeltaRule(Node):
+    """`+p(x) <- body.`: what a transaction does besides, because of what it does."""
+
+    heads: tuple[Delta, ...]
     body: Node
+    aggregations: tuple[Aggregation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Query(Node):
+    """`?- body.`; or `head <- agg<<...>> body.` with a head `_(x)` or `_[x] = y`."""
+
+    body: Node
+    head: Node | None = None
+    aggregations: tuple[Aggregation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Property(Node):
+    """``lang:name(`p).`` or ``lang:name[`p] = value.``: a setting of LogiQL."""
+
+    name: str
+    predicates: tuple[str, ...] = ()
+    value: Node | None = None
+
+
+@dataclass(frozen=True)
+class Entity(Node):
+    """`person(p), person_name(p : n) -> string(n).`: a type whose values are named by their references."""
+
+    name: str
+    reference: str
+    variables: tuple[str, str]
+    type: TypeRef
 
 
 @dataclass(frozen=True)

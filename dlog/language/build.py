@@ -9,13 +9,18 @@ from typing import Any
 from lark import Token, Transformer
 
 from dlog.aggregates import AGGREGATES
+from dlog.aggregates.user import USER
 from dlog.errors import Diagnostics, SourceError, UnsupportedError
 from dlog.language import ast
 from dlog.language.complaints import MISSING_END
-from dlog.language.declare import CANONICAL_TYPE, declaration_and_constraint
+from dlog.language.declare import (
+    CANONICAL_TYPE,
+    DECLARING,
+    declaration_and_constraint,
+    excluding_qualifiers,
+)
 from dlog.language.lexer import FactRun
 from dlog.language.source import Source, Span
-from dlog.values import BUILTIN_TYPES
 from dlog.values.quoting import ESCAPES
 
 # Binding strength of binary operators, low to high; prefixes bind tighter than `*`, looser than `^`.
@@ -24,6 +29,7 @@ PRECEDENCE: dict[str, int] = {
     "bshl": 7, "bshr": 7, "bshru": 7, "+": 8, "-": 8, "*": 9, "/": 9, "%": 9, "^": 11,
 }  # fmt: skip
 PREFIX_PRECEDENCE = 10
+ANONYMOUS = "_"  # the name of the head of a query
 
 
 class _Prefixed:
@@ -67,6 +73,8 @@ class Builder(Transformer):
         return [plain or ast.Rule(heads, span=span)]
 
     def rule(self, c: list[Any]) -> list[ast.Node]:
+        if _is_anonymous(c[0]):
+            return [ast.Query(c[2], c[0], span=self.span(*c))]
         return [ast.Rule(_items(c[0]), c[2], span=self.span(*c))]
 
     def empty_rule(self, c: list[Any]) -> list[ast.Node]:
@@ -74,6 +82,8 @@ class Builder(Transformer):
 
     def aggregate_rule(self, c: list[Any]) -> list[ast.Node]:
         aggregations = tuple(x for x in c if isinstance(x, ast.Aggregation))
+        if _is_anonymous(c[0]):
+            return [ast.Query(c[-2], c[0], aggregations, span=self.span(*c))]
         return [ast.Rule(_items(c[0]), c[-2], aggregations, span=self.span(*c))]
 
     def constraint(self, c: list[Any]) -> list[ast.Node]:
@@ -86,7 +96,32 @@ class Builder(Transformer):
         return [ast.DeltaStatement(tuple(x for x in c if isinstance(x, ast.Delta)), span=self.span(*c))]
 
     def delta_rule(self, c: list[Any]) -> list[ast.Node]:
-        return [self.unsupported("delta rules", *[x for x in c if isinstance(x, ast.Delta)])]
+        arrow = next(i for i, x in enumerate(c) if isinstance(x, Token) and x.type == "ARROW")
+        heads = tuple(x for x in c[:arrow] if isinstance(x, ast.Delta))
+        aggregations = tuple(x for x in c if isinstance(x, ast.Aggregation))
+        return [ast.DeltaRule(heads, c[-2], aggregations, span=self.span(*c))]
+
+    def sequence_rule(self, c: list[Any]) -> list[ast.Node]:
+        if str(c[2]).startswith("list"):
+            help = "number the values: f[i] = x <- seq<<>> p(x).  The one after f[i] is f[i + 1]"
+            self.diagnostics.error("there is no list<<...>>", self.span(c[2]), help)
+        index, order = (str(c[3]), c[5]) if c[3] is not None else (None, ())
+        return [ast.SequenceRule(c[0], c[-2], index, order, span=self.span(*c))]
+
+    def order(self, c: list[Any]) -> Any:
+        return tuple(x for x in c if isinstance(x, ast.Node))
+
+    def quoted_name(self, c: list[Any]) -> Token:
+        return c[1]
+
+    def property(self, c: list[Any]) -> list[ast.Node]:
+        names = tuple(str(x) for x in c[1:] if isinstance(x, Token) and x.type == "NAME")
+        value = next((x for x in c if isinstance(x, ast.Node)), None)
+        return [ast.Property(str(c[0]), names, value, span=self.span(*c))]
+
+    def block(self, c: list[Any]) -> list[ast.Node]:
+        name = "".join(str(x) for x in c[3:-2])
+        return [ast.BlockStart(name, span=self.span(*c))]
 
     def query(self, c: list[Any]) -> list[ast.Node]:
         return [ast.Query(c[1], span=self.span(*c))]
@@ -110,7 +145,8 @@ class Builder(Transformer):
 
     def aggregation(self, c: list[Any]) -> ast.Node:
         args = tuple(x for x in c if isinstance(x, ast.Node))
-        return ast.Aggregation(str(c[0]), str(c[2]), args, span=self.span(*c))
+        sign = "" if c[2] is None else USER
+        return ast.Aggregation(str(c[0]), sign + str(c[3]), args, span=self.span(*c))
 
     # Formulas
 
@@ -215,10 +251,15 @@ class Builder(Transformer):
     def application(self, c: list[Any]) -> ast.Node:
         return ast.Application(str(c[0]), tuple(c[2]), span=self.span(*c))
 
+    def reference(self, c: list[Any]) -> ast.Node:
+        key = ast.Variable(str(c[2]), span=self.span(c[2]))
+        pair = ast.Reference(key, c[4], span=self.span(c[2], c[4]))
+        return ast.Call(str(c[0]), (pair,), span=self.span(*c))
+
     def sized_call(self, c: list[Any]) -> ast.Node:
         """`decimal[10, 2](x)`: a type with its sizes, stored in the name of the call."""
         sizes = [x.value for x in c[2] if isinstance(x, ast.Constant) and x.kind == "int"]
-        if str(c[0]) not in BUILTIN_TYPES or len(sizes) != len(c[2]):
+        if str(c[0]) not in DECLARING or len(sizes) != len(c[2]):
             self.diagnostics.error("only a type can take both [...] and (...)", self.span(*c))
         name = f"{c[0]}[{','.join(map(str, sizes))}]"
         return ast.Call(name, tuple(c[5]), span=self.span(*c))
@@ -232,7 +273,10 @@ class Builder(Transformer):
 
     def inline_aggregate(self, c: list[Any]) -> ast.Node:
         *targets, body = [x for x in c if isinstance(x, ast.Node)]
-        op, target, span = str(c[0]), targets[0] if targets else None, self.span(*c)
+        target, span = targets[0] if targets else None, self.span(*c)
+        if c[0] is not None:
+            return ast.InlineAggregate(USER + str(c[1]), target, body, span=span)
+        op = str(c[1])
         aggregate = AGGREGATES[op]
         if (target is not None) != aggregate.takes_argument:
             need = "needs an argument" if aggregate.takes_argument else "takes no argument"
@@ -255,7 +299,7 @@ class Builder(Transformer):
         return self.unsupported("the counter $", *c)
 
     def user_functor(self, c: list[Any]) -> ast.Node:
-        return self.unsupported("user functors", *c)
+        return ast.UserCall(str(c[1]), tuple(c[3]), span=self.span(*c))
 
     # Declarations and directives
 
@@ -283,6 +327,10 @@ class Builder(Transformer):
         words = [str(x) for x in c[bracket:] if isinstance(x, Token) and x.type == "QUALIFIER"]
         kept = tuple(w for w in words if w not in _OLD_IO)
         span = self.span(*c)
+        for first, second in excluding_qualifiers(words):
+            message = f"{second} is given twice" if first == second else f"{second} contradicts {first}"
+            token = next(x for x in reversed(c) if isinstance(x, Token) and x == second)
+            self.diagnostics.error(message, self.span(token), "leave out one of them")
         out: list[ast.Node] = [ast.Declaration(str(n), parameters, None, kept, span=span) for n in names]
         out += [ast.Directive(w, str(n), span=span) for w in words if w in _OLD_IO for n in names]
         return out
@@ -388,6 +436,15 @@ class Builder(Transformer):
     def override(self, c: list[Any]) -> list[ast.Node]:
         return [ast.Override(str(c[1]), span=self.span(*c))]
 
+    def functor_parameter(self, c: list[Any]) -> ast.Node:
+        return self.parameter(c) if len(c) > 1 else ast.Parameter("", c[0], span=self.span(*c))
+
+    def functor(self, c: list[Any]) -> list[ast.Node]:
+        end = next(i for i, x in enumerate(c) if isinstance(x, Token) and x.type == "COLON")
+        parameters = tuple(x for x in c[:end] if isinstance(x, ast.Parameter))
+        words = tuple(dict.fromkeys(str(x) for x in c[end + 2 :]))
+        return [ast.FunctorDeclaration(str(c[1]), parameters, c[end + 1], words, span=self.span(*c))]
+
     def once(self, c: list[Any]) -> list[ast.Node]:
         return []
 
@@ -426,6 +483,12 @@ def _parameters(children: list[Any]) -> tuple[ast.Parameter, ...]:
 
 def _items(node: ast.Node) -> tuple[ast.Node, ...]:
     return node.items if isinstance(node, ast.Conjunction) else (node,)
+
+
+def _is_anonymous(head: ast.Node) -> bool:
+    """Whether a head is `_(x)` or `_[x] = y`: its rule is a query."""
+    atom = head.left if isinstance(head, ast.Comparison) and head.op == "=" else head
+    return isinstance(atom, ast.Call | ast.Application) and atom.name == ANONYMOUS
 
 
 def _flat(kind: type[ast.Conjunction] | type[ast.Disjunction], children: list[Any]) -> tuple[ast.Node, ...]:

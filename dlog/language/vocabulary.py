@@ -30,19 +30,19 @@ DIRECTIVE_TOKENS = {
     "comp": "D_COMP",
     "init": "D_INIT",
     "override": "D_OVERRIDE",
+    "functor": "D_FUNCTOR",
     **dict.fromkeys(IO_DIRECTIVES, "D_IO"),
 }
-UNSUPPORTED_DIRECTIVES = {
-    "functor": "user functors",
-}
-DIRECTIVES = frozenset(DIRECTIVE_TOKENS) | frozenset(UNSUPPORTED_DIRECTIVES)
+BLOCK = "block"  # ``block(`name) {``
+DIRECTIVES = frozenset(DIRECTIVE_TOKENS)
+FUNCTOR_WORDS = frozenset({"stateful", "aggregate"})  # after the type of a functor's result
 
 SYMBOLS = {
     ":-": "ARROW", "<-": "ARROW", "->": "IMPLIES", "?-": "QUERY", ">>": "AGG_CLOSE",
     "<=": "CMP", ">=": "CMP", "!=": "CMP", "=": "EQ", "<": "CMP", ">": "CMP", "<:": "SUBTYPE",
     ":": "COLON", ",": "COMMA", ";": "SEMICOLON", ".": "END", "(": "LPAR", ")": "RPAR", "[": "LSQB",
     "]": "RSQB", "{": "LBRACE", "}": "RBRACE", "+": "PLUS", "-": "MINUS", "*": "STAR", "/": "STAR",
-    "%": "STAR", "^": "CARET", "!": "BANG", "|": "BAR", "@": "AT", "$": "DOLLAR",
+    "%": "STAR", "^": "CARET", "!": "BANG", "|": "BAR", "@": "AT", "$": "DOLLAR", "`": "BACKTICK",
 }  # fmt: skip
 
 # Quantifiers are possessive (`*+`), so that a text which does not match fails without backtracking.  Those of
@@ -62,9 +62,10 @@ TOKEN = re.compile(
   | (?P<FLOAT>[0-9]++\.[0-9]++(?>(?:[eE][+-]?[0-9]++)?))
   | (?P<INT>0[xX][0-9a-fA-F]++|0[bB][01]++|[0-9]++)(?P<UNSIGNED>u)?+
   | (?P<AGG_OPEN>agg\s*+<<)
+  | (?P<SEQ_OPEN>(?:seq|list)\s*+<<)
   | (?P<CHOICE>choice-domain\b)
-  | (?P<NAME>{_NAME})
-  | (?P<SYMBOL>:-|<-|->|\?-|>>|<=|>=|!=|<:|[=<>:,;.()\[\]{{}}+\-*/%^!|@$])
+  | (?P<NAME>{_NAME}(?>(?:@[A-Za-z]++)?))
+  | (?P<SYMBOL>:-|<-|->|\?-|>>|<=|>=|!=|<:|[=<>:,;.()\[\]{{}}+\-*/%^!|@$`])
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
@@ -96,7 +97,6 @@ EXPONENT_HELP = "a float has digits on both sides of its point, as in 1.0e5"
 STRAY_HELP = {
     "&": "`and` is written `,`",
     "'": 'strings are written in double quotes: "text"',
-    "`": 'strings are written in double quotes: "text"',
     "#": "comments begin with //",
     "~": "negation is written `!`",
     "¬": "negation is written `!`",

@@ -13,6 +13,7 @@ def main() -> None:
     functions()
     constraints()
     deltas()
+    lending()
     wildcards()
     ranges()
     project_plan()
@@ -162,6 +163,15 @@ def deltas() -> None:
     example.expected("items", {(len(stock),)})
     example.expected("pieces", {(sum(stock.values()),)})
     example.expected("alone", {(place, item) for item, place in shelf})
+
+
+def lending() -> None:
+    example = Example("lending")
+    copies, lent, members = {1: 2, 2: 1, 3: 0}, {(2, "ann")}, {"ann", "bob"}
+    example.expected("copies", copies.items())
+    example.expected("loans", Counter(m for _, m in lent).items())
+    example.expected("turn", {(3, 0, "ann")})
+    example.expected("idle", {(m,) for m in members - {m for _, m in lent}})
 
 
 def wildcards() -> None:

@@ -305,7 +305,7 @@ def to_duration(_: Type, a: str) -> Any:
 
 
 def substr(_: Type, s: str, start: int, count: int) -> Any:
-    return s[start : start + count] if 0 <= start <= len(s) and count >= 0 else UNDEFINED
+    return s[start : start + count if count >= 0 else None] if 0 <= start <= len(s) else ""
 
 
 def piece(_: Type, s: str, separator: str, i: int) -> Any:

@@ -308,8 +308,9 @@ class TransactionMachine(RuleBasedStateMachine):
         assert relations == kept
 
     def has_relations(self, relations: dict[str, Relation]) -> None:
-        """After a failure."""
-        assert self.db.store.relations is relations
+        """After a failure.  Ctrl-C drops the state of strategies."""
+        now = self.db.store.relations
+        assert now is relations or all(relations[name] is relation for name, relation in now.items())
 
     def change_program(self, step: Callable[[], object], added: list[str]) -> bool:
         """Both sides take another program, or both refuse it: its text, or what follows from it."""

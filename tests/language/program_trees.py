@@ -14,6 +14,7 @@ VARIABLES = st.sampled_from(
 PREDICATES = st.sampled_from(
     ["p", "edge", "Q2", "inst.rel", "?r", "count", "max", "band", "inline", "output", "agg", "nil", "true"]
 )
+FUNCTORS = st.sampled_from(["f", "count", "a.b", "input"])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
     ['"', "\\", "a\nb", "\t\r\0\a\b\f\v", "// no comment", "/* */", "%", "1.5", "é", "\x7f"]
 )
@@ -53,7 +54,7 @@ type_references = st.builds(
 BINARY = ["-", "*", "^", "^", *PRECEDENCE]
 KINDS = ["leaf", "binary", "binary", "unary", "call", "application", "cast", "aggregate", "aggregate"] + [
     "comparison", "comparison", "function", "negation", "conjunction", "disjunction", "disjunction",
-    "record", "branch",
+    "record", "branch", "user call",
 ]  # fmt: skip
 
 
@@ -82,12 +83,14 @@ def _nodes(draw: st.DrawFn, depth: int) -> ast.Node:
             return ast.Record(tuple(several(0)))
         case "branch":
             return ast.Branch(draw(BRANCHES), tuple(several(0)))
+        case "user call":
+            return ast.UserCall(draw(FUNCTORS), tuple(several(0)))
         case "cast":
             return ast.Cast(draw(inner), draw(type_references))
         case "aggregate":
             op = draw(
                 st.sampled_from(
-                    ["count", "count", "sum", "min", "max", "mean", "total", "stddev", "count_distinct"]
+                    ["count", "count", "sum", "min", "max", "mean", "total", "stddev", "count_distinct", "@f"]
                 )
             )
             return ast.InlineAggregate(op, None if op == "count" else draw(inner), draw(inner))
@@ -142,7 +145,7 @@ def _heads(draw_from: st.SearchStrategy[ast.Node]) -> st.SearchStrategy[tuple[as
 aggregations = st.builds(
     ast.Aggregation,
     VARIABLES,
-    st.sampled_from(["sum", "count", "min"]),
+    st.sampled_from(["sum", "count", "min", "@f", "@count"]),
     st.lists(nodes, max_size=2).map(tuple),
 )
 rules = st.one_of(
@@ -153,7 +156,9 @@ rules = st.one_of(
 names = st.sampled_from(["x", "y", "z", "value", "count", "true", "nil", "bnot", "input", "_"])
 parameters = st.builds(ast.Parameter, names, type_references)
 fields = st.lists(parameters, max_size=3).map(tuple)
-qualifiers = st.lists(st.sampled_from(["inline", "magic", "overridable", "brie"]), max_size=2).map(tuple)
+qualifiers = st.lists(
+    st.sampled_from(["inline", "magic", "overridable", "brie"]), max_size=2, unique=True
+).map(tuple)
 declarations = st.builds(
     ast.Declaration, PREDICATES, st.lists(parameters, max_size=8).map(tuple), st.none(), qualifiers
 )
@@ -180,6 +185,54 @@ directive_values = TEXTS | st.integers(-5, 10**9) | st.booleans()
 directive_parameters = st.builds(
     ast.DirectiveParameter, st.sampled_from(["IO", "filename", "delimiter", "n", "header"]), directive_values
 )
+deltas = st.builds(ast.Delta, st.sampled_from("+-^"), nodes.filter(_is_no_sum))
+event_atoms = st.one_of(
+    st.builds(ast.Call, PREDICATES, st.lists(leaves, max_size=3).map(tuple)),
+    st.builds(
+        ast.Comparison,
+        st.just("="),
+        st.builds(ast.Application, PREDICATES, st.lists(leaves, max_size=3).map(tuple)),
+        leaves,
+    ),
+)
+events = st.builds(ast.Delta, st.sampled_from("+-^"), event_atoms)
+event_literals = events | st.builds(ast.Negation, events) | nodes
+event_bodies = event_literals | st.lists(event_literals, min_size=2, max_size=3).map(
+    lambda items: ast.Conjunction(_flat(ast.Conjunction, items))
+)
+delta_rules = st.builds(
+    ast.DeltaRule,
+    st.lists(deltas, min_size=1, max_size=3).map(tuple),
+    event_bodies,
+    st.lists(aggregations, max_size=2).map(tuple),
+)
+anonymous = st.builds(ast.Call, st.just("_"), st.lists(leaves | nodes, max_size=3).map(tuple)) | st.builds(
+    ast.Comparison,
+    st.just("="),
+    st.builds(ast.Application, st.just("_"), st.lists(leaves | nodes, max_size=3).map(tuple)),
+    nodes,
+)
+BACKTICKED = PREDICATES | st.sampled_from(["person:name", "a:b:c"])
+PROPERTIES = st.sampled_from(["lang:pulse", "lang:physical:x", "lang:derivationType"])
+properties = (
+    st.lists(BACKTICKED, max_size=2)
+    .map(tuple)
+    .flatmap(lambda names: st.builds(ast.Property, PROPERTIES, st.just(names), st.none() | constants))
+)
+entities = st.builds(
+    ast.Entity,
+    BACKTICKED,
+    BACKTICKED,
+    st.sampled_from([("p", "n"), ("x", "y")]),
+    st.builds(ast.TypeRef, st.sampled_from(TYPES), st.sampled_from([(), (10, 2)])),
+)
+sequences = st.builds(
+    ast.SequenceRule,
+    atoms.filter(lambda n: not _is_bare(n)),
+    nodes,
+    VARIABLES,
+    st.lists(leaves, min_size=1, max_size=3).map(tuple),
+) | st.builds(ast.SequenceRule, atoms, nodes)
 plans = st.lists(st.lists(st.integers(0, 9), max_size=3), min_size=1, max_size=2).map(
     lambda orders: ast.Plan(", ".join(f"{i}:({', '.join(map(str, o))})" for i, o in enumerate(orders)))
 )
@@ -201,9 +254,13 @@ statements = st.one_of(
     rules,
     st.builds(ast.Constraint, nodes.filter(lambda n: not _is_bare(n)), nodes),
     st.builds(ast.Query, nodes),
-    st.lists(
-        st.builds(ast.Delta, st.sampled_from("+-^"), nodes.filter(_is_no_sum)), min_size=1, max_size=3
-    ).map(lambda deltas: ast.DeltaStatement(tuple(deltas))),
+    st.builds(ast.Query, nodes, anonymous, st.lists(aggregations, max_size=2).map(tuple)),
+    delta_rules,
+    properties,
+    entities,
+    sequences,
+    st.builds(ast.BlockStart, BACKTICKED),
+    st.lists(deltas, min_size=1, max_size=3).map(lambda several: ast.DeltaStatement(tuple(several))),
     declarations,
     functional_declarations(),
     st.builds(ast.TypeDeclaration, PREDICATES, st.just("subtype"), type_references.map(lambda t: (t,))),
@@ -234,6 +291,13 @@ statements = st.one_of(
         st.lists(directive_parameters, max_size=3).map(tuple),
     ),
     st.builds(ast.Directive, st.just("materialize"), PREDICATES, st.builds(_mode, st.sampled_from(MODES))),
+    st.builds(
+        ast.FunctorDeclaration,
+        FUNCTORS,
+        st.lists(st.builds(ast.Parameter, names | st.just(""), type_references), max_size=3).map(tuple),
+        type_references,
+        st.sampled_from([(), ("stateful",), ("aggregate",)]),
+    ),
     st.builds(ast.ComponentStart, component_types, st.lists(component_types, max_size=2).map(tuple)),
     st.just(ast.ComponentEnd()),
     st.builds(ast.Init, PREDICATES, component_types),

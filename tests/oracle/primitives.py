@@ -8,7 +8,7 @@ wrong before someone decides:
   - taken from `dlog.lftj`, so no second opinion on it: a float division by zero is undefined, a negative
     integer power is the truncated quotient, a float power that is no real number is NaN, `range` without a
     step goes towards its end, and a zero step gives the start alone;
-  - chosen here: `substr` cuts what reaches beyond the end, `weekday` counts from Monday = 1, `round` goes
+  - chosen here: `weekday` counts from Monday = 1, `round` goes
     half to even, `sqrt` and `log` are undefined where they are no real number, `starts_with` and `ends_with`
     take the part first, `to_decimal` rounds, and `days_between` moments counts whole days.
 """
@@ -22,10 +22,11 @@ from collections.abc import Callable, Iterator
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 
+from dlog.ir.functors import is_call
 from dlog.ir.record_forms import field_of, is_record_form
 from dlog.values import Type
 
-from . import records
+from . import functors, records
 from .values import EXACT, LONGEST, Value, canonical, greatest, least, order, rounded, wrap
 
 
@@ -49,6 +50,10 @@ def results(name: str, type: Type, args: tuple[Value, ...]) -> Iterator[Value]:
     """The values of a function: none where it is undefined, one, or those of a generator."""
     if is_record_form(name):
         yield from _record(name, args)
+        return
+    if is_call(name):
+        value = functors.value(name[1:], args)
+        yield from () if value is None else (canonical(value),)
         return
     try:
         if (name, len(args)) in GENERATORS:
@@ -233,10 +238,10 @@ def _shift_right_unsigned(type: Type, a: int, b: int) -> int:
 
 
 def _substr(_: Type, text: str, start: int, length: int) -> str:
-    """Bad: a negative number, or a start beyond the end.  What reaches beyond the end is cut."""
-    if start < 0 or length < 0 or start > len(text):
-        raise Undefined
-    return text[start : start + length]
+    """Nothing from a start outside of the text; all that is left for a negative length."""
+    if not 0 <= start <= len(text):
+        return ""
+    return text[start:] if length < 0 else text[start : start + length]
 
 
 def _part(_: Type, text: str, separator: str, index: int) -> str:

@@ -57,7 +57,8 @@ _FUNCTIONS = {
     "bxor": "xor({0}, {1})",
     "cat": "({0} || {1})",
     "strlen": "length({0})",
-    "substr": "CASE WHEN {1} >= 0 AND {2} >= 0 AND {1} <= length({0}) THEN substr({0}, {1} + 1, {2}) END",
+    "substr": "CASE WHEN {1} < 0 OR {1} > length({0}) THEN '' "
+    "WHEN {2} < 0 THEN substr({0}, {1} + 1) ELSE substr({0}, {1} + 1, {2}) END",
     "lower": "lower({0})",
     "upper": "upper({0})",
     "replace": "replace({0}, {1}, {2})",

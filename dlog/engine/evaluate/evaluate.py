@@ -31,10 +31,12 @@ from dlog.engine.head.heads import (
     only_counts,
     takes_weights,
 )
+from dlog.engine.head.sequences import Sequence
 from dlog.engine.state.limits import Watch
 from dlog.engine.state.measure import Measures, RuleMeasure
 from dlog.engine.state.store import Store
 from dlog.heads.classes import class_change
+from dlog.ir.functors import used_functors
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Program, Rule, Stratum
 from dlog.planning.options import NEVER
 from dlog.planning.pipeline import Join, Pipeline, plan_pipeline
@@ -118,7 +120,11 @@ def _body(rule: Rule, forms: tuple[Form, ...], store: Store) -> Body | None:
 
 def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluation: Evaluation) -> None:
     store.inclusions = program.inclusions
-    if stratum.subsumptions:
+    if program.functors:
+        store.dictionary.functions.bind(program.functors, used_functors(stratum.rules))
+    if stratum.sequence is not None:
+        _number(stratum, store, evaluation)
+    elif stratum.subsumptions:
         _SubsumingStratum(program, stratum, store, evaluation).run()
     elif stratum.combine:
         _CombiningStratum(program, stratum, store, evaluation).run()
@@ -131,6 +137,14 @@ def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluatio
     else:
         PlainStratum(program, stratum, store, evaluation).run()
     check_functions(program, stratum, store)
+
+
+def _number(stratum: Stratum, store: Store, evaluation: Evaluation) -> None:
+    """A sequence: all rows of its predicate, numbered group by group."""
+    sequence = Sequence.of(stratum)
+    facts = sequence.all_facts(store.relations[sequence.rows], store.dictionary)
+    evaluation.watch.derived(len(facts))
+    store.relations[sequence.head].apply_in_place(inserts=facts)
 
 
 def check_functions(program: Program, stratum: Stratum, store: Store) -> None:
@@ -189,7 +203,7 @@ class PlainStratum:
     def driven(self, tasks: list[Task]) -> bool:
         """Evaluates the recursion row by row, if all its rules allow that; returns whether they did."""
         limited = any(name in self.evaluation.limits for name in self.stratum.predicates)
-        items = [driven(self.store, t.rule, t.forms, t.pipeline, t.measure) for t in tasks]
+        items = [driven(self.store, t.rule, t.forms, t.measure) for t in tasks]
         if limited or self.evaluation.rounds or any(item is None for item in items):
             return False
         ready = [item for item in items if item is not None]

@@ -34,7 +34,7 @@ FIRST_CHECK = 32  # rounds after which a recursion is examined for groups that n
 
 class TotalStratum(PlainStratum):
     def __init__(self, program: Program, stratum: Stratum, store: Store, evaluation: Evaluation):
-        self.totals = {one.total: one for one in contributions_of(stratum, program.predicates)}
+        self.totals = {one.total: one for one in contributions_of(program, stratum)}
         self.by_name = {one.name: one for one in self.totals.values()}
         own = [p for one in self.totals.values() for p in (one.predicate, one.touched)]
         predicates = {**program.predicates, **{p.name: p for p in own}}

@@ -13,14 +13,17 @@ from dlog.engine.body.pushed_filters import SHARE, pushed_filters
 from dlog.engine.body.readable import TABLE, Readable
 from dlog.engine.body.shared_subjoin_choice import Body, SharedSubjoinChoice
 from dlog.engine.evaluate.column_orders import planned_behind
-from dlog.engine.evaluate.driven import driven
+from dlog.engine.evaluate.driven import Driven, driven
 from dlog.engine.evaluate.evaluate import as_plain, combines_by_row, delta_variants, shared_bodies
 from dlog.engine.explain.orders import explain_orders
 from dlog.engine.explain.recursion import explain_recursion
 from dlog.engine.head.heads import body_outputs, only_counts, takes_weights
+from dlog.engine.head.sequences import sequence_of
 from dlog.engine.state.measure import RuleMeasure
 from dlog.engine.state.store import Store
+from dlog.ir.events import changed_by, installed, waits_for
 from dlog.ir.rules import Atom, Form, Program, Rule, Stratum, Var
+from dlog.language.printing import format_node
 from dlog.planning.compile import CompiledJoin, compile_join, estimate_join
 from dlog.planning.decompose import GAIN, SECONDS, WHOLE, decompose
 from dlog.planning.key_order import KeyOrder
@@ -75,17 +78,32 @@ def explain(
         classes = program.classes_in(stratum)
         for rule in rules:
             relation = classes.get(rule.heads[0].predicate)
-            found = _rule(rule, store, stratum) if relation is None else _classes(rule, relation)
+            if rule.numbers:
+                found = _sequence(rule)
+            else:
+                found = _rule(rule, store, stratum) if relation is None else _classes(rule, relation)
             lines += [f"  {line}" for line in found]
         lines += [f"  {line}" for line in _recursion(store, stratum, bool(classes))]
         lines += [f"  {line}" for line in maintained(stratum)]
     if not lines and predicate is not None:
         lines.append(f"{predicate} has no rules: {store.rows(predicate):,} base facts")
+    lines += _delta_rules(program, predicate)
     if predicate is None:
         lines += explain_orders(program, store)
     if any("key order" in line for line in lines):
         lines += _LEGEND
     return "\n".join(lines)
+
+
+def _delta_rules(program: Program, predicate: str | None) -> list[str]:
+    """The delta rules that change a predicate, or all, with the events that they wait for."""
+    rules = installed(program.source)
+    shown = [rule for rule in rules if predicate is None or predicate in changed_by(rule)]
+    lines = ["delta rules, before all others in a transaction with their events:"] if shown else []
+    for rule in shown:
+        where = f"{rule.span.file}:{rule.span.line}: " if rule.span else ""
+        lines += [f"  {where}{format_node(rule)}", f"    waits for {', '.join(waits_for(rule))}"]
+    return lines
 
 
 def _title(number: int, stratum: Stratum) -> str:
@@ -103,6 +121,16 @@ def _title(number: int, stratum: Stratum) -> str:
     return f"stratum {number}: {names} ({how})"
 
 
+def _sequence(rule: Rule) -> Iterator[str]:
+    """How numbers are found."""
+    where = f"{rule.span.file}:{rule.span.line}: " if rule.span else ""
+    sequence = sequence_of(rule)
+    yield f"{where}{rule}"
+    groups = f"in each group of its first {sequence.n_groups} columns, " if sequence.n_groups > 1 else ""
+    groups = "in each group of its first column, " if sequence.n_groups == 1 else groups
+    yield f"  a sequence: numbers the rows of {sequence.rows} in order, {groups}from 0"
+
+
 def _classes(rule: Rule, relation: str) -> Iterator[str]:
     """How the classes of an equivalence relation are found."""
     where = f"{rule.span.file}:{rule.span.line}: " if rule.span else ""
@@ -118,20 +146,24 @@ def _recursion(store: Store, stratum: Stratum, has_classes: bool) -> Iterator[st
     if has_classes:
         yield _ROUNDS
         return
-    names, items, variants = set(stratum.predicates), [], []
+    items = _driven(store, stratum)
+    yield from explain_recursion(items, stratum.predicates, store.options.sorted_runs, bool(stratum.combine))
+
+
+def _driven(store: Store, stratum: Stratum) -> list[Driven | None]:
+    """The variants of recursive rules as driven rules; None stands for one that cannot be."""
+    names = set(stratum.predicates)
+    items: list[Driven | None] = []
+    variants = []
     for own in stratum.rules:
         rule = as_plain(own) if own.heads[0].predicate in stratum.combine else own
         for forms in delta_variants(rule, names):
-            pipeline = plan_pipeline(forms, body_outputs(rule), rule.types, bool(rule.aggregates))
-            items.append(driven(store, rule, forms, pipeline, RuleMeasure(rule)))
+            items.append(driven(store, rule, forms, RuleMeasure(rule)))
             variants.append(forms)
-    if (
-        stratum.subsumptions
-        or stratum.totals
-        or (stratum.combine and not combines_by_row(store, stratum, variants))
-    ):
-        items = [None]
-    yield from explain_recursion(items, stratum.predicates, store.options.sorted_runs, bool(stratum.combine))
+    in_rounds = bool(stratum.subsumptions or stratum.totals)
+    if in_rounds or (stratum.combine and not combines_by_row(store, stratum, variants)):
+        return [None]
+    return items
 
 
 def _rule(rule: Rule, store: Store, stratum: Stratum) -> Iterator[str]:
@@ -140,7 +172,9 @@ def _rule(rule: Rule, store: Store, stratum: Stratum) -> Iterator[str]:
     names = set(stratum.predicates) if stratum.recursive or rule.removes else set()
     plain = as_plain(rule) if rule.heads[0].predicate in stratum.combine else rule
     variants = list(delta_variants(plain, names))
-    if variants and all(in_kernel(f, rule.types) for forms in variants for f in forms):
+    all_forms = [form for forms in variants for form in forms]
+    records = any(not in_kernel(f, rule.types) for f in all_forms) and None not in _driven(store, stratum)
+    if variants and all(in_kernel(f, rule.types, records=records) for f in all_forms):
         for forms in variants:
             yield from (f"  {line}" for line in _new_row(forms, plain, store))
     else:
@@ -168,6 +202,7 @@ def _new_row(forms: tuple[Form, ...], rule: Rule, store: Store) -> Iterator[str]
         DefaultStatistics(store),
         store.encode,
         driver=driver,
+        shape=store.dictionary.records.shape,
     )
     yield from (f"  {line}" for line in (*_order(compiled.key_order), *_atoms(compiled, store)))
 

@@ -1,4 +1,4 @@
-"""Owns building the state of all strategies at once, and its size, expected and real.
+"""Owns building the state of all strategies at once, dropping it, and its size, expected and real.
 
 Without it the first transaction that touches a rule builds the state of its strategy.
 """
@@ -9,36 +9,60 @@ from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.offers import Offer, answer_of
 from dlog.engine.maintain.strategies import REGISTRY
 from dlog.engine.maintain.strategy import CannotFollow, Cycle
+from dlog.engine.state.layers import in_layers
 from dlog.engine.state.store import Store
+from dlog.planning.versions import facts_name, stale_name
+from dlog.storage.relation.relation import Relation
 
 
 def build_states(maintenance: Maintenance, cycle: Cycle) -> None:
-    """Build what is not there.  Changes no predicate.
+    """Build what is not there, of all strata that are updated.  Changes no predicate.
 
-    REQUIRES: `cycle.store.relations` is the cycle's own, with all derived predicates evaluated.
+    REQUIRES: `cycle.store.relations` is the cycle's own, with what is stored evaluated.
     """
     store = cycle.store
     if maintenance.lacks_primitives(store):
         maintenance.store_primitives(store, cycle.evaluation)
     maintenance.prepare(range(len(maintenance.program.strata)), store)
     for number in range(len(maintenance.program.strata)):
-        if maintenance.is_idle(number, store):
-            continue
-        strategy = maintenance.strategy(number, store)
-        if strategy.ready(store):
-            continue
-        try:
-            strategy.rebuild(cycle)
-        except CannotFollow as error:
-            maintenance.another(number, store, str(error)).rebuild(cycle)
+        if not maintenance.is_left_out(number, store):
+            _build(maintenance, number, cycle)
     assert not cycle.changes, "state is built from rows that are complete"
+
+
+def _build(maintenance: Maintenance, number: int, cycle: Cycle) -> None:
+    strategy = maintenance.strategy(number, cycle.store)
+    if strategy.ready(cycle.store):
+        return
+    if not strategy.over_cone:
+        maintenance.refresh_below(number, cycle)
+    if maintenance.has_changes_only(number, cycle.store):
+        cycle.open(strategy.reads)
+        strategy.begin_changes(cycle)
+        return
+    try:
+        strategy.rebuild(cycle)
+    except CannotFollow as error:
+        maintenance.refresh_below(number, cycle)
+        maintenance.another(number, cycle.store, str(error)).rebuild(cycle)
+
+
+def without_states(maintenance: Maintenance, relations: dict[str, Relation]) -> dict[str, Relation]:
+    """The relations without what strategies store beside predicates, which is only for those that made it.
+
+    Strategies that are chosen anew may be others, in which counts have another meaning, or which leave those
+    of others as they are: later ones would take them for their own.  O(relations).
+    """
+    names = maintenance.program.predicates
+    kept = {name for p in names for name in (p, facts_name(p), stale_name(p))}
+    return in_layers({name: relation for name, relation in relations.items() if name in kept})
 
 
 def expected_memory(maintenance: Maintenance, store: Store) -> float:
     """Bytes of the state of all strategies, as their offers estimate it.  O(offers)."""
     total = 0.0
     for number in range(len(maintenance.program.strata)):
-        if maintenance.is_idle(number, store):
+        if maintenance.is_left_out(number, store):
             continue
         name = maintenance.strategy(number, store).offered_as
         entries = [entry for entry in REGISTRY if entry.name == name]

@@ -43,18 +43,34 @@ def read(
 
     `given` is the program without stored primitives, with the same predicates otherwise.
     """
-    strata = _on_read(maintenance, given, names)
+    strata = on_read(maintenance, given, names)
+    note_read(maintenance, strata)
+    return read_now(maintenance, given, store, strata, evaluation)
+
+
+def note_read(maintenance: Maintenance, strata: Iterable[Stratum]) -> None:
     for stratum in strata:
         for name in stratum.predicates:
             maintenance.last_read[name] = maintenance.transactions
     maintenance.due = min(maintenance.due, maintenance.transactions + modes.UNREAD + 1)
+
+
+def are_stored(strata: Iterable[Stratum], store: Store) -> bool:
+    """Whether nothing needs to be evaluated before these are read."""
+    return not any(is_stale(store, stratum.predicates) for stratum in strata)
+
+
+def read_now(
+    maintenance: Maintenance, given: Program, store: Store, strata: Iterable[Stratum], evaluation: Evaluation
+) -> Relations:
+    """REQUIRES: the strata are in order, and all of mode on_read that is read and what that depends on."""
     relations = with_fresh(given, strata, store, evaluation)
     if relations is not store.relations:
         maintenance.triggers.clear()
     return relations
 
 
-def _on_read(maintenance: Maintenance, given: Program, names: Iterable[str]) -> list[Stratum]:
+def on_read(maintenance: Maintenance, given: Program, names: Iterable[str]) -> list[Stratum]:
     """The strata of mode on_read that these predicates are or depend on, with what these depend on in turn:
     in order.  O(program)."""
     wanted, below, found = set(names), set[str](), list[Stratum]()

@@ -76,6 +76,9 @@ class Maintenance:
     transactions: int = 0  # so far, counted if there are modes
     due: float = 0  # the number of transactions at which some predicate may have been unread for long
     last_read: dict[str, int] = field(default_factory=dict)  # by predicate: the number of transactions then
+    on_read_below: dict[str, list[Stratum]] = field(
+        default_factory=dict
+    )  # of mode on_read, by what reads them
 
     @classmethod
     def of(cls, program: Program, by_caller: str | None = None) -> Maintenance:
@@ -111,6 +114,19 @@ class Maintenance:
     def lacks_primitives(self, store: Store) -> bool:
         """Whether primitives are to be stored that are not: none are before the first transaction."""
         return bool(self.stored) and facts_name(self.stored[-1]) not in store.relations
+
+    @property
+    def stores_calls(self) -> bool:
+        """Whether values of functors are stored.  They are from the beginning, so that a function is called
+        once for each row of arguments; other primitives are before the first transaction."""
+        return any("'@" in name for name in self.stored) and not self.modes
+
+    def begin_primitives(self, store: Store) -> Program:
+        """The program to evaluate at first, with stored primitives."""
+        for name in self.stored:
+            store.clear(name)
+            store.relations[facts_name(name)] = store.relations[name].snapshot()
+        return self.program
 
     def store_primitives(self, store: Store, evaluation: Evaluation) -> None:
         """Evaluate what `lacks_primitives`.  REQUIRES: `store.relations` is the transaction's own."""
@@ -158,6 +174,12 @@ class Maintenance:
             if not is_stale(store, stratum.predicates) and self.is_absorbed(below, store):
                 self.strategy(below, store).forget(store)
                 mark_stale(store, stratum)
+
+    def refresh_below(self, number: int, cycle: Cycle) -> None:
+        """Evaluate what a stratum is going to read and nothing has updated.  O(cone) if there is nothing."""
+        for below in self.cones.below.get(number, ()):
+            if is_stale(cycle.store, self.program.strata[below].predicates):
+                evaluate_stale(cycle, self.program.strata[below])
 
     def touched(self, name: str, store: Store) -> Collection[int]:
         """The strata that read a predicate, also over their cones.  O(readers)."""
@@ -314,7 +336,7 @@ class Maintenance:
         if strategy.way != FROM_SCRATCH:
             if strategy.stratum.recursive and self.requested is not None:
                 lines.append(f"  {self.requested} was requested, but it is for rules without recursion")
-            if not self.forced:
+            if not self.forced and not self.has_changes_only(number, store):
                 lines.append(f"  from scratch when more than about {BULK:.0%} of what it reads changes")
         lines += [f"  {line}" for line in self._explain_primitives(strategy, store)]
         lines += [f"  {line}" for line in self.measured.explain(number)]
@@ -477,9 +499,7 @@ def _evaluate_stale(maintenance: Maintenance, number: int, cycle: Cycle) -> bool
     it, or of what it reads, is not what rules derived.
     """
     strata = maintenance.program.strata
-    for below in maintenance.cones.below.get(number, ()):
-        if is_stale(cycle.store, strata[below].predicates):
-            evaluate_stale(cycle, strata[below])
+    maintenance.refresh_below(number, cycle)
     if is_stale(cycle.store, strata[number].predicates):
         is_now_fresh(cycle, strata[number])
         return True

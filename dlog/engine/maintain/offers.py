@@ -18,7 +18,9 @@ from dlog.engine.maintain.strategies import REGISTRY, Entry
 from dlog.engine.maintain.strategy import Strategy
 from dlog.engine.state.store import Store
 from dlog.errors import UnsupportedError
+from dlog.ir.functors import calls
 from dlog.ir.rules import Program, Rule, Stratum
+from dlog.planning.stored_calls import why_not_stored
 
 # Joins produced 8 million assignments a second on a star of six relations.
 PER_ASSIGNMENT = 1 / 8
@@ -28,12 +30,16 @@ RECURSIVE = "it is recursive"
 SUBSUMES = "rows that were removed come back when the rows that subsume them go"
 EQUIVALENCE = "it is an equivalence relation"
 TOTALS = "it has recursive sums or counts, which may support themselves"
+SEQUENCE = "it is a sequence"
 NOT_STORED = "the relation of its head is not stored"
 # A transaction of one row, by the path that it takes (`benchmarks/strategies.py`: the short path took 10 to
 # 35 us for rules of one to three atoms, the general path 190 to 350 us, with ten aggregates 740 to 810 us).
 SHORT_PATH = 20.0
 GENERAL_PATH = 250.0
 PER_AGGREGATE = 50.0  # there
+# The change of a head that is not stored, by deltas: rows that the short path takes, the general path where a
+# changed row gives more, and each row of the change.
+SHORT_ROWS, GENERAL_CHANGES, PER_CHANGED_ROW = 256, 210.0, 0.035
 MUCH_SLOWER = 1.5  # below this, the memory that methods need decides between them
 
 
@@ -93,6 +99,15 @@ class Question:
     def classes(self) -> dict[str, str]:
         """The predicates with classes in the stratum, with their equivalence relations."""
         return self.program.classes_in(self.stratum)
+
+    @cached_property
+    def has_calls(self) -> bool:
+        return any(next(calls(rule.body), None) is not None for rule in self.stratum.rules)
+
+    @cached_property
+    def uncalled(self) -> str | None:
+        """Why the calls of functors in the stratum cannot be followed, if they cannot."""
+        return why_not_stored(self.program, self.stratum)
 
     @property
     def assignments_of_row(self) -> float:
@@ -193,8 +208,18 @@ def _candidates(question: Question) -> Iterator[Entry]:
 
 
 def _entries(question: Question) -> list[Entry]:
-    """All strategies; those for equivalence relations only where there is one."""
-    return [e for e in REGISTRY if question.classes or e.last_resort or not e.classes]
+    """All strategies; those for equivalence relations, sequences and functors only where there is one."""
+    return [entry for entry in REGISTRY if _is_concerned(entry, question)]
+
+
+def _is_concerned(entry: Entry, question: Question) -> bool:
+    if entry.last_resort:
+        return True
+    if entry.classes:
+        return bool(question.classes)
+    if entry.sequences:
+        return question.stratum.sequence is not None
+    return question.has_calls or not entry.calls
 
 
 def _refusal(entry: Entry, question: Question) -> str | None:
@@ -205,7 +230,10 @@ def _refusal(entry: Entry, question: Question) -> str | None:
         return NOT_STORED
     if question.classes and not entry.classes:
         return EQUIVALENCE
-    reason = _peculiar(entry, question) or entry.offers.refuse(entry.name, question)
+    if question.stratum.sequence is not None and not entry.sequences:
+        return SEQUENCE
+    reason = _peculiar(entry, question) or _unlike_calls(entry, question)
+    reason = reason or entry.offers.refuse(entry.name, question)
     if reason is not None and not entry.on_request:
         question.refusals.append(Refusal(entry.name, reason))
     return reason
@@ -218,6 +246,13 @@ def _peculiar(entry: Entry, question: Question) -> str | None:
     if question.stratum.subsumptions:
         return SUBSUMES
     return TOTALS if question.stratum.totals and not entry.totals else None
+
+
+def _unlike_calls(entry: Entry, question: Question) -> str | None:
+    """Why a strategy cannot maintain a stratum that calls functors, if it does."""
+    if not question.has_calls or entry.last_resort:
+        return None
+    return question.uncalled or (None if entry.calls else "it has values of a functor")
 
 
 def _offer(entry: Entry, question: Question) -> Offer:

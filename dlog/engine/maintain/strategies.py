@@ -34,6 +34,8 @@ class Entry:
     changes_only: bool = False  # whether it finds the change of a head whose relation is not stored
     classes: bool = False  # whether it maintains the classes of equivalence relations
     totals: bool = False  # whether it maintains recursive sums and counts
+    calls: bool = False  # whether it calls functors
+    sequences: bool = False  # whether it maintains sequences
     last_resort: bool = False  # asked only when all others refuse: it is never cheaper
 
     @property
@@ -50,8 +52,10 @@ REGISTRY = (
     Entry("trace-exact", "trace", by_rule=True, on_request=True),
     Entry("views", "views"),
     Entry("stages", "stages", selectable=False),
+    Entry("calls", "calls", selectable=False, calls=True),
     Entry("classes", "classes", selectable=False, classes=True),
-    Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True, classes=True),
+    Entry("numbering", "numbering", selectable=False, sequences=True),
+    Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True, classes=True, sequences=True),
     Entry("multilevel", "multilevel"),
     Entry("join_graph", "join_graph", by_rule=True, on_request=True, changes_only=True),
 )

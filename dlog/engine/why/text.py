@@ -65,6 +65,8 @@ class _Printer:
         if item.by == "equivalence":
             return f"{text}   by equivalence", list(item.parts)
         assert item.rule is not None
+        if item.by == "sequence":
+            return f"{text}   by its place in the order of {place(item.rule)}", list(item.parts)
         if item.by == "rule":
             return f"{text}   by {place(item.rule)}", self.parts(item.rule, item.binding, item.parts)
         return self.aggregate(item, text)
@@ -72,7 +74,7 @@ class _Printer:
     def aggregate(self, item: Derivation, text: str) -> tuple[str, list[Any]]:
         rule = item.rule
         assert rule is not None
-        ops = " and ".join(a.op for a in rule.aggregates)
+        ops = " and ".join(str(a.function) for a in rule.aggregates)
         number = f"{item.total:,} assignment{'' if item.total == 1 else 's'}"
         below: list[Any] = [(rule, a) for a in item.assignments]
         if item.total > len(item.assignments):

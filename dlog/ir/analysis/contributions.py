@@ -18,7 +18,20 @@ from dataclasses import dataclass, replace
 from dlog.ir.analysis.non_negative import alternatives
 from dlog.ir.analysis.projection import outer_variables
 from dlog.ir.analysis.totals import growing_values
-from dlog.ir.rules import Atom, Column, Conj, Const, Form, Operand, Predicate, Primitive, Rule, Stratum, Var
+from dlog.ir.rules import (
+    Atom,
+    Column,
+    Conj,
+    Const,
+    Form,
+    Operand,
+    Predicate,
+    Primitive,
+    Program,
+    Rule,
+    Stratum,
+    Var,
+)
 from dlog.ir.types.decimals import scale_decimals
 from dlog.values import MAX_PRECISION, Type, decimal
 
@@ -51,21 +64,19 @@ class Contributions:
         return self.predicate.name
 
 
-def contributions_of(stratum: Stratum, predicates: Mapping[str, Predicate]) -> list[Contributions]:
+def contributions_of(program: Program, stratum: Stratum) -> list[Contributions]:
     """Those of all totals of a stratum."""
     return [
-        _contributions(rule, stratum.totals, predicates)
+        _contributions(program, rule, stratum.totals)
         for rule in stratum.rules
         if rule.heads[0].predicate in stratum.totals
     ]
 
 
-def _contributions(
-    rule: Rule, totals: Mapping[str, str], predicates: Mapping[str, Predicate]
-) -> Contributions:
+def _contributions(program: Program, rule: Rule, totals: Mapping[str, str]) -> Contributions:
     (head,), (item,) = rule.heads, rule.aggregates
     groups = [v.name for v in rule.groups]
-    bodies = [_body(rule, forms, predicates) for forms in alternatives(rule.body.forms)]
+    bodies = [_body(program, rule, forms) for forms in alternatives(rule.body.forms)]
     growing = [growing_values(own.body.forms, totals) for own in bodies]
     keyed = [v for v in outer_variables(rule) if v in rule.keys and v not in groups]
     keys = groups + [v for v in keyed if not all(v in found for found in growing)]
@@ -91,10 +102,11 @@ def _contributions(
     )
 
 
-def _body(rule: Rule, forms: tuple[Form, ...], predicates: Mapping[str, Predicate]) -> Rule:
+def _body(program: Program, rule: Rule, forms: tuple[Form, ...]) -> Rule:
     """One alternative alone: what it computes has all its digits, whatever the others store."""
     own, types = replace(rule, body=Conj((), forms)), dict(rule.types)
-    scale_decimals(own, types, lambda name, index: predicates[name].columns[index].type)
+    column = lambda name, index: program.predicates[name].columns[index].type  # noqa: E731
+    scale_decimals(own, types, column, program.functors)
     return replace(own, types=types)
 
 

@@ -3,18 +3,22 @@
 1. A variable that occurs once in a rule: a misspelt name joins nothing.  `_`, and names that begin with it,
    say that it is meant.  In the body of `agg<<..>>` variables often only name what is aggregated.
 2. A predicate that is read or written, and has no rules and no facts.
-3. A predicate that nothing reads or writes; those of a component may serve other instances.
+3. A predicate that nothing reads or writes; those of a component may serve other instances.  One that is not
+   stored (`.materialize`) has subscribers or readers outside.
+4. A `lang:` setting that changes nothing here.
 2 and 3 are for programs with results: without any, a program is for transactions and queries, which may fill
 and read every predicate.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dlog.errors import ProgramWarning
+from dlog.ir.expand.blocks import inside_blocks
+from dlog.ir.expand.properties import PULSE, is_meaningful
+from dlog.ir.lower.lonely import lonely
 from dlog.ir.rules import Program
 from dlog.language import ast
 from dlog.language.source import Span
@@ -26,7 +30,7 @@ _FROM_OUTSIDE = ("input", "stream", "table")
 def program_warnings(program: Program) -> list[ProgramWarning]:
     """In the order of the text, file by file; of a component each once, whatever its instances.  O(nodes)."""
     statements = program.source.statements
-    found = [*_lonely_variables(statements), *_predicate_warnings(program)]
+    found = [*_lonely_variables(statements), *_predicate_warnings(program), *_idle_settings(statements)]
     once: dict[tuple[str, int, int, str], ProgramWarning] = {}
     for warning in found:
         place = (warning.file or "", warning.line or 0, warning.column or 0)
@@ -40,26 +44,30 @@ def has_results(program: Program) -> bool:
     return writes or bool(program.queries or program.constraints)
 
 
+def _idle_settings(statements: Iterable[ast.Node]) -> Iterator[ProgramWarning]:
+    for statement in inside_blocks(statements):
+        if isinstance(statement, ast.Property) and not is_meaningful(statement):
+            help = "it is about the storage or the compiler of another system; leave it out"
+            yield ProgramWarning(f"{statement.name} has no effect", span=statement.span, help=help)
+
+
 # Variables
 
 
 def _lonely_variables(statements: Iterable[ast.Node]) -> Iterator[ProgramWarning]:
     for statement in statements:
-        if isinstance(statement, ast.Component):
+        if isinstance(statement, ast.Component | ast.Block):
             yield from _lonely_variables(statement.statements)
-        elif isinstance(statement, ast.Rule) and statement.body is not None and not statement.aggregations:
+        elif isinstance(statement, ast.Rule | ast.DeltaRule) and not (
+            statement.body is None or statement.aggregations
+        ):
             yield from _of_rule(statement)
 
 
-def _of_rule(rule: ast.Rule) -> Iterator[ProgramWarning]:
-    variables = [node for node in rule.walk() if isinstance(node, ast.Variable)]
-    times = Counter(variable.name for variable in variables)
-    for variable in variables:
-        if times[variable.name] == 1 and not variable.name.lstrip("?").startswith("_"):
-            message = f"the variable {variable.name} occurs only once in its rule"
-            yield ProgramWarning(
-                message, span=variable.span, help=f"write _ or _{variable.name} if it is meant"
-            )
+def _of_rule(rule: ast.Rule | ast.DeltaRule) -> Iterator[ProgramWarning]:
+    for variable in lonely(rule):
+        message = f"the variable {variable.name} occurs only once in its rule"
+        yield ProgramWarning(message, span=variable.span, help=f"write _ or _{variable.name} if it is meant")
 
 
 # Predicates
@@ -86,6 +94,9 @@ class _Uses:
                 self.written.setdefault(statement.predicate, statement.span)
             elif statement.kind in _FROM_OUTSIDE:
                 self.defined.add(statement.predicate)
+            elif statement.kind == "materialize" and statement.params[0].value != "always":
+                # somebody subscribes to it, or reads it now and then
+                self.written.setdefault(statement.predicate, statement.span)
         elif isinstance(statement, ast.Facts):
             self.defined.add(statement.predicate)
             self.declared.setdefault(statement.predicate, statement.span)
@@ -93,6 +104,19 @@ class _Uses:
             self.defined.update(_head(delta.atom) for delta in statement.deltas)
         elif isinstance(statement, ast.Rule):
             self._add_rule(statement)
+        elif isinstance(statement, ast.SequenceRule):
+            self.defined.add(_head(statement.head))
+            self.declared.setdefault(_head(statement.head), statement.head.span)
+            self._add_reads(statement.body, set())
+        elif isinstance(statement, ast.DeltaRule):
+            self.defined.update(_head(delta.atom) for delta in statement.heads)
+            self._add_reads(statement, set())
+        elif isinstance(statement, ast.Entity):
+            self.declared.setdefault(statement.name, statement.span)
+            self.defined.add(statement.reference)
+        elif isinstance(statement, ast.Property):
+            self.read.update(dict.fromkeys(statement.predicates, statement.span))
+            self.defined.update(statement.predicates if statement.name == PULSE else ())
         elif isinstance(statement, ast.Constraint | ast.Query):
             self._add_reads(statement, set())
 
@@ -107,7 +131,7 @@ class _Uses:
         """A predicate that reads only itself is not read."""
         for node in statement.walk():
             if isinstance(node, ast.Call | ast.Application) and node.name not in heads:
-                self.read.setdefault(node.name, node.span)
+                self.read.setdefault(node.name.partition("@")[0], node.span)
 
 
 def _head(atom: ast.Node) -> str:
@@ -119,7 +143,7 @@ def _head(atom: ast.Node) -> str:
 
 def _predicate_warnings(program: Program) -> Iterator[ProgramWarning]:
     uses = _Uses()
-    for statement in program.source.statements:
+    for statement in inside_blocks(program.source.statements):
         uses.add(statement)
     if not has_results(program):
         return

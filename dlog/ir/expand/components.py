@@ -92,8 +92,32 @@ def instantiate(program: ast.Program, diagnostics: Diagnostics) -> ast.Program:
     statements, components = _nested(grouped(program.statements), diagnostics)
     world = Scope(Contents(components=components))
     kept = [s for s in program.statements if isinstance(s, ast.Component)]
-    made = _Instances(diagnostics).statements(statements, world)
+    made = [*_Instances(diagnostics).statements(statements, world)]
+    if not diagnostics.errors:
+        _check_unused(world, frozenset(), diagnostics)
     return ast.Program((*kept, *made), span=program.span)
+
+
+def _check_unused(
+    scope: Scope, params: frozenset[str], diagnostics: Diagnostics, inherited: bool = False
+) -> None:
+    """Reports unknown components, also where nothing is instantiated.
+
+    `inherited`: the scope may have components of bases, which are not looked for.
+    """
+    for component in scope.contents.components.values():
+        given = params | {*component.params}
+        inner = Scope(Contents(components=component.components), scope)
+        inits = [s.component for s in component.statements if isinstance(s, ast.Init)]
+        below = inherited or bool(component.bases)
+        for ref, where, hidden in (
+            *((base, scope, inherited) for base in component.bases),
+            *((init, inner, below) for init in inits),
+        ):
+            found = where.component(ref.name)
+            if ref.name not in given and (found is not None or not hidden):
+                _fits(ref, found, where, (), diagnostics)
+        _check_unused(inner, given, diagnostics, below)
 
 
 def without_components(program: ast.Program) -> ast.Program:
@@ -154,9 +178,10 @@ class _Instances:
         first = seen.setdefault(init.name, init)
         if first is init:
             yield from self.instance(init, path, scope)
-        elif first != init:
+        else:
             help = f"the first `.init {init.name}` is at {place(first.span, init.span)}"
-            self.diagnostics.error(f"{init.name} is an instance of two components", init.span, help)
+            what = "made twice" if first == init else "an instance of two components"
+            self.diagnostics.error(f"{init.name} is {what}", init.span, help)
 
     def instance(self, init: ast.Init, path: str, scope: Scope) -> Iterator[ast.Node]:
         contents = Contents(path)
@@ -219,22 +244,7 @@ class _Instances:
     def fits(
         self, ref: ast.ComponentRef, definition: Definition | None, scope: Scope, derived: tuple[str, ...]
     ) -> bool:
-        if definition is None:
-            help = did_you_mean(ref.name, scope.known(), f"define it: .comp {ref.name} {{ ... }}")
-            self.diagnostics.error(f"unknown component {ref.name}", ref.span, help)
-        elif definition.name in derived:
-            path = " : ".join((*derived[derived.index(definition.name) :], definition.name))
-            message = f"component {definition.name} is its own base"
-            self.diagnostics.error(message, ref.span, f"the bases: {path}")
-        elif len(ref.args) != len(definition.params):
-            count = len(definition.params)
-            need = f"{count or 'no'} parameter{'' if count == 1 else 's'}"
-            given = f"{len(ref.args)} {'is' if len(ref.args) == 1 else 'are'} given"
-            help = f"{definition.name} is defined at {place(definition.span, ref.span)}"
-            self.diagnostics.error(f"component {ref.name} takes {need}, but {given}", ref.span, help)
-        else:
-            return True
-        return False
+        return _fits(ref, definition, scope, derived, self.diagnostics)
 
     def check_overrides(
         self,
@@ -251,6 +261,32 @@ class _Instances:
                 where = place(declared[name].span, override.span)
                 help = f"add `overridable` to its declaration at {where}"
                 self.diagnostics.error(f"{name} cannot be overridden", override.span, help)
+
+
+def _fits(
+    ref: ast.ComponentRef,
+    definition: Definition | None,
+    scope: Scope,
+    derived: tuple[str, ...],
+    diagnostics: Diagnostics,
+) -> bool:
+    """Whether a component exists and takes these parameters; reports it if not."""
+    if definition is None:
+        help = did_you_mean(ref.name, scope.known(), f"define it: .comp {ref.name} {{ ... }}")
+        diagnostics.error(f"unknown component {ref.name}", ref.span, help)
+    elif definition.name in derived:
+        path = " : ".join((*derived[derived.index(definition.name) :], definition.name))
+        message = f"component {definition.name} is its own base"
+        diagnostics.error(message, ref.span, f"the bases: {path}")
+    elif len(ref.args) != len(definition.params):
+        count = len(definition.params)
+        need = f"{count or 'no'} parameter{'' if count == 1 else 's'}"
+        given = f"{len(ref.args)} {'is' if len(ref.args) == 1 else 'are'} given"
+        help = f"{definition.name} is defined at {place(definition.span, ref.span)}"
+        diagnostics.error(f"component {ref.name} takes {need}, but {given}", ref.span, help)
+    else:
+        return True
+    return False
 
 
 def _declare(statement: ast.Node, contents: Contents) -> None:

@@ -24,11 +24,14 @@ from dlog.ir.lower.declared_types import with_declared_types
 from dlog.ir.lower.dependencies import Dependencies
 from dlog.ir.lower.equivalence import class_rules, declare_classes
 from dlog.ir.lower.fact_spans import fact_span
+from dlog.ir.lower.functors import Functors
 from dlog.ir.lower.grounding import RawForm, ground
+from dlog.ir.lower.lonely import ungrounded_in_negations
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.named_types import NamedTypes
-from dlog.ir.lower.names import collect_names
+from dlog.ir.lower.names import Shape, collect_names
 from dlog.ir.lower.scope import Scope, free_variables, variables
+from dlog.ir.lower.sequences import check_alone, sequence_rules
 from dlog.ir.lower.subsumptions import is_subsumption, removing_rule
 from dlog.ir.primitives import RELATIONS, is_total
 from dlog.ir.rules import Aggregate, Atom, Constraint, FactBlock, FactDelta, Operand, Primitive, Query, Var
@@ -45,7 +48,9 @@ def lower(program: ast.Program, diagnostics: Diagnostics) -> Lowered:
     program, wrong = with_entries(program, diagnostics)
     names = collect_names(program, diagnostics)
     declare_classes(names)
-    lowered = Lowered(names, types, has_times=_declares_times(program))
+    check_alone(program, names)
+    functors = Functors(program.statements, types, diagnostics)
+    lowered = Lowered(names, types, functors, has_times=_declares_times(program))
     lowered.rules += class_rules(names)
     dependencies = Dependencies(program)
     for statement in program.statements:
@@ -70,6 +75,8 @@ def _lower_statement(statement: ast.Node, lowered: Lowered, dependencies: Depend
     match statement:
         case ast.Facts():
             _lower_facts(statement, lowered)
+        case ast.SequenceRule():
+            _lower_sequence(statement, lowered, dependencies)
         case ast.Rule():
             _lower_rule(statement, lowered, dependencies)
         case ast.Constraint():
@@ -85,7 +92,7 @@ def _lower_statement(statement: ast.Node, lowered: Lowered, dependencies: Depend
         case ast.Pragma():
             lowered.pragmas.append(statement)
         case _:  # declarations were handled before, .plan is a hint that changes no result
-            known = ast.Declaration | ast.TypeDeclaration | ast.Plan | ast.Include
+            known = ast.Declaration | ast.TypeDeclaration | ast.FunctorDeclaration | ast.Plan | ast.Include
             assert isinstance(statement, known), type(statement).__name__
 
 
@@ -118,6 +125,9 @@ def _lower_plain_rule(node: ast.Rule, lowered: Lowered, dependencies: Dependenci
     forms: list[RawForm] = []
     if node.body is not None:
         scope.formula(node.body, forms)
+    for variable in ungrounded_in_negations(node):
+        help = f"a negation tests values but binds none; write _ or _{variable.name} for any value"
+        scope.error(f"ungrounded variable {variable.name}", variable.span, help)
     computed: OwnForms = {}
     aggregates = [a for x in node.aggregations if (a := _aggregate(scope, x, computed)) is not None]
     heads = [h for x in node.heads if (h := _head_with_terms(scope, x, computed)) is not None]
@@ -179,7 +189,7 @@ def _head(scope: Scope, node: ast.Node, forms: list[RawForm]) -> Atom | None:
     return None if scope.failed else Atom(atom.name, tuple(operands), len(atom.args), node.span)
 
 
-def _split(node: ast.Node) -> tuple[ast.Node | None, tuple[ast.Node, ...]]:
+def _split(node: ast.Node | None) -> tuple[ast.Node | None, tuple[ast.Node, ...]]:
     """`R(x)` as (R(x), ()) and `F[x] = y` as (F[x], (y,)); None for what is neither."""
     if isinstance(node, ast.Comparison) and node.op == "=" and isinstance(node.left, ast.Application):
         return node.left, (node.right,)
@@ -197,6 +207,15 @@ def _not_a_head(scope: Scope, node: ast.Node) -> None:
     elif isinstance(node, ast.Variable):
         help = f"a predicate without arguments is written {node.name}()"
     scope.error("a head must be an atom", node.span, help)
+
+
+def _lower_sequence(node: ast.SequenceRule, lowered: Lowered, dependencies: Dependencies) -> None:
+    parts = sequence_rules(node, lowered.names)
+    if parts is not None:
+        _lower_plain_rule(parts.rows, lowered, dependencies)
+        known = len(lowered.rules)
+        _lower_plain_rule(parts.numbers, lowered, dependencies)
+        lowered.rules[known:] = [replace(rule, numbers=True) for rule in lowered.rules[known:]]
 
 
 # Constraints and queries
@@ -239,14 +258,31 @@ def _declares_nothing(node: ast.Constraint, lowered: Lowered) -> bool:
 
 
 def _lower_query(node: ast.Query, lowered: Lowered, dependencies: Dependencies) -> None:
+    name = f"query'{len(lowered.queries) + 1}"
+    if node.head is not None:
+        _lower_anonymous(node, name, lowered, dependencies)
+        return
     scope = Scope(node, lowered)
     forms: list[RawForm] = []
     scope.formula(node.body, forms)
     if scope.failed:
         return
-    name = f"query'{len(lowered.queries) + 1}"
     _auxiliary_rule(scope, dependencies, name, free_variables(node.body), forms)
     lowered.queries.append(Query(_text(node), name, node.span))
+
+
+def _lower_anonymous(node: ast.Query, name: str, lowered: Lowered, dependencies: Dependencies) -> None:
+    """`_(x, y) <- body.`: a rule for the predicate of the query."""
+    head, value = _split(node.head)
+    assert isinstance(head, ast.Call | ast.Application) and node.head is not None
+    arity = len(head.args) + len(value)
+    lowered.names.shapes[name] = Shape(arity, bool(value), node.span, auxiliary=True)
+    called = replace(head, name=name)
+    full = called if not value else ast.Comparison("=", called, value[0], span=node.head.span)
+    before = len(lowered.rules)
+    _lower_plain_rule(ast.Rule((full,), node.body, node.aggregations, span=node.span), lowered, dependencies)
+    if len(lowered.rules) > before:
+        lowered.queries.append(Query(_text(node), name, node.span))
 
 
 def _auxiliary_rule(

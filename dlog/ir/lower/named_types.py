@@ -63,7 +63,7 @@ class NamedTypes:
             self.diagnostics.error(
                 f"{declaration.name} is a built-in type", declaration.span, "choose another name"
             )
-        elif first is not declaration and first != declaration:
+        elif first is not declaration and (first != declaration or first.span != declaration.span):
             help = f"the first declaration is at {place(first.span, declaration.span)}"
             self.diagnostics.error(f"type {declaration.name} is declared twice", declaration.span, help)
 
@@ -145,9 +145,10 @@ class NamedTypes:
         """`decimal(p, s)`, or `decimal(p)` with the usual digits after the point."""
         sizes = reference.params
         if reference.name != "decimal":
-            self.diagnostics.error(
-                f"{reference.name} takes no sizes", reference.span, "only decimal(p, s) does"
-            )
+            help = "only decimal(p, s) does"
+            if reference.name in ("int", "unsigned", "float"):
+                help = f"only in the declaration of a predicate, as in p(x) -> {reference.name}[32](x)."
+            self.diagnostics.error(f"{reference.name} takes no sizes here", reference.span, help)
             return None
         precision, scale = (*sizes, min(sizes[0], DECIMAL.scale))[:2]
         if len(sizes) > 2 or not 0 <= scale <= precision <= MAX_PRECISION or precision == 0:
@@ -175,6 +176,17 @@ class NamedTypes:
             self.known[name] = self.common(declaration, bases)
         return self.known[name]
 
+    def _not_a_base(self, name: str) -> str | None:
+        """Why a type has no subtypes: it is a union, or it has records."""
+        declaration = self.declarations.get(name)
+        if declaration is None or declaration.kind == "subtype":
+            return None
+        if declaration.branches:
+            return f"{name}, a type of records"
+        if len(declaration.bases) == 1:
+            return self._not_a_base(declaration.bases[0].name)
+        return f"{name}, a union"
+
     def reference(self, reference: ast.TypeRef, path: tuple[str, ...]) -> Type | None:
         if reference.params or reference.name not in self.declarations:
             return self.resolve(reference)
@@ -183,6 +195,10 @@ class NamedTypes:
     def common(self, declaration: ast.TypeDeclaration, bases: list[Type | None]) -> Type | None:
         if None in bases or not bases:
             return None
+        if declaration.kind == "subtype" and (what := self._not_a_base(declaration.bases[0].name)):
+            message = f"type {declaration.name} cannot be a subtype of {what}"
+            help = "the base of a subtype is a built-in type or another subtype"
+            self.diagnostics.error(message, declaration.span, help)
         if len(set(bases)) > 1:
             names = " and ".join(sorted({str(b) for b in bases}))
             help = "all parts of a union must be of one built-in type"

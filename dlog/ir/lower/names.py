@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from dlog.errors import Diagnostics, did_you_mean, place
 from dlog.ir import primitives
 from dlog.language import ast
+from dlog.language.build import ANONYMOUS
 from dlog.language.foreign import condition_help
 from dlog.language.source import Span
 from dlog.values import BUILTIN_TYPES, RESERVED_TYPES
@@ -80,7 +81,11 @@ class Names:
             return
         assert known.declaration is not None
         merged = _merged(known.declaration, declaration)
-        if merged is None:
+        if merged is not None and _are_both_full(known.declaration, declaration):
+            assert known.span is not None
+            help = f"the first declaration is at {place(known.span, declaration.span)}"
+            self.diagnostics.error(f"{declaration.name} is declared twice", declaration.span, help)
+        elif merged is None:
             assert known.span is not None
             message = f"{declaration.name} is declared twice, in different ways"
             help = f"the first declaration is at {place(known.span, declaration.span)}"
@@ -110,6 +115,8 @@ class Names:
             self.diagnostics.error(message, span, "give the predicate another name")
 
     def define(self, name: str, arity: int, functional: bool, span: Span | None) -> None:
+        if name == ANONYMOUS or "@" in name:
+            return
         if name not in self.shapes:
             self.check_name(name, span)
             self.check_arity(name, arity, span)
@@ -143,6 +150,14 @@ class Names:
         if name in self.complained:
             return
         self.complained.add(name)
+        if name == ANONYMOUS:
+            help = "give the predicate a name; `_(x) <- body.` alone is a query"
+            self.diagnostics.error("_ does not name a predicate here", span, help)
+            return
+        if "@" in name:
+            help = "write a delta rule, as in +q(x) <- +p(x), p@prev(y)."
+            self.diagnostics.error(f"only delta rules read {name}", span, help)
+            return
         if name in BUILTIN_TYPES:
             message = f"{name} is the name of a type, not a predicate"
             help = f"{name} names a type only in a declaration, as in R(x) -> {name}(x)"
@@ -183,6 +198,8 @@ def collect_names(program: ast.Program, diagnostics: Diagnostics) -> Names:
         elif isinstance(statement, ast.Rule):
             for head in statement.heads:
                 names.define_atom(head)
+        elif isinstance(statement, ast.SequenceRule):
+            names.define_atom(statement.head)
         elif isinstance(statement, ast.DeltaStatement):
             for delta in statement.deltas:
                 if delta.op != "-":  # a predicate that is only erased does not exist
@@ -210,7 +227,7 @@ def _adopt_inputs(program: ast.Program, names: Names) -> None:
 
 def _bodies(program: ast.Program) -> Iterator[ast.Node]:
     for statement in program.statements:
-        if isinstance(statement, ast.Rule | ast.Constraint | ast.Query):
+        if isinstance(statement, ast.Rule | ast.SequenceRule | ast.Constraint | ast.Query):
             yield from statement.walk()
 
 
@@ -224,6 +241,12 @@ def _merged(first: ast.Declaration, second: ast.Declaration) -> ast.Declaration 
         return None
     qualifiers = tuple(dict.fromkeys((*first.qualifiers, *second.qualifiers)))
     return replace(first, keys=tuple(k for k in keys if k), value=value, qualifiers=qualifiers)
+
+
+def _are_both_full(first: ast.Declaration, second: ast.Declaration) -> bool:
+    """Whether both are written `.decl`, which says all there is; those of LogiQL add to each other."""
+    spans = [d.span for d in (first, second) if d.span is not None]
+    return len(spans) == 2 and spans[0] != spans[1] and all(s.text().startswith(".decl") for s in spans)
 
 
 def _merged_parameter(a: ast.Parameter, b: ast.Parameter) -> ast.Parameter | None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.errors import DataError
 from dlog.jit import Words
@@ -21,6 +20,7 @@ from dlog.m3.syntax.dialects import RANGES
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.values import encode, float_codes
 from dlog.values import Type
+from dlog.values.heavy import pc
 
 
 def columns_of(source: ast.Source) -> list[tuple[str, Type]]:

@@ -139,6 +139,8 @@ def _not_shared(shape: Shape, stratum: Stratum) -> str:
         return "its subsumption compares all rows"
     if stratum.totals:
         return "a recursive sum or count needs all contributions to a group in each round"
+    if stratum.sequence is not None:
+        return "a number depends on all rows of its group"
     if shape.program.classes_in(stratum):
         return "any pair of an equivalence relation may join two classes"
     for rule in stratum.rules:

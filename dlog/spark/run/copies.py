@@ -15,12 +15,12 @@ from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.ir.rules import Predicate
 from dlog.jit import Words
 from dlog.spark.plan.hashing import by_shard, shards_of
 from dlog.spark.plan.places import WHOLE, Place, columns_of
+from dlog.values.heavy import pc
 
 PRESENT = "present"  # the column of a predicate without columns
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Predicate
 from dlog.spark.run.tables import rows_table
 from dlog.storage.values import arrow_type
+from dlog.values.heavy import pc
 
 LEAST_ROWS = 100_000  # of a predicate, below which no shard waits long for another
 SAMPLE = 1 << 13

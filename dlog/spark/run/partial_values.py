@@ -18,7 +18,6 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.aggregates import load
 from dlog.aggregates.count import COUNT
@@ -40,6 +39,7 @@ from dlog.ir.rules import Aggregate, Rule, Var
 from dlog.jit import Words
 from dlog.storage.values import decode, encode
 from dlog.values import FLOAT, INT, Type
+from dlog.values.heavy import pc
 
 NUMBER = "n"  # the column with the number of assignments of each group
 Wanted = list[

@@ -83,6 +83,8 @@ class Cone:
         stratum = self.program.stratum_of[name]
         if stratum.recursive:
             raise UnsupportedError(f"{name} is recursive: {LEVELS} have no recursion", span=span)
+        if stratum.sequence is not None:
+            raise UnsupportedError(f"{name} is a sequence: {LEVELS} have none", span=span)
         if stratum.subsumptions:
             raise UnsupportedError(f"{name} has a subsumption: {LEVELS} have none", span=span)
 
@@ -203,7 +205,7 @@ def check_sums(aggregate: ir.Aggregate, rule: ir.Rule, means: bool) -> None:
     if function.in_ring or function.is_distinct or (means and function.is_quotient):
         return
     known = "sums, counts and means" if means else "sums and counts"
-    message = f"{LEVELS} maintain {known}, not {aggregate.op}"
+    message = f"{LEVELS} maintain {known}, not {aggregate.function}"
     raise UnsupportedError(message, span=aggregate.span or rule.span)
 
 

@@ -67,6 +67,8 @@ def test_oracle_of_variables_counts_words(atoms: list[tuple[str, str]]) -> None:
         ("q(x) :- p(x, _).  .output q", []),
         (".output p", ["q is not used"]),
         (".output p, q", ["q has no rules and no facts"]),
+        ("q(x) :- p(x, _).\n.output p\n.materialize q on_read", []),
+        ("q(x) :- p(x, _).\n.output p\n.materialize q always", ["q is not used"]),
         (".input q\n.output p, q", []),
         (".stream q\n.output p, q", []),
         (".table q\n.output p, q", []),

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.engine.body.table import Table, Values
 from dlog.engine.head.aggregate_state import TextPart
@@ -34,6 +33,7 @@ from dlog.storage.relation.deferred import DeferredChange, DeferredRelation, Sho
 from dlog.storage.relation.relation import Relation
 from dlog.storage.values import encode
 from dlog.values import STRING
+from dlog.values.heavy import pc
 
 MOST_PARTS = 64  # of touched groups, before they are put together
 

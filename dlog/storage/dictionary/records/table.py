@@ -10,7 +10,8 @@ collection makes new ones, so that who reads meanwhile in another thread sees th
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,14 @@ import pyarrow as pa
 from dlog.jit import Words
 from dlog.storage.dictionary.records.layout import (
     ABSENT,
+    ADDRESSES,
+    AT_CONSTRUCTORS,
+    AT_DIRECTORY,
+    AT_HEAP,
+    AT_MASK,
+    AT_META,
+    AT_PLACES,
+    AT_SLOTS,
     FIRST_ID,
     HEADER,
     LIVE,
@@ -39,6 +48,7 @@ from dlog.storage.dictionary.records.record_kernels import (
     store_rows,
     sweep,
 )
+from dlog.storage.dictionary.records.structs import record_structs
 from dlog.storage.dictionary.records.texts import in_order, record_texts
 from dlog.storage.dictionary.records.uses import Holders, alone
 from dlog.storage.index.sort import as_words
@@ -58,6 +68,23 @@ class Arrays(NamedTuple):
     directory: Words
     places: Words
     heap: Words
+
+
+class _Addresses(NamedTuple):
+    """Where arrays are, which lives as long as they do: computed once for as long as they stay the same."""
+
+    arrays: Arrays
+    constructors: Words
+    words: Words
+
+    @classmethod
+    def of(cls, arrays: Arrays, meta: Words, constructors: Words) -> _Addresses:
+        slots, directory, places, heap = (array.ctypes.data for array in arrays)
+        words = np.empty(ADDRESSES, np.int64)
+        words[[AT_SLOTS, AT_DIRECTORY, AT_PLACES, AT_HEAP]] = slots, directory, places, heap
+        words[[AT_META, AT_CONSTRUCTORS]] = meta.ctypes.data, constructors.ctypes.data
+        words[AT_MASK] = len(arrays.slots) - 1
+        return cls(arrays, constructors, words)
 
 
 class Stored(NamedTuple):
@@ -89,6 +116,7 @@ class RecordTable:
             np.empty(FIRST_WORDS, np.int64),
         )  # fmt: skip
         self._free: list[int] = []  # blocks of places that no page has
+        self._addresses: _Addresses | None = None
         self._lock = threading.RLock()
         self.holders = Holders()
         self.collected_at = 0  # how many records the last collection left
@@ -151,6 +179,10 @@ class RecordTable:
         """The texts of codes, as programs write them."""
         return record_texts(codes, type, self.arrays, self._constructors, dictionary)
 
+    def structs(self, codes: Words, type: RecordType, dictionary: Any) -> pa.Array:
+        """The values of codes, as structs where the type allows that."""
+        return record_structs(codes, type, dictionary)
+
     def ranks(self, codes: Words, type: RecordType, dictionary: Any) -> Words:
         """Numbers in the order of the values."""
         distinct, places = np.unique(codes, return_inverse=True)
@@ -171,6 +203,22 @@ class RecordTable:
 
     # Room
 
+    @contextmanager
+    def addresses(self, room: int) -> Iterator[Words]:
+        """The table as one array (see `layout`) with room for so many records, while no other thread stores
+        any."""
+        with self._lock:
+            fields = max((len(kinds) for _, kinds in self._shapes), default=0)
+            self._reserve(room, room * (HEADER + fields))
+            known = self._addresses
+            if (
+                known is None
+                or known.arrays is not self.arrays
+                or known.constructors is not self._constructors
+            ):
+                known = self._addresses = _Addresses.of(self.arrays, self.meta, self._constructors)
+            yield known.words
+
     def _reserve(self, n: int, words: int) -> None:
         """Room for n more records of so many words."""
         slots, directory, places, heap = self.arrays
@@ -182,7 +230,9 @@ class RecordTable:
         pages = -(-last // PAGE)
         if pages > len(directory):
             directory, places = self._with_pages(directory, places, pages)
-        self.arrays = Arrays(slots, directory, places, heap)
+        found = Arrays(slots, directory, places, heap)
+        if any(new is not old for new, old in zip(found, self.arrays, strict=True)):
+            self.arrays = found
 
     def _slots(self, n: int, heap: Words, used: int) -> Words:
         """A hash table with room for twice as many records."""

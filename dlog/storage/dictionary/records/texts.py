@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dlog.errors import DataError
 from dlog.jit import Words
@@ -17,6 +16,7 @@ from dlog.storage.dictionary.records.order_kernels import sort_records
 from dlog.storage.dictionary.records.text_kernels import FULL, GONE, OTHERS, write_tokens
 from dlog.storage.index.sort import as_words
 from dlog.values import RecordType, Type
+from dlog.values.heavy import pc
 from dlog.values.quoting import quoted
 from dlog.values.record import TEXT
 

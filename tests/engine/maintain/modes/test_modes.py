@@ -306,6 +306,23 @@ def test_folders_branches_and_differences(mode: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["changes", "on_read"])
+def test_a_branch_of_a_folder_evaluates_what_is_stored(mode: str, tmp_path: Path) -> None:
+    with dlog.Database(tmp_path / "db", source=RULES, durability="none") as db:
+        db.apply(insert={"follows": FOLLOWS})
+        db.branch("other")
+        db.checkout("other")
+        db.execute(f".materialize timeline {mode}\n")
+        tweet(db, (2, 1))
+    with dlog.Database(tmp_path / "db", durability="none") as db:
+        assert db["timeline"].rows() == []
+        db.checkout("other")
+        assert not is_stored(db)
+        assert db["timeline"].rows() == expected([(2, 1)])
+        tweet(db, (3, 3))
+        assert db["timeline"].rows() == expected([(2, 1), (3, 3)])
+
+
+@pytest.mark.parametrize("mode", ["changes", "on_read"])
 def test_why_outputs_saved_programs_and_queries_of_the_program(mode: str, tmp_path: Path) -> None:
     rest = ".output timeline\n.printsize timeline\n?- timeline(1, b, t).\n"
     db = database(mode, rest)
@@ -382,6 +399,7 @@ def test_explanations() -> None:
     text = db.explain("timeline", all=True)
     assert "maintained by strategy delta, because the relation of its head is not stored" in text
     assert "subscribers get what rows are derived and lost" in text
+    assert "from scratch when" not in text
     db = database("on_read")
     assert "it is evaluated when it is read (mode on_read)" in db.explain("timeline")
     assert db["timeline"].rows() == []
@@ -430,6 +448,42 @@ def test_the_prompt_lists_what_is_stored(tmp_path: Path) -> None:
     shown = [line.split("  ") for line in lines if line.startswith("timeline") and line.endswith("derived")]
     assert [words[-2].strip() for words in shown] == ["not stored", "2"]
     assert lines[-1] == "+timeline(1, 3, 3)"
+
+
+def test_the_prompt_says_what_a_mode_is_now(tmp_path: Path) -> None:
+    out, program = io.StringIO(), tmp_path / "program.dl"
+    program.write_text(RULES)
+    session = Session(program, out=out, err=out)
+    for text in (
+        ".materialize timeline changes",
+        ".materialize timeline on_read",
+        ".materialize timeline always",
+        '.pragma "strategy" "trace"',
+        ".materialize timeline always",
+    ):
+        session.execute(parse(text).statements)
+    said = [line.partition(": ")[2].partition(" (")[0] for line in out.getvalue().splitlines()]
+    assert said == ["timeline changes", "timeline on_read", "timeline always", "strategy trace", "no change"]
+
+
+@pytest.mark.parametrize("strategy", [None, "join_graph"])
+@pytest.mark.parametrize("mode", ["changes", "on_read"])
+def test_states_are_built_of_what_is_updated(mode: str, strategy: str | None) -> None:
+    count = "liked[t] = n <- agg<<n = count()>> like(t, _).\nlike(t, u) -> int(t), int(u).\n"
+    loud = "loud(b, t, n) <- tweet(b, t), n = count : like(t, _), n > 1.\n.materialize loud on_read\n"
+    db = database(mode, count + loud, strategy=strategy)
+    db.apply(insert={"like": [(1, 1), (1, 2)]})
+    db.build_states()
+    got: list[Any] = []
+    db.subscribe("timeline", lambda change: got.append(change.inserted.rows()))
+    db.build_states()
+    tweet(db, (2, 1))
+    assert got == [expected([(2, 1)])]
+    assert db["loud"].rows() == [(2, 1, 2)]
+    db.build_states()
+    tweet(db, (3, 1))
+    assert db["loud"].rows() == [(2, 1, 2), (3, 1, 2)]
+    db.check()
 
 
 @pytest.mark.parametrize("mode", ["", "changes", "on_read"])
