@@ -54,6 +54,16 @@ def installed(program: ast.Program) -> list[ast.DeltaRule]:
     return [s for s in inside_blocks(program.statements) if isinstance(s, ast.DeltaRule)]
 
 
+def changed_by(rule: ast.DeltaRule) -> set[str]:
+    """The predicates of a rule's heads."""
+    return {_named(head.atom) for head in rule.heads}
+
+
+def waits_for(rule: ast.DeltaRule) -> list[str]:
+    """The events that must be there for a rule, such as `+p`."""
+    return list(dict.fromkeys(f"{op}{name}" for op, name in _waits(rule.body)))
+
+
 def check_events(
     program: Program,
     rules: Sequence[ast.DeltaRule],

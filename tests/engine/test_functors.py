@@ -375,6 +375,7 @@ def test_an_abort_leaves_groups_as_they_were() -> None:
     db.execute("+q(1, 7). -q(2, 5).")
     assert db["p"].rows() == [(1, 16)] and db["r"].rows() == [(16,)]
     assert snapshot["p"].rows() == [(1, 9), (2, 5)]
+    assert "@f of 4 assignments" in db.why("p[1] = 16")
     with db.transaction() as tx:
         tx.insert("q", [(1, 100)])
         tx.rollback()
@@ -466,3 +467,23 @@ def test_commands_take_a_file_of_functions(tmp_path: Path) -> None:
         [*run, "run", "prices.dl", "-F", "prices/facts"], cwd=PRICES, capture_output=True
     )
     assert b"help: write it in Python with @dlog.function: dlog ... --functions FILE.py" in without.stderr
+
+
+def test_other_processes_refuse_functors() -> None:
+    from dlog.spark.plan.functors import refuse_functors
+
+    refuse_functors(dlog.check("q(1). p(x) <- q(x).").rules, "--spark")
+    for program in (ONE, BOTH):
+        with pytest.raises(dlog.UnsupportedError, match="@f cannot be called in other processes") as error:
+            refuse_functors(dlog.check(program).rules, "--spark")
+        assert error.value.help == "leave out --spark" and error.value.line == 3
+
+
+def test_delta_rules_call_functors() -> None:
+    source = ".functor f(x: number): number\nq(x) -> int(x).\nr(x) -> int(x).\n+r(y) <- +q(x), y = @f(x).\n"
+    db = opened(source, f=lambda x: 12 // x)
+    db.execute("+q(1). +q(4).")
+    assert db["r"].rows() == [(3,), (12,)]
+    with pytest.raises(dlog.FunctionError, match=r"@f\(0\) raised ZeroDivisionError"):
+        db.execute("+q(0).")
+    assert db["r"].rows() == [(3,), (12,)] and db["q"].rows() == [(1,), (4,)]

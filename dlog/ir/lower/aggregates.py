@@ -104,7 +104,7 @@ def check_aggregates(scope: Scope, aggregates: list[Aggregate], heads: list[Atom
             message = f"{aggregate.result} is the result of two aggregates"
             scope.error(message, aggregate.span, "give each result a different name")
         elif not any(aggregate.result in h.args for h in heads):
-            message = f"the result {aggregate.result} of {aggregate.op} is not used in the head"
+            message = f"the result {aggregate.result} of {aggregate.function} is not used in the head"
             scope.error(message, aggregate.span, f"add a head such as total[...] = {aggregate.result}")
         seen.add(aggregate.result.name)
 
@@ -160,11 +160,11 @@ def is_domain(predicate: str) -> bool:
 class RuleMaker:
     """Adds the rules of one statement to a program, those of its inline aggregates first."""
 
-    def __init__(self, scope: Scope, dependencies: Dependencies):
+    def __init__(self, scope: Scope, dependencies: Dependencies, heads: tuple[str, ...] = ()):
         self.scope = scope
         self.lowered: Lowered = scope.lowered
         self.dependencies = dependencies
-        self.heads: tuple[str, ...] = ()  # the statement's own
+        self.heads = heads  # the statement's own
 
     def add(
         self,

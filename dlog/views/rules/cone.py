@@ -83,6 +83,9 @@ class Cone:
         stratum = self.program.stratum_of[name]
         if stratum.recursive:
             raise UnsupportedError(f"{name} is recursive: {LEVELS} have no recursion", span=span)
+        if self.program.remembered_in(stratum):
+            message = f"the rows of {name} depend on those that it had: {LEVELS} have no such memory"
+            raise UnsupportedError(message, span=span)
         if stratum.sequence is not None:
             raise UnsupportedError(f"{name} is a sequence: {LEVELS} have none", span=span)
         if stratum.subsumptions:
@@ -205,7 +208,7 @@ def check_sums(aggregate: ir.Aggregate, rule: ir.Rule, means: bool) -> None:
     if function.in_ring or function.is_distinct or (means and function.is_quotient):
         return
     known = "sums, counts and means" if means else "sums and counts"
-    message = f"{LEVELS} maintain {known}, not {aggregate.op}"
+    message = f"{LEVELS} maintain {known}, not {aggregate.function}"
     raise UnsupportedError(message, span=aggregate.span or rule.span)
 
 
