@@ -50,7 +50,7 @@ class TotalStratum(PlainStratum):
         self.adding_up = {
             name: self.task(one.adding_up, one.adding_up.body.forms) for name, one in self.totals.items()
         }
-        self.rounds = 0
+        self.finished_rounds = 0
         self.after_round: Callable[[], None] | None = None
 
     def run(self) -> None:
@@ -93,8 +93,8 @@ class TotalStratum(PlainStratum):
             added[name] = self.add_up(one, added[one.name])
         if self.after_round is not None:
             self.after_round()
-        self.rounds += 1
-        if self.rounds >= FIRST_CHECK and self.rounds & (self.rounds - 1) == 0:
+        self.finished_rounds += 1
+        if self.finished_rounds >= FIRST_CHECK and self.finished_rounds & (self.finished_rounds - 1) == 0:
             self.check_contributions(only_cycles=True)
         return added
 

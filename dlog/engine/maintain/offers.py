@@ -30,6 +30,7 @@ RECURSIVE = "it is recursive"
 SUBSUMES = "rows that were removed come back when the rows that subsume them go"
 EQUIVALENCE = "it is an equivalence relation"
 TOTALS = "it has recursive sums or counts, which may support themselves"
+MEMORY = "its rows depend on those that it had"
 SEQUENCE = "it is a sequence"
 NOT_STORED = "the relation of its head is not stored"
 # A transaction of one row, by the path that it takes (`benchmarks/strategies.py`: the short path took 10 to
@@ -99,6 +100,11 @@ class Question:
     def classes(self) -> dict[str, str]:
         """The predicates with classes in the stratum, with their equivalence relations."""
         return self.program.classes_in(self.stratum)
+
+    @cached_property
+    def remembered(self) -> tuple[str, ...]:
+        """The predicates of the stratum whose rows depend on those that they had."""
+        return self.program.remembered_in(self.stratum)
 
     @cached_property
     def has_calls(self) -> bool:
@@ -208,7 +214,7 @@ def _candidates(question: Question) -> Iterator[Entry]:
 
 
 def _entries(question: Question) -> list[Entry]:
-    """All strategies; those for equivalence relations, sequences and functors only where there is one."""
+    """All strategies; those for special predicates and for functors only where there is one."""
     return [entry for entry in REGISTRY if _is_concerned(entry, question)]
 
 
@@ -219,6 +225,8 @@ def _is_concerned(entry: Entry, question: Question) -> bool:
         return bool(question.classes)
     if entry.sequences:
         return question.stratum.sequence is not None
+    if entry.memory:
+        return bool(question.remembered)
     return question.has_calls or not entry.calls
 
 
@@ -230,6 +238,8 @@ def _refusal(entry: Entry, question: Question) -> str | None:
         return NOT_STORED
     if question.classes and not entry.classes:
         return EQUIVALENCE
+    if question.remembered and not entry.memory:
+        return MEMORY
     if question.stratum.sequence is not None and not entry.sequences:
         return SEQUENCE
     reason = _peculiar(entry, question) or _unlike_calls(entry, question)
