@@ -33,6 +33,7 @@ class Entry:
     on_request: bool = False  # its method is chosen for a rule only if the user asks for it
     changes_only: bool = False  # whether it finds the change of a head whose relation is not stored
     classes: bool = False  # whether it maintains the classes of equivalence relations
+    memory: bool = False  # whether it maintains predicates whose rows depend on those that they had
     calls: bool = False  # whether it calls functors
     sequences: bool = False  # whether it maintains sequences
     last_resort: bool = False  # asked only when all others refuse: it is never cheaper
@@ -54,7 +55,17 @@ REGISTRY = (
     Entry("calls", "calls", selectable=False, calls=True),
     Entry("classes", "classes", selectable=False, classes=True),
     Entry("numbering", "numbering", selectable=False, sequences=True),
-    Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True, classes=True, sequences=True),
+    Entry("choices", "choices", selectable=False, memory=True),
+    Entry("autonumbers", "autonumbers", selectable=False, memory=True),
+    Entry(
+        FROM_SCRATCH,
+        "scratch",
+        selectable=False,
+        last_resort=True,
+        classes=True,
+        sequences=True,
+        memory=True,
+    ),
     Entry("multilevel", "multilevel"),
     Entry("join_graph", "join_graph", by_rule=True, on_request=True, changes_only=True),
 )

@@ -157,6 +157,8 @@ def follow_rows(
     Raises only what a single step raises; the caller takes back what was done until then.
     """
     before, strategies = store.relations, maintenance.strategies
+    if len(steps) > 1 and not maintenance.remembered.isdisjoint(name for _, name, _ in steps):
+        return None  # what is lost in one step and comes back in another must stay
     if len(steps) == 1:
         done: CommitSummary | None = _follow(maintenance, store, *steps[0], evaluation, before)
     else:
