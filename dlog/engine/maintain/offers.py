@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from dlog.engine.maintain.body_changes import assignments
-from dlog.engine.maintain.rule_strategy import Method, RuleChoice
+from dlog.engine.maintain.rule_strategy import Method, RuleChoice, RuleStrategy
 from dlog.engine.maintain.strategies import REGISTRY, Entry
 from dlog.engine.maintain.strategy import Strategy
 from dlog.engine.state.store import Store
@@ -167,6 +167,13 @@ def choose(question: Question) -> Strategy:
     raise AssertionError("the last resort never refuses")
 
 
+def made_by_rule(question: Question) -> RuleStrategy:
+    """The first strategy of those that are chosen rule by rule.  REQUIRES: the stratum is not recursive."""
+    entry = next(entry for entry in REGISTRY if entry.by_rule)
+    strategy: RuleStrategy = entry.offers.make(entry.name, question)
+    return strategy
+
+
 def _candidates(question: Question) -> Iterator[Entry]:
     """Best first."""
     entries = [entry for entry in _entries(question) if not entry.last_resort]
@@ -192,8 +199,10 @@ def _candidates(question: Question) -> Iterator[Entry]:
 
 
 def _entries(question: Question) -> list[Entry]:
-    """All strategies; those for equivalence relations only where there is one."""
-    return [e for e in REGISTRY if question.classes or e.last_resort or not e.classes]
+    """All strategies; those for equivalence relations and for subsumption only where there is one."""
+    found = [e for e in REGISTRY if question.classes or e.last_resort or not e.classes]
+    subsumes = question.stratum.subsumptions
+    return [e for e in found if subsumes or e.last_resort or not e.subsumptions]
 
 
 def _refusal(entry: Entry, question: Question) -> str | None:
@@ -204,7 +213,7 @@ def _refusal(entry: Entry, question: Question) -> str | None:
         return NOT_STORED
     if question.classes and not entry.classes:
         return EQUIVALENCE
-    subsumes = bool(question.stratum.subsumptions) and not entry.last_resort
+    subsumes = bool(question.stratum.subsumptions) and not entry.subsumptions
     reason: str | None = SUBSUMES if subsumes else entry.offers.refuse(entry.name, question)
     if reason is not None and not entry.on_request:
         question.refusals.append(Refusal(entry.name, reason))

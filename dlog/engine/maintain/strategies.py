@@ -33,6 +33,7 @@ class Entry:
     on_request: bool = False  # its method is chosen for a rule only if the user asks for it
     changes_only: bool = False  # whether it finds the change of a head whose relation is not stored
     classes: bool = False  # whether it maintains the classes of equivalence relations
+    subsumptions: bool = False  # whether it maintains predicates with a subsumption
     last_resort: bool = False  # asked only when all others refuse: it is never cheaper
 
     @property
@@ -50,7 +51,8 @@ REGISTRY = (
     Entry("views", "views"),
     Entry("stages", "stages", selectable=False),
     Entry("classes", "classes", selectable=False, classes=True),
-    Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True, classes=True),
+    Entry("subsumptions", "subsumptions", selectable=False, subsumptions=True),
+    Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True, classes=True, subsumptions=True),
     Entry("multilevel", "multilevel"),
     Entry("join_graph", "join_graph", by_rule=True, on_request=True, changes_only=True),
 )

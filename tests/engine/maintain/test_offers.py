@@ -43,10 +43,23 @@ def star(n: int, places: int) -> dict[str, list[tuple[int, ...]]]:
 
 
 def test_every_strategy_answers_in_the_order_of_the_list() -> None:
-    for source in (STAR, REACH, "p(x) <- a(x).  a(1)."):
-        assert [*said(question(source))] == [entry.name for entry in REGISTRY if entry.name != "classes"]
-    asked = question(".decl same(x: number, y: number) eqrel  same(1, 2).")
-    assert [*said(asked)] == [entry.name for entry in REGISTRY]
+    special = {"classes", "subsumptions"}  # only where there is an equivalence relation, or a subsumption
+    for source, asked in (
+        (STAR, special),
+        (REACH, special),
+        ("p(x) <- a(x).  a(1).", special),
+        (".decl same(x: number, y: number) eqrel  same(1, 2).", {"subsumptions"}),
+        ("p(1).  p(x) <= p(y) :- y < x.", {"classes"}),
+    ):
+        assert [*said(question(source))] == [e.name for e in REGISTRY if e.name not in asked]
+
+
+def test_a_subsumption_is_maintained_where_nothing_is_recursive() -> None:
+    answers = said(question("p(x) <- a(x).  a(1).  p(x) <= p(y) :- y < x."))
+    offers = {name for name, one in answers.items() if isinstance(one, Offer)}
+    assert offers == {"subsumptions", "from scratch"}
+    recursive = question("p(x) <- a(x).  p(x) <- p(y), x = y - 1, x > 0.  a(1).  p(x) <= p(y) :- y < x.")
+    assert "each round" in said(recursive)["subsumptions"].reason
 
 
 def test_a_rule_without_recursion() -> None:
